@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_detail_of_an_error_is_what_it_says() {
+    fn detail_of_an_error_equals_its_message() {
         let path = || PathBuf::from("x");
         let named = || Detail::from("why ").naming(Setting::Range);
         for error in [

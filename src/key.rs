@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_none() {
+    fn text_that_is_no_sha256_is_rejected_as_a_key() {
         for wrong in [
             "",
             &ABC[1..],

@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn items_behind_a_slow_one_are_worked_on_when_they_can_become_lighter() {
+    fn items_behind_a_slow_one_are_processed_if_that_frees_memory() {
         for (weight, most) in [(Some(1), 100), (None, 10)] {
             let (read, let_go) = (AtomicUsize::new(0), AtomicBool::new(false));
             let mut items = 0..100_u64;

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_divided_at_their_ends_and_without_a_match() {
+    fn splitting_bytes_works_at_both_ends_and_without_a_match() {
         assert_eq!(front(b"abc", 2), b"ab");
         assert_eq!(front(b"abc", 9), b"abc");
         assert_eq!(until(b';', b"a;b;c"), b"a");

@@ -366,7 +366,7 @@ mod tests {
     use crate::cli::values::{cache_max, window};
 
     #[test]
-    fn the_help_says_what_holds_without_these_options() {
+    fn help_of_cache_and_archive_options_states_the_real_defaults() {
         let command = ArchiveArgs::augment_args(CacheArgs::augment_args(Command::new("x")));
         let default = |name| {
             let mut options = command.get_arguments();

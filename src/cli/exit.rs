@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_that_name_a_destination_or_a_dry_run_are_of_mailboxes() {
+    fn output_in_place_or_dry_run_option_indicates_a_mailbox_command() {
         for argument in [
             "--output",
             "--output=x",
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hangup_is_left_alone_where_the_system_does_not_say_what_is_ignored() {
+    fn hangup_counts_as_ignored_if_the_ignored_signals_are_unknown() {
         assert_eq!(ignored("/nonexistent"), 1 << (SIGHUP - 1));
         assert_eq!(ignored("/dev/null"), 1 << (SIGHUP - 1));
     }

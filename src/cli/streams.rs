@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupted_and_short_reads_lose_nothing_and_a_failed_one_is_no_end() {
+    fn short_reads_lose_nothing_and_a_failed_read_is_not_end_of_input() {
         let prefilter = Prefilter::new(&Policy::default());
         let small = b"Subject: x\n\nbody\n".repeat(50);
         let mut late = vec![b'x'; SPOOL_FROM + 3 * CHUNK];

@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_base_url_is_one_by_which_something_can_be_retrieved_and_shows_no_password() {
+    fn unusable_base_url_is_refused_without_showing_its_password() {
         for (text, expected) in [
             ("https://files.example.org", "https://files.example.org/"),
             ("http://h:8080/a/", "http://h:8080/a/"),
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_is_a_length_and_a_time() {
+    fn value_of_expect_is_a_length_and_an_optional_time() {
         assert_eq!(expected("5"), Ok((5, None)));
         let (second, part) = (Duration::from_secs(17), Duration::from_millis(100));
         let after = UNIX_EPOCH + second + Duration::from_nanos(1);

@@ -32,7 +32,7 @@ fn edit_after_the_end_of_the_message_loses_no_bytes_but_panics() {
 
 proptest! {
     #[test]
-    fn bytes_outside_edits_are_the_inputs(
+    fn bytes_outside_edits_are_copied_from_the_input(
         original in proptest::collection::vec(any::<u8>(), 0..60),
         cuts in proptest::collection::vec((0usize..60, 0usize..6, "[a-c]{0,3}"), 0..8),
     ) {

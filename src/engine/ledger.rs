@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_behind_what_did_not_is_let_in() {
+    fn smaller_growth_is_admitted_after_a_larger_one_was_refused() {
         let mut ledger = Ledger::new(&limits(), 10);
         assert!(ledger.grow(90).is_ok());
         assert!(ledger.grow(11).is_err());
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_the_end_no_work_is_let_in() {
+    fn no_work_is_admitted_after_the_deadline() {
         let unlimited = Limits {
             work: 1 << 40,
             ..limits()

@@ -62,7 +62,7 @@ mod tests {
         b"Content-Type: multipart/mixed; boundary=b\n\n--b\n\none\n--b\n\ntwo\n--b--\n";
 
     #[test]
-    fn a_part_whose_edits_meet_others_names_no_part() {
+    fn overlapping_edits_are_refused_without_recording_their_content_id() {
         let tree = scan(MAIL, &ScanLimits::default());
         let parts: Vec<PartId> = tree.ids().skip(1).collect();
         let body = |at: usize| tree.part(parts[at]).body;

@@ -165,7 +165,7 @@ mod tests {
     /// Tests that the work of further rounds does not count as work of the message. Sixteen parts offer the same file, and
     /// each part that fails starts another round, in which the large mail is processed again.
     #[test]
-    fn rounds_over_a_large_mail_with_many_failing_rivals_are_not_refused_as_work() {
+    fn trying_sixteen_alternatives_in_a_large_mail_stays_within_the_work_limit() {
         let part = |number: usize| {
             format!(
                 "--b\nContent-Type: message/external-body; access-type=URL;\n URL=\"http://host{number}.example.org/file\"\n\n\

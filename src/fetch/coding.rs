@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn coding_with_one_field_value_is_what_the_registry_says() {
+    fn content_encoding_values_are_classified_as_in_the_registry() {
         let rows: [(&[&str], Result<Coding, ()>); 26] = [
             (&[], Ok(Coding::Identity)),
             (&[""], Ok(Coding::Identity)),

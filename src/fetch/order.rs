@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_asked_and_what_is_said() {
+    fn archive_answers_if_the_source_is_gone_or_if_the_archive_is_asked_first() {
         let gone = Refusal {
             is_gone: true,
             ..Refusal::lasting(Reason::HttpStatus, "404")

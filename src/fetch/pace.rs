@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_begins_again_after_the_end() {
+    fn service_is_asked_again_after_its_suspension_ends() {
         let pace = Pace::with(Rates {
             strikes: 1,
             end: Some(Duration::from_secs(60 * 60)),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_asks_within_a_pause_and_three_are_the_end() {
+    fn no_request_is_sent_during_a_pause_and_the_third_pause_ends_requests() {
         let pace = pausing();
         for _ in 0..4 {
             // The second and later calls happen while the first pause still lasts. In a run, this means that requests

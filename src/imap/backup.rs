@@ -420,7 +420,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_messages_say_what_is_there() {
+    fn uid_is_read_from_a_backup_file_name_and_keywords_from_their_file() {
         assert_eq!(numbers("1577872800.V3U20.embody,S=12:2,S"), Some((3, 20)));
         for other in [
             "1577872800.V3U20.host,S=12:2,S",

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sets_are_ranges_and_batches_tile() {
+    fn uid_sets_are_written_as_ranges_and_batches_cover_each_uid_once() {
         for (uids, set) in [
             (vec![], ""),
             (vec![7], "7"),

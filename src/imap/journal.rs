@@ -651,7 +651,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_others_is_refused() {
+    fn journal_directory_writable_by_other_users_is_refused() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let all = std::fs::Permissions::from_mode(0o777);

@@ -194,7 +194,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn names_of_the_document_are_as_there() {
+    fn folder_names_are_encoded_and_decoded_as_in_the_rfc() {
         for (plain, coded) in [
             ("~peter/mail/台北/日本語", "~peter/mail/&U,BTFw-/&ZeVnLIqe-"),
             ("Entwürfe & mehr", "Entw&APw-rfe &- mehr"),
@@ -255,7 +255,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_panics(name in ".*", pattern in "[a*%&-]{0,9}") {
+        fn any_folder_name_and_list_pattern_are_handled_without_a_panic(name in ".*", pattern in "[a*%&-]{0,9}") {
             let _ = decoded(&name);
             let _ = means(&pattern, &name, Some('a'));
         }

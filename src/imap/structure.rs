@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_none() {
+    fn malformed_bodystructure_is_rejected() {
         for text in [
             "NIL",
             "()",

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn folds_quotes_brackets_and_encoded_words_come_off() {
+    fn folds_quotes_brackets_and_encoded_words_are_removed_from_a_base() {
         for raw in [
             "http://h/a/b",
             " http://h/\r\n\ta/b",
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_none_stays() {
+    fn malformed_encoded_word_is_left_unchanged() {
         for raw in ["http://h/=?x", "http://h/?a=?b?c?=", "=?utf-8?x?abc?="] {
             assert_eq!(value(raw).as_deref(), Some(raw));
         }
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_content_location_is_resolved_against_the_next_base_out() {
+    fn relative_content_location_is_resolved_against_the_enclosing_base() {
         let outer = retrieved("http://o/x/y");
         assert_eq!(
             entity(Some(&outer), None, Some("../z/a.html")).unwrap().url,
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_full_of_openings_is_no_trouble() {
+    fn base_value_full_of_encoded_word_openings_is_read_in_linear_time() {
         let hostile = "=?a?q?".repeat(VALUE_LIMIT / 6);
         assert_eq!(value(&hostile).as_deref(), Some(hostile.as_str()));
         // The value contains many starts of encoded words (`=?`), but only one end (`?=`) as its last bytes. A search

@@ -174,7 +174,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_packed_comes_back(
+        fn unpacked_links_equal_the_packed_ones(
             links in prop::collection::vec(
                 (0..1_usize << 40, 0..1_usize << 20, 0..3_usize, any::<bool>(), any::<bool>()), 0..40,
             ),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_takes_no_more_than_the_octets_it_stands_in() {
+    fn packed_links_need_no_more_memory_than_their_source_text() {
         for unit in ["x ", "#\n"] {
             let document = format!("<a ping='{}'>", unit.repeat(1000));
             let links = crate::link::html::locate(document.as_bytes()).links;

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_all_fields_are_added_to_a_message_without_a_body() {
+    fn keywords_of_repeated_fields_are_added_to_a_message_without_a_body() {
         let words = Words::of(b"X-Keywords: one\nX-Keywords: two\n\nx");
         for (content, expected) in [
             ("Subject: x", "Subject: x\nX-Keywords: one two\n"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_copies_are_united_in_the_fields_of_one() {
+    fn keywords_and_labels_of_copies_are_united_in_the_kept_copy() {
         let one = "Subject: a\nX-Keywords: $Label1 x\nX-Gmail-Labels: =?UTF-8?Q?Bo=C3=AEte,Work?=\n\nX-Keywords: y\n";
         let other = "X-Gmail-Labels: Work,\"a, b\",=?UTF-8?B?w7xiZXI=?=\nX-Keywords: z $Label1\nX-Mozilla-Keys: t1\n\nx";
         let mut words = Words::of(one.as_bytes());
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_any_text_can_be_read_again() {
+    fn labels_with_any_text_are_read_back_unchanged() {
         for word in [
             "über, \u{1f600} und mehr als vierzig Bytes in einem Wort",
             "=?x",

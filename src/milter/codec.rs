@@ -337,7 +337,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_one_packet(at: u32, name in "[!-9;-~]{1,9}", value in "[ -~\n\t]{0,80}") {
+        fn each_milter_reply_is_written_as_exactly_one_packet(at: u32, name in "[!-9;-~]{1,9}", value in "[ -~\n\t]{0,80}") {
             let (name, value) = (name.as_bytes(), value.as_bytes());
             for reply in [Reply::Insert { at, name, value }, Reply::Body(value), Reply::Skip] {
                 let bytes = written(reply);

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_says_something_else_when_it_is_read_is_left() {
+    fn message_with_an_ambiguous_header_field_is_left_unchanged() {
         for fields in [
             [("X", " a\nY: b")],
             [("X", " a\n")],
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_not_held() {
+    fn message_above_the_limit_is_not_held_in_memory() {
         let mut draft = draft(&[("X", " a")], &[b'x'; 900]);
         draft.body(&[b'x'; 200], 1000);
         draft.body(b"x", 1000);
@@ -282,7 +282,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn line_ends_come_back(
+        fn line_ends_of_the_body_are_restored_from_the_chosen_newline(
             body in prop_oneof!["[a\r\n]{0,30}", "(a|\r\n){0,30}"],
             pieces in proptest::collection::vec(0_usize..9, 0..9),
         ) {

@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_and_without_a_host_are_local() {
+    fn listen_addresses_are_parsed_and_are_local_without_a_host() {
         let inet = |text: &str| Ok(Address::Inet(text.to_owned()));
         assert_eq!("inet:8891".parse(), inet("127.0.0.1:8891"));
         assert_eq!("inet::8891".parse(), inet("127.0.0.1:8891"));
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_listens_and_is_too_busy_to_accept_is_not_waited_for() {
+    fn busy_listener_is_detected_as_another_process_without_waiting() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("socket");
         let busy = socket(AddressFamily::UNIX, SocketType::STREAM, None).expect("a socket");

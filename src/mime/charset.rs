@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn every_charset_that_is_a_superset_is_one_byte_by_byte() {
+    fn only_charsets_without_ascii_trail_bytes_count_as_supersets_of_ascii() {
         // For all charsets of encoding_rs, tries each byte below 0x80 after each byte from 0x80.
         for label in [
             "utf-8",
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_are_told_apart_from_the_left() {
+    fn trail_bytes_are_found_by_reading_characters_from_the_left() {
         let masked = |charset: Charset, text: &[u8]| charset.without_trail_bytes(text).into_owned();
         // The first 0x83 begins a character, and the second one ends it. The backslash is therefore a character of its
         // own.

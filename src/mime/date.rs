@@ -271,7 +271,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_fast_is_read_the_same(
+        fn fast_and_full_date_parsers_agree(
             day in "([A-Z][a-z]{2}, {1,2}|[a-z]{2,4},? |)",
             date in "[0-3]?[0-9] (Jan|feb|MAR|Apr|May|june|Jul|Nov|Dec) (19|20|00|1)[0-9]{2}",
             time in "[0-2][0-9]:[0-6][0-9](:[0-6][0-9])?",
@@ -285,7 +285,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn asctime_that_is_read_fast_is_read_the_same(
+        fn fast_and_full_asctime_parsers_agree(
             day in "([A-Z][a-z]{2}|mar|May|[a-z]{2,4},?) {1,2}",
             date in "(Jan|feb|MAR|Apr|May|june|Jul|Nov|Dec|Mon) [0-3]?[0-9],?",
             time in "[0-2]?[0-9][:.][0-6][0-9]([:.][0-6][0-9])?(PM|\\.5|\\+0200)?",

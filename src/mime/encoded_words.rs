@@ -236,7 +236,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_without_words_stays_and_any_octets_are_text(
+        fn text_without_encoded_words_is_unchanged_and_any_octets_are_accepted(
             text in "[ =?a-zA-Z0-9_,\"*]{0,60}", octets in proptest::collection::vec(any::<u8>(), 0..80)
         ) {
             if !text.contains("?=") {

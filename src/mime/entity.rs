@@ -115,7 +115,7 @@ mod tests {
     use crate::mime::transfer::has_boundary;
 
     #[test]
-    fn a_boundary_is_in_no_line_and_meets_none_around() {
+    fn new_boundary_occurs_in_no_line_and_differs_from_outer_boundaries() {
         let first = boundary(b"seed", b"", &[]);
         assert_eq!(first, boundary(b"seed", b"other content\n", &[]));
         let content = format!("x\n--{first}\n");
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_boundary_is_found_at_once_however_many_are_taken() {
+    fn free_boundary_is_found_fast_among_100000_taken_ones() {
         let first = boundary(b"seed", b"", &[]);
         let content: String = (1..100_000)
             .map(|further| format!("--{first}_{further}\n"))

@@ -282,7 +282,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_read_is_written_again_whatever_the_body(
+        fn encoding_a_decoded_body_restores_its_bytes(
             body in "([A-Za-z0-9+/]{4}|[A-Z]{3}=|\r?\n|=|[ \t=3D.-]|é|From |>|\u{0}|\r){0,40}",
             encoding in prop_oneof![
                 Just(TransferEncoding::Base64), Just(TransferEncoding::QuotedPrintable),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_our_own_writer_writes_is_regular() {
+    fn base64_written_by_embody_can_be_reproduced_exactly() {
         for length in [1, 2, 3, 56, 57, 58, 114, 10_000] {
             let octets: Vec<u8> = (0..length)
                 .map(|index: usize| (index % 251) as u8)
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_not_come_back_is_not_read() {
+    fn body_that_cannot_be_reproduced_exactly_is_not_decoded() {
         let read =
             |body: &str, encoding| Wording::read(body.as_bytes(), encoding, Newline::Lf).is_some();
         for body in [
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_longer_than_any_is_one_line() {
+    fn base64_body_of_one_very_long_line_is_reproduced_as_one_line() {
         let octets = vec![7; 100_000];
         for tail in [0, 2] {
             let body = plainly(&octets, 0, Newline::CrLf, tail);

@@ -221,7 +221,7 @@ mod tests {
         }
 
         #[test]
-        fn fields_with_gaps_between_them_end_where_they_end(
+        fn fields_of_appended_header_blocks_end_before_the_gap_between_blocks(
             blocks in prop::collection::vec(("(a: ?b\r?\n([ \t]c\n)?){1,3}", "\r?\n([ \t]{0,2}\n){0,2}"), 1..4),
         ) {
             let mut mail = String::from("front");
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_costs_four_octets() {
+    fn index_of_a_field_takes_four_octets_of_memory() {
         let section = b":\n".repeat(1 << 16);
         let within = Span::new(0, section.len());
         let header = Header::read(&section, within, usize::MAX);

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn all_parameters_are_what_each_looked_up_alone_is() {
+    fn listing_all_parameters_agrees_with_looking_up_each() {
         let field =
             b"a/b; B*1=two; b*0=one; c*1=x; D=\"p;q\"; d=no; e*=utf-8''%c3%a9; f;\r\n g=1\r\n 2";
         let typed = MediaType::parse(field);
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_values_end_somewhere() {
+    fn parsing_a_broken_parameter_value_terminates() {
         for field in [
             "a/b; x=\"",
             "a/b; x=\"\\",

@@ -423,7 +423,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_word_is_read_between_comments() {
+    fn only_word_of_a_header_value_is_read_without_the_comments_around_it() {
         for text in [
             "Q2hlY2s=",
             " (a) Q2hlY2s= (b (c)) d",

@@ -330,7 +330,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_decodes_to_itself(text in "[ -~\\t\\n\\r=é.F-]{0,400}", crlf: bool) {
+        fn encoded_text_decodes_to_the_original(text in "[ -~\\t\\n\\r=é.F-]{0,400}", crlf: bool) {
             let newline = if crlf { Newline::CrLf } else { Newline::Lf };
             let encoded = encode_text(text.clone().into_bytes(), newline, &[]);
             let decoded = encoded.encoding.decode(&encoded.body).expect("a known encoding");
@@ -343,7 +343,7 @@ mod tests {
         }
 
         #[test]
-        fn octets_decode_to_themselves(octets in proptest::collection::vec(any::<u8>(), 0..400)) {
+        fn base64_encoded_octets_decode_to_the_original(octets in proptest::collection::vec(any::<u8>(), 0..400)) {
             let encoded = encode_base64(&octets, Newline::CrLf);
             prop_assert!(!encoded.body.ends_with(b"\n"));
             for line in Lines::new(&encoded.body, Span::new(0, encoded.body.len())) {
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_go_as_they_went_before_where_nothing_is_lost() {
+    fn original_transfer_encoding_is_kept_if_it_loses_nothing() {
         use TransferEncoding::{EightBit, QuotedPrintable, SevenBit};
         let like = |before, octets: &[u8], is_text| {
             encode_like(before, octets, is_text, Newline::CrLf, &[b"b"]).map(|encoded| encoded.body)

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_another_file_has_in_another_case_is_told_from_one_that_is_taken() {
+    fn existing_file_name_is_returned_only_if_it_differs_by_case() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::write(at("Mail.mbox"), "").unwrap();

@@ -338,7 +338,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_taken_is_not_taken_over_by_either_way() {
+    fn neither_rename_method_overwrites_an_existing_file() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         for (name, content) in [("one", "1"), ("two", "2"), ("taken", "x")] {
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_is_synced_without_the_call_for_all_of_it() {
+    fn directory_tree_is_synced_without_syncfs() {
         let folder = tempfile::tempdir().unwrap();
         private_folder(&folder.path().join("cur")).unwrap();
         fs::write(folder.path().join("cur/1:2,S"), "mail").unwrap();

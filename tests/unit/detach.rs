@@ -285,7 +285,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn what_comes_back_is_what_left(message in messages(), as_crlf: bool, thunderbird: bool, text: bool) {
+    fn restored_mail_equals_the_original(message in messages(), as_crlf: bool, thunderbird: bool, text: bool) {
         let mail = if as_crlf { crlf(message.as_bytes()) } else { message.into_bytes() };
         let form = if thunderbird { Stub::Thunderbird } else { Stub::ExternalBody };
         let (detached, report, back) = there_and_back_with(&mail, form, text);
@@ -322,7 +322,7 @@ proptest! {
 /// Checks that the generated mails really contain attachments that leave. Otherwise the property test would prove
 /// nothing.
 #[test]
-fn the_mails_of_the_property_do_lose_their_attachments() {
+fn generated_mails_contain_attachments_that_are_detached() {
     use proptest::strategy::ValueTree as _;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let mut reasons: HashMap<&str, usize> = HashMap::new();
@@ -440,7 +440,7 @@ fn fields_that_came_on_the_way_stay() {
 }
 
 #[test]
-fn what_is_signed_encrypted_evidence_or_shown_stays() {
+fn signed_encrypted_report_and_text_parts_are_not_detached() {
     let body = base64(3000, 76, "\n");
     let around = |outer: &str, part: &str| {
         format!("Content-Type: {outer}; boundary=b0\n\n--b0\n{part}\n--b0--\n")
@@ -522,7 +522,7 @@ fn two_attachments_with_one_content_both_come_back() {
 }
 
 #[test]
-fn a_count_that_was_wrong_stays_wrong_and_one_that_was_right_is_right() {
+fn detach_updates_a_right_content_length_and_keeps_a_wrong_one() {
     let body = base64(3000, 76, "\n") + "\n";
     let mail = |length: usize| {
         format!(
@@ -580,7 +580,7 @@ fn lengths_of_what_is_around_an_attachment_are_true_while_it_is_away_if_they_wer
 
 /// A restored length field could not be distinguished from one that was right in the original.
 #[test]
-fn nothing_leaves_where_a_wrong_length_of_a_message_in_a_message_would_become_right() {
+fn attachment_is_kept_if_detach_would_make_a_wrong_inner_length_right() {
     let mail = counted(Says::Wrong);
     let (detached, ..) = there_and_back(&mail, Stub::ExternalBody);
     let (tree, all) = lengths::fields(&detached);

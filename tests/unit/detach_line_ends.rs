@@ -104,7 +104,7 @@ fn mixed_line_ends_come_back_as_they_were() {
 
 /// Notes of version 0.1.1 do not contain the line endings of plain text.
 #[test]
-fn a_note_without_a_newline_goes_by_the_header_of_now() {
+fn note_of_version_0_1_1_under_mixed_line_ends_restores_the_stored_octets() {
     let mail = crlf(patch("Content-Type: text/x-patch\n", "").as_bytes());
     let store = Arc::new(Memory::default());
     let detachment = detacher(&store, Stub::ExternalBody)
@@ -169,7 +169,7 @@ proptest! {
     }
 
     #[test]
-    fn converting_what_is_left_and_restoring_is_converting(message in messages(), to_crlf: bool, thunderbird: bool) {
+    fn line_end_conversion_before_restore_equals_conversion_of_the_original(message in messages(), to_crlf: bool, thunderbird: bool) {
         // Types are changed to text, because other content keeps its bytes. Both line endings in one mail would make
         // the expected result ambiguous. The length fields are renamed, because a converting system would count again.
         let message = message

@@ -183,7 +183,7 @@ fn a_failure_that_may_be_over_later_defers_the_mail_if_the_user_wants_that() {
 }
 
 #[test]
-fn a_plan_is_a_function_of_the_mail_and_of_what_was_refused() {
+fn same_mail_and_refusals_give_the_same_detach_plan() {
     let mail = mail();
     let memory = Arc::new(Memory::default());
     let Settings {

@@ -198,7 +198,7 @@ fn an_inline_picture_beside_html_stays_and_one_beside_text_leaves() {
 }
 
 #[test]
-fn a_type_alone_does_not_take_what_is_shown() {
+fn selecting_a_type_does_not_detach_displayed_parts() {
     let parts = [
         html("<img src=\"cid:a@b\">"),
         picture("Content-ID: <a@b>\n"),

@@ -162,7 +162,7 @@ fn a_message_that_is_only_html_becomes_a_related_and_its_fields_move() {
 }
 
 #[test]
-fn every_shape_keeps_its_other_octets_and_finds_its_pictures() {
+fn every_mime_structure_gets_its_pictures_and_keeps_other_octets() {
     let (one, two) = (gif(9, 9, 1), gif(9, 9, 2));
     let body = format!(
         "<img src=\"{}\"><img src=\"https://h.example/2\">",
@@ -281,7 +281,7 @@ fn blanks_in_a_data_url_are_data() {
 }
 
 #[test]
-fn a_sibling_is_shown_and_nobody_is_asked() {
+fn picture_already_in_the_mail_is_referenced_without_a_request() {
     let one = STANDARD.encode(gif(9, 9, 1));
     let mail = format!(
         "MIME-Version: 1.0\nContent-Type: multipart/related; boundary=r\n\n--r\nContent-Type: text/html\n\n\
@@ -301,7 +301,7 @@ fn a_sibling_is_shown_and_nobody_is_asked() {
 }
 
 #[test]
-fn where_nothing_can_be_put_in_nobody_is_asked_and_what_is_there_is_shown() {
+fn without_a_place_for_new_parts_only_existing_parts_are_referenced() {
     // The multipart has no closing boundary line, so there is no place for a new part.
     let mail = format!(
         "MIME-Version: 1.0\nContent-Type: multipart/related; boundary=b\n\n--b\nContent-Type: text/html\n\n\
@@ -363,7 +363,7 @@ fn trackers_are_left_blanked_or_fetched() {
 }
 
 #[test]
-fn a_tracker_is_one_whatever_octets_its_url_holds() {
+fn tracker_with_invalid_octets_in_its_url_is_recognised() {
     let mail = [
         html("<img src='https://h.example/1?").as_bytes(),
         b"\xff' width=1 height=1>",
@@ -388,7 +388,7 @@ fn a_tracker_is_one_whatever_octets_its_url_holds() {
 }
 
 #[test]
-fn the_octets_say_what_it_is() {
+fn picture_type_is_detected_from_its_octets() {
     let world = Canned::new()
         .with(
             "https://h.example/page",
@@ -440,7 +440,7 @@ fn the_octets_say_what_it_is() {
 }
 
 #[test]
-fn a_candidate_that_is_not_embedded_calls_home_no_more() {
+fn srcset_candidate_that_is_not_embedded_is_removed() {
     let g = "https://h.example/gone";
     for (srcset, expected) in [
         // A candidate that is embedded stays with its descriptor. `src` is also a candidate.
@@ -583,7 +583,7 @@ pub(super) const OPTIONS: [(&str, &str); 13] = [
 ];
 
 #[test]
-fn an_option_of_an_image_set_that_is_not_embedded_calls_home_no_more() {
+fn image_set_choice_that_is_not_embedded_is_removed() {
     for (options, expected) in OPTIONS {
         for (front, behind) in [
             ("<style>b { background: image-set(", ") }</style>"),
@@ -621,7 +621,7 @@ fn an_option_of_an_image_set_that_is_not_embedded_calls_home_no_more() {
 }
 
 #[test]
-fn a_fragment_goes_where_it_means_nothing_and_a_part_of_an_svg_is_left() {
+fn meaningless_fragment_is_dropped_and_svg_fragment_url_is_left() {
     let svg = "<svg xmlns='http://www.w3.org/2000/svg'><view id='part' viewBox='9 9 9 9'/></svg>";
     let world = world().with("https://h.example/x.svg", Some("image/svg+xml"), svg);
     let sibling = |essence: &str, name: &str, body: &str| {
@@ -752,7 +752,7 @@ fn a_planted_part_with_our_form_of_content_id_is_not_taken_for_ours() {
 }
 
 #[test]
-fn signed_mail_and_what_nobody_wants_stay_as_they_are() {
+fn signed_mail_and_links_that_are_no_pictures_are_unchanged() {
     let one = data(&gif(9, 9, 1));
     let part = format!("Content-Type: text/html\n\n<img src='{one}'>");
     let signed = format!(
@@ -818,7 +818,7 @@ fn nobody_is_asked_for_what_a_document_shows_that_must_stay_as_it_is() {
 }
 
 #[test]
-fn a_part_that_a_signed_document_shows_is_not_pointed_at_and_another_document_still_asks() {
+fn links_of_a_signed_document_stay_and_another_document_is_still_embedded() {
     let mail = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=m\n\n--m\n\
          Content-Type: text/html\n\n<img src='https://h.example/1'><a href=3D\"https://h.example/2\">x</a>\n--m\n\
          Content-Type: multipart/signed; boundary=s\n\n--s\nContent-Type: multipart/related; boundary=r\n\n--r\n\
@@ -921,7 +921,7 @@ fn places_that_would_take_much_more_than_the_mail_are_left_and_told_of_in_one_ro
 }
 
 #[test]
-fn no_more_parts_are_made_than_would_be_read() {
+fn embed_makes_no_more_parts_than_the_part_limit() {
     let body: String = (0..9)
         .map(|at| format!("<img src={}>", data(&gif(9, 9, at))))
         .collect();

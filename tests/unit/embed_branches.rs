@@ -204,7 +204,7 @@ fn each_branch_has_its_own_part_and_the_first_has_the_hash_for_its_name() {
 }
 
 #[test]
-fn a_message_in_a_branch_holds_its_own() {
+fn message_in_an_alternative_gets_its_own_pictures() {
     let one = gif(9, 9, 1);
     let document = html(&image(&data(&one)));
     let forwarded = format!("Content-Type: message/rfc822\n\nMIME-Version: 1.0\n{document}");
@@ -264,7 +264,7 @@ fn a_style_sheet_and_what_it_shows_stand_in_each_branch() {
 
 /// A part with the Content-Location of a link, next to a document of another branch.
 #[test]
-fn a_part_of_another_branch_is_nobodys_sibling() {
+fn part_of_another_alternative_is_not_reused() {
     let located =
         "Content-Type: image/gif\nContent-Location: https://h.example/2\n\nGIF89a".to_owned();
     let first = [html("not a picture"), located.clone()];
@@ -305,7 +305,7 @@ fn a_part_of_another_branch_is_nobodys_sibling() {
 }
 
 #[test]
-fn a_part_of_ours_is_taken_again_in_its_own_related_only() {
+fn embedded_part_is_reused_only_inside_its_multipart_related() {
     let one = gif(9, 9, 1);
     let document = html(&image(&data(&one)));
     let (_, before, _) = embedded(

@@ -213,7 +213,7 @@ fn url_whose_charset_is_unknown_or_whose_bytes_are_invalid_is_left_with_the_true
 
 /// The bytes of a link stay. A character reference in a query is escaped in the charset of the document.
 #[test]
-fn relative_link_keeps_the_meaning_that_it_has_in_the_charset() {
+fn relative_link_is_resolved_in_the_charset_of_its_document() {
     for (charset, before, after) in [
         ("iso-8859-1", &b"gr\xf6?\xf6"[..], &b"gr\xf6?\xf6"[..]),
         ("iso-8859-1", b"gr&ouml;?gr&ouml;", b"gr%C3%B6?gr%F6"),

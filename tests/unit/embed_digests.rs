@@ -121,7 +121,7 @@ fn all_fields_of_the_document_move_and_a_wrong_digest_does_not() {
 }
 
 #[test]
-fn a_message_in_a_message_and_what_is_said_of_both() {
+fn digests_of_a_nested_message_are_corrected_or_removed() {
     for body in [body(), REMOTE.to_owned()] {
         for (digest, kept) in digests(&body) {
             let inner = format!(

@@ -473,7 +473,7 @@ fn hex(octets: &[u8]) -> String {
 
 /// The insertions for the inner message and for the outer one are at the same position.
 #[test]
-fn a_message_at_the_end_of_a_related_holds_its_own() {
+fn message_at_the_end_of_a_related_gets_its_own_pictures() {
     let digest = Digest::Lines;
     let document = |piece: Piece| Shape::Html {
         pieces: vec![piece],
@@ -513,7 +513,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn any_shape_holds_its_pictures_and_keeps_the_rest(shape in shape(), with_crlf: bool) {
+    fn any_mime_structure_gets_its_pictures_and_keeps_the_rest(shape in shape(), with_crlf: bool) {
         let mail = shape.message(&mut 0).into_bytes();
         check(&if with_crlf { crlf(&mail) } else { mail })?;
     }

@@ -35,7 +35,7 @@ fn asked(mail: &[u8], url: &str) -> String {
 }
 
 #[test]
-fn in_the_style_of_an_svg_references_count_and_in_other_style_they_do_not() {
+fn entities_are_decoded_in_svg_style_and_not_in_html_style() {
     let style = |url: &str| format!(".c{{background:url(\"https://h.example/{url}\")}}");
     for (body, url) in [
         (

@@ -56,7 +56,7 @@ fn left(report: &Report) -> Vec<Reason> {
 const LINK: &str = "<link rel=stylesheet href='https://h.example/style/a.css'>";
 
 #[test]
-fn options_of_image_sets_in_style_sheets_call_home_no_more() {
+fn choices_of_image_set_in_a_style_sheet_are_removed_if_not_embedded() {
     for (options, expected) in OPTIONS {
         let named = |text: &str| text.replace("H/", "https://h.example/");
         let sheet = format!("b {{ background: image-set({}) }}", named(options));
@@ -133,7 +133,7 @@ fn without_the_kind_style_sheets_stay() {
 }
 
 #[test]
-fn imports_are_followed_and_a_circle_of_them_stays_one() {
+fn css_imports_are_embedded_even_if_the_style_sheets_import_each_other() {
     let world = css(
         css(
             css(
@@ -203,7 +203,7 @@ fn a_chain_of_imports_is_bounded() {
 }
 
 #[test]
-fn what_is_no_style_sheet_is_left() {
+fn retrieved_content_that_is_no_css_is_not_embedded() {
     let world = Canned::new()
         .with(
             "https://h.example/html",
@@ -248,7 +248,7 @@ fn what_is_no_style_sheet_is_left() {
 }
 
 #[test]
-fn one_in_a_data_url_is_a_part_unless_it_refers_to_nowhere() {
+fn style_sheet_in_a_data_url_becomes_a_part_unless_its_urls_are_relative() {
     let url = "data:text/css,b%20{background:url(https://h.example/1)}";
     let body = format!(
         "<link rel=stylesheet href=\"{url}\"><link rel=stylesheet href='data:text/css,p{{top:url(x)}}'>\
@@ -311,7 +311,7 @@ fn equal_style_sheets_are_one_part_and_different_bases_make_two() {
 }
 
 #[test]
-fn what_does_not_fit_stays_and_the_next_run_goes_on() {
+fn style_sheet_beyond_the_growth_limit_is_embedded_by_a_later_run() {
     let large = format!("b {{ background: url(/1) }} /* {} */", "x".repeat(5_000));
     let world = css(world(), "https://h.example/style/a.css", &large);
     let mail = html(&format!("{LINK}<img src='{}'>", data(&gif(9, 9, 3))));
@@ -332,7 +332,7 @@ fn what_does_not_fit_stays_and_the_next_run_goes_on() {
 }
 
 #[test]
-fn two_messages_each_hold_their_own() {
+fn nested_and_outer_message_each_get_their_own_style_sheet() {
     let world = css(
         world(),
         "https://h.example/style/a.css",

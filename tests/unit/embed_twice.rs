@@ -103,7 +103,7 @@ fn url_that_is_displayed_and_hidden_is_one_picture_in_either_order() {
 }
 
 #[test]
-fn a_tracker_that_another_document_shows_stays_one() {
+fn tracker_displayed_by_another_document_is_still_a_tracker() {
     let hidden = "<img src='https://a.example/x.png' width=1 height=1>";
     let shown = "<img src='https://a.example/x.png'>";
     let written = "<link rel=stylesheet href='https://a.example/s.css'>";
@@ -176,7 +176,7 @@ fn a_document_in_a_related_without_an_end_is_left_as_a_whole() {
 }
 
 #[test]
-fn a_second_run_keeps_the_mark_and_a_mark_of_another_form_goes() {
+fn second_run_keeps_the_mark_and_removes_marks_of_another_form() {
     let reference = with_url("data:text/plain,hi", "Content-Type: text/plain\n");
     let left = with_url("https://a.example/gone", "Content-Type: text/plain\n");
     let both = [&reference[..], b"\n"].concat();
@@ -227,7 +227,7 @@ fn a_second_run_keeps_the_mark_and_a_mark_of_another_form_goes() {
 
 /// A mail for which version 0.1.1 needed two runs.
 #[test]
-fn an_odd_mail_of_the_wild_is_done_at_once() {
+fn mail_that_once_needed_two_runs_is_complete_after_one_run() {
     let mail = format!(
         "From: a@b\nContent-Location: https://a.example/d/\nContent-Type: multipart/related; boundary=\"x1\"\n\npre\n--x1\n\
          Content-Type: multipart/related; boundary=\"x2\"; type=\"text/html\"\n\n--x2\nContent-Type: multipart/mixed; boundary=\"x3\"\n\n\

@@ -318,7 +318,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn run_gains_at_most_the_predicted_size_and_retrieved_pictures_are_no_links(
+    fn growth_is_at_most_the_forecast_and_pictures_add_no_links(
         mail in remote_mail(),
         answers in prop_oneof![Just(u32::MAX), any::<u32>(), Just(0)],
     ) {
@@ -366,7 +366,7 @@ fn a_picture_that_would_be_embedded_is_no_link_that_would_be_rewritten() {
 }
 
 #[test]
-fn a_document_has_one_number_in_all_rows_wherever_it_stands() {
+fn rows_of_one_document_have_the_same_part_number() {
     let html = format!(
         "Content-Type: text/html\nContent-Base: http://b.example/\n\n<a href=x><img src=\"{}\">",
         data(&gif(9, 9, 1))
@@ -406,7 +406,7 @@ fn a_document_has_one_number_in_all_rows_wherever_it_stands() {
 }
 
 #[test]
-fn a_part_that_is_shown_is_no_link_as_well_and_counts_against_the_limits() {
+fn displayed_part_is_not_also_a_link_and_counts_against_limits() {
     let mail = |more: &str| {
         format!(
             "Content-Type: multipart/related; boundary=b\n\n--b\nContent-Type: text/html\n\n<img src=\"p\">\n--b\n\

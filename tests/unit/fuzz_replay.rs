@@ -32,7 +32,7 @@ fn replay(target: &str, check: Check, name: &str, input: &[u8]) {
 }
 
 #[test]
-fn seeds_pass() {
+fn fuzz_checks_accept_all_seeds() {
     for (target, check) in TARGETS {
         let seeds = seeds::of(target);
         assert!(seeds.len() > 15, "only {} seeds of {target}", seeds.len());
@@ -43,7 +43,7 @@ fn seeds_pass() {
 }
 
 #[test]
-fn what_was_found_once_stays_mended() {
+fn fuzz_checks_accept_the_inputs_of_earlier_failures() {
     for (target, check) in TARGETS {
         for folder in ["regressions", "corpus"] {
             for file in files(&fuzz_folder().join(folder).join(target)) {

@@ -115,7 +115,7 @@ fn other_attributes_and_text_are_no_links() {
 }
 
 #[test]
-fn markup_goes_on_behind_what_is_no_markup() {
+fn links_are_found_after_odd_or_malformed_markup() {
     for document in [
         "<script>if (a<b) '</p>'</script ><a href=x>",
         "<script><!-- --></script><a href=x>",
@@ -243,7 +243,7 @@ fn a_refresh_gives_the_url_that_browsers_go_to() {
 }
 
 #[test]
-fn lists_give_their_members() {
+fn each_url_in_a_list_attribute_is_found() {
     assert_eq!(
         links("<a ping=' a  b,c '><object archive='d e'><applet archive='f, g,h'>"),
         [
@@ -259,7 +259,7 @@ fn lists_give_their_members() {
 }
 
 #[test]
-fn a_codebase_hides_what_it_is_the_base_of() {
+fn urls_relative_to_a_codebase_are_ignored() {
     assert_eq!(
         links("<object data=a codebase=b classid=c><object data=d>"),
         [("codebase", "b"), ("data", "d")]
@@ -355,7 +355,7 @@ fn xhtml_knows_empty_elements_and_stays_well_formed() {
 }
 
 #[test]
-fn bytes_of_any_charset_are_carried_through() {
+fn non_ascii_bytes_in_a_link_are_read_and_written_unchanged() {
     let document = b"\xE9<p title='\xFC'><a href='caf\xE9?\xFF'>\xC3";
     let found = locate(document).links.to_vec();
     assert_eq!(found.len(), 1);
@@ -493,7 +493,7 @@ fn a_base_in_svg_math_or_template_is_none() {
 
 /// A quoted URL begins with a line ending of two bytes. Neither of them may stay before the new URL.
 #[test]
-fn a_line_end_is_replaced_whole() {
+fn span_of_a_url_includes_both_bytes_of_a_leading_crlf() {
     let document = b"<meta http-equiv=refresh content='1;&quot;\r\nx&quot;'>";
     let links = locate(document).links.to_vec();
     assert_eq!(links[0].decoded(document), b"\nx".as_slice());

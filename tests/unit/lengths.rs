@@ -15,7 +15,7 @@ use crate::expand::Expander;
 use crate::fetch::NoFetch;
 
 #[test]
-fn lengths_are_true_and_the_mark_is_one_wherever_a_large_header_ends() {
+fn lengths_are_correct_and_only_one_mark_is_added_for_any_header_size() {
     let expander = Expander::builder(Policy::default())
         .fetch(NoFetch)
         .mark(Mark::Field)
@@ -218,7 +218,7 @@ fn embedding() -> Expander {
 }
 
 #[test]
-fn lengths_of_what_changes_are_true_in_the_way_they_were_or_go() {
+fn length_field_of_a_changed_body_is_corrected_or_removed() {
     let expander = embedding();
     for (name, mail) in mails() {
         for newline in ["\n", "\r\n"] {
@@ -286,7 +286,7 @@ fn a_wrong_length_of_what_does_not_change_stays() {
 /// The length fields inside a retrieved message are as right as in its source, and are updated after each change inside
 /// the message.
 #[test]
-fn lengths_in_what_was_brought_are_true_behind_its_links_and_its_references() {
+fn length_fields_inside_inserted_messages_are_corrected_after_later_edits() {
     let inner = filled(
         format!(
             "Subject: s\nContent-Length:\nLines:\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=i\n\n--i\n\

@@ -12,7 +12,7 @@ fn svg(content: &str) -> String {
 }
 
 #[test]
-fn a_picture_and_nothing_else_is_harmless() {
+fn svg_without_external_references_or_scripts_is_harmless() {
     let documents = [
         svg(""),
         format!(
@@ -322,7 +322,7 @@ fn svg_with_marks_of_programs_and_fonts_of_its_own_is_harmless() {
 
 /// With quadratic work, this test would take minutes.
 #[test]
-fn hostile_documents_take_seconds() {
+fn judging_hostile_svg_documents_takes_linear_time() {
     let start = Instant::now();
     for (front, piece) in [
         ("<g ", "on"),
@@ -348,7 +348,7 @@ proptest! {
 
     /// A picture with a reference that makes a browser send a request is refused, in whatever combination of pieces.
     #[test]
-    fn no_mixture_with_a_reference_to_the_outside_is_harmless(
+    fn generated_svg_with_an_external_reference_is_never_harmless(
         pieces in prop::collection::vec(prop::sample::select(vec![
             "<g>", "</g>", "<g ", "/>", ">", "<style>", "</style>", "<![CDATA[", "]]>", "<!--", "-->",
             "x='", "'", "\"", "url(", ")", "#a", "&amp;", "&#35;", "href='#a'", " ", "a{b:", "}", ";",
@@ -374,7 +374,7 @@ proptest! {
     }
 
     #[test]
-    fn any_octets_get_an_answer(octets in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn judging_any_octets_as_svg_does_not_panic(octets in prop::collection::vec(any::<u8>(), 0..64)) {
         let _ = is_harmless_svg(&octets);
         let _ = is_harmless_svg(&[b"<svg ".as_slice(), &octets].concat());
     }

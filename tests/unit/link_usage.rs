@@ -95,7 +95,7 @@ fn pictures_are_told_from_what_else_is_loaded() {
 }
 
 #[test]
-fn conditional_comments_hold_the_same_places() {
+fn conditional_comments_are_searched_like_other_markup() {
     for document in PICTURES {
         let inside = format!("<!--[if gte mso 9]>{document}<![endif]-->");
         assert_eq!(roles(&inside), [("x", Role::Picture)], "{inside}");
@@ -224,7 +224,7 @@ fn widths_are_no_sign_of_quoted_printable() {
 }
 
 #[test]
-fn the_first_link_of_each_tag_opens_it() {
+fn first_link_of_each_tag_is_marked_as_opening_the_tag() {
     let opening = |document: &'static str| -> Vec<(&str, bool)> {
         found(document)
             .iter()

@@ -111,7 +111,7 @@ fn the_innermost_base_wins_and_a_field_needs_no_blank_after_its_colon() {
 }
 
 #[test]
-fn a_sibling_is_meant_by_its_content_location_and_gets_an_id_if_it_has_none() {
+fn part_linked_by_its_content_location_gets_a_content_id_and_a_cid_link() {
     for (header, location) in [
         ("", "pic/i.png"),
         (BASE, "pic/i.png"),
@@ -137,7 +137,7 @@ fn a_sibling_is_meant_by_its_content_location_and_gets_an_id_if_it_has_none() {
 }
 
 #[test]
-fn a_bare_equals_sign_in_quoted_printable_costs_nothing_behind_it() {
+fn bare_equals_sign_in_quoted_printable_loses_no_following_text() {
     let mail = |body: &str| {
         format!(
             "{BASE}Content-Type: text/html\nContent-Transfer-Encoding: quoted-printable\n\n{body}"

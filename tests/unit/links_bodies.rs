@@ -42,7 +42,7 @@ fn document(mail: &[u8]) -> String {
 }
 
 #[test]
-fn an_attached_file_is_somebodys_and_left() {
+fn html_in_an_attached_file_is_not_changed() {
     for disposition in [
         "attachment",
         "Attachment; filename=x.html",
@@ -145,7 +145,7 @@ fn a_digest_that_was_wrong_goes_and_that_is_said() {
 }
 
 #[test]
-fn the_digest_of_a_retrieved_document_is_that_of_what_stands_there() {
+fn digest_of_a_retrieved_document_covers_its_final_text() {
     let world = Canned::new().with(
         "https://www.example.org/dir/html",
         Some("text/html; charset=utf-8"),
@@ -244,7 +244,7 @@ fn no_line_begins_like_a_separator_because_of_us() {
 }
 
 #[test]
-fn lines_that_no_limit_holds_for_are_not_broken() {
+fn lines_without_a_length_limit_are_not_wrapped() {
     // The line was already too long; binary bodies have no lines; encoded bodies have other lines.
     let already = "z".repeat(1_000);
     let short = "z".repeat(960);

@@ -98,7 +98,7 @@ fn link_with_a_broken_character_is_not_touched() {
 
 /// The Content-Location of a part can contain the same bytes as the document.
 #[test]
-fn link_with_trail_bytes_next_to_located_parts_is_not_touched_unless_it_means_one() {
+fn link_with_trail_bytes_is_unchanged_unless_it_names_a_located_part() {
     let aggregate = |link: &[u8]| {
         [
             b"MIME-Version: 1.0\nContent-Base: http://www.example.org/a/b/c\n\
@@ -171,7 +171,7 @@ fn link_with_trail_bytes_becomes_the_url_that_browsers_request() {
 }
 
 #[test]
-fn a_charset_that_only_the_document_names_counts() {
+fn charset_declared_only_in_the_document_is_used() {
     for meta in [
         "<meta charset=Shift_JIS>",
         "<META CHARSET=' csShiftJIS '>",
@@ -197,7 +197,7 @@ fn a_charset_that_only_the_document_names_counts() {
 }
 
 #[test]
-fn other_documents_name_their_charset_in_their_own_way() {
+fn charsets_of_css_and_xhtml_are_read_from_their_own_declarations() {
     let header = format!("MIME-Version: 1.0\n{BASE}");
     let xhtml = |picture: &[u8], link: &[u8]| {
         [header.as_bytes(), b"Content-Type: application/xhtml+xml\n\n<?xml version=\"1.0\" encoding='Shift_JIS'?><img src=\"", picture, b"\"/><a href=\"", link, b"\"/>"].concat()
@@ -243,7 +243,7 @@ fn a_trail_byte_in_a_style_sheet_escapes_nothing() {
 /// Without a declared charset, UTF-8 is recognised by its byte sequences. In other text, a `\` after a byte above 127
 /// can be half of a character.
 #[test]
-fn without_a_label_nothing_is_touched_that_may_be_half_a_character() {
+fn without_a_charset_links_with_ambiguous_bytes_are_unchanged() {
     let (output, _) = run(&mail("", "<a href=\"\u{e9}\\x\">".as_bytes()));
     let after = "<a href=\"http://www.example.org/a/b/\u{e9}/x\">".as_bytes();
     assert_bytes(&output, &mail("", after), "UTF-8");

@@ -223,7 +223,7 @@ fn a_hundred_thousand_attributes_and_a_megabyte_in_one_lose_nothing() {
 
 /// Invalid bases are skipped, and the next outer base is used. Without any base, nothing changes.
 #[test]
-fn bases_that_are_none_are_skipped() {
+fn invalid_base_urls_are_skipped() {
     for (header, body) in [
         ("", "<base href=\"/\"><a href=x>"),
         ("", "<base target=x><a href=x>"),
@@ -314,7 +314,7 @@ fn a_long_base_times_many_links_is_bounded() {
 
 /// For links that do not become longer, the long base must not be read each time.
 #[test]
-fn a_long_base_times_many_links_that_stay_short_is_bounded() {
+fn many_short_links_under_a_long_base_are_left_at_the_work_limit() {
     let long = "p/".repeat(1 << 17);
     let links = "<a href=/y>".repeat(10_000);
     let climbing = format!("<a href={}y>", "../".repeat(200)).repeat(1_000);

@@ -199,7 +199,7 @@ fn what_html_shows_is_put_in_as_the_pipe_filter_does_it() {
 }
 
 #[test]
-fn a_mail_system_that_offers_less_gets_the_same() {
+fn mail_system_with_fewer_milter_features_gets_the_same_result() {
     let expander = expander(Mark::Off);
     let house = House::new(expander.clone(), 8);
     // The options of version 2 of the protocol, and only the necessary actions.
@@ -231,7 +231,7 @@ fn a_mail_system_that_allows_no_changes_gets_the_mail_back() {
 }
 
 #[test]
-fn a_body_that_is_of_no_use_is_not_sent() {
+fn milter_requests_no_body_if_the_header_excludes_a_change() {
     let house = House::new(expander(Mark::Off), 8);
     let mut mail_system = house.connect();
     let text = b"Subject: a\nContent-Type: text/plain\n\nmessage/external-body\n".to_vec();
@@ -271,7 +271,7 @@ fn chunks_of_a_body_are_answered_where_the_mail_system_waits_for_that() {
 
 /// If a header shows that the body does not matter, no body may cause a change.
 #[test]
-fn what_is_skipped_is_what_the_filter_leaves() {
+fn no_body_causes_a_change_if_the_header_says_the_body_does_not_matter() {
     let bodies: Vec<Vec<u8>> = samples()
         .into_iter()
         .map(|(_, message)| divided(&message).unwrap().1)
@@ -440,7 +440,7 @@ fn above_the_limit_mail_is_put_off_and_far_above_it_connections_are_closed() {
 }
 
 #[test]
-fn to_drain_is_to_answer_what_is_under_way_and_no_more() {
+fn draining_milter_finishes_open_messages_and_closes_connections() {
     let (expander, is_asked) = slow_and_seen(Duration::from_millis(1500), OnFailure::Leave);
     let house = House::new(expander, 8);
     let letter = with_url("https://www.example.org/x", "Content-Type: text/plain");

@@ -111,7 +111,7 @@ fn each_kind_of_picture_is_known_with_its_size() {
 }
 
 #[test]
-fn what_is_cut_off_is_the_same_or_nothing() {
+fn truncated_picture_is_recognised_as_the_same_type_or_not_at_all() {
     for (octets, whole) in pictures() {
         let essence = whole.map(|kind| kind.essence);
         for length in 0..octets.len() {
@@ -123,7 +123,7 @@ fn what_is_cut_off_is_the_same_or_nothing() {
 }
 
 #[test]
-fn an_svg_document_is_one_behind_its_prologue() {
+fn svg_is_recognised_after_its_xml_prologue() {
     for (document, size) in [
         ("<svg/>", None),
         ("<svg>", None),
@@ -288,7 +288,7 @@ proptest! {
 
     /// The crate reads untrusted lengths and offsets. No value may cause a panic or an endless loop.
     #[test]
-    fn any_octets_behind_any_magic_get_an_answer(
+    fn picture_detection_of_any_octets_does_not_panic(
         which in any::<prop::sample::Index>(),
         keep in any::<prop::sample::Index>(),
         noise in prop::collection::vec((any::<prop::sample::Index>(), prop_oneof![

@@ -508,7 +508,7 @@ fn no_redirect_leaves_https_or_http() {
 }
 
 #[test]
-fn the_longest_map_wins_and_hosts_end_where_they_end() {
+fn longest_url_map_wins_and_matches_only_whole_host_names() {
     let mut policy = open_policy();
     for text in [
         "ftp://ftp.ietf.org/=https://www.ietf.org/other/",
@@ -563,7 +563,7 @@ fn the_longest_map_wins_and_hosts_end_where_they_end() {
 }
 
 #[test]
-fn a_map_may_end_where_the_other_side_does() {
+fn url_map_may_replace_a_scheme_a_host_or_a_path_prefix() {
     for (map, url, mapped) in [
         ("http:=https:", "http://a.example/x", "https://a.example/x"),
         ("http://=https://", "HTTP://a.example", "https://a.example"),

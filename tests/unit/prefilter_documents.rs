@@ -174,14 +174,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn no_document_that_matters_is_missed(message in message(), data in prop::bool::weighted(0.2)) {
+    fn prefilter_misses_no_document_that_the_engine_changes(message in message(), data in prop::bool::weighted(0.2)) {
         let (matters, found) = judged(&message, data);
         prop_assert!(found || !matters, "{message:?}");
     }
 }
 
 #[test]
-fn the_messages_of_the_property_are_those_that_it_is_about() {
+fn generated_messages_cover_both_answers_of_the_prefilter() {
     let (mut matter, mut done_with) = (0, 0);
     let mut runner = TestRunner::deterministic();
     for _ in 0..500 {

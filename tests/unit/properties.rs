@@ -248,7 +248,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn twice_is_once(message in message(), policy in policy(), marked in any::<bool>()) {
+    fn second_run_changes_nothing_unless_the_first_reached_a_limit(message in message(), policy in policy(), marked in any::<bool>()) {
         let mark = if marked { Mark::Field } else { Mark::Off };
         let (once, first) = expand(&policy, mark, &message);
         let (twice, second) = expand(&policy, mark, &once);
@@ -285,7 +285,7 @@ proptest! {
     }
 
     #[test]
-    fn the_twin_with_crlf_comes_out_as_the_twin(message in message()) {
+    fn crlf_version_of_a_message_gives_the_crlf_version_of_the_result(message in message()) {
         // Without any line ending, it is unknown which kind the message uses.
         prop_assume!(message.contains(&b'\n'));
         let (output, report) = expand(&Policy::default(), Mark::Off, &message);
@@ -301,7 +301,7 @@ proptest! {
     }
 
     #[test]
-    fn inspect_predicts_what_filter_does_not_do(message in message(), policy in policy()) {
+    fn message_is_unchanged_if_inspect_predicts_no_change(message in message(), policy in policy()) {
         let expander = expander(policy.clone(), NoFetch);
         let forecast = expander.forecast(&message, "test");
         let (output, _) = expand(&policy, Mark::Off, &message);
@@ -325,13 +325,13 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_come_out(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn random_bytes_are_returned_unchanged(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let (output, _) = expand(&Policy::default(), Mark::Field, &bytes);
         prop_assert_eq!(output, bytes);
     }
 
     #[test]
-    fn soup_of_mail_words_comes_out_and_settles(words in prop::collection::vec(prop::sample::select(vec![
+    fn second_run_over_random_mail_words_changes_nothing(words in prop::collection::vec(prop::sample::select(vec![
         "Content-Type: ", "message/external-body", ";", " access-type=URL", " URL=", "\"", "data:,x", "\n", "\r\n", "\n\n",
         "--b", "--", "multipart/mixed; boundary=b\n\n", "Content-ID: <a@x>\n", "cid:a@x", " ", "\t", "(", ")", "*0=", "*1*=''", "%", "\0", "\u{e4}",
         "text/html\n\n<a href=x>", "Content-Transfer-Encoding: base64\n",

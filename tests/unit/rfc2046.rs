@@ -64,7 +64,7 @@ fn rivals_with_one_content_id_leave_one_part() {
 /// The first boundary line has no line break of its own, so removing a part there also removes the line break of the
 /// next boundary.
 #[test]
-fn several_rivals_in_front_of_the_one_that_succeeds_go_together() {
+fn alternatives_before_and_after_the_inserted_one_are_removed() {
     let id = "Content-Type: text/plain\nContent-ID: <r@x>\n";
     let good = data("x");
     for gone in 1..5 {
@@ -98,7 +98,7 @@ fn several_rivals_in_front_of_the_one_that_succeeds_go_together() {
 /// If the only empty line after a header belongs to the next boundary line, the text before the rival must still end
 /// its line.
 #[test]
-fn a_rival_without_a_body_takes_no_line_break_of_others() {
+fn removing_an_alternative_without_a_body_keeps_line_breaks_of_other_parts() {
     let field = "Content-Type: message/external-body; access-type=URL; URL";
     let id = "Content-ID: <o@x>\n";
     for behind in ["--alt--\n", "--alt--", "--alt\n\nx\n--alt--\n", ""] {
@@ -126,7 +126,7 @@ fn a_rival_without_a_body_takes_no_line_break_of_others() {
 }
 
 #[test]
-fn a_content_md5_makes_rivals_as_an_id_does() {
+fn parts_with_the_same_content_md5_are_alternatives_for_each_other() {
     // The digest of "x".
     let md5 = "Content-MD5: ndTkYSaMgDT1yFZOFVxnpg==\n";
     let id = "Content-ID: <r@x>\n";
@@ -151,7 +151,7 @@ fn a_content_md5_makes_rivals_as_an_id_does() {
 
 /// An English and a French text can have the same type, and a text and its HTML can have no common field.
 #[test]
-fn nothing_but_an_id_or_a_digest_makes_rivals() {
+fn parts_are_alternatives_only_by_content_id_or_digest() {
     for phantoms in [
         [
             "Content-Type: text/plain\nContent-Language: en\n",
@@ -223,7 +223,7 @@ impl Fetch for Asked {
 }
 
 #[test]
-fn rivals_are_tried_in_order_of_usefulness() {
+fn alternatives_are_tried_in_the_order_https_http_ftp() {
     let id = "Content-Type: text/plain\nContent-ID: <r@x>\n";
     let ftp = "access-type=anon-ftp; site=ftp.example.org; directory=a; name=b; mode=image";
     let http = "access-type=URL; URL=\"http://example.org/b\"";
@@ -272,7 +272,7 @@ fn text_of_short_ascii_lines_goes_as_7bit_with_the_messages_line_ends() {
 }
 
 #[test]
-fn other_text_is_encoded_and_decodes_to_the_same() {
+fn text_that_7bit_cannot_hold_is_encoded_without_loss() {
     for (url, encoding) in [
         (
             "data:text/plain;charset=utf-8,a%20few%20words%20with%20one%20%C3%A4",
@@ -443,7 +443,7 @@ fn phantom_headers_present_empty_and_absent_are_told_from_bodies() {
 }
 
 #[test]
-fn an_encoded_reference_is_left() {
+fn external_body_with_a_transfer_encoding_is_left() {
     for encoding in ["base64", "Quoted-Printable"] {
         let parameters = format!("{}\nContent-Transfer-Encoding: {encoding}", data("x"));
         let mail = with_external_body(&parameters, "Content-Type: text/plain\n");
@@ -452,7 +452,7 @@ fn an_encoded_reference_is_left() {
 }
 
 #[test]
-fn a_part_cut_off_inside_its_reference_is_no_part_of_a_url() {
+fn second_run_over_a_truncated_reference_changes_nothing() {
     let mail = with_url("data:text/plain,0123456789", "Content-Type: text/plain\n");
     let from = mail
         .windows(5)

@@ -69,7 +69,7 @@ fn sections_may_be_encoded_and_plain() {
 }
 
 #[test]
-fn a_missing_section_is_no_shorter_url() {
+fn url_parameter_with_a_missing_section_leaves_the_part_unchanged() {
     for parameters in [
         "access-type=URL; URL*0=\"data:text/plain,a\"; URL*2=\"c\"",
         "access-type=URL; URL*1=\"data:text/plain,a\"",

@@ -79,7 +79,7 @@ fn parameters_alone_belong_to_plain_text() {
 }
 
 #[test]
-fn a_media_type_that_cannot_be_read_counts_as_none() {
+fn malformed_media_type_of_a_data_url_is_treated_as_absent() {
     for url in [
         "data:garbage,x",
         "data:/,x",
@@ -142,14 +142,14 @@ fn white_space_is_no_part_of_the_url() {
 }
 
 #[test]
-fn a_comma_in_a_quoted_string_splits() {
+fn quoted_comma_still_ends_the_media_type_of_a_data_url() {
     let url = "data:text/plain;foo=\"bar,baz\";charset=utf8,body";
     assert_eq!(decoded(url), b"baz\";charset=utf8,body");
     assert_eq!(media_type(url), "text/plain;foo=bar");
 }
 
 #[test]
-fn what_is_no_data_url_says_so() {
+fn malformed_data_url_is_rejected_with_its_reason() {
     for (url, expected) in [
         ("", DataUrlError::NotADataUrl),
         ("data", DataUrlError::NotADataUrl),

@@ -134,7 +134,7 @@ fn name(sample: &mail::Sample) -> &str {
 }
 
 #[test]
-fn every_sample_comes_out_as_its_after_says() {
+fn every_mhtml_sample_gives_its_expected_output() {
     for sample in mhtml_samples() {
         let (output, report) = expand(&sample.before);
         assert_bytes(&output, &sample.after, &sample.name);
@@ -145,7 +145,7 @@ fn every_sample_comes_out_as_its_after_says() {
 }
 
 #[test]
-fn the_twin_with_crlf_comes_out_as_the_twin_of_the_output() {
+fn crlf_version_of_a_sample_gives_the_crlf_version_of_the_output() {
     for sample in mhtml_samples() {
         let (output, _) = expand(&crlf(&sample.before));
         assert_bytes(&output, &crlf(&sample.after), &sample.name);
@@ -153,7 +153,7 @@ fn the_twin_with_crlf_comes_out_as_the_twin_of_the_output() {
 }
 
 #[test]
-fn twice_is_once() {
+fn second_run_over_an_mhtml_sample_changes_nothing() {
     let expander = mail::expander(Policy::default(), NoFetch);
     for sample in mhtml_samples() {
         for after in [sample.after.clone(), crlf(&sample.after)] {
@@ -165,7 +165,7 @@ fn twice_is_once() {
 }
 
 #[test]
-fn every_link_is_what_the_documents_say() {
+fn links_of_each_sample_output_equal_the_expected_list() {
     let samples = mhtml_samples();
     assert_eq!(samples.len(), LINKS.len());
     for sample in &samples {

@@ -64,7 +64,7 @@ fn every_row_of_section_5_4_holds() {
 }
 
 #[test]
-fn the_two_tables_as_the_url_crate_reads_them() {
+fn url_crate_resolves_the_examples_of_rfc_3986_alike() {
     // The `url` crate is not strict: it resolves `http:g` as a relative reference.
     let base = url::Url::parse(BASE).unwrap();
     for (reference, expected) in NORMAL.iter().chain(ABNORMAL) {

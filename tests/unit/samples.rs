@@ -12,7 +12,7 @@ use embody::fetch::NoFetch;
 use embody::report::Outcome;
 
 #[test]
-fn every_sample_comes_out_as_its_after_says() {
+fn every_sample_gives_its_expected_output() {
     for sample in changed_samples() {
         let (output, report) = expand(&sample.before);
         assert_bytes(&output, &sample.after, &sample.name);
@@ -22,7 +22,7 @@ fn every_sample_comes_out_as_its_after_says() {
 }
 
 #[test]
-fn the_twin_with_crlf_comes_out_as_the_twin_of_the_output() {
+fn crlf_version_of_a_sample_gives_the_crlf_version_of_the_output() {
     for sample in changed_samples() {
         let (output, _) = expand(&crlf(&sample.before));
         assert_bytes(&output, &crlf(&sample.after), &sample.name);
@@ -30,7 +30,7 @@ fn the_twin_with_crlf_comes_out_as_the_twin_of_the_output() {
 }
 
 #[test]
-fn twice_is_once() {
+fn second_run_over_a_sample_changes_nothing() {
     for sample in changed_samples() {
         for after in [sample.after.clone(), crlf(&sample.after)] {
             let (output, report) = expand(&after);
@@ -41,7 +41,7 @@ fn twice_is_once() {
 }
 
 #[test]
-fn what_is_untouched_is_borrowed_with_lf_and_with_crlf() {
+fn unchanged_sample_is_returned_without_a_copy() {
     let expander = mail::expander(Policy::default(), NoFetch);
     for sample in untouched_samples() {
         for message in [sample.before.clone(), crlf(&sample.before)] {
@@ -58,7 +58,7 @@ fn what_is_untouched_is_borrowed_with_lf_and_with_crlf() {
 
 /// `samples/README.md` lists the reasons, and the rows must contain them.
 #[test]
-fn the_reasons_are_those_of_the_readme() {
+fn report_reasons_of_the_samples_match_their_readme() {
     let readme = std::fs::read_to_string(mail::samples_folder().join("README.md")).unwrap();
     let mut promised = 0;
     for sample in untouched_samples() {

@@ -95,7 +95,7 @@ proptest! {
     }
 
     #[test]
-    fn a_prefix_of_soup_is_scanned_too(bytes in soup(), cut in 0usize..400) {
+    fn parts_of_a_truncated_random_mail_cover_every_byte_once(bytes in soup(), cut in 0usize..400) {
         assert_tiles(&bytes[..cut.min(bytes.len())], &ScanLimits::default())?;
     }
 }
@@ -272,7 +272,7 @@ fn parts_beyond_the_limit_are_one_span() {
 }
 
 #[test]
-fn headers_only_no_headers_and_nothing_are_messages() {
+fn header_only_headerless_and_empty_inputs_are_read_as_messages() {
     for (mail, fields, body) in [
         (b"A: b\nC: d\n".as_slice(), 2, ""),
         (b"\nA: b\n", 0, "A: b\n"),

@@ -126,7 +126,7 @@ fn inspected(options: &str, message: &[u8]) -> (String, String) {
 }
 
 #[test]
-fn what_a_row_says_of_the_default_is_what_happens() {
+fn default_stated_in_the_scheme_table_is_the_actual_default() {
     let mut tried = 0;
     for row in tables().0 {
         let [name, _, _, by_default, _] = row[..] else {
@@ -151,7 +151,7 @@ fn what_a_row_says_of_the_default_is_what_happens() {
 }
 
 #[test]
-fn the_option_that_a_row_names_allows_it_and_no_other_does() {
+fn only_the_option_named_in_the_scheme_table_allows_the_scheme() {
     let everything =
         "--fetch http,https,ftp,file --file-root / --follow shortcuts --signed rewrite";
     for row in tables().0 {

@@ -168,7 +168,7 @@ const PYTHON: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn mail_parser_sees_the_same_but_for_what_is_named() {
+fn mail_parser_sees_the_same_parts_except_listed_differences() {
     let made = made();
     let cases = cases(&made);
     let read = cases.iter().map(|case| {
@@ -185,7 +185,7 @@ fn mail_parser_sees_the_same_but_for_what_is_named() {
 }
 
 #[test]
-fn python_sees_the_same_but_for_what_is_named() {
+fn python_sees_the_same_parts_except_listed_differences() {
     let made = made();
     let cases = cases(&made);
     let messages: Vec<Vec<u8>> = cases.iter().map(|case| case.bytes.clone()).collect();

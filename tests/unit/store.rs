@@ -93,7 +93,7 @@ fn equal_content_is_one_file_and_touched() {
 }
 
 #[test]
-fn what_is_not_flushed_has_no_name_and_goes() {
+fn unflushed_object_cannot_be_read_and_is_discarded() {
     let folder = tempfile::tempdir().unwrap();
     let store = Folder::open(folder.path()).unwrap();
     let key = store.put(b"abc").unwrap();
@@ -210,7 +210,7 @@ fn what_is_no_regular_file_is_no_object() {
 }
 
 #[test]
-fn a_store_that_vanishes_or_is_replaced_takes_nothing_and_has_no_answer() {
+fn vanished_or_replaced_store_refuses_reads_and_writes() {
     for replaced in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
@@ -233,7 +233,7 @@ fn a_store_that_vanishes_or_is_replaced_takes_nothing_and_has_no_answer() {
 }
 
 #[test]
-fn folders_may_what_the_store_may() {
+fn folders_in_a_store_get_the_permissions_of_the_store() {
     for mode in [0o700, 0o750, 0o2750, 0o755] {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
@@ -272,7 +272,7 @@ fn temporary_files_of_killed_runs_go_and_no_others() {
 }
 
 #[test]
-fn a_collection_is_alone_and_writers_are_not() {
+fn garbage_collection_excludes_writers_and_writers_share_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let first = Folder::open(folder.path()).unwrap();
     let second = Folder::open(folder.path()).unwrap();
@@ -418,7 +418,7 @@ fn a_killed_process_leaves_whole_objects() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
-    fn what_was_put_is_what_is_read(objects in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..2000), 1..80)) {
+    fn stored_object_is_read_back_unchanged(objects in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..2000), 1..80)) {
         let folder = tempfile::tempdir().unwrap();
         let store = Folder::open(folder.path()).unwrap();
         let keys: Vec<Key> = objects.iter().map(|octets| store.put(octets).unwrap()).collect();

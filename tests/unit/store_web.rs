@@ -165,7 +165,7 @@ fn what_is_put_is_read_back_and_found_again() {
 }
 
 #[test]
-fn an_object_of_many_octets_goes_whole_and_more_than_is_allowed_does_not_come() {
+fn large_object_is_uploaded_whole_and_download_above_the_limit_is_refused() {
     let server = Server::honest();
     let store = server.store();
     let content: Vec<u8> = (0..20_000_000_u32)
@@ -233,7 +233,7 @@ fn another_content_is_neither_taken_nor_replaced() {
 }
 
 #[test]
-fn what_another_was_faster_with_is_verified() {
+fn object_uploaded_first_by_another_client_is_verified() {
     let server = Server::new(|asked, kept| {
         if asked.method == "PUT" {
             kept.objects.insert(asked.path.clone(), asked.body.clone());
@@ -318,7 +318,7 @@ fn a_server_that_breaks_off_or_is_away_is_temporary() {
 }
 
 #[test]
-fn what_is_no_store_is_said_and_no_password_is_in_it() {
+fn error_about_an_invalid_store_url_hides_the_password() {
     let said = |name: &str| {
         open(name, Purpose::Put, &Policy::default())
             .unwrap_err()
@@ -389,7 +389,7 @@ mod s3 {
     }
 
     #[test]
-    fn who_may_not_list_goes_on_and_a_bucket_that_is_not_there_is_trouble() {
+    fn missing_list_permission_is_tolerated_and_missing_bucket_is_an_error() {
         let server = Server::new(|asked, kept| {
             let asked = plain(asked);
             let hidden = asked.method == "GET" && !kept.objects.contains_key(&asked.path);
@@ -420,7 +420,7 @@ mod s3 {
     }
 
     #[test]
-    fn what_is_missing_or_odd_is_said() {
+    fn missing_or_invalid_settings_of_an_s3_store_are_reported() {
         for key in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"] {
             let why = opened("s3://bucket", &[(key, String::new())])
                 .unwrap_err()

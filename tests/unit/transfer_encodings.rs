@@ -220,7 +220,7 @@ fn text_with_a_false_encoding_is_read_and_its_field_corrected() {
 }
 
 #[test]
-fn text_in_an_unknown_encoding_of_another_kind_is_left() {
+fn text_in_uuencode_yenc_or_binhex_is_left_unchanged() {
     for value in ["x-uuencode", "uuencode", "X-UUE", "yenc", "mac-binhex40"] {
         let mail = format!(
             "From: a@example.org\nContent-Type: text/html\nContent-Transfer-Encoding: {value}\n\n{}",

@@ -168,7 +168,7 @@ impl Random {
 }
 
 #[test]
-fn parsing_our_result_is_joining() {
+fn resolved_url_equals_the_join_of_the_url_crate() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let (mut cases, mut joined, mut refused, mut uncertain, mut file) = (0, 0, 0, 0, 0);
     let mut panicked = 0;
@@ -220,7 +220,7 @@ fn parsing_our_result_is_joining() {
 }
 
 #[test]
-fn what_is_absolute_does_not_depend_on_the_base() {
+fn absolute_reference_resolves_alike_under_every_base() {
     let mut random = Random(7);
     let mut absolute = 0;
     for _ in 0..20_000 {
@@ -244,7 +244,7 @@ fn what_is_absolute_does_not_depend_on_the_base() {
 /// With and without a base: requests use the URL that browsers parse, and references that browsers cannot parse are
 /// refused.
 #[test]
-fn what_is_asked_for_is_what_browsers_parse() {
+fn requested_url_equals_the_one_that_browsers_parse() {
     let policy = Policy {
         fetch: [Scheme::Http, Scheme::Https].into(),
         allow_userinfo: true,

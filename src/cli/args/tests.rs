@@ -101,7 +101,7 @@ fn the_help_says_how_large_a_message_may_become() {
 }
 
 #[test]
-fn every_page_has_the_paragraphs_that_it_shares() {
+fn shared_paragraphs_replace_every_placeholder_in_help_pages() {
     let mut pages = 0;
     for command in Cli::command().get_subcommands() {
         let page = command

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_page_is_replaced() {
+    fn existing_file_is_overwritten_only_if_it_is_a_survey_page() {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let mailbox = folder.path().join("box");
         fs::write(&mailbox, "From a@b\n\nx\n").expect("a file can be written");

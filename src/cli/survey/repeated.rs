@@ -179,7 +179,7 @@ mod tests {
     /// Fails if an option is in none of the lists. A new option must be added to one of the lists at the start of this
     /// file. If a later run must not repeat it, it must be added to `NOT_REPEATED`.
     #[test]
-    fn each_option_of_a_run_is_repeated_or_not_by_decision() {
+    fn every_option_is_listed_as_repeated_or_not_repeated_by_a_later_run() {
         const NOT_REPEATED: &str = "output in-place backup output-format by-label jobs dry-run progress report quiet verbose \
             html no-resume mark record record-max on-failure probe help version shortcuts range expect oauth-file \
             password-command password-file starttls user state trash replace imap-connections connections";

@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_is_one_of_the_others() {
+    fn overlong_name_is_counted_under_others() {
         let mut named: Named<u64> = Named::default();
         *named.of(&"x".repeat(LONGEST_NAME)) += 1;
         *named.of(&"x".repeat(LONGEST_NAME + 1)) += 1;

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_never_more_than_there_is() {
+    fn sizes_are_rounded_down() {
         for (octets, said) in [
             (0, "0 bytes"),
             (1, "1 byte"),
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn types_have_words_and_unknown_ones_their_name() {
+    fn known_types_are_described_in_words_and_unknown_types_by_name() {
         for (essence, words) in [
             ("image/jpeg", "JPEG pictures"),
             ("image/heic", "other pictures"),

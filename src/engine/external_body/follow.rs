@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_change_what_is_followed_from_left_to_right() {
+    fn words_of_the_follow_option_are_applied_from_left_to_right() {
         let told = |words: &str| {
             let words = words.split(',').filter(|word| !word.is_empty());
             words.fold(Followed::default(), |forms, word| forms.told(word).unwrap())

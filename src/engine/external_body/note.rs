@@ -313,7 +313,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_a_note_or_none(text in "(sha256=[0-9a-f]{64}|encoding=(base64|identity|x)|line=-?[0-9]{1,5}|tail=[0-9]{1,7}|cte=[A-Za-z%0-9:-]{0,40}|cte=none|at=-?[0-9]{1,12}|;|; | ){0,12}") {
+        fn note_parsed_from_any_text_stays_within_the_length_limits(text in "(sha256=[0-9a-f]{64}|encoding=(base64|identity|x)|line=-?[0-9]{1,5}|tail=[0-9]{1,7}|cte=[A-Za-z%0-9:-]{0,40}|cte=none|at=-?[0-9]{1,12}|;|; | ){0,12}") {
             if let Some(note) = Note::read(text.as_bytes(), Newline::Lf) {
                 prop_assert!(note.wording.tail <= LONGEST_TAIL);
                 prop_assert!(note.encoding_field(Newline::Lf).is_none_or(|bytes| bytes.len() < 2000));

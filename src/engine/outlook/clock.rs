@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_of_all_days_are_the_inverse_of_days() {
+    fn each_day_number_converts_to_its_date_and_back() {
         let mut expected = (1601, 1, 1);
         for day in 0..days(4501, 1, 1) {
             assert_eq!(date(day), expected, "{day}");

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_mailman_writes_is_plain() {
+    fn url_written_by_mailman_counts_as_plain() {
         let url = "https://stat.ethz.ch/pipermail/r-help/attachments/20240514/5a579ce7/attachment-0001.html";
         assert!(is_plain(Scheme::Https, url));
         for other in [

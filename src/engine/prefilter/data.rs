@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn most_text_shows_none() {
+    fn ordinary_text_is_not_taken_for_a_data_url() {
         for text in [
             "<p style='color:red;data-x: y'>http://h/ metadata; a: &nbsp;&amp;&#160;&#8217; c:\\Windows",
             "ata:",

@@ -92,7 +92,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_quoted_printable_decodes_to_is_seen_before(
+        fn prefilter_sees_a_base_tag_hidden_by_quoted_printable(
             escapes in prop::collection::vec((any::<bool>(), 0_u8..6, any::<bool>()), 5),
             around in "[<bB=3C \n]{0,12}",
         ) {

@@ -18,7 +18,7 @@ fn the_word_is_found_in_any_case() {
 }
 
 #[test]
-fn the_words_of_the_other_forms_are_found_in_any_case() {
+fn words_of_mozilla_forms_and_internet_shortcuts_are_found_in_any_case() {
     let candidates = Prefilter::new(&Policy::default());
     for text in [
         "X-Mozilla-External-Attachment-URL: file:///x",
@@ -79,7 +79,7 @@ fn a_subtype_is_found_behind_blanks_folds_and_comments() {
 }
 
 #[test]
-fn a_type_that_the_window_cuts_off_may_be_a_document_s() {
+fn document_type_cut_off_by_the_search_window_is_still_found() {
     let candidates = Prefilter::new(&Policy::default());
     for essence in ["text/html", "application/xhtml+xml", "Text/CSS"] {
         for blanks in [1, 9, 20, 40] {
@@ -192,7 +192,7 @@ fn field_that_exchange_adds_to_every_mail_is_no_winmail() {
 }
 
 #[test]
-fn millions_of_types_are_a_few_looks() {
+fn many_content_types_matter_only_if_they_form_parts_of_a_multipart() {
     let candidates = Prefilter::new(&Policy::default());
     for (unit, may) in [
         ("Content-Type: text/html\n", false),
@@ -281,7 +281,7 @@ proptest! {
     }
 
     #[test]
-    fn of_many_messages_those_are_found_that_are_found_one_by_one(
+    fn searching_many_messages_at_once_finds_the_same_as_one_by_one(
         messages in messages(), keep in any::<bool>(), data in any::<bool>(), long in any::<bool>(),
         opened in prop::sample::subsequence(vec!["winmail", "uuencode"], 0..=2),
     ) {
@@ -327,7 +327,7 @@ fn escapes_by_the_million_are_looked_at_once_each() {
 
 proptest! {
     #[test]
-    fn what_the_planner_acts_on_was_found_before(
+    fn prefilter_finds_everything_the_planner_acts_on(
         messages in messages(), keep in any::<bool>(), data in any::<bool>(),
     ) {
         let policy = Policy {

@@ -56,7 +56,7 @@ mod tests {
     use crate::engine::policy::{Policy, Scheme};
 
     #[test]
-    fn what_nobody_can_guess_is_a_secret() {
+    fn url_with_an_unguessable_or_personal_part_counts_as_secret() {
         let policy = Policy {
             fetch: [Scheme::Http].into(),
             allow_userinfo: true,

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_of_an_index_is_not_escaped_from() {
+    fn url_cannot_inject_parameters_into_an_index_query() {
         let index: IndexTemplate = "https://a.b/cdx?url={url}&closest={date}".parse().unwrap();
         assert_eq!(
             index.expand("20030502101112", "http://c.d/?e=f&limit=9#g"),

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn names_say_where_records_go() {
+    fn record_path_must_be_a_directory_or_end_in_warc_gz() {
         let pid = std::process::id();
         let folder = tempfile::tempdir().unwrap();
         let inside = RecordPlace::new(folder.path(), None).unwrap();

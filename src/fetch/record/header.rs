@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_no_value_begins_a_line() {
+    fn header_is_read_back_and_a_value_cannot_start_a_new_line() {
         let at = SystemTime::UNIX_EPOCH;
         let mut header = RecordHeader::new(RecordType::Response, "urn:uuid:1", at);
         header.add(names::URI, "http://a.example/\r\nWARC-Type: warcinfo");

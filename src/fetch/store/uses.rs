@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_is_a_note_or_ends_as_objects_lie() {
+    fn reference_is_a_note_or_a_url_ending_in_an_object_path() {
         let key = Key::of(b"abc");
         let path = key.path();
         let all = |text: &str| {

@@ -377,7 +377,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sets_of_codes_are_read_within_a_bound() {
+    fn malformed_or_too_large_uid_set_of_a_response_is_rejected() {
         assert_eq!(uids_of("3:5,9", 100), Some(vec![3, 4, 5, 9]));
         assert_eq!(uids_of("5:3", 100), Some(vec![3, 4, 5]));
         for wrong in ["", "0", "1:*", "x", "1:4294967295"] {

@@ -666,7 +666,7 @@ fn no_server_loses_or_doubles_a_message() {
 /// tests, so only `.ci/peers` runs it.
 #[test]
 #[ignore = "400,000 states"]
-fn no_server_loses_or_doubles_a_message_whatever_comes_together() {
+fn no_server_loses_or_doubles_a_message_if_fault_client_and_crash_coincide() {
     for (name, nature) in natures() {
         explored(&name, nature, &[(1, 1, 1)]);
     }
@@ -674,7 +674,7 @@ fn no_server_loses_or_doubles_a_message_whatever_comes_together() {
 
 #[test]
 #[ignore = "10,000,000 states: with --release"]
-fn no_server_loses_or_doubles_a_message_if_one_thing_happens_twice() {
+fn no_server_loses_or_doubles_a_message_if_one_event_happens_twice() {
     for (name, nature) in natures() {
         explored(&name, nature, &[(2, 1, 1), (1, 2, 1), (1, 1, 2)]);
     }
@@ -701,7 +701,7 @@ fn a_server_restored_from_a_snapshot_loses_and_doubles_nothing() {
 /// Shows that each rule of [`Machine`] is needed: the test switches off one rule at a time, and the model must then
 /// find lost or duplicated mail.
 #[test]
-fn the_model_finds_what_each_rule_is_there_for() {
+fn model_finds_lost_or_doubled_mail_if_a_rule_is_omitted() {
     for (rule, budget) in [
         (
             Rule::MarkedCopy,

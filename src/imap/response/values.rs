@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_and_number_have_a_bound() {
+    fn nesting_depth_and_number_of_values_in_a_response_are_bounded() {
         let nested = |depth: usize| [vec![b'('; depth], vec![b')'; depth]].concat();
         assert!(shown(&nested(DEEPEST)).ends_with(&"]".repeat(DEEPEST)));
         assert!(shown(&nested(DEEPEST + 1)).contains("deep"));

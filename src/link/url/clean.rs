@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folded_parameter_loses_every_blank_and_its_wrapping() {
+    fn url_in_a_parameter_loses_blanks_brackets_and_the_url_prefix() {
         for value in [
             "http://a/b c",
             " <http://a/\r\n b\tc> ",

@@ -269,7 +269,7 @@ mod tests {
         }
 
         #[test]
-        fn case_of_scheme_and_host_is_all_that_may_differ(tail in "(/[a-zA-Z%?#:@]{0,9})?") {
+        fn urls_are_equal_if_only_the_case_of_scheme_or_host_differs(tail in "(/[a-zA-Z%?#:@]{0,9})?") {
             let one = format!("http://h.Ex{tail}");
             let same = format!("HTTP://H.ex:80{tail}");
             prop_assert!(equivalent(&one, &same));
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn equality_is_that_of_section_6() {
+    fn urls_are_compared_by_scheme_host_and_port_as_the_url_syntax_defines() {
         for (one, other) in [
             ("http://www.XEROX.com", "http://www.xerox.com"),
             ("http://a:80/x", "HTTP://A/x"),

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mbox_starts_behind_an_empty_line_and_what_is_left_is_told_at_the_end() {
+    fn joined_mboxes_are_separated_by_an_empty_line_and_unread_files_are_reported() {
         for (texts, expected, left) in [
             (
                 vec!["F1\n\n", "F2\n", "F3", "F4\r\n\r\n", "F5"],
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_damaged_member_reading_goes_on_with_nothing_in_front() {
+    fn mbox_after_a_damaged_archive_member_starts_without_an_empty_line() {
         let texts = Texts(vec!["F1\n\n", "F2~", "S~", "F3", "F4"], "");
         let mut joined = Joined::new(texts, judge, &Arc::default());
         let mut said = Vec::new();
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_are_not_named_any_more_are_counted() {
+    fn skipped_members_beyond_the_list_of_names_are_only_counted() {
         let mut skipped = Skipped::default();
         for _ in 0..NAMED + 7 {
             skipped.add("x".to_owned(), "text");

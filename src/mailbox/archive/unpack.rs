@@ -103,7 +103,7 @@ mod tests {
     use crate::platform::FileExt as _;
 
     #[test]
-    fn a_file_is_passed_over_without_reading_and_read_until_it_is_not_wanted() {
+    fn packed_file_is_skipped_without_reading_and_a_stop_ends_reading() {
         let file = tempfile::tempfile().unwrap();
         let hole = 1 << 38;
         file.write_all_at(b"behind", hole).unwrap();

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_mbox_behind_a_mark_is_not_put_behind_another_one() {
+    fn mbox_with_a_byte_order_mark_within_an_archive_is_not_read() {
         for (start, is_left) in [
             ("From a\nSubject: x\n\n", false),
             ("\nFrom a\nSubject: x\n\n", false),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_is_shows_in_its_start() {
+    fn kind_of_a_file_is_detected_from_its_first_bytes() {
         let kind_of = |start: &[u8]| kind_of(start, Format::Auto);
         assert_eq!(kind_of(b""), Ok(Kind::Mbox));
         assert_eq!(kind_of(b"From a\nSubject: x\n\n"), Ok(Kind::Mbox));

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_result_says_whether_it_is_one() {
+    fn emlx_format_is_recognized_by_the_suffix_of_the_result() {
         for (name, expected) in [
             ("1.emlx", true),
             ("1.partial.EMLX", true),

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_begins_at_a_line_of_eudora_and_at_no_other() {
+    fn eudora_message_starts_only_at_a_eudora_separator_line() {
         let opening = "From ???@??? Tue May 14 12:00:00 2024";
         for (behind, is_next) in [
             ("\r\nA: b\r\n\r\nx\r\n", true),

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn thunderbird_takes_a_name_as_it_is() {
+    fn folder_name_is_converted_to_one_that_thunderbird_accepts() {
         for (name, taken) in [
             ("Work", "Work"),
             ("INBOX", "Inbox"),
@@ -289,7 +289,7 @@ mod tests {
 
     #[cfg(feature = "cli")]
     #[test]
-    fn no_folder_at_the_top_is_one_that_thunderbird_empties() {
+    fn top_folder_is_not_given_the_name_of_the_thunderbird_trash() {
         assert_eq!(thunderbird_top("Trash"), "Trash (2)");
         assert_eq!(thunderbird_top("takeout"), "takeout");
     }

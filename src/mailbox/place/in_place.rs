@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_starts_behind_empty_lines_and_not_within_another() {
+    fn appended_message_starts_only_with_a_separator_after_optional_empty_lines() {
         for (appended, starts) in [
             ("", true),
             ("From a 10:00\n", true),

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_held_once_and_leaves_nothing() {
+    fn mailbox_lock_is_held_once_and_its_file_is_removed_after_release() {
         let (folder, path) = mailbox();
         let lock = acquire(&path).unwrap();
         assert!(matches!(acquire(&path), Err(Error::Locked { .. })));
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_stale_lock_that_cannot_be_taken_away_rests_and_heeds_a_stop() {
+    fn waiting_for_an_unremovable_stale_lock_can_be_interrupted() {
         let (_folder, path) = mailbox();
         let lock = path.with_extension("lock");
         fs::create_dir(&lock).unwrap();

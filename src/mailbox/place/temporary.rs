@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_of_runs_that_are_gone_go_and_what_their_links_lead_to_stays() {
+    fn temporary_folders_of_ended_runs_are_removed_without_following_links() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &OsStr| folder.path().join(name);
         let mut child = std::process::Command::new("true").spawn().expect("true");

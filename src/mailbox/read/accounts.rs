@@ -188,7 +188,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
         #[test]
-        fn each_byte_of_any_mailbox_is_of_a_separator_a_message_or_the_remainder(
+        fn every_byte_of_a_mailbox_belongs_to_a_separator_message_or_remainder(
             bytes in parts(), start in 0_usize..6, window in 1_usize..4000,
             most in prop_oneof![Just(1_usize << 20), 1100_usize..4000],
         ) {
@@ -221,7 +221,7 @@ mod tests {
 
     /// Regression test: in a mailbox of Entourage, two messages were once read as one separator.
     #[test]
-    fn separator_that_takes_in_a_message_is_found() {
+    fn check_detects_a_separator_that_contains_a_message() {
         let line = format!("From a@b {DATE}\r");
         let all = format!("{line}Subject: x\r\rtext\r\r");
         let frame = |text: &str| Frame {

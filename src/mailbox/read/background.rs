@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_ends_what_gives_nothing_and_is_no_trouble_of_the_file() {
+    fn stop_interrupts_a_reader_that_delivers_nothing_without_reporting_damage() {
         let stop = Stop::default();
         let mut reader = started(Passing(stop.clone()), &stop);
         stop.request();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_it_comes_and_a_panic_is_no_end() {
+    fn background_reader_delivers_all_bytes_and_a_panic_is_not_end_of_file() {
         let mut octets = Vec::new();
         let reader = io::repeat(b'x').take(40 << 20);
         started(reader, &Stop::default())
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_damage_comes_part_by_part() {
+    fn background_reading_continues_after_each_damaged_place() {
         let mut reader = started(Spoiled(0), &Stop::default());
         for count in [1, 3, 5, 7] {
             let mut octets = [0; 9];

@@ -286,7 +286,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
         #[test]
-        fn pieces_put_together_are_one_walk_wherever_the_cuts_are(
+        fn reading_in_pieces_gives_the_same_messages_wherever_the_cuts_are(
             bytes in pieces(), cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..12),
             window in 1_usize..6000, other in 1_usize..6000, most in prop_oneof![Just(1_usize << 20), 1100_usize..4000],
         ) {

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_looked_at_ahead_is_there_and_comes_in_its_turn() {
+    fn peeked_bytes_match_the_file_and_are_read_later_in_order() {
         let octets = numbers(40 << 20);
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(&octets, 0).unwrap();

@@ -126,7 +126,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_packed_comes_back(changes in some_changes()) {
+        fn unpacked_changes_equal_the_packed_ones(changes in some_changes()) {
             let packed = packed(&changes);
             let back: Unpacked = packed.iter().map(|(octets, new)| (octets, new.to_vec())).collect();
             prop_assert_eq!(&back, &changes);
@@ -137,7 +137,7 @@ mod tests {
         }
 
         #[test]
-        fn others_come_between(changes in some_changes(), mut places in prop::collection::vec(0..1_usize << 22, 0..9)) {
+        fn further_changes_are_merged_with_the_packed_ones_in_order(changes in some_changes(), mut places in prop::collection::vec(0..1_usize << 22, 0..9)) {
             places.sort_unstable();
             places.dedup();
             places.retain(|at| !changes.iter().any(|(octets, _)| octets.start <= *at && *at <= octets.end));

@@ -323,7 +323,7 @@ fn a_bad_option_delays_mail_and_is_bad_usage_elsewhere() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_what_to_do() {
+fn error_messages_name_the_problem_and_the_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let mail = folder.path().join("in.eml");
     fs::write(&mail, expanding()).unwrap();

@@ -757,7 +757,7 @@ fn many_messages_with_one_message_id_take_linear_time_and_are_told_apart() {
 }
 
 #[test]
-fn flags_are_those_of_the_fields_where_a_name_has_no_letters() {
+fn flags_come_from_header_fields_if_the_file_name_has_no_flag_letters() {
     let folder = Folder::new();
     let mail =
         "From a@b Sat Jan  3 01:05:34 2015\nStatus: RO\nX-Status: F\nSubject: Mail 1.\n\nx\n\n";
@@ -862,7 +862,7 @@ fn summary_of_each_command_ends_with_the_comparison_and_that_succeeds() {
 }
 
 #[test]
-fn standard_input_and_what_is_not_there_are_refused() {
+fn compare_refuses_standard_input_and_missing_files() {
     let folder = Folder::new();
     let old = folder.write("old.mbox", mbox(&messages(1)));
     let output = fed(embody().arg("compare").arg(&old).arg("-"), b"");

@@ -298,7 +298,7 @@ fn no_file_is_read_unless_it_is_named() {
 }
 
 #[test]
-fn the_file_that_all_recipes_name_is_a_configuration() {
+fn config_file_named_by_the_recipes_is_valid() {
     let setting = Setting::with(include_str!("../../../samples/recipes/embody.toml"));
     assert_eq!(setting.reasons(&[]), ["would-fetch", "scheme-not-allowed"]);
     let filtered = setting.run(&["filter"], LETTER);
@@ -314,7 +314,7 @@ fn the_file_that_all_recipes_name_is_a_configuration() {
 }
 
 #[test]
-fn the_one_with_a_cache_is_one_too() {
+fn recipe_config_with_a_cache_is_valid() {
     let recipe = include_str!("../../../samples/recipes/cache/embody.toml");
     let setting = Setting::with(recipe);
     let there = setting.folder.path().join("cache");
@@ -326,7 +326,7 @@ fn the_one_with_a_cache_is_one_too() {
 }
 
 #[test]
-fn the_one_with_an_archive_is_one_too() {
+fn recipe_config_with_an_archive_is_valid() {
     let recipe = include_str!("../../../samples/recipes/archive/embody.toml");
     let foreseen = Setting::with(recipe).run(&["inspect"], REMOTE);
     assert_eq!(foreseen.status.code(), Some(0), "{foreseen:?}");
@@ -336,7 +336,7 @@ fn the_one_with_an_archive_is_one_too() {
 }
 
 #[test]
-fn what_is_embedded_can_stand_in_a_file() {
+fn options_of_embed_can_be_set_in_a_config_file() {
     let letter = "MIME-Version: 1.0\nContent-Type: text/html\n\n\
         <img src=\"data:image/gif;base64,R0lGODlhCQAJAIAAAAAAAP///ywAAAAAAQABAAACAkQBADs=\">\n\
         <img src=\"https://a.example/x\"><img src=\"https://sub.b.example/x\">\n\
@@ -377,7 +377,7 @@ fn what_is_embedded_can_stand_in_a_file() {
 }
 
 #[test]
-fn what_the_command_line_says_of_where_the_result_goes_wins() {
+fn destination_on_the_command_line_overrides_the_config_file() {
     for (configuration, more) in [
         ("in-place = true\n", "--output"),
         ("output = \"/nonexistent/x\"\n", "--in-place"),
@@ -404,7 +404,7 @@ fn what_the_command_line_says_of_where_the_result_goes_wins() {
 }
 
 #[test]
-fn the_home_folder_of_a_shell_is_refused_with_a_word() {
+fn tilde_in_a_config_path_is_refused_with_an_explanation() {
     for configuration in [
         "cache = \"~/.cache/embody\"\n",
         "file-root = [\"/a\", \"~/b\"]\n",

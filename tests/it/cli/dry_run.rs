@@ -84,7 +84,7 @@ fn inspect_and_a_dry_run_predict_the_same_for_each_sample() {
 }
 
 #[test]
-fn the_second_of_two_rivals_would_be_removed_and_not_retrieved() {
+fn dry_run_reports_the_second_alternative_as_removed_and_not_retrieved() {
     let reference = |url: &str| {
         format!(
             "--q\nContent-Type: message/external-body; access-type=URL; URL=\"{url}\"\n\nContent-Type: text/plain\nContent-ID: <a@x>\n\n\n"
@@ -116,7 +116,7 @@ fn the_second_of_two_rivals_would_be_removed_and_not_retrieved() {
 }
 
 #[test]
-fn reference_to_a_part_with_would_fetch_has_would_fetch() {
+fn reference_to_a_part_that_would_be_fetched_is_reported_as_would_fetch() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mail.eml");
     let mail = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=q\n\n\

@@ -205,13 +205,13 @@ fn what_is_printed_to_a_full_device_is_a_failure() {
 }
 
 #[test]
-fn names_and_locales_that_are_no_utf8_are_names_and_locales() {
+fn non_utf8_file_names_and_locales_are_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let odd = |text: &[u8]| folder.path().join(OsStr::from_bytes(text));
     let (source, out, report) = (odd(b"\xe4\xff in.eml"), odd(b"\xf6ut"), odd(b"\xfe.json"));
     if fs::write(&source, expanding()).is_err() {
         skipped(
-            "names_and_locales_that_are_no_utf8_are_names_and_locales",
+            "non_utf8_file_names_and_locales_are_accepted",
             "a file system for them",
         );
         return;
@@ -266,7 +266,7 @@ fn names_and_locales_that_are_no_utf8_are_names_and_locales() {
 /// Deadlines use the monotonic clock, which does not jump. If another clock were used, a jump could make a limit end
 /// immediately or never, so both kinds of limits are tested.
 #[test]
-fn limits_of_no_time_and_of_all_time_are_limits() {
+fn zero_or_huge_time_limit_never_expires_and_a_tiny_one_expires_at_once() {
     let server = Raw::saying(ok("text/plain", b"hello"));
     let port = server.address.port().to_string();
     let mail = with_url(&server.url("/x"), "");
@@ -430,9 +430,9 @@ impl embody::mailbox::Transform for Nothing {
 }
 
 #[test]
-fn what_may_not_be_read_is_said_and_loses_nothing() {
+fn unreadable_file_is_reported_and_no_mail_is_lost() {
     use std::os::unix::fs::PermissionsExt as _;
-    const TEST: &str = "what_may_not_be_read_is_said_and_loses_nothing";
+    const TEST: &str = "unreadable_file_is_reported_and_no_mail_is_lost";
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let secret = folder.path().join("secret");

@@ -254,7 +254,7 @@ fn merge_of_one_directory_continues_after_the_last_mailbox_that_was_read() {
 }
 
 #[test]
-fn messages_that_no_run_can_continue_are_removed_by_a_merge_with_another_result() {
+fn saved_messages_of_an_unresumable_merge_are_removed_by_another_merge() {
     let (folder, _) = large();
     let small = "merge a.mbox --output small.mbox";
     // A run that was killed before it had read a source.

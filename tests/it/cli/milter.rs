@@ -44,7 +44,7 @@ fn is_marked(message: &[u8]) -> bool {
 }
 
 #[test]
-fn what_is_gone_comes_from_the_archive() {
+fn milter_fills_a_vanished_url_from_the_archive() {
     let captured = String::from_utf8(ok("text/plain", b"as it was then")).unwrap();
     let field = "\r\nMemento-Datetime: Thu, 01 May 2003 00:00:00 GMT\r\n";
     let archive = Raw::saying(captured.replacen("\r\n", field, 1));
@@ -141,7 +141,7 @@ fn the_report_names_the_option_that_would_allow_what_was_left() {
 }
 
 #[test]
-fn start_reload_and_stop_are_a_line_each() {
+fn start_reload_and_stop_each_log_one_line() {
     let house = House::new();
     house.write("embody.toml", "");
     let port = free_port();
@@ -479,7 +479,7 @@ fn systemd_hands_over_a_socket_and_is_told_when_all_is_ready() {
 }
 
 #[test]
-fn where_it_cannot_listen_it_says_so_and_takes_nothing_away() {
+fn milter_that_cannot_listen_reports_the_reason_and_removes_no_socket() {
     let house = House::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let file = house.write("file", "text");

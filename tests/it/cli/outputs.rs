@@ -166,7 +166,7 @@ fn every_command_is_in_the_table() {
 }
 
 #[test]
-fn a_report_may_be_thrown_away_and_mail_may_not() {
+fn closed_output_is_accepted_for_reports_and_refused_for_mail() {
     for (line, writes) in COMMANDS {
         for given in [Given::NullBothWays, Given::NullToWrite, Given::Closed] {
             let folder = folder();
@@ -239,7 +239,7 @@ fn the_help_of_a_filter_whose_reader_has_gone_is_quiet_and_delays_mail() {
 
 /// Rows of a mailbox are written while it is read. After the reader has exited, the rest of an endless mailbox is not read.
 #[test]
-fn rows_that_cannot_be_written_end_the_reading_of_a_mailbox() {
+fn failed_write_of_a_report_row_stops_reading_the_mailbox() {
     for full in [false, true] {
         if full && !Path::new("/dev/full").exists() {
             continue;
@@ -277,8 +277,12 @@ fn rows_that_cannot_be_written_end_the_reading_of_a_mailbox() {
 }
 
 #[test]
-fn python_throws_reports_away() {
-    if !has_python("python_throws_reports_away", "subprocess", "python3") {
+fn report_commands_succeed_with_the_devnull_of_python() {
+    if !has_python(
+        "report_commands_succeed_with_the_devnull_of_python",
+        "subprocess",
+        "python3",
+    ) {
         return;
     }
     let folder = folder();

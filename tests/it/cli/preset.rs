@@ -22,7 +22,7 @@ fn mail(server: &Raw) -> Vec<u8> {
 }
 
 #[test]
-fn it_does_what_the_other_commands_do_with_these_options() {
+fn embed_gives_the_same_result_as_filter_or_convert_with_its_options() {
     let server = Raw::saying(ok("image/gif", GIF));
     let network = format!(
         "--allow-net 127.0.0.0/8 --allow-port {}",
@@ -77,7 +77,7 @@ fn it_does_what_the_other_commands_do_with_these_options() {
 }
 
 #[test]
-fn what_it_cannot_do_is_refused_with_the_status_of_that_command() {
+fn unsupported_option_of_a_preset_is_refused_with_the_status_of_its_command() {
     for (line, status, word) in [
         ("embed a.eml b.eml", 75, "name --output or --in-place"),
         (

@@ -42,8 +42,8 @@ fn the_modules_own_tests_pass() {
 }
 
 #[test]
-fn what_the_page_shows_runs_and_prints_messages_and_rows() {
-    let test = "what_the_page_shows_runs_and_prints_messages_and_rows";
+fn python_example_of_the_packages_page_runs_and_prints_messages_and_rows() {
+    let test = "python_example_of_the_packages_page_runs_and_prints_messages_and_rows";
     if !has_python(test, "sysconfig", "python3") {
         return;
     }

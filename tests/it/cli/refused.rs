@@ -314,7 +314,7 @@ fn a_dry_run_of_detach_takes_standard_input_too() {
 }
 
 #[test]
-fn what_is_no_folder_of_this_machine_is_named_as_that() {
+fn cache_or_store_that_is_no_local_folder_is_refused_with_an_explanation() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
     for (line, status, word) in [

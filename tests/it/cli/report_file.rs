@@ -105,7 +105,7 @@ fn a_report_that_is_mail_is_bad_usage() {
 }
 
 #[test]
-fn a_filter_with_such_a_report_delays_the_mail() {
+fn filter_whose_report_file_is_a_mail_file_delays_the_mail() {
     let house = house();
     let at = |name: &str| house.path().join(name);
     let before = all(&house);

@@ -311,7 +311,7 @@ fn a_signal_that_a_filter_was_told_to_ignore_stays_ignored() {
 }
 
 #[test]
-fn what_a_killed_run_left_goes_with_the_next_whatever_it_is_to_do() {
+fn next_run_removes_files_of_a_killed_run_in_every_place() {
     let (server, asked) = slow(Duration::from_secs(5));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("box");
@@ -383,7 +383,7 @@ fn limited(script: &str, folder: &Path) -> Command {
 
 /// `ulimit -f` counts blocks of 512 or 1024 bytes.
 #[test]
-fn a_limit_on_the_size_of_files_is_a_failed_write_and_no_death() {
+fn exceeding_the_file_size_limit_is_a_write_error_and_not_a_crash() {
     let folder = tempfile::tempdir().unwrap();
     let old = in_mbox("data:,hello").repeat(3_000);
     fs::write(folder.path().join("box"), &old).unwrap();
@@ -422,7 +422,7 @@ fn a_limit_on_the_size_of_files_is_a_failed_write_and_no_death() {
 }
 
 #[test]
-fn nobody_who_reads_what_is_said_is_no_reason_to_stop() {
+fn closed_standard_error_does_not_stop_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let path: PathBuf = folder.path().join("box");
     let message = in_mbox("http://not.allowed.example/") + &in_mbox("data:,hello");

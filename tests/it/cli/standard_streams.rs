@@ -51,7 +51,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_bears_the_name_of_standard_input_is_not_looked_at() {
+fn file_named_like_standard_input_is_not_opened() {
     for is_folder in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let named = folder.path().join("-");

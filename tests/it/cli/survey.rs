@@ -238,10 +238,9 @@ fn generated(test: &str, folder: &Path) -> Option<Value> {
 }
 
 #[test]
-fn the_survey_is_what_the_mailbox_was_made_of() {
+fn survey_counts_match_the_generated_mailbox() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(python) = generated("the_survey_is_what_the_mailbox_was_made_of", folder.path())
-    else {
+    let Some(python) = generated("survey_counts_match_the_generated_mailbox", folder.path()) else {
         return;
     };
     let survey = survey(&["--by", "host,type,year,outcome", "box"], folder.path());
@@ -498,7 +497,7 @@ fn what_detach_would_save_is_what_its_dry_run_says() {
 }
 
 #[test]
-fn the_lines_of_a_mailbox_say_the_survey() {
+fn text_lines_of_the_survey_show_its_figures() {
     let folder = tempfile::tempdir().unwrap();
     let mail = "From a@b Mon Jul  6 10:00:00 2015\nDate: Mon, 06 Jul 2015 10:00:00 +0000\nMIME-Version: 1.0\nContent-Type: text/html\n\n\
         <img src=https://a.example/1><img src=//b.example/2><a href=x>\n\n";
@@ -817,7 +816,7 @@ fn nothing_that_stands_in_mail_is_markup_of_the_page() {
 }
 
 #[test]
-fn a_mailbox_is_not_taken_for_the_place_of_the_page() {
+fn survey_page_does_not_overwrite_a_mailbox() {
     let folder = tempfile::tempdir().unwrap();
     let mail = "From a@b Mon Jul  6 10:00:00 2015\nSubject: x\n\nhello\n\n";
     fs::write(folder.path().join("box"), mail).unwrap();
@@ -1076,7 +1075,7 @@ fn attachments_and_pictures_are_listed_one_by_one() {
 }
 
 #[test]
-fn no_host_is_counted_that_nobody_could_ask() {
+fn invalid_or_single_label_host_names_are_not_counted() {
     let folder = tempfile::tempdir().unwrap();
     let urls = [
         "http://a.example/1",

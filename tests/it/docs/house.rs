@@ -190,7 +190,7 @@ fn first_word(text: &str) -> String {
 }
 
 #[test]
-fn imports_point_down() {
+fn modules_import_only_from_lower_layers() {
     let mut arrows = 0;
     let mut wrong = Vec::new();
     for path in sources() {
@@ -480,7 +480,7 @@ fn no_file_uses_what_uses_it() {
 }
 
 #[test]
-fn circles_are_found_through_doors_and_without_use() {
+fn import_cycles_are_found_through_reexports_and_full_paths() {
     let mut modules = Modules::default();
     for (name, text) in [
         ("", "mod a; mod b;"),
@@ -683,7 +683,7 @@ fn body_of(file: &str, within: Option<&str>, name: &str) -> String {
 }
 
 #[test]
-fn each_call_on_the_way_is_one_and_there_are_few() {
+fn call_chains_in_the_design_page_exist_in_the_code_and_are_short() {
     let page = include_str!("../../../docs/design.md");
     let section = page
         .split("## The function calls from main to a reference")
@@ -820,7 +820,7 @@ fn names_an_option(text: &str) -> bool {
 }
 
 #[test]
-fn no_edit_that_cannot_be_added_is_passed_over() {
+fn code_never_ignores_a_refused_edit() {
     let mut wrong = Vec::new();
     for path in sources() {
         let text = code(&fs::read_to_string(&path).unwrap());
@@ -859,7 +859,7 @@ fn only_the_command_line_names_options() {
 }
 
 #[test]
-fn options_are_found_in_texts_only() {
+fn checker_finds_option_names_only_in_string_literals() {
     let file = "/// `--range`\nf(\"a (--cache)\", \"\\n--b\", '\"', \"it\\\"s --quiet\"); // --x\n#[cfg(test)]\nmod t \"--ab\"";
     let texts = texts(file);
     let found: Vec<&String> = texts.iter().filter(|text| names_an_option(text)).collect();
@@ -867,7 +867,7 @@ fn options_are_found_in_texts_only() {
 }
 
 #[test]
-fn comments_are_no_arrows_and_lists_are_read() {
+fn import_checker_ignores_comments_and_reads_use_lists() {
     let text = "use crate::span::Span; // see crate::cli\n/// [`x`](crate::expand)\nuse crate::{\n    mime::{self, Tree},\n    plan, report::Row,\n};\nfn f() { crate::fetch::g() }\n";
     assert_eq!(
         modules_used(&code(text)),

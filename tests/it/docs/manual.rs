@@ -278,7 +278,7 @@ fn help_begins_with_what_the_list_of_commands_says_and_nothing_else() {
 }
 
 #[test]
-fn alone_it_prints_the_short_help_and_is_bad_usage() {
+fn program_without_arguments_prints_the_short_help_as_a_usage_error() {
     let output = embody().output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());

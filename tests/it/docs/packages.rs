@@ -105,7 +105,7 @@ fn what_readme_names_is_in_every_package() {
 }
 
 #[test]
-fn the_page_says_where_all_of_it_is_installed() {
+fn packages_page_names_the_place_of_every_packaged_file() {
     let page = read("docs/packages.md");
     let units = ["embody.service", "embody.socket"].map(str::to_owned);
     let places = assets()
@@ -140,7 +140,7 @@ fn completions_are_made_for_shells_that_the_program_knows() {
 }
 
 #[test]
-fn the_wheel_and_the_formula_say_what_cargo_says() {
+fn wheel_formula_and_packages_page_agree_with_cargo_toml() {
     let table = |name: &str| toml::from_str::<toml::Table>(&read(name)).unwrap();
     let (cargo, python) = (table("Cargo.toml"), table("pyproject.toml"));
     for field in ["description", "license", "readme", "keywords"] {
@@ -177,8 +177,8 @@ fn the_wheel_and_the_formula_say_what_cargo_says() {
 
 /// The release is refused before anything is built.
 #[test]
-fn a_release_of_a_tag_that_says_something_else_is_refused() {
-    let test = "a_release_of_a_tag_that_says_something_else_is_refused";
+fn release_is_refused_if_tag_version_and_changelog_disagree() {
+    let test = "release_is_refused_if_tag_version_and_changelog_disagree";
     if program("git").is_none() {
         return skipped(test, "git");
     }
@@ -232,7 +232,7 @@ fn a_release_of_a_tag_that_says_something_else_is_refused() {
 }
 
 #[test]
-fn the_milter_takes_the_packaged_configuration_also_with_what_it_suggests() {
+fn milter_accepts_the_packaged_configuration_and_its_suggested_options() {
     let packaged = read("docs/packages/milter.toml");
     let suggested = packaged.replace("\n#", "\n");
     let options = |text: &str| toml::from_str::<toml::Table>(text).map(|table| table.len());

@@ -89,7 +89,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "embody milter --config /etc/embody/milter.toml --listen unix:/var/spool/postfix/embody/milter.sock --socket-group postfix",
         "tests/it/mta/milter.rs",
-        "fn the_lines_of_the_page_work_as_they_are_pasted",
+        "fn postfix_settings_on_the_milter_page_work_as_pasted",
     ),
     (
         "cargo bench --features internals --bench micro",
@@ -192,7 +192,7 @@ fn recipes(folder: &Path, beneath: &str, found: &mut Vec<(String, String)>) {
 }
 
 #[test]
-fn each_recipe_is_shown_as_it_is_without_its_comments() {
+fn pages_show_each_recipe_file_without_its_comments() {
     let page = read("docs/recipes.md") + &read("docs/milter.md");
     // Commands that a user types are run with those of the other pages.
     let is_typed = |(language, text): &(&str, &str)| *language == "sh" && !text.starts_with("#!");
@@ -430,7 +430,7 @@ fn commands_and_options_in_the_text_of_pages_exist() {
 }
 
 #[test]
-fn before_and_after_are_the_sample() {
+fn before_and_after_on_the_front_page_match_the_sample() {
     let page = read("docs/README.md");
     let mut shown = blocks(&page).filter(|(language, _)| *language == "text");
     for sample in ["samples/postcard.in.eml", "samples/postcard.out.eml"] {

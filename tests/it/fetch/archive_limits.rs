@@ -173,7 +173,7 @@ fn an_archive_that_is_away_is_tried_once() {
 }
 
 #[test]
-fn what_is_no_archive_is_not_believed() {
+fn answer_without_a_valid_capture_is_refused_as_not_archived() {
     let server = Raw::http(|path, stream| {
         let answer = match path.rsplit('/').next() {
             // A page of the archive itself, which is not a capture.
@@ -203,7 +203,7 @@ fn what_is_no_archive_is_not_believed() {
 }
 
 #[test]
-fn where_captures_lead_is_no_secret_either() {
+fn secret_redirect_target_of_a_capture_is_not_requested() {
     let secret = "http://o.example/9e107d9d372bb6826bd81d3542a419d6";
     let server = Raw::http(move |path, stream| {
         let answer = match path.split('/').next_back() {

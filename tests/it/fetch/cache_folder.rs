@@ -365,7 +365,7 @@ fn on_disk(cache: &Path) -> u64 {
 }
 
 #[test]
-fn what_was_not_used_for_the_longest_time_goes() {
+fn least_recently_used_cache_entry_is_evicted() {
     let server = Raw::http(|path, stream| {
         let body = [body(path), vec![b'.'; 50_000]].concat();
         let answer = String::from_utf8(ok("image/gif", &body)).unwrap().replacen(
@@ -409,7 +409,7 @@ fn what_was_not_used_for_the_longest_time_goes() {
 }
 
 #[test]
-fn several_processes_share_it_and_none_is_wrong() {
+fn several_processes_use_one_cache_and_get_correct_content() {
     let server = server();
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("c");

@@ -83,7 +83,7 @@ fn a_mailbox_is_the_same_twice_with_the_network_gone() {
 }
 
 #[test]
-fn without_a_network_nothing_is_deferred_and_all_is_said() {
+fn offline_run_defers_nothing_and_reports_every_reference() {
     let server = server();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("there.gif");

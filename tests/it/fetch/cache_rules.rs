@@ -279,8 +279,8 @@ fn cache_obeys_each_directive_of_the_server() {
 }
 
 #[test]
-fn what_must_not_be_kept_is_kept_if_the_user_insists() {
-    let Some(server) = rules_server("what_must_not_be_kept_is_kept_if_the_user_insists") else {
+fn no_store_response_is_cached_if_the_user_insists() {
+    let Some(server) = rules_server("no_store_response_is_cached_if_the_user_insists") else {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -357,8 +357,8 @@ fn url_that_is_gone_is_not_requested_again_for_a_day() {
 }
 
 #[test]
-fn what_is_gone_now_was_there_then() {
-    const TEST: &str = "what_is_gone_now_was_there_then";
+fn content_that_vanished_from_the_server_is_still_served_offline() {
+    const TEST: &str = "content_that_vanished_from_the_server_is_still_served_offline";
     let is_gone = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let seen = std::sync::Arc::clone(&is_gone);
     let server = Raw::http(move |_, stream| {
@@ -551,7 +551,7 @@ impl Drop for Ended {
 }
 
 #[test]
-fn a_message_that_ran_out_of_time_says_nothing_of_the_host() {
+fn expired_deadline_or_timeout_does_not_mark_the_host_as_failed() {
     let server = Raw::http(|_, stream| {
         sleep(Duration::from_millis(600));
         let _ = stream.write_all(&ok("image/gif", BODY));
@@ -617,7 +617,7 @@ fn each_redirect_has_its_own_cache_entry() {
 }
 
 #[test]
-fn what_a_password_opened_is_neither_kept_nor_given() {
+fn response_to_a_request_with_credentials_is_not_cached() {
     let server = Raw::http(|path, stream| {
         let answer = match path {
             "/to-b" => status("301 Moved Permanently", "Location: /b\r\n").into_bytes(),

@@ -36,7 +36,7 @@ fn fresh(media_type: &str, body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_pipe_in_place_of_the_sum_is_not_waited_for() {
+fn cache_does_not_block_on_a_fifo_in_place_of_its_size_file() {
     let server = Raw::saying(fresh("image/gif", BODY));
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("c");
@@ -154,7 +154,7 @@ fn pausing(fields: &'static str) -> Raw {
 }
 
 #[test]
-fn one_page_does_not_silence_its_host() {
+fn host_is_blocked_only_after_three_of_its_urls_were_paused() {
     let server = pausing("Retry-After: 600\r\n");
     let folder = tempfile::tempdir().unwrap();
     let online = options(&server, &folder.path().join("c"));

@@ -14,8 +14,8 @@ const BODY: &[u8] = b"GIF89a of whom it was";
 const FRESH: &str = "location /a.gif { add_header Cache-Control max-age=3600; }";
 
 #[test]
-fn what_came_under_a_ca_file_is_not_given_without_it() {
-    let name = "what_came_under_a_ca_file_is_not_given_without_it";
+fn response_verified_with_a_ca_file_is_not_served_without_that_file() {
+    let name = "response_verified_with_a_ca_file_is_not_served_without_that_file";
     let Some(server) = nginx_with(name, &[("a.gif", BODY)], FRESH) else {
         return;
     };
@@ -68,8 +68,8 @@ fn what_came_under_a_ca_file_is_not_given_without_it() {
 }
 
 #[test]
-fn what_came_under_certificates_that_the_environment_names_is_not_given_without_it() {
-    let name = "what_came_under_certificates_that_the_environment_names_is_not_given_without_it";
+fn response_verified_with_ssl_cert_file_is_not_served_without_that_variable() {
+    let name = "response_verified_with_ssl_cert_file_is_not_served_without_that_variable";
     let Some(server) = nginx_with(name, &[("a.gif", BODY)], FRESH) else {
         return;
     };
@@ -163,7 +163,7 @@ fn record(cache: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_record_that_does_not_say_whom_it_trusted_is_none() {
+fn cache_record_without_trust_information_is_ignored() {
     let server = fresh(BODY);
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("cache");

@@ -127,7 +127,7 @@ fn bodies_come_in_the_order_of_the_message_as_far_as_they_fit() {
 }
 
 #[test]
-fn one_body_that_is_meant_ten_thousand_times_is_not_held_ten_thousand_times() {
+fn output_of_a_body_referenced_9000_times_stays_within_the_growth_limit() {
     let world = Canned::new().with("http://h.example/1", None, vec![1; 4 << 20]);
     let mail = multipart(&["http://h.example/1"; 9000], "Content-Type: image/gif");
     // Without a limit, this would be 36 GB, and the test would not end.
@@ -154,7 +154,7 @@ fn one_body_that_is_meant_ten_thousand_times_is_not_held_ten_thousand_times() {
 }
 
 #[test]
-fn fragments_and_types_that_nobody_is_asked_for_make_no_second_retrieval() {
+fn ftp_urls_that_differ_only_by_fragment_or_type_share_one_retrieval() {
     let world = Canned::new().with("ftp://h.example/1", None, "x");
     let mut mail = multipart(
         &["ftp://h.example/1", "ftp://h.example/1#a"],

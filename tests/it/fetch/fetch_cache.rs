@@ -100,7 +100,7 @@ fn remembering(octets: usize) -> (Arc<Slow>, Fetcher) {
 }
 
 #[test]
-fn answers_stand_in_the_order_of_the_requests_and_no_more_run_than_allowed() {
+fn answers_keep_the_request_order_and_parallel_retrievals_are_bounded() {
     let requests: Vec<_> = (0..40)
         .map(|number| request(&format!("http://h/{number}")))
         .collect();
@@ -181,7 +181,7 @@ fn a_hit_shares_the_octets() {
 }
 
 #[test]
-fn what_was_not_asked_for_lately_makes_room() {
+fn least_recently_requested_body_is_evicted() {
     // The memory has room for two large bodies, or for some of the small ones with their overhead.
     let (slow, world) = remembering(20_000);
     let ask = |url: &str| world.fetch(&request(url)).unwrap();
@@ -290,7 +290,7 @@ fn a_retrieval_that_panics_leaves_nobody_waiting() {
 }
 
 #[test]
-fn at_its_age_an_answer_is_asked_for_again() {
+fn expired_answer_is_requested_again() {
     for (age, expected) in [(Duration::from_secs(3600), 1), (Duration::ZERO, 3)] {
         let slow = Arc::new(Slow::default());
         let world = Fetcher::around(Arc::clone(&slow)).memory(Fetcher::MEMORY, Some(age));

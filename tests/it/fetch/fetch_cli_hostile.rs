@@ -210,7 +210,7 @@ fn deferring_delays_the_mail_for_temporary_failures_and_for_no_others() {
 }
 
 #[test]
-fn nobody_there_is_temporary_and_not_allowed_is_not() {
+fn refused_connection_is_temporary_and_forbidden_url_is_permanent() {
     let port = free_port();
     let before = mail(&[reference(&format!("http://127.0.0.1:{port}/"), "image/gif")]);
     let options = open(&[port]);
@@ -227,8 +227,11 @@ fn nobody_there_is_temporary_and_not_allowed_is_not() {
 }
 
 #[test]
-fn a_real_server_that_fails_leaves_the_part() {
-    let Some(server) = nginx("a_real_server_that_fails_leaves_the_part", &[]) else {
+fn part_stays_unchanged_if_a_real_web_server_answers_with_an_error() {
+    let Some(server) = nginx(
+        "part_stays_unchanged_if_a_real_web_server_answers_with_an_error",
+        &[],
+    ) else {
         return;
     };
     for (path, code) in [
@@ -251,13 +254,9 @@ fn a_real_server_that_fails_leaves_the_part() {
 }
 
 #[test]
-fn an_ftp_server_that_has_no_such_file_leaves_the_part() {
+fn part_stays_unchanged_if_the_ftp_file_is_missing() {
     let files: &[(&str, &[u8])] = &[("dot.gif", GIF)];
-    let Some(server) = ftp(
-        "an_ftp_server_that_has_no_such_file_leaves_the_part",
-        files,
-        "",
-    ) else {
+    let Some(server) = ftp("part_stays_unchanged_if_the_ftp_file_is_missing", files, "") else {
         return;
     };
     let url = |path: &str| format!("ftp://127.0.0.1:{}{path}", server.port);
@@ -364,10 +363,10 @@ fn of_many_large_bodies_those_that_fit_come_and_memory_stays_bounded() {
 }
 
 #[test]
-fn one_body_meant_a_thousand_times_is_not_held_a_thousand_times() {
+fn memory_for_a_body_referenced_a_thousand_times_is_bounded() {
     let server = Raw::saying(ok("image/gif", &vec![b'x'; 20 << 20]));
     let before = mail(&vec![reference(&server.url("/"), "image/gif"); 1000]);
-    let name = "one_body_meant_a_thousand_times_is_not_held_a_thousand_times";
+    let name = "memory_for_a_body_referenced_a_thousand_times_is_bounded";
     let Some(ran) = measured(name, &open(&[server.address.port()]), &before) else {
         return;
     };

@@ -144,7 +144,7 @@ fn the_limit_holds_for_files() {
 }
 
 #[test]
-fn swapping_a_folder_for_a_link_leads_nowhere() {
+fn replacing_a_folder_by_a_symlink_does_not_escape_the_root() {
     let (folder, policy) = ground();
     let root = folder.path().join("root");
     fs::create_dir(root.join("real")).unwrap();

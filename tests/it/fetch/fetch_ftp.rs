@@ -143,9 +143,9 @@ fn what_is_no_file_is_refused() {
 }
 
 #[test]
-fn what_a_name_resolves_to_is_judged_for_ftp_too() {
+fn ftp_host_is_refused_if_any_resolved_address_is_forbidden() {
     let Some(server) = ftp(
-        "what_a_name_resolves_to_is_judged_for_ftp_too",
+        "ftp_host_is_refused_if_any_resolved_address_is_forbidden",
         &files(),
         "",
     ) else {

@@ -171,7 +171,7 @@ fn what_is_not_http_is_a_bad_response() {
 }
 
 #[test]
-fn nobody_there_is_temporary() {
+fn refused_connection_is_a_temporary_failure() {
     let port = crate::common::programs::free_port();
     let refusal = refused(&policy(&[port]), &format!("http://127.0.0.1:{port}/"));
     assert_eq!(

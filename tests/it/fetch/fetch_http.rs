@@ -60,8 +60,9 @@ fn a_file_comes_whole_and_with_its_type() {
 }
 
 #[test]
-fn without_the_net_or_the_port_nothing_is_asked() {
-    let Some((server, open)) = started("without_the_net_or_the_port_nothing_is_asked") else {
+fn url_is_refused_unless_network_port_and_scheme_are_allowed() {
+    let Some((server, open)) = started("url_is_refused_unless_network_port_and_scheme_are_allowed")
+    else {
         return;
     };
     let url = plain(&server, "/hello.txt");
@@ -193,8 +194,9 @@ fn an_unknown_ca_or_another_name_is_refused() {
 }
 
 #[test]
-fn what_a_name_resolves_to_is_judged_whole() {
-    let Some((server, policy)) = started("what_a_name_resolves_to_is_judged_whole") else {
+fn host_is_refused_if_any_resolved_address_is_forbidden() {
+    let Some((server, policy)) = started("host_is_refused_if_any_resolved_address_is_forbidden")
+    else {
         return;
     };
     let names = Told::of(&[

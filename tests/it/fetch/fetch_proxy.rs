@@ -271,7 +271,7 @@ fn a_proxy_with_tls_is_verified_and_asked_in_absolute_form() {
 }
 
 #[test]
-fn what_is_kept_is_asked_about_again_through_the_proxy() {
+fn cached_response_is_revalidated_through_the_proxy() {
     let (proxy, heads) = answering(1, |head| {
         let head = head.to_ascii_lowercase();
         if head.contains("if-none-match: \"one\"") {
@@ -306,7 +306,7 @@ fn what_is_kept_is_asked_about_again_through_the_proxy() {
 }
 
 #[test]
-fn a_probe_asks_the_proxy_for_the_head() {
+fn probe_sends_head_requests_through_the_proxy() {
     let (proxy, heads) = answering(1, |_| {
         b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\n".to_vec()
     });

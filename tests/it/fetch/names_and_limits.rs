@@ -52,7 +52,7 @@ fn a_picture_whose_url_holds_octets_of_no_known_charset_is_not_asked_for() {
 }
 
 #[test]
-fn a_file_and_an_id_are_named_by_their_octets() {
+fn file_names_and_content_ids_are_compared_byte_by_byte() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().canonicalize().unwrap();
     let root = path.to_str().unwrap();
@@ -81,7 +81,7 @@ fn a_file_and_an_id_are_named_by_their_octets() {
 }
 
 #[test]
-fn a_size_that_no_number_holds_is_larger_than_every_limit() {
+fn size_parameter_beyond_64_bits_exceeds_every_limit() {
     let server = Raw::saying(ok("text/plain", b"x\n"));
     let options = open(&[server.address.port()]);
     let mail = |size: &str| {
@@ -136,7 +136,7 @@ fn says(ran: &Ran, reason: &str, words: &str) {
 }
 
 #[test]
-fn what_is_denied_names_the_option_and_nothing_that_would_not_help() {
+fn refusal_by_a_deny_option_names_that_option_and_suggests_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let list = folder.path().join("hosts");
     std::fs::write(&list, "127.0.0.1\n").unwrap();
@@ -178,7 +178,7 @@ fn what_is_denied_names_the_option_and_nothing_that_would_not_help() {
 }
 
 #[test]
-fn no_number_of_redirects_ends_a_circle_and_no_folder_holds_a_relative_name() {
+fn refused_redirect_loop_or_relative_file_name_suggests_no_option() {
     let server = Raw::saying(redirect("/there"));
     let options = open(&[server.address.port()]);
     let before = mail(&[reference(&server.url("/"), "image/gif")]);

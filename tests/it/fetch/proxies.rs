@@ -94,7 +94,7 @@ fn wants_a_password(server: &Served, place: &str) {
 }
 
 #[test]
-fn tinyproxy() {
+fn tinyproxy_carries_the_requests_of_a_run_with_and_without_a_password() {
     let Some(tinyproxy) = program("tinyproxy") else {
         return skipped("tinyproxy", "tinyproxy");
     };
@@ -128,7 +128,7 @@ fn tinyproxy() {
 /// The default configuration of Squid allows CONNECT only to port 443. So https to the port of the test is refused, but http is
 /// not.
 #[test]
-fn squid() {
+fn squid_carries_the_requests_of_a_run_and_https_only_if_allowed() {
     let stock = Path::new("/etc/squid/squid.conf");
     let squid = program("squid").filter(|_| stock.exists());
     let Some(squid) = squid else {
@@ -165,7 +165,7 @@ fn squid() {
 
 /// `.ci/peers` installs mitmproxy and sets the variable. Its packages have 130 MB, so the test may be skipped elsewhere.
 #[test]
-fn mitmproxy() {
+fn mitmproxy_carries_the_requests_of_a_run_only_with_the_password() {
     let Some(mitmdump) = program("mitmdump") else {
         let may_miss = std::env::var_os("EMBODY_REQUIRE_MITMPROXY").is_none();
         assert!(may_miss, "mitmproxy: there is no mitmdump");

@@ -70,7 +70,7 @@ impl Resolver {
 }
 
 #[test]
-fn it_reads_one_object_and_what_it_writes_is_the_file() {
+fn resolver_gets_one_json_object_and_its_output_becomes_the_file() {
     let resolver =
         Resolver::doing("cat > \"$0.asked\"; pwd > \"$0.at\"; echo litter > litter; echo here");
     let name = "a \"b\" $(touch x) \u{e9}.txt";
@@ -95,7 +95,7 @@ fn it_reads_one_object_and_what_it_writes_is_the_file() {
 }
 
 #[test]
-fn what_it_says_is_the_reason_and_nothing_of_it_is_put_in() {
+fn failed_resolver_is_reported_with_its_error_text_and_changes_nothing() {
     Resolver::doing("echo partly; echo first >&2; echo 'not shared with you\x1b[1m' >&2; exit 3")
         .leaves(
             "",
@@ -124,7 +124,7 @@ fn what_it_says_is_the_reason_and_nothing_of_it_is_put_in() {
 }
 
 #[test]
-fn its_time_is_that_of_a_retrieval_and_what_it_started_ends_with_it() {
+fn resolver_and_its_children_end_at_the_retrieval_timeout() {
     let resolver = Resolver::doing("sleep 60 & echo $! > \"$0.child\"; sleep 60");
     let begun = Instant::now();
     resolver.leaves("--timeout 1s", "unchanged: timeout");
@@ -141,7 +141,7 @@ fn its_time_is_that_of_a_retrieval_and_what_it_started_ends_with_it() {
 }
 
 #[test]
-fn it_is_asked_for_what_the_cloud_did_not_give_and_for_nothing_else() {
+fn resolver_runs_only_for_cloud_files_that_were_not_retrieved() {
     let server = Raw::http(|path, stream| {
         use std::io::Write as _;
         let _ = stream.write_all(&match path {
@@ -189,7 +189,7 @@ fn it_is_asked_for_what_the_cloud_did_not_give_and_for_nothing_else() {
 }
 
 #[test]
-fn not_more_run_at_a_time_than_retrievals_may_and_a_dry_run_starts_none() {
+fn parallel_resolvers_are_limited_and_a_dry_run_starts_none() {
     let resolver = Resolver::doing(
         "mkdir \"$0.$$\"; set -- \"$0\".*; echo $# >> \"${1%.*}-count\"; sleep 0.2; rmdir \"${1%.*}.$$\"; cat",
     );
@@ -239,7 +239,7 @@ fn not_more_run_at_a_time_than_retrievals_may_and_a_dry_run_starts_none() {
 }
 
 #[test]
-fn words_are_divided_without_a_shell_and_a_milter_takes_none() {
+fn resolver_command_is_split_without_a_shell_and_refused_in_a_milter() {
     let folder = tempfile::tempdir().unwrap();
     let script = "import sys; sys.stdin.read(); print(sys.argv[1:], end='')";
     let mail = mail(&[(LINK, "coast.webm")]);

@@ -265,7 +265,7 @@ fn of(shown: &[&str]) -> (Pictures, tempfile::TempDir) {
 }
 
 #[test]
-fn what_is_kept_of_a_run_that_fails_and_what_is_said() {
+fn failed_run_keeps_its_responses_and_the_next_run_continues_with_them() {
     for line in [LINE, "convert --embed remote --fetch http in --output out"] {
         let (server, folder) = of(&[
             "/one",
@@ -296,7 +296,7 @@ fn what_is_kept_of_a_run_that_fails_and_what_is_said() {
 }
 
 #[test]
-fn policy_and_trust_are_asked_again() {
+fn resumed_run_checks_policy_and_certificates_again() {
     let (server, folder) = of(&["/one", "/to/2", "/block/1"]);
     let folder = folder.path();
     server.fail(folder, LINE);
@@ -379,7 +379,7 @@ fn only_a_run_that_retrieves_for_a_new_file_or_folder_keeps_anything() {
 }
 
 #[test]
-fn what_somebody_put_in_its_place_is_neither_used_nor_removed() {
+fn foreign_file_in_place_of_the_resume_cache_is_neither_used_nor_removed() {
     let (server, folder) = of(&["/one", "/block/1"]);
     let folder = folder.path();
     // The files that an interrupted run leaves.
@@ -521,7 +521,7 @@ fn of_two_runs_with_one_output_the_second_is_refused() {
 }
 
 #[test]
-fn a_cache_of_the_user_is_used_behind_it() {
+fn resumed_run_uses_its_own_cache_before_that_of_the_user() {
     let (server, folder) = of(&["/one", "/private/1", "/old/1", "/block/1"]);
     let folder = folder.path();
     let line = &format!("{LINE} --cache cache");
@@ -559,8 +559,8 @@ fn on_a_small_disk(test: &str, server: &Pictures, folder: &Path, script: &str) -
 }
 
 #[test]
-fn a_disk_that_is_full_ends_no_run_for_what_is_kept() {
-    const TEST: &str = "a_disk_that_is_full_ends_no_run_for_what_is_kept";
+fn full_disk_for_the_resume_cache_does_not_end_the_run() {
+    const TEST: &str = "full_disk_for_the_resume_cache_does_not_end_the_run";
     let (server, folder) = of(&["/one", "/two", "/block/1"]);
     // The file system has room for the mail, but not for the stored responses.
     for options in [

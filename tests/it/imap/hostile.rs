@@ -182,7 +182,7 @@ fn what_no_server_may_say_ends_the_run_and_is_named() {
 }
 
 #[test]
-fn what_nobody_asked_for_changes_nothing() {
+fn unsolicited_imap_responses_do_not_change_the_converted_mail() {
     let noise = "* 5 EXISTS\r\n* 3 RECENT\r\n* 4 EXPUNGE\r\n* VANISHED 9:12\r\n* OK [ALERT] hello\r\n* NO low on space\r\n\
         * FLAGS (\\Seen)\r\n* XUNKNOWN (((a) \"b\") {2}\r\nxx)\r\n* 9 FETCH (FLAGS (\\Deleted) UID 77)\r\n\
         * 1 FETCH (FLAGS (\\Seen))\r\n* SEARCH 99\r\n* 12 FETCH (UID 99 BODY[]<0> {3}\r\nxyz)\r\n* BAD what\r\n* LIST () NIL x\r\n";
@@ -454,7 +454,7 @@ fn a_folder_that_is_made_anew_meanwhile_is_not_mixed_with_the_old_one() {
 }
 
 #[test]
-fn tls_that_is_stripped_is_never_gone_without() {
+fn password_is_not_sent_if_starttls_is_stripped_or_tampered_with() {
     for (greeting, starttls, named) in [
         (
             "* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] hi\r\n",

@@ -340,10 +340,10 @@ fn with_another_client(test: &str, kind: Kind, count: usize) {
     );
 }
 
-const WITH: &str = "what_another_client_does_meanwhile_stays_done";
+const WITH: &str = "changes_by_another_client_during_the_run_survive";
 
 #[test]
-fn what_another_client_does_meanwhile_stays_done() {
+fn changes_by_another_client_during_the_run_survive() {
     for kind in Kind::ALL {
         with_another_client(WITH, kind, 40);
     }
@@ -359,8 +359,8 @@ fn another_client_among_two_thousand_mails_loses_nothing() {
 }
 
 #[test]
-fn only_what_may_be_detached_is_downloaded() {
-    let test = "only_what_may_be_detached_is_downloaded";
+fn detach_downloads_only_messages_with_large_parts() {
+    let test = "detach_downloads_only_messages_with_large_parts";
     let Some(server) = Server::start(test, Kind::Dovecot) else {
         return;
     };

@@ -129,8 +129,8 @@ fn an_account_becomes_maildirs_with_flags_keywords_and_dates() {
 }
 
 #[test]
-fn folders_and_days_are_chosen() {
-    let test = "folders_and_days_are_chosen";
+fn options_select_folders_and_days() {
+    let test = "options_select_folders_and_days";
     let Some(server) = Server::start(test, Kind::Dovecot) else {
         return;
     };
@@ -214,8 +214,8 @@ fn folders_and_days_are_chosen() {
 }
 
 #[test]
-fn what_is_converted_is_what_a_local_mailbox_becomes() {
-    let test = "what_is_converted_is_what_a_local_mailbox_becomes";
+fn imap_message_is_converted_like_a_local_message() {
+    let test = "imap_message_is_converted_like_a_local_message";
     let Some(server) = Server::start(test, Kind::Dovecot) else {
         return;
     };
@@ -258,8 +258,8 @@ fn what_is_converted_is_what_a_local_mailbox_becomes() {
 }
 
 #[test]
-fn what_is_killed_at_any_time_goes_on_and_nothing_is_cut_or_doubled() {
-    let test = "what_is_killed_at_any_time_goes_on_and_nothing_is_cut_or_doubled";
+fn killed_conversion_of_an_account_resumes_without_cut_or_doubled_mail() {
+    let test = "killed_conversion_of_an_account_resumes_without_cut_or_doubled_mail";
     let Some(server) = Server::start(test, Kind::Dovecot) else {
         return;
     };

@@ -239,7 +239,7 @@ fn digest(text: &str) -> String {
 
 /// According to the journal, the copy has UID 6, but new mail has this UID: the server was restored from a snapshot.
 #[test]
-fn a_message_at_the_uid_of_the_copy_that_is_another_stays() {
+fn different_message_at_the_uid_of_the_copy_is_kept() {
     for step in ["{\"appended\":6}", "{\"deleting\":6}", "{\"appended\":5}"] {
         let model = Arc::new(Mutex::new(Model::new(Nature::Honest)));
         let new = Stored {
@@ -270,7 +270,7 @@ fn a_message_at_the_uid_of_the_copy_that_is_another_stays() {
 
 /// A run of version 0.3.0 was killed, and then the user marked one of the two messages.
 #[test]
-fn a_marked_message_of_two_is_not_the_one_that_stays() {
+fn of_original_and_copy_the_one_not_marked_deleted_is_kept() {
     for (marked, stays, status) in [(6, "old", 0), (5, "copy", 0)] {
         let model = Arc::new(Mutex::new(Model::new(Nature::Honest)));
         let copy = "Subject: the copy\r\nX-Embody-Detached: as a run made it\r\n\r\nhello\r\n";

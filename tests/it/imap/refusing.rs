@@ -399,7 +399,7 @@ fn as_many_connections_are_made_as_there_is_work_for_and_no_more_than_were_asked
 
 /// Flags that another program sets between the last check of a message and its mark.
 #[test]
-fn flags_of_the_last_moment_are_carried_over() {
+fn flags_set_just_before_the_replacement_are_copied_to_the_new_message() {
     let model = Arc::new(Mutex::new((Model::new(Nature::Honest), false)));
     let answering = Arc::clone(&model);
     let (status, _, row) = answered(&[], move |command| {
@@ -423,7 +423,7 @@ fn flags_of_the_last_moment_are_carried_over() {
 /// Dovecot does this to one of a hundred messages that are marked and expunged at once while another connection changes the
 /// same folder.
 #[test]
-fn a_message_that_is_not_expunged_for_a_moment_is_replaced() {
+fn message_whose_expunge_is_delayed_is_replaced() {
     let model = Arc::new(Mutex::new((Model::new(Nature::ExpungesNothing), None)));
     let answering = Arc::clone(&model);
     let (status, _, row) = answered(&[], move |command| {

@@ -5,9 +5,11 @@ use super::proxy::Proxy;
 use super::rig::{Kind, Server};
 
 #[test]
-fn each_server_gives_back_what_it_was_given() {
+fn each_test_server_returns_the_messages_stored_on_it() {
     for kind in Kind::ALL {
-        let Some(server) = Server::start("each_server_gives_back_what_it_was_given", kind) else {
+        let Some(server) =
+            Server::start("each_test_server_returns_the_messages_stored_on_it", kind)
+        else {
             continue;
         };
         let message = b"From: me@example.org\r\nSubject: one\r\n\r\nhello\r\n";
@@ -35,8 +37,11 @@ fn each_server_gives_back_what_it_was_given() {
 }
 
 #[test]
-fn a_proxy_counts_and_cuts() {
-    let Some(server) = Server::start("a_proxy_counts_and_cuts", Kind::Dovecot) else {
+fn test_proxy_counts_bytes_and_cuts_connections() {
+    let Some(server) = Server::start(
+        "test_proxy_counts_bytes_and_cuts_connections",
+        Kind::Dovecot,
+    ) else {
         return;
     };
     let proxy = Proxy::to(server.port);

@@ -68,7 +68,7 @@ const REFERENCE: &str =
     "Content-Type: message/external-body; access-type=URL; URL=\"data:,x\"\n\n\n";
 
 #[test]
-fn nesting() {
+fn message_nested_beyond_the_limit_passes_unchanged_in_bounded_memory() {
     let levels = 100_000;
     let multiparts: String = (0..levels)
         .map(|at| format!("Content-Type: multipart/mixed; boundary=b{at}\n\n--b{at}\n"))
@@ -89,7 +89,7 @@ fn nesting() {
 }
 
 #[test]
-fn parts() {
+fn references_beyond_the_part_limit_are_left_in_bounded_memory() {
     let many: Vec<String> = vec![REFERENCE.to_owned(); 30_000];
     let before = mail(&many);
     let ran = bounded("references", &before, 16);
@@ -118,7 +118,7 @@ fn parts() {
 }
 
 #[test]
-fn headers() {
+fn huge_header_field_and_many_fields_are_read_in_bounded_memory() {
     let large = "QUJD".repeat(17 << 20);
     let before = mail(&[
         reference(&format!("data:image/gif;base64,{large}"), "image/gif"),
@@ -142,7 +142,7 @@ fn headers() {
 }
 
 #[test]
-fn parameters() {
+fn many_parameters_sections_and_comments_are_read_in_bounded_memory() {
     let many: String = (0..100_000).map(|at| format!("; p{at}=v")).collect();
     let sections: String = (1..100_000)
         .rev()
@@ -193,7 +193,7 @@ fn parameters() {
 }
 
 #[test]
-fn srcset() {
+fn huge_srcset_is_resolved_in_bounded_memory_or_left_at_the_growth_limit() {
     let candidates = "i.png 1x,".repeat(20_000);
     let base = "Content-Base: http://www.example.org/\nContent-Type: text/html\n\n";
     let before = format!("{base}<img srcset=\"{candidates}\">").into_bytes();
@@ -211,7 +211,7 @@ fn srcset() {
 }
 
 #[test]
-fn growth() {
+fn references_are_filled_up_to_the_growth_limit_in_bounded_memory() {
     let large = format!(
         "Content-ID: <a@x>\n\n{}\n",
         "a line of text\n".repeat(70_000)
@@ -240,7 +240,7 @@ fn growth() {
 }
 
 #[test]
-fn one_body() {
+fn body_beyond_the_size_limit_is_left_in_bounded_memory() {
     let before = mail(&[
         reference(&format!("data:,{}", "x".repeat(30 << 20)), "text/plain"),
         REFERENCE.to_owned(),
@@ -256,7 +256,7 @@ fn one_body() {
 
 /// A mail in which each part has the base URL of the message.
 #[test]
-fn bases() {
+fn long_base_url_of_many_documents_stays_within_the_growth_limit() {
     let header = format!(
         "Content-Base: http://www.example.org/{}\n",
         "p".repeat(8_000)
@@ -283,7 +283,7 @@ fn bases() {
 
 /// Documents that are each below the limit, and together far beyond it.
 #[test]
-fn many_growing_documents() {
+fn many_growing_documents_are_changed_only_up_to_the_growth_limit() {
     let header = format!(
         "Content-Base: http://www.example.org/{}/\n",
         "p".repeat(1_000)

@@ -99,8 +99,8 @@ fn a_browser_shows_the_enclosed_pictures_where_they_stand() {
 }
 
 #[test]
-fn a_browser_does_not_show_them_before_or_if_one_link_in_the_chain_is_missing() {
-    let test = "a_browser_does_not_show_them_before_or_if_one_link_in_the_chain_is_missing";
+fn browser_shows_no_picture_that_is_unfiltered_unreferenced_or_damaged() {
+    let test = "browser_shows_no_picture_that_is_unfiltered_unreferenced_or_damaged";
     let Some(chromium) = chromium(test) else {
         return;
     };

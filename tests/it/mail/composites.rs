@@ -98,7 +98,7 @@ fn an_external_body_that_a_server_sends_is_left() {
 
 /// `a\rFrom: boss@...` is a single field for embody, and two fields for Python's email.
 #[test]
-fn a_phantom_field_that_other_readers_see_two_fields_in_leaves_the_part() {
+fn part_is_unchanged_if_its_phantom_field_has_a_control_character() {
     for field in [
         "Content-X: a\rFrom: boss@example.org",
         "X: a\0b",
@@ -137,7 +137,7 @@ fn no_length_or_status_comes_along_with_a_phantom_header() {
 }
 
 #[test]
-fn what_is_said_of_a_body_that_changes_becomes_true_or_goes() {
+fn length_and_digest_fields_of_a_changed_body_are_corrected_or_removed() {
     let reference = "Content-Type: message/external-body; access-type=URL; URL=\"data:,hi\"";
     let mail = format!(
         "Content-Length: 5\nLines: 1\nMIME-Version: 1.0\nContent-MD5: AAAA\nContent-Type: multipart/mixed; boundary=o\n\n--o\n\
@@ -170,7 +170,7 @@ fn what_is_said_of_a_body_that_changes_becomes_true_or_goes() {
 }
 
 #[test]
-fn the_senders_charset_holds_and_the_sources_is_told() {
+fn charset_of_the_mail_wins_and_a_different_one_of_the_content_is_reported() {
     let mail = with_url(
         "data:text/plain;charset=koi8-r,%D4",
         "Content-Type: text/plain; charset=windows-1251\n",
@@ -216,7 +216,7 @@ fn letter(url: &str) -> String {
 }
 
 #[test]
-fn a_circle_is_left_where_it_closes_and_a_second_run_goes_no_further() {
+fn reference_that_closes_a_loop_is_left_in_every_run() {
     let one = "http://h.example/one";
     let world = Canned::new()
         .with(one, Some("message/rfc822"), letter("http://h.example/two"))

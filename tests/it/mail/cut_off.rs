@@ -51,7 +51,7 @@ fn no_reference_is_filled_with_a_part_of_its_content() {
 }
 
 #[test]
-fn no_relative_of_an_external_body_is_either() {
+fn truncated_reference_of_any_form_gives_its_whole_content_or_nothing() {
     let policy = Policy::default().with_follow(Followed::all());
     for part in [
         "Content-Type: message/external-body; access-type=URL; URL=data:,0123456789\n\nContent-Type: text/plain\n",

@@ -226,7 +226,7 @@ fn a_maildir_loses_its_attachments_and_gets_them_back() {
 
 /// A picture that the HTML shows is kept in the mail, which the summary reports. An option detaches it, too.
 #[test]
-fn the_sum_of_a_run_says_what_the_mail_shows_and_keeps() {
+fn summary_of_detach_counts_parts_kept_because_they_are_displayed() {
     let work = Work::new();
     let picture = base64(&octets(3000, 1), 76);
     let message = |number: usize| {
@@ -286,7 +286,7 @@ fn the_sum_of_a_run_says_what_the_mail_shows_and_keeps() {
 
 /// Whenever the run is killed, each message is unchanged or refers to objects in the store.
 #[test]
-fn a_kill_loses_nothing() {
+fn killed_detach_or_restore_loses_no_attachment() {
     let work = Work::new();
     let mbox = mbox(60).into_bytes();
     fs::write(work.path("mbox"), &mbox).unwrap();
@@ -477,7 +477,7 @@ for part in mail.walk():
 
 /// Detaches and restores all samples, with attachments of any size.
 #[test]
-fn every_sample_comes_back() {
+fn every_sample_is_restored_exactly_after_detach() {
     let mut compared = 0;
     let mut folders = vec![crate::common::mail::samples_folder()];
     let work = Work::new();
@@ -563,7 +563,7 @@ print('verified')
 }
 
 #[test]
-fn the_samples_are_detached_as_they_show_and_come_back() {
+fn detached_samples_match_the_expected_files_and_are_restored() {
     let work = Work::new();
     let folder = crate::common::mail::samples_folder().join("detach");
     let mut compared = 0;

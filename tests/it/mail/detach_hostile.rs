@@ -79,7 +79,7 @@ fn left(url: &str, sha256: &str, essence: &str) -> String {
 
 /// File names are only text in the header. An object is identified only by its hash.
 #[test]
-fn a_name_that_leads_elsewhere_leads_nowhere() {
+fn attachment_name_with_a_path_creates_no_file_outside_the_store() {
     let work = Work::new();
     let mail = mixed(
         &[

@@ -127,8 +127,8 @@ fn embedded_with(server: &Raw, mail: &[u8], more: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_browser_shows_every_place_and_asks_nobody() {
-    let Some(chromium) = chromium("a_browser_shows_every_place_and_asks_nobody") else {
+fn browser_shows_every_embedded_picture_without_a_request() {
+    let Some(chromium) = chromium("browser_shows_every_embedded_picture_without_a_request") else {
         return;
     };
     let server = server();
@@ -166,7 +166,7 @@ fn a_browser_shows_every_place_and_asks_nobody() {
 }
 
 #[test]
-fn no_picture_is_elsewhere_in_conditional_comments_either() {
+fn conditional_comments_contain_no_remote_picture_after_embed() {
     let server = server();
     let before = before();
     let after = embedded(&server, &before);
@@ -183,8 +183,8 @@ fn no_picture_is_elsewhere_in_conditional_comments_either() {
 
 /// Style sheets that import each other in a cycle, and a `srcset` whose candidates are missing.
 #[test]
-fn a_browser_is_styled_by_the_mail_alone() {
-    let name = "a_browser_is_styled_by_the_mail_alone";
+fn imported_style_sheets_are_embedded_and_shown_without_a_request() {
+    let name = "imported_style_sheets_are_embedded_and_shown_without_a_request";
     let Some(chromium) = chromium(name) else {
         return;
     };

@@ -29,7 +29,7 @@ fn inspect(options: &[&str]) -> String {
 }
 
 #[test]
-fn a_message_is_told_with_hosts_trackers_and_growth() {
+fn forecast_of_a_message_names_hosts_trackers_and_growth() {
     let text = inspect(&["--max-body", "1M"]);
     for line in [
         "3 pictures would be retrieved; 1 more are trackers; 1 pictures in data: URLs have 35 bytes",
@@ -49,7 +49,7 @@ fn a_message_is_told_with_hosts_trackers_and_growth() {
 }
 
 #[test]
-fn what_is_said_of_growth_is_no_less_than_what_happens() {
+fn predicted_growth_is_at_least_the_actual_growth() {
     let mut program = embody();
     let output = fed(program.args(["inspect", "--embed", "data"]), &mail());
     let text = String::from_utf8(output.stdout).unwrap();
@@ -68,7 +68,7 @@ fn what_is_said_of_growth_is_no_less_than_what_happens() {
 }
 
 #[test]
-fn rows_and_mailboxes_say_the_same() {
+fn rows_and_mailbox_totals_of_the_forecast_agree() {
     let rows: Vec<serde_json::Value> = inspect(&["--json"])
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -162,7 +162,7 @@ fn assert_survey(survey: &serde_json::Value, mails: u64) {
 }
 
 #[test]
-fn a_style_sheet_that_would_be_retrieved_says_its_type() {
+fn forecast_of_a_style_sheet_states_its_media_type() {
     let mail = "MIME-Version: 1.0\nContent-Type: text/html\n\n<link rel=stylesheet href=https://a.example/s>\n\
                 <img src=https://a.example/s>\n";
     let mut program = embody();

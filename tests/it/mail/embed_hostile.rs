@@ -178,7 +178,7 @@ fn what_was_retrieved_is_held_no_longer_than_it_is_needed() {
 }
 
 #[test]
-fn one_of_thirty_megabytes_is_above_the_limit_and_then_below_it() {
+fn thirty_megabyte_picture_is_embedded_only_with_a_raised_limit() {
     let mut large = gif(1);
     large.resize(30 << 20, 7);
     let mail = html(&format!(
@@ -239,7 +239,7 @@ fn a_slow_server_costs_no_more_than_the_deadline_and_the_rest_is_embedded() {
 }
 
 #[test]
-fn broken_shapes_are_left_and_whole_ones_are_not_mixed_up() {
+fn cut_off_multipart_is_left_and_each_nested_document_gets_its_picture() {
     let one = data(&gif(1));
     let part = format!("Content-Type: text/html\n\n<img src='{one}'>\n");
     // The multipart/related is not closed, so parts that are added after it might be treated as its epilogue.
@@ -309,7 +309,7 @@ fn cid_urls_that_are_there_stay() {
 }
 
 #[test]
-fn eight_bits_binary_and_other_line_ends_make_no_other_ids() {
+fn content_ids_do_not_depend_on_line_ends_in_any_transfer_encoding() {
     let ids = |output: &[u8]| -> Vec<String> {
         let output = text(output);
         let lines = output

@@ -374,7 +374,7 @@ fn charsets_are_those_of_the_header_or_what_the_text_shows() {
 }
 
 #[test]
-fn what_the_header_says_of_a_body_that_is_gone_goes() {
+fn header_fields_that_no_longer_match_a_eudora_body_are_corrected() {
     let folder = Folder::with(&[("attach/a.pdf", SCAN)]);
     let cases = [
         // A declared multipart without boundary lines is empty for every mail client.
@@ -449,7 +449,7 @@ fn look_alikes_stay_octet_for_octet_and_missing_files_are_told_of() {
 }
 
 #[test]
-fn what_is_no_plain_file_of_one_name_is_not_taken() {
+fn links_special_files_and_ambiguous_names_are_not_taken_as_attachments() {
     let folder = Folder::with(&[
         ("secret.txt", b"secret"),
         ("attach/Twin.txt", b"1"),
@@ -620,7 +620,7 @@ fn mail_that_was_sent_names_its_files_in_the_header() {
 }
 
 #[test]
-fn the_policy_holds_and_only_mailboxes_of_eudora_are_looked_at() {
+fn policy_applies_to_eudora_attachments_and_other_mailboxes_stay_unchanged() {
     let folder = Folder::with(&[("attach/a.png", PICTURE), ("attach/b.pdf", &[0xff; 5000])]);
     let text = "Subject: x\n\n<x-html>\n<p>a</p>\n</x-html>\nAttachment Converted: \"a.png\"\nAttachment Converted: \"b.pdf\"\n";
     let of = |options: &[&str]| folder.windows(&[text], options).outcomes().join(" ");
@@ -750,7 +750,7 @@ fn html_is_not_blank_in_a_browser() {
 }
 
 #[test]
-fn tens_of_thousands_of_lines_that_mean_something_cost_linear_time() {
+fn sixty_thousand_eudora_notes_are_read_in_bounded_time() {
     let folder = Folder::with(&[("attach/a.png", PICTURE), ("Embedded/a.png", PICTURE)]);
     let begun = std::time::Instant::now();
     for unit in [

@@ -87,8 +87,8 @@ fn large_mail(way: &str, octets: usize) -> Vec<u8> {
 }
 
 #[test]
-fn with_little_memory_a_mail_comes_out_whole_or_later() {
-    const TEST: &str = "with_little_memory_a_mail_comes_out_whole_or_later";
+fn with_little_memory_a_mail_is_written_whole_or_deferred() {
+    const TEST: &str = "with_little_memory_a_mail_is_written_whole_or_deferred";
     let options = ["filter", "--quiet", "--max-body=1G", "--max-growth=1G"];
     let rows = [
         (LITTLE, 1 << 20, &WAYS[..]),
@@ -146,8 +146,8 @@ fn with_hardly_any_memory_nothing_is_lost_either() {
 }
 
 #[test]
-fn bodies_from_a_server_with_little_memory_come_in_whole_or_later() {
-    const TEST: &str = "bodies_from_a_server_with_little_memory_come_in_whole_or_later";
+fn mail_with_retrieved_bodies_is_whole_or_deferred_with_little_memory() {
+    const TEST: &str = "mail_with_retrieved_bodies_is_whole_or_deferred_with_little_memory";
     let answer = ok("application/octet-stream", &vec![b'x'; 8 << 20]);
     let server = Raw::saying(answer);
     let port = server.address.port().to_string();

@@ -130,7 +130,7 @@ fn reason(policy: Policy, clouds: &Clouds, mail: &[u8]) -> &'static str {
 }
 
 #[test]
-fn each_mark_names_its_file_and_what_only_looks_like_one_names_none() {
+fn each_hosted_file_is_found_by_its_markup_and_look_alikes_are_ignored() {
     let quoted = |mark: &str| {
         mark.replace("gmail_", "m_-12gmail_")
             .replace("Owa", "x_Owa")
@@ -225,7 +225,7 @@ fn each_mark_names_its_file_and_what_only_looks_like_one_names_none() {
 }
 
 #[test]
-fn nothing_of_it_is_followed_by_default_and_inspect_says_what_would_follow_it() {
+fn hosted_files_are_not_followed_by_default_and_inspect_names_the_option() {
     let clouds = Clouds::file(CHIP_FILE);
     let plain = Policy::default().with_fetch([Scheme::Https]);
     let (output, report) = run(plain, &clouds, &html(CHIP));
@@ -255,7 +255,7 @@ fn nothing_of_it_is_followed_by_default_and_inspect_says_what_would_follow_it() 
 }
 
 #[test]
-fn a_mail_of_one_page_becomes_the_first_part_of_a_multipart_and_keeps_every_octet() {
+fn single_part_mail_becomes_the_first_part_of_a_multipart_unchanged() {
     let (output, report) = run(policy(), &Clouds::file(CHIP_FILE), &html(CHIP));
     let text = String::from_utf8(output.clone()).unwrap();
     let boundary = text
@@ -427,7 +427,7 @@ fn web_page_in_place_of_the_file_is_refused_with_the_reason_of_the_page() {
 }
 
 #[test]
-fn size_and_end_are_claims_and_types_and_limits_hold() {
+fn declared_size_mismatch_is_reported_and_type_and_size_limits_apply() {
     let (output, report) = run(policy(), &Clouds::file(DROP_FILE), &html(DROP));
     assert_ne!(output, html(DROP));
     let detail = &rows(&report)[0].detail;

@@ -206,7 +206,7 @@ fn each_part_comes_back_where_its_note_stood_and_no_other_octet_changes() {
 }
 
 #[test]
-fn a_text_that_was_all_of_the_mail_is_its_text_again() {
+fn scrubbed_text_of_a_single_part_mail_becomes_its_body_again() {
     let archive = Archive::with(&[
         (3, "attachment.pl", b"Dear all,\n\nbye\n"),
         (4, "attachment.ksh", "Gr\u{fc}\u{df}e\n".as_bytes()),
@@ -635,7 +635,7 @@ fn what_is_left_is_filled_by_a_later_run_as_if_at_once() {
 }
 
 #[test]
-fn another_size_a_page_and_a_form_to_sign_in_are_not_the_file() {
+fn content_of_another_size_and_sign_in_forms_are_not_taken_for_the_file() {
     let png = mail(
         0,
         &file_note(0, "a.png", "image/png", PICTURE.len() + 1, "a.png"),
@@ -704,7 +704,7 @@ fn the_type_is_that_of_the_note_also_from_a_server() {
 }
 
 #[test]
-fn what_was_escaped_for_good_is_attached_as_it_is() {
+fn irreversibly_escaped_content_is_attached_unchanged() {
     let page = b"<tt>\n&eacute;&nbsp;&nbsp;\n</tt>\n";
     let message = b"From nobody Tue\nSubject: &eacute;\n\nx\n";
     let archive = Archive::with(&[(0, "a.html", page), (0, "a.mht", message)]);
@@ -841,7 +841,7 @@ fn folders_of_attachments_give_the_longest_end_of_a_path_and_nothing_from_elsewh
 }
 
 #[test]
-fn what_thunderbird_detached_is_looked_for_too() {
+fn files_detached_by_thunderbird_are_found_in_the_attachments_folder() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a b.txt"), "detached\n").unwrap();
     let mail = |url: &str| {
@@ -974,7 +974,7 @@ fn a_text_of_more_pieces_than_parts_are_looked_at_is_left() {
 }
 
 #[test]
-fn a_boundary_that_a_stranger_foresees_is_another_one() {
+fn predicted_boundary_is_not_used_for_the_new_multipart() {
     let archive = Archive::with(&[(0, "a.png", PICTURE)]);
     let note = file_note(0, "a.png", "image/png", PICTURE.len(), "a.png");
     let filled = archive.filled(&mail(0, &format!("Text.\n{SEPARATOR}{note}")));

@@ -56,7 +56,7 @@ fn a_folded_field_with_blanks_is_read() {
 }
 
 #[test]
-fn another_digest_leaves_the_part_as_it_came() {
+fn content_with_a_wrong_digest_is_not_inserted() {
     for value in [
         digest(b"abd"),
         "?".to_owned(),
@@ -70,7 +70,7 @@ fn another_digest_leaves_the_part_as_it_came() {
 }
 
 #[test]
-fn the_field_goes_with_the_content() {
+fn content_md5_field_is_kept_in_the_filled_part() {
     let phantom = format!("Content-Type: image/x\nContent-MD5: {}\n", digest(b"abc"));
     let (output, _) = expand(&with_url("data:image/x,abc", &phantom));
     assert_eq!(

@@ -178,7 +178,7 @@ fn the_id_of_a_part_in_a_forwarded_message_means_nothing_outside_of_it() {
 }
 
 #[test]
-fn of_two_parts_with_one_id_none_is_meant() {
+fn content_id_that_two_parts_share_is_not_resolved() {
     let other = PICTURE.replace("image/png", "image/gif");
     let mail = mail_of(&[PICTURE, &other, REFERENCE]);
     assert_left(Policy::default(), &mail, "content-id-not-found");
@@ -186,7 +186,7 @@ fn of_two_parts_with_one_id_none_is_meant() {
 
 /// Filled content may contain the Content-ID to which another reference refers, before or after it.
 #[test]
-fn content_that_comes_in_can_be_meant_from_outside_and_means_what_is_outside() {
+fn inserted_content_can_be_referenced_and_can_reference_outer_parts() {
     let letter = "Content-Type: message/external-body; access-type=URL; URL=\"data:multipart/mixed;boundary=in,\
         --in%0AContent-ID:%20%3Cp@example.org%3E%0A%0Afrom%20inside%0A\
         --in%0AContent-Type:%20message/external-body;%20access-type=URL;%20URL=%22cid:o@example.org%22%0A%0A%0A--in--\"\n\n";

@@ -116,7 +116,7 @@ fn part_with_a_different_type_of_content_is_left_unchanged() {
 }
 
 #[test]
-fn accept_mismatch_takes_it_under_the_declared_type() {
+fn accept_mismatch_inserts_content_under_the_declared_type() {
     let policy = Policy::default().with_accept_mismatch(true);
     let mail = with_url("data:text/html,x", "Content-Type: image/png\n");
     let (output, report) = expand_with(policy, &mail);
@@ -154,7 +154,7 @@ fn types_agree_whatever_their_case_and_parameters() {
 }
 
 #[test]
-fn what_cannot_be_had_leaves_the_part_as_it_came() {
+fn part_is_unchanged_if_its_reference_is_invalid_or_not_allowed() {
     let typed = "Content-Type: text/plain\n";
     for (parameters, reason) in [
         (
@@ -338,7 +338,7 @@ fn a_declared_size_that_disagrees_is_told_and_stops_nothing() {
 }
 
 #[test]
-fn a_declared_size_that_no_number_holds_is_told_as_what_it_is() {
+fn declared_size_beyond_64_bits_is_reported_as_the_maximum_or_more() {
     let mail = with_external_body(
         "access-type=URL; size=18446744073709551617; URL=\"data:text/plain,abc\"",
         "Content-Type: text/plain\n",

@@ -138,7 +138,7 @@ fn verbose_names_the_message_and_its_subject() {
 }
 
 #[test]
-fn more_lines_than_a_screen_become_a_count() {
+fn report_lines_beyond_one_screen_are_only_counted_without_verbose() {
     let part = "--b\nContent-Type: message/external-body; access-type=x\n\n\n";
     let mail = |parts: usize| {
         let parts = part.repeat(parts);

@@ -37,7 +37,7 @@ fn rtf_from_html_becomes_html_next_to_the_text() {
 }
 
 #[test]
-fn rtf_from_text_goes_if_the_mail_has_the_text() {
+fn rtf_made_from_text_is_removed_if_the_mail_has_the_text() {
     let rtf = "{\\rtf1\\ansi\\fromtext{\\fonttbl{\\f0 A;}}Hello\\par world\\par}";
     let text = opened(&mail("Hello world", rtf));
     assert!(

@@ -37,7 +37,7 @@ fn run(mail: &[u8]) -> Ran {
 }
 
 #[test]
-fn every_sample_comes_out_as_its_after_says_with_lf_and_with_crlf_and_only_once() {
+fn every_sample_gives_its_expected_output_with_lf_and_crlf_and_is_stable() {
     let samples = mail::samples_in(&wild());
     assert!(samples.len() >= 10, "only {} samples", samples.len());
     for sample in samples {
@@ -72,7 +72,7 @@ fn by_default_the_samples_are_left_and_say_which_option_would_help() {
 }
 
 #[test]
-fn what_is_no_reference_or_no_mere_note_is_left() {
+fn part_without_a_reference_or_with_more_than_a_note_is_unchanged() {
     let samples = mail::samples_in(&wild().join("untouched"));
     let readme = std::fs::read_to_string(samples_folder().join("README.md")).unwrap();
     let mut promised = 0;
@@ -272,7 +272,7 @@ fn mixed(part: &str) -> Vec<u8> {
 }
 
 #[test]
-fn an_answer_over_http_has_its_type_and_place_written_down() {
+fn part_filled_over_http_gets_its_content_type_and_content_location() {
     let server = Raw::http(|path, stream| {
         use std::io::Write as _;
         let answer = match path {
@@ -338,7 +338,7 @@ fn an_answer_over_http_has_its_type_and_place_written_down() {
 }
 
 #[test]
-fn an_announcement_of_the_ietf_lives_again_by_a_map() {
+fn url_map_makes_an_old_ietf_announcement_retrievable() {
     let server = Raw::saying(ok("text/plain", b"An Internet-Draft\n"));
     let announcement = |offers: &str| {
         format!(
@@ -369,7 +369,7 @@ fn an_announcement_of_the_ietf_lives_again_by_a_map() {
 }
 
 #[test]
-fn inspect_shows_the_relatives_by_their_kinds() {
+fn inspect_shows_detached_parts_and_shortcuts_by_kind() {
     for (name, shown) in [
         ("detached", "detached of image/png"),
         (
@@ -400,7 +400,7 @@ fn inspect_shows_the_relatives_by_their_kinds() {
 
 /// The quick search for mails with references finds these forms, too.
 #[test]
-fn a_mailbox_is_searched_for_the_relatives() {
+fn convert_fills_detached_parts_and_shortcuts_in_a_mailbox() {
     let folder = tempfile::tempdir().unwrap();
     let (source, dest) = (
         folder.path().join("in.mbox"),

@@ -152,7 +152,7 @@ fn names_that_lead_elsewhere_are_left() {
 
 /// Runs the program with a symbolic link, and with a map, that lead out of the root.
 #[test]
-fn a_link_and_a_map_lead_nowhere_else() {
+fn symlink_and_url_map_cannot_leave_the_file_root() {
     let folder = tempfile::tempdir().unwrap();
     let (root, secret) = (folder.path().join("root"), folder.path().join("secret"));
     std::fs::create_dir(&root).unwrap();
@@ -184,7 +184,7 @@ fn a_link_and_a_map_lead_nowhere_else() {
 }
 
 #[test]
-fn what_refers_to_itself_or_around_is_left() {
+fn reference_to_itself_or_in_a_loop_is_left() {
     let reference = |own: &str, other: &str| {
         format!(
             "Content-ID: <{own}>\nContent-Type: message/external-body; access-type=URL; URL=\"cid:{other}\"\n\n"
@@ -214,7 +214,7 @@ fn what_refers_to_itself_or_around_is_left() {
 }
 
 #[test]
-fn what_was_deleted_is_no_content_for_others() {
+fn deleted_attachment_is_not_used_to_fill_another_part() {
     let deleted = format!(
         "Content-ID: <a@x>\nContent-Type: text/x-moz-deleted\nX-Mozilla-Altered: AttachmentDeleted; date=\"x\"\n\n{SENTENCE}\nContent-Type: text/plain\n"
     );
@@ -265,7 +265,7 @@ fn a_part_with_more_in_it_than_a_note_is_left() {
 
 /// Fields that turn a part into a reference are never copied together with content: otherwise a second run would follow them.
 #[test]
-fn no_reference_comes_along_with_the_content() {
+fn fields_that_make_a_part_a_reference_are_not_copied_with_content() {
     let evil = "Content-Type: image/png\nX-Mozilla-External-Attachment-URL: data:,again\nX-Mozilla-Cloud-Part: cloudFile; url=data:,again\n";
     let parts = [
         detached("data:,x", evil),
@@ -325,7 +325,7 @@ fn many_parts_that_name_each_other_cost_linear_time() {
 /// A multipart/alternative with a real part offers a choice of formats, so its references are not alternatives for the same
 /// content.
 #[test]
-fn beside_a_real_part_external_bodies_are_filled_or_left_and_nothing_is_removed() {
+fn external_body_next_to_a_real_alternative_is_never_removed() {
     let alternative = |second: &str, third: &str| {
         format!(
             "MIME-Version: 1.0\nContent-Type: multipart/alternative; boundary=b0\n\n--b0\nContent-Type: text/plain\n\nreal\n--b0\n{second}\n--b0\n{third}\n--b0--\n"
@@ -411,7 +411,7 @@ fn what_only_talks_about_references_is_never_touched() {
 
 proptest! {
     #[test]
-    fn soup_of_wild_words_comes_out_and_settles(words in prop::collection::vec(prop::sample::select(vec![
+    fn second_run_over_random_reference_words_changes_nothing(words in prop::collection::vec(prop::sample::select(vec![
         "X-Mozilla-External-Attachment-URL: ", "x-mozilla-altered: AttachmentDetached; date=\"x\"\n", "X-Mozilla-Altered: AttachmentDeleted",
         "X-Mozilla-Cloud-Part: cloudFile; url=", "data:,x", "data:text/html,<a href=y>", "cid:a@x", "\n", "\r\n", "\n\n", "--b\n", "--b--\n",
         "Content-Type: multipart/mixed; boundary=b\n\n", "Content-Type: image/png\n", "Content-Type: message/rfc822\n", "Content-Type: text/html; name=x.html\n",

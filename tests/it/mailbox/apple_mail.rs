@@ -281,7 +281,7 @@ fn parts_come_back_octet_for_octet_in_the_lines_that_their_length_proves() {
 }
 
 #[test]
-fn another_length_is_no_proof_and_the_content_is_there_all_the_same() {
+fn part_is_filled_without_proof_if_its_recorded_length_differs() {
     let library = Library::new();
     let content: Vec<u8> = PICTURE.repeat(1000);
     let real = part("image/png", "a.png", "base64", &in_lines(&content, 76));
@@ -323,7 +323,7 @@ fn another_length_is_no_proof_and_the_content_is_there_all_the_same() {
 }
 
 #[test]
-fn a_single_part_a_nested_one_and_one_in_a_message_have_the_numbers_of_imap() {
+fn parts_are_found_by_their_imap_part_numbers() {
     let library = Library::new();
     let header =
         "From: a@example.org\nContent-Type: image/png\nContent-Transfer-Encoding: base64\n";
@@ -643,7 +643,7 @@ fn nothing_is_read_for_mail_that_lies_elsewhere() {
 }
 
 #[test]
-fn what_a_part_holds_stays_and_so_do_signed_ones_and_what_limits_forbid() {
+fn non_empty_and_signed_parts_and_parts_above_limits_are_unchanged() {
     let library = Library::new();
     let mut full = stub(&part("text/plain", "a.txt", "7bit", "0123456789"));
     full.1 = "here\n".into();
@@ -676,7 +676,7 @@ fn what_a_part_holds_stays_and_so_do_signed_ones_and_what_limits_forbid() {
 }
 
 #[test]
-fn a_count_that_is_wrong_gives_way_to_the_list_and_becomes_true() {
+fn wrong_byte_count_of_an_emlx_is_corrected_by_its_property_list() {
     let library = Library::new();
     let body = in_lines(&PICTURE.repeat(9), 76);
     let picture = part("image/png", "a.png", "base64", &body);
@@ -751,7 +751,7 @@ fn a_whole_message_beside_a_partial_one_wins() {
 }
 
 #[test]
-fn in_place_is_refused_because_of_mails_own_index() {
+fn in_place_is_refused_because_apple_mail_keeps_an_index() {
     let library = Library::new();
     let picture = part("image/png", "a.png", "base64", &in_lines(PICTURE, 76));
     let partial = mail(&[text(), stub(&picture)]);
@@ -938,7 +938,7 @@ fn thousands_of_parts_are_filled_in_one_go() {
 }
 
 #[test]
-fn a_name_for_the_result_is_kept() {
+fn completed_mail_is_written_under_the_file_name_that_output_gives() {
     let library = Library::new();
     let picture = part("image/png", "a.png", "base64", &in_lines(PICTURE, 76));
     library.put("Attachments/1/2/a.png", PICTURE);

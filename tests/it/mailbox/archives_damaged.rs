@@ -219,7 +219,7 @@ fn octets_around_a_zip_archive_are_named() {
 }
 
 #[test]
-fn a_folder_with_content_is_a_file() {
+fn zip_member_named_like_a_folder_is_read_if_it_has_content() {
     let (one, two) = (mbox(0..2), mbox(2..4));
     let archive = zip(&[("a/", one.as_bytes()), ("b/", b""), ("c", two.as_bytes())]);
     let folder = place(&archive);
@@ -268,7 +268,7 @@ fn members_of_a_tar_archive_are_files_whatever_their_type() {
 
 /// In GNU's old format, blocks with the rest of the map of a sparse file follow the header.
 #[test]
-fn behind_a_sparse_file_with_a_long_map_the_archive_goes_on() {
+fn members_after_a_sparse_file_with_a_long_map_are_read() {
     let one = mbox(0..2);
     let mut archive = tar_member("sparse", b'S', &[b'x'; 1024]);
     archive[482] = 1;
@@ -324,7 +324,7 @@ fn what_is_skipped_is_named_and_counted_once_also_of_a_stream() {
 }
 
 #[test]
-fn names_are_told_without_escapes() {
+fn control_characters_in_member_names_are_not_printed() {
     let one = mbox(0..2);
     let evil = "evil\x1b[31m\nembody: all is well";
     let archive = tar(&[
@@ -370,7 +370,7 @@ fn a_zip_archive_in_compressed_data_is_refused_with_advice() {
 }
 
 #[test]
-fn of_data_that_are_cut_off_the_message_says_what_to_do() {
+fn error_about_truncated_data_advises_a_new_download() {
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(mbox(0..200).as_bytes()).unwrap();
     let packed = packed.finish().unwrap();
@@ -390,7 +390,7 @@ fn of_data_that_are_cut_off_the_message_says_what_to_do() {
 
 /// The content of a skipped member is not read.
 #[test]
-fn a_hole_is_passed_in_no_time() {
+fn content_of_a_skipped_archive_member_is_not_read() {
     let one = mbox(0..2);
     let folder = TempDir::new().unwrap();
     let mut header = tar_member("hole", b'0', b"");
@@ -403,7 +403,10 @@ fn a_hole_is_passed_in_no_time() {
     let file = fs::File::options().write(true).open(&path).unwrap();
     let behind = 512 + (1_u64 << 40);
     if let Err(why) = file.set_len(behind) {
-        return crate::common::programs::skipped("a_hole_is_passed_in_no_time", &why.to_string());
+        return crate::common::programs::skipped(
+            "content_of_a_skipped_archive_member_is_not_read",
+            &why.to_string(),
+        );
     }
     std::os::unix::fs::FileExt::write_all_at(
         &file,

@@ -172,7 +172,7 @@ fn a_mail_stands_once_in_the_mailbox_of_each_of_its_labels() {
 
 /// A Takeout of selected labels has an mbox for each. A mail is in the mbox of each of its labels.
 #[test]
-fn a_mail_that_an_archive_holds_more_than_once_stands_once_and_another_of_its_octets_stays() {
+fn repeated_mail_is_written_once_and_a_differing_copy_is_kept() {
     let (one, two) = (mail(1, Some("a,b")), mail(2, Some("b")));
     let later = one.replace("15:04:05", "15:04:06");
     let folder = tempfile::tempdir().unwrap();

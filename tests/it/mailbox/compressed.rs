@@ -130,7 +130,7 @@ fn with_data_url() -> (Vec<u8>, Vec<u8>) {
 }
 
 #[test]
-fn what_others_compressed_is_read_to_its_end() {
+fn files_compressed_by_other_programs_are_read_whole() {
     let plain = mbox(200);
     let (one, other) = plain.split_at(plain.len() / 2 + 3);
     for method in METHODS {
@@ -173,7 +173,7 @@ fn what_others_compressed_is_read_to_its_end() {
 }
 
 #[test]
-fn others_read_what_was_written_and_a_suffix_says_how() {
+fn other_programs_decompress_the_result_and_its_suffix_selects_the_method() {
     let (before, after) = with_data_url();
     for method in METHODS {
         let out = format!("new.mbox.{method}");
@@ -209,7 +209,7 @@ fn others_read_what_was_written_and_a_suffix_says_how() {
 }
 
 #[test]
-fn in_place_keeps_the_method_and_twice_is_once() {
+fn in_place_keeps_the_compression_and_a_second_run_changes_nothing() {
     let (before, after) = with_data_url();
     for method in METHODS {
         let folder = folder_with(&[("box", &compressed(method, &before))]);
@@ -471,7 +471,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn wherever_it_is_cut_no_message_goes_in_silence(
+    fn truncated_compressed_mailbox_is_always_reported_as_damaged(
         method in prop_oneof![Just("gz"), Just("zst"), Just("bz2"), Just("xz"), Just("lz4")],
         members in 1_usize..4,
         part in 0.0..1.0_f64,
@@ -514,7 +514,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_cut_within_the_next_magic_is_damaged_and_ends() {
+fn file_truncated_inside_the_next_stream_header_is_reported_as_damaged() {
     let plain = mbox(9);
     let (first, second) = plain.split_at(plain.len() / 2);
     for method in ["gz", "zst", "bz2", "xz", "lz4"] {
@@ -663,7 +663,7 @@ fn what_is_compressed_twice_is_named_and_left() {
 }
 
 #[test]
-fn a_folder_of_compressed_files_becomes_one_by_the_names() {
+fn files_in_a_result_folder_are_compressed_as_their_suffixes_say() {
     let message = b"Subject: one\nFrom: a@b\n\nEXPAND-ME\n".as_slice();
     let folder = folder_with(&[
         ("in/one.eml.gz", &compressed("gz", message)),

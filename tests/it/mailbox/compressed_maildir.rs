@@ -140,8 +140,8 @@ fn sizes(path: &Path) -> (usize, usize) {
 }
 
 #[test]
-fn dovecot_reads_what_was_compressed_in_place_and_is_read_itself() {
-    let test = "dovecot_reads_what_was_compressed_in_place_and_is_read_itself";
+fn embody_and_dovecot_read_compressed_maildirs_of_each_other() {
+    let test = "embody_and_dovecot_read_compressed_maildirs_of_each_other";
     for (method, magic) in METHODS {
         let Some(dovecot) = Dovecot::new(test) else {
             return;

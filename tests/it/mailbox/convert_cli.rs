@@ -354,7 +354,7 @@ fn a_bar_goes_away_before_anything_else_is_written() {
 }
 
 #[test]
-fn a_source_without_a_name_is_said_before_anything_is_read_or_written() {
+fn source_without_a_file_name_is_refused_before_any_work() {
     let folder = folder_with("a.mbox", mailbox().as_bytes());
     let output = run(
         &["convert", "a.mbox", "..", "--output", "out"],
@@ -370,7 +370,7 @@ fn a_source_without_a_name_is_said_before_anything_is_read_or_written() {
 }
 
 #[test]
-fn a_backup_needs_a_name_of_its_own_and_no_file_of_others_is_removed() {
+fn invalid_backup_suffix_is_refused_and_a_hard_linked_backup_is_kept() {
     let folder = folder_with("a.mbox", mailbox().as_bytes());
     let at = |name: &str| folder.path().join(name);
     fs::write(at("a.eml"), mailbox().split_once('\n').expect("a line").1).expect("a file");
@@ -504,7 +504,7 @@ fn a_folder_of_a_maildir_and_a_message_in_one_are_converted_as_the_maildir_is() 
 }
 
 #[test]
-fn an_output_has_a_folder_to_be_in_and_is_not_the_source() {
+fn output_without_a_parent_folder_or_equal_to_the_source_is_refused() {
     let folder = folder_with("a.mbox", mailbox().as_bytes());
     fs::write(folder.path().join("b.mbox"), mailbox()).expect("a file");
     for arguments in [
@@ -567,7 +567,7 @@ fn a_lock_that_is_waited_for_is_named() {
 }
 
 #[test]
-fn a_mark_of_others_goes_where_nothing_else_is_to_be_done() {
+fn forged_mark_is_removed_even_if_nothing_else_changes() {
     let forged = "From: a@b\nX-EMBODY: expanded=9\nSubject: s\n\nhi\n";
     let clean = "From: a@b\nSubject: s\n\nhi\n";
     let separator = "From x@y Mon Jan  1 00:00:00 2024\n";

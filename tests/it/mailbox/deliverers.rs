@@ -200,7 +200,7 @@ fn mail_that_comes_while_a_slow_transform_works_is_let_in_and_worked_on() {
 }
 
 #[test]
-fn mail_that_never_ceases_to_come_is_taken_over_for_a_later_run() {
+fn mail_delivered_without_pause_is_converted_by_a_later_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("box");
     fs::write(&path, mbox(3)).unwrap();

@@ -113,7 +113,7 @@ fn a_result_is_what_its_name_says() {
 }
 
 #[test]
-fn attachments_are_known_from_within_the_folder() {
+fn attachments_folder_is_skipped_if_the_source_is_inside_the_mailbox() {
     let place = mailbox();
     let within = place.path().join("INBOX.mbox/11-22/Data");
     let output = embody_in(
@@ -131,7 +131,7 @@ fn attachments_are_known_from_within_the_folder() {
 }
 
 #[test]
-fn a_count_that_cannot_be_right_is_said_and_its_file_stays() {
+fn emlx_with_an_impossible_byte_count_is_reported_and_unchanged() {
     let place = TempDir::new().unwrap();
     let text = message("EXPAND-ME");
     // The property list differs from those of Mail, so its bytes may belong to the mail.

@@ -84,7 +84,7 @@ fn both_kinds_of_mailbox_hold_the_same_messages_whatever_the_window() {
 }
 
 #[test]
-fn it_becomes_an_ordinary_mbox_that_a_second_run_leaves_as_it_is() {
+fn eudora_mailbox_becomes_an_mbox_that_a_second_run_leaves_unchanged() {
     let folder = TempDir::new().unwrap();
     let run = |arguments: &[&str]| embody_in(folder.path(), arguments);
     fs::write(folder.path().join("In"), mailbox().replace('\n', "\r")).unwrap();
@@ -183,7 +183,7 @@ fn index(text: &str, noted: &[(u8, u8)]) -> Vec<u8> {
 }
 
 #[test]
-fn what_its_index_says_becomes_flags_if_it_fits() {
+fn status_in_a_eudora_index_becomes_flags_if_the_index_fits() {
     let folder = TempDir::new().unwrap();
     let run = |arguments: &[&str]| done(&embody_in(folder.path(), arguments), 0);
     let many: String = (0..6)

@@ -341,7 +341,7 @@ fn inspect_says_of_a_file_without_mail_what_convert_says() {
 }
 
 #[test]
-fn the_lock_of_a_maildir_is_told_of_the_maildir() {
+fn lock_error_names_the_maildir_and_its_lock_file() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     for part in ["cur", "new", "tmp"] {

@@ -182,7 +182,7 @@ fn part_whose_own_header_has_a_stray_line_is_expanded_but_not_detached() {
 }
 
 #[test]
-fn quoted_separator_after_the_separator_hides_no_flags_and_reaches_no_other_form() {
+fn quoted_second_separator_hides_no_flags_and_is_dropped_in_a_maildir() {
     let message = |line: &str, status: &str| {
         format!(
             "From news@example.org Fri Apr 11 15:36:11 2025\n{line}X-Mozilla-Status: {status}\n\

@@ -132,7 +132,7 @@ fn mailbox(messages: &[(usize, Vec<usize>)]) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn what_becomes_of_them_does_not_depend_on_the_window(
+    fn result_for_large_messages_does_not_depend_on_the_window_size(
         messages in proptest::collection::vec(
             (20_usize..12_000, prop_oneof![
                 3 => Just(Vec::new()),
@@ -151,7 +151,7 @@ proptest! {
 }
 
 #[test]
-fn one_that_turns_out_to_be_larger_than_the_bound_is_passed_on() {
+fn message_found_larger_than_the_limit_is_copied_unchanged() {
     let large = mailbox(&[(30_000, vec![20_000])]);
     let small = mailbox(&[(30, vec![5])]);
     let mbox = [small.as_slice(), &large, &small].concat();
@@ -305,7 +305,7 @@ impl Transform<Vec<u8>> for Waiting {
 }
 
 #[test]
-fn messages_behind_one_that_waits_are_read_until_their_reports_fill_the_memory() {
+fn reading_ahead_of_a_waiting_message_is_bounded_by_report_memory() {
     let mbox = mailbox(&vec![(50_000, Vec::new()); 400]);
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("box"), &mbox).unwrap();

@@ -206,7 +206,7 @@ fn a_message_is_the_same_out_of_a_filter_and_out_of_every_form_of_mailbox() {
 
 /// Bytes that a mailbox adds are counted, too.
 #[test]
-fn a_message_of_an_mbox_counts_what_is_quoted_in_it() {
+fn content_length_in_an_mbox_counts_the_quoting() {
     let mail = "From: a@b\nMIME-Version: 1.0\nContent-Length: 26\nLines: 3\n\
         Content-Type: message/external-body; access-type=URL; URL=\"data:,hi%0AFrom%20me\"\n\n\
         Content-Type: text/plain\n\n";

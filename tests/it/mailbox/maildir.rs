@@ -291,7 +291,7 @@ fn message_that_is_deleted_during_the_run_is_named_by_every_reader() {
 }
 
 #[test]
-fn the_two_names_of_a_killed_run_become_one_in_the_next() {
+fn next_run_removes_the_second_name_that_a_killed_run_left() {
     let folder = tempfile::tempdir().unwrap();
     make(folder.path(), 4);
     let once = messages(folder.path());

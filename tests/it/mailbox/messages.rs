@@ -112,7 +112,7 @@ fn damage_is_an_error_behind_what_was_read_and_the_next_mailbox_follows() {
 }
 
 #[test]
-fn those_who_have_enough_need_not_read_on() {
+fn message_iterator_can_be_dropped_before_the_mailbox_ends() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("in.mbox");
     fs::write(&path, mbox(200_000)).unwrap();
@@ -126,12 +126,12 @@ fn those_who_have_enough_need_not_read_on() {
 
 /// Runs the programs of examples/ unchanged.
 #[test]
-fn the_examples_do_what_they_say() {
+fn programs_in_examples_give_the_expected_results() {
     let examples = Path::new(env!("CARGO_BIN_EXE_embody")).with_file_name("examples");
     let names = ["fill", "fetch", "senders", "detach"];
     if !names.iter().all(|name| examples.join(name).is_file()) {
         return skipped(
-            "the_examples_do_what_they_say",
+            "programs_in_examples_give_the_expected_results",
             "examples/ (cargo build --examples)",
         );
     }

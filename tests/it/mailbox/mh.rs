@@ -128,7 +128,7 @@ fn the_result_is_an_mh_folder_with_the_same_numbers_and_flags() {
 }
 
 #[test]
-fn a_folder_that_does_not_show_what_it_is_can_be_said_to_be_one() {
+fn format_option_makes_an_unrecognised_folder_an_mh_folder() {
     let place = TempDir::new().unwrap();
     for (name, text) in [
         ("1", "From a@b Thu Jan  1 00:00:00 1970\nSubject: 1\n\nx\n"),

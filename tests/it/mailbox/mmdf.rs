@@ -40,7 +40,7 @@ fn converted(text: &str, with: &Expand) -> String {
 }
 
 #[test]
-fn nothing_to_do_is_octet_for_octet_and_a_change_stays_between_its_lines() {
+fn mmdf_without_references_is_unchanged_and_a_change_stays_in_its_message() {
     let plain = framed(&[
         message(1, "one\n"),
         format!(
@@ -83,7 +83,7 @@ fn nothing_to_do_is_octet_for_octet_and_a_change_stays_between_its_lines() {
 }
 
 #[test]
-fn a_line_of_the_format_inside_a_message_keeps_others_in_step_and_its_message_as_it_is() {
+fn separator_line_inside_an_mmdf_message_leaves_that_message_unchanged() {
     let text = framed(&[
         message(1, &format!("EXPAND-ME\n{LINE}inside\n")),
         message(2, "EXPAND-ME\n"),
@@ -152,7 +152,7 @@ box.flush()
 }
 
 #[test]
-fn the_program_reads_it_from_a_file_a_folder_and_a_stream() {
+fn mmdf_is_read_from_a_file_a_folder_and_a_stream() {
     let folder = TempDir::new().unwrap();
     let body = |what: &str| {
         format!(

@@ -146,7 +146,7 @@ fn msg_within_a_msg_becomes_a_message_within_a_message() {
 }
 
 #[test]
-fn msg_in_place_is_refused_and_a_name_that_promises_one_as_well() {
+fn in_place_on_msg_and_a_result_named_msg_are_refused() {
     let folder = in_folder(&[("a.msg", SIMPLE)]);
     let at = folder.path();
     let (status, _, said) = run(at, "convert a.msg --in-place");

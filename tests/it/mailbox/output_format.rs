@@ -156,7 +156,7 @@ fn flags_are_letters_in_a_maildir_and_the_mails_keep_their_octets_on_both_ways()
 }
 
 #[test]
-fn letters_are_put_into_the_fields_that_say_otherwise() {
+fn maildir_flags_override_contradicting_status_fields() {
     let rows: &[(&str, &str, &str)] = &[
         // Name of the file, its content, and the resulting text in the mbox.
         ("new/1", "Subject: x\n\nb\n", "Subject: x\n\nb\n"),
@@ -436,7 +436,7 @@ fn every_way_through_the_forms_and_back_gives_each_octet_of_each_mail() {
 }
 
 #[test]
-fn quoting_is_undone_on_the_way_out_and_what_nobody_can_tell_is_counted() {
+fn mbox_quoting_is_removed_and_ambiguous_lines_are_counted() {
     let body = ">From a\n>>From b\nFrom c\n";
     let mail = |body: &str| format!("From a@b Thu Jan  1 00:00:00 1970\nSubject: x\n\n{body}\n");
     let plain = "x\n".repeat(600_000);
@@ -506,7 +506,7 @@ fn quoting_is_undone_on_the_way_out_and_what_nobody_can_tell_is_counted() {
 }
 
 #[test]
-fn what_is_put_in_is_text_whatever_it_looks_like_and_no_message_goes_with_it() {
+fn inserted_text_like_a_separator_never_divides_a_message() {
     const NEW: Expand = Expand("From me\n>From you\nx");
     let mail = "From a@b Thu Jan  1 00:00:00 1970\nSubject: x\n\n>From a\nEXPAND-ME\n\n";
     let folder = folder_with(mail);
@@ -570,7 +570,7 @@ fn wrong_content_length_that_could_hide_mail_is_corrected_in_an_mbox() {
 }
 
 #[test]
-fn a_name_that_says_something_else_is_refused_with_both_ways_out_before_anything_is_made() {
+fn result_name_that_contradicts_the_format_is_refused_with_a_remedy() {
     let folder = folder_with(&noted());
     let at = folder.path();
     done(
@@ -767,7 +767,7 @@ fn nothing_that_is_there_is_overwritten_and_what_is_made_appears_whole() {
 }
 
 #[test]
-fn several_mailboxes_become_several_and_what_has_the_form_already_stays_as_it_is() {
+fn mailboxes_stay_separate_and_those_already_in_the_format_are_copied() {
     let folder = folder_with("");
     let at = folder.path();
     let text = "From a@b Thu Jan  1 00:00:00 1970\nSubject: x\n\n>From x\n\n";
@@ -1069,9 +1069,12 @@ fn of_others() -> (TempDir, String) {
 }
 
 #[test]
-fn python_sees_the_same_mails_and_flags_in_both() {
+fn python_sees_the_same_mails_and_flags_in_mbox_and_maildir() {
     if program("python3").is_none() {
-        return skipped("python_sees_the_same_mails_and_flags_in_both", "python3");
+        return skipped(
+            "python_sees_the_same_mails_and_flags_in_mbox_and_maildir",
+            "python3",
+        );
     }
     let (folder, _) = of_others();
     let at = folder.path();
@@ -1111,8 +1114,8 @@ fn python_sees_the_same_mails_and_flags_in_both() {
 }
 
 #[test]
-fn dovecot_sees_the_same_mails_flags_and_dates_in_both() {
-    let test = "dovecot_sees_the_same_mails_flags_and_dates_in_both";
+fn dovecot_sees_the_same_mails_flags_and_dates_in_mbox_and_maildir() {
+    let test = "dovecot_sees_the_same_mails_flags_and_dates_in_mbox_and_maildir";
     if program("doveadm").is_none() {
         return skipped(test, "doveadm");
     }
@@ -1190,8 +1193,8 @@ fn dovecot_sees_the_same_mails_flags_and_dates_in_both() {
 }
 
 #[test]
-fn mutt_sees_every_mail_in_both() {
-    let test = "mutt_sees_every_mail_in_both";
+fn mutt_sees_every_mail_in_mbox_and_maildir() {
+    let test = "mutt_sees_every_mail_in_mbox_and_maildir";
     if program("mutt").is_none() || program("script").is_none() {
         return skipped(test, "mutt");
     }

@@ -165,7 +165,7 @@ fn every_form_gives_the_octets_of_its_messages() {
 
 /// The quoted line is after the part that embody searches for it, as with `--output-format`.
 #[test]
-fn what_an_mbox_quotes_twice_is_known_wherever_it_stands() {
+fn mboxrd_quoting_is_detected_at_any_offset() {
     let folder = tempfile::tempdir().unwrap();
     let separator = "From a@example.org Sat Jan  3 01:05:34 1996\nSubject: x\n\n";
     let filler = "0123456789\n".repeat(60_000);

@@ -164,7 +164,7 @@ fn split(arguments: &[&str], folder: &Path) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn what_split_says_convert_does_and_the_parts_and_rows_are_those_of_one_run() {
+fn converting_the_ranges_of_split_gives_the_result_of_one_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::write(path.join("box"), mailbox(300)).unwrap();
@@ -259,7 +259,7 @@ fn a_range_without_a_start_is_an_empty_file_and_a_dry_run_writes_none() {
 }
 
 #[test]
-fn what_cannot_be_cut_is_one_range_and_refused_otherwise() {
+fn unsplittable_source_is_one_range_and_any_other_range_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let body = format!("one\n\nFrom a@b {DATE}\nSubject: inside\n");
@@ -311,7 +311,7 @@ fn what_cannot_be_cut_is_one_range_and_refused_otherwise() {
 }
 
 #[test]
-fn what_split_passes_over_in_a_folder_is_named_and_damage_is_trouble() {
+fn split_names_skipped_files_and_fails_on_damage() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::create_dir_all(path.join("mail/box.d/cur")).unwrap();

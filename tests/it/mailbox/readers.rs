@@ -150,7 +150,7 @@ fn moved(folder: &Path, from: &str, flags: &str) {
 }
 
 #[test]
-fn whatever_readers_do_while_both_names_are_there_one_message_stays() {
+fn message_under_two_names_stays_one_whatever_mail_readers_do() {
     if !is_traced() {
         return skipped("whatever_readers_do_while_both_names_are_there", "strace");
     }
@@ -238,7 +238,7 @@ fn whatever_readers_do_while_both_names_are_there_one_message_stays() {
 }
 
 #[test]
-fn a_call_that_fails_behind_the_link_takes_the_link_back() {
+fn failed_system_call_never_leaves_two_names_of_a_message() {
     if !is_traced() {
         return skipped("a_call_that_fails_behind_the_link", "strace");
     }
@@ -284,7 +284,7 @@ fn a_call_that_fails_behind_the_link_takes_the_link_back() {
 
 /// Two copies of a message, and the result of the next run: names with their contents, old and new.
 #[test]
-fn two_copies_with_different_flags_become_one_and_strangers_stay_two() {
+fn copies_with_different_flags_are_united_and_different_messages_are_kept() {
     let old = "From: a\n\nEXPAND-ME\n";
     let new = "From: a\n\nwhat was fetched\n";
     let other = "From: a\n\nwhat was fetchet\n";
@@ -355,7 +355,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_message_written_anew_before_the_exchange_stays_though_ours_is_moved() {
+fn message_rewritten_before_its_replacement_is_kept() {
     if !is_traced() {
         return skipped("a_message_written_anew_before_the_exchange", "strace");
     }

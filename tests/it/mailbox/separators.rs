@@ -104,7 +104,7 @@ fn a_separator_without_an_empty_line_before_it_ends_the_message() {
 }
 
 #[test]
-fn a_span_with_a_dated_line_that_is_no_separator_is_left_and_said() {
+fn message_with_an_ambiguous_from_line_is_unchanged_and_reported() {
     // No header field follows, so the line is text to embody. Dovecot, mutt and Python treat it as a separator.
     for line in [
         format!("From - {DATE}\nplain text\n"),
@@ -125,7 +125,7 @@ fn a_span_with_a_dated_line_that_is_no_separator_is_left_and_said() {
 }
 
 #[test]
-fn messages_behind_one_that_a_file_seems_to_be_alone_are_not_taken_along() {
+fn messages_after_a_first_message_without_a_separator_are_not_lost() {
     let others = format!("From - {DATE}\nSubject: two\n\nwhat nobody may lose\n");
     // The remains of a first separator.
     for front in ["", ">From - x\n", "\u{feff}", " - x\n", "- x\n"] {
@@ -211,7 +211,7 @@ fn a_guessed_content_length_takes_in_no_other_message() {
 }
 
 #[test]
-fn mboxcl2_is_told_by_lines_that_only_a_length_covers_whatever_else_is_quoted() {
+fn mboxcl2_is_detected_by_unquoted_separators_inside_a_content_length() {
     for quoted in [
         ">From the archive",
         "> From the archive",
@@ -238,7 +238,7 @@ fn mboxcl2_is_told_by_lines_that_only_a_length_covers_whatever_else_is_quoted() 
 }
 
 #[test]
-fn counts_that_are_repeated_without_end_cost_linear_time() {
+fn header_of_repeated_length_fields_takes_linear_time() {
     for field in ["Lines: 3\n", "Content-Length: 3\n"] {
         let many = field.repeat(4_000_000 / field.len());
         let mailbox = format!(
@@ -345,7 +345,7 @@ fn message_that_gains_a_header_after_an_empty_one_stays_separate() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn every_other_message_survives_however_a_reader_divides((mailbox, new) in mailboxes()) {
+    fn other_messages_survive_however_a_reader_divides_the_mailbox((mailbox, new) in mailboxes()) {
         let after = swallowed(&mailbox, &Swallow(new));
         let after_messages = as_python_divides(&after);
         let mut rest = after_messages.iter();
@@ -636,7 +636,7 @@ fn text_that_starts_with_from_stays_in_its_message_with_its_line() {
 }
 
 #[test]
-fn header_that_is_longer_than_what_is_looked_at_divides_nevertheless() {
+fn separator_before_an_overlong_header_starts_a_message() {
     let long = format!("X-Long: {}\n", "x".repeat(100)).repeat(40);
     for behind in [long.clone(), format!("X-Long: {}\n", "x\n ".repeat(2000))] {
         let first = format!("From a@b {DATE}\nSubject: 1\n\nbody\n");
@@ -900,7 +900,7 @@ pub(super) fn counted_by_mutt_in(folder: &Path) -> usize {
 }
 
 #[test]
-fn the_table_of_odd_boxes_is_what_programs_do() {
+fn documented_message_counts_of_odd_mboxes_match_the_programs() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/mailbox-internals.md");
     let page = fs::read_to_string(page).unwrap();
     let has_formail = program("formail").is_some();
@@ -952,9 +952,15 @@ fn the_table_of_odd_boxes_is_what_programs_do() {
         .count();
     assert_eq!(rows, table - 1, "a row that is not tested");
     if !has_formail {
-        skipped("the_table_of_odd_boxes_is_what_programs_do", "formail");
+        skipped(
+            "documented_message_counts_of_odd_mboxes_match_the_programs",
+            "formail",
+        );
     }
     if !has_mutt {
-        skipped("the_table_of_odd_boxes_is_what_programs_do", "mutt");
+        skipped(
+            "documented_message_counts_of_odd_mboxes_match_the_programs",
+            "mutt",
+        );
     }
 }

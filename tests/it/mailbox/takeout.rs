@@ -162,7 +162,7 @@ fn mailboxes_of_labels_have_the_state_of_each_mail() {
 }
 
 #[test]
-fn labels_and_what_a_program_noted_are_united() {
+fn gmail_labels_are_combined_with_status_fields_and_maildir_flags() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let noted = [

@@ -131,7 +131,7 @@ fn a_mailbox_that_cannot_be_read_to_its_end_is_left_and_named_and_the_others_are
 }
 
 #[test]
-fn what_cannot_be_written_is_named_as_people_name_it() {
+fn failed_write_names_the_path_that_the_user_gave() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     fs::write(place.join("a.mbox"), mbox()).unwrap();

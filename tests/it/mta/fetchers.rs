@@ -227,7 +227,7 @@ fn getmail_leaves_the_message_on_the_server_after_the_time_out() {
 }
 
 #[test]
-fn fdm_leaves_on_the_server_what_grows_beyond_its_limit() {
+fn fdm_leaves_a_message_that_outgrows_its_maximum_size_on_the_server() {
     if !possible("fdm and a message that grows", "fdm") {
         return;
     }

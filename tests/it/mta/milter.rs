@@ -186,7 +186,7 @@ fn all_arrive(listen: &str, milters: &str, house: &House) {
 
 /// Uses the text blocks for Postfix in docs/milter.md unchanged: the configuration of embody, and the lines of main.cf.
 #[test]
-fn the_lines_of_the_page_work_as_they_are_pasted() {
+fn postfix_settings_on_the_milter_page_work_as_pasted() {
     if !possible("the lines of docs/milter.md in Postfix") {
         return;
     }

@@ -63,7 +63,7 @@ fn procmail_delivers_the_message_as_it_came_after_the_time_out() {
 }
 
 #[test]
-fn procmail_defers_if_the_last_lines_are_taken_in() {
+fn procmail_defers_on_failure_with_the_optional_last_lines_of_the_recipe() {
     if wanted("procmail", "procmail").is_none() {
         return;
     }

@@ -257,8 +257,8 @@ fn secure(answer: Vec<u8>, folder: &Path) -> (Raw, PathBuf) {
 }
 
 #[test]
-fn of_https_it_is_what_stands_above_tls() {
-    const TEST: &str = "of_https_it_is_what_stands_above_tls";
+fn record_of_https_holds_the_decrypted_response() {
+    const TEST: &str = "record_of_https_holds_the_decrypted_response";
     let folder = tempfile::tempdir().unwrap();
     let answer = chunked("X-One: two\r\n", &[b"over ", b"TLS"]);
     let (server, ca) = secure(answer.clone(), folder.path());
@@ -289,8 +289,8 @@ fn of_https_it_is_what_stands_above_tls() {
 }
 
 #[test]
-fn connections_that_are_kept_give_each_answer_its_own_octets() {
-    const TEST: &str = "connections_that_are_kept_give_each_answer_its_own_octets";
+fn answers_on_a_reused_connection_are_recorded_separately() {
+    const TEST: &str = "answers_on_a_reused_connection_are_recorded_separately";
     let said = |number: usize| {
         let body = format!("/{number}").repeat(number);
         match number % 3 {
@@ -335,8 +335,8 @@ fn connections_that_are_kept_give_each_answer_its_own_octets() {
 }
 
 #[test]
-fn what_the_cache_gives_refers_to_its_record() {
-    const TEST: &str = "what_the_cache_gives_refers_to_its_record";
+fn cached_response_references_its_original_record() {
+    const TEST: &str = "cached_response_references_its_original_record";
     let server = Raw::saying(
         b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nCache-Control: max-age=9999\r\nContent-Length: 4\r\n\r\ntext"
             .to_vec(),
@@ -443,8 +443,8 @@ fn passwords_are_masked_and_what_is_forbidden_leaves_nothing() {
 }
 
 #[test]
-fn a_proxy_is_not_seen_and_its_password_is_not_told() {
-    const TEST: &str = "a_proxy_is_not_seen_and_its_password_is_not_told";
+fn record_contains_neither_the_proxy_nor_its_password() {
+    const TEST: &str = "record_contains_neither_the_proxy_nor_its_password";
     let server = server();
     let proxy = Raw::proxy("www.example.test", server.address);
     let folder = tempfile::tempdir().unwrap();
@@ -473,8 +473,8 @@ fn a_proxy_is_not_seen_and_its_password_is_not_told() {
 }
 
 #[test]
-fn nobody_answers_in_place_of_a_mail() {
-    const TEST: &str = "nobody_answers_in_place_of_a_mail";
+fn response_at_the_reserved_url_of_a_mail_is_not_recorded() {
+    const TEST: &str = "response_at_the_reserved_url_of_a_mail_is_not_recorded";
     // A proxy, or a resolver that resolves every name.
     let proxy = Raw::saying(ok(TEXT, b"another mail"));
     let folder = tempfile::tempdir().unwrap();
@@ -501,8 +501,8 @@ fn nobody_answers_in_place_of_a_mail() {
 }
 
 #[test]
-fn what_comes_otherwise_than_by_http_is_a_resource() {
-    const TEST: &str = "what_comes_otherwise_than_by_http_is_a_resource";
+fn non_http_content_is_recorded_as_a_resource_record() {
+    const TEST: &str = "non_http_content_is_recorded_as_a_resource_record";
     let Some(server) = ftp(TEST, &[("a.txt", b"by ftp")], "") else {
         return;
     };

@@ -309,7 +309,7 @@ fn incomplete_capture_is_skipped_and_a_complete_farther_capture_is_used() {
 }
 
 #[test]
-fn content_is_taken_out_of_what_http_wraps_around_it() {
+fn chunked_and_compressed_captures_are_decoded() {
     let chunks = b"3;x=y\r\nof \r\n3\r\nMay\r\n0\r\nTrailer: x\r\n\r\n";
     let zipped = gzip(b"of May");
     let chunked_gzip = [
@@ -382,7 +382,7 @@ fn content_is_taken_out_of_what_http_wraps_around_it() {
 }
 
 #[test]
-fn a_revisit_is_what_it_refers_to() {
+fn revisit_record_gives_the_content_of_its_target() {
     let there = "http://gone.example/there";
     let payload = format!("WARC-Payload-Digest: sha256:{}\r\n", sha256(b"of May"));
     let http = "Content-Type: application/http; msgtype=response\r\n";
@@ -512,7 +512,7 @@ fn answers_to_other_methods_are_no_content() {
 }
 
 #[test]
-fn the_same_url_comes_before_a_similar_one_and_our_own_files_know_no_similar_ones() {
+fn exact_url_wins_and_records_of_embody_match_only_exact_urls() {
     let with = |url: &str, records: &[Vec<u8>]| {
         let (ran, _) = ran(records, "", &[url]);
         let text = String::from_utf8(ran.stdout).unwrap();
@@ -560,7 +560,7 @@ fn the_same_url_comes_before_a_similar_one_and_our_own_files_know_no_similar_one
 }
 
 #[test]
-fn mail_in_a_recording_is_given_to_nobody() {
+fn mail_stored_in_a_record_is_never_used_as_content() {
     for scheme in ["http", "https"] {
         let url = format!("{scheme}://mail.invalid/1/2");
         let html = record(
@@ -627,7 +627,7 @@ fn the_source_is_asked_first_unless_it_is_said_otherwise_and_never_offline() {
 }
 
 #[test]
-fn a_mailbox_and_a_probe_take_it_as_well() {
+fn convert_and_inspect_find_content_in_a_capture() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     fs::write(

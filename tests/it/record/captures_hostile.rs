@@ -95,8 +95,8 @@ fn a_file_is_read_to_its_last_whole_record() {
 }
 
 #[test]
-fn what_records_claim_costs_nothing() {
-    const TEST: &str = "what_records_claim_costs_nothing";
+fn hostile_records_take_little_time_and_memory() {
+    const TEST: &str = "hostile_records_take_little_time_and_memory";
     let good = records();
     let huge = |length: &str| {
         format!("WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: {URL}\r\nWARC-Date: {DATE}\r\nContent-Length: {length}\r\n\r\nHTTP/1.1 200 OK\r\n\r\n").into_bytes()
@@ -177,7 +177,7 @@ fn what_records_claim_costs_nothing() {
 }
 
 #[test]
-fn a_folder_is_not_left() {
+fn only_regular_files_directly_in_an_archive_folder_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let [inside, outside] = ["inside", "outside"].map(|name| folder.path().join(name));
     fs::create_dir(&inside).unwrap();

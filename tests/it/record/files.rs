@@ -59,8 +59,8 @@ fn is_done(ran: &Ran, count: usize) {
 }
 
 #[test]
-fn each_run_appends_to_the_file_which_is_its_owners_alone() {
-    const TEST: &str = "each_run_appends_to_the_file_which_is_its_owners_alone";
+fn each_run_appends_to_a_record_file_that_only_its_owner_can_read() {
+    const TEST: &str = "each_run_appends_to_a_record_file_that_only_its_owner_can_read";
     let (server, folder) = (server(), tempfile::tempdir().unwrap());
     let file = folder.path().join("a.warc.gz");
     // Without a retrieval, no file is created.
@@ -87,8 +87,8 @@ fn each_run_appends_to_the_file_which_is_its_owners_alone() {
 }
 
 #[test]
-fn a_name_may_hold_the_process_or_be_a_folder_and_files_have_a_size() {
-    const TEST: &str = "a_name_may_hold_the_process_or_be_a_folder_and_files_have_a_size";
+fn record_name_may_contain_the_pid_or_be_a_folder_and_file_size_is_limited() {
+    const TEST: &str = "record_name_may_contain_the_pid_or_be_a_folder_and_file_size_is_limited";
     let (server, folder) = (server(), tempfile::tempdir().unwrap());
     for _ in 0..2 {
         is_done(

@@ -41,8 +41,8 @@ fn mails(found: &[Record], kind: &str) -> Vec<Record> {
 }
 
 #[test]
-fn a_mail_is_a_page_with_what_it_used() {
-    const TEST: &str = "a_mail_is_a_page_with_what_it_used";
+fn mail_with_retrievals_is_recorded_as_a_page_with_its_resources() {
+    const TEST: &str = "mail_with_retrievals_is_recorded_as_a_page_with_its_resources";
     let (server, folder) = (server(), tempfile::tempdir().unwrap());
     let file = folder.path().join("a.warc.gz");
     let options = format!(
@@ -101,8 +101,8 @@ fn a_mail_is_a_page_with_what_it_used() {
 }
 
 #[test]
-fn nothing_that_a_mail_says_begins_a_field() {
-    const TEST: &str = "nothing_that_a_mail_says_begins_a_field";
+fn mail_text_cannot_inject_a_header_field_into_the_record() {
+    const TEST: &str = "mail_text_cannot_inject_a_header_field_into_the_record";
     let (server, folder) = (server(), tempfile::tempdir().unwrap());
     let file = folder.path().join("a.warc.gz");
     let letter = letter(&server, 1)

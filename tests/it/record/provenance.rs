@@ -62,7 +62,7 @@ fn server() -> Raw {
 }
 
 #[test]
-fn each_part_that_came_in_bears_one_field_and_twice_is_once() {
+fn each_retrieved_part_has_one_provenance_field_even_after_two_runs() {
     let server = server();
     let long = server.url(&format!("/{}", "long/".repeat(300)));
     let moved = server.url("/moved");
@@ -137,7 +137,7 @@ fn each_part_that_came_in_bears_one_field_and_twice_is_once() {
 }
 
 #[test]
-fn a_field_of_a_stranger_is_no_second_one() {
+fn forged_provenance_field_of_a_filled_part_is_replaced() {
     let server = server();
     let forged = "X-Embody-Source: <https://trusted.example/>; sha256=00\n";
     let part = reference(&server.url("/x"), "text/plain").replace(
@@ -179,7 +179,7 @@ fn source_field_does_not_contain_the_url_after_map() {
 }
 
 #[test]
-fn passwords_are_masked() {
+fn passwords_are_masked_in_provenance_fields() {
     let server = server();
     let url = server.url("/x").replace("http://", "http://joe:secret@");
     let options = format!(
@@ -242,8 +242,8 @@ fn a_capture_says_when_it_was_captured_and_in_which_record() {
 }
 
 #[test]
-fn from_a_cache_it_is_the_first_time() {
-    const TEST: &str = "from_a_cache_it_is_the_first_time";
+fn provenance_of_cached_content_gives_the_time_of_its_first_retrieval() {
+    const TEST: &str = "provenance_of_cached_content_gives_the_time_of_its_first_retrieval";
     let asked = std::sync::atomic::AtomicUsize::new(0);
     let first = Raw::http(move |_, stream| {
         let head = match asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
@@ -279,7 +279,7 @@ fn from_a_cache_it_is_the_first_time() {
 }
 
 #[test]
-fn what_embody_detached_comes_back_as_it_was_with_its_field() {
+fn restored_attachment_keeps_its_original_provenance_field() {
     let server = server();
     let options = format!("{} --provenance", open(&[server.address.port()]));
     let picture = server.url("/big.gif");
@@ -330,7 +330,7 @@ fn what_embody_detached_comes_back_as_it_was_with_its_field() {
 }
 
 #[test]
-fn a_message_that_is_one_reference_and_a_chain_bear_it_as_well() {
+fn message_that_is_one_reference_gets_one_provenance_field() {
     let server = server();
     let url = server.url("/x");
     let whole = format!(

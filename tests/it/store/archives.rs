@@ -47,7 +47,7 @@ fn noise() -> Vec<u8> {
 }
 
 #[test]
-fn a_use_that_an_archive_hides_stops_a_deletion() {
+fn gc_deletes_nothing_if_an_archive_cannot_be_fully_read() {
     let mail = detached(b"abc");
     let mbox = [b"From a Sat Jan  3 01:05:34 1996\n", &mail[..], b"\n"].concat();
     let archive = zip(&[("m.mbox", &mbox)]);

@@ -139,7 +139,7 @@ fn a_full_disk_leaves_the_parts_that_do_not_fit() {
 }
 
 #[test]
-fn a_store_that_is_none_is_told_and_nothing_is_written() {
+fn detach_defers_and_writes_nothing_if_the_store_path_is_no_folder() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     File::create(&file).unwrap();

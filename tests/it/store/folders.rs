@@ -92,7 +92,7 @@ pub(super) fn ended(output: &Output, status: i32) {
 }
 
 #[test]
-fn what_is_whole_and_referred_to_is_well() {
+fn check_accepts_intact_referenced_objects() {
     let place = Place::new();
     place.object(b"abc");
     place.mail("one.eml", &detached(b"abc"));
@@ -360,7 +360,7 @@ fn gc_keeps_young_objects_and_files_that_are_not_objects() {
 
 /// In each of these places, a reference keeps the object.
 #[test]
-fn a_use_anywhere_keeps_an_object() {
+fn gc_keeps_an_object_that_any_file_of_the_sources_references() {
     use base64::Engine as _;
     let encoded = base64::engine::general_purpose::STANDARD.encode(detached(b"abc"));
     let lines: Vec<&str> = encoded
@@ -573,7 +573,7 @@ fn what_is_no_file_of_mail_stops_a_deletion_whoever_runs_it() {
 }
 
 #[test]
-fn a_collection_waits_for_nobody_when_it_only_lists_and_is_alone_when_it_removes() {
+fn gc_lists_without_waiting_and_deletes_only_under_an_exclusive_lock() {
     let place = Place::new();
     let object = place.object(b"abc");
     let lock = File::create(place.path("store/.lock")).unwrap();
@@ -599,7 +599,7 @@ fn a_collection_waits_for_nobody_when_it_only_lists_and_is_alone_when_it_removes
 }
 
 #[test]
-fn what_is_asked_wrongly_is_said() {
+fn invalid_arguments_of_check_and_gc_are_refused() {
     let place = Place::new();
     let object = place.object(b"abc");
     ended(&place.store(&["gc", "--delete"], &[]), 2);

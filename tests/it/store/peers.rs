@@ -164,8 +164,9 @@ fn served(test: &str) -> Option<(Served, Vec<u8>)> {
 }
 
 #[test]
-fn what_nginx_serves_comes_back_by_its_url() {
-    let Some((server, left)) = served("what_nginx_serves_comes_back_by_its_url") else {
+fn restore_and_filter_retrieve_attachments_that_nginx_serves() {
+    let Some((server, left)) = served("restore_and_filter_retrieve_attachments_that_nginx_serves")
+    else {
         return;
     };
     let port = server.port.to_string();

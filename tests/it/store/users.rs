@@ -179,7 +179,7 @@ fn nothing_is_removed_before_the_mail_of_each_user_was_read() {
 }
 
 #[test]
-fn mail_that_came_through_a_filter_is_somewhere_else() {
+fn gc_is_refused_if_filtered_mail_may_lie_elsewhere() {
     let place = Place::new();
     place.maildir("one", 1);
     let output = fed(&mut place.detach(), mail(7).as_bytes());
@@ -251,7 +251,7 @@ fn a_mailbox_is_listed_once_under_its_whole_name() {
 }
 
 #[test]
-fn a_dry_run_and_a_mail_that_keeps_its_attachments_list_nobody() {
+fn dry_run_and_unchanged_mail_add_no_mailbox_to_the_user_list() {
     let place = Place::new();
     place.maildir("one", 1);
     let output = place.detach().args(["--dry-run", "one"]).output().unwrap();
@@ -371,7 +371,7 @@ fn a_store_without_a_list_is_collected_as_before_with_a_warning() {
 
 /// If the user cannot be added to the list, a garbage collection could remove the object, so the attachment stays in the mail.
 #[test]
-fn who_cannot_be_listed_keeps_the_attachments() {
+fn mail_keeps_its_attachments_if_its_user_cannot_be_added_to_the_list() {
     let place = Place::new();
     let before = mail(1);
     let elsewhere = place.path("elsewhere");
@@ -415,8 +415,8 @@ fn who_cannot_be_listed_keeps_the_attachments() {
 }
 
 #[test]
-fn who_may_not_write_the_list_keeps_the_attachments() {
-    const TEST: &str = "who_may_not_write_the_list_keeps_the_attachments";
+fn mail_keeps_its_attachments_if_the_user_list_is_read_only() {
+    const TEST: &str = "mail_keeps_its_attachments_if_the_user_list_is_read_only";
     let place = Place::new();
     fs::set_permissions(place.path(""), fs::Permissions::from_mode(0o777)).unwrap();
     let Some(mut command) = unprivileged(TEST, &place.path("")) else {
@@ -447,7 +447,7 @@ fn who_may_not_write_the_list_keeps_the_attachments() {
 }
 
 #[test]
-fn many_at_once_are_listed_each_once() {
+fn concurrent_runs_add_every_mailbox_to_the_user_list() {
     let place = Place::new();
     let children: Vec<_> = (0..12)
         .map(|number| {

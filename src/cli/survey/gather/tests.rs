@@ -32,7 +32,7 @@ fn surveyed(mail: &str, larger_than: u64) -> Survey {
 }
 
 #[test]
-fn a_date_that_no_clock_showed_is_insane() {
+fn unreadable_or_implausible_date_counts_as_insane() {
     let of = |date: &str| {
         let dates = surveyed(&format!("Date: {date}\n\nx\n"), 1000).dates;
         assert_eq!(dates.first, dates.last);
@@ -138,7 +138,7 @@ const PIECES: &[&str] = &[
 
 proptest! {
     #[test]
-    fn a_sender_that_is_read_fast_is_read_the_same(
+    fn fast_and_full_parsers_read_the_same_sender(
         name in "([A-Za-z.'_-]{1,6} ?){0,3}|\"[A-Za-z ,@()._]{0,12}\"|=\\?[a-z]{2}\\?q\\?[a-z]{2}\\?=|[ -~]{0,9}",
         address in "[a-z.+_-]{0,5}@[A-Za-z0-9.-]{0,12}|[ -~]{0,9}",
         end in ">|>,?|> \\(x\\)|",

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn each_row_knows_its_files_and_no_other_page() {
+    fn only_file_pages_of_a_provider_are_turned_into_file_urls() {
         for (page, expected) in [
             (
                 "https://drive.google.com/file/d/1Ab-_c/view?usp=drive_web",
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_any_cloud_has_a_file_beneath_it() {
+    fn share_url_of_a_nextcloud_or_filelink_server_gives_the_file_url() {
         for (page, expected) in [
             (
                 "https://c.example/s/AbC",

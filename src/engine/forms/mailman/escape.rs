@@ -75,13 +75,13 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_page_is_what_it_was() {
+    fn unescaping_a_stored_page_restores_the_original() {
         let file = b"<tt>\n&lt;p&gt;a&nbsp;&amp;amp;&nbsp;b&nbsp&nbsp&nbsp&nbsp&nbsp&nbsp&nbsp&nbspc\r<br>\n\n</tt>\n";
         assert_eq!(page(file).unwrap(), b"<p>a &amp; b\tc\r\n");
     }
 
     #[test]
-    fn what_other_escaping_made_is_not_undone() {
+    fn text_not_escaped_by_mailman_is_not_unescaped() {
         for file in [
             "<p>plain</p>",
             "<tt>\na blank\n</tt>\n",

@@ -52,7 +52,7 @@ fn part(key: &Key) -> Vec<u8> {
 }
 
 #[test]
-fn a_use_is_found_however_it_is_written() {
+fn object_key_is_found_in_every_spelling_and_encoding() {
     let key = Key::of(b"abc");
     let digits = key.to_string();
     let (start, end) = digits.split_at(23);
@@ -128,7 +128,7 @@ fn a_use_is_found_however_it_is_written() {
 }
 
 #[test]
-fn what_is_no_use_is_none() {
+fn text_that_only_resembles_an_object_key_is_ignored() {
     let key = Key::of(b"abc");
     let digits = key.to_string();
     for octets in [
@@ -170,7 +170,7 @@ fn hostile_files_cost_what_their_length_says() {
 
 proptest! {
     #[test]
-    fn a_use_is_found_wherever_it_stands(
+    fn object_key_is_found_at_every_offset_and_under_nested_encodings(
         before in prop::collection::vec(any::<u8>(), 0..3000),
         after in prop::collection::vec(any::<u8>(), 0..3000),
         layers in prop::collection::vec(0..3_u8, 0..4),

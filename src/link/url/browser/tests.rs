@@ -19,7 +19,7 @@ fn references_are_cleaned_as_browsers_do() {
 }
 
 #[test]
-fn what_need_not_change_does_not() {
+fn resolved_url_keeps_all_characters_that_need_no_encoding() {
     gives(
         "HTTP://U@H:80/Ä b/%41",
         "é \"<>?ü|#ß",
@@ -31,7 +31,7 @@ fn what_need_not_change_does_not() {
 }
 
 #[test]
-fn blanks_that_would_come_to_the_end_are_encoded() {
+fn blanks_at_the_end_of_a_resolved_url_are_encoded() {
     gives("http://h/a #f", "", "http://h/a%20");
     gives("http://h/a #f", "?", "http://h/a ?");
 }
@@ -44,7 +44,7 @@ fn a_base_that_ends_in_dots_is_a_folder() {
 }
 
 #[test]
-fn a_drive_is_the_floor_of_a_file_path() {
+fn dot_segments_do_not_remove_the_drive_of_a_file_url() {
     gives("file:///C:/a/b", "../../../x", "file:///C:/x");
     gives("file:///C:/a/b", "/x", "file:///C:/x");
     gives("file://C:/a/b", "x", "file:///C:/a/x");
@@ -75,7 +75,7 @@ fn other_schemes_follow_rfc_3986() {
 }
 
 #[test]
-fn the_relation_depends_on_the_base_where_the_scheme_is_the_same() {
+fn reference_with_only_the_scheme_of_its_base_is_relative() {
     let base = Some("http://h/");
     assert_eq!(relation(base, "http:g"), Relation::Relative);
     assert_eq!(relation(base, "ht\ntp:/g"), Relation::Relative);

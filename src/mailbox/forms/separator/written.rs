@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_is_that_of_asctime_in_utc() {
+    fn separator_line_has_the_sender_and_the_date_as_asctime_in_utc() {
         for (sender, seconds, line) in [
             (
                 "a@b.example",

@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn a_bound_on_messages_loses_none(bytes in pieces(), window in 1_usize..3000) {
+    fn limit_on_message_size_loses_no_bytes_and_no_messages(bytes in pieces(), window in 1_usize..3000) {
         let bytes = [b"From ".as_slice(), &bytes].concat();
         let (joined, messages, oversized) = divided(&bytes, window, 1100);
         prop_assert_eq!(&joined, &bytes);
@@ -152,7 +152,7 @@ fn bytes_that_another_program_changed_are_not_read_again() {
 
 proptest! {
     #[test]
-    fn a_header_that_is_read_later_says_what_it_says_at_once(bytes in pieces()) {
+    fn header_read_late_equals_the_header_read_at_once(bytes in pieces()) {
         let bytes = [b"From x\n\n".as_slice(), &bytes].concat();
         let mut windows = Windows::new(stream(&bytes), 1 << 20, 1 << 20);
         let mut compared = 0;
@@ -238,7 +238,7 @@ impl io::Read for Faulty {
 }
 
 #[test]
-fn interrupted_and_short_reads_divide_alike_and_a_failed_one_is_no_end() {
+fn short_reads_do_not_change_messages_and_a_failed_read_is_not_end_of_file() {
     let message = |number: usize| {
         let body = "line\n".repeat(number * 37 % 400);
         format!(
