@@ -11,12 +11,12 @@ const ALLOWED: &[(&str, &str)] = &[];
 
 /// A `let` of one name: its indentation and the name, and the text after `=`.
 fn binding(line: &str) -> Option<(usize, &str, &str)> {
-    let rest = line.trim_start();
-    let indent = line.len() - rest.len();
-    let rest = rest.strip_prefix("let ")?;
-    let rest = rest.strip_prefix("mut ").unwrap_or(rest);
-    let end = rest.find(|letter: char| !is_in_name(letter))?;
-    let (name, rest) = rest.split_at(end);
+    let statement = line.trim_start();
+    let indent = line.len() - statement.len();
+    let pattern = statement.strip_prefix("let ")?;
+    let named = pattern.strip_prefix("mut ").unwrap_or(pattern);
+    let end = named.find(|letter: char| !is_in_name(letter))?;
+    let (name, rest) = named.split_at(end);
     let (kind, value) = rest.split_once(" = ")?;
     let is_simple = kind.is_empty() || kind.starts_with(": ");
     (is_simple && !name.is_empty()).then_some((indent, name, value))

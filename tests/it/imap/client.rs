@@ -192,8 +192,8 @@ fn held(response: &[u8], body: usize) -> Held {
     let open = body + memchr::memchr(b'\n', &response[body..]).unwrap() + 1;
     let size = literal(&response[..open]).unwrap();
     let content = &response[open..open + size];
-    let around = [&response[..open], &response[open + size..]].concat();
-    let around = String::from_utf8_lossy(&around).into_owned();
+    let other_octets = [&response[..open], &response[open + size..]].concat();
+    let around = String::from_utf8_lossy(&other_octets).into_owned();
     let within = |name: &str, start: char, end: char| {
         let rest = around.split_once(name)?.1;
         Some(rest.split_once(start)?.1.split_once(end)?.0.to_owned())

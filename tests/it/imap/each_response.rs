@@ -83,8 +83,8 @@ impl Garbling {
 fn responses(command: &str, selected: &Mutex<String>) -> Vec<String> {
     let words: Vec<&str> = command.split(' ').collect();
     let folder = selected.lock().unwrap().clone();
-    let uids = FOLDERS.iter().find(|(name, _)| *name == folder);
-    let uids = uids.map(|(_, uids)| *uids).unwrap_or_default();
+    let entry = FOLDERS.iter().find(|(name, _)| *name == folder);
+    let uids = entry.map(|(_, uids)| *uids).unwrap_or_default();
     let is_in = |number: u32, set: &str| {
         set.split(',').any(|range| {
             let (first, last) = range.split_once(':').unwrap_or((range, range));
@@ -236,8 +236,8 @@ fn maildirs(out: &Path) -> BTreeMap<String, Vec<String>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(out).into_iter().flatten() {
         let path = entry.unwrap().path();
-        let mails = std::fs::read_dir(path.join("cur")).into_iter().flatten();
-        let mails = mails.map(|mail| std::fs::read_to_string(mail.unwrap().path()).unwrap());
+        let entries = std::fs::read_dir(path.join("cur")).into_iter().flatten();
+        let mails = entries.map(|mail| std::fs::read_to_string(mail.unwrap().path()).unwrap());
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         found.insert(name, mails.collect());
     }
@@ -262,8 +262,8 @@ fn inspection(server: &Scripted) -> Run {
         .spawn()
         .unwrap();
     let output = finished(child);
-    let rows = String::from_utf8(output.stdout.clone()).unwrap();
-    let rows = rows.lines().map(|row| {
+    let written = String::from_utf8(output.stdout.clone()).unwrap();
+    let rows = written.lines().map(|row| {
         let row: serde_json::Value = serde_json::from_str(row).unwrap();
         let folder = row["folder"].as_str().unwrap().to_owned();
         let count = row["messages"].as_u64().unwrap();
@@ -400,8 +400,8 @@ fn each_change(
 fn backup_with_one_bad_response_saves_the_rest_and_names_what_is_missing() {
     each_change(backup, |run, was| {
         for (folder, mails) in &run.found {
-            let uids = FOLDERS.iter().find(|(name, _)| name == folder);
-            let uids = uids.map(|(_, uids)| *uids).unwrap_or_default();
+            let entry = FOLDERS.iter().find(|(name, _)| name == folder);
+            let uids = entry.map(|(_, uids)| *uids).unwrap_or_default();
             let is_one = |text: &String| uids.iter().any(|uid| mail(folder, *uid) == *text);
             if !mails.iter().all(is_one) {
                 return Err(format!("{folder} has what the server has not: {mails:?}"));

@@ -21,11 +21,11 @@ fn mails(folder: &Path) -> Vec<Vec<u8>> {
             }
             let text: Vec<u8> = text.into_iter().filter(|octet| *octet != b'\r').collect();
             let lines = text.split_inclusive(|octet| *octet == b'\n');
-            let lines = lines.flat_map(|line| match line.strip_suffix(b"\n") {
+            let octets = lines.flat_map(|line| match line.strip_suffix(b"\n") {
                 Some(line) => [line, b"\r\n"].concat(),
                 None => line.to_vec(),
             });
-            all.push(lines.collect());
+            all.push(octets.collect());
         }
     }
     assert!(all.len() > 10);
@@ -86,8 +86,8 @@ fn a_dry_run_over_an_account_says_what_it_says_of_the_same_mail_in_files() {
         let Some(server) = Server::start(test, kind) else {
             continue;
         };
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path();
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path();
         let mut client = server.client();
         let maildir = folder.join("Maildir");
         for part in ["cur", "new", "tmp"] {

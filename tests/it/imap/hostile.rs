@@ -57,11 +57,13 @@ pub(super) fn converted_with(url: &str, more: &[&str]) -> Run {
         .unwrap();
     let output = finished(child);
     assert!(begun.elapsed() < PATIENCE, "it took {:?}", begun.elapsed());
-    let mails = mails(&out);
-    let mails = mails.iter().map(|path| fs::read_to_string(path).unwrap());
+    let mails = mails(&out)
+        .iter()
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
     Run {
         said: stderr(&output),
-        mails: mails.collect(),
+        mails,
         output,
         _folder: folder,
     }
@@ -294,8 +296,8 @@ fn a_size_that_is_a_lie_cuts_nothing_short() {
                 .0;
             let (from, count) = range.split_once('.').unwrap();
             let (from, count): (usize, usize) = (from.parse().unwrap(), count.parse().unwrap());
-            let piece = text.get(from..).unwrap_or_default();
-            let piece = &piece[..piece.len().min(count).min(most)];
+            let rest = text.get(from..).unwrap_or_default();
+            let piece = &rest[..rest.len().min(count).min(most)];
             Some(format!(
                 "* 1 FETCH (UID 1 BODY[]<{from}> {{{}}}\r\n{piece})\r\nTAG OK done\r\n",
                 piece.len()

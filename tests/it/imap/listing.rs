@@ -349,14 +349,14 @@ fn sizes_that_are_wrong_for_most_messages_are_reported_once_and_the_status_is_0(
                     Some("* SEARCH 1 2 3 4\r\nTAG OK done\r\n".into())
                 }
                 it if it.contains("BODY.PEEK[]") => {
-                    let from = it.split_once("[]<").unwrap().1.split_once('.').unwrap().0;
-                    let from: usize = from.parse().unwrap();
+                    let digits = it.split_once("[]<").unwrap().1.split_once('.').unwrap().0;
+                    let from: usize = digits.parse().unwrap();
                     each(&|uid| {
                         let text = mail(uid);
-                        let text = text.get(from..).unwrap_or_default();
+                        let rest = text.get(from..).unwrap_or_default();
                         format!(
-                            "* {uid} FETCH (UID {uid} BODY[]<{from}> {{{}}}\r\n{text})\r\n",
-                            text.len()
+                            "* {uid} FETCH (UID {uid} BODY[]<{from}> {{{}}}\r\n{rest})\r\n",
+                            rest.len()
                         )
                     })
                 }

@@ -31,8 +31,9 @@ fn noise(number: usize, size: usize) -> Vec<u8> {
 fn base64(number: usize, size: usize) -> String {
     let coded = BASE64_STANDARD.encode(noise(number, size));
     let lines = coded.as_bytes().chunks(76);
-    let lines = lines.map(|line| std::str::from_utf8(line).unwrap());
-    lines.map(|line| format!("{line}\r\n")).collect()
+    lines
+        .map(|line| format!("{}\r\n", std::str::from_utf8(line).unwrap()))
+        .collect()
 }
 
 /// Returns plain text, an attachment, HTML with a picture and an attachment, or a forwarded message with an attachment.

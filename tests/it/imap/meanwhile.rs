@@ -36,8 +36,8 @@ fn numbers(client: &mut Client, folder: &str) -> BTreeMap<usize, Vec<u32>> {
         let Some((_, id)) = text.split_once("Message-ID: <") else {
             continue;
         };
-        let uid = text.split_once("UID ").unwrap().1;
-        let uid: String = uid.chars().take_while(char::is_ascii_digit).collect();
+        let after = text.split_once("UID ").unwrap().1;
+        let uid: String = after.chars().take_while(char::is_ascii_digit).collect();
         let number = id.split('@').next().unwrap().parse().unwrap();
         found.entry(number).or_default().push(uid.parse().unwrap());
     }
@@ -57,8 +57,8 @@ fn killed(test: &str, kills: usize, count: usize) {
     let Some(server) = Server::start(test, Kind::Dovecot) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
     let mut client = server.client();
     client.say(&format!("CREATE {FOLDER}"));
     fill(&mut client, FOLDER, count, 8000, true);
@@ -111,8 +111,8 @@ fn cut(test: &str, cuts: usize, count: usize) {
     let Some(server) = Server::start(test, Kind::Dovecot) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
     let mut client = server.client();
     client.say(&format!("CREATE {FOLDER}"));
     fill(&mut client, FOLDER, count, 8000, true);
@@ -186,11 +186,11 @@ fn other_client(
             continue;
         }
         client.say(&format!("SELECT \"{folder}\""));
-        let found = client.say(&format!(
+        let response = client.say(&format!(
             "UID SEARCH UNDELETED HEADER Message-ID \"<{number}@\""
         ));
         // Servers also report changes of other clients, with sequence numbers instead of UIDs.
-        let found: String = found
+        let found: String = response
             .iter()
             .map(|line| String::from_utf8_lossy(line))
             .filter(|line| line.starts_with("* SEARCH"))
@@ -255,8 +255,8 @@ fn with_another_client(test: &str, kind: Kind, count: usize) {
     let Some(server) = Server::start(test, kind) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
     let mut client = server.client();
     let (name, other) = (server.folder(FOLDER), server.folder("Other"));
     client.say(&format!("CREATE \"{name}\""));

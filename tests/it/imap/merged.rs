@@ -77,7 +77,7 @@ fn account_and_mailbox_become_one_mailbox_with_the_flags_of_both() {
     let before = server.client().all("INBOX");
     let url = server.url("");
     let words = ["merge", &url, "local.mbox", "--json", "--flat"];
-    let forecast = run(
+    let foretold = run(
         &folder,
         &[
             &words[..],
@@ -92,7 +92,7 @@ fn account_and_mailbox_become_one_mailbox_with_the_flags_of_both() {
         .concat(),
         "echo secret",
     );
-    let mut forecast = counts(&forecast, "merge");
+    let mut forecast = counts(&foretold, "merge");
     assert_eq!(names(&folder), ["local.mbox"]);
     let survey = run(
         &folder,
@@ -135,8 +135,8 @@ fn account_and_mailbox_become_one_mailbox_with_the_flags_of_both() {
         })
         .collect();
     flags.sort();
-    let expected = [("1", "FS"), ("2", ""), ("3", "S"), ("4", "R"), ("7", "")];
-    let expected = expected.map(|(subject, flags)| (subject.to_owned(), flags.to_owned()));
+    let expected = [("1", "FS"), ("2", ""), ("3", "S"), ("4", "R"), ("7", "")]
+        .map(|(subject, flags)| (subject.to_owned(), flags.to_owned()));
     assert_eq!(flags, expected);
     // The run changed nothing on the server.
     assert_eq!(

@@ -40,9 +40,9 @@ fn shown(server: &Server, home: &Path, name: &str) -> (Vec<[String; 4]>, u64) {
         .unwrap();
     assert!(status.success());
     let text = String::from_utf8_lossy(&std::fs::read(&out).unwrap()).into_owned();
-    let mails = format!("\n{text}");
+    let mailbox = format!("\n{text}");
     // Some of the mails also contain a line that begins with "From ".
-    let mails = mails.split("\nFrom a@").skip(1).map(|mail| {
+    let mails = mailbox.split("\nFrom a@").skip(1).map(|mail| {
         let header = mail.split("\n\n").next().unwrap().replace("\n ", " ");
         let field = |name: &str| {
             let start = format!("{name}: ");
@@ -67,8 +67,8 @@ fn mutt_shows_the_same_mails_flags_and_threads_after_detach_and_after_restore() 
     let Some(server) = Server::start(test, Kind::Dovecot) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
     let mut client = server.client();
     client.say("CREATE Archive");
     fill(&mut client, "Archive", 40, 8000, false);

@@ -411,8 +411,8 @@ fn whole_body_in_place_of_a_piece_is_used() {
                     .starts_with("UID FETCH")
                     .then(|| says + "TAG OK done\r\n");
             }
-            let from = command.split_once("[]<").unwrap().1;
-            let from = from.split_once('.').unwrap().0;
+            let range = command.split_once("[]<").unwrap().1;
+            let from = range.split_once('.').unwrap().0;
             let form = form.replace("from", from);
             let size = text.len();
             Some(format!(

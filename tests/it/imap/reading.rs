@@ -23,8 +23,8 @@ fn mail(number: usize) -> Vec<u8> {
 
 /// Returns a mail with an attachment of this encoded size in bytes.
 fn with_attachment(number: usize, size: usize) -> Vec<u8> {
-    let body = "QUJD".repeat(18) + "\r\n";
-    let body = body.repeat(size / body.len());
+    let line = "QUJD".repeat(18) + "\r\n";
+    let body = line.repeat(size / line.len());
     format!(
         "From: me@example.org\r\nSubject: {number}\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n\
          --b\r\n\r\nhello\r\n--b\r\nContent-Type: application/pdf; name=a.pdf\r\nContent-Transfer-Encoding: base64\r\n\r\n{body}\r\n--b--\r\n"
@@ -201,8 +201,8 @@ fn options_select_folders_and_days() {
         ),
     ] {
         let folder = TempDir::new().unwrap();
-        let out = folder.path().join("out");
-        let out = (arguments[0] == "convert").then_some(out.as_path());
+        let new = folder.path().join("out");
+        let out = (arguments[0] == "convert").then_some(new.as_path());
         let output = run(server.port, url, &arguments, out);
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
         assert!(
@@ -241,9 +241,9 @@ fn imap_message_is_converted_like_a_local_message() {
     let row: serde_json::Value = serde_json::from_str(rows.lines().next().unwrap()).unwrap();
     assert_eq!(row["outcome"], "expanded");
     assert_eq!((&row["folder"], &row["uid"]), (&"INBOX".into(), &1.into()));
-    let uidvalidity = server.client().say("EXAMINE INBOX");
-    let uidvalidity = String::from_utf8(uidvalidity.concat()).unwrap();
-    let uidvalidity = uidvalidity
+    let examined = server.client().say("EXAMINE INBOX").concat();
+    let uidvalidity = String::from_utf8(examined)
+        .unwrap()
         .split_once("UIDVALIDITY ")
         .unwrap()
         .1

@@ -219,8 +219,8 @@ fn server(
 
 /// Writes a journal in the format of version 0.3.0.
 fn journal(folder: &Path, server: &Scripted, step: &str, sha256: &str, size: usize) {
-    let name = Sha256::digest(format!("me 127.0.0.1 {}", server.port));
-    let name: String = name.iter().map(|octet| format!("{octet:02x}")).collect();
+    let digest = Sha256::digest(format!("me 127.0.0.1 {}", server.port));
+    let name: String = digest.iter().map(|octet| format!("{octet:02x}")).collect();
     let state = folder.join("state");
     std::fs::create_dir(&state).unwrap();
     use std::os::unix::fs::PermissionsExt as _;

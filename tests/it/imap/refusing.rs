@@ -55,8 +55,10 @@ pub(super) const DATE: &str = " 3-Jan-2020 10:00:00 +0100";
 impl Model {
     pub(super) fn new(nature: Nature) -> Self {
         // One attachment, in ASCII.
-        let text = String::from_utf8(mail(1, 8000).octets).unwrap();
-        let text = text.replace('\u{fc}', "ue").replace('\u{df}', "ss");
+        let text = String::from_utf8(mail(1, 8000).octets)
+            .unwrap()
+            .replace('\u{fc}', "ue")
+            .replace('\u{df}', "ss");
         let old = Stored {
             uid: 5,
             gmail: 500,
@@ -159,8 +161,8 @@ impl Model {
                     it.gmail, it.labels
                 ),
                 _ if command.contains("BODY.PEEK[]") => {
-                    let from = command.split_once("[]<").map(|(_, rest)| rest.split('.').next().unwrap());
-                    let from: usize = from.unwrap_or("0").parse().unwrap();
+                    let digits = command.split_once("[]<").map(|(_, rest)| rest.split('.').next().unwrap());
+                    let from: usize = digits.unwrap_or("0").parse().unwrap();
                     let rest = it.text.get(from..).unwrap_or_default();
                     format!("* {number} FETCH (UID {uid} BODY[]<{from}> {{{}}}\r\n{rest})\r\n", rest.len())
                 }
@@ -187,8 +189,8 @@ impl Model {
         }
         let (head, text) = command.split_once('}').unwrap();
         let mut text = text.to_owned();
-        let flags = head.split_once('(').unwrap().1.split(')').next().unwrap();
-        let mut flags: Vec<String> = flags.split_whitespace().map(str::to_owned).collect();
+        let list = head.split_once('(').unwrap().1.split(')').next().unwrap();
+        let mut flags: Vec<String> = list.split_whitespace().map(str::to_owned).collect();
         let mut date = head
             .split('"')
             .find(|word| word.contains(":00:00"))
@@ -226,8 +228,7 @@ impl Model {
     fn stored(&mut self, words: &[&str]) -> String {
         let uid: u32 = words[2].parse().unwrap();
         let is_added = words[3].starts_with('+');
-        let list = words[4..].join(" ");
-        let list = list.trim_matches(['(', ')']).to_owned();
+        let list = words[4..].join(" ").trim_matches(['(', ')']).to_owned();
         if self.nature == Nature::RefusesToDelete && uid == 5 && list.contains("\\Deleted") {
             return "TAG NO you may not\r\n".into();
         }
@@ -271,8 +272,11 @@ fn detached(nature: Nature, options: &[&str]) -> (Arc<Mutex<Model>>, i32, String
     let (status, said, row) = answered(options, move |command| {
         answering.lock().unwrap().answer(command)
     });
-    let reason = row["reason"].as_str().or(row["outcome"].as_str());
-    let reason = reason.unwrap_or_default().to_owned();
+    let reason = row["reason"]
+        .as_str()
+        .or(row["outcome"].as_str())
+        .unwrap_or_default()
+        .to_owned();
     (model, status, said, reason)
 }
 

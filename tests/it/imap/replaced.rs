@@ -11,8 +11,8 @@ fn there_and_back(test: &str, kind: Kind, count: usize, size: usize) {
     let Some(server) = Server::start(test, kind) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
     let mut client = server.client();
     let name = server.folder("Archive");
     client.say(&format!("CREATE \"{name}\""));

@@ -76,8 +76,8 @@ fn a_login_is_what_the_documents_say() {
             "{login}: {}",
             stderr(&output)
         );
-        let heard = server.heard();
-        let heard: Vec<String> = heard
+        let heard: Vec<String> = server
+            .heard()
             .iter()
             .map(|line| line.replace("LOGIN \"me\" {", "LOGIN \"me\"{"))
             .collect();
@@ -240,13 +240,13 @@ fn with_certificate(
     fs::write(&file, cert.pem()).unwrap();
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
+    let server_config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
         .with_single_cert(vec![cert.der().clone()], key)
         .unwrap();
-    let config = Arc::new(config);
+    let config = Arc::new(server_config);
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {

@@ -48,8 +48,8 @@ fn thunderbird_shows_the_same_mails_flags_and_threads_after_detach_and_after_res
     let Some(server) = Server::start(test, Kind::Dovecot) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
     let mut client = server.client();
     client.say("CREATE Archive");
     fill(&mut client, "Archive", 40, 8000, true);

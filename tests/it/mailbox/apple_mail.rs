@@ -724,8 +724,8 @@ fn wrong_byte_count_of_an_emlx_is_corrected_by_its_property_list() {
     let torn = partial.strip_suffix(close).unwrap().to_owned() + "--b=_1-";
     library.message("1.partial", &torn);
     library.convert(&[]);
-    let whole = mail(&[text(), picture]);
-    let whole = whole.strip_suffix('\n').unwrap();
+    let lines = mail(&[text(), picture]);
+    let whole = lines.strip_suffix('\n').unwrap();
     assert_eq!(library.result("1"), emlx(whole));
 }
 
@@ -840,8 +840,9 @@ fn a_mailbox_becomes_one_maildir_or_mbox_with_flags_and_dates_of_the_list() {
             &copy,
             &format!("maildir:{}", copy.join("md").display()),
             "flags date.received.unixtime body",
-        );
-        let said = said.unwrap().join("\n");
+        )
+        .unwrap()
+        .join("\n");
         assert!(said.contains("\\Answered \\Flagged \\Seen"), "{said}");
         assert!(said.contains("1391457223"), "{said}");
         assert!(said.contains(&in_lines(PICTURE, 76)), "{said}");

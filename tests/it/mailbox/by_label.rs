@@ -80,11 +80,11 @@ fn a_mail_stands_once_in_the_mailbox_of_each_of_its_labels() {
         ("Work.2023", 1),
         ("über", 1),
     ];
-    let with_suffix: Vec<(String, usize)> = names
+    let owned: Vec<(String, usize)> = names
         .iter()
         .map(|(name, count)| (format!("{name}.mbox"), *count))
         .collect();
-    let with_suffix: Vec<(&str, usize)> = with_suffix
+    let with_suffix: Vec<(&str, usize)> = owned
         .iter()
         .map(|(name, count)| (name.as_str(), *count))
         .collect();

@@ -130,8 +130,8 @@ fn cr_mailboxes_in_any_packing_become_the_same_messages() {
             let same = fs::read(folder.path().join("same.mbox")).unwrap();
             assert!(same.starts_with(text.as_bytes()), "{name} {source}");
             fs::remove_file(folder.path().join("same.mbox")).unwrap();
-            let seen = embody_in(folder.path(), &["inspect", source]);
-            let seen = String::from_utf8_lossy(&seen.stdout).into_owned();
+            let output = embody_in(folder.path(), &["inspect", source]);
+            let seen = String::from_utf8_lossy(&output.stdout).into_owned();
             let count = format!("{} message", expected.len());
             assert!(seen.contains(&count), "{name} {source}: {seen}");
         }
@@ -176,8 +176,8 @@ fn detach_and_restore_in_place_see_each_message_and_keep_its_line_endings() {
             SECOND,
             &with_attachment(2),
             "\r",
-        ];
-        let text = text.concat();
+        ]
+        .concat();
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("box");
         let run = |arguments: &[&str]| done(&embody_in(folder.path(), arguments), 0);

@@ -413,8 +413,8 @@ fn one_compressed_message_needs_no_temporary_folder() {
             .output()
             .unwrap();
         assert_eq!(status(&output), 0, "{}", stderr(&output));
-        let written = run(&["convert", "one.eml", "--output", "-"], folder.path(), b"");
-        let written = String::from_utf8(written.stdout).unwrap();
+        let output = run(&["convert", "one.eml", "--output", "-"], folder.path(), b"");
+        let written = String::from_utf8(output.stdout).unwrap();
         assert_eq!(written, after.trim_end(), "{method}");
     }
 }
@@ -451,8 +451,8 @@ fn is_read_as_damaged(
     prop_assert_eq!(summary.damaged, 1, "{}", what);
     let whole = messages(plain);
     prop_assert!(summary.messages < whole.len() as u64, "{}", what);
-    let expected: Vec<u8> = whole[..usize::try_from(summary.messages).unwrap()].concat();
-    let expected = String::from_utf8(expected)
+    let unchanged: Vec<u8> = whole[..usize::try_from(summary.messages).unwrap()].concat();
+    let expected = String::from_utf8(unchanged)
         .unwrap()
         .replace("EXPAND-ME", NEW.0);
     if summary.messages == 0 {

@@ -182,8 +182,9 @@ fn embody_and_dovecot_read_compressed_maildirs_of_each_other() {
         }
         assert_eq!(kept, 8, "what does not change stays the same octets");
         let changed: Vec<String> = {
-            let texts = (0..12).map(|number| message(number).replace("EXPAND-ME", NEW.0));
-            let mut texts: Vec<String> = texts.collect();
+            let mut texts: Vec<String> = (0..12)
+                .map(|number| message(number).replace("EXPAND-ME", NEW.0))
+                .collect();
             texts.sort();
             texts
         };

@@ -59,8 +59,11 @@ fn a_new_file_has_the_time_at_which_it_was_made() {
         made.modified().unwrap()
     };
     let ran = |arguments: &[&str]| {
-        let output = embody().args(arguments).current_dir(folder.path()).output();
-        let output = output.unwrap();
+        let output = embody()
+            .args(arguments)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{output:?}");
     };
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
@@ -244,8 +247,8 @@ fn inspect_counts_what_is_in_a_mailbox_and_touches_nothing() {
     ] {
         assert!(text.contains(line), "{line} in\n{text}");
     }
-    let rows = run(&["inspect", "--json", "a.mbox"], folder.path());
-    let rows = String::from_utf8_lossy(&rows.stdout).into_owned();
+    let output = run(&["inspect", "--json", "a.mbox"], folder.path());
+    let rows = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(rows.lines().count(), 2 + 1);
     let survey = rows.lines().last().expect("there are three");
     assert!(survey.starts_with("{\"survey\":{"), "{survey}");
@@ -481,8 +484,8 @@ fn a_folder_of_a_maildir_and_a_message_in_one_are_converted_as_the_maildir_is() 
     }
     let folder = made();
     // An old temporary file of a run on this host is removed.
-    let host = rustix::system::uname();
-    let host = host.nodename().to_str().expect("a name");
+    let system = rustix::system::uname();
+    let host = system.nodename().to_str().expect("a name");
     let left = folder
         .path()
         .join(format!("out/.embody-{host}-999999-00000000-abcdefgh"));

@@ -111,8 +111,8 @@ fn deliverers_with_one_kind_of_lock_only_lose_no_message() {
     in_place(&path, &NEW).unwrap();
     let text = fs::read_to_string(&path).unwrap();
     for role in roles {
-        let count = fs::read_to_string(path.with_extension(role)).unwrap();
-        let count: usize = count.parse().unwrap();
+        let digits = fs::read_to_string(path.with_extension(role)).unwrap();
+        let count: usize = digits.parse().unwrap();
         assert!(count > runs, "{role} delivered {count} only");
         for number in 0..count {
             let mark = format!("X {role} {number}.\n");

@@ -83,8 +83,8 @@ fn rows(report: &str) -> Vec<(String, String)> {
     let lines = report.lines().filter(|row| !row.starts_with("{\"survey\""));
     let rows = lines.map(|row| {
         let row: serde_json::Value = serde_json::from_str(row).unwrap();
-        let word = row.get("reason").filter(|reason| !reason.is_null());
-        let word = word.unwrap_or(&row["outcome"]).as_str().unwrap();
+        let reason = row.get("reason").filter(|reason| !reason.is_null());
+        let word = reason.unwrap_or(&row["outcome"]).as_str().unwrap();
         (word.to_owned(), row["detail"].as_str().unwrap().to_owned())
     });
     rows.collect()
@@ -139,8 +139,8 @@ fn dry_run_predicts_the_result_for_every_kind_of_source() {
     fs::write(at("box"), &mbox).unwrap();
     let as_file = [&["box"][..], &["m.eml"], &["md"]];
     let in_place = as_file.map(|sources| (sources, &["--in-place"][..]));
-    let beside = [&["box"][..], &["m.eml"], &["md"], &["-"]];
-    let beside = beside.map(|sources| (sources, &["--output", "new"][..]));
+    let beside = [&["box"][..], &["m.eml"], &["md"], &["-"]]
+        .map(|sources| (sources, &["--output", "new"][..]));
     for (sources, to) in in_place.into_iter().chain(beside) {
         let mut command = embody();
         command.arg("convert").args(sources).args(to);

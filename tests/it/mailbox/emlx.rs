@@ -107,8 +107,8 @@ fn a_result_is_what_its_name_says() {
             expected
         );
     }
-    let shown = embody_in(place.path(), &["inspect", "1.emlx"]);
-    let shown = String::from_utf8(shown.stdout).unwrap();
+    let output = embody_in(place.path(), &["inspect", "1.emlx"]);
+    let shown = String::from_utf8(output.stdout).unwrap();
     assert!(shown.contains("text/plain"), "{shown}");
 }
 

@@ -25,8 +25,8 @@ fn zipped(octets: &[u8]) -> Vec<u8> {
 
 #[test]
 fn no_message_is_left_out_for_an_odd_header() {
-    let place = tempfile::tempdir().unwrap();
-    let place = place.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
     fs::create_dir(place.join("mail")).unwrap();
     let odd = [
         (
@@ -79,8 +79,8 @@ fn no_message_is_left_out_for_an_odd_header() {
 
 #[test]
 fn a_byte_order_mark_stays_in_front_of_an_mbox() {
-    let place = tempfile::tempdir().unwrap();
-    let place = place.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
     fs::create_dir(place.join("mail")).unwrap();
     let messages = [of_mbox(1), of_mbox(2)].join("\n");
     fs::write(place.join("plain"), &messages).unwrap();
@@ -103,8 +103,8 @@ fn a_byte_order_mark_stays_in_front_of_an_mbox() {
     for line in String::from_utf8(ranges.stdout).unwrap().lines() {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         let range = format!("{}-{}", line["from"], line["to"]);
-        let piece = ["convert", "--range", &range, "mail/box", "--output", "-"];
-        let piece = embody_in(place, &piece);
+        let arguments = ["convert", "--range", &range, "mail/box", "--output", "-"];
+        let piece = embody_in(place, &arguments);
         done(&piece, 0);
         joined.extend(piece.stdout);
     }
@@ -128,11 +128,11 @@ fn everybodys(folder: &Path) {
 #[test]
 fn a_message_that_cannot_be_read_stops_no_folder_of_messages() {
     let test = "a_message_that_cannot_be_read_stops_no_folder_of_messages";
-    let place = tempfile::tempdir().unwrap();
-    let place = place.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
     everybodys(place);
-    let message = of_mbox(1);
-    let message = message.split_once('\n').unwrap().1;
+    let mailbox = of_mbox(1);
+    let message = mailbox.split_once('\n').unwrap().1;
     for (folder, part) in [("maildir", "cur"), ("mh", "")] {
         let parts = match part {
             "" => vec![""],
@@ -164,8 +164,8 @@ fn a_message_that_cannot_be_read_stops_no_folder_of_messages() {
             };
             let output = command.current_dir(place).args(arguments).output().unwrap();
             let said = done(&output, 1);
-            let named = format!("{}: cannot be read", messages.join("2").display());
-            let named = named.replace(&format!("{}/", place.display()), "");
+            let whole = format!("{}: cannot be read", messages.join("2").display());
+            let named = whole.replace(&format!("{}/", place.display()), "");
             assert_eq!(said.matches(&named).count(), 1, "{arguments:?}: {said}");
         }
         let new = place.join(format!("{folder}-new")).join(part);
@@ -184,8 +184,8 @@ fn a_message_that_cannot_be_read_stops_no_folder_of_messages() {
 #[test]
 fn what_cannot_be_read_in_a_folder_is_named_and_the_rest_is_done() {
     let test = "what_cannot_be_read_in_a_folder_is_named_and_the_rest_is_done";
-    let place = tempfile::tempdir().unwrap();
-    let place = place.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
     everybodys(place);
     write(&place.join("f/box"), of_mbox(1), 0o666);
     write(&place.join("f/closed.eml"), "From: a@b\n\nx\n", 0o000);
@@ -236,10 +236,10 @@ fn what_cannot_be_read_in_a_folder_is_named_and_the_rest_is_done() {
 
 #[test]
 fn a_backup_beside_its_mailbox_is_no_mailbox() {
-    let place = tempfile::tempdir().unwrap();
-    let place = place.path();
-    let message = of_mbox(1);
-    let message = message.split_once('\n').unwrap().1;
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    let mailbox = of_mbox(1);
+    let message = mailbox.split_once('\n').unwrap().1;
     write(&place.join("f/a.mbox"), of_mbox(1), 0o666);
     write(&place.join("f/in/b.eml"), message, 0o666);
     // These files are not backups: the mailbox does not exist, or is not mail.
@@ -257,8 +257,9 @@ fn a_backup_beside_its_mailbox_is_no_mailbox() {
     done(&embody_in(place, &convert), 0);
     let names = |folder: &str| {
         let entries = fs::read_dir(place.join(folder)).unwrap();
-        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let mut names: Vec<String> = names.collect();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     };
@@ -299,8 +300,8 @@ fn a_backup_beside_its_mailbox_is_no_mailbox() {
 
 #[test]
 fn two_sources_of_one_name_are_told_before_anything_is_written() {
-    let place = tempfile::tempdir().unwrap();
-    let place = place.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
     for folder in ["p1", "p2"] {
         write(&place.join(folder).join("b.mbox"), of_mbox(1), 0o666);
     }
@@ -318,8 +319,8 @@ fn two_sources_of_one_name_are_told_before_anything_is_written() {
 
 #[test]
 fn inspect_says_of_a_file_without_mail_what_convert_says() {
-    let place = tempfile::tempdir().unwrap();
-    let place = place.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
     write(&place.join("notes"), "Dear all,\n\nno mail\n", 0o666);
     write(
         &place.join("notes.gz"),
@@ -342,8 +343,8 @@ fn inspect_says_of_a_file_without_mail_what_convert_says() {
 
 #[test]
 fn lock_error_names_the_maildir_and_its_lock_file() {
-    let place = tempfile::tempdir().unwrap();
-    let place = place.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
     for part in ["cur", "new", "tmp"] {
         fs::create_dir_all(place.join("m").join(part)).unwrap();
     }

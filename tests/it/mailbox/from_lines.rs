@@ -349,8 +349,8 @@ fn folder_of_eml_files_that_begin_with_separators_is_messages_in_every_command()
             let mut expected = BTreeMap::new();
             for (number, line) in lines.iter().enumerate() {
                 let place = if number == 0 { "2024/1/0" } else { "" };
-                let mail = if number == 1 { &referring } else { &large };
-                let mail = format!("{line}{mail}").replace('\n', newline);
+                let message = if number == 1 { &referring } else { &large };
+                let mail = format!("{line}{message}").replace('\n', newline);
                 let name = match place {
                     "" => format!("eml/{number}.eml"),
                     place => format!("eml/{place}.eml"),

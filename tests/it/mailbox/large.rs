@@ -231,8 +231,8 @@ fn memory_is_bounded_by_the_largest_message_however_the_mailbox_comes() {
         std::io::Write::write_all(&mut encoder, bytes).unwrap();
         encoder.finish().unwrap()
     };
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
     let files = [
         ("plain", plain.clone(), LARGE),
         ("plain.gz", gzipped(&plain), LARGE),

@@ -127,8 +127,8 @@ fn true_lengths(mail: &str, name: &str) -> usize {
         } else {
             body
         };
-        let without = body.strip_suffix('\n').unwrap_or(body);
-        let without = without.strip_suffix('\u{1}').unwrap_or(without);
+        let unended = body.strip_suffix('\n').unwrap_or(body);
+        let without = unended.strip_suffix('\u{1}').unwrap_or(unended);
         let is_true = [body, without].into_iter().any(|body| match field_name {
             "Lines" => body.matches('\n').count() == value,
             _ => body.len() == value,

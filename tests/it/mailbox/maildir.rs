@@ -231,8 +231,7 @@ fn messages_that_are_renamed_while_a_maildir_is_converted_are_all_in_the_result(
             .run(&open_mailbox, &())
             .unwrap();
         assert_eq!((summary.messages, summary.damaged), (COUNT as u64, 0));
-        let read = embody::mailbox::Messages::new(&output, Options::default());
-        let read: Vec<String> = read
+        let read: Vec<String> = embody::mailbox::Messages::new(&output, Options::default())
             .map(|message| String::from_utf8(message.unwrap().content).unwrap())
             .collect();
         for number in 0..COUNT {

@@ -224,9 +224,9 @@ fn new_text_is_quoted_the_way_the_mailbox_quotes() {
 
 #[test]
 fn nothing_is_quoted_where_lengths_are_counted_and_the_count_is_corrected() {
-    let old = "From a@b Thu Jan  1 00:00:00 1970\nContent-Length: 44\nLines: 4\nSubject: x\n\n\
+    let first = "From a@b Thu Jan  1 00:00:00 1970\nContent-Length: 44\nLines: 4\nSubject: x\n\n\
                EXPAND-ME\n\nFrom c@d Thu Jan  1 00:00:00 1970\n\n";
-    let old = format!("{}{COUNTED}", old.replace("44", "45"));
+    let old = format!("{}{COUNTED}", first.replace("44", "45"));
     let (new, summary) = converted(old.as_bytes(), &Expand("one\n\nFrom me at 10:00\nthree"));
     assert_eq!(summary.messages, 2);
     let expected = "From a@b Thu Jan  1 00:00:00 1970\nContent-Length: 63\nLines: 7\nSubject: x\n\n\

@@ -114,8 +114,8 @@ fn seen_by_python(path: &Path) -> String {
     let output = Command::new("python3")
         .args(["-c", COUNT])
         .arg(path)
-        .output();
-    let output = output.unwrap();
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     String::from_utf8(output.stdout).unwrap()
 }

@@ -249,9 +249,11 @@ fn pst_that_is_compressed_or_comes_from_a_pipe_gives_the_same_mail_as_the_file()
                 Some(rest) => format!("a.sbd/{rest}"),
                 None => name,
             };
-            let files = files.map(|(name, bytes)| (renamed(name), bytes));
-            let files = files.filter(|(_, bytes)| format != "thunderbird" || !bytes.is_empty());
-            results.push(files.collect::<BTreeMap<_, _>>());
+            let files: BTreeMap<_, _> = files
+                .map(|(name, bytes)| (renamed(name), bytes))
+                .filter(|(_, bytes)| format != "thunderbird" || !bytes.is_empty())
+                .collect();
+            results.push(files);
         }
         let first = &results[0];
         assert!(!first.is_empty());
@@ -574,8 +576,8 @@ fn readpst_finds_the_same_messages_and_attachments() {
         assert!(done.status.success(), "{}", stderr(&done));
         assert_eq!(run(at, "convert a.pst --output own").0, 0);
         let count = |files: &BTreeMap<String, Vec<u8>>| -> usize {
-            let texts = files.iter().filter(|(name, _)| name.ends_with("mbox"));
-            let texts = texts.map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned());
+            let mailboxes = files.iter().filter(|(name, _)| name.ends_with("mbox"));
+            let texts = mailboxes.map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned());
             texts
                 .map(|text| text.lines().filter(|it| it.starts_with("From ")).count())
                 .sum()
@@ -640,8 +642,9 @@ fn dovecot_finds_the_folders_and_messages_of_a_pst() {
         "pst/Inbox",
         "all",
     ];
-    let said = doveadm(at, &namespaces(&location), &arguments).unwrap();
-    let said = said.join("\n");
+    let said = doveadm(at, &namespaces(&location), &arguments)
+        .unwrap()
+        .join("\n");
     assert!(said.contains("\\Answered \\Flagged \\Seen"), "{said}");
     assert!(
         said.contains("1600000100") && said.contains("1700000000"),
@@ -826,10 +829,10 @@ fn python_finds_the_folders_and_messages_of_a_pst() {
         assert!(output.status.success(), "{format}: {}", stderr(&output));
         outputs.push(String::from_utf8(output.stdout).unwrap());
     }
-    let counts = outputs[0]
+    let counts: Vec<u64> = outputs[0]
         .lines()
-        .map(|line| line.split(' ').next().unwrap());
-    let counts: Vec<u64> = counts.map(|count| count.parse().unwrap()).collect();
+        .map(|line| line.split(' ').next().unwrap().parse().unwrap())
+        .collect();
     assert_eq!(counts, FOLDERS.map(|(_, count)| count));
     // The attachments in the Inbox.
     assert!(outputs[1].starts_with("3 20"), "{outputs:?}");

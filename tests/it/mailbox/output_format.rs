@@ -318,7 +318,7 @@ fn sender_and_date_are_those_of_the_separator_or_of_the_fields_and_the_file() {
         let file = fs::File::options().write(true).open(&path).unwrap();
         let then = UNIX_EPOCH + Duration::from_secs(1_672_671_845);
         file.set_times(FileTimes::new().set_modified(then)).unwrap();
-        let out = embody_in(
+        let output = embody_in(
             at,
             &[
                 "convert",
@@ -329,7 +329,7 @@ fn sender_and_date_are_those_of_the_separator_or_of_the_fields_and_the_file() {
                 "-",
             ],
         );
-        let out = String::from_utf8(out.stdout).unwrap();
+        let out = String::from_utf8(output.stdout).unwrap();
         let line = out.lines().next().unwrap_or_default();
         assert_eq!(
             line,
@@ -1157,11 +1157,11 @@ fn dovecot_sees_the_same_mails_flags_and_dates_in_mbox_and_maildir() {
         )
         .unwrap();
         // The flag \Recent is not a property of the mail.
-        let said: Vec<String> = said
+        let lasting: Vec<String> = said
             .iter()
             .map(|line| line.replace("\\Recent", "").trim().to_owned())
             .collect();
-        let mut mails: Vec<Vec<String>> = said.chunks(3).map(<[String]>::to_vec).collect();
+        let mut mails: Vec<Vec<String>> = lasting.chunks(3).map(<[String]>::to_vec).collect();
         mails.sort();
         mails
     };

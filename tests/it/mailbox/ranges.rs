@@ -79,8 +79,8 @@ fn concatenated_ranges_equal_one_run_for_any_cuts_and_their_counts_add_up() {
     let (mut compared, mut refused, mut without_start) = (0, 0, 0);
     for _ in 0..150 {
         let mailbox = lines().new_tree(&mut runner).unwrap().current();
-        let cuts = proptest::collection::vec(0..=mailbox.len() as u64, 0..9);
-        let mut cuts = cuts.new_tree(&mut runner).unwrap().current();
+        let offsets = proptest::collection::vec(0..=mailbox.len() as u64, 0..9);
+        let mut cuts = offsets.new_tree(&mut runner).unwrap().current();
         cuts.extend([0, mailbox.len() as u64]);
         cuts.sort_unstable();
         let folder = tempfile::tempdir().unwrap();

@@ -71,8 +71,8 @@ fn read_along(folder: &Path, is_over: &AtomicBool) {
 #[test]
 fn a_reader_that_moves_new_mail_meanwhile_loses_and_doubles_none() {
     for _ in 0..3 {
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path();
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path();
         maildir(folder);
         for number in 0..200 {
             let content = mail(number);
@@ -203,8 +203,8 @@ fn message_under_two_names_stays_one_whatever_mail_readers_do() {
         ),
     ];
     for (what, act, expected) in ways {
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path();
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path();
         let (old, new, content) = one_message(folder);
         let slow = [
             "-e",
@@ -245,21 +245,21 @@ fn failed_system_call_never_leaves_two_names_of_a_message() {
     for call in ["fsync", "openat", "unlink", "statx", "linkat", "renameat2"] {
         let mut failed = 0;
         for nth in 1.. {
-            let folder = tempfile::tempdir().unwrap();
-            let folder = folder.path();
+            let temporary = tempfile::tempdir().unwrap();
+            let folder = temporary.path();
             let (old, new, content) = one_message(folder);
             let before = fs::read_to_string(folder.join(&old)).unwrap();
             let cur = folder.join("cur");
             let tmp = folder.join("tmp");
             let old_path = folder.join(&old);
             let new_path = folder.join(&new);
-            let arguments = [
+            let expressions = [
                 "-e".to_owned(),
                 format!("trace={call}"),
                 "-e".to_owned(),
                 format!("inject={call}:error=EIO:when={nth}"),
             ];
-            let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            let mut arguments: Vec<&str> = expressions.iter().map(String::as_str).collect();
             for path in [&cur, &tmp, &old_path, &new_path] {
                 arguments.extend(["-P", path.to_str().unwrap()]);
             }
@@ -360,8 +360,8 @@ fn message_rewritten_before_its_replacement_is_kept() {
         return skipped("a_message_written_anew_before_the_exchange", "strace");
     }
     for (is_moved, left) in [(false, "cur/1.h:2,"), (true, "cur/1.h:2,")] {
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path();
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path();
         maildir(folder);
         let path = folder.join("cur/1.h:2,");
         fs::write(&path, mail(1)).unwrap();
@@ -398,8 +398,8 @@ fn a_file_that_another_program_puts_there_at_the_last_moment_stays() {
         return skipped("a_file_that_another_program_puts_there", "strace");
     }
     for backup in [&[][..], &["--backup", ".old"]] {
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path();
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path();
         let path = folder.join("one.eml");
         fs::write(&path, mail(1)).unwrap();
         let run = Command::new("strace")

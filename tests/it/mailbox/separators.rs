@@ -554,8 +554,8 @@ fn second_separator_before_a_header_belongs_to_the_message_of_the_first() {
                     "{case}: {said}"
                 );
                 for number in [1, 2] {
-                    let start = format!("{first}{second}X-Mozilla-Status: 0003\n");
-                    let start = start.replace('\n', newline);
+                    let start =
+                        format!("{first}{second}X-Mozilla-Status: 0003\n").replace('\n', newline);
                     let places: Vec<usize> = after.match_indices(&start).map(|it| it.0).collect();
                     assert_eq!(places.len(), 2, "{case}: {after}");
                     assert!(after[places[number - 1]..].contains(&format!("Subject: m{number}")));
@@ -609,8 +609,8 @@ fn text_that_starts_with_from_stays_in_its_message_with_its_line() {
             for newline in ["\n", "\r\n"] {
                 let body = format!("Hello,\n{before}{text}\nBye\n").replace('\n', newline);
                 let second = format!("From c@d {DATE}\nSubject: 2\n\nx\n").replace('\n', newline);
-                let first = format!("From a@b {DATE}\nSubject: 1\nDate: x\n\n");
-                let first = first.replace('\n', newline) + &body;
+                let header = format!("From a@b {DATE}\nSubject: 1\nDate: x\n\n");
+                let first = header.replace('\n', newline) + &body;
                 let mailbox = format!("{first}{newline}{second}");
                 assert_eq!(messages_in(mailbox.as_bytes()), 2, "{text:?}");
                 let folder = tempfile::tempdir().unwrap();
@@ -901,8 +901,8 @@ pub(super) fn counted_by_mutt_in(folder: &Path) -> usize {
 
 #[test]
 fn documented_message_counts_of_odd_mboxes_match_the_programs() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/mailbox-internals.md");
-    let page = fs::read_to_string(page).unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/mailbox-internals.md");
+    let page = fs::read_to_string(path).unwrap();
     let has_formail = program("formail").is_some();
     let has_mutt = program("mutt").is_some() && program("script").is_some();
     let mut rows = 0;

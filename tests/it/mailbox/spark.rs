@@ -58,8 +58,8 @@ fn submitted(folder: &Path, program: &Path, arguments: &[&str]) -> Command {
 /// Returns the parts of a source, joined in the order of their names, and their number.
 fn parts(folder: &Path, source: &Path) -> (Vec<u8>, usize) {
     let beneath = source.strip_prefix("/").unwrap();
-    let parts = fs::read_dir(folder.join("out/parts").join(beneath)).unwrap();
-    let mut parts: Vec<PathBuf> = parts.map(|part| part.unwrap().path()).collect();
+    let entries = fs::read_dir(folder.join("out/parts").join(beneath)).unwrap();
+    let mut parts: Vec<PathBuf> = entries.map(|part| part.unwrap().path()).collect();
     parts.sort();
     let all: Vec<Vec<u8>> = parts.iter().map(|part| fs::read(part).unwrap()).collect();
     (all.concat(), parts.len())
@@ -221,7 +221,7 @@ fn a_hundred_hosts_are_asked_once_for_each_of_a_thousand_urls() {
         print('rows', rows.count(), rows.where(\"outcome = 'expanded'\").count(), \
         rows.select('message_id').distinct().count())\n";
     fs::write(folder.join("count.py"), script).unwrap();
-    let counted = Command::new("spark-submit")
+    let output = Command::new("spark-submit")
         .args([
             "--master",
             "local[1]",
@@ -233,7 +233,7 @@ fn a_hundred_hosts_are_asked_once_for_each_of_a_thousand_urls() {
         .env("SPARK_LOCAL_IP", "127.0.0.1")
         .output()
         .unwrap();
-    let counted = String::from_utf8_lossy(&counted.stdout).into_owned();
+    let counted = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(counted.contains("rows 3060 3060 3000"), "{counted}");
 }
 
@@ -353,8 +353,8 @@ fn mail_comes_from_a_bucket_and_goes_into_one() {
     fs::write(&source, &all).unwrap();
     moto.asked("PUT", "/bucket/lists/two%20words/box", all.as_bytes());
     // A message in an object of its own, and an object that is not mail.
-    let one = reference(1, "data:text/plain,one", "text/plain");
-    let one = one.split_once('\n').unwrap().1;
+    let in_mailbox = reference(1, "data:text/plain,one", "text/plain");
+    let one = in_mailbox.split_once('\n').unwrap().1;
     moto.asked("PUT", "/bucket/lists/one.eml", one.as_bytes());
     let told = [
         "--size",
@@ -371,8 +371,8 @@ fn mail_comes_from_a_bucket_and_goes_into_one() {
         .unwrap();
     assert!(output.status.success(), "{output:?}");
 
-    let listed = moto.asked("GET", "/bucket?list-type=2&prefix=new/", b"");
-    let listed = String::from_utf8(listed).unwrap();
+    let response = moto.asked("GET", "/bucket?list-type=2&prefix=new/", b"");
+    let listed = String::from_utf8(response).unwrap();
     let mut keys: Vec<&str> = listed
         .split("<Key>")
         .skip(1)
@@ -402,8 +402,8 @@ fn mail_comes_from_a_bucket_and_goes_into_one() {
         "{}",
         String::from_utf8_lossy(&single)
     );
-    let rows = fs::read_dir(folder.join("out/rows")).unwrap();
-    let rows: String = rows
+    let rows: String = fs::read_dir(folder.join("out/rows"))
+        .unwrap()
         .map(|rows| fs::read_to_string(rows.unwrap().path()).unwrap())
         .collect();
     assert!(

@@ -87,10 +87,11 @@ fn parts(folder: &Path) -> Vec<Vec<u8>> {
 
 fn mails_in(mbox: &[u8]) -> Vec<String> {
     let text = String::from_utf8(mbox.to_vec()).unwrap();
-    let mails = text
+    let mut mails: Vec<String> = text
         .split("From a@example.org Mon May  6 08:00:00 2024\n")
-        .skip(1);
-    let mut mails: Vec<String> = mails.map(str::to_owned).collect();
+        .skip(1)
+        .map(str::to_owned)
+        .collect();
     mails.sort();
     mails
 }

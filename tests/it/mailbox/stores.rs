@@ -62,8 +62,8 @@ fn a_store_among_the_mail_is_no_mail() {
         ("mail/store", "mail/new/1"),
         ("mail", "mail/1.eml"),
     ] {
-        let place = tempfile::tempdir().unwrap();
-        let place = place.path();
+        let temporary = tempfile::tempdir().unwrap();
+        let place = temporary.path();
         let original = message_with_mbox();
         if !message.ends_with(".eml") {
             for part in ["cur", "new", "tmp"] {
@@ -108,8 +108,8 @@ fn a_store_among_the_mail_is_no_mail() {
 
 #[test]
 fn a_store_that_is_named_as_a_source_is_refused() {
-    let place = tempfile::tempdir().unwrap();
-    let place = place.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
     fs::write(place.join("1.eml"), message_with_mbox()).unwrap();
     done(
         &embody_in(place, &["detach", "--store", "s", "--in-place", "1.eml"]),
@@ -145,8 +145,8 @@ fn cache(place: &Path) -> PathBuf {
 
 #[test]
 fn a_cache_among_the_mail_is_no_mail() {
-    let place = tempfile::tempdir().unwrap();
-    let place = place.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
     let body = cache(place);
     for volume in [&["--verbose"][..], &[]] {
         let convert = [&["convert", "--in-place"], volume, &["mail"]].concat();
@@ -171,8 +171,8 @@ fn mail_that_somebody_put_into_a_cache_is_mail() {
         "tmp/2.eml",
         "tmp/a/2.eml",
     ] {
-        let place = tempfile::tempdir().unwrap();
-        let place = place.path();
+        let temporary = tempfile::tempdir().unwrap();
+        let place = temporary.path();
         let body = cache(place);
         let mail = place.join("mail/cache").join(file);
         write(&mail, TO_DO.as_bytes());
@@ -215,8 +215,8 @@ fn mail_that_somebody_put_into_a_store_is_mail() {
         format!("{}/{}/{other}/1", &other[..2], &other[2..4]),
     ];
     for file in places {
-        let place = tempfile::tempdir().unwrap();
-        let place = place.path();
+        let temporary = tempfile::tempdir().unwrap();
+        let place = temporary.path();
         let object = store(&place.join("mail"));
         let mail = place.join("mail").join(&file);
         write(&mail, TO_DO.as_bytes());
@@ -251,8 +251,8 @@ fn a_folder_of_mail_is_not_taken_for_a_store() {
         &[&of_id],
         &[".lock", ".tmp/embody-1-2", &format!("ab/cd/{other}")],
     ] {
-        let place = tempfile::tempdir().unwrap();
-        let place = place.path();
+        let temporary = tempfile::tempdir().unwrap();
+        let place = temporary.path();
         for file in files {
             let is_mail = !file.starts_with('.');
             let content = if is_mail { TO_DO } else { "" };
@@ -264,8 +264,8 @@ fn a_folder_of_mail_is_not_taken_for_a_store() {
         }
     }
     // A lock file with content belongs to another program.
-    let place = tempfile::tempdir().unwrap();
-    let place = place.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
     let object = store(&place.join("f"));
     fs::write(place.join("f/.lock"), TO_DO).unwrap();
     done(&embody_in(place, &["convert", "f", "--output", "to"]), 0);
@@ -277,8 +277,8 @@ fn a_folder_of_mail_is_not_taken_for_a_store() {
     );
     assert!(object.is_file());
     // An empty directory is not a store, either.
-    let place = tempfile::tempdir().unwrap();
-    let place = place.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
     write(&place.join("f/1.eml"), TO_DO.as_bytes());
     fs::create_dir_all(place.join("f/s/.tmp")).unwrap();
     fs::write(place.join("f/s/.lock"), "").unwrap();
@@ -294,8 +294,8 @@ fn a_folder_of_mail_is_not_taken_for_a_store() {
 /// recognized.
 #[test]
 fn objects_are_known_by_their_content_where_no_lock_is() {
-    let place = tempfile::tempdir().unwrap();
-    let place = place.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
     let object = store(&place.join("mail/copy"));
     fs::remove_file(place.join("mail/copy/.lock")).unwrap();
     fs::remove_dir_all(place.join("mail/copy/.tmp")).unwrap();

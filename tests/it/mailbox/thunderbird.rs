@@ -270,11 +270,11 @@ fn names_that_thunderbird_would_not_find_are_changed_and_no_two_are_one() {
         "Inbox.sbd",
     ];
     let long = ["x".repeat(120), "x".repeat(121), "\u{fc}".repeat(60)];
-    let all = labels
+    let all: Vec<&str> = labels
         .iter()
         .copied()
-        .chain(long.iter().map(String::as_str));
-    let all: Vec<&str> = all.collect();
+        .chain(long.iter().map(String::as_str))
+        .collect();
     let text: String = all
         .iter()
         .enumerate()
@@ -438,8 +438,8 @@ fn real_thunderbird_shows_the_folders_counts_flags_and_tags_of_a_takeout() {
             Some((row["folder"].as_str()?, (count("mails")?, count("unread")?)))
         })
         .collect();
-    let long = folders.keys().find(|name| name.contains("llll"));
-    let long = (*long.unwrap_or_else(|| panic!("{rows:?}: {errors}"))).to_owned();
+    let found = folders.keys().find(|name| name.contains("llll"));
+    let long = (*found.unwrap_or_else(|| panic!("{rows:?}: {errors}"))).to_owned();
     let expected = BTreeMap::from([
         ("takeout", (0, 0)),
         ("takeout/Inbox", (3, 2)),

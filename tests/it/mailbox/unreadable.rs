@@ -77,8 +77,8 @@ fn a_mailbox_that_cannot_be_read_to_its_end_is_left_and_named_and_the_others_are
     if !is_traced() {
         return skipped(TEST, "strace");
     }
-    let single = String::from_utf8(mbox()).unwrap();
-    let single = &single[single.find("Subject: x").unwrap()..];
+    let mailbox = String::from_utf8(mbox()).unwrap();
+    let single = &mailbox[mailbox.find("Subject: x").unwrap()..];
     for (file, content, call, step) in [
         ("b.mbox", mbox(), "pread64", 1),
         ("b.mbox.gz", zipped(&mbox()), "pread64", 1),
@@ -93,8 +93,8 @@ fn a_mailbox_that_cannot_be_read_to_its_end_is_left_and_named_and_the_others_are
             &["convert", "--in-place", "--fetch", "http", "mail"],
         ] {
             for (failures, from) in (1..).step_by(step).enumerate() {
-                let place = tempfile::tempdir().unwrap();
-                let place = place.path();
+                let temporary = tempfile::tempdir().unwrap();
+                let place = temporary.path();
                 fs::create_dir(place.join("mail")).unwrap();
                 for (name, content) in [(file, &content), ("c.mbox", &mbox())] {
                     fs::write(place.join("mail").join(name), content).unwrap();
@@ -132,8 +132,8 @@ fn a_mailbox_that_cannot_be_read_to_its_end_is_left_and_named_and_the_others_are
 
 #[test]
 fn failed_write_names_the_path_that_the_user_gave() {
-    let place = tempfile::tempdir().unwrap();
-    let place = place.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
     fs::write(place.join("a.mbox"), mbox()).unwrap();
     // A directory in which no file can be created.
     for to in ["/proc/a.mbox", "/proc/a.mbox.gz"] {
