@@ -103,7 +103,7 @@ fn engine_has_no_io_and_no_thread_and_no_clock() {
     assert!(seen > 60, "{seen}");
 }
 
-pub(super) fn sources() -> Vec<PathBuf> {
+fn sources() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
     while let Some(folder) = folders.pop() {

@@ -3,8 +3,7 @@
 //! each value has a name of its own.
 
 use std::fs;
-
-use super::house::sources;
+use std::path::{Path, PathBuf};
 
 /// Chains that read better than one expression or a second name: the file, and the name.
 const ALLOWED: &[(&str, &str)] = &[];
@@ -49,6 +48,26 @@ fn chains(text: &str) -> Vec<(usize, &str)> {
             before = None;
         }
     }
+    found
+}
+
+/// Returns the Rust files in src/ and tests/.
+fn sources() -> Vec<PathBuf> {
+    let mut folders = ["src", "tests"]
+        .map(|name| Path::new(env!("CARGO_MANIFEST_DIR")).join(name))
+        .to_vec();
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a directory can be read") {
+            let path = entry.expect("an entry can be read").path();
+            if path.is_dir() && !path.ends_with("target") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|suffix| suffix == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    assert!(found.len() > 500, "only {} files", found.len());
     found
 }
 
