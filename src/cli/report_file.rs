@@ -143,7 +143,7 @@ pub(super) fn check_apart(
             return wrong("this file is also a source; name another file".to_owned());
         }
         if let Some(member) = member(&place, source) {
-            let what = "this file is, or would become, a message of a source";
+            let what = "a source is a directory of messages, and a run would read this file as one of its messages";
             return wrong(format!(
                 "{what}; name a file outside of {}",
                 member.display()

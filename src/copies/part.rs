@@ -113,12 +113,12 @@ impl Parts {
     }
 }
 
-/// Returns the part `id` of a mail, or `None` if the mail has no such part. `mail` is the mail as it is in its mailbox, and
-/// `plain` is its plain form, without the quoting and the fields that mailboxes add. `digest` is the digest of the content in
-/// the plain form.
+/// Returns the part `id` of a mail, or `None` if the mail has no such part. `mail` contains the bytes of the mail in
+/// its mailbox. `plain` is the plain form of the same mail: the bytes without the quoting and the header fields that a
+/// mailbox adds. `digest` is the digest of the part's content in `plain`.
 ///
-/// The content has the bytes of `mail` if they have this digest. Otherwise its lines end with LF, unless base64 or
-/// quoted-printable protects the line endings.
+/// If the content of the part in `mail` has the digest `digest`, this content is returned unchanged. Otherwise the
+/// lines of the returned content end with LF, unless base64 or quoted-printable protects the line endings.
 pub(super) fn of_mail(
     (mail, parts): (&[u8], &Parts),
     (plain, plain_parts): (&[u8], &Parts),

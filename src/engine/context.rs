@@ -38,7 +38,8 @@ pub(crate) struct Beside {
 #[cfg(all(feature = "file", feature = "mailbox"))]
 #[derive(Clone, Debug)]
 pub(crate) struct NamedFile {
-    /// Number of the directory that contains the file.
+    /// Index of the directory with the file in the list of directories that are searched for attachments. The first one
+    /// has the index 0.
     pub(crate) folder: usize,
     pub(crate) name: OsString,
     /// Length in bytes, or a refusal if this is not a regular file.

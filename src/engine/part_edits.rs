@@ -79,7 +79,8 @@ mod tests {
             refusal.map_err(|refusal| refusal.reason),
             Err(Reason::BoundaryCollision)
         );
-        // The failed call did not add the Content-ID. So the next call that needs it must add it.
+        // The previous call was refused because its edits overlap, so it did not add the Content-ID field. The next
+        // call for the same part must therefore add the field.
         edits
             .change(vec![Edit::remove(body(1))], [(parts[1], "a@b")])
             .expect("it meets nothing");

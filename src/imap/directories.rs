@@ -124,7 +124,8 @@ impl Assignment<'_> {
         self.found.insert(folder.name.clone(), directory);
     }
 
-    /// Returns the owner of a directory, if its file [`OWNER`] exists.
+    /// Returns the folder to which a directory belongs, as its file [`OWNER`] states. Returns `None` if the directory
+    /// has no such file.
     fn owner(&self, path: &Path) -> io::Result<Option<FolderDirectory>> {
         owner(&self.output.join(path))
     }
@@ -168,7 +169,8 @@ impl Assignment<'_> {
     }
 }
 
-/// Returns the owner of a Maildir, if its file [`OWNER`] exists.
+/// Returns the folder to which a Maildir belongs, as its file [`OWNER`] states. Returns `None` if the Maildir has no
+/// such file.
 pub(super) fn owner(maildir: &Path) -> io::Result<Option<FolderDirectory>> {
     let file = match File::open(maildir.join(OWNER)) {
         Ok(file) => file,

@@ -87,8 +87,8 @@ fn next_reference(raw: &[u8], within: Within, mut from: usize) -> Option<Referen
         let rest = raw.get(start..)?;
         let found = match rest {
             [b'&', ..] => reference(rest, within),
-            // CR LF is decoded as one line ending. If it were two, a new URL could begin between them, and a CR without
-            // its LF would remain in the document.
+            // CR LF is decoded as one line ending. If CR and LF were decoded as two characters, a replacement could
+            // begin between them, and the CR would remain in the document without its LF.
             [b'\r', b'\n', ..] => Some((('\n', None), 2)),
             [b'\r', ..] => Some((('\n', None), 1)),
             _ => Some((('\u{FFFD}', None), 1)),

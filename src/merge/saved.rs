@@ -39,10 +39,11 @@ const LONGEST_STATE: u64 = 64 << 20;
 /// Maximum number of lines about one source. A source with more lines is read again.
 const MOST_LINES: usize = 1000;
 
-/// A source that was read, or the mailboxes of it that were read.
+/// A source that was read completely or in part.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ReadSource {
-    /// Number of its mailboxes that were read, if it was not read completely. Only the last source can have this.
+    /// Number of mailboxes that were read, if the source was not read completely. `None` for a complete source. Sources
+    /// are read one after the other, so only the last one can be incomplete.
     pub(crate) mailboxes: Option<usize>,
     /// Whether all of the messages could be read.
     pub(crate) is_whole: bool,
@@ -229,8 +230,9 @@ fn read_state(directory: &Path) -> Option<State> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// Removes the directories of other results that no run can continue: the run was killed before it had read much, or
-/// the system was started again since.
+/// Removes useless directories of stopped runs with other results (`own` is the directory of this result). A directory
+/// is useless if it contains no state, because its run was killed before it wrote a state, or if the system was
+/// restarted after the state was written.
 fn sweep(folder: &Path, own: &str, boot: &str) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();

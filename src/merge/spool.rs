@@ -242,7 +242,8 @@ mod tests {
         let one = push(1, "a", &content).unwrap();
         let two = push(1, "b", b"not written").unwrap();
         let three = push(2, "c", b"").unwrap();
-        // The content of the last entry was written before, so the file ends where this content would start.
+        // The last entry has the same id as the first one. The file already contains the content of this id, so the
+        // content is not written a second time. Otherwise the file would grow by 1000 bytes.
         let four = push(1, "d", &content).unwrap();
         assert!(four.place - two.place < 200);
         let spooled = spool.finish().unwrap();
@@ -253,7 +254,7 @@ mod tests {
             (three, "c", b""),
             (four, "d", &content),
         ] {
-            // The buffer contains the message before, which is replaced.
+            // The buffer still contains the previous message. `read` must replace this message.
             let read = spooled.read(entry, &mut bytes).unwrap();
             assert_eq!(read, (of(sender), expected));
             assert_eq!(spooled.content(entry).unwrap(), expected);

@@ -199,7 +199,7 @@ pub(crate) struct ArchiveArgs {
     /// is an error page, the list is requested once to find another one.
     #[arg(long, requires = "archive", value_name = "URL-TEMPLATE")]
     pub archive_cdx: Option<IndexTemplate>,
-    /// Also send URLs to the archive that may be secret
+    /// Send even URLs that may be secret to the archive
     ///
     /// Without this option, the archive does not receive URLs that look like secrets, nor URLs whose host is not
     /// public.

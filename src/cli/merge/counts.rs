@@ -63,9 +63,13 @@ impl Summary<'_> {
         if tally.filled > 0 {
             let _ = writeln!(
                 text,
-                "{} missing in copies that {} left out; the kept copies contain the content.",
+                "{} missing in incomplete copies that embody merge {}; the kept copies of the same mails contain the content.",
                 counted(tally.filled, "part is", "parts are"),
-                if is_survey { "would be" } else { "were" },
+                if is_survey {
+                    "would leave out"
+                } else {
+                    "left out"
+                },
             );
         }
         if let Some(count @ 1..) = tally.fillable {

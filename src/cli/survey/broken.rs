@@ -135,7 +135,7 @@ fn ends_within_group(body: &[u8]) -> bool {
     is_plain && !last.len().is_multiple_of(4) && !count(body).is_multiple_of(4)
 }
 
-/// One of the largest messages of the mail.
+/// One of the largest messages in the surveyed mailboxes.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Large {
     pub octets: u64,

@@ -83,8 +83,8 @@ impl SurveyContext<'_> {
         lines.collect()
     }
 
-    /// Returns the commands of [`commands`](Self::commands), followed by one command for each source that compares the
-    /// source with its result.
+    /// Returns the commands of [`commands`](Self::commands), followed by one `embody compare` command for each source.
+    /// The user checks the result against the source with this command.
     pub(crate) fn compared(&self, verb: &str, options: &str, purpose: &str) -> Vec<String> {
         let mut lines = self.commands(verb, options, purpose);
         if let Some(sources) = self.named() {

@@ -1,9 +1,9 @@
-//! The survey: what a mailbox contains, in numbers (docs/survey.md). Also the page about a run.
+//! The survey: what a mailbox contains, in numbers (docs/survey.md). This module also writes the page about a run.
 //!
-//! `gather` counts one message, in several threads. `sum` adds these surveys, with the counts of `tally`, whose size is
-//! limited. `findings` derives a meaning from the numbers, and `steps` the useful commands, with the options of `context`.
-//! `json`, `text` and `page` print the results. `run_page` is the page about a run. `sheet` contains the elements of
-//! both pages, and `html_file` writes them.
+//! `gather` surveys single messages, in several threads, and `sum` adds the numbers of all messages. `tally` counts
+//! hosts, types and schemes, up to a limited number of each. `findings` explains the numbers to the user. `steps`
+//! recommends commands, with the options that `context` contains. `json`, `text` and `page` print the results.
+//! `run_page` is the page about a run. `sheet` contains the elements of both pages, and `html_file` writes them.
 //!
 //! Memory is limited, whatever untrusted mail contains: to ten thousand hosts, types and schemes each, and a million
 //! contents.

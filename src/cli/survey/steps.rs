@@ -30,7 +30,7 @@ pub(super) fn embed(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step
     has_living_pictures(survey, context).then(|| Step {
         title: "Keep the pictures".to_owned(),
         words: format!(
-            "This puts the pictures into the mail, as far as their servers still have them. The result is a new mailbox, and your mailbox is not changed.{}",
+            "This puts the pictures into the mail, except pictures that their servers no longer have. The result is a new mailbox, and your mailbox is not changed.{}",
             compare(context)
         ),
         commands: context.compared("embed", &context.repeated.all(), "embedded"),
@@ -59,7 +59,7 @@ pub(super) fn recover(survey: &Survey, context: &SurveyContext<'_>) -> Option<St
     let from = if here == count {
         "from the files next to the mailbox and from the mail itself"
     } else {
-        "as far as their servers still have them"
+        "if the servers still have the files"
     };
     is_there.then(|| Step {
         title: "Put the missing attachments back".to_owned(),

@@ -150,7 +150,7 @@ fn series(item: &Item<'_>, start: i64) -> Result<Option<Series>, &'static str> {
             "the rule by which the meeting recurs, which is in months of another calendar"
         }
         Unmapped::First => {
-            "the rule by which the meeting recurs, which does not contain the first meeting"
+            "the rule by which the meeting recurs, because the first meeting is not on a day of the rule"
         }
     })?;
     let is_days = |begins: i64, ends: i64| {

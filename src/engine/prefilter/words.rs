@@ -56,8 +56,9 @@ const FRAGMENT: usize = 3;
 
 const LEAD: usize = 1;
 
-/// Number of bytes after an anchor in which fragments of the words are searched for. After these bytes, the search looks for the
-/// next anchor again, which is faster in base64.
+/// Number of bytes after an anchor (the byte that all fragments have in common, such as `-`) that are searched for
+/// fragments. After these bytes, only the next anchor is searched for. Base64 does not contain the anchor, so the fast
+/// search for a single byte skips base64.
 const BLOCK: usize = 8 << 10;
 
 /// Number of bytes to search before the tables of the vector search are built. Below it, building costs more than it saves.

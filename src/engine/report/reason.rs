@@ -53,7 +53,7 @@ reasons! {
     NotArchived "not-archived" none "the source is gone, and the archive has no usable capture of it: no capture at all, none near enough to the date of the mail, or only captures of an error";
     ArchiveBusy "archive-busy" none "the source is gone, and the archive cannot be used now, because it requested a pause or because other requests to it are waiting";
     SecretUrl "secret-url" ArchiveAny "the source is gone, and its URL is not sent to the archive, because the URL may contain a secret or its host is not public";
-    UnsupportedScheme "unsupported-scheme" none "embody retrieves URLs of this scheme, but not this one: ftp through a proxy, a folder, or a file on another computer";
+    UnsupportedScheme "unsupported-scheme" none "embody supports the scheme, but cannot retrieve the URL: it names a folder or a file on another computer, or it is an ftp URL and the run uses a proxy";
     HostNotAllowed "host-not-allowed" AllowHost "the host is denied, or is not one of the allowed hosts";
     PrivateAddress "private-address" AllowNet "the address of the host is not public, for example because it is in a private network";
     PortNotAllowed "port-not-allowed" AllowPort "the port is not the default port of the scheme";

@@ -5,7 +5,8 @@ use crate::engine::forms::eudora::notes::{EudoraPiece, eudora_pieces};
 use crate::engine::forms::mailman::separator_at_end;
 use crate::span::Span;
 
-/// Maximum number of texts and files that are distinguished in a Eudora message.
+/// Maximum number of notes and marked texts that divide a Eudora message into pieces. Everything after them is one
+/// piece. The limit bounds the memory for a hostile message.
 pub(super) const MOST_PIECES: usize = 10_000;
 
 /// The pieces into which Eudora notes divide a text. A note is a line that names an attached file.

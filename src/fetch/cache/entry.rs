@@ -44,9 +44,10 @@ pub(super) struct Entry {
 /// A response in the cache: a response with the status 200, or a redirect.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct KeptAnswer {
+    /// Time when the server sent the content or last confirmed it with the status 304, in seconds since 1970.
     pub(super) at: u64,
-    /// Time when the server sent the response, in seconds since 1970. `None` if it is the same as `at`, because the server has
-    /// not confirmed the response since.
+    /// Time when the server sent the content, in seconds since 1970. A 304 that confirms the content changes `at`, but
+    /// not this time. `None` if the server has not confirmed the content yet, so that both times are the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) first: Option<u64>,
     pub(super) status: u16,

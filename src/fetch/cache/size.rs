@@ -118,8 +118,8 @@ fn evict(root: &OwnedFd, most: u64) -> u64 {
     }
     found.sort_unstable();
     let mut sum: u64 = found.iter().map(|(_, _, octets)| octets).sum();
-    // Eviction begins at 95 % of the limit, because at the limit itself the next file would cause another measurement of all
-    // files.
+    // This function measures all files, which takes long. If the total remained just below the limit, the next new file
+    // would exceed the limit, and all files would be measured again. So files are evicted from 95 % of the limit.
     if sum <= most / 20 * 19 {
         return sum;
     }

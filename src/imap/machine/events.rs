@@ -135,8 +135,8 @@ pub(in crate::imap) enum Event {
         /// Flags and labels of the old message immediately before the removal.
         flags: Option<Vec<String>>,
         labels: Option<Vec<String>>,
-        /// Whether the server reported that a message was removed. This shows that the old message was still there when
-        /// the command was executed.
+        /// Whether the response to [`Command::Remove`] reported that the server removed a message. Such a report shows
+        /// that the old message still existed when the server executed [`Command::Remove`].
         is_told: bool,
     },
     /// Result of [`Command::Labels`] for the old and the new message. `None` if the server did not return them.

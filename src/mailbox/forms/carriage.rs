@@ -21,7 +21,8 @@ const TELLING: usize = 2;
 pub(crate) fn ends_lines_with_cr(message: &[u8]) -> bool {
     let start = content_start(message);
     let (from_line, content) = message.split_at(start);
-    // Most messages have other line endings, which their first line shows. They need no further check.
+    // The lines of most messages do not end with CR. The first line is enough to exclude such a message, so that the
+    // check is cheap.
     if !ends_with_cr(content, line_end(content)) {
         return false;
     }

@@ -114,8 +114,8 @@ impl Beside {
         self.finished_now(&new)
     }
 
-    /// Completes the file with the owner, mode, attributes and time of `like`. The time is kept because the file
-    /// replaces `like`, or because it is a message whose file time is its date.
+    /// Completes the file with the owner, mode, attributes and time of `like`. The time is copied because the new file
+    /// contains the same mail as `like`, and mail programs show the time of a message file as the date of the message.
     pub(crate) fn finished(self, like: &File) -> Result<Finished, Error> {
         let finished = self.finished_now(like)?;
         let dated = date(finished.temporary.as_file(), like);

@@ -28,8 +28,10 @@ use crate::mailbox::forms::{Division, carriage, mmdf};
 use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::{At, Windows};
 
-/// Number of bytes at the start of the file that are searched for a message whose Content-Length is missing or
-/// wrong. If every message has a correct Content-Length, the mailbox counts as mboxcl2 and is not divided.
+/// Number of bytes at the start of the file that are searched for a message whose Content-Length is missing or wrong.
+/// If no such message is found, the file is treated as an mboxcl2 mailbox, in which Content-Length shows where a
+/// message ends. Such a file is not divided into ranges, because the start of a message depends on all messages before
+/// it.
 const HEAD: u64 = 1 << 20;
 
 /// Returns the range that the options request, or `None` if no range is requested or the range covers the whole source.

@@ -1,9 +1,10 @@
 //! Converts archives, and Outlook mailboxes that are compressed or come from a pipe.
 //!
-//! The mboxes of an archive become one mailbox. Each folder of an Outlook mailbox becomes a mailbox. An Outlook mailbox
-//! may be the last member of an archive, so only at the end it is known whether the result is one mailbox or a
-//! directory. If it is a directory, the mailbox of the mboxes is named after the archive: `backup.zip` becomes
-//! `new/backup.mbox` next to the folders.
+//! The mboxes of an archive become one mailbox. Each folder of an Outlook mailbox becomes a mailbox. If an archive
+//! contains only mboxes, the result is one mailbox. If the archive also contains an Outlook mailbox, the result is a
+//! directory. The Outlook mailbox may be the last member of the archive, so the form of the result is only known after
+//! the whole archive was read. In a directory, the mailbox with the messages of the mboxes is named after the archive:
+//! the messages from `backup.zip` are in `new/backup.mbox`, next to the folders.
 
 use std::convert::Infallible;
 use std::fs::{self, Metadata};

@@ -149,7 +149,7 @@ fn copies_that_were_damaged_in_different_ways_become_whole_mails_with_all_flags(
         "{said}"
     );
     assert!(
-        said.contains("4 parts are missing in copies that were left out"),
+        said.contains("4 parts are missing in incomplete copies that embody merge left out"),
         "{said}"
     );
     assert!(said.contains("8 copies are cut off"), "{said}");

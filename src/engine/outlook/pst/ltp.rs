@@ -381,7 +381,7 @@ impl<'f> Table<'f> {
         }
         if self.is_cut {
             allowance.tell(
-                "the columns of the recipients are cut off; names or addresses may be missing"
+                "the table of recipients lacks columns; names or addresses may be missing"
                     .to_owned(),
             );
         }

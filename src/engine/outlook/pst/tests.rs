@@ -502,7 +502,7 @@ fn table_of_recipients_that_has_fewer_columns_than_it_counts_is_named_as_damage(
         let mailbox = open(bytes).unwrap();
         let item = mailbox.folders()[0].items[0];
         let damage = mailbox.item(item, ROOM).unwrap().damage.join("\n");
-        named += usize::from(damage.contains("the columns of the recipients are cut off"));
+        named += usize::from(damage.contains("the table of recipients lacks columns"));
     }
     assert_eq!(named, 1);
 }

@@ -21,8 +21,9 @@ const MOST: usize = 100;
 /// among the links of the document. The value is the width of the other picture in pixels, if it is known.
 pub(crate) type Fallbacks = HashMap<usize, Option<u32>>;
 
-/// Calls `give` for each replacement in the text. The pictures of the links in `fallbacks` were not embedded, so `urls`
-/// contains the URL of another picture for them. Such a link gets this URL, or is removed if other candidates remain.
+/// Calls `give` for each replacement in the text. `fallbacks` contains the links whose own picture was not embedded.
+/// Such a link is removed if other candidates of the same list remain. Otherwise the link gets its URL in `urls`, which
+/// is the URL of another picture.
 pub(super) fn replacements(
     text: &[u8],
     links: &Links,

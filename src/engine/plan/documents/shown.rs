@@ -251,9 +251,11 @@ impl Documents<'_> {
         Ok(())
     }
 
-    /// Returns the edits that write the new URLs into a document. The pictures of the links in `fallbacks` were not embedded,
-    /// so `urls` contains the URL of another picture for them. A link in `fallbacks` gets this URL only if no better candidate
-    /// remains next to it.
+    /// Returns the edits that write the new URLs into a document. `urls` contains the new URL of each link, by the
+    /// position of the link. A list of candidates, such as the value of `srcset`, offers one picture in several sizes.
+    /// `fallbacks` contains the candidates whose own picture was not embedded. If other candidates of the same list
+    /// remain, a candidate in `fallbacks` is removed. Otherwise the candidate gets its URL in `urls`, which is the URL
+    /// of another picture.
     pub(crate) fn embedded(
         &mut self,
         part: PartId,

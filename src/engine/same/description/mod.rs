@@ -48,10 +48,11 @@ pub(super) struct Part {
     pub(super) essence: String,
     /// Length of the decoded content, in bytes.
     pub(super) size: u64,
-    /// Digest of the fields that describe the content, without `REWRITTEN_FIELDS`: embody changes those together with the
-    /// content.
+    /// One digest of all fields that describe the content, except `REWRITTEN_FIELDS`. embody changes the
+    /// `REWRITTEN_FIELDS` when it changes the content, so they are no evidence of an unwanted change.
     pub(super) fields: u64,
-    /// Digests of the single fields in `fields`, without Content-Type.
+    /// One digest for each field that describes the content, except Content-Type, whose digests are in `media_type`.
+    /// With separate digests, each field can be looked for in another part.
     pub(super) content_fields: Digests,
     /// Digests of two fields that embody adds when it inserts external content: Content-Disposition and Content-Base.
     pub(super) added_fields: Digests,

@@ -62,7 +62,8 @@ pub(crate) fn is_separator(bytes: &[u8]) -> bool {
     })
 }
 
-/// Returns whether a line is a separator if no empty line precedes it.
+/// Returns whether a line that does not follow an empty line is a separator. The conditions are stricter than in
+/// [`is_separator`], because an ordinary text may contain a line that starts with `From `.
 pub(crate) fn is_separator_in_text(bytes: &[u8]) -> bool {
     FromLine::of(bytes).is_some_and(|from| {
         if is_from_field(from.line) {

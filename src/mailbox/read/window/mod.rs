@@ -51,7 +51,8 @@ pub(crate) struct Windows {
     cut_off: u64,
     pub(crate) next_number: u64,
     pub(crate) at: At,
-    /// How messages are divided, which the start of the file determines.
+    /// Rule by which the file is divided into messages. The first bytes of the file determine the rule: for example, an
+    /// MMDF file begins with four Control-A characters.
     pub(crate) division: Division,
     /// Offset at which a requested range ends: a message that starts there or later is not returned.
     pub(crate) until: u64,
@@ -87,8 +88,8 @@ impl Windows {
     }
 
     pub(crate) fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
-        // The end of the range was reached. If it is inside a message that is being skipped, reading continues up to
-        // the next message.
+        // The end of the requested range was reached. If this end is inside a message that is being skipped, reading
+        // continues up to the next message.
         if self.offset >= self.until && !matches!(self.at, At::Passing(_)) {
             return Ok(None);
         }
@@ -298,9 +299,10 @@ impl Windows {
             };
             return passed;
         }
-        // If a message is being skipped, offset 0 is not the start of the file. A separator at offset 0 is that of the
-        // skipped message, and a line ending there (up to two bytes, CR LF) ends a line that was already passed on, so it
-        // is no empty line. The search therefore starts at offset 2.
+        // If a message is being skipped, `bytes` begins in one of two ways. If `bytes` begins with the message, the
+        // separator at offset 0 belongs to the message and does not end it. If `bytes` begins inside the message, a
+        // line ending at offset 0 (at most two bytes, CR LF) belongs to a line of an earlier window and is not an empty
+        // line. In both cases, the next separator can only be found from offset 2.
         let from = searched
             .max(usize::from(self.at != At::FirstByte) * 2)
             .min(bytes.len());
