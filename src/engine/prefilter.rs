@@ -184,9 +184,9 @@ impl Prefilter {
         TABLE.iter().any(|form| is_sought(form.needles()))
     }
 
-    /// Returns the numbers of the messages in `bytes` that may have to be changed, as `in_message` does for one message.
-    /// One search over all messages is faster than a search for each. Only messages that contain
-    /// a word are examined more closely.
+    /// Returns the numbers of the messages in `bytes` that may have to be changed. One search over all messages is faster
+    /// than a search for each. Only messages that contain a word are examined more closely. The property test compares
+    /// the result with that of `in_message` for each message.
     #[cfg(any(test, feature = "mailbox"))]
     pub(crate) fn messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         let mut found = Vec::new();

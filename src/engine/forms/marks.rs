@@ -13,7 +13,8 @@ pub(crate) enum Mark {
     /// A string that is a mark at every position. Upper and lower case are distinguished.
     Text(&'static [u8]),
     /// A string that is a mark at every position, in upper or lower case, unless `-` follows. To be fast, the search first
-    /// looks for three bytes of the string: two letters and the byte before these letters. The three bytes should be rare in other text.
+    /// looks for three bytes of the string: two letters and the byte before these letters. The three bytes should be
+    /// rare in other text.
     Word {
         text: &'static [u8],
         /// Position in `text` of the three bytes that are searched first. The first of them is the byte before the two

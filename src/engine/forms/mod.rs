@@ -176,16 +176,16 @@ impl Opened {
         let limits = policy.limits.scan();
         // Most messages do not contain any byte string that belongs to a form. Such a message is returned without being
         // parsed.
-        let Some(mut from) = first_of_any(self.made.as_deref().unwrap_or(message), 0) else {
+        if first_of_any(self.made.as_deref().unwrap_or(message), 0).is_none() {
             return self;
-        };
+        }
         for form in FORMS.iter().filter(|form| told.contains(form.follow)) {
             let mut handled = Handled::default();
             for level in 0..=policy.limits.depth {
                 let current = self.made.as_deref().unwrap_or(message);
                 // The message contains no byte string of this form, so it has no part of this form and need not be
                 // parsed.
-                if (form.first)(current, from).is_none() {
+                if (form.first)(current, 0).is_none() {
                     break;
                 }
                 if level == 0 {
@@ -211,8 +211,6 @@ impl Opened {
                 drop(self.made.take());
                 let all = std::mem::take(&mut self.edits).then(message.len(), edits);
                 (self.made, self.edits) = all.put_together(message);
-                // The new content can contain byte strings of a form before the first one of the old content.
-                from = 0;
             }
         }
         self

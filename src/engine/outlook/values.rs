@@ -120,7 +120,7 @@ fn text(strings: &[u8], at: u32) -> Option<String> {
 ///   system,
 /// * the system code page of Windows for the locale of the item.
 ///
-/// The first code page in which every text is valid is used. If there is none, Windows-1252 is used.
+/// The item gets the first code page in which every text is valid, or Windows-1252 if no code page fits.
 pub(super) fn set_page(item: &mut Item<'_>) {
     let properties = &item.properties;
     let page = |id| {
