@@ -290,12 +290,14 @@ fn admitted(session: &Session<'_>, item: &Item<'_>, found: Found<Obtained>) -> F
     obtained::admit(obtained, &item.body, session.policy(), session.context).map(Some)
 }
 
+/// The words before and after the number of the part in the reason for a reference to a part that was not changed.
+const BEFORE_NUMBER: &str = "the reference leads to part ";
+const AFTER_NUMBER: &str = ", which was not changed: ";
+
 fn followed(number: &str, found: Found<Obtained>) -> Found<Obtained> {
     let found = found.map_err(|refusal| Refusal {
-        detail: Detail::from(format!(
-            "the reference leads to part {number}, which was not changed: "
-        ))
-        .then(root_detail(&refusal.detail)),
+        detail: Detail::from(format!("{BEFORE_NUMBER}{number}{AFTER_NUMBER}"))
+            .then(root_detail(&refusal.detail)),
         ..refusal
     })?;
     Ok(found.map(|obtained| Obtained {
@@ -305,13 +307,15 @@ fn followed(number: &str, found: Found<Obtained>) -> Found<Obtained> {
     }))
 }
 
-/// Returns the reason without the words `part N was not changed: ` before it. In a chain of references, these words
-/// would be repeated for each reference, although only the last reason matters.
+/// Returns the reason without the words of [`followed`] before it. In a chain of references, these words would be
+/// repeated for each reference, although only the last reason matters, and the time would grow with the square of the
+/// number of references.
 fn root_detail(detail: &Detail) -> Detail {
-    match detail.split_once("was not changed: ") {
-        Some((front, root)) if front.starts_with("part ") => {
-            detail.behind(detail.len() - root.len())
-        }
-        _ => detail.clone(),
-    }
+    detail
+        .strip_prefix(BEFORE_NUMBER)
+        .and_then(|rest| rest.split_once(AFTER_NUMBER))
+        .map_or_else(
+            || detail.clone(),
+            |(_, root)| detail.behind(detail.len() - root.len()),
+        )
 }

@@ -125,6 +125,32 @@ fn a_long_chain_of_ids_neither_overflows_nor_grows() {
 }
 
 #[test]
+fn the_reason_in_a_chain_names_the_next_part_and_the_last_reason_once() {
+    let links = [1, 2, 3].map(|at| {
+        format!(
+            "Content-ID: <{at}@x>\nContent-Type: message/external-body; access-type=URL; \
+             URL=\"cid:{}@x\"\n\n",
+            at + 1
+        )
+    });
+    let (_, report) = expand(&mail_of(&links.each_ref().map(String::as_str)));
+    let last = "no other part of the message has the Content-ID <4@x>";
+    let details: Vec<String> = report
+        .rows
+        .iter()
+        .map(|row| row.detail.to_string())
+        .collect();
+    assert_eq!(
+        details,
+        [
+            format!("the reference leads to part 2, which was not changed: {last}"),
+            format!("the reference leads to part 3, which was not changed: {last}"),
+            last.to_owned(),
+        ]
+    );
+}
+
+#[test]
 fn a_mid_url_of_this_message_is_a_content_id_and_of_another_is_not() {
     let reference =
         "Content-Type: message/external-body; access-type=URL; URL=\"mid:m@x/p@example.org\"\n\n";
