@@ -1,25 +1,28 @@
 #!/usr/bin/env python3
-"""The figures of docs/figures.md: whole processes beside others, and what `cargo bench --bench micro` measures, in one run.
+"""Measures the first table of docs/figures.md: embody compared with other programs and libraries on the same mail.
 
-    benches/figures.py                     builds what is measured, a few minutes; prints the table
-    benches/figures.py --docs              also writes docs/figures.md and docs/figures.svg
-    benches/figures.py --all               a 5 GB mailbox for the memory in place of 500 MB
-    benches/figures.py --beside PROGRAM    only embody beside an older one, or a static one beside a dynamic one; with --docs its table
-    benches/figures.py --real MBOX         only a mailbox of yours, beside cat and ripgrep, and one core beside two
+    benches/figures.py                     builds embody and its benchmarks, measures them (a few minutes), and prints the table
+    benches/figures.py --docs              also writes the table to docs/figures.md, and its plot to docs/figures.svg
+    benches/figures.py --all               measures the memory of `convert` with a mailbox of 5 GB instead of 500 MB
+    benches/figures.py --beside PROGRAM    only compares embody with PROGRAM, which is another version or build of embody;
+                                           with --docs, also writes this second table to docs/figures.md
+    benches/figures.py --real MBOX         only compares embody with cat and ripgrep on MBOX, and with embody on one core
 
-Processes take turns in an order that changes, so that all of them see the same machine. Of start-up and retrievals the medians
-count; of what takes long the fastest does, because noise only adds. Files are in `$TMPDIR`, sources in the page cache. The mailbox
-is made by the bench `micro`, the same each time.
+The programs of a comparison run alternately, in an order that changes each time, so that other load of the machine affects
+all of them. The results for start-up and retrievals are medians. The other times are those of the fastest run, because other
+load can only make a run slower. formail, Python's mailbox module and the peak memory are measured once. All files are in
+`$TMPDIR`, and the input is in the page cache. The program of `cargo bench --bench micro` measures the library, and writes
+the same mailbox each time.
 """
 import argparse, base64, collections, json, math, os, pathlib, random, re, select, shutil, signal, socket, statistics
 import subprocess, sys, tempfile, time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 Row = collections.namedtuple('Row', 'what ours peer ratio goal')
-# As a recipe starts it: without options, or with the file that samples/recipes names in all of them.
+# Arguments with which a mail system starts embody: either without options, or with the configuration file of the recipes.
 FILTERS = {'filter': ['filter'], 'filter --config': ['filter', '--config', str(ROOT / 'samples' / 'recipes' / 'embody.toml')]}
 LARGE = ['--max-body', '100M', '--max-growth', '100M']
-# What a script would do with the standard library, without any of the checks.
+# A script that fills in one data: reference with Python's standard library, without the checks that embody makes.
 PYTHON = '''
 import base64, email, email.generator, sys
 message = email.message_from_binary_file(sys.stdin.buffer)
@@ -42,7 +45,7 @@ to = mailbox.mbox('out')
 for m in mailbox.mbox('small'): to.add(m)
 to.flush()
 '''
-# What `embody convert` looks for, to have ripgrep look for the same.
+# Pattern for ripgrep. It searches for words of references and of HTML, as `embody convert` does.
 LOOKED_FOR = ('external-body|x-mozilla-external-attachment-url|x-mozilla-altered|x-mozilla-cloud-part|x-moz-deleted|'
               'internet-shortcut|content-type: (text/html|text/css|application/xhtml)')
 URLS, WAIT = 200, 0.02
@@ -59,7 +62,11 @@ def met(row):
 
 
 def run(words, given=os.devnull, out=os.devnull):
-    """How long a process takes. What it writes is new."""
+    """Runs a process and returns its wall time in seconds.
+
+    `given` is the file for standard input, and `out` is the file for standard output. The output file of an earlier run is
+    removed first, so that each run creates a new file.
+    """
     written = words[words.index('--output') + 1] if '--output' in words else out
     if os.path.isfile(written):
         os.unlink(written)
@@ -68,13 +75,17 @@ def run(words, given=os.devnull, out=os.devnull):
     begun = time.perf_counter()
     _, status = os.waitpid(os.posix_spawnp(words[0], words, os.environ, file_actions=actions), 0)
     took = time.perf_counter() - begun
-    # ripgrep says 1 if there is none.
+    # ripgrep exits with 1 if no line matches, which is not an error here.
     assert status == 0 or words[0] == 'rg', words
     return took
 
 
 def turns(count, runs, of=min):
-    """The same of each of these, who take turns; the first turn is for the page cache."""
+    """Runs all commands alternately, `count` + 1 times each. Returns one time in seconds for each command, by its name.
+
+    `runs` contains the arguments of run() by the name of the command. `of` computes the returned time from the times of all
+    runs: `min` or the median. The first run of each command is not counted, because it reads the files into the page cache.
+    """
     times = {name: [] for name in runs}
     for turn in range(count + 1):
         for name in random.Random(turn).sample(list(runs), len(runs)):
@@ -83,7 +94,11 @@ def turns(count, runs, of=min):
 
 
 def peak(words, given=os.devnull):
-    """The most octets of memory. Asked of /proc while it runs: what it inherits from us counts in its rusage, too."""
+    """Runs a process and returns its peak memory in bytes.
+
+    The value comes from /proc while the process runs. Its rusage cannot be used, because it includes the memory that the
+    process inherits from this script before it starts the program.
+    """
     if '--output' in words and os.path.exists(words[-1]):
         os.unlink(words[-1])
     with open(given) as given, subprocess.Popen(words, stdin=given, stdout=subprocess.PIPE) as child:
@@ -105,13 +120,16 @@ def multipart(*parts):
 
 
 def data_url(octets):
-    """A reference to so many octets, in words of 40 (RFC 2017, section 3.1)."""
+    """Returns the parameters of a reference whose data: URL contains `octets` random bytes.
+
+    The URL is folded into words of 40 characters (RFC 2017, section 3.1).
+    """
     url = b'data:image/png;base64,' + base64.b64encode(random.Random(octets).randbytes(octets))
     return b'access-type=URL;\n URL="' + b'\n '.join(url[at:at + 40] for at in range(0, len(url), 40)) + b'"'
 
 
 def document(octets):
-    """HTML of about so many octets, whose relative links have a base."""
+    """Returns a Content-Type field and an HTML document of about `octets` bytes with relative links and a base."""
     numbers = random.Random(octets)
     row = '<tr><td style="padding:0 8px"><a href="track/%x?u=%x">read more</a> of what is new this week</td></tr>\n'
     rows = (row % (numbers.getrandbits(40), numbers.getrandbits(40)) for _ in range(octets // 105))
@@ -120,7 +138,7 @@ def document(octets):
 
 
 def mails(folder):
-    """What filters are given: by name, the files."""
+    """Writes the messages that `embody filter` reads into a directory. Returns their paths by name."""
     text = b'Content-Type: text/plain\n\n' + b'An ordinary line of mail text, of the usual length, more or less.\n' * 500_000
     made = {'plain': b'Subject: x\n\n' + b'An ordinary line of mail text.\n' * 132,
             'reference': multipart(b'Content-Type: text/plain\n\nHello', external_body(data_url(1950))),
@@ -138,7 +156,7 @@ class Bench:
         self.micro = self.built = None
 
     def build(self):
-        """Builds the bench, and the program if none was named."""
+        """Builds the benchmarks, and embody itself unless --embody names a program."""
         if not self.embody:
             subprocess.run(['cargo', 'build', '--release', '--quiet'], cwd=ROOT, check=True)
             self.embody = str(ROOT / 'target/release/embody')
@@ -152,9 +170,9 @@ class Bench:
         print(' | '.join(self.rows[-1][:3]), '|', short(ratio), '|', goal, flush=True)
 
     def fastest(self):
-        """The fastest of what divan measures."""
+        """Runs all benchmarks and returns the shortest time or the highest rate of each, as divan() does."""
         found = {}
-        # Three times all, so that a busy moment strikes both sides.
+        # The complete set runs three times, so that a short load of the machine does not affect only one side of a comparison.
         for _ in range(3):
             said = subprocess.check_output([self.micro, '--bench', '--sort', 'location', '--sample-count', '5', '--sample-size', '1'],
                                            text=True)
@@ -212,7 +230,7 @@ class Bench:
         if shutil.which('formail'):
             beside.append(('formail -s cat', small / run(['formail', '-s', 'cat'], str(self.folder / 'small'), out), 'at least 50'))
         else:
-            self.skipped.append(f'{what} beside formail (formail not found)')
+            self.skipped.append(f'{what}, compared with formail (formail not found)')
         os.unlink(out)
         beside.append(("Python's mailbox", small / run(['sh', '-c', f'cd {self.folder} && exec {sys.executable} -c "$0"', MAILBOX]), ''))
         for peer, theirs, goal in beside:
@@ -227,7 +245,7 @@ class Bench:
         self.row('converting 200 MB with costly work, two cores', two, 'itself on one core', one, one / two, 'at least 1.7', 's')
 
     def costly(self):
-        """A mailbox in which every message is a document whose links are resolved."""
+        """Writes a mailbox of 200 MB in which every message is an HTML document with links to resolve. Returns its path."""
         message = b'From user@example.org Thu Jan  1 00:00:00 1998\nFrom: a@example.org\n' + document(40_000) + b'\n'
         costly = self.folder / 'costly'
         costly.write_bytes(message * (200_000_000 // len(message)))
@@ -286,7 +304,7 @@ http {{
         self.fetch()
 
     def beside(self, other):
-        """This program and another one, on the same mail in turns."""
+        """Compares embody with the program `other`, alternately on the same mail. Returns the table in Markdown."""
         self.build()
         files, mailbox, out = mails(self.folder), self.mailbox(500), str(self.folder / 'out')
         costly, quiet, both = str(self.costly()), ['filter', '--quiet'], (self.embody, other)
@@ -321,17 +339,20 @@ http {{
         mailbox, out = os.path.abspath(mailbox), str(self.folder / 'out')
         convert = lambda jobs: [self.embody, 'convert', '--quiet', '--jobs', jobs, mailbox, '--output', out]
         runs = {'cat a > b': (['cat'], mailbox, out), 'embody convert': (convert('2'),),
-                'the same, one core': (['taskset', '-c', '0', *convert('1')],)}
+                'embody, one core': (['taskset', '-c', '0', *convert('1')],)}
         if shutil.which('rg'):
             runs['rg -c'] = (['rg', '-c', '-a', '-i', LOOKED_FOR, mailbox],)
         times, size = turns(11, runs), os.path.getsize(mailbox) / 1e6
         for name, took in times.items():
-            print(f'{name:20} {size / took:9.1f} MB/s   {times["cat a > b"] / took:.2f} of cat')
+            print(f'{name:20} {size / took:9.1f} MB/s   {times["cat a > b"] / took:.2f} times the speed of cat')
 
 
 def divan(said):
-    """The column "fastest" of divan's table, which is all that it tells: by bench, or bench/argument, and whether it is a rate,
-    the seconds or the octets a second."""
+    """Returns the column "fastest" of the table that divan prints, because divan has no other output format.
+
+    Each key contains the name of a benchmark (or benchmark/argument), and whether the value is a rate. Rates are in bytes per
+    second, and other values are in seconds.
+    """
     units = {'ns': 1e-9, 'µs': 1e-6, 'ms': 1e-3, 's': 1, 'B/s': 1, 'KB/s': 1e3, 'MB/s': 1e6, 'GB/s': 1e9, 'TB/s': 1e12}
     found, bench, name = {}, '', ''
     for line in said.splitlines():
@@ -378,8 +399,11 @@ HEADINGS = {'Speed as a multiple of the peer\'s: longer is better': lambda row: 
 
 
 def plot(rows):
-    """A bar for each ratio on a logarithmic scale, the goal as a mark: SVG without scripts, whose colours follow the reader's
-    light or dark mode. What a colour says is also said in words."""
+    """Returns a bar chart in SVG, with a bar for each ratio on a logarithmic scale and a mark for each goal.
+
+    The SVG contains no scripts. Its colours follow the light or dark mode of the reader. The chart also says in words what each
+    colour means.
+    """
     numbers = [number for row in rows for number in (row.ratio, row.goal and float(row.goal.split()[-1])) if number]
     least, most, out, top = min(0.5, *numbers), max(2, *numbers), [], 0
     x = lambda number: 380 + math.log(number / least) / math.log(most / least) * 350
@@ -404,10 +428,10 @@ def plot(rows):
         for place, row in enumerate(group):
             middle = first + 36 * place + 18
             text(10, middle - 3, row.what)
-            text(10, middle + 11, f'{row.ours} beside {row.peer}', 'small')
+            text(10, middle + 11, f'{row.ours} versus {row.peer}', 'small')
             style, word = {True: ('met', ', met'), False: ('missed', ', missed'), None: ('none', '')}[met(row)]
             left, right = sorted((x(1), x(row.ratio)))
-            # A ratio of 1 is seen too.
+            # A bar for a ratio of 1 has no length, so it is widened to be visible.
             width = max(right - left, 2)
             out.append(f'<rect class="{style}" x="{left:.1f}" y="{middle - 8:.1f}" width="{width:.1f}" height="16"/>')
             if row.goal:
@@ -415,9 +439,10 @@ def plot(rows):
                 text(744, middle + 11, row.goal + word, 'small')
             text(744, middle - 3 if row.goal else middle + 4, f'{short(row.ratio)}\u00d7')
         top += 8
-    text(10, top + 24, 'Logarithmic scale. Bars begin at 1, the peer\'s value. The thick upright mark is the goal; blue bars have none.', 'small')
+    caption = 'Logarithmic scale. Bars begin at 1, the value of the peer. The thick vertical mark is the goal. Blue bars have no goal.'
+    text(10, top + 24, caption, 'small')
     size = f'width="900" height="{top + 40}" viewBox="0 0 900 {top + 40}"'
-    title = '<title>embody beside its peers</title>'
+    title = '<title>Speed and memory of embody compared with its peers</title>'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">\n{title}\n<style>\n{STYLE}</style>\n' + '\n'.join(out) + '\n</svg>\n'
 
 
@@ -425,11 +450,11 @@ def main():
     asks = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asks.add_argument('--docs', action='store_true')
     asks.add_argument('--all', action='store_true')
-    asks.add_argument('--embody', type=os.path.abspath, help='this program in place of the one that is built')
+    asks.add_argument('--embody', type=os.path.abspath, help='measure this program instead of building one')
     asks.add_argument('--beside', type=os.path.abspath)
     asks.add_argument('--real')
     asked = asks.parse_args()
-    # What is started is ended, and the folder goes.
+    # On SIGTERM, Python exits normally, so that nginx is stopped and the temporary directory is removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     load, begun = os.getloadavg()[0], time.time()
     with tempfile.TemporaryDirectory() as folder:
