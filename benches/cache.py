@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""The table of docs/figures.md, "The cache": a thousand mails that refer to 200 hosts where nobody is, with a cache and without.
+"""Measures the table in the section "The cache" of docs/figures.md: benches/cache.py [EMBODY]
 
-Each mail has a picture of a server that answers and one of a host that does not: half of these hosts refuse
-connections, half take none. All are addresses of 127.0.0.0/8."""
+Converts a mailbox of 1000 messages without a cache, twice with a cache, and offline with the cache. Each message refers to
+a picture on a server that answers, and to a picture on one of 200 hosts that fail. Half of these hosts refuse the
+connection, and half never accept it, so that the attempt times out. All hosts are addresses in 127.0.0.0/8.
+"""
 
 import http.server
 import pathlib
@@ -36,7 +38,10 @@ class Pictures(http.server.BaseHTTPRequestHandler):
 
 
 def silent_port(addresses):
-    """A port that takes no connection at each of these: their queues are full."""
+    """Opens a port that accepts no connections, because its queue is full, at each of the addresses.
+
+    Returns the number of the port, and the sockets, which must stay open.
+    """
     held, port = [], 0
     for address in addresses:
         listener = socket.socket()
@@ -103,4 +108,4 @@ with tempfile.TemporaryDirectory() as folder:
         seconds = time.monotonic() - begun
         outputs.append(output.read_bytes())
         print(f"| {name} | {seconds:.1f} | {Pictures.asked} |", flush=True)
-    assert all(output == outputs[0] for output in outputs), "a run made another mailbox"
+    assert all(output == outputs[0] for output in outputs), "the runs wrote different mailboxes"

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Figures of `--embed`, beside others: prints the lines of docs/figures.md, "Embedding".
+"""Measures the table in the section "Embedding" of docs/figures.md: how fast embody embeds pictures, compared with others.
 
     cargo build --release; NODE_PATH=.../node_modules benches/embed.py [--embody FILE]
 
-1,000 pictures of 10 kB in `data:` URLs, beside nodemailer's attachDataUrls: whole processes, and nodemailer without the
-start of node. 30 pictures on a server that waits 20 ms, beside `curl --parallel`, the same number at a time. The
-best of seven runs each, by turns. Last, a mailbox of 240 messages of 0.8 MB, in which every twentieth has a picture on a
-server that accepts connections and never answers, beside `curl --parallel` with the same URLs: two runs each.
+1. 1,000 pictures of 10 kB in `data:` URLs, compared with attachDataUrls of nodemailer. The time is that of the whole
+   process. For nodemailer, the time without the start of node is printed, too.
+2. 30 pictures from a server that waits 20 ms before each response, compared with `curl --parallel` with the same number of
+   parallel requests.
+3. A mailbox of 240 messages of 0.8 MB. Every twentieth message has a picture on a server that accepts connections and never
+   answers. This is compared with `curl --parallel` with the same URLs.
+
+The programs run alternately. Each printed time is that of the fastest of seven runs, or of two runs for the mailbox.
 """
 
 import argparse
@@ -64,7 +68,7 @@ def timed(command, folder, data=None, check=True):
 
 
 def silent_server():
-    """Returns the port of a server that reads requests and never answers."""
+    """Starts a server that accepts connections and never answers. Returns its port."""
     listening = socket.create_server(("127.0.0.1", 0), backlog=100)
     kept = []
 
@@ -77,7 +81,10 @@ def silent_server():
 
 
 def stalled(embody, place, hosts):
-    """Prints how long a mailbox with pictures on silent servers takes."""
+    """Prints how long embody and curl take if the pictures are on servers that never answer.
+
+    `place` is the directory for the files, and `hosts` is the number of servers.
+    """
     ports = [silent_server() for _ in range(hosts)]
     urls = [f"http://127.0.0.1:{ports[number % hosts]}/{number}.png" for number in range(MESSAGES // EVERY)]
     line = "the words of a long message, again and again\n"
@@ -101,14 +108,14 @@ def stalled(embody, place, hosts):
     for _ in range(2):
         (Path(place) / "stall.out.mbox").unlink(missing_ok=True)
         took, done = timed(embedding, place, check=False)
-        # The messages are written; the status says that pictures are missing.
+        # embody writes all messages, and exits with 1 because it could not retrieve the pictures.
         assert done.returncode == 1, done.stderr
         assert (Path(place) / "stall.out.mbox").stat().st_size == (Path(place) / "stall.mbox").stat().st_size
         ours.append(took)
         theirs.append(timed(curled, place, check=False)[0])
     print(
-        f"{len(urls)} pictures on {hosts} silent server{'s' if hosts > 1 else ''}, time-out {TIMEOUT} s, {AT_ONCE} at a"
-        f" time: embody embed {min(ours):.1f} s, curl --parallel {min(theirs):.1f} s"
+        f"{len(urls)} pictures from {hosts} server{'s' if hosts > 1 else ''} without answers, time-out {TIMEOUT} s,"
+        f" {AT_ONCE} at a time: embody embed {min(ours):.1f} s, curl --parallel {min(theirs):.1f} s"
     )
 
 
@@ -143,7 +150,7 @@ def main():
                 f" {min(inside) * 1000:.0f} ms, {size / min(inside):.0f} MB/s"
             )
         else:
-            print("nodemailer: not found", file=sys.stderr)
+            print("nodemailer was not measured, because it was not found", file=sys.stderr)
 
         server = Many(("127.0.0.1", 0), Server)
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -164,8 +171,8 @@ def main():
             ours.append(took)
             theirs.append(timed(curled, place)[0])
         print(
-            f"{REMOTE} pictures at {WAIT * 1000:.0f} ms, {AT_ONCE} at a time: embody filter {min(ours) * 1000:.0f} ms,"
-            f" curl --parallel {min(theirs) * 1000:.0f} ms, {min(ours) / min(theirs):.2f} times"
+            f"{REMOTE} pictures from a server that waits {WAIT * 1000:.0f} ms, {AT_ONCE} at a time: embody filter"
+            f" {min(ours) * 1000:.0f} ms, curl --parallel {min(theirs) * 1000:.0f} ms, ratio {min(ours) / min(theirs):.2f}"
         )
         stalled(embody, place, 1)
         stalled(embody, place, len(range(0, MESSAGES, EVERY)))

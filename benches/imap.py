@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""docs/figures.md, "Mail on a server": embody convert beside mbsync, and what embody inspect moves. As the super-user, on Linux.
+"""Measures the table in the section "Mail on a server" of docs/figures.md: benches/imap.py EMBODY MBOX...
 
-benches/imap.py EMBODY MBOX...: a Dovecot of its own on 127.0.0.1 gets MAILS mails of the mboxes. embody and mbsync (Debian's isync)
-make Maildirs of them in turns; then inspect, and dry runs of detach, restore and embed, look at SMALL small mails through a proxy that counts bytes.
+The script must run as root, on Linux. It starts Dovecot on 127.0.0.1 with MAILS messages of the mboxes. `embody convert` and
+mbsync (Debian's isync) alternately download these messages into Maildirs, TURNS times each. After that, `embody inspect` and
+dry runs of `detach`, `restore` and `embed` read SMALL small messages through a proxy that counts the transferred bytes. If
+SMALL is 0, this part is skipped. MAILS, TURNS and SMALL are environment variables.
 """
 import mailbox
 import os
@@ -74,11 +76,14 @@ service stats {{
             return server
         except OSError:
             time.sleep(0.1)
-    raise SystemExit("Dovecot does not listen")
+    raise SystemExit(f"Dovecot did not open port {port} within a minute; {folder}/log may contain the reason")
 
 
 def account(folder, user, mails):
-    """A Maildir of these mails, each with LF as Dovecot stores them."""
+    """Creates the Maildir of a user with these messages, and with LF as line endings, as Dovecot stores messages.
+
+    Returns the number of messages and their size in bytes.
+    """
     base = f"{folder}/{user}/Maildir"
     for part in ("cur", "new", "tmp"):
         os.makedirs(f"{base}/{part}")
@@ -105,7 +110,7 @@ def archived(paths):
             except StopIteration:
                 boxes.remove(box)
                 continue
-            except Exception:  # Python cannot write every mail.
+            except Exception:  # as_bytes() fails for some messages, which are left out.
                 continue
             if count < MAILS:
                 count += 1
@@ -152,7 +157,7 @@ SyncState *
 
 
 class Proxy:
-    """Counts what goes through it."""
+    """Passes connections on to a port of 127.0.0.1, and counts the bytes of both directions."""
 
     def __init__(self, port):
         self.bytes = 0
@@ -211,9 +216,9 @@ def main():
                     command = mbsync(port, "mails", out, name == "mbsync")
                 took = timed(command)
                 there = written(out)
-                assert there == count, f"{name}: {there} of {count}"
+                assert there == count, f"{name} wrote {there} of {count} messages"
                 shutil.rmtree(out)
-                # The first turn fills caches, and Dovecot's indexes.
+                # The first turn is not counted, because it fills the caches and the indexes of Dovecot.
                 if turn > 0:
                     times[name].append(took)
         for name in list(times)[1:]:

@@ -2,8 +2,8 @@
 """benches/merge.py EMBODY [MAILS BOXES]: merges mboxes with embody merge, and reads the same files with embody inspect.
 
 Generates MAILS mails (default: 5,000,000) in BOXES mboxes (default: 500). Half of the mails of every second mbox are
-copies of mails in the mbox before it. All mails have dates of one day in random order, so the result is read from the
-temporary file of merge in random order. The two commands run alternately, three times each. Prints the times in
+copies of mails in the mbox before it. The dates of consecutive mails are spread over one day. merge sorts the mails by date,
+so it must read its temporary file in scattered order. The two commands run alternately, three times each. Prints the times in
 seconds, the ratio of the fastest times (goal: at most 2), and the peak memory in MiB (goal: at most 128).
 """
 

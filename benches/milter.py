@@ -1,14 +1,22 @@
 #!/usr/bin/env python3
-"""The figures of docs/figures.md, "The milter": benches/milter.py EMBODY
+"""Measures the table in the section "The milter" of docs/figures.md: benches/milter.py EMBODY
 
-Starts a Postfix of its own in a temporary folder (as the super-user), and sends mail through it with no milter, with
-embody, with OpenDKIM verifying and signing and with rspamd where they are installed, and through the pipe hook of
-docs/recipes.md. rspamd has no modules and no rules, which ask the network: what it takes to read a mail and to answer.
-Two milters of a few lines stand beside them, in processes of their own: one takes each body and changes nothing, one gives each
-body back as a new one. No milter that sees or changes a body can be much faster than they are.
-What is measured, of the same mails, is the whole SMTP transaction, from MAIL to the answer behind the last dot, and the time from MAIL until
-the mail stands in its Maildir. The ways take turns in an order that changes, so that all of them see
-the same machine, and none always comes behind the same other one. Then 10,000 mails over 64 connections go to embody alone, and its memory is read.
+The script must run as root. It starts Postfix in a temporary directory, and sends the same messages through it in several
+ways: without a milter; through embody as a milter, over a Unix socket and over TCP; through OpenDKIM, which verifies and
+signs, and through rspamd, if they are installed; and through embody in a pipe, as in docs/recipes.md. rspamd runs without
+modules and rules, because these send requests to the network. So its times only show how long rspamd takes to read a message
+and to answer.
+
+Two minimal milters, each in a process of its own, show the lower limit of the time. One receives each body and changes
+nothing. The other also returns each body as a new one. A milter that reads or replaces bodies cannot be much faster.
+
+The script measures two times for each message: the whole SMTP transaction, from MAIL to the response after the final dot,
+and the time from MAIL until the message is in the Maildir. The ways take turns in an order that changes for each message, so
+that other load of the machine affects all of them, and no way always runs after the same other way. After that, embody alone
+processes 10,000 messages over 64 connections, and the script reads how much memory embody needs.
+
+The environment variable COUNT sets the number of small messages, and MANY sets the number of messages without Postfix. If
+MANY is 0, the part without Postfix is skipped.
 """
 import ctypes, os, pathlib, random, select, shutil, signal, socket, statistics, subprocess, sys, tempfile, threading, time
 
@@ -18,7 +26,11 @@ def packet(kind, data=b''):
 
 
 def least(path, gives_back):
-    """The least that a milter can do: --least PATH takes bodies without answers, --give-back PATH gives them back."""
+    """Runs a minimal milter on the Unix socket `path`, and does not return.
+
+    The milter receives each body and changes nothing. If `gives_back` is true, it returns each body as a new one instead. This
+    script starts itself with --least PATH or --give-back PATH to run the two milters in processes of their own.
+    """
     def serve(connection):
         octets = memoryview(bytearray(1 << 20))
         filled, body = 0, bytearray()
@@ -27,7 +39,8 @@ def least(path, gives_back):
             while filled - at >= 5 and (end := at + 4 + int.from_bytes(octets[at:at + 4], 'big')) <= filled:
                 kind = octets[at + 4]
                 if kind == ord('O'):
-                    # No events before the header, no answers to fields, to its end and to the body; blanks as they are.
+                    # Selects these options, if Postfix offers them: Postfix sends no events before the header, expects no
+                    # replies to header fields, to the end of the header and to the body, and keeps leading blanks.
                     numbers = (6, 0x13, 0x1c038f & int.from_bytes(octets[at + 13:at + 17], 'big'))
                     connection.sendall(packet(b'O', b''.join(number.to_bytes(4, 'big') for number in numbers)))
                 elif kind == ord('B') and gives_back:
@@ -49,7 +62,7 @@ def least(path, gives_back):
 
 if sys.argv[1] in ('--least', '--give-back'):
     least(sys.argv[2], sys.argv[1] == '--give-back')
-# What was started is ended.
+# On SIGTERM, Python exits normally, so that the last lines of this script end all processes that it has started.
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 EMBODY = os.path.abspath(sys.argv[1])
 COUNT = int(os.environ.get('COUNT', 200))
@@ -80,7 +93,7 @@ def listens(at, child=None):
             return
         except OSError:
             time.sleep(0.05)
-    sys.exit(f'nothing listens on {at}: ' + (here / 'log.programs').read_text()[-2000:])
+    sys.exit(f'no program listens on port {at}; the logs end with:\n' + (here / 'log.programs').read_text()[-2000:])
 
 
 def letter(number, size, access='URL'):
@@ -105,7 +118,7 @@ class Smtp:
         while True:
             line = self.file.readline()
             if line[:1] not in b'23' or not line:
-                sys.exit(f'Postfix says {line!r}\n' + (here / 'postfix/log').read_text()[-2000:])
+                sys.exit(f'Postfix answered {line!r}; its log ends with:\n' + (here / 'postfix/log').read_text()[-2000:])
             if line[3:4] == b' ':
                 return
 
@@ -123,7 +136,10 @@ class Smtp:
 
 
 def postfix(ways):
-    """One Postfix with an smtpd for each way: a port and its options."""
+    """Starts a Postfix with one smtpd for each way. Returns the Maildir into which Postfix delivers all mail.
+
+    Each way is a tuple of its name, its port and its smtpd_milters.
+    """
     folder = here / 'postfix'
     queue = folder / 'queue'
     for name in ('bin', 'data'):
@@ -172,7 +188,7 @@ smtpd_peername_lookup = no
     for name, at, milters in ways:
         listeners += f'127.0.0.1:{at} inet n - n - - smtpd\n'
         listeners += f'  -o smtpd_milters={milters}\n' if milters else ''
-        if name == 'the pipe hook':
+        if name == 'a pipe':
             listeners += '  -o content_filter=hook:dummy\n'
     (folder / 'master.cf').write_text(listeners + f'''pickup unix n - n 60 1 pickup
 cleanup unix n - n - 0 cleanup
@@ -190,7 +206,7 @@ hook unix - n n - 10 pipe
   flags=Rq user=nobody null_sender= argv=/bin/sh -c {here}/hook
 postlog unix-dgram n - n - 1 postlogd
 ''')
-    # The script of docs/recipes.md, with delivery into the Maildir in place of sendmail.
+    # A script like embody-then in docs/recipes.md. It writes the message into the Maildir instead of starting sendmail.
     (here / 'hook').write_text(f'''#!/bin/sh
 message=$(mktemp) || exit 75
 {{
@@ -224,7 +240,7 @@ def rspamd():
     folder = here / 'rspamd'
     folder.mkdir()
     shutil.chown(folder, '_rspamd')
-    # All top-level domains would take it a minute to start.
+    # With the complete list of top-level domains, rspamd would take a minute to start.
     (folder / 'tld').write_text('com\norg\n')
     (here / 'rspamd.conf').write_text(f'''options {{
   pidfile = "{folder}/pid"; filters = ""; tempdir = "{folder}"; control_socket = "{folder}/control mode=0600";
@@ -255,25 +271,26 @@ def main():
     listens(at)
     ways = [('no milter', port(), ''), ('embody, a socket', port(), f'unix:{path}'),
             ('embody, TCP', port(), f'inet:127.0.0.1:{at}')]
-    for name, option in (('takes the body', '--least'), ('gives it back', '--give-back')):
+    for name, option in (('minimal: receives the body', '--least'), ('minimal: also returns the body', '--give-back')):
         start(sys.executable, os.path.abspath(__file__), option, str(here / option))
         ways.append((name, port(), f'unix:{here}/{option}'))
     if shutil.which('opendkim'):
         ways.append(('OpenDKIM', port(), opendkim()))
     if shutil.which('rspamd'):
         ways.append(('rspamd, no rules', port(), rspamd()))
-    ways.append(('the pipe hook', port(), ''))
+    ways.append(('a pipe', port(), ''))
     maildir = postfix(ways)
-    # What is changed, and what is handed over and left as it is.
+    # Columns of the table: name, size in bytes, access type and number of messages. embody replaces references with the access
+    # type URL, and leaves references with the access type AFS unchanged.
     large_count = max(5, COUNT // 10)
     columns = (('small', 2000, 'URL', COUNT), ('5 MB', 5_000_000, 'URL', large_count),
                ('5 MB, unchanged', 5_000_000, 'AFS', large_count))
     times = {(name, column[0], until): [] for name, _, _ in ways for column in columns for until in UNTIL}
-    # Tells when a file appears in new/: linked or renamed (IN_CREATE, IN_MOVED_TO).
+    # inotify reports when a new file is linked or renamed into new/. 0x180 is IN_CREATE and IN_MOVED_TO.
     system = ctypes.CDLL(None, use_errno=True)
     watch = system.inotify_init()
     if system.inotify_add_watch(watch, bytes(maildir / 'new'), 0x180) < 0:
-        sys.exit(f'inotify: {os.strerror(ctypes.get_errno())}')
+        sys.exit(f'cannot watch {maildir}/new with inotify: {os.strerror(ctypes.get_errno())}')
     for size, octets, access, count in columns:
         sessions = {name: Smtp(way) for name, way, _ in ways}
         for number in range(count + 3):
@@ -282,18 +299,18 @@ def main():
                 begun = time.perf_counter()
                 taken = sessions[name].send(mail)
                 if not select.select([watch], [], [], 20)[0]:
-                    sys.exit(f'{name}: no mail arrives\n' + (here / 'postfix/log').read_text()[-2000:])
+                    sys.exit(f'{name}: the message did not arrive within 20 s; the log of Postfix ends with:\n' + (here / 'postfix/log').read_text()[-2000:])
                 delivered = time.perf_counter() - begun
                 os.read(watch, 4096)
                 for file in os.listdir(maildir / 'new'):
                     os.unlink(maildir / 'new' / file)
-                # What ends behind the delivery would take time from the next.
+                # Waits for the work that Postfix does after a delivery, which would otherwise slow down the next message.
                 time.sleep(0.003)
                 if number >= 3:
                     for until, seconds in zip(UNTIL, (taken, delivered)):
                         times[name, size, until].append(seconds * 1000)
-    print(f'load: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; medians of {COUNT} small and {large_count} large mails, ms,'
-          ' and their ratios to no milter')
+    print(f'The load average is {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores. The tables show the medians for {COUNT} small'
+          f' and {large_count} large messages in ms, and in parentheses their ratios to the row "no milter".')
     for until in UNTIL:
         print(f'\n| until the {until} | ' + ' | '.join(column[0] for column in columns) + ' |\n|---|---|---|---|')
         for name, _, _ in ways:
@@ -303,7 +320,7 @@ def main():
                 cells.append(f'{median:.3g} ({median / none:.2f})')
             print(f'| {name} | ' + ' | '.join(cells) + ' |')
 
-    # Without Postfix: only embody's own work, over 64 connections.
+    # Sends messages to embody over 64 connections without Postfix, to measure only the work of embody.
     mail = letter(0, 2000)
     header, body = mail.split(b'\r\n\r\n', 1)
     fields = [line.split(b':', 1) for line in header.replace(b'\r\n ', b'\n ').split(b'\r\n')]
@@ -342,7 +359,8 @@ def main():
     taken = time.perf_counter() - begun
     assert not wrong, wrong[:3]
     count = -(-MANY // 640) * 640
-    print(f'{count} mails over 64 connections: {count / taken:.0f} a second; MiB resident after each tenth: {sizes}')
+    print(f'{count} messages over 64 connections: {count / taken:.0f} messages a second; resident memory in MiB after each tenth of'
+          f' the messages: {sizes}')
 
 
 try:

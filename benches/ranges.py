@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""benches/ranges.py EMBODY MBOX: one run beside ranges of several sizes, one after another.
+"""Measures the table of docs/scale.md, which shows the cost of ranges: benches/ranges.py EMBODY MBOX
 
-Compares the octets, and prints the table of docs/scale.md. Processor time is told as well, because it does not depend
-on what else the machine does.
+Converts MBOX in one run, and then in ranges of several sizes, one range after another. Exits with an error if the joined
+results of the ranges are not identical to the result of the one run. The script prints the processor time, too, because it
+depends less on other load of the machine than the elapsed time.
 """
 
 import hashlib
@@ -34,7 +35,7 @@ def hashed(paths):
 
 def main():
     embody, mbox = sys.argv[1:]
-    print("| what | ranges | seconds | processor seconds | processor ms for a range |\n|---|---|---|---|---|")
+    print("| division of the mailbox | ranges | seconds | processor seconds | processor ms per range |\n|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         part = os.path.join(folder, "part")
 
@@ -54,7 +55,7 @@ def main():
                 pass
         start, before = time.monotonic(), spent()
         convert(part)
-        told("one run", 0, start, before)
+        told("one run without ranges", 0, start, before)
         whole = hashed([part])
         for size in SIZES:
             start, before = time.monotonic(), spent()
@@ -68,20 +69,20 @@ def main():
                 convert(parts[-1], "--range", f"{piece['from']}-{piece['to']}", "--expect", expect)
             told(f"ranges of {size}", len(ranges), start, before)
             if hashed(parts) != whole:
-                sys.exit(f"{size}: other octets")
-        # Cuts anywhere, which is what --range itself promises.
+                sys.exit(f"the joined ranges of {size} are not identical to the result of one run")
+        # The ranges of --range may begin and end anywhere, also within a message.
         length = os.path.getsize(mbox)
         parts = []
         for at in range(0, length, 64_000_007):
             parts.append(f"{part}-{len(parts)}")
             convert(parts[-1], "--range", f"{at}-{at + 64_000_007}")
         if hashed(parts) != whole:
-            sys.exit("cuts anywhere: other octets")
+            sys.exit("the joined ranges of 64,000,007 bytes are not identical to the result of one run")
         start, before = time.monotonic(), spent()
         for number in range(100):
             convert(f"{part}-{number}", "--range", f"{length - 2}-{length - 1}")
-        told("ranges without a message", 100, start, before)
-        print("\nAll made the same octets.")
+        told("ranges in which no message begins", 100, start, before)
+        print("\nThe joined ranges of each size are identical to the result of one run.")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""What `--record` costs: prints the rows of docs/figures.md, "The record". With a release build, on two cores or more.
+"""Measures the table in the section "The record" of docs/figures.md, the cost of `--record`: benches/record.py EMBODY MBOX...
 
-benches/record.py EMBODY MBOX...: to the mails of the mboxes come 400 with 1,000 pictures of 20 to 60 kB on an nginx, which has a core
-of its own and answers at once, or waits (Debian's libnginx-mod-http-echo). embody runs with and without the record, in turns.
+The script needs a release build and at least two cores. It adds 400 messages to those of the mboxes. They have 1,000
+pictures of 20 to 60 kB on an nginx, which runs on the second core. nginx answers at once, or waits before each response
+(Debian's libnginx-mod-http-echo). embody converts all messages alternately with and without the record, on one core or on
+two, and the script prints the medians of TURNS runs (an environment variable).
 """
 import os
 import random
@@ -26,7 +28,7 @@ def chunk(name, data):
 
 
 def picture(number):
-    """A picture that does not compress, as a photo does not."""
+    """Returns a PNG picture with random pixels, so that it cannot be compressed further, like a photo."""
     some = random.Random(number)
     height = some.randrange(66, 200)
     rows = b"".join(b"\0" + some.randbytes(300) for _ in range(height))
@@ -75,7 +77,7 @@ def mails(port, wait):
 
 
 def run(words):
-    """Seconds, and those of the processor."""
+    """Runs a command. Returns its elapsed time and its processor time, in seconds."""
     begun = time.perf_counter()
     child = os.posix_spawnp(words[0], words, os.environ)
     _, status, used = os.wait4(child, 0)
@@ -91,7 +93,8 @@ def main():
         free.close()
         server = serve(folder, port, "1")
         try:
-            print("| waits | cores | seconds | with the record | ratio | processor | with the record | ratio |")
+            heading = "| nginx waits | cores | time without `--record` | with `--record` | ratio"
+            print(heading + " | processor time without `--record` | with `--record` | ratio |")
             print("|---|---|---|---|---|---|---|---|")
             for wait, cores in ((0, "0"), (0, "0,1"), (1, "0,1"), (3, "0,1")):
                 source, out, record = (f"{folder}/{name}" for name in ("in.mbox", "out.mbox", "record.warc.gz"))

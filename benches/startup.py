@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""The figures of docs/figures.md, "Start-up, static or dynamic": benches/startup.py STATIC DYNAMIC [TURNS]
+"""Measures the table "Start-up, static or dynamic" of docs/figures.md: benches/startup.py STATIC DYNAMIC [TURNS]
 
-Wall time of whole processes as a mail system starts them, one for each message: `cat`, and `embody filter` as both
-programs, on the same messages. They take turns in an order that changes, so that all of them see the same machine.
-Printed are the medians, and their quotients by that of `cat`, with what the median of each tenth of the turns spans.
+Measures the elapsed time of whole processes, because a mail system starts one process for each message. The processes are
+`cat`, and `embody filter` of a statically linked program (STATIC) and of a dynamically linked one (DYNAMIC), on the same
+messages. They run alternately in a random order, so that other load of the machine affects all of them. The script prints
+the median times, and their ratios to the median time of `cat`. The range after each ratio shows how much the ratio varies:
+the turns are divided into ten samples, and the range spans the ratios of these samples.
 """
 import base64
 import os
@@ -29,7 +31,7 @@ def main():
         reference.write_bytes(header % words + b"Content-Type: image/png\n\n")
         quiet = ["filter", "--quiet"]
         filled = [subprocess.run([program, *quiet, reference], stdout=subprocess.PIPE, check=True).stdout for program in (STATIC, DYNAMIC)]
-        assert filled[0] == filled[1] != reference.read_bytes(), "both fill it, and equally"
+        assert filled[0] == filled[1] != reference.read_bytes(), "both programs must fill in the reference, and write the same message"
         runs = [
             ("`cat`", ["cat"], plain),
             ("static, nothing to do", [STATIC, *quiet], plain),
@@ -47,7 +49,7 @@ def main():
                 if turn >= 20:
                     times[number].append(took)
     cat = statistics.median(times[0])
-    print(f"{TURNS} turns, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}\n\n| process | time | to `cat` |\n|---|---|---|")
+    print(f"{TURNS} turns, {os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}\n\n| process | time | ratio to `cat` |\n|---|---|---|")
     for (name, *_), taken in zip(runs, times):
         tenths = sorted(
             statistics.median(taken[at::10]) / statistics.median(times[0][at::10]) for at in range(10)
