@@ -1,5 +1,5 @@
-// Makes a page self-contained with one of several packages, and prints the page or the mail. Called by ./embed
-// as: node embed.js PACKAGE FILE URL
+// Embeds the pictures of the HTML in FILE with the package PACKAGE, and prints the new HTML, or a mail with it. URL is the
+// base of relative URLs. The script `embed` in this directory runs this command: node embed.js PACKAGE FILE URL
 const { readFileSync } = require("fs");
 const [name, file, url] = process.argv.slice(2);
 const html = readFileSync(file, "utf8");
@@ -15,7 +15,7 @@ if (name === "nodemailer") {
     .sendMail(mail)
     .then((sent) => done(sent.message), trouble);
 }
-// Larger limits than theirs: everything may be put in.
+// `true` means that pictures of every size are embedded. By default, the packages embed only small pictures.
 const options = { images: true, svgs: true, links: true, scripts: false, relativeTo: url, strict: false };
 if (name === "web-resource-inliner") {
   require(name).html({ ...options, fileContent: html }, (error, result) => (error ? trouble(error) : done(result)));

@@ -1,5 +1,6 @@
-;; Reads an mbox with Gnus, presses the button of each external body, and prints what is shown then.
-;; Called by ./check as: emacs --batch -Q -l gnus.el MBOX FOLDER
+;; Shows the first message of MBOX in Gnus, and prints the displayed text. Then presses the button of each external body,
+;; and prints the displayed text again, with the links in it. Gnus keeps its files in FOLDER.
+;; The script `check` in this directory runs this command: emacs --batch -Q -l gnus.el MBOX FOLDER
 (let ((mbox (pop command-line-args-left)) (folder (pop command-line-args-left)))
   (setq gnus-home-directory (file-name-as-directory folder)
         gnus-startup-file (expand-file-name "newsrc" folder)

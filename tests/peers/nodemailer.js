@@ -1,5 +1,7 @@
-// Makes a mail with one attachment of that path, or HTML with relative links, or hands a mail on, and
-// prints the mail. Called by ./check as: node nodemailer.js attach PATH | links BASE | raw FILE
+// Makes a mail with nodemailer, and prints the mail. The script `check` in this directory runs one of these commands:
+//   node nodemailer.js attach PATH    makes a mail with one attachment, whose content is at PATH (a URL or a file)
+//   node nodemailer.js links BASE     makes a mail of HTML with a relative link, and with BASE as its Content-Base
+//   node nodemailer.js raw FILE       passes the mail in FILE to nodemailer as a complete mail
 const { createTransport } = require("nodemailer");
 const [how, what] = process.argv.slice(2);
 const mail = { from: "a@example.org", to: "b@example.org", subject: "check" };
