@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Converts mboxes on a Spark cluster. First each URL is fetched once into the cache, then all mail is converted offline.
+"""Converts mboxes on a Spark cluster. First, each URL is fetched once into the cache. Then all mail is converted offline.
 
     spark-submit --master 'local[2,4]' convert.py --output DIR --cache DIR SOURCE... -- --fetch https
 
@@ -34,10 +34,10 @@ from pyspark.sql import SparkSession
 ROW = """time string, source string, range string, length long, mtime string, index long, message_id string,
     date string, message string, part string, kind string, url string, outcome string, reason string, detail string,
     media_type string, bytes long, ms long"""
-# Limit for the number of rounds. Each round fetches what the content of the round before refers to.
+# Maximum number of rounds. Each round fetches the references in the content that the previous round has fetched.
 ROUNDS = 4
 DIED = "its worker died"
-# Bytes around a range that are copied with it. embody needs them to find where messages begin.
+# Number of bytes before and after a range that are copied with the range. embody needs them to find where messages begin.
 MARGIN = 1 << 20
 
 
@@ -46,12 +46,12 @@ def is_object(name):
 
 
 def split_query(name):
-    """Divides the name of an object from its query (after ?), which says how the object is reached."""
+    """Splits the name of an object into the name, the question mark and the query, which sets how the object is reached."""
     return name.partition("?") if is_object(name) else (name, "", "")
 
 
 def listed(source):
-    """Returns the files of a source. For a bucket, these are the objects below a prefix."""
+    """Returns the files of a source. For a bucket, this is the object with this name, or all objects below it."""
     if not is_object(source):
         return [os.path.abspath(source)]
     filesystem, path = fs.FileSystem.from_uri(source)
@@ -64,8 +64,8 @@ def listed(source):
 
 @contextmanager
 def here(name, wanted=None):
-    """Gives a local file to embody. For an object, this is a sparse file with the length and time of the object, into which only
-    the wanted bytes are copied, at their positions."""
+    """Yields the path of a local file for embody. For an object, this is a sparse file with the length and the time of the
+    object. It contains only the bytes of the ranges in `wanted`, at their positions, or all bytes if `wanted` is `None`."""
     if not is_object(name):
         yield name
         return
@@ -80,18 +80,18 @@ def here(name, wanted=None):
                 while at < end:
                     octets = source.read_at(min(end - at, 8 * MARGIN), at)
                     if not octets:
-                        raise OSError(f"{name}: it ends earlier than it did")
+                        raise OSError(f"{name}: the object became shorter while it was read")
                     copy.seek(at)
                     at += copy.write(octets)
         now = filesystem.get_file_info(path)
         if (now.size, now.mtime_ns) != (info.size, info.mtime_ns):
-            raise OSError(f"{name}: it changed while it was read")
+            raise OSError(f"{name}: the object changed while it was read")
         os.utime(file, ns=(info.mtime_ns, info.mtime_ns))
         yield file
 
 
 def embody(job, arguments, rows=None):
-    """Runs embody. Returns the error, or None, and the output. A process that was killed is started again, up to three times in all."""
+    """Runs embody. Returns an error or None, and the output. If a signal kills the process, it is started again, at most twice."""
     for _ in range(3):
         if rows:
             Path(rows).unlink(missing_ok=True)
@@ -103,7 +103,7 @@ def embody(job, arguments, rows=None):
 
 
 def convert(job, piece, rows, *more):
-    """Converts one range on one core, because Spark runs one task on each core."""
+    """Converts one range on one core, because Spark runs one task on each core. Returns an error or None."""
     name, start, end = piece["path"], piece["from"], piece["to"]
     of = ["--range", f"{start}-{end}", "--expect", f"{piece['length']}:{piece['mtime']}"]
     told = ["convert", "--quiet", "--jobs", "1", "--cache", job.cache, "--report", rows, *job.options]
@@ -112,7 +112,7 @@ def convert(job, piece, rows, *more):
             with open(file, "rb") as mail:
                 mail.seek(end)
                 if mail.read(5) not in (b"", b"From "):
-                    return "it does not end where a message begins"
+                    return "the range does not end where a message begins"
             why, _ = embody(job, [*told, *of, *more, "--", file], rows)
     except (OSError, ValueError) as error:
         return str(error)
@@ -158,8 +158,9 @@ def host(reference):
 
 
 def letter(kind, url, media_type, date=None):
-    """Returns a message with one reference. It has the media type of the original, and its date if an archive is used, because
-    the cache stores responses by URL, media type and date."""
+    """Returns a message with one reference, or an empty text if the URL contains control characters. The reference has the
+    media type of the original, and the message has its date if an archive is used, because the cache stores responses by URL,
+    media type and date."""
     if re.search(r"[\x00-\x1f\x7f]", url):
         return ""
     date = f"Date: {format_datetime(datetime.fromisoformat(date.replace('Z', '+00:00')))}\n" if date else ""
@@ -174,7 +175,8 @@ def letter(kind, url, media_type, date=None):
 
 
 def fetch(job, references):
-    """Fetches the URLs of a host into the cache. A host is in one partition, so only one worker sends requests to it."""
+    """Fetches the URLs of a partition into the cache. Yields the number of URLs, and an error or None (0 without URLs). All
+    URLs of a host are in the same partition, so that only one worker sends requests to this host."""
     with tempfile.TemporaryDirectory() as folder:
         mailbox = os.path.join(folder, "mbox")
         with open(mailbox, "w", encoding="utf-8", errors="replace", newline="\n") as out:
@@ -208,7 +210,8 @@ def write(job, piece):
 
 
 def put(new, part):
-    """Gives a complete file its name. An object appears under its name only after its last byte was sent."""
+    """Renames a complete file to `part`, or uploads it to the object `part`. An object appears under its name only after its
+    last byte was sent. Returns an error or None."""
     if not is_object(part):
         os.makedirs(os.path.dirname(part), exist_ok=True)
         os.replace(new, part)
@@ -219,7 +222,7 @@ def put(new, part):
             shutil.copyfileobj(source, target, 8 * MARGIN)
         if filesystem.get_file_info(path).size != os.path.getsize(new):
             filesystem.delete_file(path)
-            return f"{part}: not all of it could be written"
+            return f"{part}: the object is not complete after the upload"
     except (OSError, ValueError) as error:
         return str(error)
     os.remove(new)
@@ -249,7 +252,8 @@ def remove(part):
 
 
 def stage(sc, work, items):
-    """Runs one task for each item. The result of a task whose worker died too often is DIED."""
+    """Runs one task for each item. Returns the results. If Spark stops the stage, for example because a worker died too often,
+    the result of every task is DIED."""
     failed = {}
     tasks = sc.parallelize(list(enumerate(items)), max(1, len(items)))
     try:
@@ -281,7 +285,7 @@ def main():
     job.output, job.cache = os.path.abspath(job.output), os.path.abspath(job.cache)
     job.parts = job.parts or os.path.join(job.output, "parts")
     job.parts = job.parts if is_object(job.parts) else os.path.abspath(job.parts)
-    # The key of a response in the cache.
+    # Columns of the report that together are the key of a response in the cache.
     job.known_by = ["kind", "url", "media_type", *(["date"] if names_archive(job.options) else [])]
     if bool(job.ranges) == bool(job.source):
         parser.error("give either SOURCE or --ranges")
@@ -297,7 +301,7 @@ def main():
     else:
         os.makedirs(job.output)
         if not is_new(job.parts):
-            parser.error("--parts: the place is not empty, and parts of two runs would be mixed; name an empty place")
+            parser.error("--parts: the directory already exists, and parts of two runs would be mixed; name a new directory")
         sources = [file for source in job.source for file in listed(source)]
         found = sc.parallelize(sources, len(sources)).map(partial(split, job)).collect()
         pieces = [piece for pieces, _ in found for piece in pieces]
@@ -323,7 +327,7 @@ def main():
         # A part exists only if it is complete, so the part of a worker that died later counts as done.
         done = [why == DIED and not failed and is_there(place(job, pieces[n])[0]) for n, why in zip(todo, whys)]
         failed.update({n: None if there else why for n, why, there in zip(todo, whys, done)})
-        # References that were found only in the content of this round.
+        # These references were found only in the content of this round.
         rows = spark.read.schema(ROW).json(Path(job.output, "rows").as_uri())
         lacking = rows.where("reason = 'offline' and url rlike '^(?i:https?):'")
         missing = lacking.select(*job.known_by).rdd.map(tuple).distinct().subtract(asked).persist()

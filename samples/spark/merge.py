@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Merges mboxes on a Spark cluster: each mail once, in its most complete copy, in one of several parts.
+"""Merges mboxes on a Spark cluster. The result has several parts, and contains each mail once, in its most complete copy.
 
     spark-submit --master 'local[2,4]' merge.py --output DIR SOURCE...
 
@@ -18,12 +18,12 @@ import uuid
 from functools import partial
 from pathlib import Path
 
-# Bytes of a range that are copied at once.
+# Number of bytes that are copied at once.
 BLOCK = 8 << 20
 
 
 def embody(job, *arguments):
-    """Runs embody. Returns the error, or None, and the output. A process that was killed is started again, up to three times in all."""
+    """Runs embody. Returns an error or None, and the output. If a signal kills the process, it is started again, at most twice."""
     for _ in range(3):
         done = subprocess.run([job.embody, *arguments], capture_output=True, text=True, errors="replace")
         if done.returncode >= 0:
@@ -36,7 +36,7 @@ def read(lines):
 
 
 def split(job, source):
-    """Returns the ranges of a source with its number in the order of the command line, and an error or None."""
+    """Returns the ranges of a source, and an error or None. Each range has the number of its source on the command line."""
     number, path = source
     why, found = embody(job, "split", "--size", job.size, "--", path)
     pieces = [dict(piece, number=number) for piece in read(found)]
@@ -44,7 +44,8 @@ def split(job, source):
 
 
 def cut(piece, folder):
-    """Copies a range to a file of its own. Ranges of embody split begin and end where messages begin."""
+    """Copies a range to a new file in `folder`, and returns its path. Raises OSError if the source has changed since embody
+    split read it. Ranges of embody split begin and end where messages begin."""
     part = os.path.join(folder, "range.mbox")
     with open(piece["path"], "rb") as source, open(part, "wb") as copy:
         source.seek(piece["from"])
@@ -52,13 +53,13 @@ def cut(piece, folder):
         while left:
             octets = source.read(min(left, BLOCK))
             if not octets:
-                raise OSError("it became shorter during the run")
+                raise OSError("the source became shorter during the run")
             left -= copy.write(octets)
         if source.read(5) not in (b"", b"From "):
-            raise OSError("it does not end where a message begins")
+            raise OSError("the range does not end where a message begins")
     now = os.stat(piece["path"])
     if now.st_size != piece["length"]:
-        raise OSError("it changed during the run")
+        raise OSError("the source changed during the run")
     return part
 
 
@@ -66,13 +67,13 @@ def starts(file, messages):
     """Returns the position of the separator line (From ) before each message."""
     for message in messages:
         if message["at"] is None:
-            raise ValueError("it is not an mbox; convert it with embody convert --output-format mbox")
+            raise ValueError("the source is not an mbox; convert it with embody convert --output-format mbox")
         end = message["at"] - 1
         at = end
         while at and file[at - 1 : at] != b"\n":
             at -= 1
         if file[at : at + 5] != b"From ":
-            raise ValueError("it is not an mbox; convert it with embody convert --output-format mbox")
+            raise ValueError("the source is not an mbox; convert it with embody convert --output-format mbox")
         yield at
 
 
@@ -89,7 +90,7 @@ def group(job, piece):
             octets = Path(part).read_bytes()
             begins = list(starts(octets, messages))
             if begins[:1] != [0]:
-                return "it does not begin with a message"
+                return "the range does not begin with a message"
             groups = {}
             for message, start, end in zip(messages, begins, [*begins[1:], len(octets)]):
                 groups.setdefault(int(message["key"], 16) % job.groups, []).append(octets[start:end])
@@ -135,7 +136,7 @@ def merge(job, number):
             return why, None
         os.replace(os.path.join(new, "part.mbox"), os.path.join(job.output, "parts", f"{number:05}.mbox"))
     counts = read(found)[-1]["merge"]
-    # The sources of a group have other numbers than those of the command line.
+    # embody names the sources of the group by their paths, which are replaced by their numbers on the command line.
     numbers = {mailbox: int(source) for mailbox, source in zip(mailboxes, sources)}
     counts["pairs"] = [[*(numbers[it] for it in pair["sources"]), pair["mails"]] for pair in counts["pairs"]]
     return None, counts
@@ -157,7 +158,7 @@ def total(job, all_counts):
 
 
 def run(job, each):
-    """Runs the stages. `each` applies a function to each item of a list, here or on a cluster."""
+    """Runs the stages, and returns the exit status. `each` applies a function to each item of a list, here or on a cluster."""
     for folder in ["groups", "parts"]:
         os.makedirs(os.path.join(job.output, folder))
     found = each(partial(split, job), list(enumerate(map(os.path.abspath, job.source))))
@@ -165,7 +166,7 @@ def run(job, each):
     pieces = [piece for pieces, _ in found for piece in pieces]
     whys = each(partial(group, job), pieces)
     troubles += [f"{piece['path']} {piece['from']}-{piece['to']}: {why}" for piece, why in zip(pieces, whys) if why]
-    # Without all copies, a group could keep an incomplete one.
+    # After an error, nothing is merged: if a complete copy is missing, a group would keep an incomplete one.
     if not troubles:
         numbers = sorted(int(number) for number in os.listdir(os.path.join(job.output, "groups")))
         done = each(partial(merge, job), numbers)
