@@ -220,7 +220,7 @@ fn release_is_refused_if_tag_version_and_changelog_disagree() {
             status,
         )
     };
-    assert!(refused("v1.2.4", 2).contains("Cargo.toml says 1.2.3"));
+    assert!(refused("v1.2.4", 2).contains("the version in Cargo.toml is 1.2.3"));
     assert!(refused("v1.2.3", 2).contains("1.2.3, YYYY-MM-DD"));
     assert!(refused("no-such-tag", 2).contains("no tag or commit"));
     assert_eq!(refused("HEAD", 7), "");
