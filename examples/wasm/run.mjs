@@ -1,11 +1,12 @@
-// Drives the engine of embody on one mail: src/lib.rs says how to build the module and how to run this.
+// Processes one mail with the engine of embody in WebAssembly. src/lib.rs describes how to build the module and how to run
+// this program.
 //
 //     node run.mjs MAIL             prints the references and the first needs of the mail as JSON
 //     node run.mjs MAIL DOWNLOADS   writes the filled mail, and its rows to standard error
 //
-// The content of https://www.example.org/notes/a.txt is the file DOWNLOADS/www.example.org/a.txt. A program that asks
-// servers instead must look at their addresses itself, since a mail can name a server of the local network.
-// EMBODY_WASM names the module, if it is not where cargo puts it.
+// The content of https://www.example.org/notes/a.txt is read from the file DOWNLOADS/www.example.org/a.txt. A program that
+// sends requests to servers instead must check the addresses of the servers, because a mail can name a server of the local
+// network. The environment variable EMBODY_WASM names the module, if it is not in the target directory of cargo.
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -15,15 +16,15 @@ const module = await readFile(process.env.EMBODY_WASM ?? built);
 const { instance } = await WebAssembly.instantiate(module);
 const engine = instance.exports;
 
-// A buffer with these bytes. The function that gets the buffer frees it.
+// Returns a buffer in the memory of the module that contains the bytes. The function that receives the buffer frees it.
 function given(bytes) {
   const buffer = engine.buffer_new(bytes.length);
-  // Growing the memory detaches earlier views, so each use creates one.
+  // A view of the memory becomes invalid when the memory grows, so each access creates a new view.
   new Uint8Array(engine.memory.buffer, engine.buffer_data(buffer), bytes.length).set(bytes);
   return buffer;
 }
 
-// The bytes of a buffer that a function returned, which is freed.
+// Returns a copy of the bytes in a buffer that the module returned, and frees the buffer.
 function taken(buffer) {
   const length = engine.buffer_length(buffer);
   const bytes = new Uint8Array(engine.memory.buffer, engine.buffer_data(buffer), length).slice();
@@ -34,13 +35,14 @@ function taken(buffer) {
 const text = (string) => given(new TextEncoder().encode(string));
 const json = (buffer) => JSON.parse(new TextDecoder().decode(taken(buffer)));
 
-// Types of the files, by their suffixes.
+// Media types of files, by suffix.
 const types = { gif: "image/gif", html: "text/html", jpg: "image/jpeg", png: "image/png", txt: "text/plain" };
 
-// The file of a URL. A URL comes from untrusted mail: a host and one name, neither of which leads elsewhere.
+// Reads the file for a URL. The URL comes from untrusted mail. The expression accepts only a host and a file name that do
+// not start with a dot and contain no slash, so that the path cannot leave the directory.
 async function retrieved(url, folder) {
   const match = /^https:\/\/([A-Za-z0-9_-][A-Za-z0-9._-]*)\/(?:.*\/)?([A-Za-z0-9_-][A-Za-z0-9._-]*)$/.exec(url);
-  if (!match) throw new Error("the URL names no file");
+  if (!match) throw new Error("the URL contains no valid file name");
   const [, host, name] = match;
   const body = await readFile(join(folder, host, name));
   return { body, type: types[name.split(".").pop()] ?? "" };
@@ -59,7 +61,7 @@ if (folder === undefined) {
 } else {
   let report = json(engine.session_run(session));
   while (report.needs.length > 0) {
-    // The needs of one round do not depend on each other.
+    // The needs of one round do not depend on each other, so their content is read in parallel.
     const answers = await Promise.allSettled(report.needs.map((need) => retrieved(need.url, folder)));
     answers.forEach(({ value, reason }, number) => {
       if (value) engine.session_answer(session, number, text(value.type), given(value.body));
