@@ -1,5 +1,6 @@
-# For Nix, from a checkout: nix-build -E 'with import <nixpkgs> { }; callPackage ./docs/packages/embody.nix { }'
-# docs/packages.md says what was tried of it.
+# Builds embody from a checkout with Nix:
+# nix-build -E 'with import <nixpkgs> { }; callPackage ./docs/packages/embody.nix { }'
+# docs/packages.md describes how this file was tested.
 {
   lib,
   stdenv,
@@ -8,7 +9,7 @@
 }:
 let
   manifest = builtins.fromTOML (builtins.readFile ../../Cargo.toml);
-  # Not what was built here.
+  # The directory target contains the output of cargo, so it is not part of the source.
   isSource =
     path: type:
     lib.cleanSourceFilter path type && !(type == "directory" && builtins.baseNameOf path == "target");
@@ -21,14 +22,14 @@ rustPlatform.buildRustPackage {
     src = ../..;
     filter = isSource;
   };
-  # Every crate is on crates.io, with its hash.
+  # Cargo.lock contains the hash of each crate, and all crates are on crates.io, so Nix needs no other hashes.
   cargoLock.lockFile = ../../Cargo.lock;
 
   nativeBuildInputs = [ installShellFiles ];
 
   buildType = "dist";
 
-  # They start mail systems and servers. What is installed is tried below.
+  # The tests are not run, because they start mail systems and servers. installCheckPhase tries the installed program.
   doCheck = false;
 
   postInstall = lib.optionalString (stdenv.buildPlatform.canExecute stdenv.hostPlatform) ''

@@ -1,5 +1,5 @@
-# A formula for Homebrew that builds from source. `.ci/release` fills in what stands between @ and puts it beside the source;
-# docs/packages.md says what was tried of it.
+# A Homebrew formula that builds embody from source. `.ci/release` replaces the words between @ signs, and writes the result
+# to the files of a release. docs/packages.md describes how the formula was tested.
 class Embody < Formula
   desc "Mail filter that puts attachments that a mail only refers to back into it"
   homepage "@URL@"

@@ -1,10 +1,12 @@
 /*
- * Linked into the static program only (.ci/packages).
+ * Lets the static program resolve host names without loading shared libraries. .ci/packages links this file only into
+ * the static program.
  *
- * GNU libc looks names up through modules that /etc/nsswitch.conf names. A static program would load those of the
- * machine that it runs on, and libc.so with them, which must be of the very version that the program was linked
- * with. `files` and `dns` are part of libc itself, also of libc.a, since 2.34: these two are asked, whatever
- * nsswitch.conf(5) says, and nothing is loaded. docs/packages.md says what that leaves out.
+ * GNU libc resolves host names with the modules that /etc/nsswitch.conf names. A static program would load these modules
+ * and libc.so from the machine on which it runs, and they work only with the libc version with which the program was
+ * linked. Since version 2.34, libc.a itself contains the modules `files` and `dns`. The function below selects these two,
+ * so nsswitch.conf(5) is ignored and no module is loaded. docs/packages.md lists the host names that are therefore not
+ * found.
  */
 #include <nss.h>
 
