@@ -1,4 +1,4 @@
-"""The mail program embody, from Python.
+"""Runs the mail program embody from Python.
 
     import embody
 
@@ -13,11 +13,13 @@
         if row["outcome"] == "left":
             print(row["url"], row["reason"])
 
-The package holds the program, and this module runs it: ``embody`` on the command line, ``python -m embody``, and what is here are
-the same. ``embody --help`` has its commands and options; docs/reasons.md of embody says what is in a row. Arguments are words as
-on a command line, no shell sees them, and names of files may be ``str``, ``bytes`` or ``os.PathLike``.
+The Python package contains the program. The command ``embody``, the command ``python -m embody`` and the functions of this
+module run the same program. ``embody --help`` lists its commands and options, and docs/reasons.md of embody describes the
+rows. Arguments are passed to the program unchanged, without a shell. A file name can be ``str``, ``bytes`` or
+``os.PathLike``.
 
-No function retrieves anything unless an argument allows it (``--fetch``; the command ``embed`` asks web servers).
+No function makes network requests, unless an argument allows them (``--fetch``) or the command is ``embed``, which retrieves
+pictures from web servers.
 """
 
 import json
@@ -33,27 +35,28 @@ from typing import IO, Any, TypeAlias
 
 __all__ = ["Argument", "Error", "messages", "program", "rows", "run"]
 
-#: A word of a command line, or the name of a file.
+#: An argument of the program: a word, such as an option, or a file name.
 Argument: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
 class Error(Exception):
-    """The program could not do all that it was asked to do.
+    """The program failed, or could not process everything.
 
-    What it did stays done, and what was read or said before was given: of a mailbox that is damaged the messages in front of
-    the damage.
+    The changes that the program made before the error are not undone. An iterator returns everything that the program
+    printed before the error, and then raises the error: for a damaged mailbox, it first returns the messages before the
+    damage.
     """
 
-    #: The command line, the program first.
+    #: The command line. Its first element is the program.
     arguments: list[Argument]
-    #: The exit status: 1 if something could not be read or written, 2 for a wrong command line, 75 if a filter is to be run again
-    #: later, and the negative number of a signal that ended the program.
+    #: The exit status: 1 if something could not be read or written, 2 for a wrong command line, or 75 if a filter should
+    #: be run again later. If a signal ended the program, the status is the negative number of the signal.
     status: int
-    #: What the program said on standard error.
+    #: The text that the program wrote to standard error.
     stderr: str
 
     def __init__(self, arguments: list[Argument], status: int, stderr: str) -> None:
-        what = f"embody ended with status {status}" if status else "what embody printed has no end"
+        what = f"embody ended with status {status}" if status else "the output of embody ends too early"
         super().__init__(stderr.strip() or what)
         self.arguments = arguments
         self.status = status
@@ -64,18 +67,19 @@ class Error(Exception):
 
 
 def program() -> Path:
-    """The program that came with this module; in a checkout, or if it was taken away, the one on ``PATH``.
+    """Returns the path of the program that was installed with this module.
 
-    Raises FileNotFoundError if there is none.
+    If there is no such program, for example in a checkout, returns the path of ``embody`` on ``PATH``. Raises
+    FileNotFoundError if there is no ``embody`` on ``PATH`` either.
     """
     package = Path(__file__).resolve().parent.parent
-    # pip install, with --user and with --target.
+    # The directories to which pip installs programs: by default, with --user, and with --target.
     folders = [
         Path(sysconfig.get_path("scripts")),
         Path(sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user"))),
         package / "bin",
     ]
-    # With --prefix, PREFIX/lib/pythonX.Y/site-packages.
+    # With --prefix, pip installs this module to PREFIX/lib/pythonX.Y/site-packages, and the program to PREFIX/bin.
     if package.name == "site-packages":
         folders.append(package.parents[2] / "bin")
     for folder in folders:
@@ -83,16 +87,17 @@ def program() -> Path:
             return folder / "embody"
     found = shutil.which("embody")
     if found is None:
-        raise FileNotFoundError(f"there is no program embody in {', '.join(map(str, folders))}, nor on PATH")
+        searched = ", ".join(map(str, folders))
+        raise FileNotFoundError(f"cannot find the program embody in {searched} or on PATH; add its directory to PATH")
     return Path(found)
 
 
 def run(*arguments: Argument, input: bytes = b"") -> bytes:
-    """Runs the program and returns what it wrote to standard output.
+    """Runs the program and returns its standard output.
 
         filled = embody.run("filter", input=Path("in.eml").read_bytes())
 
-    Raises Error for every exit status but 0.
+    Raises Error if the exit status is not 0.
     """
     words = _words(*arguments)
     done = subprocess.run(words, input=input, capture_output=True)
@@ -102,28 +107,31 @@ def run(*arguments: Argument, input: bytes = b"") -> bytes:
 
 
 def messages(*sources: Argument, format: str = "auto") -> Generator[bytes, None, None]:
-    """The messages of mailboxes, byte for byte, one after the other.
+    """Returns the messages of mailboxes, one after the other, byte for byte.
 
-    A source is an mbox, a Maildir, an MH folder, a message, a zip or tar archive of mboxes, or a folder of these, compressed or
-    not; ``format`` says which, if embody cannot know. Headers and line ends are those of the source. A separator line is no part
-    of a message, and what an mbox quotes for it (``>From``) is not quoted here. Nothing is put in, written, locked or retrieved.
+    A source is an mbox, a Maildir, an MH folder, a single message, a zip or tar archive of mboxes, or a directory of these.
+    It can be compressed. Set ``format`` if embody cannot recognise the format. Headers and line endings are not changed.
+    The separator lines of an mbox are not part of the messages, and quoted lines (``>From``) are returned without the
+    quoting. References are not replaced by their content. Nothing is written, locked or retrieved.
 
-    At most a few messages are in memory, however large a mailbox is. What cannot be read is named in an Error, behind all that
-    could be.
+    Only a few messages are in memory at a time, even if a mailbox is large. If something cannot be read, Error is raised
+    after all messages that could be read.
     """
-    # An option's name is never a source.
+    # After `--`, the program does not mistake a source such as `--json` for an option.
     words = _words("inspect", "--messages", f"--format={format}", "--", *sources)
     return _messages(_Process(words))
 
 
 def rows(command: str, *arguments: Argument, input: bytes = b"") -> Generator[dict[str, Any], None, None]:
-    """The rows of the report of a run: what was, or would be, done to each reference in the mail, and why not.
+    """Runs a command and returns the rows of its report. A row contains the outcome of one reference in the mail, and the
+    reason if the reference was not replaced.
 
-    ``command`` is ``inspect``, which changes nothing, or one that does: ``convert``, ``embed``, ``detach``, ``restore``,
-    ``filter``. What a filter writes is not kept: name ``--output``. The run begins with the call.
+    ``command`` is ``inspect``, which changes no mail, or a command that changes mail: ``convert``, ``embed``, ``detach``,
+    ``restore`` or ``filter``. The standard output of these commands is discarded, so add ``--output`` to keep the changed
+    mail. The run starts when this function is called, not with the first row.
 
-    Rows of ``inspect`` come while it reads; a last one, ``{"survey": {...}}``, has the survey of mailboxes. Those of other
-    commands come when the run has ended. Raises Error behind the last row if the run failed.
+    The rows of ``inspect`` are returned while it reads. Its last row, ``{"survey": {...}}``, is a summary of the mailboxes.
+    The rows of other commands are returned after the run has ended. If the run failed, Error is raised after the last row.
     """
     if command == "inspect":
         return _rows_of_inspect(_Process(_words(command, "--json", *arguments), input))
@@ -142,7 +150,9 @@ def _text(stderr: bytes) -> str:
 
 
 class _Process:
-    """The program at work. Its errors go to a file: nobody has to read two pipes at a time."""
+    """A running program. Its standard error is written to a file. Two pipes would have to be read at the same time, because
+    the program stops as soon as one of them is full.
+    """
 
     def __init__(self, words: list[Argument], input: bytes = b"", keeps_stdout: bool = True) -> None:
         self.words = words
@@ -160,7 +170,7 @@ class _Process:
         return self.process.stdout
 
     def rows(self, lines: IO[bytes]) -> Iterator[Any]:
-        """The objects of whole lines: the last one is not, if the program was killed."""
+        """Returns the objects of complete lines. If the program was killed, its last line can be incomplete."""
         for line in lines:
             if not line.endswith(b"\n"):
                 self.is_whole = False
@@ -168,7 +178,7 @@ class _Process:
             yield json.loads(line)
 
     def check(self) -> None:
-        """Waits for the end, and raises what was wrong."""
+        """Waits until the program has ended, and raises Error if it failed or its output is incomplete."""
         status = self.process.wait()
         if status or not self.is_whole:
             self.stderr.seek(0)
@@ -178,7 +188,9 @@ class _Process:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends a program whose output nobody wants any more; one that writes mailboxes was waited for."""
+        """Ends the program if the caller stopped reading its output. A program that writes mailboxes has normally
+        ended before, because its rows are read only after its end.
+        """
         if self.process.stdout is not None:
             self.process.stdout.close()
         if self.process.poll() is None:
@@ -209,7 +221,7 @@ def _rows_of_report(
 ) -> Generator[dict[str, Any], None, None]:
     with folder, process:
         process.process.wait()
-        # None was made if the command line was wrong.
+        # If the command line is wrong, the program writes no report.
         if report.exists():
             with report.open("rb") as lines:
                 yield from process.rows(lines)

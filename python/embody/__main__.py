@@ -1,4 +1,4 @@
-"""``python -m embody``: the program with the same words."""
+"""Runs the program with the arguments of ``python -m embody``."""
 
 import os
 import sys
@@ -9,5 +9,5 @@ try:
     os.execv(program(), ["embody", *sys.argv[1:]])
 except OSError as why:
     print(f"embody: {why}", file=sys.stderr)
-    # A mail system tries again.
+    # A mail system that runs this command as a filter tries again later, because 75 is a temporary error (EX_TEMPFAIL).
     sys.exit(75)

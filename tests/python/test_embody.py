@@ -1,6 +1,7 @@
-"""The module beside the program. Both are found as anybody's would be: PYTHONPATH or site-packages, and PATH.
+"""Tests the Python module with the program. Both are found as for any user: the module with PYTHONPATH or in site-packages,
+and the program next to the module or on PATH.
 
-Run by tests/it/cli/python.rs, and against the installed wheel by tests/packages/wheel.
+tests/it/cli/python.rs runs this file for the module in the checkout, and tests/packages/wheel for the installed wheel.
 """
 
 import gzip
@@ -34,7 +35,7 @@ MAILS = [
 
 
 def mbox(mails: list[bytes]) -> bytes:
-    """mboxrd, by hand."""
+    """Returns an mbox with these messages in the format mboxrd."""
     text = b""
     for mail in mails:
         end = b"\r\n" if mail.endswith(b"\r\n") else b"\n"
@@ -53,7 +54,7 @@ class Case(unittest.TestCase):
         self.mbox.write_bytes(mbox(MAILS))
 
     def fake(self, script: str) -> None:
-        """Puts another program in the place of embody."""
+        """Replaces the program by a shell script."""
         program = self.folder / "embody"
         program.write_text("#!/bin/sh\n" + script)
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
