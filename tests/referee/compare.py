@@ -201,9 +201,9 @@ def warc(octets):
 
 
 EXPECTED_HEAD = """\
-# Digests of what embody does with the generated mails and the samples of tests/referee, for each option set: output,
-# rows of --report without their sentences, exit statuses and requests. `tests/referee/run --check` compares them, and
-# `tests/referee/run --record` rewrites this file.
+# Digests of the results of embody for the mails that tests/referee/mails.py generates, one line for each option set and
+# case. A line contains digests of the output, the rows of --report without their sentences, the exit statuses and the
+# requests. `tests/referee/run --check` compares a program with this file, and `tests/referee/run --record` rewrites it.
 """
 
 
