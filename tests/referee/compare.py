@@ -1,4 +1,4 @@
-"""Runs a program with one option set over one case, and compares what two programs did."""
+"""Runs programs with one option set over one case, and compares the outcomes of two programs."""
 
 import collections
 import difflib
@@ -13,31 +13,35 @@ from pathlib import Path
 
 import sets
 
-# A source of mail: the name for people, and the file or directory. `files` is the directory for --attachments.
+# A source of mail. `name` is the name in messages, `source` the path of the mailbox or of a directory of mails, and
+# `files` the directory for --attachments, or None.
 Case = collections.namedtuple("Case", "name source files is_generated", defaults=(None, False))
 ASPECTS = ("output", "rows", "stderr", "status", "requests")
+# Time limit for one process, in seconds.
 LONGEST_RUN = 300
-# Fields of rows that contain sentences.
+# Names of the fields of rows that contain sentences for people.
 SENTENCES = ("detail", "remark", "remarks", "notes")
 
-# The masks: what two runs of one program over the same input may do differently. Nothing else is masked. Each has the
-# aspects it is applied to. "prose" is what a command prints for people: stderr, and the standard output of `inspect`.
+# The masks replace all values that may differ between two runs of the same program over the same input. A mask applies
+# only to its aspects. The aspect "prose" is stderr, and standard output that is not a mail. The aspect "provenance" is the
+# output of the option set `provenance`.
 MASKS = [
     # aspects, pattern, replacement, reason
-    (("rows",), rb'"time":"[^"]*"', b'"time":"TIME"', "when the run began"),
-    (("rows",), rb'"ms":\d+', b'"ms":0', "how long a retrieval took"),
-    (("rows",), rb'"retrieved_at":"[^"]*"', b'"retrieved_at":"TIME"', "when the server answered"),
-    (("rows",), rb'"record":"urn:uuid:[^"]*"', b'"record":"UUID"', "records have random names"),
-    (("provenance",), rb'retrieved="[^"]*"', b'retrieved="TIME"', "the clock of --provenance"),
-    (("provenance",), rb"=_embody_[0-9a-f]{24}", b"=_embody_BOUNDARY", "boundaries are hashes of parts, which have that clock"),
-    (("prose",), rb"(?<= in )(?:\d+ h )?(?:\d+ min )?[\d.]+ s\b", b"TIME", "how long the run took"),
-    (("prose",), rb"[\d.]+ [KMGT]iB are free", b"SIZE are free", "how full the disk is"),
+    (("rows",), rb'"time":"[^"]*"', b'"time":"TIME"', "the time at which the run began"),
+    (("rows",), rb'"ms":\d+', b'"ms":0', "the duration of a retrieval, in milliseconds"),
+    (("rows",), rb'"retrieved_at":"[^"]*"', b'"retrieved_at":"TIME"', "the time of the response"),
+    (("rows",), rb'"record":"urn:uuid:[^"]*"', b'"record":"UUID"', "the random identifier of a WARC record"),
+    (("provenance",), rb'retrieved="[^"]*"', b'retrieved="TIME"', "the time of the retrieval that --provenance writes"),
+    (("provenance",), rb"=_embody_[0-9a-f]{24}", b"=_embody_BOUNDARY", "hashes of parts that contain this time"),
+    (("prose",), rb"(?<= in )(?:\d+ h )?(?:\d+ min )?[\d.]+ s\b", b"TIME", "the duration of the run"),
+    (("prose",), rb"[\d.]+ [KMGT]iB are free", b"SIZE are free", "the free space of the disk"),
     (("rows", "prose"), rb"127\.0\.0\.1:\d{4,5}", b"127.0.0.1:PORT", "the port of the scripted server"),
     (("rows", "prose", "output"), rb"/[\w./-]*/referee-run-\d+(?=/)", b"RUN", "the temporary directory of a run"),
 ]
 
 
 def masked(octets, aspect):
+    """Returns the bytes with all masks of this aspect applied."""
     for aspects, pattern, replacement, _ in MASKS:
         if aspect in aspects:
             octets = re.sub(pattern, replacement, octets)
@@ -45,13 +49,15 @@ def masked(octets, aspect):
 
 
 class Outcome:
-    """What one program did: for each aspect a dictionary of names and bytes."""
+    """The outcome of one program. For each aspect, `of` contains a dictionary from names (of files or runs) to bytes."""
 
     def __init__(self):
         self.of = {aspect: {} for aspect in ASPECTS}
 
     def without_sentences(self):
-        """The same without texts that are for people."""
+        """Removes the texts for people from this outcome: stderr, standard output that is not JSON, and the fields
+        SENTENCES of rows. Returns the outcome itself.
+        """
         self.of["stderr"] = {}
         self.of["rows"] = {name: without_sentences(octets, SENTENCES) for name, octets in self.of["rows"].items()}
         self.of["output"] = {
@@ -61,6 +67,7 @@ class Outcome:
         return self
 
     def digests(self):
+        """Returns one digest for each aspect."""
         return {aspect: digest_of(self.of[aspect]) for aspect in ASPECTS}
 
 
@@ -87,7 +94,9 @@ def copied(source, target):
 
 
 class Place:
-    """The directory in which a worker runs programs: always the same path, so that two programs are given the same names."""
+    """The directory in which one worker runs OLD and NEW. Both programs get the same paths, so that paths in their output
+    are equal.
+    """
 
     def __init__(self, root, server, ignores_sentences=False):
         self.root, self.server, self.case = root, server, None
@@ -95,7 +104,7 @@ class Place:
         self.root.mkdir(parents=True, exist_ok=True)
 
     def prepare(self, case):
-        """Copies the source of a case to this place, and empties it of what the last run left."""
+        """Copies the source of a case to this directory, and removes the files that the previous run created there."""
         if self.case != case.name:
             shutil.rmtree(self.root, ignore_errors=True)
             self.root.mkdir(parents=True)
@@ -115,7 +124,7 @@ class Place:
         (self.root / "tmp").mkdir()
 
     def run(self, program, case, steps, name):
-        """Runs all steps of an option set and returns their Outcome."""
+        """Runs all steps of the option set `name` over a case, and returns their Outcome."""
         self.prepare(case)
         self.server.taken()
         outcome = Outcome()
@@ -134,7 +143,11 @@ class Place:
         return outcome.without_sentences() if self.ignores_sentences else outcome
 
     def one(self, outcome, program, step, label, source, to):
-        """Runs one process. Its standard output is a file in `out` if `to` is a name."""
+        """Runs one process, and adds its exit status, stderr and standard output to the outcome.
+
+        `label` is the name of the process in the outcome, and `source` the path of its input. If `to` is a name, standard
+        output is written to the file of this name in the directory `out` instead.
+        """
         arguments = []
         for argument in step.arguments:
             if argument == "@copy":
@@ -154,7 +167,7 @@ class Place:
             )
             status, stdout, stderr = done.returncode, done.stdout, done.stderr
         except subprocess.TimeoutExpired as late:
-            status, stdout, stderr = "longer than LONGEST_RUN", late.stdout or b"", late.stderr or b""
+            status, stdout, stderr = f"stopped after {LONGEST_RUN} s", late.stdout or b"", late.stderr or b""
         outcome.of["status"][label] = str(status).encode()
         outcome.of["stderr"][label] = masked(stderr, "prose")
         if to:
@@ -164,7 +177,9 @@ class Place:
             outcome.of["output"][f"stdout {label}"] = masked(masked(stdout, aspect), "prose")
 
     def collect(self, outcome, name):
-        """Reads every file that the steps left, apart from the cache, whose names and dates are its own."""
+        """Adds every file that the steps created to the outcome, except the files in `tmp` and `cache`, because the names
+        and dates in a cache differ between runs. Files whose names begin with `rows` are the reports of --report.
+        """
         for path in sorted(self.root.rglob("*")):
             relative = path.relative_to(self.root)
             if relative.parts[0] in self.kept | {"tmp", "cache"} or path.is_dir():
@@ -177,13 +192,18 @@ class Place:
             else:
                 octets = masked(octets, "output")
                 if ".users" in relative.parts:
-                    # The name is a hash of the absolute path of the mailbox, which the mask above has replaced in the file.
+                    # The name of this file is a hash of the absolute path of a mailbox, which differs between workers. The
+                    # file contains this path, too. The hash of the masked file is the same for all workers.
                     relative = relative.with_name(hashlib.sha256(octets).hexdigest()[:16])
                 outcome.of["output"][str(relative)] = masked(octets, "provenance") if name == "provenance" else octets
 
 
 def warc(octets):
-    """What a WARC file holds, without dates and names of records: type, URL, media type and digest of each record, sorted."""
+    """Returns a sorted list of the records in a WARC file, one line each, without values that differ between runs.
+
+    A line contains the type of the record, the URL, the media type, the reason for a truncation, and a digest of the
+    content. Identifiers of records and the version in the user agent are replaced before the digest is computed.
+    """
     lines = []
     for record in re.split(rb"(?m)^(?=WARC/1\.1\r\n)", gzip.decompress(octets))[1:]:
         head, _, body = record.partition(b"\r\n\r\n")
@@ -208,7 +228,7 @@ EXPECTED_HEAD = """\
 
 
 def without_sentences(rows, fields=("detail",)):
-    """Rows without these fields, whose sentences may be reworded at any time."""
+    """Returns rows (JSON Lines) without these fields, so that a reworded sentence is not a difference."""
     lines = []
     for line in rows.splitlines():
         try:
@@ -224,12 +244,17 @@ def without_sentences(rows, fields=("detail",)):
 # Differences
 
 def differing(old, new, name):
-    """The aspects in which two outcomes differ. `name` is the option set."""
+    """Returns the aspects that differ. `old` and `new` are digests of outcomes, and `name` is the option set. Requests are
+    not compared for the option sets in sets.GROWTH.
+    """
     return [aspect for aspect in ASPECTS if old[aspect] != new[aspect] and not (aspect == "requests" and name in sets.GROWTH)]
 
 
 def first_mail(old, new):
-    """The first mail that differs, by its rows, else by its output; and the difference in its rows as a unified diff."""
+    """Returns the name of the first mail that differs, and the difference as the lines of a unified diff.
+
+    Rows are compared first. If all rows are equal, the exit statuses, the output, stderr and the requests are compared.
+    """
     for name in sorted(set(old.of["rows"]) | set(new.of["rows"])):
         rows = [by_mail(it.of["rows"].get(name, b"")) for it in (old, new)]
         for mail in dict.fromkeys(list(rows[0]) + list(rows[1])):
@@ -246,7 +271,11 @@ def first_mail(old, new):
 
 
 def classes(old, new):
-    """What kinds of differences there are, with how often each occurs: `rows: deleted: media_type: text/plain -> image/png`."""
+    """Returns the kinds of differences, as a dictionary from the name of a kind to the number of its occurrences.
+
+    Example of a name: `rows: external-body left: reason: http-status -> timeout`. It contains the kind and the outcome of
+    the row in OLD, the field that differs, and both values.
+    """
     found = collections.Counter()
     for name in sorted(set(old.of["rows"]) | set(new.of["rows"])):
         rows = [by_mail(it.of["rows"].get(name, b"")) for it in (old, new)]
@@ -275,6 +304,7 @@ def classes(old, new):
 
 
 def by_mail(rows):
+    """Returns a dictionary from a mail (source and number of the message) to the lines of its rows."""
     found = {}
     for line in rows.decode("utf-8", "surrogateescape").splitlines():
         try:
@@ -287,7 +317,7 @@ def by_mail(rows):
 
 
 def place_of(name, before, after):
-    """Where two outputs begin to differ: in an mbox, the number of the message."""
+    """Returns the name of an output with the first byte that differs, and for an mbox with the number of the message."""
     at = next((at for at, (one, other) in enumerate(zip(before, after)) if one != other), min(len(before), len(after)))
     messages = len(re.findall(rb"(?m)^From ", before[:at]))
     return name + (f" message {messages}" if messages else "") + f" byte {at}"
@@ -298,18 +328,19 @@ def lines_of(octets):
 
 
 def unified(before, after, longest=40):
+    """Returns a unified diff of two lists of lines, with at most `longest` lines and 400 characters in a line."""
     lines = list(difflib.unified_diff(before, after, "OLD", "NEW", lineterm="", n=1))
     shown = [line if len(line) < 400 else line[:400] + "..." for line in lines[:longest]]
     return shown + ([f"... and {len(lines) - longest} more lines"] if len(lines) > longest else [])
 
 
 def details(old, new, aspects):
-    """A few lines for each aspect that differs, for the report."""
+    """Returns a few lines for each aspect that differs: the number of differences, and the first one as a diff."""
     lines = []
     for aspect in aspects:
         names = sorted(set(old.of[aspect]) | set(new.of[aspect]))
         names = [name for name in names if old.of[aspect].get(name) != new.of[aspect].get(name)]
-        lines.append(f"{aspect}: {len(names)} differ, first {names[0]}")
+        lines.append(f"{aspect}: {len(names)} differ; the first is {names[0]}")
         if aspect != "rows":
             lines += unified(lines_of(old.of[aspect].get(names[0])), lines_of(new.of[aspect].get(names[0])), 12)
     return lines

@@ -1,16 +1,22 @@
 """The option sets of the referee.
 
-Each set is a list of `Step`s, which run one after the other in a directory of their own. In arguments, `@in` is the
-source, `@web` lets the scripted server answer for http and https, and `@run` is the directory of the run. A step
-with `each` runs once for every mail of a directory of mails, and is left out for other sources.
+Each set is a list of `Step`s, which run one after the other in the same directory. A step with `each` runs once for every
+mail in a directory of mails, and is skipped for other sources. The arguments can contain these variables:
+
+    @in     the source
+    @copy   a new copy of the source, which the step may change
+    @run    the absolute path of the directory in which the steps run
+    @web    options that send all requests for http and https URLs to the scripted server
+    @port   the port of the scripted server
 """
 
 import collections
 
 Step = collections.namedtuple("Step", "arguments each")
-# Comparing the requests of a set makes no sense where a limit on growth was exceeded: retrievals that were already
-# under way when the limit was reached may or may not have been sent.
+# Option sets in which mails exceed a limit on growth. The requests of these sets are not compared, because requests that
+# are sent in parallel when a mail reaches the limit may be sent or not.
 GROWTH = {"small-growth", "small-message"}
+# The value of @web.
 WEB = "--fetch http --proxy http://127.0.0.1:@port --map https:=http: --timeout 3s"
 PICTURES = "--embed data,remote"
 ALL = "--embed data,remote --embed-kinds image,font,media,style"
@@ -18,14 +24,17 @@ FILES = "--fetch http,file --file-root @run/srv --map file:///srv/files/=file://
 
 
 def step(text, each=False):
+    """Returns the step for a command line, which may contain @web."""
     return Step(text.replace("@web", WEB).split(), each)
 
 
 def convert(options, name="out"):
+    """Returns a step that converts the source into `name`, with its report in `rows-NAME.json`."""
     return step(f"convert {options} @in --output {name} --report rows-{name}.json --verbose --progress never")
 
 
 def each(options, command="filter"):
+    """Returns a step that runs `command` once for every mail. All processes append to the same report."""
     return step(f"{command} {options} --report rows.json @in", each=True)
 
 
@@ -87,8 +96,9 @@ SETS = {
     "in-place": [step(f"convert {PICTURES} @web --in-place --backup .old @copy --report rows.json --verbose --progress never")],
     "twice": [convert(f"{PICTURES} @web", "out-1"), step(f"convert {PICTURES} @web out-1 --output out-2 --report rows-2.json --verbose --progress never")],
 }
+# The program for --resolver.
 RESOLVER = """#!/bin/sh
-# Answers for every third question, by the length of the question.
+# Answers a question with a file, with a permanent error or with a temporary error (75), depending on its length.
 read -r question
 case $((${#question} % 3)) in
   0) printf 'resolved %s' "$question" ;;
