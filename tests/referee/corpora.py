@@ -1,8 +1,8 @@
 """Prepares the cases of the referee: generated mailboxes, the samples, and public corpora.
 
-Public corpora are other people's mail: they are read from a cache directory outside of this repository and never
-become part of it. EMBODY_CORPORA, or --corpora, names the cache directory. Each corpus is looked for there as
-`OWNER+NAME/repo` (a bare git directory), `OWNER/NAME` or `OWNER+NAME` (a clone or a plain directory).
+Public corpora contain mail of other people. They are read from a cache directory outside of this repository, and are
+never added to the repository. --corpora or the variable EMBODY_CORPORA names the cache directory. It contains each corpus
+as `OWNER+NAME/repo` (a bare git directory), or as `OWNER/NAME`, `OWNER+NAME` or `NAME` (a clone or a plain directory).
 """
 
 import hashlib
@@ -18,8 +18,11 @@ from compare import Case
 ROOT = Path(__file__).resolve().parents[2]
 LOOKS_LIKE_MAIL = re.compile(rb"(?:From [^\n]*\n)?(?:[!-9;-~]+[ \t]*:[^\n]*\n(?:[ \t][^\n]*\n)*)")
 
-# Corpus, kind, which files. Kinds: "mails" (files with a message each), "mboxes" (mailboxes, each a case), "inbox"
-# (public-inbox: one message in each commit), "texts" (monthly texts of Mailman's archives, with their attachments).
+# The public corpora: repository on GitHub, kind, and a pattern of the paths of the files that are used. The kinds are:
+# "mails": each file is a message
+# "mboxes": each file is an mbox, and becomes a case
+# "inbox": a repository of public-inbox, in which each commit contains a message
+# "texts": monthly texts of the archive of a Mailman list, with their attachments
 CORPORA = [
     ("stalwartlabs/mail-parser", "mails", r"^resources/eml/.*\.eml$"),
     ("jstedfast/MimeKit", "mails", r"^UnitTests/TestData/.*\.(eml|msg|txt)$"),
@@ -32,11 +35,13 @@ CORPORA = [
     ("linux-mailinglist-archives/usrp-users.lists.ettus.com.0", "inbox", ""),
     ("rf-peixoto/phishing_pot", "mails", r"^email/.*\.eml$"),
 ]
+# Number of mails in one case (an "inbox" case has twice as many), maximum size of a monthly text in bytes, and number of
+# monthly texts of one corpus if --most is 400.
 MAILS_IN_A_CASE, LARGEST_TEXT, TEXTS = 40, 1 << 20, 8
 
 
 class Files:
-    """The files of a corpus, in a git directory or a plain directory."""
+    """The files of a corpus, in a git directory or a plain directory. `place` is None if the cache lacks the corpus."""
 
     def __init__(self, cache, name):
         owner, short = name.split("/")
@@ -49,6 +54,7 @@ class Files:
                     self.git = git
 
     def names(self):
+        """Returns the sorted paths of all files."""
         if self.git:
             listed = subprocess.run(
                 ["git", f"--git-dir={self.git}", "ls-tree", "-r", "-z", "--name-only", "HEAD"], check=True, capture_output=True).stdout
@@ -56,13 +62,14 @@ class Files:
         return sorted(str(path.relative_to(self.place)) for path in self.place.rglob("*") if path.is_file())
 
     def read(self, names):
-        """Yields name and bytes of each file; a file that the snapshot lacks is left out."""
+        """Yields the path and the bytes of each of these files. Files that the git directory lacks are omitted."""
         if self.git:
             yield from self.objects((name, f"HEAD:{name}") for name in names)
         else:
             yield from ((name, (self.place / name).read_bytes()) for name in names)
 
     def objects(self, wanted):
+        """Yields name and bytes of git objects. `wanted` contains pairs of a name and a revision of the object."""
         process = subprocess.Popen(["git", f"--git-dir={self.git}", "cat-file", "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         for name, revision in wanted:
             if "\n" in revision:
@@ -79,24 +86,26 @@ class Files:
         process.wait()
 
     def messages(self, most):
+        """Returns at most `most` messages of a public-inbox repository, evenly distributed over all commits."""
         log = subprocess.run(["git", f"--git-dir={self.git}", "log", "--reverse", "--format=%H"], check=True, capture_output=True, text=True).stdout
         commits = spread(log.split(), most)
         return [octets for _, octets in self.objects((commit, f"{commit}:m") for commit in commits)]
 
 
 def spread(items, most):
-    """At most so many items, from all over the list."""
+    """Returns at most `most` items, evenly distributed over the list."""
     items = list(items)
     return items if len(items) <= most else [items[at * len(items) // most] for at in range(most)]
 
 
 def by_hash(items, most):
-    """At most so many items, chosen by the hash of their names."""
+    """Returns at most `most` items, sorted. The hashes of the items decide which items are chosen."""
     chosen = sorted(items, key=lambda item: hashlib.sha256(item.encode("utf-8", "surrogateescape")).digest())[:most]
     return sorted(chosen)
 
 
 def mbox_of(messages):
+    """Returns an mbox (mboxrd) of these messages, with the same separator line before each message."""
     lines = []
     for octets in messages:
         quoted = re.sub(rb"(?m)^(>*From )", rb">\1", octets)
@@ -105,7 +114,11 @@ def mbox_of(messages):
 
 
 def prepared(cache, work, most, wanted):
-    """Cases of the public corpora, written below `work`; and the names of corpora that are not in the cache."""
+    """Writes the cases of the public corpora below `work`. Returns the cases, and the names of corpora that the cache lacks.
+
+    `most` is the value of --most. If `wanted` (the words of --only) is not empty, only corpora whose names contain one of
+    the words are used. Cases that an earlier run has written are used again.
+    """
     cases, skipped = [], []
     for name, kind, pattern in CORPORA:
         if wanted and not any(word in name for word in wanted):
@@ -127,6 +140,9 @@ def prepared(cache, work, most, wanted):
 
 
 def write_mails(files, base, pattern, most):
+    """Writes directories of mails. A file is omitted if it does not begin with a header field (after an optional mbox
+    separator line).
+    """
     names = by_hash([name for name in files.names() if re.search(pattern, name)], 4 * most)
     chosen = []
     for name, octets in files.read(names):
@@ -142,6 +158,7 @@ def write_mails(files, base, pattern, most):
 
 
 def write_mboxes(files, base, pattern, most):
+    """Writes all mboxes; `most` is not used."""
     names = [name for name in files.names() if re.search(pattern, name) and not name.endswith("summary.txt")]
     for at, (_, octets) in enumerate(files.read(names)):
         if octets.startswith(b"From "):
@@ -149,7 +166,7 @@ def write_mboxes(files, base, pattern, most):
 
 
 def write_texts(files, base, pattern, most):
-    """Monthly texts, with the attachments that they name."""
+    """Writes monthly texts, and the attachments to which they refer. Very short and very long texts are omitted."""
     everything = files.names()
     texts = [name for name in everything if re.search(pattern, name)]
     known = set(everything)
@@ -169,6 +186,7 @@ def write_texts(files, base, pattern, most):
 
 
 def write_inbox(files, base, pattern, most):
+    """Writes mboxes with messages of a public-inbox repository; `pattern` is not used."""
     messages = files.messages(most)
     for at in range(0, len(messages), 2 * MAILS_IN_A_CASE):
         (base / f"case-{at // (2 * MAILS_IN_A_CASE):03}.mbox").write_bytes(mbox_of(messages[at:at + 2 * MAILS_IN_A_CASE]))
@@ -178,7 +196,12 @@ WRITERS = {"mails": write_mails, "mboxes": write_mboxes, "texts": write_texts, "
 
 
 def generated(work, seed, count, is_large):
-    """Cases with mails of every form: directories of mails, an mbox, a Maildir, Apple's Mail and Eudora."""
+    """Writes generated mailboxes below `work`, and returns their cases: directories of mails, an mbox, a Maildir, and
+    mailboxes of Apple Mail and Eudora.
+
+    `count` is the number of mails in the directories of mails. If `is_large` is true, a case with three mails is added
+    that need many retrievals or contain many references.
+    """
     base = work / f"generated-{seed}-{count}"
     shutil.rmtree(base, ignore_errors=True)
     base.mkdir(parents=True)
@@ -214,7 +237,7 @@ def generated(work, seed, count, is_large):
 
 
 def samples(work):
-    """The messages in samples/ of this repository, as one directory."""
+    """Copies the messages in samples/ of this repository to a directory, and returns their case in a list."""
     folder = work / "samples"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -225,5 +248,6 @@ def samples(work):
 
 
 def cache_directory(named):
+    """Returns the directory that --corpora (`named`) or EMBODY_CORPORA names, or None."""
     value = named or os.environ.get("EMBODY_CORPORA")
     return Path(value).resolve() if value else None

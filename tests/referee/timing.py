@@ -1,9 +1,11 @@
-"""How long two programs take, in turns: `run --time OLD NEW`.
+"""Compares the time of two programs: `run --time OLD NEW`.
 
-Both programs run the same command alternately, so that a change of the machine's speed reaches both. Of each case the
-table has the minimum and the median of the time that passed, and the processor's time (user and system), with the
-ratios of NEW to OLD. The ratio that counts is that of the minimums, and of the processor's time in the cases that
-say so; on a machine that does something else at the same time only the processor's time means anything.
+Both programs run the same commands alternately, so that a change in the speed of the machine affects both. For each case,
+the table contains the minimum and the median of the elapsed time and the minimum of the processor time (user and system),
+in milliseconds, and the ratios of NEW to OLD. The column MB contains the median of the peak memory, or 0 if the memory is
+not measured in this case. The last column contains the limit of the case, and which ratio is compared with the limit:
+"wall" (the minimum of the elapsed time), "processor" or "peak". If other programs run on the machine at the same time, only
+the processor times are reliable.
 """
 
 import base64
@@ -20,8 +22,9 @@ import corpora
 import mails
 import web
 
+# Delay of each answer of the scripted server, in seconds.
 WAIT = 0.02
-# Case, largest ratio, what counts.
+# The largest permitted ratio of NEW to OLD for each case, and the measured value to which the limit applies.
 LIMITS = {
     "start-up": (1.05, "wall"), "start-up, options": (1.05, "wall"), "scanning": (1.05, "wall"), "links": (1.05, "wall"),
     "data: URL": (1.05, "wall"), "data: pictures": (1.05, "wall"), "convert": (1.05, "wall"), "inspect": (1.05, "wall"),
@@ -31,7 +34,9 @@ LIMITS = {
 
 
 def scripted(bodies={}):
-    """Answers for --time: large bodies are made once, so that the server takes no time of the measurement."""
+    """Returns a function like `web.answer` that computes each answer only once, so that the measured time does not include
+    the time for computing large bodies.
+    """
 
     def answer(url):
         if url not in bodies:
@@ -42,28 +47,34 @@ def scripted(bodies={}):
 
 
 def document(length):
+    """Returns an HTML part of about `length` bytes that consists of relative links."""
     row = '<tr><td style="padding:0 8px"><a href="track/{0:x}?u={0:x}">read more</a> of what is new this week</td></tr>\n'
     rows = "".join(row.format(at) for at in range(length // 100))
     return f'Content-Type: text/html\n\n<html><head><base href="https://news.example.org/"></head><body>\n{rows}</body></html>\n'.encode()
 
 
 def head(parts):
+    """Returns a mail. `parts` contains the rest of its header, and its body."""
     return b"From: a@example.org\nMessage-ID: <t@example.org>\nDate: Tue, 14 May 2024 12:00:00 +0200\nMIME-Version: 1.0\n" + parts
 
 
 def shown(number, pictures, size):
-    """A mail with HTML that shows so many pictures."""
+    """Returns an HTML mail that shows `pictures` pictures of `size` bytes each. `number` makes their URLs unique."""
     tags = "".join(f'<img src="http://img{at % 4}.example.org/_/size/{size}/{number}-{at}.gif?is=fit">\n' for at in range(pictures))
     return head(f"Content-Type: text/html\n\n<p>A letter.</p>\n{tags}".encode())
 
 
 def files(folder, cache):
-    """Writes the mails, in a process of its own: what this process held would count as memory of the programs it starts."""
+    """Runs `write_files` in another process, so that this process does not keep the memory for the mails."""
     code = "import sys, pathlib; sys.dont_write_bytecode = True; sys.path.insert(0, sys.argv[1]); import timing; timing.write_files(pathlib.Path(sys.argv[2]), sys.argv[3])"
     subprocess.run([sys.executable, "-c", code, str(Path(__file__).parent), str(folder), str(cache or "")], check=True)
 
 
 def write_files(folder, cache):
+    """Writes the input files of all cases to `folder`. `cache` is the directory of the public corpora, or an empty text.
+
+    If the cache contains a mailing list archive, archive.mbox contains its messages instead of generated mails.
+    """
     plain = head(b"Content-Type: text/plain\n\n" + b"A line of a letter without any reference.\n" * 90)
     (folder / "plain.eml").write_bytes(plain)
     attached = base64.encodebytes(web.noise(b"attached", 60_000))
@@ -92,7 +103,9 @@ def write_files(folder, cache):
 
 
 def commands(port):
-    """Case -> arguments, file for stdin, how often a measurement repeats the command."""
+    """Returns the commands of all cases. A command has arguments, a file for standard input (or None), and the number of
+    times that one measurement runs the command. `port` is the port of the scripted server.
+    """
     web_options = f"--fetch http --proxy http://127.0.0.1:{port}".split()
     large = "--max-growth 200M --max-body 100M --max-work 100".split()
     return {
@@ -113,7 +126,11 @@ def commands(port):
 
 
 def one(program, arguments, given, folder):
-    """Seconds, processor's seconds and peak memory in bytes of one process."""
+    """Runs one process, and returns its elapsed time and its processor time in seconds and its peak memory in bytes.
+
+    The file `given` in `folder` is standard input. The peak memory is measured only if the case retrieves content;
+    otherwise the value is 0.
+    """
     for path in folder.glob("out*"):
         subprocess.run(["rm", "-rf", str(path)], check=True)
     descriptor = os.open(folder / given if given else os.devnull, os.O_RDONLY)
@@ -122,7 +139,7 @@ def one(program, arguments, given, folder):
     child = subprocess.Popen(["embody", *arguments], executable=program, cwd=folder, stdin=descriptor, stdout=into, stderr=subprocess.DEVNULL)
     peak = 0
     if "remote" in arguments or given in ("chain.eml", "rivals.eml", "many.eml"):
-        # Polled, because the usage that wait4 returns counts the memory of the process that started the child.
+        # /proc is read repeatedly, because the peak memory that wait4 returns includes the memory of this Python process.
         while os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
             found = re.search(r"VmHWM:\s*(\d+)", Path(f"/proc/{child.pid}/status").read_text())
             peak = max(peak, int(found[1]) << 10 if found else 0)
@@ -133,11 +150,12 @@ def one(program, arguments, given, folder):
     os.close(descriptor)
     os.close(into)
     if status:
-        raise SystemExit(f"{program} {' '.join(arguments)}: status {status}")
+        raise SystemExit(f"`{program} {' '.join(arguments)}` failed with wait status {status}")
     return seconds, usage.ru_utime + usage.ru_stime, peak
 
 
 def measure(options):
+    """Measures all cases and prints the table. Returns the exit status: 1 if a limit is exceeded, otherwise 0."""
     programs = [str(Path(program).resolve()) for program in options.programs]
     exceeded = []
     with tempfile.TemporaryDirectory(prefix="referee-") as temporary:
@@ -152,7 +170,7 @@ def measure(options):
             for turn in range(options.runs + 1):
                 for which in ((0, 1), (1, 0))[turn % 2]:
                     runs = [one(programs[which], arguments, given, folder) for _ in range(times)]
-                    # The first turn fills the page cache and the server's store of answers.
+                    # The first turn is not counted: it fills the page cache, and the server computes its answers.
                     if turn:
                         taken[which].append((sum(run[0] for run in runs) / times, sum(run[1] for run in runs) / times, max(run[2] for run in runs)))
             wall, cpu, peak = ([[run[at] for run in side] for side in taken] for at in range(3))
@@ -168,5 +186,6 @@ def measure(options):
                 f"{work[0]:7.1f} {work[1]:7.1f} {ratio(work):6.2f}  {most[0]:4.0f} {most[1]:4.0f}   {counted} {limit}{'' if met else ' EXCEEDED'}",
                 flush=True,
             )
-    print("load when it ended: " + " ".join(f"{value:.1f}" for value in os.getloadavg()) + "; above 1, only the processor's time means anything")
+    loads = " ".join(f"{value:.1f}" for value in os.getloadavg())
+    print(f"load averages at the end: {loads}; if the load is above 1, only the processor times are reliable")
     return 1 if exceeded else 0
