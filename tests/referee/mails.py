@@ -1,8 +1,8 @@
-"""Mails and mailboxes with every form of reference of docs/references.md and docs/schemes.md, made from a seed.
+"""Generates mails and mailboxes with the forms of references in docs/references.md and docs/schemes.md from a seed.
 
-`write_all` writes a directory for each kind of mailbox. The same seed gives the same bytes on every machine. Each
-form is a function that takes a `Maker`; the functions are listed in PARTS (one part of a multipart) and WHOLE (a
-message). docs/schemes.md and docs/references.md are the list of forms: a new form gets a function here.
+The same seed gives the same bytes on every machine. Each form has a function that takes a `Maker`. The functions in the
+list PARTS return one part of a multipart, or a list of parts. The functions in the list WHOLE return a message. If a form
+is added to docs/schemes.md or docs/references.md, add a function for it to this file.
 """
 
 import base64
@@ -14,12 +14,14 @@ from urllib.parse import quote
 
 import web
 
+# Address of the archive of a Mailman list.
 LIST = "http://lists.example.org/pipermail/team/"
+# Beginning of the boundaries of generated messages.
 MINE = "=_referee"
 
 
 class Maker:
-    """Random choices and fresh names for one mail."""
+    """Makes random choices and new names for one mail. Seed and number of the mail determine all values."""
 
     def __init__(self, seed, number):
         self.random = random.Random(f"{seed} {number}")
@@ -27,12 +29,15 @@ class Maker:
         self.message_id = f"<{number}.{seed}@mail.example.org>"
 
     def one_of(self, *choices):
+        """Returns one of the arguments."""
         return choices[self.random.getrandbits(32) % len(choices)]
 
     def below(self, limit):
+        """Returns an integer from 0 to `limit` - 1."""
         return self.random.getrandbits(32) % limit
 
     def fresh(self):
+        """Returns a name that no other call in any mail with this seed returns."""
         self.count += 1
         return f"{self.number}-{self.count}"
 
@@ -40,7 +45,10 @@ class Maker:
         return web.noise(f"{self.number} {self.fresh()}".encode(), length)
 
     def url(self, ending="", scheme=None, host=None):
-        """A URL of the scripted server. Some of them are shared by several mails."""
+        """Returns a URL that the scripted server answers. About a third of the URLs can occur in several mails.
+
+        `ending` is the file name extension. Extension, scheme and host are random if they are not given.
+        """
         name = self.one_of(self.fresh(), self.fresh(), f"shared-{self.below(20)}")
         ending = ending or self.one_of("png", "gif", "jpg", "svg", "pdf", "txt", "bin", "png")
         host = host or self.one_of("web.example.org", "img.example.com", "cdn.example.net", "files.example.org")
@@ -52,7 +60,9 @@ class Maker:
 # Parts
 
 def folded(url, maker):
-    """The URL parameter: in one piece, folded as RFC 2017 shows it, in RFC 2231's sections, or without quotes."""
+    """Returns the parameter `URL` in a random notation: as a quoted string, folded (RFC 2017), in sections (RFC 2231),
+    percent-encoded (RFC 2231), or with the URL in the brackets `<URL:...>`. A short URL is always a quoted string.
+    """
     way = maker.below(5)
     if way == 0 or len(url) < 50:
         return f'URL="{url}"'
@@ -67,11 +77,16 @@ def folded(url, maker):
 
 
 def reference(maker, parameters, phantom="", outer=""):
+    """Returns a message/external-body. `parameters` are the parameters of its Content-Type, `phantom` is the phantom header,
+    and `outer` are other fields of the outer header.
+    """
     return f"Content-Type: message/external-body;\n {parameters}\n{outer}\n{phantom}\n"
 
 
 def phantom(maker, url="", body=None):
-    """A phantom header that fits, or that does not fit, the content of the URL."""
+    """Returns a phantom header with random fields, some of which do not match the content of `url`. `body` is the text after
+    the phantom header, or None.
+    """
     lines = []
     essence = web.answer(url).fields[:1] if url.startswith("http:") else []
     essence = essence[0][1] if essence and essence[0][0] == "Content-Type" else "image/png"
@@ -95,6 +110,7 @@ def by_url(maker):
 
 
 def data_url(maker, essence=None):
+    """Returns a `data:` URL with random content. Some of the URLs contain malformed base64. `essence` is the media type."""
     essence = essence or maker.one_of("image/png", "text/plain;charset=utf-8", "", "application/x-y;a=b", "text/html")
     octets = maker.one_of(web.png(b"x", 4, 4), "Gr\u00fc\u00dfe, 1 < 2\n".encode(), maker.bytes(300), b"")
     way = maker.below(4)
@@ -133,7 +149,9 @@ def by_access_type(maker):
 
 
 def by_content_id(maker):
-    """A copy of another part of the mail: a part, a reference, a multipart, itself, or nothing."""
+    """Returns two parts in random order: a reference to a Content-ID, and a part that usually has this Content-ID. The
+    second part is a text, a reference to content, a reference to itself, a multipart, or a text without this Content-ID.
+    """
     name = f"{maker.fresh()}@example.org"
     kind = maker.below(6)
     first = maker.one_of(
@@ -153,7 +171,9 @@ def by_content_id(maker):
 
 
 def chain_and_circle(maker):
-    """References that lead from one Content-ID to the next, up to content, to nothing, or back to the first."""
+    """Returns two to nine references, each of which refers to the Content-ID of the next one. The last one refers to
+    content, to a Content-ID that does not exist, or to the first reference.
+    """
     length = 2 + maker.below(8)
     names = [f"{maker.fresh()}-{at}@example.org" for at in range(length)]
     parts = []
@@ -167,7 +187,9 @@ def chain_and_circle(maker):
 
 
 def rivals(maker):
-    """Sources of one object in a multipart/alternative: the same Content-ID, or one for each format."""
+    """Returns a multipart/alternative of two to five references to sources of the same content. Most of the references have
+    the same Content-ID. Some of the multiparts begin with a text part.
+    """
     boundary, name = f"rivals-{maker.fresh()}", f"{maker.fresh()}@example.org"
     sources = []
     for _ in range(2 + maker.below(4)):
@@ -185,6 +207,7 @@ def rivals(maker):
 
 
 def mozilla(maker):
+    """Returns a part that Thunderbird writes for a detached, deleted, separately stored or cloud attachment."""
     url = maker.one_of("file:///C:/Users/me/Mail/coast.png", maker.url(), "file:////fileserver/mail/coast.png", maker.url("ogg"))
     original = "Content-Type: image/png; name=\"coast.png\"\nContent-Transfer-Encoding: base64\nContent-Disposition: inline; filename=\"coast.png\"\n"
     return maker.one_of(
@@ -202,6 +225,7 @@ def mozilla(maker):
 
 
 def shortcut(maker):
+    """Returns an attachment that is a Windows shortcut (`.url`) to a file."""
     text = base64.b64encode(f"[InternetShortcut]\r\nURL={maker.url()}\r\n".encode()).decode()
     essence = maker.one_of("message/external-body", "application/internet-shortcut", "application/octet-stream")
     return (
@@ -211,6 +235,7 @@ def shortcut(maker):
 
 
 def sympa(maker):
+    """Returns the text part with which the mailing list server Sympa replaces an attachment."""
     return (
         "Content-Type: text/plain; format=flowed\nContent-Disposition: inline\n\nThe coast.mp4 file that was initially attached to "
         f"this message has been stored on the mailing lists server:\nhttps://lists.example.org/sympa/attach/team/{maker.fresh()}/msg.0.bin\n"
@@ -218,6 +243,7 @@ def sympa(maker):
 
 
 def attachment(maker):
+    """Returns an attachment. A quarter of the attachments have the same content."""
     length = maker.one_of(10, 3_000, 150_000)
     octets = maker.bytes(length)
     if maker.below(4) == 0:
@@ -226,6 +252,7 @@ def attachment(maker):
     return f'Content-Type: application/pdf; name="{maker.fresh()}.pdf"\nContent-Disposition: attachment\nContent-Transfer-Encoding: base64\n\n{text}'
 
 
+# Links to files in cloud storage, as mail programs and web sites write them.
 CLOUDS = [
     '<div class="gmail_chip gmail_drive_chip" style="width:396px"><a href="https://drive.google.com/file/d/{id}/view?usp=drive_web" target="_blank" aria-label="coast.webm"><img src="https://ssl.gstatic.com/icon.png">&nbsp;<span dir="ltr">coast.webm</span></a></div>',
     '<div class="gmail_chip gmail_drive_chip"><a href="https://docs.google.com/document/d/{id}/edit?usp=drive_web"><span dir="ltr">Plan</span></a></div>',
@@ -240,7 +267,7 @@ CLOUDS = [
 
 
 def element(maker):
-    """One piece of HTML that shows, links or hides something."""
+    """Returns a piece of HTML that contains links, or shows or hides pictures and other files."""
     picture, sheet = maker.url("png"), maker.url("css")
     quoted = picture.replace("&", "&amp;")
     return maker.one_of(
@@ -265,7 +292,7 @@ def element(maker):
 
 
 def html(maker):
-    """A text/html part in one of the transfer encodings and charsets, with or without a base."""
+    """Returns a text/html part with random encoding and charset. Half of the parts have Content-Base or Content-Location."""
     text = "<html><head><title>gr\u00fc\u00df</title></head><body>\n" + "\n".join(
         element(maker) for _ in range(1 + maker.below(9))) + "\n<p>gr\u00fc\u00dfe</p></body></html>\n"
     charset = maker.one_of("utf-8", "utf-8", "iso-8859-1", "windows-1252")
@@ -277,7 +304,7 @@ def html(maker):
 
 
 def related(maker):
-    """HTML with pictures beside it, by cid: and by Content-Location."""
+    """Returns a multipart/related of an HTML part and pictures that it shows by Content-ID and by Content-Location."""
     name = f"{maker.fresh()}@example.org"
     location = maker.one_of("http://www.example.org/a.png", "a.png", "images/a.png")
     body = f'<p><img src="cid:{name}"><img src="{location}"><img src="{maker.url("png")}">' + element(maker)
@@ -290,6 +317,7 @@ def related(maker):
 
 
 def signed(maker):
+    """Returns a signed or encrypted part, or a report. By default, embody does not change the content of these parts."""
     inner = maker.one_of(by_url, html, by_data, mozilla)(maker)
     kind = maker.below(4)
     if kind == 0:
@@ -308,7 +336,10 @@ def bytes_of(part):
 
 
 def multipart(kind, boundary, parts, more=""):
-    """A multipart with its header. The line ending before each boundary belongs to the boundary."""
+    """Returns a multipart with its header. `more` is added to the Content-Type.
+
+    A line ending is added after each part, because the line ending before a boundary line belongs to the boundary.
+    """
     head = f'Content-Type: multipart/{kind}; boundary="{boundary}"{more}\n\n'.encode()
     lines = b"".join(b"--" + boundary.encode() + b"\n" + bytes_of(part) + b"\n" for part in parts)
     return head + lines + b"--" + boundary.encode() + b"--\n"
@@ -319,6 +350,7 @@ def message_part(maker, parts):
 
 
 def message(maker, parts, more=""):
+    """Returns a message. One part is the message itself; several parts are put in a multipart. `more` are header fields."""
     subject = maker.one_of("a mail", "gr\u00fc\u00dfe", "Re: [team] a mail")
     subject = subject if subject.isascii() else Header(subject, "utf-8").encode()
     head = (
@@ -337,11 +369,12 @@ PARTS = [
 
 
 def flat(parts):
+    """Returns a list of parts. Items of `parts` that are lists of parts are replaced by their items."""
     return [piece for part in parts for piece in (part if isinstance(part, list) else [part])]
 
 
 def mixed_mail(maker):
-    """One to eight parts of any form, in some mails within other messages."""
+    """Returns a message with one to eight random forms. In a quarter of the messages, another message is attached."""
     parts = flat(maker.one_of(*PARTS)(maker) for _ in range(1 + maker.below(8)))
     if maker.below(4) == 0:
         parts.append(message_part(maker, flat([maker.one_of(*PARTS)(maker)])))
@@ -352,12 +385,15 @@ def mixed_mail(maker):
 # Whole messages
 
 def one_form(maker):
-    """One part alone is the message: the form is chosen by the number of the mail, so that every form occurs."""
+    """Returns a message with one form of PARTS. The number of the mail chooses the form, so every form occurs."""
     return message(maker, flat([PARTS[maker.number % len(PARTS)](maker)]))
 
 
 def nested(maker, levels=None):
-    """A reference inside of messages, one within the other."""
+    """Returns a message inside other messages. The innermost message contains a reference or HTML.
+
+    `levels` is the number of outer messages. If it is None, it is random (1 to 31).
+    """
     levels = levels or 1 + maker.below(31)
     inner = message(maker, [maker.one_of(by_url, by_data, html)(maker)])
     for _ in range(levels):
@@ -366,7 +402,7 @@ def nested(maker, levels=None):
 
 
 def nested_data(maker):
-    """A message in a data: URL that contains a message in a data: URL, and so on."""
+    """Returns a message with a reference to a `data:` URL that contains such a message again, up to seven levels deep."""
     inner = "Subject: the innermost\n\nThe end.\n"
     for _ in range(1 + maker.below(7)):
         url = "data:message/rfc822;base64," + base64.b64encode(inner.encode()).decode()
@@ -375,19 +411,26 @@ def nested_data(maker):
 
 
 def chained(maker, length=None):
-    """A reference to a message whose content is a reference to the next message."""
+    """Returns a message with a reference to a chain of messages on the scripted server, each of which refers to the next.
+
+    The chain consists of `length` + 1 messages. If `length` is None, it is random (1 to 12).
+    """
     length = length or 1 + maker.below(12)
     url = f"http://chain.example.org/_/chain/{length}/n{maker.number}.eml?is=fit"
     return message(maker, ["\nA chain.\n", reference(maker, f'access-type=URL; URL="{url}"', "Content-Type: message/rfc822\n")])
 
 
 def mailman_place(maker):
+    """Returns the directory in which a Mailman archive stores the attachments of this mail. It depends on the Message-ID."""
     hexadecimal = hashlib.sha1(maker.message_id.encode()).hexdigest()
     return f"attachments/20240514/{hexadecimal[:4]}{hexadecimal[-4:]}/"
 
 
 def mailman(maker):
-    """What the archive of a Mailman list shows of a mail. The files are on the server, or in FILES for --attachments."""
+    """Returns a mail from the archive of a Mailman list, which contains notes in place of attachments.
+
+    The attachments are on the scripted server. `write_attachments` also writes some of them to a directory.
+    """
     place, pieces = LIST + mailman_place(maker), []
     german = maker.below(6) == 0
     for at in range(1 + maker.below(3)):
@@ -428,12 +471,13 @@ def mailman(maker):
 
 
 def damaged(maker):
-    """A mail that ends somewhere in its middle."""
+    """Returns the beginning of a mail, which ends at a random byte."""
     whole = mixed_mail(maker)
     return whole[: maker.below(len(whole))]
 
 
 def plain(maker):
+    """Returns a message without references. Its text contains only a link."""
     return message(maker, [f"Content-Type: text/plain\n\nNothing to do here. http://web.example.org/{maker.fresh()}\n"])
 
 
@@ -441,14 +485,16 @@ WHOLE = [mixed_mail, mixed_mail, mixed_mail, mixed_mail, one_form, one_form, nes
 
 
 def mail(seed, number):
-    """The mail of this number: its form is chosen by the number, its content by the seed and the number."""
+    """Returns the mail with this number. The number determines its form, and seed and number determine its content. One mail
+    in five has CRLF line endings.
+    """
     maker = Maker(seed, number)
     octets = WHOLE[number % len(WHOLE)](maker)
     return octets.replace(b"\n", b"\r\n") if number % 5 == 3 else octets
 
 
 def many_references(references, length):
-    """Many references before a chain of messages."""
+    """Returns a mail with `references` references to `data:` URLs, and to a chain of `length` + 1 messages."""
     maker = Maker("many", 0)
     parts = [reference(maker, f'access-type=URL; URL="data:,{at}"', "Content-Type: text/plain\n") for at in range(references)]
     url = f"http://chain.example.org/_/chain/{length}/many.eml?is=fit"
@@ -458,6 +504,7 @@ def many_references(references, length):
 
 
 def chain_mail(length, attached=0):
+    """Returns a mail with a reference to a chain of `length` + 1 messages, and an attachment of about `attached` bytes."""
     maker = Maker("chain", 0)
     url = f"http://chain.example.org/_/chain/{length}/one.eml?is=fit"
     parts = ["\nA chain.\n", reference(maker, f'access-type=URL; URL="{url}"', "Content-Type: message/rfc822\n")]
@@ -465,6 +512,7 @@ def chain_mail(length, attached=0):
 
 
 def large_mail(maker, parts, attached):
+    """Returns a multipart message of these parts, and of an attachment with about `attached` bytes of base64."""
     if attached:
         text = base64.encodebytes(web.noise(b"attached", attached * 3 // 4))
         parts.append(b"Content-Type: application/pdf\nContent-Transfer-Encoding: base64\n\n" + text)
@@ -473,7 +521,9 @@ def large_mail(maker, parts, attached):
 
 
 def failing_rivals(count, attached):
-    """Sources of one object, none of which answers with content, in a large mail."""
+    """Returns a mail with `count` references to sources of the same content. The server answers each with status 404. The
+    mail has an attachment of about `attached` bytes.
+    """
     maker = Maker("rivals", 0)
     target = 'access-type=URL; URL="http://web.example.org/{}.txt?is=404"'
     phantoms = "Content-Type: text/plain\nContent-ID: <r@example.org>\n"
@@ -484,14 +534,14 @@ def failing_rivals(count, attached):
 # Mailboxes
 
 def write_mails(directory, seed, numbers):
-    """A directory of files with one message each."""
+    """Writes the mails with these numbers to a new directory, one file for each mail."""
     directory.mkdir(parents=True)
     for number in numbers:
         (directory / f"{number:05}.eml").write_bytes(mail(seed, number))
 
 
 def mbox(seed, numbers):
-    """An mbox in the mboxrd format, with LF line endings."""
+    """Returns an mbox in the format mboxrd, with LF line endings."""
     lines = []
     for number in numbers:
         octets = mail(seed, number).replace(b"\r\n", b"\n")
@@ -503,6 +553,7 @@ def mbox(seed, numbers):
 
 
 def write_maildir(directory, seed, numbers):
+    """Writes a Maildir. A third of the mails are in `new`, the others in `cur`."""
     for name in ("cur", "new", "tmp"):
         (directory / name).mkdir(parents=True)
     for number in numbers:
@@ -510,6 +561,7 @@ def write_maildir(directory, seed, numbers):
         (place / f"{1715680800 + number}.M{number}.host{'' if number % 3 == 0 else ':2,S'}").write_bytes(mail(seed, number))
 
 
+# The property list after the message in an .emlx file of Apple Mail.
 PLIST = (
     '<?xml version="1.0" encoding="UTF-8"?>\n<plist version="1.0">\n<dict>\n\t<key>date-received</key>\n\t<integer>1715680800</integer>\n'
     "\t<key>flags</key>\n\t<integer>8623689857</integer>\n</dict>\n</plist>\n"
@@ -517,7 +569,9 @@ PLIST = (
 
 
 def write_apple(directory, seed):
-    """A mailbox of Apple's Mail: messages without their attachments, and the directory of these."""
+    """Writes a mailbox of Apple Mail: messages without the content of their attachments, and the directory `Attachments`, in
+    which some of the files are missing or have another name.
+    """
     data = directory / "INBOX.mbox/0A0A/Data"
     (data / "Messages").mkdir(parents=True)
     for number in range(100, 112):
@@ -545,7 +599,7 @@ def write_apple(directory, seed):
 
 
 def karp_rabin(text):
-    """Eudora's hash of a Content-ID."""
+    """Returns the hash of a Content-ID (Karp-Rabin) that Eudora writes after the name of an embedded picture."""
     total = 0
     for octet in text.encode():
         for bit in range(7, -1, -1):
@@ -554,7 +608,7 @@ def karp_rabin(text):
 
 
 def write_eudora(directory, seed):
-    """A mailbox of Eudora for Windows with its directories of attachments and of pictures."""
+    """Writes a mailbox of Eudora for Windows with its directories of attachments and of embedded pictures."""
     for name in ("attach", "Embedded"):
         (directory / name).mkdir(parents=True)
     (directory / "attach/coast.png").write_bytes(web.png(b"coast", 6, 6))
@@ -578,14 +632,16 @@ def write_eudora(directory, seed):
 
 
 def escaped_page(text):
-    """What Mailman's scrubber makes of an HTML part before it is stored."""
+    """Returns the HTML document that Mailman stores for an HTML part: the escaped source of the part."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
     lines = [line.replace(" ", "&nbsp;").replace("\t", "&nbsp" * 8) for line in text.split("\n")]
     return "<tt>\n" + "<br>\n".join(lines) + "\n</tt>\n"
 
 
 def write_attachments(directory, seed, numbers):
-    """Files for --attachments: what Mailman took out of some of the mails, and what Thunderbird detached."""
+    """Writes a directory for --attachments: the attachments that Mailman removed from half of the mails of the form
+    `mailman`, and a picture that Thunderbird detached.
+    """
     (directory / "Mail").mkdir(parents=True)
     (directory / "Mail/coast.png").write_bytes(web.png(b"coast", 6, 6))
     for number in numbers:

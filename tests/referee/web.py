@@ -1,9 +1,10 @@
 """The scripted web server of the referee: an HTTP proxy on 127.0.0.1 that answers for every host.
 
-The answer to a URL depends on the URL alone, so two programs that ask for the same URLs receive the same answers, in
-any order and on any machine. `answer` is that function; `Server` sends its results. The SHA-256 of the URL chooses
-one of CLASSES, unless the URL contains a parameter `is=CLASS`, with which generated mails choose themselves. All
-compressed bodies and PNG files use stored blocks, because different versions of zlib compress differently.
+The answer to a URL depends only on the URL. Two programs that request the same URLs therefore receive the same answers, in
+any order and on any machine. The function `answer` computes an answer, and `Server` sends it. Each answer belongs to a
+class, such as "fit" or "slow". If the URL contains the parameter `is=CLASS`, it chooses the class; generated mails contain
+such URLs. Otherwise the SHA-256 of the URL chooses the class. Compressed bodies and PNG files contain only DEFLATE blocks
+that are not compressed, because different versions of zlib compress the same data to different bytes.
 """
 
 import asyncio
@@ -14,7 +15,18 @@ import threading
 import zlib
 from urllib.parse import unquote, urlsplit
 
-# How often each class is chosen, in thousandths. "fit" is an answer that fits the name in the URL.
+# The classes of answers, and how often each is chosen, in thousandths. A number is a status code. The other classes are:
+# "fit": the content matches the file name extension in the URL
+# "tiny": a picture of 1x1 pixel; "large", "huge": pictures of 300 kB and 3 MB
+# "page": an HTML document in place of the content
+# "redirect": one or more redirects to the content; "loop": a redirect to the same URL; "redirect-private": a redirect to a
+#     private address; "redirect-ftp": a redirect to FTP; "redirect-nowhere": a redirect without Location
+# "slow", "silent": the answer is sent after SLOW or SILENCE seconds
+# "wrong-type", "no-type": Content-Type has an arbitrary value, or is missing
+# "gzip": the content is in gzip; "bad-gzip": the gzip data is cut
+# "brotli": Content-Encoding is br, but the content is not encoded
+# "chunked": a chunked response; "to-the-end": no Content-Length; "cut": only half of the announced bytes
+# "empty": no content; "garbage": not an HTTP response; "reset": the connection is reset
 CLASSES = [
     ("fit", 560), ("tiny", 40), ("page", 45), ("404", 50), ("410", 15), ("403", 10), ("500", 15), ("503", 5),
     ("429", 5), ("204", 4), ("redirect", 70), ("loop", 4), ("redirect-private", 3), ("redirect-ftp", 3),
@@ -23,9 +35,12 @@ CLASSES = [
     ("empty", 4), ("garbage", 2), ("reset", 1),
 ]
 assert sum(share for _, share in CLASSES) == 1000
-# Seconds before a slow answer. A silent server never answers: the programs are given a time limit below SILENCE.
+# Delay of "slow" and "silent" answers, in seconds. SILENCE is longer than the time limit in sets.WEB, so the programs never
+# receive a "silent" answer.
 SLOW, SILENCE = 0.1, 30
+# Maximum number of imports in a chain of style sheets.
 LEVELS = 4
+# Media types by file name extension.
 TYPES = {
     "css": "text/css", "png": "image/png", "gif": "image/gif", "jpg": "image/jpeg", "jpeg": "image/jpeg",
     "svg": "image/svg+xml", "woff2": "font/woff2", "woff": "font/woff", "ttf": "font/ttf", "mp3": "audio/mpeg",
@@ -45,12 +60,12 @@ def digest(text):
 
 
 def noise(seed, length):
-    """Bytes that follow from the seed alone."""
+    """Returns `length` bytes that depend only on the seed (bytes)."""
     return hashlib.shake_128(seed).digest(length)
 
 
 def stored(data):
-    """A raw DEFLATE stream of stored blocks."""
+    """Returns a DEFLATE stream of blocks that are not compressed."""
     blocks = [data[at:at + 65535] for at in range(0, len(data), 65535)] or [b""]
     heads = [(1 if at + 1 == len(blocks) else 0, len(block)) for at, block in enumerate(blocks)]
     return b"".join(
@@ -93,7 +108,11 @@ def svg(seed):
 
 
 def css(seed, level, depth):
-    """A style sheet on one of LEVELS levels: it imports the next one, and shows pictures and a font."""
+    """Returns a style sheet that uses pictures, and in some cases fonts.
+
+    If `level` is less than `depth`, the style sheet imports another one of the next level. One style sheet in 16 also
+    imports one of its own level.
+    """
     name = seed.hex()[:12]
     lines = [f"/* {name} */"]
     if level < depth:
@@ -111,7 +130,7 @@ def css(seed, level, depth):
 
 
 def chain(number, seed):
-    """A message whose only content is a reference to the next message of the chain."""
+    """Returns a message of a chain. It contains only a reference to message `number` - 1; message 0 contains a text."""
     head = f"From: chain@example.org\nSubject: link {number}\nMessage-ID: <{number}.{seed}@chain.example.org>\nMIME-Version: 1.0\n"
     if number == 0:
         return (head + "Content-Type: text/plain\n\nThe end of the chain.\n").encode()
@@ -121,6 +140,7 @@ def chain(number, seed):
     ).encode()
 
 
+# HTML documents that servers send in place of a file.
 PAGES = [
     "<title>A page</title><p>Nothing to see", "<title>Sign in</title><input type=\"password\">",
     "<title>Google Drive - Virus scan warning</title>", "<p>This link has expired", "<p>The file is no longer available",
@@ -128,7 +148,7 @@ PAGES = [
 
 
 def content(address, seed):
-    """The type and the bytes that fit a URL."""
+    """Returns the media type and the content that match a URL. `address` is the parsed URL. `seed` is a SHA-256."""
     path = unquote(address.path)
     made = re.fullmatch(r"/_/css/(\d)/(\d)/(.*)", path)
     if made:
@@ -142,7 +162,8 @@ def content(address, seed):
         return "image/gif", gif(seed, 40, 40, max(length - 20, 1))
     ending = path.rsplit("/", 1)[-1].rsplit(".", 1)[-1].lower()
     if ending not in TYPES or ending == "html":
-        # Most URLs without a telling name are pictures in mail; a style sheet on a font host is one.
+        # A URL without a known extension is a style sheet if its path contains "css" or its host is Google Fonts. Otherwise
+        # it is a picture, because most such URLs in mail are pictures.
         ending = "css" if "css" in path.lower() or "fonts.googleapis" in (address.hostname or "") else (
             ending if ending == "html" else PICTURES[seed[8] % 4])
     width, height = 2 + seed[9] % 90, 2 + seed[10] % 90
@@ -162,11 +183,16 @@ def content(address, seed):
 
 
 class Answer:
+    """An answer of the server. `fields` are pairs of header fields, and `wait` is the delay in seconds. `ending` is a class
+    that determines how the body is sent ("chunked", "to-the-end", "cut", "garbage" or "reset"), or an empty text.
+    """
+
     def __init__(self, status, fields=(), body=b"", wait=0, ending=""):
         self.status, self.fields, self.body, self.wait, self.ending = status, list(fields), body, wait, ending
 
 
 def chosen(address, seed):
+    """Returns the class of the answer to a URL. Most URLs whose path begins with `/_/` have the class "fit"."""
     made = re.search(r"(?:^|&)is=([\w-]+)", address.query)
     if made:
         return made[1]
@@ -181,7 +207,9 @@ def chosen(address, seed):
 
 
 def archived(url):
-    """What the web archive archive.example.org answers: some captures, some of another date, some none."""
+    """Returns an answer of the web archive archive.example.org: a capture, a redirect to a capture with another date, or
+    status 404 if the archive has no capture.
+    """
     inner = url.split("id_/", 1)[-1]
     seed = digest("archive " + inner)
     if seed[0] < 90:
@@ -194,7 +222,7 @@ def archived(url):
 
 
 def answer(url):
-    """The answer to one URL: a pure function."""
+    """Returns the answer to a URL. The same URL always has the same answer."""
     address = urlsplit(url)
     seed = digest(url)
     if address.hostname == "archive.example.org":
@@ -242,13 +270,14 @@ def answer(url):
     return Answer(200, typed, body, ending="" if name == "fit" else name)
 
 
+# Classes of answers whose names are status codes.
 REASONS_BY_NAME = {str(status) for status in REASONS if status not in (200, 301, 302)}
 
 
 class Server:
-    """Sends the answers on a port of 127.0.0.1, in a thread of its own, and notes each request.
+    """An HTTP proxy on a port of 127.0.0.1 that runs in its own thread and records each request.
 
-    `delay` is how long each answer waits in seconds; `fixed`, if given, replaces `answer`.
+    `delay` is an additional delay of each answer, in seconds. If `fixed` is given, this function replaces `answer`.
     """
 
     def __init__(self, delay=0, fixed=None):
@@ -259,7 +288,9 @@ class Server:
         started.wait()
 
     def taken(self):
-        """Returns the requests since the last call, sorted. A sorted list keeps repeated requests."""
+        """Returns the requests since the last call, as a sorted list of pairs of method and URL. The list contains repeated
+        requests. It is sorted, because the order of parallel requests differs between runs.
+        """
         requests, self.requests = self.requests, []
         return sorted(requests)
 
@@ -280,6 +311,9 @@ class Server:
             writer.close()
 
     async def _exchange(self, reader, writer):
+        """Reads one request and sends its answer. Returns whether the connection stays open. The method CONNECT is refused,
+        because the server does not support TLS.
+        """
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         method, url, _ = head.split("\r\n", 1)[0].split(" ", 2)
         if method == "CONNECT":
