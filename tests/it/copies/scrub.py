@@ -1,7 +1,11 @@
-"""Mails with attachments, and what Mailman 2.1 makes of them (Mailman/Handlers/Scrubber.py).
+"""Generates mails with attachments, and the same mails after Mailman 2.1 has replaced their attachments with notes, as its
+module Mailman/Handlers/Scrubber.py does.
 
-scrub.py make DIR COUNT     writes original.mbox, delivered.mbox (as a list sends it) and monthly.mbox (as Pipermail keeps it)
-scrub.py compare OLD NEW    compares the contents of all parts; prints the number of mails, parts and differences
+scrub.py make DIR COUNT     generates COUNT mails, and writes three mboxes to DIR: original.mbox contains the original mails,
+                            delivered.mbox the mails as the list sends them, and monthly.mbox the mails as its archive
+                            (Pipermail) stores them
+scrub.py compare OLD NEW    compares the contents of all parts in two mboxes, and prints the number of mails, the number of
+                            parts, and the number of mails that differ
 """
 
 import base64
@@ -13,6 +17,7 @@ import os
 import random
 import sys
 
+# File name extensions with which Mailman stores attachments.
 EXTENSIONS = {
     "application/pdf": ".pdf",
     "image/png": ".png",
@@ -25,6 +30,7 @@ def multipart(kind, boundary, parts):
 
 
 def original(number, chance):
+    """Returns the bytes of one mail. `number` determines its structure, and the generator `chance` its random content."""
     octets = chance.randbytes(chance.randrange(10, 3000))
     in_base64 = base64.encodebytes(octets).decode()
     header = (
@@ -71,7 +77,7 @@ def original(number, chance):
 
 
 class Scrubber:
-    """One mail as Mailman archives it."""
+    """One mail after Mailman has replaced its attachments. `pieces` contains its texts and notes."""
 
     def __init__(self, octets):
         self.mail = email.message_from_bytes(octets)
@@ -80,6 +86,7 @@ class Scrubber:
         self.walk(self.mail)
 
     def url(self, extension):
+        """Returns the line of a note with the address of the next stored attachment."""
         name = f"attachment-{self.names:04d}" if self.names else "attachment"
         self.names += 1
         digits = hashlib.sha1(self.mail["Message-ID"].encode()).hexdigest()
@@ -87,6 +94,7 @@ class Scrubber:
         return f"URL: <http://lists.example.org/pipermail/dev/attachments/{folder}/{name}{extension}>\n"
 
     def walk(self, part):
+        """Appends the text of a part, or the note that replaces the part, to `pieces`."""
         kind = part.get_content_type()
         if kind == "message/rfc822":
             inner = part.get_payload(0)
@@ -118,11 +126,13 @@ class Scrubber:
         return "-------------- next part --------------\n".join(self.pieces)
 
     def monthly(self):
+        """Returns the mail as the monthly text of the archive contains it."""
         name, address = email.utils.parseaddr(self.mail["From"])
         fields = "".join(f"{it}: {self.mail[it]}\n" for it in ("Date", "Subject", "Message-ID"))
         return f"From: {address.replace('@', ' at ')} ({name})\n{fields}\n{self.text()}".encode()
 
     def delivered(self):
+        """Returns the mail as the mailing list sends it to its members."""
         removed = ("content-type", "content-transfer-encoding", "content-disposition", "mime-version")
         kept = "".join(f"{name}: {value}\n" for name, value in self.mail.items() if name.lower() not in removed)
         of_list = "Precedence: list\nList-Id: <dev.lists.example.org>\nErrors-To: dev-bounces@lists.example.org\n"
@@ -131,6 +141,7 @@ class Scrubber:
 
 
 def write(mails, path):
+    """Writes an mbox."""
     with open(path, "wb") as mbox:
         for mail in mails:
             mbox.write(b"From ann@example.org Mon May  6 10:00:00 2024\n" + mail)
@@ -138,6 +149,9 @@ def write(mails, path):
 
 
 def contents(mail):
+    """Returns a list of the contents of all parts, with the fields that `recover` must restore. In texts, the kind of line
+    ending and empty lines at the end are ignored.
+    """
     found = []
 
     def walk(part):

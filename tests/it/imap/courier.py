@@ -1,6 +1,9 @@
-"""What Courier's imaplogin does, for one user: asks for the password and becomes imapd, which serves a Maildir.
+"""Replaces Courier's program imaplogin: checks the password of the user `me`, and then executes imapd, which serves a
+Maildir.
 
-imaplogin itself wants an authentication daemon whose paths are compiled in.
+courier.py IMAPD MAILDIR PORT
+
+The test cannot use imaplogin, because imaplogin needs an authentication daemon whose paths are compiled in.
 """
 import os
 import re
@@ -17,9 +20,10 @@ server = socket.create_server(("127.0.0.1", port), backlog=64)
 
 
 def line(connection):
+    """Reads one line, and returns it without its line ending. Ends the process if the client has closed the connection."""
     got = b""
     while not got.endswith(b"\n"):
-        # One octet at a time: imapd reads what comes behind the login.
+        # Reads single bytes, because imapd must receive all bytes after the login.
         octet = connection.recv(1)
         if not octet:
             sys.exit()
@@ -28,6 +32,7 @@ def line(connection):
 
 
 def serve(connection):
+    """Answers commands until the user has logged in, and then replaces this process with imapd."""
     say = lambda text: connection.sendall(text.encode() + b"\r\n")
     say(f"* OK [CAPABILITY {capability}] Courier-IMAP ready.")
     while True:

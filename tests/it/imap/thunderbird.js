@@ -1,5 +1,6 @@
-// Thunderbird passes over the first line of its configuration. It reads this one as it starts: then it logs in to the account
-// of its profile, opens the folder Archive, says what it shows of each message, and ends.
+// Thunderbird ignores the first line of this configuration file, so the first line must be a comment.
+// Thunderbird executes this file when it starts. The script logs in to the IMAP account of the profile, opens the folder
+// Archive, prints the displayed properties of each message as JSON, and ends Thunderbird.
 const says = (what) => dump(`\nshown: ${JSON.stringify(what)}\n`);
 
 async function main() {
@@ -24,7 +25,8 @@ async function main() {
   }
   for (const message of [...folder.messages]) {
     const isReply = message.threadParent != 0xffffffff;
-    // What it downloaded before has fields of its own in front.
+    // Thunderbird adds these fields before the first field of a message that it has stored. They are removed here, so that
+    // size and digest are those of the message on the server.
     const octets = (await content(MailServices, message)).replace(/^(X-Mozilla-(Status2?|Keys):.*\r?\n)+/, "");
     says({
       id: message.messageId,
@@ -32,7 +34,7 @@ async function main() {
       references: Array.from({ length: message.numReferences }, (_, at) => message.getStringReference(at)),
       subject: message.mime2DecodedSubject,
       author: message.mime2DecodedAuthor,
-      // Read, replied, marked, forwarded.
+      // The bits of nsMsgMessageFlags for read, replied, marked and forwarded.
       flags: message.flags & 0x1007,
       keywords: message.getStringProperty("keywords").split(" ").sort(),
       size: octets.length,
@@ -41,6 +43,7 @@ async function main() {
   }
 }
 
+// Returns the message as a string in which each character is one byte.
 function content(MailServices, message) {
   const uri = message.folder.getUriForMsg(message);
   return new Promise((resolve) => {
@@ -59,6 +62,7 @@ function content(MailServices, message) {
   });
 }
 
+// Returns the SHA-256 of such a string in base64.
 function sha256(octets) {
   const bytes = Uint8Array.from(octets, (each) => each.charCodeAt(0));
   const hash = Cc["@mozilla.org/security/hash;1"].createInstance(Ci.nsICryptoHash);

@@ -1,11 +1,12 @@
-// Thunderbird passes over the first line of its configuration. It reads this one as it starts: then it says which folders are
-// below Local Folders, how much mail each shows, and the state of each mail, and ends.
+// Thunderbird ignores the first line of this configuration file, so the first line must be a comment.
+// Thunderbird executes this file when it starts. The script prints the folders below Local Folders with their numbers of
+// mails, and the displayed properties of each mail, as JSON, and ends Thunderbird.
 const says = (what) => dump(`\nshown: ${JSON.stringify(what)}\n`);
 
 async function main() {
   const { MailServices } = ChromeUtils.importESModule("resource:///modules/MailServices.sys.mjs");
   const root = MailServices.accounts.localFoldersServer.rootFolder;
-  // Finds the folders on the disk.
+  // Reading this property makes Thunderbird search the disk for folders.
   root.subFolders;
   for (const folder of root.descendants) {
     const status = await indexed(folder.QueryInterface(Ci.nsIMsgLocalMailFolder));
@@ -23,7 +24,7 @@ async function main() {
   }
 }
 
-// Resolves when the index of a folder is made.
+// Waits until Thunderbird has the index of a folder, and returns a status code: 0, or an error of the indexing.
 function indexed(folder) {
   return new Promise((resolve) => {
     const listener = { OnStartRunningUrl() {}, OnStopRunningUrl: (url, code) => resolve(code) };
@@ -31,11 +32,12 @@ function indexed(folder) {
       folder.getDatabaseWithReparse(listener, null);
       resolve(0);
     } catch {
-      // It is being made, and the listener hears of the end.
+      // Thunderbird throws an exception if it must build the index first. It calls the listener when the index is complete.
     }
   });
 }
 
+// Returns the text of a mail without its header.
 function text(MailServices, mail) {
   const uri = mail.folder.getUriForMsg(mail);
   return new Promise((resolve) => {
