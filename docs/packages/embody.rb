@@ -1,7 +1,7 @@
 # A Homebrew formula that builds embody from source. `.ci/release` replaces the words between @ signs, and writes the result
 # to the files of a release. docs/packages.md describes how the formula was tested.
 class Embody < Formula
-  desc "Mail filter that puts attachments that a mail only refers to back into it"
+  desc "Mail filter that puts externally stored attachments and pictures into the mail"
   homepage "@URL@"
   url "@URL@/embody-@VERSION@.tar.xz"
   sha256 "@SHA256@"
