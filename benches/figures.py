@@ -11,8 +11,8 @@
 The programs of a comparison run alternately, in an order that changes each time, so that other load of the machine affects
 all of them. The results for start-up and retrievals are medians. The other times are those of the fastest run, because other
 load can only make a run slower. formail, Python's mailbox module and the peak memory are measured once. All files are in
-`$TMPDIR`, and the input is in the page cache. The program of `cargo bench --bench micro` measures the library, and writes
-the same mailbox each time.
+`$TMPDIR`, and the input is in the page cache. The benchmarks of benches/micro.rs measure the library. Their program
+also generates the mailboxes, whose content is the same in each run.
 """
 import argparse, base64, collections, json, math, os, pathlib, random, re, select, shutil, signal, socket, statistics
 import subprocess, sys, tempfile, time
@@ -170,7 +170,7 @@ class Bench:
         print(' | '.join(self.rows[-1][:3]), '|', short(ratio), '|', goal, flush=True)
 
     def fastest(self):
-        """Runs all benchmarks and returns the shortest time or the highest rate of each, as divan() does."""
+        """Runs all benchmarks. Returns the shortest time or the highest rate of each benchmark, with the keys of divan()."""
         found = {}
         # The complete set runs three times, so that a short load of the machine does not affect only one side of a comparison.
         for _ in range(3):
@@ -467,7 +467,8 @@ def main():
         else:
             bench.all(5000 if asked.all else 500)
             marker, text = 'figures', table(bench.rows) + ''.join(f'\nNot measured: {what}.\n' for what in bench.skipped)
-    text += f'\nembody and the other programs were measured in one run of {time.time() - begun:.0f} s on {os.cpu_count()} cores; the load average was {load:.2f} before the run.\n'
+    measured = 'The two versions of embody' if asked.beside else 'embody and the other programs'
+    text += f'\n{measured} were measured in one run of {time.time() - begun:.0f} s on {os.cpu_count()} cores; the load average was {load:.2f} before the run.\n'
     print(text)
     if asked.docs:
         page = ROOT / 'docs/figures.md'

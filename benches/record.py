@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Measures the table in the section "The record" of docs/figures.md, the cost of `--record`: benches/record.py EMBODY MBOX...
 
-The script needs a release build and at least two cores. It adds 400 messages to those of the mboxes. They have 1,000
-pictures of 20 to 60 kB on an nginx, which runs on the second core. nginx answers at once, or waits before each response
-(Debian's libnginx-mod-http-echo). embody converts all messages alternately with and without the record, on one core or on
-two, and the script prints the medians of TURNS runs (an environment variable).
+The script needs a release build and at least two cores. It adds 400 messages to the messages of the mboxes. The added
+messages show 1,000 pictures of 20 to 60 kB, which an nginx on the second core serves. nginx answers at once, or waits before
+each response (Debian's libnginx-mod-http-echo). embody converts all messages alternately with and without the record, on one
+core or on two, and the script prints the medians of TURNS runs (an environment variable).
 """
 import os
 import random
