@@ -32,7 +32,7 @@ MASKS = [
     (("rows",), rb'"retrieved_at":"[^"]*"', b'"retrieved_at":"TIME"', "the time of the response"),
     (("rows",), rb'"record":"urn:uuid:[^"]*"', b'"record":"UUID"', "the random identifier of a WARC record"),
     (("provenance",), rb'retrieved="[^"]*"', b'retrieved="TIME"', "the time of the retrieval that --provenance writes"),
-    (("provenance",), rb"=_embody_[0-9a-f]{24}", b"=_embody_BOUNDARY", "hashes of parts that contain this time"),
+    (("provenance",), rb"=_embody_[0-9a-f]{24}", b"=_embody_BOUNDARY", "boundaries, which are hashes of parts that contain this time"),
     (("prose",), rb"(?<= in )(?:\d+ h )?(?:\d+ min )?[\d.]+ s\b", b"TIME", "the duration of the run"),
     (("prose",), rb"[\d.]+ [KMGT]iB are free", b"SIZE are free", "the free space of the disk"),
     (("rows", "prose"), rb"127\.0\.0\.1:\d{4,5}", b"127.0.0.1:PORT", "the port of the scripted server"),
@@ -317,7 +317,9 @@ def by_mail(rows):
 
 
 def place_of(name, before, after):
-    """Returns the name of an output with the first byte that differs, and for an mbox with the number of the message."""
+    """Returns a text for people that says where two outputs differ: the name of the output, for an mbox the number of the
+    message, and the position of the first byte that differs.
+    """
     at = next((at for at, (one, other) in enumerate(zip(before, after)) if one != other), min(len(before), len(after)))
     messages = len(re.findall(rb"(?m)^From ", before[:at]))
     return name + (f" message {messages}" if messages else "") + f" byte {at}"
