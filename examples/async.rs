@@ -1,11 +1,15 @@
 //! Fills one mail in an asynchronous program: `cargo run --example async < mail.eml > whole.eml`
 //!
-//! The engine decides, and says what it needs; this program retrieves that with tokio and hyper, and calls the engine again.
-//! All of it runs in one thread. `cargo run --example async 127.0.0.1/32 8080 < mail.eml` also allows servers of this network
-//! at this port, which a policy refuses otherwise.
+//! The engine returns a list of the content that it needs. This program retrieves the content with tokio and hyper, and calls
+//! the engine again with the content, until the engine needs no more content. Everything runs in one thread, except that tokio
+//! looks up host names in other threads.
 //!
-//! A mail is untrusted, so the policy has a say in each step: in the URL, in the addresses of its host, in each redirect, and
-//! in the number of bytes. What fails becomes an answer too: the engine leaves the part as it is, and the report says why.
+//! `cargo run --example async 127.0.0.1/32 8080 < mail.eml` also allows requests to this network and to this port. Without
+//! these arguments, the policy refuses private addresses, and all ports except the default ports of http and https.
+//!
+//! A mail is untrusted input, so the policy judges each step: the URL, the addresses of its host, each redirect, and the number
+//! of bytes. If a retrieval fails, the program gives the engine the reason instead of the content. The engine then leaves the
+//! part unchanged, and the report contains the reason.
 
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
@@ -45,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .enable_all()
         .build()?;
     let outcome = runtime.block_on(fill(&engine, &mail));
-    // A name that is still being looked up does not delay the mail.
+    // The program does not wait for the end of lookups of host names, because their results are not needed any more.
     runtime.shutdown_background();
     for row in &outcome.report.rows {
         if row.outcome == report::Outcome::Left {
@@ -56,10 +60,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Calls the engine until it needs nothing.
+/// Calls the engine until it needs no more content, and returns the outcome of the last call.
 async fn fill<'m>(engine: &Engine, mail: &'m [u8]) -> Outcome<'m> {
     let deadline = Instant::now() + engine.policy().limits().deadline;
-    // Content that arrives shortly before the deadline is still put in.
+    // The engine may work for 5 s after the deadline, so that it can insert content that arrived shortly before.
     let end = deadline + Duration::from_secs(5);
     let context =
         Context::new("standard input", SystemTime::now()).until(move || Instant::now() >= end);
@@ -72,7 +76,7 @@ async fn fill<'m>(engine: &Engine, mail: &'m [u8]) -> Outcome<'m> {
             return outcome;
         };
         answers = outcome.answers;
-        // Each round reads the message again, so the work of all rounds counts.
+        // Each call of the engine processes the message again, so the limit applies to the work of all calls together.
         work += outcome.work;
         match engine.judge_rounds(mail, work) {
             Ok(()) => client.retrieve(needs, &mut answers).await,
@@ -85,7 +89,7 @@ async fn fill<'m>(engine: &Engine, mail: &'m [u8]) -> Outcome<'m> {
     }
 }
 
-/// Retrieves content for one mail. Each task has its own clone.
+/// A client that retrieves the content for one mail. Each task uses its own clone.
 #[derive(Clone)]
 struct Client {
     policy: Arc<Policy>,
@@ -101,7 +105,7 @@ impl Client {
         let config =
             ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
                 .with_safe_default_protocol_versions()
-                .expect("ring knows all versions")
+                .expect("ring supports the default versions of TLS")
                 .with_root_certificates(roots)
                 .with_no_client_auth();
         Self {
@@ -111,7 +115,8 @@ impl Client {
         }
     }
 
-    /// Answers the needs of one round. They do not depend on each other, so several retrievals run at the same time.
+    /// Retrieves the content for the needs that one call of the engine returned, and adds it to the answers. The needs do not
+    /// depend on each other, so several retrievals run at the same time.
     async fn retrieve(&self, needs: Needs, answers: &mut Answers) {
         let mut found = vec![None; needs.batch.len()];
         let mut waiting = needs.batch.iter().cloned().enumerate();
@@ -132,7 +137,8 @@ impl Client {
             received += answer.as_ref().map_or(0, length);
             found[number] = Some(answer);
         }
-        // Which retrieval ended first must not matter: content counts in the order of the document.
+        // The order in which the retrievals ended must not change the result, so the lengths are added in document order. The
+        // first content that exceeds the limit (`Needs::room`) is refused, and so is all later content.
         let mut room = Some(needs.room);
         for (need, answer) in needs.batch.into_iter().zip(found) {
             let size = answer.iter().flatten().map(length).sum();
@@ -143,7 +149,8 @@ impl Client {
         }
     }
 
-    /// Answers one need within the time-out of the policy.
+    /// Returns the content for one need. The retrieval may take until the time limit of the policy or the deadline of the mail,
+    /// whichever is earlier.
     async fn answer(&self, need: &Need) -> Result<Content, Refusal> {
         let end = self
             .deadline
@@ -157,7 +164,7 @@ impl Client {
         }
     }
 
-    /// Follows redirects to the content.
+    /// Requests the URL of a need, follows redirects, and returns the content.
     async fn follow(&self, need: &Need) -> Result<Content, Refusal> {
         // With the policy of this example, each need is the content of a URL.
         let mut target = self.policy.judge_url(need.url().unwrap_or_default())?;
@@ -178,9 +185,9 @@ impl Client {
         Err(Refusal::lasting(Reason::TooManyRedirects, why))
     }
 
-    /// Sends one request over a connection of its own, and reads the header of the response.
+    /// Opens a connection, sends one request, and returns the response as soon as its header has arrived.
     async fn request(&self, target: &Target, accept: &str) -> Result<Response<Incoming>, Refusal> {
-        // Fragments and passwords are not sent.
+        // This URL contains no fragment, user name or password, so they are not sent.
         let url = target.request_url();
         let uri: Uri = url.parse().map_err(|_| bad_url())?;
         let host = uri.host().ok_or_else(bad_url)?;
@@ -204,8 +211,8 @@ impl Client {
         exchange(stream, request).await
     }
 
-    /// Connects to a host. All addresses of its name are judged before the first connection, because the sender of a mail can
-    /// give a name both a public and a private address, to make this program connect to the private one.
+    /// Connects to a host. The policy judges all addresses of the host before the first connection, because the sender of a mail
+    /// can give a host both a public and a private address, to make this program connect to the private address.
     async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, Refusal> {
         let found = tokio::net::lookup_host((host, port)).await;
         let not_found =
@@ -217,18 +224,18 @@ impl Client {
         TcpStream::connect(&*addresses).await.map_err(failed)
     }
 
-    /// Reads the content of a response to its end, and no more bytes than the policy allows.
+    /// Returns the complete content of a response. Returns a refusal as soon as the content is larger than the policy allows.
     async fn content(
         &self,
         target: &Target,
         response: Response<Incoming>,
     ) -> Result<Content, Refusal> {
         let headers = response.headers();
-        // Without either field, the content ends where the connection ends, which may be too early.
+        // Without both fields, the content ends when the connection ends, so a lost connection could cut the content unnoticed.
         if !headers.contains_key(header::CONTENT_LENGTH)
             && !headers.contains_key(header::TRANSFER_ENCODING)
         {
-            let why = "the response does not say where its content ends";
+            let why = "the response does not declare the length of its content";
             return Err(Refusal::temporary(Reason::IncompleteBody, why));
         }
         if headers.contains_key(header::CONTENT_ENCODING) {
@@ -257,7 +264,7 @@ async fn exchange(
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
         .await
         .map_err(failed)?;
-    // It ends with the response, or when the response is dropped.
+    // This task reads from the connection. It ends after the response, or when the response is dropped.
     tokio::spawn(connection);
     sender.send_request(request).await.map_err(failed)
 }
@@ -272,7 +279,7 @@ fn text(response: &Response<Incoming>, name: header::HeaderName) -> Option<Strin
 }
 
 fn of_status(status: u16) -> Refusal {
-    let detail = format!("the server answered {status}");
+    let detail = format!("the server returned status {status}");
     match status {
         408 | 429 | 500..=599 => Refusal::temporary(Reason::HttpStatus, detail),
         _ => Refusal::lasting(Reason::HttpStatus, detail),
@@ -280,7 +287,7 @@ fn of_status(status: u16) -> Refusal {
 }
 
 fn no_room() -> Refusal {
-    let why = "the message would grow too much";
+    let why = "the message would grow by more than the policy allows";
     Refusal::lasting(Reason::GrowthLimit, why)
 }
 

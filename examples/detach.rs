@@ -1,7 +1,7 @@
 //! Moves attachments of a mailbox into a store, and puts them back:
 //! `cargo run --example detach in.mbox small.mbox store/ && cargo run --example detach -- --restore small.mbox again.mbox store/`
 //!
-//! `again.mbox` is `in.mbox`, byte for byte.
+//! After both runs, `again.mbox` contains the same bytes as `in.mbox`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         paths => (false, paths),
     };
     let [source, target, store] = paths else {
-        return Err("name a mailbox, its result and a store".into());
+        return Err("usage: detach [--restore] SOURCE TARGET STORE".into());
     };
     let store: Arc<dyn Store> = Arc::new(Folder::open(Path::new(store))?);
     let (source, target) = (Path::new(source), Path::new(target));
     let (options, stop) = (Options::default(), Stop::default());
 
-    // Nobody is told of each message: `&()` observes nothing.
+    // The observer `&()` ignores the results of the single messages.
     let summary = if restores {
         let restorer = Expander::builder(Policy::default())
             .restoring()
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .run(&detacher, &())?
     };
     println!(
-        "{} of {} messages changed; {} bytes are {} now",
+        "{} of {} messages changed; the size changed from {} to {} bytes",
         summary.changed, summary.messages, summary.bytes_in, summary.bytes_out
     );
     Ok(())

@@ -1,7 +1,7 @@
-//! Answers references from a folder of downloads, and asks servers for the rest:
+//! Fills in the references of one mail from a directory of downloads, and retrieves only missing files from https servers:
 //! `cargo run --example fetch downloads/ < mail.eml > whole.eml`
 //!
-//! `https://www.example.org/notes/a.txt` is looked for in `downloads/www.example.org/a.txt`.
+//! The content of `https://www.example.org/notes/a.txt` is read from the file `downloads/www.example.org/a.txt`.
 
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
@@ -13,14 +13,18 @@ use embody::policy::Scheme;
 use embody::report::Refusal;
 use embody::{Expander, Policy};
 
-/// A folder, and what retrieves under the same policy.
+/// A directory of downloads, and a fetcher that retrieves content for which the directory contains no file.
 struct Downloads {
     folder: PathBuf,
     servers: Fetcher,
 }
 
 impl Downloads {
-    /// The file of a URL. Its name comes from a stranger's mail: a host and one name, neither of which leads elsewhere.
+    /// Returns the path of the file for a URL.
+    ///
+    /// The URL comes from untrusted mail, so its path must not lead out of the directory. Returns `None` if the scheme is not
+    /// https, or if the host or the file name is empty, starts with a dot, or contains a character that is not an ASCII letter
+    /// or digit, `-`, `_` or `.`.
     fn file(&self, url: &str) -> Option<PathBuf> {
         let (host, path) = url.strip_prefix("https://")?.split_once('/')?;
         let name = path.rsplit('/').next()?;
@@ -39,7 +43,7 @@ impl Fetch for Downloads {
             .and_then(|file| std::fs::read(file).ok())
         {
             Some(content) => {
-                // What the part declares holds.
+                // Without a media type of the source, embody uses the media type that the mail declares.
                 Ok(Content::new(request.url(), None, Bytes::from(content)))
             }
             None => self.servers.fetch(request),
@@ -48,7 +52,10 @@ impl Fetch for Downloads {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = std::env::args_os().nth(1).ok_or("name a folder")?.into();
+    let folder = std::env::args_os()
+        .nth(1)
+        .ok_or("usage: fetch DIRECTORY < MAIL > OUTPUT")?
+        .into();
     let policy = Arc::new(Policy::default().with_fetch([Scheme::Https]));
     let servers = Fetcher::new(Arc::clone(&policy))?;
     let expander = Expander::builder(policy)

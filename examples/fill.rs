@@ -1,7 +1,7 @@
 //! Fills one mail: `cargo run --example fill < mail.eml > whole.eml`
 //!
-//! Content may be asked of https servers, and every picture that the mail shows becomes a part of it. What was left, and why,
-//! goes to standard error.
+//! The program may retrieve content from https servers. Pictures that the HTML of the mail shows become parts of the mail,
+//! except tracking pictures. For each part that stays unchanged, a line on standard error contains the reason.
 
 use std::io::{Read as _, Write as _};
 
@@ -23,10 +23,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let expansion = expander.expand(&mail, "standard input")?;
     for row in &expansion.report.rows {
         if row.outcome == Outcome::Left {
-            eprintln!("part {} was left: {}", row.part, row.detail);
+            eprintln!("part {} was left unchanged: {}", row.part, row.detail);
         }
     }
-    // The edits, between the bytes that stay as they are.
     std::io::stdout().write_all(&expansion.output().into_bytes())?;
     Ok(())
 }

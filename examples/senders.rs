@@ -1,7 +1,8 @@
 //! Counts the mails of each sender in mailboxes of any kind:
 //! `cargo run --example senders takeout.zip Maildir/ old.mbox.gz`
 //!
-//! embody says where messages begin and end; mail-parser, or any other library, reads them.
+//! embody finds the messages in the mailboxes, and the library mail-parser parses the messages. Any other parser can be used
+//! instead.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ fn main() {
         for message in Messages::new(source, Options::default()) {
             let message = match message {
                 Ok(message) => message,
-                // A mailbox that cannot be read; the next one follows.
+                // If a mailbox cannot be read, the iterator continues with the next mailbox.
                 Err(error) => {
                     eprintln!("{error}");
                     continue;

@@ -1,4 +1,4 @@
-//! The engine of embody in WebAssembly. `run.mjs` drives it in Node.js:
+//! A WebAssembly module with the engine of embody. `run.mjs` uses the module in Node.js:
 //!
 //! ```sh
 //! cd examples/wasm
@@ -8,12 +8,15 @@
 //! node run.mjs ../../samples/untouched/https.in.eml downloads > whole.eml
 //! ```
 //!
-//! The first `node` command prints the references and the needs of a mail as JSON. The second one takes the content of
-//! `https://www.example.org/minutes.txt` from the file `downloads/www.example.org/minutes.txt`, and writes the filled mail.
+//! The first `node` command prints the references of a mail, and the content that the engine needs first, as JSON. The second
+//! `node` command reads the content of `https://www.example.org/minutes.txt` from the file
+//! `downloads/www.example.org/minutes.txt`, and writes the filled mail.
 //!
-//! The module has no imports. Text and content cross its border in a [`Buffer`], which the host fills or reads: it asks for the
-//! address with [`buffer_data`]. Functions that take a `Box` own what they get, so the host must not use it again; a `Box` that a
-//! function returns belongs to the host, which frees it or hands it to another function.
+//! The module has no imports. The host (the program that loads the module) and the module exchange text and content in a
+//! [`Buffer`]. The host calls [`buffer_data`] for the address of the bytes, and writes or reads the bytes there.
+//!
+//! If the host passes a `Box` to a function, the function frees the `Box`, so the host must not use the `Box` again. If a
+//! function returns a `Box`, the host must free the `Box` or pass it to another function that takes a `Box`.
 
 use std::time::{Duration, SystemTime};
 
@@ -23,26 +26,28 @@ use embody::policy::{Embed, Scheme};
 use embody::report::{Reason, Refusal};
 use serde_json::{Value, json};
 
-/// Bytes in the memory of the module.
+/// Bytes in the memory of the module, which the host can also read and write.
 pub struct Buffer(Vec<u8>);
 
-/// One mail, and the answers so far.
+/// State of the processing of one mail: the mail, and the answers that the host has given so far.
 pub struct Session {
     engine: Engine,
     context: Context,
     mail: Vec<u8>,
     answers: Answers,
-    /// The needs of the last round that have no answer yet.
+    /// The needs of the last call of [`session_run`]. A need that has an answer is replaced with `None`.
     needs: Vec<Option<Need>>,
-    /// The filled mail, after a round without needs.
+    /// The filled mail. It is empty until a call of [`session_run`] returns no needs.
     output: Vec<u8>,
 }
 
+/// Creates a buffer of `length` zero bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn buffer_new(length: usize) -> Box<Buffer> {
     Box::new(Buffer(vec![0; length]))
 }
 
+/// Returns the address of the bytes of a buffer in the memory of the module.
 #[unsafe(no_mangle)]
 pub extern "C" fn buffer_data(buffer: &mut Buffer) -> *mut u8 {
     buffer.0.as_mut_ptr()
@@ -56,8 +61,10 @@ pub extern "C" fn buffer_length(buffer: &Buffer) -> usize {
 #[unsafe(no_mangle)]
 pub extern "C" fn buffer_free(_: Box<Buffer>) {}
 
-/// Begins to work on a mail. `now` is the time in milliseconds since 1970, because a module has no clock. If `remote` is not 0,
-/// content on https servers is needed too, and every picture that the mail shows becomes a part of it.
+/// Creates a session for a mail. `now` is the current time in milliseconds since 1970, because the module has no clock.
+///
+/// If `remote` is not 0, the engine also needs content from https servers, and makes pictures that the HTML of the mail shows
+/// parts of the mail, except tracking pictures.
 #[unsafe(no_mangle)]
 pub extern "C" fn session_new(mail: Box<Buffer>, now: f64, remote: u32) -> Box<Session> {
     let mut policy = Policy::default();
@@ -69,7 +76,7 @@ pub extern "C" fn session_new(mail: Box<Buffer>, now: f64, remote: u32) -> Box<S
             ..Embed::default()
         });
     }
-    // The conversion of a number that is negative, too large or not a number gives the nearest time.
+    // `as` never fails: it converts negative numbers and NaN to 0, and numbers that are too large to the largest `u64`.
     let since = Duration::from_millis(now as u64);
     let now = SystemTime::UNIX_EPOCH.checked_add(since);
     Box::new(Session {
@@ -82,7 +89,8 @@ pub extern "C" fn session_new(mail: Box<Buffer>, now: f64, remote: u32) -> Box<S
     })
 }
 
-/// Returns the references of the mail, and what would become of each, as JSON. Nothing is needed for it.
+/// Returns the references of the mail, and the expected outcome of each reference, as JSON. This function needs no content
+/// from the host.
 #[unsafe(no_mangle)]
 pub extern "C" fn session_forecast(session: &Session) -> Box<Buffer> {
     let (engine, context) = (&session.engine, &session.context);
@@ -90,8 +98,11 @@ pub extern "C" fn session_forecast(session: &Session) -> Box<Buffer> {
     text(&rows(&outcome))
 }
 
-/// Works on the mail as far as the answers allow, and returns a report as JSON: `needs` is empty if the mail is done, and
-/// [`session_output`] has it. Each need must be answered or refused before the next call.
+/// Processes the mail as far as the answers allow, and returns a report as JSON.
+///
+/// The list `needs` in the report contains the content that the engine needs next. If the list is empty, the mail is complete,
+/// and [`session_output`] returns it. Otherwise, the host must call [`session_answer`] or [`session_refuse`] for each need
+/// before it calls this function again.
 #[unsafe(no_mangle)]
 pub extern "C" fn session_run(session: &mut Session) -> Box<Buffer> {
     let answers = std::mem::take(&mut session.answers);
@@ -109,8 +120,10 @@ pub extern "C" fn session_run(session: &mut Session) -> Box<Buffer> {
     text(&report)
 }
 
-/// Answers a need of the last report with content. `number` is its place in the report, counted from 0. An empty `media_type`
-/// means that the source declares none. Returns 0 if there is no such need, or it was answered before.
+/// Answers a need of the last report with content, and returns 1. `number` is the position of the need in the list `needs`,
+/// from 0. If the source of the content declares no media type, `media_type` must be empty.
+///
+/// Returns 0 if the list has no need with this number, or if the need already has an answer.
 #[unsafe(no_mangle)]
 pub extern "C" fn session_answer(
     session: &mut Session,
@@ -128,8 +141,8 @@ pub extern "C" fn session_answer(
     1
 }
 
-/// Answers a need of the last report with the reason why there is no content. The part stays as it is, and its row has the
-/// reason. Returns 0 as [`session_answer`] does.
+/// Answers a need of the last report with the reason why the content is not available. The engine leaves the part unchanged,
+/// and its row in the report contains the reason. The number and the returned value are the same as for [`session_answer`].
 #[unsafe(no_mangle)]
 pub extern "C" fn session_refuse(session: &mut Session, number: usize, why: Box<Buffer>) -> u32 {
     let Some(need) = session.needs.get_mut(number).and_then(Option::take) else {
@@ -141,13 +154,13 @@ pub extern "C" fn session_refuse(session: &mut Session, number: usize, why: Box<
     1
 }
 
-/// Returns the filled mail. It is empty as long as the last report has needs.
+/// Returns the filled mail. The buffer is empty if [`session_run`] has not yet returned a report without needs.
 #[unsafe(no_mangle)]
 pub extern "C" fn session_output(session: &Session) -> Box<Buffer> {
     Box::new(Buffer(session.output.clone()))
 }
 
-/// Ends the work on a mail.
+/// Frees a session.
 #[unsafe(no_mangle)]
 pub extern "C" fn session_free(_: Box<Session>) {}
 
@@ -155,7 +168,7 @@ fn rows(outcome: &Outcome<'_>) -> Value {
     json!({ "rows": outcome.report.rows, "gained": outcome.report.gained })
 }
 
-/// With the policy of this example, each need is the content of a URL.
+/// Returns a need as JSON. With the policy of this example, each need is the content of a URL.
 fn need(need: &Need) -> Value {
     json!({ "url": need.url(), "accept": need.accept() })
 }
