@@ -1,7 +1,9 @@
-//! What the library does in memory, beside others with the same input: `cargo bench --features internals --bench micro`.
+//! Measures functions of the library in memory, and functions of other crates with the same input:
+//! `cargo bench --features internals --bench micro`.
 //!
-//! Every input is made here from a seed, the same on every machine. `benches/figures.py` takes the fastest of each from
-//! here; `--mailbox FILE MEGABYTES` writes the mailbox that it gives to processes.
+//! All input is generated from a fixed seed, so it is the same on every machine. `benches/figures.py` runs these benchmarks,
+//! and uses the fastest run of each. With `--mailbox FILE MEGABYTES`, this program only writes a mailbox, with which
+//! `benches/figures.py` measures the program `embody`.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -36,6 +38,7 @@ const MAILS: [&str; 3] = [
     "with attachments, 400 kB each",
 ];
 
+/// Measures `work` on generated mails. `kind` is one of [`MAILS`].
 fn on_mails(bencher: Bencher<'_, '_>, kind: &str, work: impl Fn(&[u8])) {
     let (count, text, attached) = match kind.split(',').next() {
         Some("text") => (2_000, 4, 0),
@@ -81,6 +84,8 @@ fn mailbox_mail_parser(bencher: Bencher<'_, '_>) {
 const DOCUMENTS: [&str; 3] = ["text, few links", "newsletter", "nothing but links"];
 const BASE: &str = "https://news.example.org/2024/05/";
 
+/// Measures `work` on generated HTML documents. `kind` is one of [`DOCUMENTS`]. `work` adds [`BASE`] to the links of a
+/// document, and returns the length of the new document.
 fn on_documents(bencher: Bencher<'_, '_>, kind: &str, work: impl Fn(&str) -> usize) {
     let mut random = Random(42);
     let documents: Vec<String> = (0..1000).map(|_| newsletter(kind, &mut random)).collect();
@@ -95,7 +100,8 @@ fn on_documents(bencher: Bencher<'_, '_>, kind: &str, work: impl Fn(&str) -> usi
     });
 }
 
-/// Every URL made absolute by a prefix: what resolving costs is another matter.
+/// Adds [`BASE`] to each link, which makes the link absolute. The links are not resolved as `embody filter` resolves them,
+/// because [`links_lol_html`] does not resolve them either.
 #[divan::bench(args = DOCUMENTS)]
 fn links(bencher: Bencher<'_, '_>, kind: &str) {
     on_documents(bencher, kind, |text| {
@@ -121,8 +127,8 @@ fn links(bencher: Bencher<'_, '_>, kind: &str) {
     });
 }
 
-/// The same attributes, though not style attributes, style elements, srcset and conditional comments, which lol_html
-/// does not look into: an advantage for it.
+/// Adds [`BASE`] to each link with lol_html. lol_html does less work than embody, because it does not search style attributes,
+/// style elements, srcset and conditional comments for links.
 #[divan::bench(args = DOCUMENTS)]
 fn links_lol_html(bencher: Bencher<'_, '_>, kind: &str) {
     const ELEMENTS: &str = "a[href], area[href], link[href], img[src], [background], form[action]";
@@ -137,14 +143,15 @@ fn links_lol_html(bencher: Bencher<'_, '_>, kind: &str) {
         });
         let settings = lol_html::RewriteStrSettings::new().append_element_content_handler(handler);
         let written = lol_html::rewrite_str(document, settings);
-        black_box(written.expect("it takes what is made here")).len()
+        black_box(written.expect("lol_html accepts the generated documents")).len()
     });
 }
 
-/// Symbols of the large URL.
+/// Length of the base64 in the large `data:` URL, in characters.
 const SYMBOLS: usize = 32 << 20;
 
-/// A `data:` URL folded so, in words of 40 octets (RFC 2017 §3.1).
+/// Returns the large `data:` URL, which contains random bytes. The URL is folded into words of 40 characters (RFC 2017 §3.1).
+/// `fold` is one of [`FOLDS`], and names the characters between two words.
 fn url(fold: &str) -> String {
     let mut random = Random(42);
     let content: Vec<u8> = (0..SYMBOLS / 4 * 3)
@@ -157,7 +164,7 @@ fn url(fold: &str) -> String {
     let fold = match fold {
         "LF TAB" => "\n\t",
         "CRLF SP" => "\r\n ",
-        other => panic!("{other} is no fold"),
+        other => panic!("{other} is not in FOLDS"),
     };
     let words = url
         .as_bytes()
@@ -186,7 +193,7 @@ fn data_url_data_url(bencher: Bencher<'_, '_>, fold: &str) {
     });
 }
 
-/// A message whose picture is that URL.
+/// Returns a message that contains a reference to a picture. The reference has the large `data:` URL.
 fn large() -> String {
     format!(
         "From: a@example.org\nSubject: x\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\
@@ -201,19 +208,20 @@ fn expand(bencher: Bencher<'_, '_>) {
     let limits = Limits::default()
         .with_body(100 << 20)
         .with_growth(100 << 20);
-    let expander = Expander::new(Policy::default().with_limits(limits)).expect("nothing is opened");
+    let expander =
+        Expander::new(Policy::default().with_limits(limits)).expect("the policy is valid");
     let mail = large();
     bencher.bench_local(|| {
         let expansion = expander
             .expand(black_box(mail.as_bytes()), "bench")
-            .expect("never deferred");
+            .expect("the policy defers no message");
         assert_eq!(expansion.report.expanded(), 1);
         black_box(expansion.edits.len())
     });
 }
 
-/// The same message by crates: parsed, the URL decoded, and the whole built anew. What surrounds the part is known here,
-/// which a filter would have to copy: an advantage for them.
+/// Expands the same message with other crates, which parse it, decode the URL, and build a new message. The crates do less work
+/// than embody, because the text and the header of the new message are constants here, and a filter would have to copy them.
 #[divan::bench]
 fn expand_crates(bencher: Bencher<'_, '_>) {
     let mail = large();
@@ -243,7 +251,7 @@ fn expand_crates(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// Numbers that look random and are the same each time (xorshift64*).
+/// Generator of pseudorandom numbers (xorshift64*). The same seed always gives the same numbers.
 struct Random(u64);
 
 impl Random {
@@ -278,7 +286,9 @@ impl Random {
     }
 }
 
-/// Table layouts, inline styles, tracking links, a style element with media queries, a conditional comment.
+/// Returns an HTML document that resembles a newsletter: it contains table layouts, inline styles, tracking links, a style
+/// element with media queries, and a conditional comment. `kind` is one of [`DOCUMENTS`], and decides how much text and how
+/// many links the document has.
 fn newsletter(kind: &str, random: &mut Random) -> String {
     let mut out = String::from(
         "<!DOCTYPE html PUBLIC \"-//W3C//DTD XHTML 1.0 Transitional//EN\" \
@@ -328,7 +338,8 @@ fn newsletter(kind: &str, random: &mut Random) -> String {
     out
 }
 
-/// A message with about so many kB of text and HTML, and of base64.
+/// Returns a message with about `text` kB of plain text and HTML together, and an attachment of about `attached` kB in base64.
+/// If `attached` is 0, the message has no attachment.
 fn mail(number: u64, text: usize, attached: usize, random: &mut Random) -> String {
     let mut mail = String::new();
     for hop in 0..6 {
@@ -351,7 +362,7 @@ fn mail(number: u64, text: usize, attached: usize, random: &mut Random) -> Strin
         let quotes = ">".repeat(random.below(4) as usize);
         let _ = writeln!(mail, "{quotes} {}", random.words(12));
     }
-    // As much of it in quoted-printable as not.
+    // The HTML of about half of the messages is in quoted-printable.
     let (encoding, equals) = match random.below(2) {
         0 => ("quoted-printable", "=3D"),
         _ => ("8bit", "="),
@@ -384,7 +395,7 @@ fn mail(number: u64, text: usize, attached: usize, random: &mut Random) -> Strin
     mail
 }
 
-/// An mbox of messages of all sizes, one in seven of them with an attachment.
+/// Writes an mbox of about `octets` bytes. Its messages have different sizes, and about one message in seven has an attachment.
 fn write_mailbox(out: impl io::Write, octets: usize) -> io::Result<()> {
     let mut out = io::BufWriter::new(out);
     let mut random = Random(42);
