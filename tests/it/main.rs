@@ -1,8 +1,11 @@
-//! All tests of what is public and of the program, a folder a subject and a file a document, mail system or promise,
-//! as one program: it is linked once, and tests that wait for a server run beside tests that compute.
+//! The tests of the public library and of the program `embody`. Each directory contains the tests of one subject.
 //!
-//! `cargo test postfix::` runs one file, `cargo test mta::` one folder. A file that is in no list is not tested;
-//! `docs/house.rs` sees to it that none is forgotten.
+//! All these tests are one test program, because one program is linked faster than many. Tests that compute also run
+//! while other tests wait for a server.
+//!
+//! `cargo test postfix::` runs the tests in files with this name, and `cargo test mta::` runs the tests in the directory
+//! `mta`. A test file is compiled only if the `mod.rs` of its directory names it; `docs/house.rs` checks that no file is
+//! missing there.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../common/mod.rs"]

@@ -1,5 +1,6 @@
-//! See `tests/common/checks/cost.rs`. What is counted there is held here against what was allocated
-//! meanwhile: octets that are copied and not counted show.
+//! Runs the check in `tests/common/checks/cost.rs` on the input of libFuzzer, and compares the bytes that embody
+//! counted with the memory that was allocated during the check. The comparison fails if code copies many bytes
+//! without counting them.
 #![no_main]
 
 #[path = "../../common/checks/mod.rs"]
@@ -8,11 +9,14 @@ mod checks;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Allocated now, the most of it, and all that ever was.
+/// Number of bytes that are allocated now.
 static NOW: AtomicUsize = AtomicUsize::new(0);
+/// Maximum of [`NOW`] since the start of the current check.
 static MOST: AtomicUsize = AtomicUsize::new(0);
+/// Number of bytes that were allocated since the start of the current check, including freed bytes.
 static EVER: AtomicUsize = AtomicUsize::new(0);
 
+/// The allocator of the system, with the counts above.
 struct Counting;
 
 #[global_allocator]
@@ -24,7 +28,7 @@ fn more(octets: usize) {
     MOST.fetch_max(now, Relaxed);
 }
 
-// SAFETY: everything is the system's; only sizes are noted.
+// SAFETY: all calls are passed on to the allocator of the system. Only the sizes are counted here.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         more(layout.size());
@@ -42,7 +46,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // In place or not is the system's luck: what is gained counts.
+        // Only the difference of the sizes is counted: the system decides whether the bytes are moved to a new place.
         if size > layout.size() {
             more(size - layout.size());
         } else {
@@ -52,7 +56,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// What no mail pays for: tables that are made once, rows of the report.
+/// Number of allocated bytes that the limits do not count: tables that are created once, and the rows of the report.
 const SLACK: u64 = 1 << 20;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
@@ -63,6 +67,12 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let most = MOST.load(Relaxed).saturating_sub(before) as u64;
     let ever = EVER.load(Relaxed) as u64;
     let material = cost.input + cost.retrieved + cost.output;
-    assert!(most <= 4 * material + SLACK, "{most} octets held: {cost:?}");
-    assert!(ever <= 8 * (material + cost.work) + SLACK, "{ever} octets allocated: {cost:?}");
+    assert!(
+        most <= 4 * material + SLACK,
+        "at most {most} bytes were allocated at a time, which is above the limit: {cost:?}"
+    );
+    assert!(
+        ever <= 8 * (material + cost.work) + SLACK,
+        "{ever} bytes were allocated in total, which is above the limit: {cost:?}"
+    );
 });

@@ -1,4 +1,4 @@
-//! See `tests/common/checks/imap.rs`.
+//! Runs the check in `tests/common/checks/imap.rs` on the input of libFuzzer.
 #![no_main]
 
 #[path = "../../common/checks/mod.rs"]

@@ -1,4 +1,4 @@
-//! See `tests/common/checks/milter.rs`.
+//! Runs the check in `tests/common/checks/milter.rs` on the input of libFuzzer.
 #![no_main]
 
 #[path = "../../common/checks/mod.rs"]

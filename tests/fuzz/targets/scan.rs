@@ -1,4 +1,4 @@
-//! See `tests/common/checks/scan.rs`.
+//! Runs the check in `tests/common/checks/scan.rs` on the input of libFuzzer.
 #![no_main]
 
 #[path = "../../common/checks/mod.rs"]

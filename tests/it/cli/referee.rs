@@ -1,5 +1,5 @@
-//! `tests/referee/run` runs the program on generated mails and the samples, and compares the outcomes with `expected.txt`. It
-//! must also detect each deviation of a program.
+//! `tests/referee/run --check` runs the program on generated mails, and compares the outcomes with `expected.txt`.
+//! `tests/referee/run --prove` runs changed programs, and checks that the referee finds each change.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -22,8 +22,8 @@ fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&streams).into_owned()
 }
 
-/// Compares output, rows without their sentences, exit statuses and requests. Intended changes are recorded with
-/// `tests/referee/run --record`.
+/// The referee compares the output, the rows of the report without their sentences, the exit statuses and the requests. After an
+/// intended change of these, run `tests/referee/run --record PROGRAM`, which rewrites `expected.txt`.
 #[test]
 fn referee_with_recorded_outcomes_finds_no_difference() {
     let test = "referee_with_recorded_outcomes_finds_no_difference";
