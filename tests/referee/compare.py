@@ -15,7 +15,7 @@ import sets
 
 # A source of mail. `name` is the name in messages, `source` the path of the mailbox or of a directory of mails, and
 # `files` the directory for --attachments, or None.
-Case = collections.namedtuple("Case", "name source files is_generated", defaults=(None, False))
+Case = collections.namedtuple("Case", "name source files", defaults=(None,))
 ASPECTS = ("output", "rows", "stderr", "status", "requests")
 # Time limit for one process, in seconds.
 LONGEST_RUN = 300

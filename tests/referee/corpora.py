@@ -208,7 +208,7 @@ def generated(work, seed, count, is_large):
     cases = []
 
     def add(name, source, files=None):
-        cases.append(Case(f"{base.name}/{name}", source, files, True))
+        cases.append(Case(f"{base.name}/{name}", source, files))
 
     for at in range(0, count, MAILS_IN_A_CASE):
         numbers = range(at, min(at + MAILS_IN_A_CASE, count))
@@ -244,7 +244,7 @@ def samples(work):
     for path in sorted((ROOT / "samples").rglob("*.in.eml")):
         name = str(path.relative_to(ROOT / "samples")).replace("/", "-")
         shutil.copyfile(path, folder / name.replace(".in.eml", ".eml"))
-    return [Case("samples", folder, None, True)]
+    return [Case("samples", folder)]
 
 
 def cache_directory(named):
