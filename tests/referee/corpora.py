@@ -139,6 +139,11 @@ def prepared(cache, work, most, wanted):
     return cases, skipped
 
 
+def is_wanted(case, words):
+    """Returns true if the name of a case contains one of the words of --only, or if --only is not used."""
+    return not words or any(word in case for word in words)
+
+
 def write_mails(files, base, pattern, most):
     """Writes directories of mails. A file is omitted if it does not begin with a header field (after an optional mbox
     separator line).
@@ -195,6 +200,11 @@ def write_inbox(files, base, pattern, most):
 WRITERS = {"mails": write_mails, "mboxes": write_mboxes, "texts": write_texts, "inbox": write_inbox}
 
 
+def generated_name(seed, count):
+    """Returns the first part of the names of all cases with generated mails."""
+    return f"generated-{seed}-{count}"
+
+
 def generated(work, seed, count, is_large):
     """Writes generated mailboxes below `work`, and returns their cases: directories of mails, an mbox, a Maildir, and
     mailboxes of Apple Mail and Eudora.
@@ -202,7 +212,7 @@ def generated(work, seed, count, is_large):
     `count` is the number of mails in the directories of mails. If `is_large` is true, a case with three mails is added
     that need many retrievals or contain many references.
     """
-    base = work / f"generated-{seed}-{count}"
+    base = work / generated_name(seed, count)
     shutil.rmtree(base, ignore_errors=True)
     base.mkdir(parents=True)
     cases = []
