@@ -116,18 +116,19 @@ def mbox_of(messages):
 def prepared(cache, work, most, wanted):
     """Writes the cases of the public corpora below `work`. Returns the cases, and the names of corpora that the cache lacks.
 
-    `most` is the value of --most. If `wanted` (the words of --only) is not empty, only corpora whose names contain one of
-    the words are used. Cases that an earlier run has written are used again.
+    `most` is the value of --most. If `wanted` (the words of --only) is not empty, only corpora that can have a case whose
+    name contains one of the words are used, because it takes long to write the cases of a corpus. Cases that an earlier
+    run has written are used again.
     """
     cases, skipped = [], []
     for name, kind, pattern in CORPORA:
-        if wanted and not any(word in name for word in wanted):
+        base = work / f"{name.replace('/', '+')}-{kind}-{most}"
+        if wanted and not any(may_name_a_case(word, base.name) for word in wanted):
             continue
         files = Files(cache, name) if cache else None
         if not files or not files.place or (kind == "inbox" and not files.git):
             skipped.append(name)
             continue
-        base = work / f"{name.replace('/', '+')}-{kind}-{most}"
         if not (base / "done").exists():
             shutil.rmtree(base, ignore_errors=True)
             base.mkdir(parents=True)
@@ -137,6 +138,14 @@ def prepared(cache, work, most, wanted):
             attached = base / ("files-" + source.name.removeprefix("case-").split(".")[0])
             cases.append(Case(f"{base.name}/{source.name}", source, attached if attached.is_dir() else None))
     return cases, skipped
+
+
+def may_name_a_case(word, base):
+    """Returns true if the directory name `base` of a corpus contains `word`, or if `word` names cases of this corpus, such as
+    `case-001` or the end of `base` and `/case-001`.
+    """
+    folder, _, case = word.rpartition("/")
+    return word in base or (base.endswith(folder) and case.startswith("case-"))
 
 
 def is_wanted(case, words):
