@@ -6,6 +6,7 @@ mbsync (Debian's isync) alternately download these messages into Maildirs, TURNS
 dry runs of `detach`, `restore` and `embed` read SMALL small messages through a proxy that counts the transferred bytes. If
 SMALL is 0, this part is skipped. MAILS, TURNS and SMALL are environment variables.
 """
+import contextlib
 import mailbox
 import os
 import shutil
@@ -29,7 +30,9 @@ def free_port():
         return listener.getsockname()[1]
 
 
+@contextlib.contextmanager
 def dovecot(folder, port):
+    """Runs Dovecot until the block of `with` ends. Exits if Dovecot does not open the port within a minute."""
     conf = f"""protocols = imap
 base_dir = {folder}/run
 state_dir = {folder}/state
@@ -70,13 +73,32 @@ service stats {{
     with open(path, "w") as file:
         file.write(conf)
     server = subprocess.Popen(["dovecot", "-F", "-c", path], stdin=subprocess.DEVNULL)
+    try:
+        wait_for(server, port, f"{folder}/log")
+        yield
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def wait_for(server, port, log):
+    """Waits until Dovecot accepts connections. If Dovecot does not open the port, the error message contains the log, because
+    the file is removed at the end.
+    """
     for _ in range(600):
+        if server.poll() is not None:
+            break
         try:
             socket.create_connection(("127.0.0.1", port)).close()
-            return server
+            return
         except OSError:
             time.sleep(0.1)
-    raise SystemExit(f"Dovecot did not open port {port} within a minute; {folder}/log may contain the reason")
+    said = ""
+    if os.path.exists(log):
+        with open(log, errors="replace") as file:
+            said = file.read()
+    how = "within a minute" if server.poll() is None else f"and exited with {server.returncode}"
+    raise SystemExit(f"Dovecot did not open port {port} {how}; its log is:\n{said}")
 
 
 def account(folder, user, mails):
@@ -197,54 +219,54 @@ def written(folder):
     return found
 
 
-def main():
-    program, *paths = sys.argv[1:]
-    folder = tempfile.mkdtemp()
-    os.chmod(folder, 0o755)
-    port = free_port()
-    count, total = account(folder, "mails", archived(paths))
-    server = dovecot(folder, port)
-    try:
-        times = {"embody": [], "mbsync": [], "mbsync, FSync no": []}
-        for turn in range(TURNS + 1):
-            for name in times:
-                out = f"{folder}/out-{turn}-{name}"
-                out = out.replace(", ", "-").replace(" ", "-")
-                if name == "embody":
-                    command = embody(program, port, "mails", out)
-                else:
-                    command = mbsync(port, "mails", out, name == "mbsync")
-                took = timed(command)
-                there = written(out)
-                assert there == count, f"{name} wrote {there} of {count} messages"
-                shutil.rmtree(out)
-                # The first turn is not counted, because it fills the caches and the indexes of Dovecot.
-                if turn > 0:
-                    times[name].append(took)
-        for name in list(times)[1:]:
-            ours, theirs = statistics.median(times["embody"]), statistics.median(times[name])
-            print(f"| {count} mails of {total / 1e6:.0f} MB into a Maildir | {ours:.2f} s | {name}, {theirs:.2f} s | {ours / theirs:.2f} | at most 1.1 |")
-        if SMALL:
-            text = b"From: a@example.org\nTo: b@example.org\nSubject: %d\nDate: Wed, 01 Jan 2020 10:00:00 +0000\nMessage-ID: <%d@example.org>\n\n" + b"A line of a small mail.\n" * 20
-            account(folder, "small", (text % (n, n) for n in range(SMALL)))
+def measure(program, port, folder, count, total):
+    """Prints the rows of the table. `count` and `total` are the number and the bytes of the messages of the user `mails`."""
+    times = {"embody": [], "mbsync": [], "mbsync, FSync no": []}
+    for turn in range(TURNS + 1):
+        for name in times:
+            out = f"{folder}/out-{turn}-{name}"
+            out = out.replace(", ", "-").replace(" ", "-")
+            if name == "embody":
+                command = embody(program, port, "mails", out)
+            else:
+                command = mbsync(port, "mails", out, name == "mbsync")
+            took = timed(command)
+            there = written(out)
+            assert there == count, f"{name} wrote {there} of {count} messages"
+            shutil.rmtree(out)
+            # The first turn is not counted, because it fills the caches and the indexes of Dovecot.
+            if turn > 0:
+                times[name].append(took)
+    for name in list(times)[1:]:
+        ours, theirs = statistics.median(times["embody"]), statistics.median(times[name])
+        print(f"| {count} mails of {total / 1e6:.0f} MB into a Maildir | {ours:.2f} s | {name}, {theirs:.2f} s | {ours / theirs:.2f} | at most 1.1 |")
+    if SMALL:
+        text = b"From: a@example.org\nTo: b@example.org\nSubject: %d\nDate: Wed, 01 Jan 2020 10:00:00 +0000\nMessage-ID: <%d@example.org>\n\n" + b"A line of a small mail.\n" * 20
+        account(folder, "small", (text % (n, n) for n in range(SMALL)))
+        proxy = Proxy(port)
+        url = f"imap://small@127.0.0.1:{proxy.port}/"
+        ask = ["--allow-plaintext", "--password-command", "echo secret", "--timeout", "600s"]
+        took = timed([program, "inspect", url, *ask])
+        print(f"| inspect of {SMALL} small mails | {proxy.bytes / 1e6:.1f} MB, {took:.1f} s | 30 MB | {proxy.bytes / 30e6:.2f} | at most 1 |")
+        os.makedirs(f"{folder}/store")
+        for verb in ("detach", "restore", "embed"):
             proxy = Proxy(port)
             url = f"imap://small@127.0.0.1:{proxy.port}/"
-            ask = ["--allow-plaintext", "--password-command", "echo secret", "--timeout", "600s"]
-            took = timed([program, "inspect", url, *ask])
-            print(f"| inspect of {SMALL} small mails | {proxy.bytes / 1e6:.1f} MB, {took:.1f} s | 30 MB | {proxy.bytes / 30e6:.2f} | at most 1 |")
-            os.makedirs(f"{folder}/store")
-            for verb in ("detach", "restore", "embed"):
-                proxy = Proxy(port)
-                url = f"imap://small@127.0.0.1:{proxy.port}/"
-                command = [program, verb, "--in-place", "--dry-run", url, *ask]
-                if verb != "embed":
-                    command += ["--store", f"{folder}/store"]
-                took = timed(command)
-                print(f"| {verb} --dry-run of {SMALL} small mails | {proxy.bytes / 1e6:.3f} MB, {took:.1f} s | 30 MB | {proxy.bytes / 30e6:.2f} | at most 1 |")
-    finally:
-        server.terminate()
-        server.wait()
-        shutil.rmtree(folder)
+            command = [program, verb, "--in-place", "--dry-run", url, *ask]
+            if verb != "embed":
+                command += ["--store", f"{folder}/store"]
+            took = timed(command)
+            print(f"| {verb} --dry-run of {SMALL} small mails | {proxy.bytes / 1e6:.3f} MB, {took:.1f} s | 30 MB | {proxy.bytes / 30e6:.2f} | at most 1 |")
+
+
+def main():
+    program, *paths = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        port = free_port()
+        count, total = account(folder, "mails", archived(paths))
+        with dovecot(folder, port):
+            measure(program, port, folder, count, total)
 
 
 if __name__ == "__main__":
