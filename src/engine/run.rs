@@ -18,12 +18,17 @@ use crate::mime::{self, Tree};
 impl Session<'_> {
     pub(super) fn run(&mut self, message: &[u8], kept: &mut Kept<'_>) -> Pass {
         let mut outcomes = self.references(message, kept);
+        let parts = kept.parts;
         let mut embedding = Embedding::default();
         if self.policy().embed.is_on() && !self.is_stopped() {
             let none = (Kind::Embed, "nothing was embedded");
-            self.documents(message, &mut outcomes, none, |session, tree, outcomes| {
-                embed::embed(session, tree, outcomes, &mut embedding)
-            });
+            self.documents(
+                message,
+                parts,
+                &mut outcomes,
+                none,
+                |session, tree, outcomes| embed::embed(session, tree, outcomes, &mut embedding),
+            );
         }
         if self.is_stopped() {
             return outcomes;
@@ -33,9 +38,13 @@ impl Session<'_> {
         self.answers.clear();
         if self.policy().links == Links::Resolve {
             let none = (Kind::Link, "no link was resolved");
-            self.documents(message, &mut outcomes, none, |session, tree, outcomes| {
-                resolved(session, tree, outcomes, &embedding)
-            });
+            self.documents(
+                message,
+                parts,
+                &mut outcomes,
+                none,
+                |session, tree, outcomes| resolved(session, tree, outcomes, &embedding),
+            );
         }
         let report = &mut outcomes.report;
         // Part numbers are sorted as numbers, so that `1.9` comes before `1.10`.
@@ -130,9 +139,12 @@ impl Session<'_> {
         outcomes
     }
 
+    /// Changes the documents of the message after the edits in `outcomes`. `parts` contains the parts of the message as it
+    /// arrived, if they are known. They are used if there are no edits, so that the message is not parsed again.
     fn documents(
         &mut self,
         message: &[u8],
+        parts: Option<&Tree<'_>>,
         outcomes: &mut Pass,
         (kind, not_done): (Kind, &str),
         change: impl FnOnce(&mut Self, &Tree<'_>, &mut Pass) -> Edits,
@@ -161,9 +173,16 @@ impl Session<'_> {
             return;
         }
         let limits = self.policy().limits.scan();
-        let tree = mime::scan(output, &limits);
-        let changes = change(self, &tree, outcomes);
-        let (edits, _) = corrected(&tree, changes, Lengths::Corrected, &limits);
+        let parsed;
+        let tree = match parts.filter(|_| made.is_none()) {
+            Some(parts) => parts,
+            None => {
+                parsed = mime::scan(output, &limits);
+                &parsed
+            }
+        };
+        let changes = change(self, tree, outcomes);
+        let (edits, _) = corrected(tree, changes, Lengths::Corrected, &limits);
         outcomes.edits = std::mem::take(&mut outcomes.edits).then(message.len(), edits);
     }
 }
