@@ -7,11 +7,12 @@ use super::common::mail::assert_bytes;
 use super::detach::{Memory, made, restorer, settings};
 use crate::engine::Mode;
 use crate::engine::detach::{Planner, Refused};
-use crate::engine::policy::OnFailure;
+use crate::engine::policy::{OnFailure, Policy};
 use crate::engine::report::{Outcome, Reason, Refusal};
 use crate::error::Error;
 use crate::expand::detach::{Detacher, Settings, Stub};
 use crate::fetch::store::{Key, Store, StoreError};
+use crate::mime::{ScanLimits, scan};
 
 /// A store that rejects one content, or every flush. It records the calls.
 #[derive(Debug)]
@@ -199,12 +200,25 @@ fn same_mail_and_refusals_give_the_same_detach_plan() {
         // In another message, these positions contain other bytes, or do not exist.
         assert!(object.content(mail.get(..50).unwrap()).is_err());
     }
+    // The planner has the default limits. With `other`, the whole mail is one part, so the planner must parse it again.
+    let default = Policy::default().limits.scan();
+    let other = ScanLimits {
+        depth: 0,
+        ..default
+    };
+    let trees = [default, other].map(|limits| (scan(&mail, &limits), limits));
+    assert_eq!(trees[1].0.ids().count(), 1);
+    let [parsed, parsed_with_other_limits] = trees
+        .each_ref()
+        .map(|(tree, limits)| planner.plan_parsed((tree, limits), "test", &Refused::new()));
     let again = planner.plan(&mail, "test", &Refused::new());
-    assert_bytes(
-        &made(&mail, &again.edits),
-        &made(&mail, &all.edits),
-        "the same plan",
-    );
+    for plan in [again, parsed, parsed_with_other_limits] {
+        assert_bytes(
+            &made(&mail, &plan.edits),
+            &made(&mail, &all.edits),
+            "the same plan",
+        );
+    }
     let refusal = || Refusal::lasting(Reason::FileNotReadable, "no");
     let refused: Refused = keys.iter().map(|key| (*key, refusal())).collect();
     let none = planner.plan(&mail, "test", &refused);

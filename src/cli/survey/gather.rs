@@ -30,7 +30,7 @@ use crate::link::value::Role;
 use crate::mailbox::{Message, Transform};
 use crate::mime::encoded_words::decoded_text;
 use crate::mime::header::unfold;
-use crate::mime::{MediaType, PartId, Tree, scan};
+use crate::mime::{MediaType, PartId, ScanLimits, Tree, scan};
 use crate::span::front;
 
 /// Maximum length of a From field that is parsed, in bytes. Longer fields are not from normal mail, and parsing them
@@ -106,7 +106,7 @@ impl Surveying {
             let is_shown = shown.contains_key(&id);
             survey.attachment(&part.essence, part.body.len() as u64, is_shown);
         }
-        let (edits, keys) = self.detach(message, &mut survey);
+        let (edits, keys) = self.detach((&tree, &limits), &mut survey);
         let known = |part: &PartId| (shown.get(part).copied(), keys.get(&tree.number(*part)));
         let of = |part: &PartId| Listed::of(&tree, *part, known(part));
         let listed = if self.expanding.tells_rows {
@@ -144,8 +144,14 @@ impl Surveying {
         Ok((edits, survey, listed))
     }
 
-    fn detach(&self, message: &[u8], survey: &mut Survey) -> (Edits, HashMap<String, Key>) {
-        let detachment = self.planner.plan(message, "", &Refused::new());
+    /// Counts the attachments that `detach` would move. `parts` contains the parts of the message, and the limits within
+    /// which they were found. Returns the edits of the detachment, and the key of each detached part by its number.
+    fn detach(
+        &self,
+        parts: (&Tree<'_>, &ScanLimits),
+        survey: &mut Survey,
+    ) -> (Edits, HashMap<String, Key>) {
+        let detachment = self.planner.plan_parsed(parts, "", &Refused::new());
         let mut keys = HashMap::new();
         for (row, attachment) in detachment.report.rows.iter().zip(&detachment.attachments) {
             let detach = &mut survey.detach;

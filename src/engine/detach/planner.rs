@@ -150,14 +150,37 @@ impl Planner {
     ///
     /// The same arguments always give the same plan.
     pub fn plan(&self, message: &[u8], name: &str, refused: &Refused) -> Detachment {
-        if (message.len() as u64) < self.choice.larger_than {
+        if self.is_too_small(message) {
             return Detachment::default();
         }
-        let tree = mime::scan(message, &self.limits);
+        self.plan_parts(&mime::scan(message, &self.limits), name, refused)
+    }
+
+    /// Plans one message as [`plan`](Self::plan) does. `tree` contains its parts, which were found within `limits`. The
+    /// message is parsed again only if the planner has other limits.
+    #[cfg(feature = "cli")]
+    pub(crate) fn plan_parsed(
+        &self,
+        (tree, limits): (&Tree<'_>, &ScanLimits),
+        name: &str,
+        refused: &Refused,
+    ) -> Detachment {
+        if *limits != self.limits || self.is_too_small(tree.original) {
+            return self.plan(tree.original, name, refused);
+        }
+        self.plan_parts(tree, name, refused)
+    }
+
+    /// Returns true if the message is smaller than every attachment that would be detached, so it need not be parsed.
+    fn is_too_small(&self, message: &[u8]) -> bool {
+        (message.len() as u64) < self.choice.larger_than
+    }
+
+    fn plan_parts(&self, tree: &Tree<'_>, name: &str, refused: &Refused) -> Detachment {
         let mut run = Run {
             planner: self,
             refused,
-            tree: &tree,
+            tree,
             name,
             detachment: Detachment::default(),
             left: Vec::new(),
