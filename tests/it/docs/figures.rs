@@ -88,7 +88,7 @@ fn the_plot_shows_the_rows_of_the_table() {
         };
         for words in [
             format!(">{what}</text>"),
-            format!(">{ours} beside {peer}</text>"),
+            format!(">{ours} versus {peer}</text>"),
             format!(">{ratio}\u{d7}</text>"),
         ] {
             assert!(PLOT.contains(&words), "{words} is not in the plot");
