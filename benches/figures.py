@@ -188,7 +188,7 @@ class Bench:
             rates[kind], theirs = (found[f'{bench}/{kind}', True] / 1e9 for bench in ('scan_mail', 'scan_mail_parser'))
             self.row(f'scanning mail: {kind}', rates[kind], 'mail-parser', theirs, rates[kind] / theirs, 'at least 2', 'GB/s')
         slowest = min(rates.values())
-        self.row('scanning mail: the slowest of these kinds, one core', slowest, '', 1, slowest, 'at least 1', 'GB/s')
+        self.row('scanning mail: the slowest kind, one core', slowest, '', 1, slowest, 'at least 1', 'GB/s')
         times = {name: seconds * 1e3 for (name, is_rate), seconds in found.items() if not is_rate}
         fold = min(('LF TAB', 'CRLF SP'), key=lambda fold: times['data_url_data_url/' + fold] / times['data_url/' + fold])
         ours, theirs = times['data_url/' + fold], times['data_url_data_url/' + fold]
