@@ -11,6 +11,7 @@ use crate::expand::detach::Detacher;
 use crate::expand::{Expander, envelope};
 use crate::fetch::record::WarcRecorder;
 use crate::mailbox::{Envelope, Message, Transform};
+use crate::mime::Tree;
 
 pub(super) struct Said {
     pub(super) origin: Option<Origin>,
@@ -102,21 +103,7 @@ impl Transform<Said> for Expanding {
     }
 
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
-        let (expander, content) = (&self.expander, message.content);
-        let beside = expander.beside(message);
-        let expansion = expander.expand_beside(content, "", beside.as_ref(), self.mode)?;
-        let report = if self.mode.writes() {
-            expansion.report
-        } else {
-            expansion.report.would()
-        };
-        let tells_rows = self.tells_rows || self.recorder.is_some();
-        let said = Said::of(message, report, tells_rows);
-        if let (Some(recorder), Some(origin)) = (&self.recorder, &said.origin) {
-            let limits = expander.policy().limits.scan();
-            recorder.mail(&origin.mailed(content), &said.report.rows, &limits);
-        }
-        Ok((expansion.edits, said))
+        self.expand(message, None)
     }
 
     fn weight(&self, said: &Said) -> usize {
@@ -129,6 +116,35 @@ impl Transform<Said> for Expanding {
 
     fn lengths(&self) -> Lengths {
         self.lengths
+    }
+}
+
+impl Expanding {
+    /// Expands one message. `parts` contains the parts of its content, if the caller has parsed it within the limits of the
+    /// policy.
+    pub(super) fn expand(
+        &self,
+        message: &Message<'_>,
+        parts: Option<&Tree<'_>>,
+    ) -> Result<(Edits, Said), Error> {
+        let (expander, content) = (&self.expander, message.content);
+        let beside = expander.beside(message);
+        let expansion = match parts {
+            Some(parts) => expander.expand_parsed(parts, beside.as_ref(), self.mode),
+            None => expander.expand_beside(content, "", beside.as_ref(), self.mode),
+        }?;
+        let report = if self.mode.writes() {
+            expansion.report
+        } else {
+            expansion.report.would()
+        };
+        let tells_rows = self.tells_rows || self.recorder.is_some();
+        let said = Said::of(message, report, tells_rows);
+        if let (Some(recorder), Some(origin)) = (&self.recorder, &said.origin) {
+            let limits = expander.policy().limits.scan();
+            recorder.mail(&origin.mailed(content), &said.report.rows, &limits);
+        }
+        Ok((expansion.edits, said))
     }
 }
 

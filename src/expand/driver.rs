@@ -16,6 +16,7 @@ use crate::error::Error;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 use crate::fetch::EudoraFiles;
 use crate::fetch::{Fetch, Request, Sidecars, answer_all};
+use crate::mime::Tree;
 
 /// Maximum of the deadline, so that adding the deadline to the current time cannot overflow.
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
@@ -38,11 +39,17 @@ pub(super) struct Driver<'d> {
 
 impl Driver<'_> {
     /// Expands one message in rounds: each round of the engine returns the content that it needs, until a round needs no
-    /// further content. `kinds` is the result of the prefilter for this message.
+    /// further content. `kinds` is the result of the prefilter for this message. `parts` contains the parts of the message,
+    /// if the caller has parsed it within the limits of the policy.
     ///
     /// # Errors
     /// [`Error::Deferred`] if a retrieval failed temporarily and the policy is to try the whole message again later.
-    pub(super) fn run<'m>(&self, message: &'m [u8], kinds: Kinds) -> Result<Outcome<'m>, Error> {
+    pub(super) fn run<'m>(
+        &self,
+        message: &'m [u8],
+        kinds: Kinds,
+        parts: Option<&Tree<'_>>,
+    ) -> Result<Outcome<'m>, Error> {
         let policy = self.engine.policy();
         let time = policy.limits.deadline.min(CENTURY);
         let deadline = Instant::now() + time;
@@ -56,8 +63,11 @@ impl Driver<'_> {
         let mut last = None;
         let mut answers = Answers::new();
         let mut spent = 0_u64;
-        let parts = self.engine.parts(message, kinds);
-        let mut kept = Kept::of(parts.as_ref());
+        let parsed = match parts {
+            Some(_) => None,
+            None => self.engine.parts(message, kinds),
+        };
+        let mut kept = Kept::of(parts.or(parsed.as_ref()));
         loop {
             let how = (self.mode, last.clone());
             let mut outcome = self

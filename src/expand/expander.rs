@@ -176,6 +176,21 @@ impl Expander {
         self.run(message, kinds, name, mode, beside)
     }
 
+    /// Expands a message whose parts were already found within the limits of the policy, so that it is not parsed again.
+    #[cfg(feature = "cli")]
+    pub(crate) fn expand_parsed<'m>(
+        &self,
+        parts: &crate::mime::Tree<'m>,
+        beside: Option<&Sidecars>,
+        mode: Mode,
+    ) -> Result<Outcome<'m>, Error> {
+        let kinds = self
+            .prefilter()
+            .kinds_beside(parts.original, beside.map(Sidecars::form));
+        let driver = self.driver("", mode, beside);
+        driver.run(parts.original, kinds, Some(parts))
+    }
+
     pub(crate) fn run<'m>(
         &self,
         message: &'m [u8],
@@ -184,7 +199,11 @@ impl Expander {
         mode: Mode,
         beside: Option<&Sidecars>,
     ) -> Result<Outcome<'m>, Error> {
-        let driver = Driver {
+        self.driver(name, mode, beside).run(message, kinds, None)
+    }
+
+    fn driver<'d>(&'d self, name: &'d str, mode: Mode, beside: Option<&'d Sidecars>) -> Driver<'d> {
+        Driver {
             engine: &self.engine,
             fetch: &*self.fetch,
             mode,
@@ -192,8 +211,7 @@ impl Expander {
             beside,
             #[cfg(all(feature = "file", feature = "mailbox"))]
             eudora: beside.and_then(|_| self.open_eudora_files()),
-        };
-        driver.run(message, kinds)
+        }
     }
 
     /// Returns the report that [`Expander::expand`] would probably give, without retrieving any content.

@@ -89,6 +89,7 @@ impl Surveying {
     fn survey(
         &self,
         mail: &Message<'_>,
+        (tree, limits): (&Tree<'_>, &ScanLimits),
         report: &Report,
     ) -> Result<(Edits, Box<Survey>, Vec<Listed>), Error> {
         let message = mail.content;
@@ -96,31 +97,29 @@ impl Surveying {
         survey.mail.messages = 1;
         survey.mail.octets = message.len() as u64;
         let expander = &self.expanding.expander;
-        let limits = expander.policy().limits.scan();
-        let tree = scan(message, &limits);
-        let is_attachment = |part: &PartId| is_attachment(&tree, *part, &limits);
+        let is_attachment = |part: &PartId| is_attachment(tree, *part, limits);
         let attachments: Vec<PartId> = tree.ids().filter(is_attachment).collect();
-        let shown = shown_inline(&tree, expander.policy(), &attachments);
+        let shown = shown_inline(tree, expander.policy(), &attachments);
         for &id in &attachments {
             let part = tree.part(id);
             let is_shown = shown.contains_key(&id);
             survey.attachment(&part.essence, part.body.len() as u64, is_shown);
         }
-        let (edits, keys) = self.detach((&tree, &limits), &mut survey);
+        let (edits, keys) = self.detach((tree, limits), &mut survey);
         let known = |part: &PartId| (shown.get(part).copied(), keys.get(&tree.number(*part)));
-        let of = |part: &PartId| Listed::of(&tree, *part, known(part));
+        let of = |part: &PartId| Listed::of(tree, *part, known(part));
         let listed = if self.expanding.tells_rows {
             attachments.iter().map(of).collect()
         } else {
             Vec::new()
         };
         (survey.links.documents, survey.links.unread) =
-            expander.look(&tree, |shown, target| survey.link(shown, &target));
+            expander.look(tree, |shown, target| survey.link(shown, &target));
         for row in &report.rows {
             survey.row(row, self.expanding.mode.asks_servers());
         }
-        survey.copies = Copies::of(&tree);
-        survey.sender = Some(sender(&tree).into());
+        survey.copies = Copies::of(tree);
+        survey.sender = Some(sender(tree).into());
         let date = tree.value(PartId::ROOT, "Date");
         match date.map(|date| date::sane(date, self.now)) {
             None => survey.dates.missing += 1,
@@ -131,10 +130,10 @@ impl Surveying {
             source: mail.source.display().to_string(),
             index: Some(mail.number),
         };
-        survey.broken = Broken::of(&tree, place);
+        survey.broken = Broken::of(tree, place);
         if self.may_be_among_largest(survey.mail.octets) {
             let date = survey.dates.first.map(day);
-            survey.largest = vec![large(&tree, place(), date)];
+            survey.largest = vec![large(tree, place(), date)];
         }
         if tree.value(PartId::ROOT, "X-Gmail-Labels").is_some() {
             for label in envelope::of(b"", message).labels {
@@ -191,7 +190,9 @@ impl Transform<Said> for Surveying {
     }
 
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
-        let mut said = self.expanding.transform(message)?.1;
+        let limits = self.expanding.expander.policy().limits.scan();
+        let tree = scan(message.content, &limits);
+        let mut said = self.expanding.expand(message, Some(&tree))?.1;
         if !self.tells_embeds {
             said.report.rows.retain(|row| {
                 let reference = || Reference::split(row.url.as_deref().unwrap_or_default());
@@ -206,7 +207,7 @@ impl Transform<Said> for Surveying {
                 row.kind != Kind::Embed || is_asked_for && host_of(&reference()).is_some()
             });
         }
-        let (edits, survey, listed) = self.survey(message, &said.report)?;
+        let (edits, survey, listed) = self.survey(message, (&tree, &limits), &said.report)?;
         said.survey = Some(survey);
         if !listed.is_empty() {
             said.list(message, listed);
