@@ -197,7 +197,7 @@ class Bench:
             ours, theirs = (found[f'{bench}/{kind}', True] / 1e6 for bench in ('links', 'links_lol_html'))
             self.row(f'rewriting links in HTML: {kind}', ours, 'lol_html', theirs, ours / theirs, 'at least 2', 'MB/s')
         ours, theirs = times['expand'], times['expand_crates']
-        self.row('expanding a message with a 32 MB data: URL, library', ours, 'mail-parser, data-url, mail-builder', theirs, theirs / ours)
+        self.row('expanding a mail with a 32 MB data: URL, library', ours, 'mail-parser, data-url, mail-builder', theirs, theirs / ours)
         return found['mailbox_mail_parser', True] / 1e6
 
     def filter(self, mails):
