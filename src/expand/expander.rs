@@ -173,7 +173,7 @@ impl Expander {
         let kinds = self
             .prefilter()
             .kinds_beside(message, beside.map(Sidecars::form));
-        self.run(message, kinds, name, mode, beside)
+        self.driver(name, mode, beside).run(message, kinds, None)
     }
 
     /// Expands a message whose parts were already found within the limits of the policy, so that it is not parsed again.
@@ -191,15 +191,16 @@ impl Expander {
         driver.run(parts.original, kinds, Some(parts))
     }
 
-    pub(crate) fn run<'m>(
+    /// Expands a message that the prefilter has already searched. `kinds` contains what it found.
+    #[cfg(feature = "milter")]
+    pub(crate) fn expand_searched<'m>(
         &self,
         message: &'m [u8],
         kinds: Kinds,
         name: &str,
-        mode: Mode,
-        beside: Option<&Sidecars>,
     ) -> Result<Outcome<'m>, Error> {
-        self.driver(name, mode, beside).run(message, kinds, None)
+        let driver = self.driver(name, Mode::Run, None);
+        driver.run(message, kinds, None)
     }
 
     fn driver<'d>(&'d self, name: &'d str, mode: Mode, beside: Option<&'d Sidecars>) -> Driver<'d> {

@@ -18,7 +18,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::codec::{CHUNK, Reply};
 use super::draft::{Incoming, Left};
 use crate::edit::{Edit, Edits, Spliced, moved};
-use crate::engine::Mode;
 use crate::engine::report::{Detail, Report, Setting};
 use crate::error::Error;
 use crate::expand::Expander;
@@ -58,7 +57,7 @@ pub fn judge(expander: &Expander, incoming: &Incoming, keeps_blanks: bool) -> (V
         let (bytes, searched) = (&incoming.bytes, incoming.searched);
         let prefilter = expander.prefilter();
         let kinds = prefilter.kinds_in_all(bytes, searched, incoming.kinds);
-        match expander.run(bytes, kinds, &incoming.queue_id, Mode::Run, None) {
+        match expander.expand_searched(bytes, kinds, &incoming.queue_id) {
             Ok(expansion) => {
                 let verdict = verdict(expander, incoming, expansion.edits, keeps_blanks)?;
                 Ok((verdict, expansion.report))
