@@ -120,8 +120,8 @@ impl Transform<Said> for Expanding {
 }
 
 impl Expanding {
-    /// Expands one message. `parts` contains the parts of its content, if the caller has parsed it within the limits of the
-    /// policy.
+    /// Expands one message. If the caller has already parsed the message, with the limits of the policy, `parts` is the result.
+    /// Then the message is not parsed again.
     pub(super) fn expand(
         &self,
         message: &Message<'_>,

@@ -191,7 +191,8 @@ impl Expander {
         driver.run(parts.original, kinds, Some(parts))
     }
 
-    /// Expands a message that the prefilter has already searched. `kinds` contains what it found.
+    /// Expands a message that the prefilter has already searched. `kinds` says whether the prefilter found signs of references
+    /// and of documents.
     #[cfg(feature = "milter")]
     pub(crate) fn expand_searched<'m>(
         &self,

@@ -143,8 +143,9 @@ impl Surveying {
         Ok((edits, survey, listed))
     }
 
-    /// Counts the attachments that `detach` would move. `parts` contains the parts of the message, and the limits within
-    /// which they were found. Returns the edits of the detachment, and the key of each detached part by its number.
+    /// Adds the attachments that `detach` would move to the counts of `survey`. `parts` is the parsed message, with the limits
+    /// that its parser had. Returns the edits that would move the attachments, and a map from the number of each moved part,
+    /// such as `1.2`, to its key in the store.
     fn detach(
         &self,
         parts: (&Tree<'_>, &ScanLimits),

@@ -156,8 +156,8 @@ impl Planner {
         self.plan_parts(&mime::scan(message, &self.limits), name, refused)
     }
 
-    /// Plans one message as [`plan`](Self::plan) does. `tree` contains its parts, which were found within `limits`. The
-    /// message is parsed again only if the planner has other limits.
+    /// Plans one message as [`plan`](Self::plan) does. `tree` is the parsed message, and `limits` are the limits that its parser
+    /// had. The message is parsed again only if the planner has other limits.
     #[cfg(feature = "cli")]
     pub(crate) fn plan_parsed(
         &self,
@@ -171,7 +171,8 @@ impl Planner {
         self.plan_parts(tree, name, refused)
     }
 
-    /// Returns true if the message is smaller than every attachment that would be detached, so it need not be parsed.
+    /// Returns true if the message is smaller than the minimum size of attachments that are detached. Such a message contains
+    /// no attachment to detach, so it need not be parsed.
     fn is_too_small(&self, message: &[u8]) -> bool {
         (message.len() as u64) < self.choice.larger_than
     }
