@@ -100,7 +100,14 @@ pub(super) fn merged<'a>(
     Ok((Cow::Owned(merged), Some(file)))
 }
 
-const OF_WALKS: [&str; 5] = ["format", "jobs", "backup", "progress", "max-expanded"];
+const OF_WALKS: [&str; 6] = [
+    "format",
+    "jobs",
+    "backup",
+    "progress",
+    "max-expanded",
+    "ignore",
+];
 
 fn takes_config(command: &Command) -> bool {
     option(command, "config").is_some()

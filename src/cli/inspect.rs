@@ -31,7 +31,7 @@ use super::survey::{
     NamedSource, Repeated, SourceKind, SurveyContext, Surveying, as_json, check_page, in_units,
     lines, page, write_page,
 };
-use super::totals::{Totals, read};
+use super::totals::{Totals, files, read};
 use super::verb::Expanding;
 use super::wording;
 use crate::engine::Mode;
@@ -358,6 +358,7 @@ impl Inspection<'_> {
         }
         let mut text = self.heading(source);
         text += &format!("{}, {}\n", read(&summary), in_units(summary.bytes_in));
+        text += &files(&summary.files);
         text += &if self.args.verbose {
             totals.table(false)
         } else {

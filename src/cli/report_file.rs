@@ -62,27 +62,52 @@ impl ReportFile {
         rows: impl IntoIterator<Item = T>,
     ) -> io::Result<()> {
         for row in rows {
-            let mut line = json(&Entry {
+            self.write_line(json(&Entry {
                 time: &start.time,
                 origin,
                 piece: start.piece.as_ref(),
                 row,
-            })?;
-            match self {
-                Self::Stderr => io::stderr().write_all(&line)?,
-                Self::Stdout => io::stdout().write_all(&line)?,
-                Self::File { file, before } => {
-                    // If an earlier run was killed, or the disk was full, the last line of the file can be incomplete.
-                    // A line ending is then written first, so that the new row is on a line of its own.
-                    if before.take().is_some_and(|before| is_torn(&before)) {
-                        line.insert(0, b'\n');
-                    }
-                    write_all(file, &line)?;
-                }
-            }
+            })?)?;
         }
         Ok(())
     }
+
+    /// Writes a line about a file or message that was not read completely.
+    pub(super) fn write_not_read(
+        &mut self,
+        start: &Start,
+        path: &Path,
+        why: &str,
+    ) -> io::Result<()> {
+        let line = Fields::default()
+            .with("time", &start.time)
+            .with_all(not_read(path, why));
+        self.write_line(json(&line)?)
+    }
+
+    fn write_line(&mut self, mut line: Vec<u8>) -> io::Result<()> {
+        match self {
+            Self::Stderr => io::stderr().write_all(&line),
+            Self::Stdout => io::stdout().write_all(&line),
+            Self::File { file, before } => {
+                // If an earlier run was killed, or the disk was full, the last line of the file can be incomplete. A line
+                // ending is then written first, so that the new row is on a line of its own.
+                if before.take().is_some_and(|before| is_torn(&before)) {
+                    line.insert(0, b'\n');
+                }
+                write_all(file, &line)
+            }
+        }
+    }
+}
+
+/// Returns the fields of a JSON line about a file or message that was not read completely.
+pub(super) fn not_read(path: &Path, why: &str) -> Fields {
+    Fields::default()
+        .with("source", &path.display().to_string())
+        .with("kind", &"file")
+        .with("outcome", &"not-read")
+        .with("detail", &why)
 }
 
 fn is_torn(mut file: &File) -> bool {
@@ -255,6 +280,12 @@ pub(super) struct Fields(Vec<(&'static str, serde_json::Result<Box<RawValue>>)>)
 impl Fields {
     pub(super) fn with(mut self, name: &'static str, value: &impl Serialize) -> Self {
         self.0.push((name, to_raw_value(value)));
+        self
+    }
+
+    /// Adds the fields of `others`.
+    pub(super) fn with_all(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
         self
     }
 

@@ -84,6 +84,19 @@ impl Reporter<'_> {
         counts.settled.1.tally("skipped", what, count);
     }
 
+    /// Notes that the report cannot be written. No further rows are written to it.
+    fn rows_failed(&self, counts: &mut Counts, error: io::Error) {
+        if self.says_rows {
+            self.display.say(&format!(
+                "cannot write the report: {error}; the run continues without it"
+            ));
+        }
+        counts.rows = Some(Err(error));
+        if let Some(stop) = self.needs_rows {
+            stop.request();
+        }
+    }
+
     fn say_rows(&self, origin: &Origin, rows: &[Row]) {
         let mut called = origin.called();
         if self.several {
@@ -163,15 +176,7 @@ impl Observer<Said> for Reporter<'_> {
                 .write(self.start, &origin, wording::rows(rows))
                 .and_then(|()| file.write(self.start, &origin, &said.listed))
         {
-            if self.says_rows {
-                self.display.say(&format!(
-                    "cannot write the report: {error}; the run continues without it"
-                ));
-            }
-            counts.rows = Some(Err(error));
-            if let Some(stop) = self.needs_rows {
-                stop.request();
-            }
+            self.rows_failed(&mut counts, error);
         }
     }
 
@@ -217,7 +222,14 @@ impl Observer<Said> for Reporter<'_> {
     }
 
     fn damaged(&self, path: &Path, why: &Detail) {
-        self.display.say(&say::damaged(path, &wording::detail(why)));
+        let why = wording::detail(why);
+        self.display.say(&say::damaged(path, &why));
+        let mut counts = unpoisoned(self.counts.lock());
+        if let Some(Ok(file)) = &mut counts.rows
+            && let Err(error) = file.write_not_read(self.start, path, &why)
+        {
+            self.rows_failed(&mut counts, error);
+        }
     }
 
     fn is_made(&self, source: &Path) -> bool {

@@ -334,7 +334,7 @@ pub(super) fn holds_mail(source: &Path, stop: &Stop) -> Result<(), Error> {
     if fs::metadata(source).is_ok_and(|it| !it.is_file() && !it.is_dir()) {
         return Ok(());
     }
-    match find(source, Format::Auto, stop) {
+    match find(source, &Options::default(), stop) {
         Err(why) if !matches!(&why, Error::NotAMailbox { .. } if text(source)) => Err(why),
         _ => Ok(()),
     }

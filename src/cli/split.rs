@@ -12,7 +12,7 @@ use super::streams::{is_standard, print};
 use super::wording;
 use crate::error::Error;
 use crate::mailbox::find::{Found, Kind, find};
-use crate::mailbox::{self, Format, Options, Piece, Quoting, Source, Stop};
+use crate::mailbox::{self, Options, Piece, Quoting, Source, Stop};
 
 const SIZE: u64 = 128 << 20;
 
@@ -30,7 +30,7 @@ pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
         let result = if is_standard(source) {
             Err(Error::Usage(what.into()))
         } else {
-            find(source, Format::Auto, &Stop::default())
+            find(source, &Options::default(), &Stop::default())
         };
         let finds = match result {
             Ok(finds) => finds,

@@ -81,7 +81,7 @@ pub(super) fn stream(
     }
     let skipped = Arc::<Mutex<Skipped>>::default();
     let most = options.max_expanded;
-    let (path, named) = (source.to_owned(), Arc::clone(&skipped));
+    let (path, named, of_part) = (source.to_owned(), Arc::clone(&skipped), stop.of_part());
     let name = if is_standard {
         Path::new("standard input")
     } else {
@@ -100,6 +100,7 @@ pub(super) fn stream(
             most,
             judged_with_psts,
             &named,
+            &of_part,
         )
     };
     let reader = Background::start(open, name.to_owned(), stop.of_part());
@@ -211,7 +212,7 @@ pub(super) fn size(source: &Path, options: &Options, stop: &Stop, compressed: bo
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         entries.map(|entry| length(&entry.path())).sum()
     };
-    let finds = find(source, options.format, stop).unwrap_or_default();
+    let finds = find(source, options, stop).unwrap_or_default();
     let octets = |found: &Found| match found.kind {
         Kind::Archive if !compressed => 0,
         Kind::Mbox | Kind::Eml | Kind::Msg if found.method.is_some() && !compressed => 0,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::outcomes::{Task, counted};
 use super::say::{self, harmless};
-use super::totals::Totals;
+use super::totals::{Totals, files};
 use crate::engine::Mode;
 use crate::mailbox::Summary;
 
@@ -107,6 +107,7 @@ impl Ending<'_> {
                 let _ = writeln!(text, "{count} {words}.");
             }
         }
+        text.push_str(&files(&summary.files));
         let (before, after) = (say::bytes(summary.bytes_in), say::bytes(summary.bytes_out));
         let time = elapsed(self.seconds);
         let _ = if summary.bytes_in == summary.bytes_out {

@@ -13,7 +13,7 @@ use super::wording::{follow, outcome_and_reason, remedy};
 use crate::engine::policy::{Policy, countable};
 use crate::engine::report::{Kind, Outcome, Reason, Report, Row, Setting};
 use crate::link::url::Reference;
-use crate::mailbox::Summary;
+use crate::mailbox::{FileCounts, Summary};
 
 /// Title of each table, and its maximum number of rows: in the complete output, and in the summary of a run. The
 /// summary has at most 60 lines in total.
@@ -259,6 +259,24 @@ fn outcome(row: &Row) -> String {
         Some(status) => format!("{words} {status}"),
         None => words,
     }
+}
+
+/// Returns the number of files by verdict as a line. The line is empty if every file was read.
+pub(super) fn files(counts: &FileCounts) -> String {
+    if counts.not_read + counts.ignored == 0 {
+        return String::new();
+    }
+    let named = [
+        (counts.parts, "parts of mailboxes"),
+        (counts.not_mail, "without mail"),
+        (counts.not_read, "not read"),
+        (counts.ignored, "ignored"),
+    ];
+    let mut text = format!("{} files: {} read", counts.total(), counts.read);
+    for (count, what) in named.iter().filter(|(count, _)| *count > 0) {
+        let _ = write!(text, ", {count} {what}");
+    }
+    text + ".\n"
 }
 
 pub(super) fn read(summary: &Summary) -> String {

@@ -24,7 +24,12 @@ const LONGEST: usize = 1000;
 /// and states are from the labels of a Google Takeout.
 pub(crate) fn of(separator: &[u8], message: &[u8]) -> Envelope {
     let fields = Header::of_message(message, MOST).fields;
-    let (sender, date) = separated(front(separator, LONGEST));
+    // The separator with this sender says only that the message is quoted as mboxrd. Its date is always the same.
+    let (sender, date) = if separator.starts_with(b"mboxrd@z ") {
+        (String::new(), None)
+    } else {
+        separated(front(separator, LONGEST))
+    };
     let addressed = |name: &str| {
         let value = fields.value(message, name)?;
         address(&unfold(front(value, LONGEST)))

@@ -33,6 +33,8 @@ pub(crate) struct Job<'a, S> {
     pub(crate) path: &'a Path,
     pub(crate) options: &'a Options,
     pub(crate) method: Option<Method>,
+    /// Whether the mailbox was found in a directory, and is not the source itself.
+    pub(crate) is_within: bool,
     #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
     pub(crate) pst: Option<&'a PstFolder>,
     /// Outlook mailboxes that were found inside an archive or a compressed file, to be read later. `None` if the run
@@ -58,6 +60,7 @@ impl<'a, S> Job<'a, S> {
             path,
             options,
             method: None,
+            is_within: false,
             pst: None,
             inner: None,
             eudora: None,
@@ -93,8 +96,14 @@ pub(crate) fn look_at(
         Some(place) if place.is_folder() || is_in_place => {
             Finds::of_source(source, Kind::Maildir, None)
         }
-        Some(_) => find::find(source, Format::Eml, stop)?,
-        None => find::find(source, options.format, stop)?,
+        Some(_) => {
+            let options = Options {
+                format: Format::Eml,
+                ..options.clone()
+            };
+            find::find(source, &options, stop)?
+        }
+        None => find::find(source, options, stop)?,
     };
     #[cfg(feature = "outlook")]
     let finds = expanded(finds)?;
@@ -126,11 +135,15 @@ fn expanded(mut finds: Finds) -> Result<Finds, Error> {
                 return Err(unreadable(&found.path)(why));
             }
             Err(why) => {
-                finds.unread.push((found.path, why));
+                finds.files.not_read += 1;
+                finds.unread.push((found.path, why.into()));
                 continue;
             }
         };
-        let damage = damage.into_iter().map(|what| (found.path.clone(), what));
+        finds.files.count_read(damage.is_empty());
+        let damage = damage
+            .into_iter()
+            .map(|what| (found.path.clone(), what.into()));
         finds.unread.extend(damage);
         // The output directory of an Outlook mailbox has the name of the file without `.pst`.
         let base = found.relative.with_extension("");
@@ -141,9 +154,8 @@ fn expanded(mut finds: Finds) -> Result<Finds, Error> {
             ..found.clone()
         }));
     }
-    all.sort_by(|one, other| one.path.cmp(&other.path));
     finds.mailboxes = all;
-    finds.unread.sort();
+    finds.sort();
     Ok(finds)
 }
 
@@ -172,11 +184,12 @@ pub(crate) fn begun<S>(finds: &Finds, observer: &dyn Observer<S>) -> Summary {
         observer.passed_over(store, &what);
     }
     for (path, why) in &finds.unread {
-        observer.damaged(path, &why.as_str().into());
+        observer.damaged(path, why);
     }
     Summary {
         damaged: finds.unread.len() as u64,
         skipped_files: finds.skipped.len() as u64,
+        files: finds.files,
         ..Summary::default()
     }
 }

@@ -17,7 +17,7 @@ use crate::mailbox::begin::{Job, begun, look_at, pass_over_backups, sweep};
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::find::{Finds, Found, Kind};
 use crate::mailbox::forms::emlx;
-use crate::mailbox::not_mail::not_in_place;
+use crate::mailbox::not_mail::{NotMail, not_in_place};
 use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::replace;
 use crate::mailbox::place::temporary;
@@ -211,6 +211,9 @@ fn in_place<S: Send>(job: &Job<'_, S>) -> Result<Summary, Error> {
         check_backup_suffix(suffix)?;
     }
     let mut finds = look_at(source, options, true, stop)?;
+    if options.mode.writes() {
+        leave_archives(&mut finds);
+    }
     if let Some(suffix) = &options.backup {
         pass_over_backups(&mut finds, suffix);
     }
@@ -234,6 +237,20 @@ fn in_place<S: Send>(job: &Job<'_, S>) -> Result<Summary, Error> {
     summary.add(&done?);
     summary.add(&job.each_inner(&inner, |job, _| job.inner_to(None))?);
     Ok(summary)
+}
+
+/// Moves the archives in a directory to the files that are not read, because an archive cannot be changed in place. An
+/// archive that is the source itself is an error instead.
+fn leave_archives(finds: &mut Finds) {
+    let is_left =
+        |found: &mut Found| found.kind == Kind::Archive && !found.relative.as_os_str().is_empty();
+    let left: Vec<Found> = finds.mailboxes.extract_if(.., is_left).collect();
+    finds.files.not_read += left.len() as u64;
+    let why = || NotMail::ARCHIVE_IN_PLACE.detail();
+    finds
+        .unread
+        .extend(left.into_iter().map(|found| (found.path, why())));
+    finds.sort();
 }
 
 fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
@@ -288,9 +305,25 @@ fn from_stream<S: Send>(
         _ => {}
     }
     observer.begin(name);
+    let is_file = source.original().is_some();
+    let mut summary = opened(job, source, kind, output)?;
+    if is_file {
+        summary.files.count_read(summary.damaged == 0);
+    }
+    Ok(summary)
+}
+
+/// Converts an open source of a known kind.
+fn opened<S: Send>(
+    job: &Job<'_, S>,
+    mut source: Source,
+    kind: Kind,
+    output: Output<'_>,
+) -> Result<Summary, Error> {
+    let options = job.options;
     match &output {
         Output::Path(target) if matches!(kind, Kind::Mbox | Kind::Pst) => {
-            return job.unpack(kind, target, None, |job, output| match kind {
+            return job.unpack(kind, (target, target), None, |job, output| match kind {
                 Kind::Pst => job.spool(&mut source),
                 _ => job.open_to(source, None, kind, output),
             });

@@ -39,20 +39,30 @@ impl<S: Send> Job<'_, S> {
         for found in founds {
             self.stop.check()?;
             self.observer.begin(&found.path);
+            let is_within = !found.relative.as_os_str().is_empty();
             let job = Job {
                 path: &found.path,
                 method: found.method,
+                is_within,
                 pst: found.pst.as_ref(),
                 ..*self
             };
-            let is_within = !found.relative.as_os_str().is_empty();
+            // The files of a folder are counted one by one, and an Outlook mailbox once for all of its folders.
+            let is_file = !found.kind.is_folder() && found.pst.is_none();
             match convert(&job, found.kind) {
                 Err(Error::Unreadable { source, .. }) if is_within && !found.kind.is_folder() => {
                     let why = format!("{}; the file was not changed", unread(&source));
                     self.observer.damaged(&found.path, &why.into());
                     sum.damaged += 1;
+                    sum.files.not_read += u64::from(is_file);
                 }
-                done => sum.add(&done?),
+                done => {
+                    let done = done?;
+                    if is_file {
+                        sum.files.count_read(done.damaged == 0);
+                    }
+                    sum.add(&done);
+                }
             }
         }
         Ok(sum)

@@ -37,6 +37,7 @@ mod result;
 mod start;
 mod state;
 mod transfer;
+mod verdict;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -63,6 +64,7 @@ pub(crate) use place::temporary::temporary_folder_in;
 pub use program::Program;
 pub(crate) use read::touch::one_by_one;
 pub use state::MailState;
+pub use verdict::{FileCounts, IgnorePatterns};
 #[cfg(feature = "cli")]
 pub(crate) use {
     archive::{Judged, Skipped, unpacked, untarred},
@@ -277,6 +279,8 @@ pub struct Options {
     pub window: usize,
     /// How new text in an mbox is quoted. `None` detects the quoting in the first MiB of the mailbox.
     pub quoting: Option<Quoting>,
+    /// Files of a source that are ignored. They are neither opened nor copied.
+    pub ignore: IgnorePatterns,
     /// Restricts the conversion to the messages that begin between these byte offsets. The source must be an mbox file.
     pub range: Option<Range<u64>>,
     /// Required length of the source in bytes, if `range` is set. Another length means that the file has changed.
@@ -302,6 +306,7 @@ impl Default for Options {
             max_expanded: 64 << 30,
             window: 256 << 10,
             quoting: None,
+            ignore: IgnorePatterns::default(),
             range: None,
             length: None,
             modified: None,
@@ -339,6 +344,8 @@ pub struct Summary {
     pub oversized: u64,
     /// Files in a directory that contain no mail, such as indexes. They are neither copied nor changed.
     pub skipped_files: u64,
+    /// All files of the source, by verdict. Mail that is not in files, such as that of a pipe or a server, is not contained.
+    pub files: FileCounts,
     /// Messages that were delivered to an mbox during the run, while it was not locked. They were copied without being
     /// transformed.
     pub late: u64,
@@ -375,6 +382,7 @@ impl Summary {
         self.bytes_out += other.bytes_out;
         self.oversized += other.oversized;
         self.skipped_files += other.skipped_files;
+        self.files.add(&other.files);
         self.late += other.late;
         self.moved += other.moved;
         self.made += other.made;

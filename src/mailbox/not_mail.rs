@@ -1,4 +1,5 @@
-//! Kinds of files that embody does not convert as mail, with their names for reports and the advice for error messages.
+//! Kinds of files that embody does not convert as mail, with their verdicts, their names for reports and the advice for error
+//! messages.
 //!
 //! Attachment stores and caches of embody may be in the same directories as mail, and their files may look like mail.
 //! They must not be changed: the name of each object in a store is the hash of its content, so a changed object would
@@ -14,8 +15,11 @@ use crate::span::rest_or_empty;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum NotMail {
-    /// A format that embody recognises but does not convert here: its name, and advice on how to read the file.
+    /// A format that contains or may contain mail, and that embody recognises but does not read here: its name, and advice
+    /// on how to read the file.
     Format(&'static str, &'static str),
+    /// A format that contains no mail. The text is its name.
+    Other(&'static str),
     Binary,
     Text,
     /// A file that a mail program keeps next to messages, such as an index. The text names the file in reports.
@@ -26,8 +30,11 @@ pub(crate) enum NotMail {
     Empty(&'static str),
     /// An object of a store: it looks like mail, and its file name is the hash of its content.
     Object,
-    /// A symbolic link in a directory. It is not followed, because its target may belong to another user.
+    /// A symbolic link in a directory. It is not followed, because its target may belong to another user. The target is
+    /// in the same source, does not exist, or contains no mail.
     Link,
+    /// A symbolic link in a directory whose target outside of the source contains mail.
+    LinkToMail,
     Special,
     OtherFormat(&'static str),
     /// Mail in a format that differs from the one that the user requested with `--format`. The first text describes the
@@ -35,11 +42,31 @@ pub(crate) enum NotMail {
     ReadAs(&'static str, &'static str),
 }
 
+/// The verdict on a file that embody does not convert as mail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    /// A mail program or embody itself keeps the file next to mail.
+    Part,
+    NotMail,
+    /// The file contains mail or may contain mail. The run names it, and its exit status is 1.
+    NotRead,
+}
+
 impl NotMail {
-    pub(crate) const ARCHIVE: Self = Self::Format(
-        "an archive",
-        "to read the mboxes in the archive, name the archive as a source",
-    );
+    pub(crate) fn verdict(self) -> Verdict {
+        match self {
+            Self::Format(..) | Self::OtherFormat(_) | Self::ReadAs(..) | Self::LinkToMail => {
+                Verdict::NotRead
+            }
+            Self::Beside(_) | Self::Ours(_) | Self::Object => Verdict::Part,
+            Self::Other(_)
+            | Self::Binary
+            | Self::Text
+            | Self::Empty(_)
+            | Self::Link
+            | Self::Special => Verdict::NotMail,
+        }
+    }
 
     pub(crate) const STREAMED_ZIP: Self = Self::Format(
         "a zip archive",
@@ -51,15 +78,25 @@ impl NotMail {
         "decompress the file first, because the table of contents of a zip archive is at its end",
     );
 
-    pub(crate) const PACKED_PST: Self = Self::Format(
-        "a compressed mailbox of Outlook",
-        "to read this mailbox, name the file as a source",
-    );
-
     pub(crate) const NO_MESSAGE: Self = Self::Empty("an empty file without a message");
 
-    pub(crate) const DATABASE: Self =
-        Self::Format("an SQLite database", "embody reads no databases");
+    pub(crate) const DATABASE: Self = Self::Other("an SQLite database");
+
+    pub(crate) const DOCUMENT: Self = Self::Other("a document or a software package");
+
+    /// Mail in a file next to Maildirs or MH folders, if the options select only these.
+    pub(crate) const NEXT_TO_FOLDER: Self = Self::ReadAs(
+        "mail in a file, which was not read because of ",
+        " maildir or mh; without this option, the file is read",
+    );
+
+    pub(crate) const APPLE_DOUBLE: Self =
+        Self::Beside("an AppleDouble file, in which macOS stores attributes of another file");
+
+    pub(crate) const ARCHIVE_IN_PLACE: Self = Self::Format(
+        "an archive",
+        "embody cannot change an archive in place; convert the archive to a new mailbox",
+    );
 
     /// Returns whether the directory is a store or a cache of embody, which a search for mail must skip.
     pub(crate) fn of_folder(path: &Path) -> Option<Self> {
@@ -80,19 +117,24 @@ impl NotMail {
             Self::Format(name, _) => name,
             Self::Binary => "binary data",
             Self::Text => "text without a mail header",
-            Self::Beside(what) | Self::Ours(what) | Self::Empty(what) => what,
+            Self::Other(what) | Self::Beside(what) | Self::Ours(what) | Self::Empty(what) => what,
             Self::Object => "an object of a store of detached attachments",
             Self::Link => {
                 "a symbolic link, which embody does not follow; name the link as a source to read the target"
+            }
+            Self::LinkToMail => {
+                "a symbolic link to mail outside of the source, which embody does not follow; name the link as a source to read the target"
             }
             Self::Special => "neither a file nor a folder",
             Self::OtherFormat(_) | Self::ReadAs(..) => "mail of another format",
         }
     }
 
-    pub(crate) fn error(self, path: &Path) -> Error {
-        let why = match self {
+    /// Returns the reason why the file is not read, and what to do.
+    pub(crate) fn detail(self) -> Detail {
+        match self {
             Self::Format(name, advice) => format!("{name}; {advice}").into(),
+            Self::Other(name) => format!("{name}, which contains no mail").into(),
             Self::Binary => "the file contains binary data, not mail: the file starts neither with a \"From \" line nor with a mail header".into(),
             Self::Text => {
                 "the file is not a mailbox: the file starts neither with a \"From \" line nor with a mail header"
@@ -103,18 +145,21 @@ impl NotMail {
             | Self::Empty(_)
             | Self::Object
             | Self::Link
+            | Self::LinkToMail
             | Self::Special => self.name().into(),
             Self::OtherFormat(why) => why.into(),
             Self::ReadAs(what, formats) => Detail::from(what).naming(Setting::Format).then(formats),
-        };
-        not_a_mailbox(path, why)
+        }
+    }
+
+    pub(crate) fn error(self, path: &Path) -> Error {
+        not_a_mailbox(path, self.detail())
     }
 }
 
-/// Returns whether a zip archive is an office document or a software package, by the name of its first member. Such a
-/// file contains no mail and is skipped. A Takeout can contain thousands of them, so the check reads only the start of
-/// the file.
-pub(crate) fn is_document(start: &[u8]) -> bool {
+/// Returns whether a zip archive may be an office document or a software package, by the name of its first member. A
+/// Takeout can contain thousands of them, so this check reads only the start of the file.
+pub(crate) fn starts_like_document(start: &[u8]) -> bool {
     let first = rest_or_empty(start, 30);
     let known: [&[u8]; 8] = [
         b"mimetype",

@@ -3,7 +3,7 @@
 //! created.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use crate::detail::{Detail, Setting};
@@ -14,6 +14,7 @@ use crate::mailbox::failure::cannot_write;
 use crate::mailbox::find::{Finds, Found, Kind};
 use crate::mailbox::forms::emlx;
 use crate::mailbox::place::replace::differs_in_case;
+use crate::mailbox::read::packed::stem;
 use crate::mailbox::{Format, Options, Stop};
 use crate::platform::{OsStrExt as _, folded};
 
@@ -243,14 +244,16 @@ pub(crate) fn check_open(source: &Path, result: Option<Format>) -> Result<(), Er
 }
 
 pub(crate) fn named_in_folder(key: &Path, kind: Kind, options: &Options) -> PathBuf {
-    if !is_moved(kind, options) {
+    if !is_moved(kind, options) && kind != Kind::Archive {
         return match kind {
             Kind::Msg => key.with_extension("eml"),
             _ => key.to_owned(),
         };
     }
     let name = key.file_name().unwrap_or(OsStr::new("INBOX"));
+    let stem = OsString::from(stem(key));
     let plain = match named(Path::new(name)) {
+        _ if kind == Kind::Archive => &stem,
         Some(_) if !kind.is_folder() && kind != Kind::Pst => {
             Path::new(name).file_stem().unwrap_or(name)
         }

@@ -1,8 +1,9 @@
 //! Recognises the format of a file by its first bytes (docs/mailbox-internals.md, "What is mail").
 
 use crate::mailbox::archive;
+use crate::mailbox::forms::refused::refused;
 use crate::mailbox::forms::separator::{from_line_length, name_length};
-use crate::mailbox::forms::{self, emlx, mmdf, outlook};
+use crate::mailbox::forms::{emlx, mmdf, outlook};
 use crate::mailbox::not_mail::NotMail;
 use crate::span::split_while;
 
@@ -35,9 +36,14 @@ pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     if let Some(read) = outlook::pst_of_start(start) {
         return read.map(|()| Kind::Pst);
     }
-    let mut others = forms::OTHERS.iter();
-    if let Some((_, other)) = others.find(|(magic, _)| start.starts_with(magic)) {
-        return Err(*other);
+    if start.starts_with(b"SQLite format 3\0") {
+        return Err(NotMail::DATABASE);
+    }
+    if start.starts_with(APPLE_DOUBLE) {
+        return Err(NotMail::APPLE_DOUBLE);
+    }
+    if let Some(other) = refused(start) {
+        return Err(other);
     }
     let behind = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
     let (blanks, text) = split_while(behind, |octet| matches!(octet, b'\n' | b'\r'));
@@ -79,6 +85,9 @@ fn is_binary(start: &[u8]) -> bool {
     };
     start.contains(&0) || start.iter().filter(is_control).count() * 10 > start.len() * 3
 }
+
+/// First bytes of an AppleDouble file, in which macOS stores the attributes of a file on a file system without them.
+const APPLE_DOUBLE: &[u8] = b"\0\x05\x16\x07";
 
 /// The UTF-8 byte order mark, which some editors write at the start of a file. A mailbox may start with it.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

@@ -24,11 +24,13 @@ use memchr::memmem;
 
 use crate::detail::Detail;
 use crate::error::Error;
+use crate::mailbox::archive::Inner;
 use crate::mailbox::begin::{Job, begun, sweep};
 use crate::mailbox::compressed::{Content, content_of, method_of};
 use crate::mailbox::failure::{cannot_read, cannot_write, in_full, unread, unreadable};
 use crate::mailbox::find::{Finds, Found, Kind};
 use crate::mailbox::forms::flags::Flags;
+use crate::mailbox::forms::refused::refused_message;
 use crate::mailbox::forms::separator::{self, own_separator};
 use crate::mailbox::forms::{mmdf, rewrite};
 use crate::mailbox::place::delivery::{Delivery, Handler, Letter};
@@ -37,6 +39,7 @@ use crate::mailbox::place::{listing, temporary};
 use crate::mailbox::read::accounts::Accounts;
 use crate::mailbox::read::file::PackedFile;
 use crate::mailbox::read::messages::Transformed;
+use crate::mailbox::read::packed::stem;
 use crate::mailbox::read::sink::Output;
 use crate::mailbox::read::window::{Chunk, Windows};
 use crate::mailbox::result::{form, groups, is_moved, levels, named_in_folder};
@@ -60,6 +63,7 @@ impl<S: Send> Job<'_, S> {
         let mut summary = begun(finds, self.observer);
         if let ([found], None) = (finds.mailboxes.as_slice(), &open)
             && found.is_packed()
+            && found.relative.as_os_str().is_empty()
         {
             if writes && !is_moved(found.kind, options) && self.observer.is_made(&found.path) {
                 let made = Summary::of(|sum| sum.made = 1);
@@ -73,7 +77,8 @@ impl<S: Send> Job<'_, S> {
                 temporary::sweep(folder);
             }
             let like = fs::metadata(found.file()).ok();
-            let unpacked = self.unpack(found.kind, destination, like.as_ref(), |job, output| {
+            let places = (destination, destination);
+            let unpacked = self.unpack(found.kind, places, like.as_ref(), |job, output| {
                 let mut output = Some(output);
                 job.each([found], |job, kind| match output.take() {
                     Some(output) => job.file_to(kind, output),
@@ -112,6 +117,23 @@ impl<S: Send> Job<'_, S> {
                 at_work_in = folder.to_owned();
             }
             let founds = founds.iter().copied();
+            if first.is_packed() {
+                let unpacked = self.each(founds, |job, kind| {
+                    let like = fs::metadata(job.path).ok();
+                    if writes && job.observer.is_made(job.path) {
+                        let made = Summary::of(|sum| sum.made = 1);
+                        job.observer.done(&made);
+                        return Ok(made);
+                    }
+                    let directory = target.with_file_name(stem(job.path));
+                    let places = (target.as_path(), directory.as_path());
+                    job.unpack(kind, places, like.as_ref(), |job, output| {
+                        job.file_to(kind, output)
+                    })
+                });
+                summary.add(&unpacked?);
+                continue;
+            }
             if !is_moved(first.kind, options) {
                 let done = self.each(founds, |job, kind| match kind.is_folder() {
                     true => job.folder(kind, Some(&target)),
@@ -166,15 +188,21 @@ impl<S: Send> Job<'_, S> {
         )?;
         let is_one = groups.len() == 1;
         let mut summary = Summary::default();
+        let inner = Inner::default();
+        let job = Job {
+            inner: Some(&inner),
+            ..*self
+        };
         for (key, founds) in groups {
             let Some(first) = founds.first() else {
                 continue;
             };
             self.stop.check()?;
+            let above = levels(key, first.kind);
             if !is_one || !key.as_os_str().is_empty() {
-                delivery.enter(&levels(key, first.kind))?;
+                delivery.enter(&above)?;
             }
-            let moved = self.each(founds.iter().copied(), |job, kind| {
+            let moved = job.each(founds.iter().copied(), |job, kind| {
                 if kind.is_folder() {
                     job.folder_to(kind, &mut delivery)
                 } else {
@@ -182,6 +210,13 @@ impl<S: Send> Job<'_, S> {
                 }
             });
             summary.add(&moved?);
+            // The folders of Outlook mailboxes in an archive become subfolders of the folder of the archive.
+            let entered = job.each_inner(&inner, |job, key| {
+                let folder = [above.as_slice(), &levels(key, Kind::Pst)].concat();
+                delivery.enter(&folder)?;
+                job.inner_to(Some(&mut delivery))
+            });
+            summary.add(&entered?);
         }
         delivery.finish_unless_damaged(&summary)?;
         Ok(summary)
@@ -368,7 +403,9 @@ impl<S: Send> Job<'_, S> {
             numbered.sort_by_cached_key(|(_, name)| arrival(name));
         }
         let mut numbered = numbered.into_iter();
-        let summary = Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, others.len() as u64));
+        let mut summary =
+            Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, others.len() as u64));
+        summary.files.not_read = summary.damaged;
         let next = || {
             let next = numbered.next();
             Ok(next.map(|(number, name)| self.read_file(number, name, (&place, &messages))))
@@ -378,8 +415,10 @@ impl<S: Send> Job<'_, S> {
                 Ok((flags, modified)) => {
                     let content = new.unwrap_or(&letter.content);
                     self.deliver_message((content, false), *flags, *modified, delivery, summary)?;
+                    summary.files.read += 1;
                 }
                 Err(why) => {
+                    summary.files.not_read += 1;
                     summary.damaged += 1;
                     self.observer.damaged(&letter.source, why);
                 }
@@ -387,7 +426,9 @@ impl<S: Send> Job<'_, S> {
             Ok(())
         });
         let mut summary = done?;
-        summary.damaged += self.name_missed(&messages)?;
+        let missed = self.name_missed(&messages)?;
+        summary.damaged += missed;
+        summary.files.not_read += missed;
         self.observer.done(&summary);
         Ok(summary)
     }
@@ -424,10 +465,13 @@ impl<S: Send> Job<'_, S> {
             Ok((metadata.modified().ok(), content))
         };
         let (about, content) = match file.map(read) {
-            Ok(Ok((modified, Content::Whole(content)))) => {
-                let flags = (!place.is_mh).then(|| noted_in_name(&name)).flatten();
-                (Ok((flags, modified)), content)
-            }
+            Ok(Ok((modified, Content::Whole(content)))) => match refused_message(&content) {
+                Some(other) => left_out(other.detail()),
+                None => {
+                    let flags = (!place.is_mh).then(|| noted_in_name(&name)).flatten();
+                    (Ok((flags, modified)), content)
+                }
+            },
             Ok(Ok((_, Content::TooLarge))) => (Err(too_large(None, self.options)), Vec::new()),
             Ok(Ok((_, Content::Damaged(damage)))) => left_out(damage.detail()),
             Ok(Err(error)) => left_out(unread(&error).into()),

@@ -29,6 +29,7 @@ const PARTICULAR: &[&str] = &[
     "folder",
     "follow",
     "format",
+    "ignore",
     "jobs",
     "max_body",
     "max_growth",

@@ -11,7 +11,7 @@ use crate::cli::values::{at_least_one, output_format, size};
 use crate::engine::Mode;
 use crate::engine::policy::Policy;
 use crate::error::Error;
-use crate::mailbox::{self, ByLabel, Format, check_backup_suffix};
+use crate::mailbox::{self, ByLabel, Format, IgnorePatterns, check_backup_suffix};
 
 pub(super) const MAILBOXES: &str = "Mailboxes";
 
@@ -96,12 +96,20 @@ pub(crate) struct CompressedArgs {
     /// an error message names the source. The exit status is 1, and the source is not replaced.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_expanded: Option<u64>,
+    /// Ignore files and directories with this name or path
+    ///
+    /// The character * stands for any characters. A pattern with a slash is a path below the source, otherwise a name. Ignored files are
+    /// not opened, and the summary counts them. Use it for a file that embody cannot read and that you do not need: such a
+    /// file otherwise makes the exit status 1.
+    #[arg(long, value_name = "PATTERN", action = clap::ArgAction::Append)]
+    ignore: Vec<std::ffi::OsString>,
 }
 
 impl CompressedArgs {
     pub(crate) fn added_to(&self, options: mailbox::Options) -> mailbox::Options {
         mailbox::Options {
             max_expanded: self.max_expanded.unwrap_or(options.max_expanded),
+            ignore: IgnorePatterns::new(&self.ignore),
             ..options
         }
     }
@@ -138,13 +146,14 @@ impl WalkArgs {
             || self.by_label.is_some()
             || self.progress != ProgressOption::Auto
             || self.html.is_some()
-            || self.compressed.max_expanded.is_some();
+            || self.compressed.max_expanded.is_some()
+            || !self.compressed.ignore.is_empty();
         let what = match sources {
             [_, _, ..] => {
                 "this command reads only one message; for several sources, name --output or --in-place"
             }
             _ if is_told_more => {
-                "--format, --output-format, --by-label, --jobs, --backup, --html, --progress, --max-expanded and --no-resume work only with --output or --in-place"
+                "--format, --output-format, --by-label, --jobs, --backup, --html, --progress, --max-expanded, --ignore and --no-resume work only with --output or --in-place"
             }
             _ => return Ok(sources.first().map(PathBuf::as_path)),
         };

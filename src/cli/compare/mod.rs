@@ -12,7 +12,7 @@ mod verdict;
 
 use std::collections::HashMap;
 
-use self::reading::{Copies, read};
+use self::reading::{Copies, Look, read};
 use self::side::{Side, side};
 use self::spool::{Entry, Record, Spool, temporary};
 use self::verdict::{Loss, Named, Verdict};
@@ -80,7 +80,8 @@ fn compare(
     let mut verdict = Verdict::default();
     let mut known: HashMap<Digest, Known> = HashMap::new();
     verdict.is_damaged |= old.is_damaged | new.is_damaged;
-    verdict.is_damaged |= read(
+    let mut not_read = Vec::new();
+    let of_old = read(
         &old.path,
         options,
         stop,
@@ -91,9 +92,11 @@ fn compare(
             known.left += 1;
             known.old_flags = known.old_flags.with(look.flags.unwrap_or_default());
         },
+        Some(&mut not_read),
     )?;
+    verdict.is_damaged |= of_old.is_damaged;
     let mut others: HashMap<Digest, u32> = HashMap::new();
-    verdict.is_damaged |= read(
+    let of_new = read(
         &new.path,
         options,
         stop,
@@ -115,7 +118,11 @@ fn compare(
                 verdict.identical += 1;
             }
         },
+        Some(&mut not_read),
     )?;
+    verdict.is_damaged |= of_new.is_damaged;
+    verdict.files = [of_old.files, of_new.files];
+    verdict.not_read = not_read;
     let lost_flags = |known: &Known| {
         if known.is_found && known.can_hold_flags {
             known.old_flags.without(known.new_flags)
@@ -142,7 +149,7 @@ fn compare(
         Copies::Ignored
     };
     let mut cuts: HashMap<Digest, Vec<Place>> = HashMap::new();
-    verdict.is_damaged |= read(&old.path, options, stop, (is_known, copies), |look| {
+    let describe = |look: Look| {
         let Some((left, flags)) = losses.get_mut(&look.identity) else {
             return;
         };
@@ -185,7 +192,9 @@ fn compare(
             }),
             Err(error) => failure = Some(error),
         }
-    })?;
+    };
+    let described = read(&old.path, options, stop, (is_known, copies), describe, None)?;
+    verdict.is_damaged |= described.is_damaged;
     drop(losses);
     entries.sort_by_key(|entry| (entry.key, entry.at));
     spool.finish().map_err(temporary)?;
@@ -195,7 +204,7 @@ fn compare(
     } else {
         Copies::Ignored
     };
-    verdict.is_damaged |= read(&new.path, options, stop, (is_other, copies), |look| {
+    let place = |look: Look| {
         if let Some(described) = look.described
             && failure.is_none()
         {
@@ -209,7 +218,9 @@ fn compare(
                 Err(error) => failure = Some(error),
             }
         }
-    })?;
+    };
+    let placed = read(&new.path, options, stop, (is_other, copies), place, None)?;
+    verdict.is_damaged |= placed.is_damaged;
     if let Some(failure) = failure {
         return Err(temporary(failure));
     }

@@ -1,7 +1,7 @@
 //! Reading of one mailbox: a digest of each message, and descriptions of some of them.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
 use super::super::origin::Origin;
@@ -12,7 +12,7 @@ use crate::engine::report::Detail;
 use crate::engine::same::{Description, Digest, MailCopy, Place, copy_key, identity, plain};
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::{
-    Conversion, Flags, Message, Observer, Options, Quoting, Stop, Summary, Transform,
+    Conversion, FileCounts, Flags, Message, Observer, Options, Quoting, Stop, Transform,
     flags_of_message,
 };
 
@@ -58,36 +58,60 @@ impl Described {
 }
 
 /// Calls `see` for each message of a mailbox, in order. A message gets a description only if `describes` returns true
-/// for its digest. Returns whether a part of the mailbox could not be read.
+/// for its digest. `not_read` receives the files and messages that
+/// could not be read, and they are printed. Each mailbox is read several times, but only its first reading has this list.
 pub(super) fn read(
     mailbox: &Path,
     options: &Options,
     stop: &Stop,
     (describes, copies): (impl Fn(&Digest) -> bool + Sync, Copies<'_>),
     see: impl FnMut(Look) + Send,
-) -> Result<bool, Error> {
+    not_read: Option<&mut Vec<NotRead>>,
+) -> Result<SideCounts, Error> {
     let reading = Reading {
         describes,
         copies,
-        see: Mutex::new((see, false)),
+        see: Mutex::new((see, Vec::new())),
     };
     let summary = Conversion::of(mailbox)
         .options(options)
         .stop(stop)
         .run(&reading, &reading)?;
-    let (_, is_damaged) = unpoisoned(reading.see.into_inner());
-    Ok(is_damaged || summary.damaged > 0)
+    let (_, unread) = unpoisoned(reading.see.into_inner());
+    let is_damaged = !unread.is_empty() || summary.damaged + summary.oversized > 0;
+    if let Some(not_read) = not_read {
+        for file in unread {
+            say::tell(&say::damaged(&file.path, &file.why));
+            not_read.push(file);
+        }
+    }
+    Ok(SideCounts {
+        is_damaged,
+        files: summary.files,
+    })
+}
+
+/// A file or message that could not be read completely.
+pub(super) struct NotRead {
+    pub(super) path: PathBuf,
+    pub(super) why: String,
+}
+
+/// The counts of one reading of a mailbox.
+pub(super) struct SideCounts {
+    pub(super) is_damaged: bool,
+    pub(super) files: FileCounts,
 }
 
 struct Reading<'r, D, S> {
     describes: D,
     copies: Copies<'r>,
-    /// The function that receives the messages, and a flag that is true if a part of the mailbox could not be read.
-    see: Mutex<(S, bool)>,
+    /// The function that receives the messages, and the files and messages that could not be read.
+    see: Mutex<(S, Vec<NotRead>)>,
 }
 
 impl<D, S> Reading<'_, D, S> {
-    fn locked(&self) -> MutexGuard<'_, (S, bool)> {
+    fn locked(&self) -> MutexGuard<'_, (S, Vec<NotRead>)> {
         unpoisoned(self.see.lock())
     }
 }
@@ -146,17 +170,9 @@ impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Observer<Look> for Re
     }
 
     fn damaged(&self, path: &Path, why: &Detail) {
-        let mut see = self.locked();
-        // Each mailbox is read twice, but damage is reported only once.
-        if !see.1 {
-            say::tell(&say::damaged(path, &wording::detail(why)));
-        }
-        see.1 = true;
-    }
-
-    fn done(&self, summary: &Summary) {
-        if summary.oversized > 0 {
-            self.locked().1 = true;
-        }
+        self.locked().1.push(NotRead {
+            path: path.to_owned(),
+            why: wording::detail(why),
+        });
     }
 }

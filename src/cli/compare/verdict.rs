@@ -7,9 +7,12 @@ use serde::Serialize;
 
 use super::super::args::CompareArgs;
 use super::super::exit::Status;
-use super::super::report_file::json;
+use super::super::report_file::{json, not_read};
 use super::super::say;
+use super::super::totals::files;
+use super::reading::NotRead;
 use crate::engine::same::{Altered, Changes};
+use crate::mailbox::FileCounts;
 
 #[derive(Default)]
 pub(super) struct Verdict {
@@ -21,6 +24,10 @@ pub(super) struct Verdict {
     /// The messages that are missing, changed, or lack flags in NEW.
     pub(super) lost: Vec<(Named, Loss)>,
     pub(super) is_damaged: bool,
+    /// Files of OLD and of NEW, by verdict.
+    pub(super) files: [FileCounts; 2],
+    /// Files and messages of OLD and NEW that could not be read.
+    pub(super) not_read: Vec<NotRead>,
 }
 
 #[derive(Serialize)]
@@ -86,9 +93,15 @@ impl Verdict {
                 );
             }
             if self.is_damaged {
+                for (side, counts) in [&old, &new].into_iter().zip(&self.files) {
+                    let counts = files(counts);
+                    if !counts.is_empty() {
+                        let _ = write!(text, "{side}: {counts}");
+                    }
+                }
                 let _ = writeln!(
                     text,
-                    "Some messages could not be read, and were not compared."
+                    "Some files or messages could not be read, and were not compared."
                 );
             }
         }
@@ -129,6 +142,12 @@ impl Verdict {
             altered: u64,
             lost_flags: u64,
             is_whole: bool,
+            files: Files,
+        }
+        #[derive(Serialize)]
+        struct Files {
+            old: FileCounts,
+            new: FileCounts,
         }
         #[derive(Serialize)]
         struct Whole {
@@ -147,7 +166,11 @@ impl Verdict {
                 detail,
             })?);
         }
+        for file in &self.not_read {
+            lines.extend(json(&not_read(&file.path, &file.why))?);
+        }
         let (missing, altered, lost_flags) = self.counts();
+        let [old, new] = self.files;
         lines.extend(json(&Whole {
             compare: Counts {
                 old: self.old,
@@ -158,6 +181,7 @@ impl Verdict {
                 altered,
                 lost_flags,
                 is_whole: self.status() == Status::Success,
+                files: Files { old, new },
             },
         })?);
         Ok(lines)

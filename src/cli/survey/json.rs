@@ -42,6 +42,7 @@ pub(crate) fn as_json(
     let told = if context.has_archive { 6 } else { 4 };
     let probe = || with_first(told, Fields::default(), &survey.probe);
     let whole = with_all(Fields::default(), &survey.mail)
+        .with("files", &survey.files)
         .with("dates", &survey.dates)
         .with("attachments", &attachments(survey))
         .with("detach", &detach(survey, context))

@@ -42,7 +42,7 @@ const WITH_VALUE: [&str; 28] = [
 const FLAGS: [&str; 3] = ["allow-userinfo", "archive-first", "archive-any"];
 
 /// Options with a value that define what a run does. Only the page about a run repeats them.
-const OF_RUN: [&str; 24] = [
+const OF_RUN: [&str; 25] = [
     "follow",
     "embed",
     "embed-kinds",
@@ -63,6 +63,7 @@ const OF_RUN: [&str; 24] = [
     "max-parts",
     "max-header",
     "max-expanded",
+    "ignore",
     // The following options select messages of an IMAP account.
     "since",
     "before",

@@ -15,7 +15,7 @@ use super::tally::{
 };
 use crate::fetch::store::Key;
 use crate::link::value::Role;
-use crate::mailbox::Summary;
+use crate::mailbox::{FileCounts, Summary};
 
 /// Maximum number of different attachments that are compared. Their hashes need 48 MB.
 const OBJECTS: usize = 1 << 20;
@@ -55,6 +55,8 @@ pub(crate) struct Survey {
     /// language, are counted under the name of the standard folder.
     pub labels: Named<u64>,
     pub broken: Broken,
+    /// Files of the sources, by verdict.
+    pub files: FileCounts,
 }
 
 #[derive(Default, Debug, Serialize)]
@@ -128,6 +130,7 @@ impl Survey {
         self.answers.years.add(other.answers.years);
         add(&mut self.missing, other.missing);
         merge(&mut self.largest, other.largest);
+        self.files.add(&other.files);
         self.labels.add(other.labels);
         self.broken.add(other.broken);
     }
@@ -174,6 +177,7 @@ impl Survey {
         self.mail.mailboxes = summary.mailboxes;
         self.mail.oversized = summary.oversized;
         self.broken.files = summary.damaged;
+        self.files = summary.files;
         let [before, after] = [summary.bytes_in, summary.bytes_out]
             .map(|octets| i64::try_from(octets).unwrap_or(i64::MAX));
         self.detach.saves = before.saturating_sub(after);

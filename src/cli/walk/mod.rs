@@ -37,7 +37,9 @@ use crate::imap::{
     account::Account, candidates::Candidates, download::Download, in_place::InPlace,
 };
 use crate::mailbox::find::{Kind, look_at};
-use crate::mailbox::{Conversion, Format, Options, Source, Summary, Transform, folder_of};
+use crate::mailbox::{
+    Conversion, FileCounts, Format, Options, Source, Summary, Transform, folder_of,
+};
 
 /// One run over mailboxes, with the options of its command.
 pub(super) struct Walk<'w> {
@@ -113,6 +115,7 @@ impl Walk<'_> {
         let reporter = self.reporter(&started, resume)?;
         let mut status = Status::Success;
         let (mut has_done_some, mut has_left_some) = (false, false);
+        let mut files = FileCounts::default();
         for (index, source) in self.sources.iter().enumerate() {
             let target = targets.get(index);
             let place = target.unwrap_or(source);
@@ -126,6 +129,7 @@ impl Walk<'_> {
             match self.convert_source(source, target, transform, &reporter) {
                 Ok(summary) => {
                     has_done_some = true;
+                    files.add(&summary.files);
                     if summary.damaged + summary.moved > 0 {
                         status = Status::Trouble;
                     }
@@ -151,7 +155,9 @@ impl Walk<'_> {
             resume.is_whole.set(true);
         }
         let tally = reporter.run_tally();
-        let (summary, counts, failure) = reporter.finish();
+        let (mut summary, counts, failure) = reporter.finish();
+        // The observer gets the counts of each mailbox. Only the run as a whole knows the files that are no mailboxes.
+        summary.files = files;
         if let Some(file) = &self.args.html {
             let arguments: Vec<OsString> = std::env::args_os().collect();
             let verb = arguments.get(1).and_then(|verb| verb.to_str());

@@ -1,4 +1,5 @@
-//! Reads the mboxes of an archive one after the other, as one stream.
+//! Reads the mail of an archive one member after the other, as one mbox. Archives and compressed files inside the archive are
+//! read in place, and a single message becomes an entry of the mbox.
 //!
 //! If a member is damaged, reading stops with a [`Damage`] error at this position. The message before the damage is
 //! incomplete, and the next member must not be appended to it. The next read returns the members after the damaged one.
@@ -8,9 +9,14 @@ use std::fmt;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
+use super::entry::MboxEntry;
+#[cfg(feature = "archives")]
+use super::nested::Nested;
 use super::spooled::Spooled;
 use crate::error::unpoisoned;
 use crate::mailbox::compressed::Damage;
+use crate::mailbox::find::{Kind, NotMail};
+use crate::mailbox::{FileCounts, Stop};
 use crate::span::front;
 
 const LOOKED_AT: usize = 64 << 10;
@@ -18,22 +24,33 @@ const LOOKED_AT: usize = 64 << 10;
 /// can contain millions of them.
 const NAMED: usize = 10_000;
 const NAME: usize = 200;
+/// Maximum number of members that are named because they are or may be mail and were not read. Further ones are counted.
+const MOST_LEFT: usize = 100;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Judged {
     Taken,
     /// An Outlook mailbox. It is copied to a temporary file and read later.
     Spooled,
+    /// A single message, which becomes an entry of the mbox.
+    Message(Kind),
+    /// An archive or a compressed file, whose members are read in place of it.
+    Nested,
     /// A member that is mail or may be mail, but that embody cannot read in an archive. The text is the reason, for the
     /// report.
     Left(&'static str),
+    /// A member without mail. The text describes it.
     Skipped(&'static str),
+    /// A member that belongs to another file and contains no mail.
+    Part(&'static str),
 }
 
 pub(crate) type Judge = fn(&[u8], &[u8]) -> Judged;
 
 #[derive(Default, Debug)]
 pub(crate) struct Skipped {
+    /// All members by verdict, as far as the archive was read.
+    pub(crate) files: FileCounts,
     pub(crate) named: Vec<(String, &'static str)>,
     pub(crate) others: BTreeMap<&'static str, u64>,
     pub(crate) spooled: Vec<Spooled>,
@@ -61,8 +78,28 @@ pub(super) trait Members: Read {
     fn next(&mut self) -> io::Result<Option<Member>>;
 }
 
+/// The limits for archives and messages inside an archive.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits {
+    /// Maximum size of the decompressed data of one archive, in bytes.
+    pub(crate) expanded: u64,
+    /// Request to end the run early, which also ends the reading of archives inside the archive.
+    pub(crate) stop: Stop,
+}
+
+/// Maximum number of archives around a member: an archive in an archive in an archive is still read.
+const LEVELS: usize = 3;
+
+/// Maximum size of a single message in an archive, in bytes. It is the default of
+/// [`Options::max_message`](crate::mailbox::Options::max_message).
+const LONGEST_MESSAGE: u64 = 512 << 20;
+
 pub(crate) struct Joined<M> {
     members: M,
+    /// Archives and compressed files inside the archive that are being read, from the outermost to the innermost.
+    #[cfg(feature = "archives")]
+    nested: Vec<Nested>,
+    limits: Limits,
     judge: Judge,
     skipped: Arc<Mutex<Skipped>>,
     ready: io::Cursor<Vec<u8>>,
@@ -71,26 +108,69 @@ pub(crate) struct Joined<M> {
     /// returned first and the error after them.
     failed: Option<io::Error>,
     has_taken: bool,
-    /// Number of members that are or may be mail but were not read, and the name of the first one, for the report.
-    left: Option<(u64, String)>,
+    /// Number of members that are or may be mail but were not read, and the names of the first of them with the reasons, for the
+    /// report.
+    left: (u64, Vec<String>),
     last: [u8; 3],
     end: Option<Result<(), Damage>>,
 }
 
 impl<M: Members> Joined<M> {
-    pub(super) fn new(members: M, judge: Judge, skipped: &Arc<Mutex<Skipped>>) -> Self {
+    pub(super) fn new(
+        members: M,
+        judge: Judge,
+        skipped: &Arc<Mutex<Skipped>>,
+        limits: Limits,
+    ) -> Self {
         Self {
             members,
+            #[cfg(feature = "archives")]
+            nested: Vec::new(),
+            limits,
             judge,
             skipped: Arc::clone(skipped),
             ready: io::Cursor::default(),
             within: None,
             failed: None,
             has_taken: false,
-            left: None,
+            left: (0, Vec::new()),
             last: *b"\n\n\n",
             end: None,
         }
+    }
+
+    /// Returns the archive that is being read: the innermost one.
+    fn current(&mut self) -> &mut dyn Members {
+        #[cfg(feature = "archives")]
+        if let Some(nested) = self.nested.last_mut() {
+            return &mut *nested.members;
+        }
+        &mut self.members
+    }
+
+    /// Ends the reading of the innermost archive inside the archive. Returns its path, or `None` if the current archive is the
+    /// outermost one.
+    fn leave_nested(&mut self) -> Option<String> {
+        #[cfg(feature = "archives")]
+        return self.nested.pop().map(|nested| nested.name);
+        #[cfg(not(feature = "archives"))]
+        None
+    }
+
+    /// Returns the path of a member in all archives around it.
+    fn full_name(&self, name: &[u8]) -> String {
+        // The name is only shown in messages. It is never used as a path.
+        let name = String::from_utf8_lossy(front(name, NAME)).into_owned();
+        #[cfg(feature = "archives")]
+        if let Some(nested) = self.nested.last() {
+            let above = &nested.name;
+            return if name.is_empty() {
+                above.clone()
+            } else {
+                format!("{above}/{name}")
+            };
+        }
+        name
     }
 
     fn between(&self) -> &'static [u8] {
@@ -102,14 +182,21 @@ impl<M: Members> Joined<M> {
     }
 
     fn begin(&mut self) -> io::Result<()> {
-        let Some(member) = self.members.next()? else {
-            let nothing = || "the archive contains no mbox".to_owned();
-            let why = self.all_left().or((!self.has_taken).then(nothing));
-            self.end = Some(why.map_or(Ok(()), |why| Err(Damage::of_archive(why, true))));
+        let member = match self.current().next() {
+            Ok(member) => member,
+            Err(error) => return self.nested_failed(error),
+        };
+        let Some(member) = member else {
+            if self.leave_nested().is_none() {
+                self.end = Some(match self.all_left() {
+                    Some(why) => Err(Damage::of_archive(why, true)),
+                    None if self.has_taken => Ok(()),
+                    None => Err(Damage::of_archive_without_mail()),
+                });
+            }
             return Ok(());
         };
-        // The name is only shown in messages. It is never used as a path.
-        let name = String::from_utf8_lossy(front(&member.name, NAME)).into_owned();
+        let name = self.full_name(&member.name);
         if let Some(why) = member.closed {
             self.leave(&name, why);
             return Ok(());
@@ -117,10 +204,10 @@ impl<M: Members> Joined<M> {
         let mut ready = self.between().to_vec();
         let between = ready.len();
         // If the reader fails, the bytes before the error are enough to recognise the format of the member.
-        let mut failed = start_of(&mut self.members, &mut ready).err();
+        let mut failed = start_of(self.current(), &mut ready).err();
         let judged = match &ready[between..] {
             [] => None,
-            start => Some((self.judge)(&member.name, start)),
+            start => Some((self.judge)(name.as_bytes(), start)),
         };
         match judged {
             Some(Judged::Taken) => {
@@ -128,49 +215,196 @@ impl<M: Members> Joined<M> {
                 self.within = Some(name);
                 self.failed = failed;
                 self.has_taken = true;
+                self.counts(|files| files.read += 1);
                 return Ok(());
             }
+            Some(Judged::Message(kind)) if failed.is_none() => {
+                return self.begin_message(name, ready, kind);
+            }
+            Some(Judged::Message(_)) => {}
+            Some(Judged::Nested) => failed = self.begin_nested(&name, &ready[between..], failed)?,
             Some(Judged::Left(what)) => self.leave(&name, what),
             Some(Judged::Skipped(what)) => {
+                self.counts(|files| files.not_mail += 1);
+                unpoisoned(self.skipped.lock()).add(name.clone(), what);
+            }
+            Some(Judged::Part(what)) => {
+                self.counts(|files| files.parts += 1);
                 unpoisoned(self.skipped.lock()).add(name.clone(), what);
             }
             Some(Judged::Spooled) => {
                 let start = &ready[between..];
                 let rest: &mut dyn Read = match failed {
-                    None => &mut self.members,
+                    None => self.current(),
                     Some(_) => &mut io::empty(),
                 };
                 let (spooled, error) = Spooled::copy(name.clone(), start, rest)?;
                 failed = failed.or(error);
+                self.counts(|files| files.read += 1);
                 unpoisoned(self.skipped.lock()).spooled.push(spooled);
                 self.has_taken = true;
             }
+            // An empty file is an mbox without messages.
+            None if failed.is_none() => self.counts(|files| files.read += 1),
             None => {}
         }
         match failed.map(io::Error::downcast::<Damage>).transpose()? {
-            Some(damage) if !damage.goes_on => return Err(damage.into()),
-            Some(damage) if matches!(judged, None | Some(Judged::Spooled)) => {
-                self.leave(&name, damage)
-            }
-            _ => {}
+            Some(damage) if !damage.goes_on => return self.nested_failed(damage.into()),
+            Some(damage) => match judged {
+                Some(Judged::Spooled) => self.was_not_read(&name, damage),
+                None | Some(Judged::Message(_) | Judged::Nested) => self.leave(&name, damage),
+                _ => {}
+            },
+            None => {}
         }
         Ok(())
     }
 
+    /// Reads a single message completely, and continues with its entry in the mbox. `ready` contains the empty line before it and
+    /// its first bytes.
+    fn begin_message(&mut self, name: String, mut ready: Vec<u8>, kind: Kind) -> io::Result<()> {
+        let start = self.between().len();
+        let mut content = ready.split_off(start);
+        let rest = (LONGEST_MESSAGE + 1).saturating_sub(content.len() as u64);
+        if let Err(error) = self.current().take(rest).read_to_end(&mut content) {
+            let damage: Damage = error.downcast()?;
+            if !damage.goes_on {
+                return self.nested_failed(damage.into());
+            }
+            self.leave(&name, damage);
+            return Ok(());
+        }
+        if content.len() as u64 > LONGEST_MESSAGE {
+            self.leave(&name, "a message of more than 512 MiB");
+            return Ok(());
+        }
+        match MboxEntry::of(&name, &content, kind) {
+            Ok(entry) => {
+                ready.extend_from_slice(&entry.bytes);
+                self.ready = io::Cursor::new(ready);
+                self.has_taken = true;
+                self.counts(|files| files.read += 1);
+                for what in entry.missing {
+                    self.name_left(&name, what);
+                }
+                self.within = Some(name);
+            }
+            Err(why) => self.leave(&name, why),
+        }
+        Ok(())
+    }
+
+    /// Copies an archive inside the archive to a temporary file, and continues with its members. Returns the error that ended
+    /// the copying.
+    #[cfg(feature = "archives")]
+    fn begin_nested(
+        &mut self,
+        name: &str,
+        start: &[u8],
+        failed: Option<io::Error>,
+    ) -> io::Result<Option<io::Error>> {
+        if failed.is_some() {
+            return Ok(failed);
+        }
+        if self.nested.len() + 1 >= LEVELS {
+            let why = "an archive in too many other archives; unpack the outer one first";
+            self.leave(name, why);
+            return Ok(None);
+        }
+        let most = self.limits.expanded;
+        let mut rest = self
+            .current()
+            .take(most.saturating_sub(start.len() as u64) + 1);
+        let (spooled, error) = Spooled::copy(name.to_owned(), start, &mut rest)?;
+        if error.is_some() {
+            return Ok(error);
+        }
+        if spooled.file.metadata()?.len() > most {
+            let why = format!("an archive that is larger than {most} bytes when expanded");
+            self.leave(name, why);
+            return Ok(None);
+        }
+        let opened = Nested::open(name.to_owned(), spooled.file, most, &self.limits.stop);
+        match opened {
+            Ok(Some(nested)) => {
+                // A compressed file is counted when its content is read.
+                self.counts(|files| files.read += u64::from(nested.is_archive));
+                self.nested.push(nested);
+            }
+            Ok(None) => {
+                self.counts(|files| files.not_mail += 1);
+                let what = NotMail::DOCUMENT.name();
+                unpoisoned(self.skipped.lock()).add(name.to_owned(), what);
+            }
+            Err(error) => self.leave(name, error.downcast::<Damage>()?),
+        }
+        Ok(None)
+    }
+
+    /// A build without the feature `archives` reads no archives, and therefore none inside them.
+    #[cfg(not(feature = "archives"))]
+    fn begin_nested(
+        &mut self,
+        name: &str,
+        _: &[u8],
+        failed: Option<io::Error>,
+    ) -> io::Result<Option<io::Error>> {
+        let _ = (LEVELS, self.limits.expanded, &self.limits.stop);
+        self.leave(name, NotMail::DOCUMENT.name());
+        Ok(failed)
+    }
+
+    /// Handles an error between two members. If the archive that failed is inside another one, only this archive is left, and
+    /// the reading of the outer one continues.
+    fn nested_failed(&mut self, error: io::Error) -> io::Result<()> {
+        let damage: Damage = error.downcast()?;
+        match self.leave_nested() {
+            Some(name) => {
+                self.was_not_read(&name, damage);
+                Ok(())
+            }
+            None => Err(damage.into()),
+        }
+    }
+
+    fn counts(&self, count: impl FnOnce(&mut FileCounts)) {
+        count(&mut unpoisoned(self.skipped.lock()).files);
+    }
+
+    /// Notes a member that was not read, and counts it.
     fn leave(&mut self, name: &str, why: impl fmt::Display) {
-        let left = &mut self.left;
-        left.get_or_insert_with(|| (0, format!("{name} ({why})"))).0 += 1;
+        self.counts(|files| files.not_read += 1);
+        self.name_left(name, why);
+    }
+
+    /// Notes a member that was counted as read, and whose damage was found while it was read.
+    fn was_not_read(&mut self, name: &str, why: impl fmt::Display) {
+        self.counts(FileCounts::was_not_read);
+        self.name_left(name, why);
+    }
+
+    fn name_left(&mut self, name: &str, why: impl fmt::Display) {
+        let (count, names) = &mut self.left;
+        *count += 1;
+        if names.len() < MOST_LEFT {
+            names.push(format!("{name} ({why})"));
+        }
     }
 
     fn all_left(&mut self) -> Option<String> {
-        Some(match self.left.take()? {
-            (1, first) => format!("a file in the archive was not read: {first}"),
-            (left, first) => {
-                format!(
-                    "{left} files in the archive were not read; the first of these files is {first}"
-                )
-            }
-        })
+        let (count, names) = std::mem::take(&mut self.left);
+        let named = names.join(", ");
+        match count {
+            0 => None,
+            1 => Some(format!("a file in the archive was not read: {named}")),
+            _ if count > names.len() as u64 => Some(format!(
+                "{count} files in the archive were not read; the first {} of them are {named}",
+                names.len()
+            )),
+            _ => Some(format!(
+                "{count} files in the archive were not read: {named}"
+            )),
+        }
     }
 
     fn failure(&mut self, error: io::Error) -> io::Error {
@@ -179,15 +413,26 @@ impl<M: Members> Joined<M> {
             Ok(damage) => damage,
             Err(error) => return error,
         };
+        let mut name = within;
+        if !damage.goes_on
+            && let Some(nested) = self.leave_nested()
+        {
+            // Only the archive inside the archive cannot be read any further. It counts as not read, like the member in it.
+            if name.is_some() {
+                self.counts(FileCounts::was_not_read);
+            }
+            damage = Damage::of_member(damage.to_string());
+            name = name.or(Some(nested));
+        }
         if !damage.goes_on {
             if let Some(left) = self.all_left() {
                 damage = damage.and(&left);
             }
             self.end = Some(Err(damage.clone()));
-        } else if let Some(name) = within {
+        } else if let Some(name) = name {
             let why = format!("{damage}; the complete messages before the damage were read");
             damage = Damage::of_member(format!("{name} ({damage})"));
-            self.leave(&name, why);
+            self.was_not_read(&name, why);
             // The damage cut off a message in the middle. `last` is set as if an empty line had been read after it, so
             // that the next member starts a new message and no line endings are inserted before it.
             self.last = *b"\n\n\n";
@@ -202,7 +447,7 @@ impl<M: Members> Joined<M> {
                 return Err(error);
             }
             if self.within.is_some() {
-                read = self.members.read(into)?;
+                read = self.current().read(into)?;
             }
         }
         for &octet in &into[read.saturating_sub(3)..read] {
@@ -215,7 +460,7 @@ impl<M: Members> Joined<M> {
 
 /// Reads the start of a member, up to `LOOKED_AT` bytes. If a read fails because of damage, the bytes of this read are
 /// lost. So a small damaged member may yield no bytes at all.
-fn start_of(members: &mut impl Read, ready: &mut Vec<u8>) -> io::Result<()> {
+fn start_of(members: &mut dyn Members, ready: &mut Vec<u8>) -> io::Result<()> {
     let mut filled = ready.len();
     ready.resize(filled + LOOKED_AT, 0);
     let done = loop {
@@ -283,6 +528,13 @@ mod tests {
         }
     }
 
+    fn limits() -> Limits {
+        Limits {
+            expanded: 1 << 20,
+            stop: Stop::default(),
+        }
+    }
+
     fn judge(_: &[u8], start: &[u8]) -> Judged {
         match start.first() {
             Some(b'F') => Judged::Taken,
@@ -303,7 +555,7 @@ mod tests {
             (
                 vec!["S", "F", "!", "!"],
                 "F",
-                "3 files in the archive were not read; the first of these files is S (a message)",
+                "3 files in the archive were not read: S (a message), ! (encrypted), ! (encrypted)",
             ),
             (
                 vec!["F", "!x"],
@@ -323,7 +575,7 @@ mod tests {
             ),
         ] {
             let skipped = Arc::<Mutex<Skipped>>::default();
-            let mut joined = Joined::new(Texts(texts, ""), judge, &skipped);
+            let mut joined = Joined::new(Texts(texts, ""), judge, &skipped, limits());
             let mut out = Vec::new();
             let text =
                 |error: Option<io::Error>| error.map(|error| error.to_string()).unwrap_or_default();
@@ -345,7 +597,7 @@ mod tests {
     #[test]
     fn mbox_after_a_damaged_archive_member_starts_without_an_empty_line() {
         let texts = Texts(vec!["F1\n\n", "F2~", "S~", "F3", "F4"], "");
-        let mut joined = Joined::new(texts, judge, &Arc::default());
+        let mut joined = Joined::new(texts, judge, &Arc::default(), limits());
         let mut said = Vec::new();
         let mut all = Vec::new();
         for _ in 0..2 {
@@ -359,7 +611,7 @@ mod tests {
         assert!(!said[1].goes_on && said[1].whole);
         assert_eq!(
             said[1].to_string(),
-            "2 files in the archive were not read; the first of these files is F2~ (damaged; the complete messages before the damage were read)"
+            "2 files in the archive were not read: F2~ (damaged; the complete messages before the damage were read), S~ (a message)"
         );
     }
 

@@ -5,7 +5,11 @@
 //! at a time. Members that could not be read are reported as [`Damage`] after all other members were read.
 
 #[cfg_attr(not(feature = "archives"), allow(dead_code))]
+mod entry;
+#[cfg_attr(not(feature = "archives"), allow(dead_code))]
 mod joined;
+#[cfg(feature = "archives")]
+mod nested;
 mod spooled;
 mod start;
 #[cfg(feature = "archives")]
@@ -25,7 +29,7 @@ pub(crate) use self::spooled::{Inner, Spooled};
 #[cfg(feature = "cli")]
 pub(crate) use self::unpack::names_psts;
 #[cfg(feature = "archives")]
-pub(crate) use self::unpack::{unpacked, untarred};
+pub(crate) use self::unpack::{has_member_of_document, unpacked, untarred};
 #[cfg(not(feature = "archives"))]
 use crate::mailbox::compressed::{Method, unsupported};
 #[cfg(not(feature = "archives"))]
@@ -33,6 +37,12 @@ use crate::mailbox::read::file::{PackedFile, octets_at};
 
 pub(super) fn is_archive(first: &[u8]) -> bool {
     start::is_zip(first) || start::is_tar(first)
+}
+
+/// Without the feature `archives`, the members of a zip archive cannot be listed, so its first member decides.
+#[cfg(not(feature = "archives"))]
+pub(crate) fn has_member_of_document(_: std::fs::File) -> bool {
+    true
 }
 
 /// Returns `None` if the file is neither an archive nor compressed, as `unpack::unpacked` does.

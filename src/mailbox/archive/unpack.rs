@@ -1,19 +1,15 @@
 //! Opens an archive or a compressed file as one stream of mail.
 
-#[cfg(feature = "cli")]
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
-#[cfg(feature = "cli")]
-use super::joined::Members;
-use super::joined::{Joined, Judge, Skipped};
+use super::joined::{Joined, Judge, Limits, Members, Skipped};
 use super::start::{BLOCK, is_tar, is_zip};
 use super::tar::{Passing, Tar};
 use super::zip::Zip;
-#[cfg(feature = "cli")]
 use crate::mailbox::Stop;
-use crate::mailbox::compressed::{Damage, Method, decompressed};
+use crate::mailbox::compressed::{Damage, Method, RATIO, UNJUDGED, decompressed};
 use crate::mailbox::read::file::{PackedFile, PackedReader, octets_at};
 
 impl Passing for PackedReader {
@@ -36,13 +32,22 @@ pub(crate) fn unpacked(
 ) -> io::Result<Option<Box<dyn Read + Send>>> {
     let start = octets_at(&packed.file, 0, BLOCK)?;
     let whole = PackedReader::new(packed);
+    let limits = Limits {
+        expanded: expanded_of(packed, most)?,
+        stop: packed.stop.clone(),
+    };
     Ok(if is_zip(&start) {
         let zip = Zip::new(packed, most);
-        Some(Box::new(Joined::new(zip, judge, skipped)))
+        Some(Box::new(Joined::new(zip, judge, skipped, limits)))
     } else if is_tar(&start) {
-        Some(Box::new(Joined::new(Tar::new(whole), judge, skipped)))
+        Some(Box::new(Joined::new(
+            Tar::new(whole),
+            judge,
+            skipped,
+            limits,
+        )))
     } else if Method::of_start(&start).is_some() {
-        Some(untarred(whole, most, judge, skipped)?)
+        Some(untarred_within(whole, (most, limits), judge, skipped)?)
     } else {
         None
     })
@@ -52,28 +57,69 @@ pub(crate) fn unpacked(
 /// folders. For a compressed archive, the answer is always false: listing its members takes as long as reading it.
 #[cfg(feature = "cli")]
 pub(crate) fn names_psts(file: File, most: u64, stop: &Stop) -> io::Result<bool> {
-    fn any(mut members: impl Members) -> io::Result<bool> {
-        while let Some(member) = members.next()? {
-            if member.name.to_ascii_lowercase().ends_with(b".pst") {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
+    let is_pst = |name: &[u8]| name.to_ascii_lowercase().ends_with(b".pst");
     let packed = PackedFile::new(&Arc::new(file), stop);
     let start = octets_at(&packed.file, 0, BLOCK)?;
     if is_zip(&start) {
-        any(Zip::new(&packed, most))
+        any_name(Zip::new(&packed, most), is_pst)
     } else if is_tar(&start) {
-        any(Tar::new(PackedReader::new(&packed)))
+        any_name(Tar::new(PackedReader::new(&packed)), is_pst)
     } else {
         Ok(false)
     }
 }
 
+fn any_name(mut members: impl Members, is: impl Fn(&[u8]) -> bool) -> io::Result<bool> {
+    while let Some(member) = members.next()? {
+        if is(&member.name) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns whether a zip archive has a member that only documents and software packages have. If the list of members cannot
+/// be read, the file counts as an archive, whose damage is then reported.
+pub(crate) fn has_member_of_document(file: File) -> bool {
+    const NAMES: [&[u8]; 6] = [
+        b"[Content_Types].xml",
+        b"mimetype",
+        b"META-INF/MANIFEST.MF",
+        b"META-INF/container.xml",
+        b"META-INF/manifest.xml",
+        b"AndroidManifest.xml",
+    ];
+    let packed = PackedFile::new(&Arc::new(file), &Stop::default());
+    let members = Zip::new(&packed, u64::MAX);
+    any_name(members, |name| NAMES.contains(&name)).unwrap_or(false)
+}
+
+/// Returns the limit of the decompressed size of archives inside a file, in bytes. A small file must not fill the disk with the
+/// copies of these archives, so the limit is also a multiple of the size of the file.
+fn expanded_of(packed: &PackedFile, most: u64) -> io::Result<u64> {
+    let length = packed.file.metadata()?.len();
+    Ok(most.min(length.saturating_mul(RATIO).max(UNJUDGED)))
+}
+
+/// Returns a reader for the mail in a stream, which may be compressed or a tar archive. `most` is the limit of the decompressed
+/// size, in bytes.
 pub(crate) fn untarred<R: Read + Send + 'static>(
     reader: R,
     most: u64,
+    judge: Judge,
+    skipped: &Arc<Mutex<Skipped>>,
+    stop: &Stop,
+) -> io::Result<Box<dyn Read + Send>> {
+    let limits = Limits {
+        expanded: most,
+        stop: stop.clone(),
+    };
+    untarred_within(reader, (most, limits), judge, skipped)
+}
+
+fn untarred_within<R: Read + Send + 'static>(
+    reader: R,
+    (most, limits): (u64, Limits),
     judge: Judge,
     skipped: &Arc<Mutex<Skipped>>,
 ) -> io::Result<Box<dyn Read + Send>> {
@@ -88,7 +134,7 @@ pub(crate) fn untarred<R: Read + Send + 'static>(
     let is_archive = is_tar(&start);
     let all = io::Cursor::new(start).chain(reader);
     Ok(if is_archive {
-        Box::new(Joined::new(Tar::new(all), judge, skipped))
+        Box::new(Joined::new(Tar::new(all), judge, skipped, limits))
     } else {
         Box::new(all)
     })

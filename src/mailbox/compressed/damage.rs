@@ -14,6 +14,8 @@ pub(crate) struct Damage {
     /// Whether all of the mail was read, because the damage is after its end.
     pub(crate) whole: bool,
     pub(super) is_cut: bool,
+    /// Whether the only problem is that an archive contains no mail. For an archive in a directory, this is no problem.
+    pub(crate) is_without_mail: bool,
     /// Whether reading can continue after the damage. This is true if only one member of an archive is damaged, because
     /// the other members do not depend on it.
     pub(crate) goes_on: bool,
@@ -26,7 +28,15 @@ impl Damage {
             at: None,
             whole,
             is_cut: false,
+            is_without_mail: false,
             goes_on: false,
+        }
+    }
+
+    pub(crate) fn of_archive_without_mail() -> Self {
+        Self {
+            is_without_mail: true,
+            ..Self::of_archive("the archive contains no mbox", true)
         }
     }
 

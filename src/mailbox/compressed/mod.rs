@@ -33,7 +33,7 @@ pub(crate) use self::method::{MAGIC, Method};
 pub(super) use self::not_built::Encoder;
 pub(crate) use self::read::Decoder;
 #[cfg(feature = "archives")]
-pub(crate) use self::read::{decompressed, exceeded};
+pub(crate) use self::read::{RATIO, UNJUDGED, decompressed, exceeded};
 #[cfg(feature = "archives")]
 pub(super) use self::write::Encoder;
 use crate::mailbox::Options;

@@ -29,10 +29,11 @@ pub(crate) fn exceeded(most: u64, expanded: u64, compressed: u64) -> Option<Deta
     })
 }
 
-const RATIO: u64 = 1000;
+/// Maximum decompressed size, as a multiple of the compressed size.
+pub(crate) const RATIO: u64 = 1000;
 /// Decompressed size in bytes up to which the compression ratio is not checked. A mail that consists of spaces or zeros
 /// has a high ratio, but is harmless.
-const UNJUDGED: u64 = 64 << 20;
+pub(crate) const UNJUDGED: u64 = 64 << 20;
 
 fn empty_bzip2(start: &[u8]) -> Option<usize> {
     let behind = start.get(4..)?.strip_prefix(EMPTY_BZIP2)?;

@@ -6,11 +6,13 @@ use std::io::{Read as _, Seek as _};
 use std::path::Path;
 
 use crate::error::Error;
-use crate::mailbox::archive::Judged;
+use crate::mailbox::archive::{Judged, has_member_of_document};
 use crate::mailbox::compressed::{Damage, Decoder, MAGIC, Method, check_built, plain_suffix};
 use crate::mailbox::failure::cannot_read;
+use crate::mailbox::forms::refused::{OLM, is_of_olm, refused_by_name};
+use crate::mailbox::forms::state_files::is_state_file;
 use crate::mailbox::forms::{Format, eudora, mmdf, outlook};
-use crate::mailbox::not_mail::{NotMail, is_document};
+use crate::mailbox::not_mail::{NotMail, Verdict, starts_like_document};
 use crate::mailbox::read::second::is_one_message;
 use crate::mailbox::start::{BYTE_ORDER_MARK, Kind, kind_of_start};
 use crate::span::front;
@@ -28,6 +30,9 @@ pub(crate) fn look_at(
         .take(LOOKED_AT)
         .read_to_end(&mut start)
         .map_err(cannot_read(path))?;
+    if let Some(other) = refused_by_name(path).filter(|_| format == Format::Auto) {
+        return Ok(Err(other));
+    }
     let may_be_msg = matches!(format, Format::Auto | Format::Eml);
     let Some(method) = Method::of_start(front(&start, MAGIC)) else {
         if may_be_msg && outlook::starts_like_msg(&start) {
@@ -141,6 +146,19 @@ fn as_content(
     Ok(if is_one { Ok(Kind::Eml) } else { kind })
 }
 
+/// Returns whether a zip archive is an office document, an electronic book or a software package. This is decided by the
+/// names of its members, of which the archive has a list.
+///
+/// # Errors
+/// Returns [`Error::Read`] if the file cannot be opened.
+pub(crate) fn is_document(path: &Path) -> Result<bool, Error> {
+    let mut file = File::open(path).map_err(cannot_read(path))?;
+    let mut start = Vec::new();
+    let read = (&mut file).take(128).read_to_end(&mut start);
+    read.map_err(cannot_read(path))?;
+    Ok(starts_like_document(&start) && has_member_of_document(file))
+}
+
 /// Returns whether the file is empty and has the name of a message, such as `x.eml`. An empty file with any other name
 /// is an mbox without messages.
 pub(crate) fn is_empty_message(path: &Path) -> bool {
@@ -152,14 +170,21 @@ pub(crate) fn is_empty_message(path: &Path) -> bool {
 }
 
 pub(crate) fn judged(name: &[u8], start: &[u8]) -> Judged {
-    if Method::of_start(start).is_some() {
-        return Judged::Left("compressed within the archive");
-    }
     let path = String::from_utf8_lossy(name);
-    if outlook::is_packed_msg(Path::new(path.as_ref()), start) {
-        return Judged::Left("a message of Outlook");
+    let path = Path::new(path.as_ref());
+    if Method::of_start(start).is_some() {
+        return Judged::Nested;
     }
-    match kind_of_start(start) {
+    if is_of_olm(name) {
+        return Judged::Left(OLM.name());
+    }
+    if let Some(other) = refused_by_name(path) {
+        return Judged::Left(other.name());
+    }
+    if outlook::is_packed_msg(path, start) {
+        return Judged::Message(Kind::Msg);
+    }
+    match as_named(kind_of_start(start), path, Format::Auto) {
         // The mboxes of an archive are read one after the other as one mbox. A byte order mark before the first
         // separator of a later mbox would hide this separator, and the first message would become a part of the
         // previous one. So such an mbox is not read.
@@ -168,14 +193,34 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> Judged {
         }
         Ok(Kind::Mbox) if mmdf::starts(start) => Judged::Left("an MMDF mailbox"),
         Ok(Kind::Mbox) => Judged::Taken,
-        Ok(Kind::Archive) if is_document(start) => Judged::Skipped("a document"),
-        Ok(Kind::Archive) => Judged::Left("an archive"),
+        Ok(Kind::Archive) if starts_like_document(start) && is_named_as_document(path) => {
+            Judged::Skipped(NotMail::DOCUMENT.name())
+        }
+        Ok(Kind::Archive) => Judged::Nested,
         Ok(Kind::Pst) => Judged::Left("a mailbox of Outlook"),
-        Ok(_) => Judged::Left("a single message, not an mbox"),
-        Err(NotMail::DATABASE) => Judged::Skipped(NotMail::DATABASE.name()),
-        Err(other @ NotMail::Format(..)) => Judged::Left(other.name()),
-        Err(other) => Judged::Skipped(other.name()),
+        Ok(kind) => Judged::Message(kind),
+        Err(other) => {
+            let name = path.file_name();
+            let state_file = name.and_then(|name| is_state_file(name, false));
+            match (other.verdict(), state_file) {
+                (Verdict::NotRead, _) => Judged::Left(other.name()),
+                (Verdict::NotMail, None) => Judged::Skipped(other.name()),
+                (Verdict::NotMail, Some(what)) => Judged::Part(what),
+                (Verdict::Part, _) => Judged::Part(other.name()),
+            }
+        }
     }
+}
+
+/// Returns whether a file has the name of an office document, an electronic book or a software package. An archive can contain
+/// thousands of them, and they need not be copied to find out that they contain no mail.
+fn is_named_as_document(path: &Path) -> bool {
+    const SUFFIXES: [&str; 16] = [
+        "docx", "docm", "dotx", "xlsx", "xlsm", "xltx", "pptx", "pptm", "potx", "odt", "ods",
+        "odp", "odg", "epub", "jar", "apk",
+    ];
+    let suffix = path.extension();
+    suffix.is_some_and(|suffix| SUFFIXES.iter().any(|it| suffix.eq_ignore_ascii_case(it)))
 }
 
 /// Judges a member of an archive as [`judged`] does, for callers that can read Outlook mailboxes. These are copied to

@@ -7,6 +7,8 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use crate::mailbox::compressed::Method;
+
 /// The file in which nmh and Python store flags, by message number.
 pub(crate) const SEQUENCES: &str = ".mh_sequences";
 
@@ -26,12 +28,32 @@ pub(crate) fn is_marked(folder: &Path) -> bool {
     MARKS.iter().any(|name| folder.join(name).is_file())
 }
 
+/// Returns the number of a message. The file of an old message may be compressed, with a name such as `12.gz`.
 pub(crate) fn number(name: &OsStr) -> Option<u32> {
-    let digits = name.to_str()?;
+    let path = Path::new(name);
+    let plain = match Method::of_name(path) {
+        Some(_) => path.file_stem()?,
+        None => name,
+    };
+    let digits = plain.to_str()?;
     digits
         .parse()
         .ok()
         .filter(|_| !digits.starts_with(['0', '+']))
+}
+
+/// Returns a description if the name is that of a file which mail programs keep in an MH folder, or of a message that was
+/// removed from the folder.
+pub(crate) fn own_file(name: &OsStr) -> Option<&'static str> {
+    let is_mark = MARKS.iter().any(|mark| name == *mark);
+    let is_removed = name
+        .to_str()
+        .and_then(|name| name.strip_prefix([',', '#']))
+        .is_some_and(|rest| number(OsStr::new(rest)).is_some());
+    if is_removed {
+        return Some("a message that was removed from an MH folder");
+    }
+    is_mark.then_some("a file in which a mail program keeps the state of an MH folder")
 }
 
 pub(crate) fn sort(names: &mut [PathBuf]) {
@@ -46,7 +68,7 @@ mod tests {
     fn a_message_has_a_number_for_a_name() {
         let of = |name: &str| number(OsStr::new(name));
         assert_eq!(
-            (of("1"), of("20"), of("999999")),
+            (of("1"), of("20.gz"), of("999999")),
             (Some(1), Some(20), Some(999_999))
         );
         for name in [

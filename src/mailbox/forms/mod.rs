@@ -1,7 +1,7 @@
 //! The formats of mailboxes, as pure functions. `mbox`, `separator` and `quoting` find the ends of the messages of an
 //! mbox and remove quoting. `rewrite` puts a changed message back, and `carriage` handles lines that end with CR. For
 //! mail that is converted to another format, `flags` converts the flags of messages, and `names` creates the names of
-//! folders. [`OTHERS`] lists formats that are recognised but not read.
+//! folders. `refused` lists formats that are recognised but not read.
 
 pub(super) mod carriage;
 pub(super) mod cost;
@@ -16,12 +16,13 @@ pub(super) mod mmdf;
 pub(super) mod names;
 pub(super) mod outlook;
 pub(super) mod quoting;
+pub(super) mod refused;
 pub(super) mod rewrite;
 pub(super) mod separator;
+pub(super) mod state_files;
 
 use std::path::Path;
 
-use crate::mailbox::not_mail::NotMail;
 #[cfg(feature = "cli")]
 use crate::mailbox::program::Program;
 
@@ -69,37 +70,6 @@ pub(super) enum Division {
     #[cfg(test)]
     Lying(lie::Lie),
 }
-
-/// Formats that are recognised by their first bytes, but not read.
-pub(super) const OTHERS: &[(&[u8], NotMail)] = {
-    use NotMail::Format;
-    const BABYL: &str =
-        "embody does not read this format; save the mail as an mbox first, with unrmail in Emacs";
-    const MBX: &str =
-        "embody does not read this format; convert the file to an mbox first, with mailutil";
-    const PST: &str =
-        "embody does not read this format; convert the file to an mbox first, with readpst";
-    const DBX: &str =
-        "embody does not read this format; convert the file to an mbox first, with readdbx";
-    const UNPACK: &str = "decompress the file first";
-    // A compressed file in this list was compressed twice, because embody has already removed one compression.
-    &[
-        (b"BABYL OPTIONS", Format("a Babyl mailbox", BABYL)),
-        (b"*mbx*", Format("an MBX mailbox", MBX)),
-        (b"!BDN", Format("an Outlook PST file", PST)),
-        (b"\xcf\xad\x12\xfe", Format("an Outlook Express file", DBX)),
-        (b"\x1f\x8b", Format("compressed (gzip)", UNPACK)),
-        (b"\x28\xb5\x2f\xfd", Format("compressed (zstd)", UNPACK)),
-        (b"BZh", Format("compressed (bzip2)", UNPACK)),
-        (b"\xfd7zXZ\0", Format("compressed (xz)", UNPACK)),
-        (b"\x04\x22\x4d\x18", Format("compressed (lz4)", UNPACK)),
-        (
-            b"Dovecot-LZ4\x0d",
-            Format("compressed by Dovecot (lz4)", UNPACK),
-        ),
-        (b"SQLite format 3\0", NotMail::DATABASE),
-    ]
-};
 
 /// Returns the message in an `.emlx` file, without the data of Apple Mail around it. Returns the complete file if it
 /// has another format, if the result is also named `.emlx`, or if the position of the message is unknown.

@@ -95,8 +95,21 @@ pub(crate) fn rewritten(
     Ok(Some(new))
 }
 
+/// Separator of a message whose sender and date are not known, and which is quoted as mboxrd. public-inbox writes the same line.
+pub(crate) const MBOXRD_SEPARATOR: &[u8] = b"From mboxrd@z Thu Jan  1 00:00:00 1970";
+
+/// Returns the quoting that the separator of a message declares: the sender `mboxrd@z` stands for mboxrd, whatever the quoting of
+/// the other messages in the mailbox.
+pub(crate) fn declared_quoting(from_line: &[u8], quoting: Quoting) -> Quoting {
+    if from_line.starts_with(b"From mboxrd@z ") {
+        Quoting::Rd
+    } else {
+        quoting
+    }
+}
+
 pub(crate) fn quoting_in(frame: &Frame, from_line: &[u8], quoting: Quoting) -> Quoting {
-    match quoting {
+    match declared_quoting(from_line, quoting) {
         // In MMDF, a `From ` line does not start a message, so new text is not quoted.
         _ if mmdf::starts(from_line) => Quoting::None,
         // The message ends at a separator, so an unquoted `From ` line in new text would end it too early. New text is

@@ -39,6 +39,7 @@ use crate::mailbox::begin::Job;
 use crate::mailbox::compressed::{Content, content_of, method_of};
 use crate::mailbox::failure::{cannot_read, cannot_write, unread};
 use crate::mailbox::find::Kind;
+use crate::mailbox::forms::refused::refused_message;
 use crate::mailbox::forms::{mh, rewrite};
 use crate::mailbox::place::folder::{MessageFolder, base_of, resized, with_separator};
 use crate::mailbox::place::listing::{GONE, Messages};
@@ -117,7 +118,8 @@ impl<S: Send> Job<'_, S> {
             before_flags,
             large: Mutex::new(()),
         };
-        let before = Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, others.len() as u64));
+        let mut before = Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, others.len() as u64));
+        before.files.not_read = before.damaged;
         // The counts of all messages that are written so far, and for each message number the result that was not
         // reported yet. Results are reported in the order of the messages.
         let done = Mutex::new((before, BTreeMap::new()));
@@ -132,7 +134,8 @@ impl<S: Send> Job<'_, S> {
             || Ok(numbered.next().map(|item| (item, UNDER_WAY))),
             |_| vec![0],
             |(number, name), _| {
-                let (summary, damage, transformed) = files.convert(*number, name)?;
+                let (mut summary, damage, transformed) = files.convert(*number, name)?;
+                summary.files.count_read(damage.is_none());
                 let mut done = unpoisoned(done.lock());
                 done.0.add(&summary);
                 // If other programs kept moving the message, its change was not written, so the result of its transform
@@ -168,7 +171,9 @@ impl<S: Send> Job<'_, S> {
         // In an MH folder, every file that was not opened during the run counts as missed. A run that changes messages
         // in place creates new files, which would all count, so it cannot check this.
         if outcome.is_ok() && (destination.is_some() || !writes) {
-            summary.damaged += self.name_missed(&messages)?;
+            let missed = self.name_missed(&messages)?;
+            summary.damaged += missed;
+            summary.files.not_read += missed;
         }
         observer.done(&summary);
         if writes && summary.changed > 0 {
@@ -293,22 +298,28 @@ impl<S> Files<'_, S> {
             bytes_out: before.length,
             ..Summary::default()
         };
-        let Content::Whole(content) = content else {
-            let why = match content {
-                Content::Damaged(damage) => {
-                    summary.damaged = 1;
-                    Some(damage.detail().then("; the message was not changed"))
+        let whole = match content {
+            Content::Whole(content) => match refused_message(&content) {
+                None => Ok(content),
+                Some(other) => Err(Some(other.detail())),
+            },
+            Content::Damaged(damage) => Err(Some(damage.detail())),
+            Content::TooLarge => Err(None),
+        };
+        let content = match whole {
+            Ok(content) => content,
+            Err(why) => {
+                let why = why.map(|why| why.then("; the message was not changed"));
+                match &why {
+                    Some(_) => summary.damaged = 1,
+                    None => summary.oversized = 1,
                 }
-                _ => {
-                    summary.oversized = 1;
-                    None
+                if let Some((target, folder)) = &target {
+                    let copy = Beside::copy(&file, before.length, &path, folder, target)?;
+                    copy.appear_of(&path, self.job.observer)?;
                 }
-            };
-            if let Some((target, folder)) = &target {
-                let copy = Beside::copy(&file, before.length, &path, folder, target)?;
-                copy.appear_of(&path, self.job.observer)?;
+                return Ok((summary, why, None));
             }
-            return Ok((summary, why, None));
         };
         summary.bytes_in = content.len() as u64;
         summary.bytes_out = summary.bytes_in;

@@ -12,39 +12,29 @@ use std::path::Path;
 use crate::mailbox::forms::{Format, mh};
 use crate::platform::OsStrExt as _;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Members {
-    /// The Maildir has both `cur` and `new`.
-    All,
-    /// The Maildir has only one of `cur` and `new`.
-    One,
-}
-
 /// Maximum number of files whose content is checked because their names do not look like those of a Maildir. The
 /// remaining files of a large directory are assumed to be messages too.
 const LOOKED_INTO: usize = 64;
 
-/// Returns which of `cur` and `new` exist, or `None` if the directory is not a Maildir. `is_message` returns whether
-/// the content of a file is a message.
-pub(crate) fn maildir(
+/// Returns whether the directory is a Maildir. `is_message` returns whether the content of a file is a message.
+pub(crate) fn is_maildir(
     folder: &Path,
     format: Format,
     is_message: &dyn Fn(&Path) -> bool,
-) -> Option<Members> {
+) -> bool {
     let has = |part: &str| folder.join(part).is_dir();
     let part = match (has("cur"), has("new")) {
-        (true, true) => return Some(Members::All),
+        (true, true) => return true,
         (true, false) => folder.join("cur"),
         (false, true) => folder.join("new"),
-        (false, false) => return None,
+        (false, false) => return false,
     };
-    let is_one = match (format, holds_messages_only(&part, is_message)) {
+    match (format, holds_messages_only(&part, is_message)) {
         // The user selected the format Maildir, so the content is not checked.
         (Format::Maildir, _) | (Format::Auto, Holds::Messages) => true,
         (Format::Auto, Holds::Nothing) => has("tmp") && holds_no_others(folder),
         _ => false,
-    };
-    is_one.then_some(Members::One)
+    }
 }
 
 enum Holds {

@@ -67,7 +67,8 @@ impl<S> Messages<'_, S> {
         let text = chunk.text(index).map_err(unreadable(self.job.path))?;
         let (from_line, content, _) = text.parts();
         let frame = &text.frame;
-        let message = self.message(chunk, index, content);
+        let quoting = rewrite::declared_quoting(from_line, self.quoting);
+        let message = self.message(chunk, index, (content, quoting));
         let Some(transform) = self.job.transform else {
             unreachable!(
                 "only a transform selects messages to work on, but this run has none (a defect of embody)"
@@ -91,13 +92,18 @@ impl<S> Messages<'_, S> {
         })
     }
 
-    fn message<'c>(&'c self, chunk: &Chunk, index: usize, content: &'c [u8]) -> Message<'c> {
+    fn message<'c>(
+        &'c self,
+        chunk: &Chunk,
+        index: usize,
+        (content, quoting): (&'c [u8], Quoting),
+    ) -> Message<'c> {
         Message {
             number: self.before + chunk.first_number + index as u64,
             source: self.job.path,
             content,
             at: chunk.place_of(content),
-            quoting: self.quoting,
+            quoting,
             beside: self.job.eudora.map(|_| Program::Eudora),
         }
     }
@@ -109,7 +115,7 @@ impl<S> Messages<'_, S> {
         for index in 0..chunk.frames.len() {
             let text = chunk.text(index)?;
             let (_, content, _) = text.parts();
-            transform.ahead(&self.message(chunk, index, content));
+            transform.ahead(&self.message(chunk, index, (content, self.quoting)));
         }
         Ok(())
     }

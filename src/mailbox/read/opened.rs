@@ -205,14 +205,17 @@ impl<S: Send> Job<'_, S> {
         let is_empty = std::mem::take(&mut summary.skipped_files);
         let mut skipped = source.skipped();
         let has_inner = self.keep_inner(&mut skipped, &mut summary);
-        let damage = source.damage();
+        // A directory can contain archives without mail, such as archives of pictures. Only an archive that is named as the
+        // source must contain mail.
+        let lacks_mail = source.damage().is_some_and(|damage| damage.is_without_mail);
+        let damage = source.damage().filter(|_| !(lacks_mail && job.is_within));
         if let Some(packed) = source.packed() {
             self.observer.advance(packed.rest(), 0);
         }
         if let Some(read) = read {
             read.check(name)?;
         }
-        let is_result = summary.messages > 0 || damage.is_none() && !has_inner;
+        let is_result = summary.messages > 0 || damage.is_none() && !has_inner && !lacks_mail;
         if is_result && has_inner && self.nest(&mut sink)? {
             // This file is not reported to the observer. Otherwise a continued run would consider the whole source
             // converted, and miss its other mailboxes.
@@ -226,6 +229,7 @@ impl<S: Send> Job<'_, S> {
         // Skipped files are reported one by one below, so the counts that are reported here do not contain them.
         self.observer.done(&summary);
         summary.skipped_files += is_empty;
+        summary.files.add(&skipped.files);
         for (member, what) in skipped.named {
             summary.skipped_files += 1;
             self.observer

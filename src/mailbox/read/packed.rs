@@ -133,10 +133,7 @@ impl<S: Send> Job<'_, S> {
             };
             self.add_folders(&mut finds, one, (path, base));
         }
-        finds
-            .mailboxes
-            .sort_by(|one, other| one.path.cmp(&other.path));
-        finds.unread.sort();
+        finds.sort();
         finds
     }
 
@@ -144,7 +141,7 @@ impl<S: Send> Job<'_, S> {
     fn add_folders(&self, finds: &mut Finds, one: Spooled, (path, base): (PathBuf, PathBuf)) {
         match pst_file::opened(self.path, one.file) {
             Ok((folders, damage)) => {
-                let damage = damage.into_iter().map(|what| (path.clone(), what));
+                let damage = damage.into_iter().map(|what| (path.clone(), what.into()));
                 finds.unread.extend(damage);
                 let found = |(folder, pst): (PathBuf, _)| Found {
                     path: path.join(&folder),
@@ -155,22 +152,25 @@ impl<S: Send> Job<'_, S> {
                 };
                 finds.mailboxes.extend(folders.into_iter().map(found));
             }
-            Err(why) => finds.unread.push((path, why)),
+            Err(why) => finds.unread.push((path, why.into())),
         }
     }
 
     #[cfg(not(feature = "outlook"))]
     fn add_folders(&self, finds: &mut Finds, _: Spooled, (path, _): (PathBuf, PathBuf)) {
         let why = "this version of the program cannot read files of Outlook";
-        finds.unread.push((path, why.to_owned()));
+        finds.unread.push((path, why.into()));
     }
 
     /// Converts an archive, or an Outlook mailbox from a stream, to `destination`. `read` reads the whole source once.
     /// `like` is the metadata of the source file: if root runs the program, its owner becomes the owner of the result.
+    ///
+    /// `directory` gets the folders of Outlook mailboxes in the archive. If it differs from `destination`, the mailbox with the
+    /// messages of the mboxes stays at `destination`, next to the directory.
     pub(crate) fn unpack(
         &self,
         kind: Kind,
-        destination: &Path,
+        (destination, directory): (&Path, &Path),
         like: Option<&Metadata>,
         read: impl FnOnce(&Job<'_, S>, Output<'_>) -> Result<Summary, Error>,
     ) -> Result<Summary, Error> {
@@ -179,12 +179,18 @@ impl<S: Send> Job<'_, S> {
         let is_tree = form == Format::Thunderbird;
         // A range selects messages of the mboxes only. The Outlook folders are then not converted, so the result is a
         // single mailbox.
-        let may_nest = options.range.is_none() && (is_tree || !names_a_file(destination));
+        let is_apart = directory != destination;
+        let may_nest =
+            options.range.is_none() && (is_tree || is_apart || !names_a_file(destination));
         let mut name = stem(self.path);
         if form == Format::Mbox && options.by_label.is_none() {
             name.push_str(".mbox");
         }
-        let nested = destination.join(name);
+        let nested = if is_apart {
+            destination.to_owned()
+        } else {
+            destination.join(name)
+        };
         let inner = Inner {
             found: Mutex::default(),
             nested: Some(nested.clone()),
@@ -232,11 +238,11 @@ impl<S: Send> Job<'_, S> {
         }
         let finds = self.folders_in(spooled);
         if options.mode.writes() {
-            fs::create_dir_all(destination).map_err(cannot_write(destination))?;
-            let folds = || platform::folds_case(destination).unwrap_or(false);
-            check_case(&finds, destination, options, folds)?;
+            fs::create_dir_all(directory).map_err(cannot_write(directory))?;
+            let folds = || platform::folds_case(directory).unwrap_or(false);
+            check_case(&finds, directory, options, folds)?;
         }
-        summary.add(&self.transfer(&finds, destination, None)?);
+        summary.add(&self.transfer(&finds, directory, None)?);
         Ok(summary)
     }
 
@@ -277,8 +283,8 @@ fn make_parent(path: &Path) -> Result<(), Error> {
 }
 
 /// Returns the name of an archive without the suffixes of its format and compression.
-fn stem(path: &Path) -> String {
-    const ARCHIVES: [&str; 5] = ["zip", "tar", "tgz", "tbz2", "txz"];
+pub(crate) fn stem(path: &Path) -> String {
+    const ARCHIVES: [&str; 7] = ["zip", "tar", "tgz", "tbz2", "txz", "pst", "ost"];
     let mut name = Path::new(path.file_name().unwrap_or_default());
     while let (Some(stem), Some(suffix)) = (name.file_stem(), name.extension()) {
         let is_archive = ARCHIVES.iter().any(|it| suffix.eq_ignore_ascii_case(it));

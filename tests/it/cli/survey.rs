@@ -362,8 +362,11 @@ fn the_same_mail_in_a_maildir_and_in_several_mailboxes_gives_the_same_numbers() 
     // Only the locations of messages are different.
     let named = whole.as_object_mut().unwrap().remove("largest").unwrap();
     assert_eq!(named.as_array().unwrap().len(), 10);
+    let files = whole.as_object_mut().unwrap().remove("files").unwrap();
+    assert_eq!(files["read"], 1);
     let survey = |arguments: &[&str]| {
         let mut survey = survey(arguments, folder.path());
+        survey.as_object_mut().unwrap().remove("files").unwrap();
         let largest = survey.as_object_mut().unwrap().remove("largest").unwrap();
         let octets = |largest: &Value| -> Vec<Value> {
             let largest = largest.as_array().unwrap().iter();
@@ -381,6 +384,9 @@ fn the_same_mail_in_a_maildir_and_in_several_mailboxes_gives_the_same_numbers() 
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     let mut fed = last["survey"].clone();
     fed.as_object_mut().unwrap().remove("largest").unwrap();
+    // Standard input is not a file.
+    let files = fed.as_object_mut().unwrap().remove("files").unwrap();
+    assert_eq!(files["read"], 0);
     assert_eq!(fed, whole);
     whole["mailboxes"] = json!(2);
     assert_eq!(survey(&[&by[..], &["one", "two"]].concat()), whole);

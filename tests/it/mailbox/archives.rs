@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
+use crate::common::archives::{tar, zip};
 use crate::common::programs::{embody, embody_in, fed, program, skipped, stderr};
 
 /// A separator as Takeout writes it, with the time zone before the year.
@@ -179,7 +180,7 @@ fn python_counts_as_many_messages_in_what_was_written() {
 }
 
 #[test]
-fn an_archive_is_not_changed_in_place_nor_read_in_a_folder() {
+fn archive_in_a_directory_is_not_changed_in_place_and_named() {
     for name in ["zip:deflated", "tar:gz:gnu", "tar:gnu"] {
         let Some(folder) = archive(&form(name), &members()) else {
             return skipped("archives", "python3");
@@ -218,9 +219,10 @@ fn an_archive_is_not_changed_in_place_nor_read_in_a_folder() {
         );
         fs::write(path.join("mbox"), message("1")).unwrap();
         let folder = embody_in(path, &["convert", "--verbose", "--in-place", "."]);
-        assert!(folder.status.success(), "{}", stderr(&folder));
+        assert_eq!(folder.status.code(), Some(1), "{}", stderr(&folder));
         assert!(
-            stderr(&folder).contains("archive: skipped: an archive"),
+            stderr(&folder)
+                .contains("archive: an archive; embody cannot change an archive in place"),
             "{}",
             stderr(&folder)
         );
@@ -263,14 +265,8 @@ fn a_tar_archive_comes_in_a_stream_and_a_zip_archive_does_not() {
 #[test]
 fn mail_that_is_not_read_is_named_and_the_rest_comes_out() {
     let mut with = members();
-    with.push((
-        "a/one.eml",
-        "From: a@example.org\nSubject: x\n\nx\n".to_owned(),
-    ));
-    with.push((
-        "a/two.eml",
-        "From: a@example.org\nSubject: x\n\nx\n".to_owned(),
-    ));
+    with.push(("a/one", "\x01\x01\x01\x01\nSubject: x\n\nx\n".to_owned()));
+    with.push(("a/two", "BABYL OPTIONS: x\n".to_owned()));
     with.push(("c.mbox.bz2", "BZh91AY&SY".to_owned()));
     for name in FORMS {
         let Some(folder) = archive(&form(name), &with) else {
@@ -280,7 +276,7 @@ fn mail_that_is_not_read_is_named_and_the_rest_comes_out() {
         assert_eq!(done.status.code(), Some(1), "{name}");
         let said = stderr(&done);
         assert!(
-            said.contains("3 files in the archive were not read; the first of these files is a/one.eml (a single message, not an mbox); 5 messages were read"),
+            said.contains("3 files in the archive were not read: a/one (an MMDF mailbox), a/two (a Babyl mailbox), c.mbox.bz2 (the end of the bzip2 data is missing"),
             "{name}: {said}"
         );
         assert_eq!(
@@ -552,4 +548,111 @@ fn progress_says_how_much_of_an_archive_or_a_compressed_file_was_read() {
         assert!(!first.contains("expanded"), "{source}: {said}");
         fs::remove_file(path.join("out")).unwrap();
     }
+}
+
+/// A message with lines that an mbox must quote, and its content in an mbox that is quoted as mboxrd.
+const WITH_FROM_LINES: &str = "Subject: plan\nFrom: a@example.org\n\nFrom here on\n>From there\n>>From a@b Thu Jan  1 00:00:00 1970\n";
+
+#[test]
+fn single_messages_in_an_archive_are_read_byte_for_byte_with_their_flags() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let plain = WITH_FROM_LINES.as_bytes();
+    let emlx = [format!("{}\n", plain.len()).as_bytes(), plain].concat();
+    let first = message("1");
+    let members: [(&str, &[u8]); 6] = [
+        ("box.mbox", first.as_bytes()),
+        ("a.eml", plain),
+        ("Maildir/cur/1578304800.M1P1.host:2,FS", plain),
+        ("Maildir/dovecot-uidlist", b"3 V1 N3\n"),
+        ("Work.mbox/Messages/1.emlx", &emlx),
+        ("MH/12", plain),
+    ];
+    fs::write(at.join("a.zip"), zip(&members)).unwrap();
+    let done = embody_in(
+        at,
+        &[
+            "convert",
+            "a.zip",
+            "--output-format",
+            "maildir",
+            "--output",
+            "md",
+        ],
+    );
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let mut copies = 0;
+    let mut flagged = 0;
+    for part in ["cur", "new"] {
+        for entry in fs::read_dir(at.join("md").join(part)).unwrap() {
+            let path = entry.unwrap().path();
+            let content = fs::read(&path).unwrap();
+            let is_flagged = path.to_string_lossy().contains(":2,FS");
+            flagged += u32::from(is_flagged);
+            copies += u32::from(content == plain);
+        }
+    }
+    // The flags of the message in the Maildir are also in its Status fields.
+    assert_eq!((copies, flagged), (3, 1));
+    let compared = embody_in(at, &["compare", "a.zip", "md"]);
+    assert_eq!(compared.status.code(), Some(0), "{}", text(&compared));
+    let inspected = embody_in(at, &["inspect", "--json", "a.zip"]);
+    let counts = r#""files":{"read":6,"parts":1,"not_mail":0,"not_read":0,"ignored":0}"#;
+    assert!(text(&inspected).contains(counts), "{}", text(&inspected));
+}
+
+#[test]
+fn archives_and_compressed_files_in_an_archive_are_read_down_to_the_third_level() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let gzip = |content: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut encoder, content).unwrap();
+        encoder.finish().unwrap()
+    };
+    let [one, two, three, four, five] = ["1", "2", "3", "4", "5"].map(message);
+    let fourth = zip(&[("five.mbox", five.as_bytes())]);
+    let third = zip(&[("three.mbox", three.as_bytes()), ("fourth.zip", &fourth)]);
+    let second = gzip(&tar(&[
+        ("two.mbox", b'0', two.as_bytes()),
+        ("third.zip", b'0', &third),
+    ]));
+    let packed = gzip(four.as_bytes());
+    let document = zip(&[
+        ("[Content_Types].xml", b"<Types/>".as_slice()),
+        (
+            "word/mail.mbox",
+            b"From a@b Thu Jan  1 00:00:00 1970\nSubject: x\n\n",
+        ),
+    ]);
+    let members: [(&str, &[u8]); 4] = [
+        ("one.mbox", one.as_bytes()),
+        ("second.tgz", &second),
+        ("four.mbox.gz", &packed),
+        ("letter.bin", &document),
+    ];
+    fs::write(at.join("first.zip"), zip(&members)).unwrap();
+    let done = embody_in(at, &["convert", "first.zip", "--output", "out.mbox"]);
+    let said = stderr(&done);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    let named = "second.tgz/third.zip/fourth.zip (an archive in too many other archives";
+    assert!(said.contains(named), "{said}");
+    let out = fs::read_to_string(at.join("out.mbox")).unwrap();
+    assert_eq!(out, [one, two.clone(), three, four].join("\n"));
+
+    // The damage of an archive inside the archive costs only the members after the damage.
+    let cut = gzip(&tar(&[("two.mbox", b'0', &two.as_bytes().repeat(3000))]));
+    let members: [(&str, &[u8]); 2] = [
+        ("cut.tgz", &cut[..cut.len() / 2]),
+        ("last.mbox", five.as_bytes()),
+    ];
+    fs::write(at.join("cut.zip"), zip(&members)).unwrap();
+    let done = embody_in(at, &["convert", "cut.zip", "--output", "cut.mbox"]);
+    let said = stderr(&done);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(said.contains("cut.tgz"), "{said}");
+    let out = fs::read_to_string(at.join("cut.mbox")).unwrap();
+    assert!(out.ends_with(&five) && out.starts_with(&two), "{said}");
+    let rest = out.replace(&two, "").replace(&five, "");
+    assert_eq!(rest.trim(), "", "only complete messages");
 }

@@ -40,3 +40,4 @@ mod takeout;
 #[cfg(unix)]
 mod thunderbird;
 mod unreadable;
+mod verdicts;

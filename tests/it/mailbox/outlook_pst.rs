@@ -305,8 +305,10 @@ fn pst_that_is_compressed_or_comes_from_a_pipe_gives_the_same_mail_as_the_file()
     fs::create_dir(at.join("in")).unwrap();
     fs::rename(at.join("b.pst.gz"), at.join("in/b.pst.gz")).unwrap();
     fs::write(at.join("in/x.mbox"), MBOX).unwrap();
-    let (_, _, said) = run(at, "convert in --output from-in");
-    assert!(said.contains("a compressed mailbox of Outlook"), "{said}");
+    // In a directory, the mailbox becomes a directory with its name.
+    let (status, _, said) = run(at, "convert in --output from-in");
+    assert_eq!(status, 0, "{said}");
+    assert!(at.join("from-in/b/Inbox.mbox").exists(), "{said}");
 }
 
 #[test]
@@ -460,15 +462,30 @@ fn psts_in_an_archive_that_cannot_be_written_or_read_are_named() {
 }
 
 #[test]
-fn messages_of_outlook_in_an_archive_are_named_as_unread() {
+fn messages_of_outlook_in_an_archive_become_messages_of_the_mbox() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     let msg = fs::read("tests/it/mailbox/outlook/simple.msg").unwrap();
     fs::write(at.join("a.zip"), zip(&[("a.msg", &msg), ("x.mbox", MBOX)])).unwrap();
     let (status, _, said) = run(at, "convert a.zip --output one.mbox");
-    assert_eq!(status, 1, "{said}");
-    assert!(said.contains("a.msg (a message of Outlook)"), "{said}");
-    assert!(fs::read(at.join("one.mbox")).unwrap() == MBOX);
+    assert_eq!(status, 0, "{said}");
+    assert!(said.contains("2 messages read"), "{said}");
+    assert_eq!(
+        run(at, "convert a.zip --output-format eml --output two").0,
+        0
+    );
+    let alone = "convert tests/it/mailbox/outlook/simple.msg --output";
+    let converted = at.join("alone.eml");
+    let done = crate::common::programs::embody()
+        .args(alone.split(' '))
+        .arg(&converted)
+        .output()
+        .unwrap();
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let in_archive = fs::read_to_string(at.join("two/00000001.eml")).unwrap();
+    // The flags of the message are in a Status field, because an mbox cannot store them in another way.
+    let plain = in_archive.replace("Status: RO\n", "");
+    assert_eq!(plain, fs::read_to_string(converted).unwrap());
 }
 
 #[test]

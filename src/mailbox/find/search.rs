@@ -1,0 +1,395 @@
+//! Searches a directory for mail. Each file gets one verdict: it is a mailbox to be read, a part of a mailbox, contains no mail,
+//! cannot be read, or is ignored because the options name it.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirEntry, FileType};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::recognise::{is_document, is_empty_message, look_at};
+use super::{Finds, Found, Kind, NotMail};
+use crate::error::Error;
+use crate::mailbox::compressed::Method;
+use crate::mailbox::failure::{cannot_read, unread};
+use crate::mailbox::forms::state_files::{is_state_directory, is_state_file};
+use crate::mailbox::forms::{Format, emlx, eudora, mh};
+use crate::mailbox::not_mail::{Verdict, not_a_mailbox};
+use crate::mailbox::place::partial::{self, is_litter};
+use crate::mailbox::place::temporary;
+use crate::mailbox::{IgnorePatterns, Options, Stop};
+use crate::platform::OsStrExt as _;
+use crate::platform::disk::layout::is_object;
+
+/// Number of entries of a directory that are looked at to decide whether a symbolic link to the directory leads to mail.
+const MOST_ENTRIES: usize = 1000;
+
+/// A search of a directory and of all directories below it.
+pub(super) struct Search<'s> {
+    source: &'s Path,
+    /// The source as an absolute path without symbolic links.
+    whole: PathBuf,
+    format: Format,
+    ignore: &'s IgnorePatterns,
+    stop: &'s Stop,
+    finds: Finds,
+    /// Directories that are still to be searched, relative to the source, and whether each is `cur`, `new` or `tmp` of a
+    /// Maildir.
+    directories: BTreeSet<(PathBuf, bool)>,
+}
+
+/// A directory whose entries are being looked at.
+struct Directory {
+    path: PathBuf,
+    relative: PathBuf,
+    is_maildir: bool,
+    is_mh: bool,
+    /// Part of the Maildir above: `cur`, `new` or `tmp`.
+    part: Option<OsString>,
+    eudora: Option<eudora::EudoraFolder>,
+}
+
+impl<'s> Search<'s> {
+    pub(super) fn of(source: &'s Path, options: &'s Options, stop: &'s Stop) -> Self {
+        Self {
+            source,
+            whole: source.canonicalize().unwrap_or_else(|_| source.to_owned()),
+            format: options.format,
+            ignore: &options.ignore,
+            stop,
+            finds: Finds::default(),
+            directories: BTreeSet::from([(PathBuf::new(), false)]),
+        }
+    }
+
+    pub(super) fn run(mut self) -> Result<Finds, Error> {
+        if let Some(what) = NotMail::of_folder(self.source) {
+            let why = format!(
+                "the directory is {}, where embody does not search for mail",
+                what.name()
+            );
+            return Err(not_a_mailbox(self.source, why));
+        }
+        while let Some((relative, is_part)) = self.directories.pop_first() {
+            self.directory(relative, is_part)?;
+        }
+        let what = "a partial message, whose complete version is next to it";
+        self.finds
+            .pass_over(what, |found| emlx::whole_name(&found.path));
+        let selects_directories = matches!(self.format, Format::Maildir | Format::Mh);
+        if self.finds.mailboxes.is_empty() && (self.finds.unread.is_empty() || selects_directories)
+        {
+            return Err(not_a_mailbox(self.source, self.nothing_found()));
+        }
+        self.finds.sort();
+        Ok(self.finds)
+    }
+
+    fn nothing_found(&self) -> &'static str {
+        match self.format {
+            Format::Maildir => {
+                "the directory is not a Maildir: neither this directory nor a subdirectory contains cur or new"
+            }
+            Format::Mbox => "the folder contains no mbox file",
+            Format::Eml => "the folder contains no message file",
+            Format::Mmdf => "the folder contains no MMDF mailbox",
+            Format::Mh => "the directory is not an MH folder: no file name is a number",
+            Format::Auto | Format::Thunderbird => {
+                "the folder contains no mail: no Maildir, MH folder, mbox file or message"
+            }
+        }
+    }
+
+    fn directory(&mut self, relative: PathBuf, is_part: bool) -> Result<(), Error> {
+        let path = self.source.join(&relative);
+        let part = relative.file_name().filter(|_| is_part);
+        let part = part.map(OsStr::to_owned);
+        let is_maildir = part.is_none() && is_maildir(&path, self.format);
+        let listed = fs::read_dir(&path).and_then(|entries| {
+            let is_mh = part.is_none() && !is_maildir && is_mh(&path, self.format)?;
+            Ok((entries, is_mh))
+        });
+        let (entries, is_mh) = match listed {
+            Ok(listed) => listed,
+            Err(error) if relative.as_os_str().is_empty() => return Err(cannot_read(&path)(error)),
+            Err(error) => {
+                self.not_read(path, unread(&error));
+                return Ok(());
+            }
+        };
+        let kind = match self.format {
+            Format::Auto | Format::Maildir if is_maildir => Some(Kind::Maildir),
+            _ => is_mh.then_some(Kind::Mh),
+        };
+        if let Some(kind) = kind {
+            self.finds.mailboxes.push(Found {
+                path: path.clone(),
+                relative: relative.clone(),
+                kind,
+                method: None,
+                pst: None,
+            });
+        }
+        let may_be_eudora = kind.is_none() && self.format == Format::Auto;
+        let directory = Directory {
+            eudora: may_be_eudora
+                .then(|| eudora::EudoraFolder::of(&path))
+                .flatten(),
+            path,
+            relative,
+            is_maildir,
+            is_mh,
+            part,
+        };
+        for entry in entries {
+            self.stop.check()?;
+            match entry.and_then(|entry| Ok((entry.file_type()?, entry))) {
+                Ok((kind, entry)) => self.entry(&directory, kind, &entry)?,
+                Err(error) => self.not_read(directory.path.clone(), unread(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, within: &Directory, kind: FileType, entry: &DirEntry) -> Result<(), Error> {
+        let name = entry.file_name();
+        let relative = within.relative.join(&name);
+        if self.ignore.matches(&relative) {
+            self.finds.files.ignored += if kind.is_dir() {
+                files_below(&entry.path(), self.stop)?
+            } else {
+                1
+            };
+            return Ok(());
+        }
+        if kind.is_dir() {
+            return self.subdirectory(within, relative, &name, &entry.path());
+        }
+        if within.is_message(&name) {
+            // The messages of a Maildir or an MH folder are counted when they are read, because other programs may rename
+            // them until then.
+            return Ok(());
+        }
+        if temporary::is_temporary(&name) {
+            self.finds.files.parts += 1;
+            return Ok(());
+        }
+        let path = entry.path();
+        match self.kind_of(within, (kind, &relative), &name, &path) {
+            Ok(Ok((kind, method))) => self.finds.mailboxes.push(Found {
+                path,
+                relative,
+                kind,
+                method,
+                pst: None,
+            }),
+            Ok(Err(other)) => self.other(path, other),
+            Err(Error::Read { source, .. }) => self.not_read(path, unread(&source)),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn subdirectory(
+        &mut self,
+        within: &Directory,
+        relative: PathBuf,
+        name: &OsStr,
+        path: &Path,
+    ) -> Result<(), Error> {
+        if temporary::is_temporary(name) || within.part.as_deref() == Some(OsStr::new("tmp")) {
+            // Another run of embody is filling its temporary directory at this moment, or was killed before the directory
+            // was complete. The messages in `tmp` of a Maildir were never delivered.
+            self.finds.files.parts += files_below(path, self.stop)?;
+            return Ok(());
+        }
+        let beside = emlx::aside(&within.path, name)
+            .or_else(|| within.eudora.and_then(|it| it.aside(name, true, false)))
+            .or_else(|| is_state_directory(name, within.is_maildir));
+        let other = beside.map(NotMail::Beside);
+        match other.or_else(|| NotMail::of_folder(path)) {
+            Some(other) => {
+                self.finds.files.parts += files_below(path, self.stop)?;
+                self.finds.skipped.push((path.to_owned(), other));
+            }
+            None => {
+                let is_part =
+                    within.is_maildir && (name == "cur" || name == "new" || name == "tmp");
+                self.directories.insert((relative, is_part));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the kind of a file, or the reason why it is not a mailbox.
+    fn kind_of(
+        &self,
+        within: &Directory,
+        (kind, relative): (FileType, &Path),
+        name: &OsStr,
+        path: &Path,
+    ) -> Result<Result<(Kind, Option<Method>), NotMail>, Error> {
+        if kind.is_symlink() {
+            return Ok(Err(self.link(path)));
+        }
+        if !kind.is_file() {
+            return Ok(Err(NotMail::Special));
+        }
+        let length = fs::metadata(path).map_err(cannot_read(path))?.len();
+        let is_empty = length == 0;
+        if let Some(other) = NotMail::of_file(&self.whole.join(relative)) {
+            return Ok(Err(other));
+        }
+        let beside = within
+            .eudora
+            .and_then(|it| it.aside(name, false, is_empty))
+            .or_else(|| within.own_file(name));
+        if let Some(what) = beside {
+            return Ok(Err(NotMail::Beside(what)));
+        }
+        // With one of these formats, the options select directories only. All other mail is named.
+        let selects_directories = matches!(self.format, Format::Maildir | Format::Mh);
+        let format = if selects_directories {
+            Format::Auto
+        } else {
+            self.format
+        };
+        let found = look_at(path, format)?;
+        let is_without_mail = matches!(found, Err(NotMail::Text | NotMail::Binary));
+        if (is_without_mail || is_empty)
+            && let Some(what) = is_state_file(name, is_empty)
+        {
+            return Ok(Err(NotMail::Beside(what)));
+        }
+        let Ok((kind, _)) = found else {
+            return Ok(found);
+        };
+        if is_object(&self.whole.join(relative)).map_err(cannot_read(path))? {
+            return Ok(Err(NotMail::Object));
+        }
+        Ok(match kind {
+            Kind::Mbox if is_empty_message(path) => Err(NotMail::NO_MESSAGE),
+            Kind::Archive if is_document(path)? => Err(NotMail::DOCUMENT),
+            _ if selects_directories => Err(NotMail::NEXT_TO_FOLDER),
+            _ => found,
+        })
+    }
+
+    /// Returns the verdict on a symbolic link. Its target is not followed, but the link is named if it leads to mail that the
+    /// source does not contain.
+    fn link(&self, path: &Path) -> NotMail {
+        let Ok(target) = path.canonicalize() else {
+            return NotMail::Link;
+        };
+        let is_mail = match fs::metadata(&target) {
+            _ if target.starts_with(&self.whole) => false,
+            Ok(found) if found.is_file() => matches!(look_at(&target, Format::Auto), Ok(Ok(_))),
+            // A link to a directory above the source leads back to the source.
+            Ok(found) if found.is_dir() => {
+                !self.whole.starts_with(&target) && is_directory_of_mail(&target)
+            }
+            _ => false,
+        };
+        if is_mail {
+            NotMail::LinkToMail
+        } else {
+            NotMail::Link
+        }
+    }
+
+    fn other(&mut self, path: PathBuf, other: NotMail) {
+        match other.verdict() {
+            Verdict::NotRead => {
+                self.finds.files.not_read += 1;
+                self.finds.unread.push((path, other.detail()));
+                return;
+            }
+            Verdict::Part => self.finds.files.parts += 1,
+            Verdict::NotMail => self.finds.files.not_mail += 1,
+        }
+        self.finds.skipped.push((path, other));
+    }
+
+    fn not_read(&mut self, path: PathBuf, why: String) {
+        self.finds.files.not_read += 1;
+        self.finds.unread.push((path, why.into()));
+    }
+}
+
+impl Directory {
+    fn is_message(&self, name: &OsStr) -> bool {
+        match self.part.as_deref() {
+            Some(part) => part != "tmp" && !name.as_bytes().starts_with(b".") && !is_litter(name),
+            None => self.is_mh && mh::number(name).is_some(),
+        }
+    }
+
+    /// Returns a description if the file belongs to the mailbox in this directory, whatever it contains: some programs keep
+    /// copies of messages in such files.
+    fn own_file(&self, name: &OsStr) -> Option<&'static str> {
+        match self.part.as_deref() {
+            Some(part) if part == "tmp" => {
+                Some("a file in tmp of a Maildir, which was never delivered")
+            }
+            Some(_) => Some("a file that programs keep next to the messages of a Maildir"),
+            None if is_litter(name) => Some("a file of an operating system or cloud drive"),
+            None if self.is_mh => mh::own_file(name),
+            None => None,
+        }
+    }
+}
+
+pub(crate) fn is_maildir(folder: &Path, format: Format) -> bool {
+    let is_message = |path: &Path| matches!(look_at(path, Format::Auto), Ok(Ok((Kind::Eml, _))));
+    partial::is_maildir(folder, format, &is_message)
+}
+
+fn is_mh(folder: &Path, format: Format) -> io::Result<bool> {
+    match format {
+        Format::Auto => Ok(mh::is_marked(folder)),
+        Format::Mh => {
+            for entry in fs::read_dir(folder)? {
+                if mh::number(&entry?.file_name()).is_some() {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Returns whether a directory is a Maildir or an MH folder, or contains a mailbox or a message. Directories in it are not
+/// searched.
+fn is_directory_of_mail(folder: &Path) -> bool {
+    if is_maildir(folder, Format::Auto) || mh::is_marked(folder) {
+        return true;
+    }
+    let Ok(entries) = fs::read_dir(folder) else {
+        return false;
+    };
+    let is_mail = |entry: DirEntry| {
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        let is_full = || entry.metadata().is_ok_and(|found| found.len() > 0);
+        let kind = || look_at(&entry.path(), Format::Auto);
+        is_file && is_full() && matches!(kind(), Ok(Ok((kind, _))) if kind != Kind::Archive)
+    };
+    entries.take(MOST_ENTRIES).flatten().any(is_mail)
+}
+
+/// Returns the number of files in a directory and in all directories below it. Directories that cannot be read count as
+/// empty.
+fn files_below(folder: &Path, stop: &Stop) -> Result<u64, Error> {
+    let mut count = 0;
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        stop.check()?;
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                _ => count += 1,
+            }
+        }
+    }
+    Ok(count)
+}

@@ -1,0 +1,267 @@
+//! Formats that contain mail, or may contain mail, and that embody recognises but does not read. Each has a name and advice on
+//! how to read the file in another way. The formats are recognised by their first bytes; the name of a file decides only
+//! where the first bytes are those of another format.
+
+use std::path::Path;
+
+use crate::mailbox::compressed::plain_suffix;
+use crate::mailbox::not_mail::NotMail;
+use crate::span::{front, split_while};
+
+/// A format that is recognised by bytes at a fixed offset: its offset, its bytes, its name, and the advice.
+type Magic = (usize, &'static [u8], &'static str, &'static str);
+
+const UNPACK: &str = "decompress the file first";
+const UNPACK_ARCHIVE: &str =
+    "embody cannot list the files in it; unpack it, and name the directory with its files";
+
+const MAGICS: &[Magic] = &[
+    (
+        0,
+        b"BABYL OPTIONS",
+        "a Babyl mailbox",
+        "embody does not read this format; save the mail as an mbox first, with unrmail in Emacs",
+    ),
+    (
+        0,
+        b"*mbx*",
+        "an MBX mailbox",
+        "embody does not read this format; convert the file to an mbox first, with mailutil",
+    ),
+    (
+        0,
+        b"!BDN",
+        "an Outlook PST file",
+        "embody does not read this format; convert the file to an mbox first, with readpst",
+    ),
+    (
+        0,
+        b"\xcf\xad\x12\xfe",
+        "an Outlook Express file",
+        "embody does not read this format; convert the file to an mbox first, with readdbx",
+    ),
+    (
+        0,
+        b"JMF",
+        "a mailbox of Outlook Express 4",
+        "embody does not read this format; import it into a newer program, and export the mail from there",
+    ),
+    (
+        0,
+        b"!\x09\x70\x19",
+        "a mailbox of The Bat!",
+        "embody does not read this format; export the mail as a Unix mailbox in The Bat!",
+    ),
+    (
+        0,
+        b"\x10\x10\x10\x10\x10\x10\x10\x11\x11\x11\x11\x11\x11\x53\r\n",
+        "a mailbox of Foxmail",
+        "embody does not read this format; export the mail as .eml files in Foxmail",
+    ),
+    (
+        0,
+        b"\x1a\0\0\x04\0\0",
+        "a database of Lotus Notes",
+        "embody does not read this format; export the mail as .eml files in Notes",
+    ),
+    (
+        0,
+        b"AOLVM",
+        "a filing cabinet of AOL",
+        "embody does not read this format; export the mail from the program that wrote the file",
+    ),
+    (
+        4,
+        b"\xef\xcd\xab\x89",
+        "a database of Exchange or Windows Mail",
+        "embody does not read this format; export the mail to a .pst file",
+    ),
+    (
+        0,
+        b"CRYPTED\x03\x07",
+        "mail that Dovecot encrypted",
+        "export the mail with doveadm, which decrypts it",
+    ),
+    (0, b"\x1f\x8b", "compressed (gzip)", UNPACK),
+    (0, b"\x28\xb5\x2f\xfd", "compressed (zstd)", UNPACK),
+    (0, b"BZh", "compressed (bzip2)", UNPACK),
+    (0, b"\xfd7zXZ\0", "compressed (xz)", UNPACK),
+    (0, b"\x04\x22\x4d\x18", "compressed (lz4)", UNPACK),
+    (0, b"Dovecot-LZ4\x0d", "compressed by Dovecot (lz4)", UNPACK),
+    (0, b"\x1f\x9d", "compressed (compress)", UNPACK),
+    (0, b"\x1f\xa0", "compressed (lzh)", UNPACK),
+    (0, b"LZIP\x01", "compressed (lzip)", UNPACK),
+    (0, b"\x89LZO\0\r\n\x1a\n", "compressed (lzop)", UNPACK),
+    (0, b"\x5d\0\0\x80\0", "compressed (lzma)", UNPACK),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", UNPACK_ARCHIVE),
+    (0, b"Rar!\x1a\x07", "a RAR archive", UNPACK_ARCHIVE),
+    (0, b"RE~^", "a RAR archive", UNPACK_ARCHIVE),
+    (7, b"**ACE**", "an ACE archive", UNPACK_ARCHIVE),
+    (2, b"-lh", "an LHA archive", UNPACK_ARCHIVE),
+    (0, b"MSCF\0\0\0\0", "a cabinet archive", UNPACK_ARCHIVE),
+    (0, b"SIT!\0", "a StuffIt archive", UNPACK_ARCHIVE),
+    (0, b"StuffIt (c)", "a StuffIt archive", UNPACK_ARCHIVE),
+    (0, b"070701", "a cpio archive", UNPACK_ARCHIVE),
+    (0, b"070707", "a cpio archive", UNPACK_ARCHIVE),
+    (0, b"MSWIM\0\0\0", "a Windows image", UNPACK_ARCHIVE),
+    (0x8001, b"CD001", "an image of a CD or DVD", UNPACK_ARCHIVE),
+];
+
+const DBOX: NotMail = NotMail::Format(
+    "a dbox file of Dovecot",
+    "embody does not read this format; copy the mail to a Maildir first: doveadm -o mail_location=mdbox:DIRECTORY backup maildir:NEW (or sdbox:DIRECTORY)",
+);
+
+const PEGASUS: NotMail = NotMail::Format(
+    "a folder of Pegasus Mail",
+    "embody does not read this format; in Pegasus Mail, copy the mail to a folder of the type Unix mailbox",
+);
+
+const BECKY: NotMail = NotMail::Format(
+    "a mailbox of Becky!",
+    "embody does not read this format; export the mail as a Unix mailbox or as .eml files in Becky!",
+);
+
+/// An archive of Outlook for Mac, which is a zip file with XML files.
+pub(crate) const OLM: NotMail = NotMail::Format(
+    "an archive of Outlook for Mac",
+    "embody does not read this format; drag the folders out of Outlook, which makes mboxes, or import the archive into Outlook for Windows and export a .pst file",
+);
+
+/// Returns the format of a file that embody refuses, by its first bytes.
+pub(crate) fn refused(start: &[u8]) -> Option<NotMail> {
+    let is_at = |offset: usize, magic: &[u8]| {
+        let found = start.get(offset..);
+        found.is_some_and(|found| found.starts_with(magic))
+    };
+    let mut magics = MAGICS.iter();
+    if let Some((.., name, advice)) = magics.find(|(offset, magic, ..)| is_at(*offset, magic)) {
+        return Some(NotMail::Format(name, advice));
+    }
+    if is_dbox(start) {
+        return Some(DBOX);
+    }
+    is_pegasus(start).then_some(PEGASUS)
+}
+
+/// Returns the format of a message in a Maildir or an MH folder if embody refuses it, by its first bytes. Mail servers compress
+/// messages also with zlib. Many other files begin like zlib data, so this format is recognised only here.
+pub(crate) fn refused_message(content: &[u8]) -> Option<NotMail> {
+    const ZLIB: [&[u8]; 3] = [b"x\x01", b"x\x9c", b"x\xda"];
+    let is_zlib = ZLIB.iter().any(|magic| content.starts_with(magic));
+    refused(content).or(is_zlib.then_some(NotMail::Format("compressed (zlib)", UNPACK)))
+}
+
+/// Returns the format of a file that embody refuses, whose first bytes are those of another format: its name ends in the
+/// suffix that only this program uses.
+pub(crate) fn refused_by_name(path: &Path) -> Option<NotMail> {
+    let suffix = plain_suffix(path)?.to_str()?.to_ascii_lowercase();
+    match suffix.as_str() {
+        "olm" => Some(OLM),
+        "bmf" => Some(BECKY),
+        "pmm" => Some(PEGASUS),
+        _ => None,
+    }
+}
+
+/// Returns whether a member of an archive is a part of an archive of Outlook for Mac, by its name.
+pub(crate) fn is_of_olm(name: &[u8]) -> bool {
+    let lower = name.to_ascii_lowercase();
+    lower.ends_with(b".xml") && memchr::memmem::find(&lower, b"/com.microsoft.").is_some()
+}
+
+/// Returns whether a file is a dbox file of Dovecot (sdbox and mdbox). Its first line contains the version, the size of the
+/// header of a message in hexadecimal digits (`M`), and the time of creation (`C`).
+fn is_dbox(start: &[u8]) -> bool {
+    let line = front(start, 64);
+    let Some(end) = memchr::memchr(b'\n', line) else {
+        return false;
+    };
+    let words: Vec<&[u8]> = line[..end].split(|&byte| byte == b' ').collect();
+    let is_hex = |word: &[u8], letter: u8| {
+        word.split_first().is_some_and(|(first, digits)| {
+            *first == letter && !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit)
+        })
+    };
+    match words.as_slice() {
+        [version, size, rest @ ..] => {
+            matches!(version, [b'1'..=b'9'])
+                && is_hex(size, b'M')
+                && rest.iter().all(|word| {
+                    word.first().is_some_and(u8::is_ascii_uppercase)
+                        && word[1..].iter().all(u8::is_ascii_hexdigit)
+                })
+        }
+        _ => false,
+    }
+}
+
+/// Returns whether a file is a folder of Pegasus Mail: 128 bytes with two names, which are padded with NULs, and then the
+/// header of the first message.
+fn is_pegasus(start: &[u8]) -> bool {
+    const HEADER: usize = 128;
+    let Some((names, text)) = start.split_at_checked(HEADER) else {
+        return false;
+    };
+    let (file, rest) = split_while(names, |&byte| byte != 0);
+    let is_name =
+        |name: &[u8]| !name.is_empty() && name.iter().all(|byte| !byte.is_ascii_control());
+    let (_, title) = split_while(rest, |&byte| byte == 0);
+    let (title, padding) = split_while(title, |&byte| byte != 0);
+    let (word, colon) = split_while(text, |&byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    is_name(file)
+        && (title.is_empty() || is_name(title))
+        && padding.iter().all(|&byte| byte == 0)
+        && !word.is_empty()
+        && colon.starts_with(b":")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_of_other_programs_are_refused_by_their_first_bytes() {
+        let pegasus = |text: &str| {
+            let mut bytes = b"FOL00001\0Projects".to_vec();
+            bytes.resize(128, 0);
+            bytes.extend_from_slice(text.as_bytes());
+            bytes
+        };
+        for (start, name) in [
+            (b"2 M1e C6b0aeacf\n\x01\x02N    ".to_vec(), "dbox"),
+            (b"2 M1e C6b0aeacf\r\n".to_vec(), ""),
+            (b"2 Mails came\n".to_vec(), ""),
+            (b"2 M1e".to_vec(), ""),
+            (pegasus("From: a@b\r\n"), "Pegasus"),
+            (pegasus("hello"), ""),
+            (b"7z\xbc\xaf\x27\x1c\0\x04".to_vec(), "7z"),
+            (b"Rar!\x1a\x07\x01\0".to_vec(), "RAR"),
+            (b"!\x09\x70\x19\x30\0".to_vec(), "The Bat!"),
+            (b"From: a@b\n\nx\n".to_vec(), ""),
+            (Vec::new(), ""),
+        ] {
+            let found = refused(&start).map_or("", NotMail::name);
+            assert!(
+                found.contains(name) && found.is_empty() == name.is_empty(),
+                "{found}"
+            );
+        }
+        for (name, expected) in [
+            ("x.olm", true),
+            ("IN.BMF", true),
+            ("x.PMM", true),
+            ("x.eml", false),
+        ] {
+            assert_eq!(
+                refused_by_name(Path::new(name)).is_some(),
+                expected,
+                "{name}"
+            );
+        }
+        assert!(is_of_olm(
+            b"Accounts/a@b/com.microsoft.__Messages/Inbox/message_00001.xml"
+        ));
+        assert!(!is_of_olm(b"notes/com.xml"));
+    }
+}

@@ -1,0 +1,441 @@
+//! Every file below a source is accounted for: the counts by verdict add up to the number of files, and mail is read or named
+//! (docs/mailboxes.md, "Every file is accounted for").
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::common::archives::{tar, zip};
+use crate::common::programs::embody_in;
+use crate::common::pst::{Form, Message, Pst};
+
+/// A tree of files in which mail is planted. Each planted mail has a number, which is in its reference.
+#[derive(Default)]
+struct Tree {
+    files: Vec<(String, Vec<u8>)>,
+    planted: usize,
+    /// Members of archives, which count as files, too.
+    members: u64,
+}
+
+impl Tree {
+    fn mail(&mut self) -> Vec<u8> {
+        self.planted += 1;
+        format!(
+            "From: Ann <ann@example.org>\nSubject: plan {0}\nDate: Mon, 6 Jan 2020 10:00:00 +0000\nMIME-Version: 1.0\n\
+             Content-Type: message/external-body; access-type=URL; URL=\"https://a.example/plant-{0}-\"\n\n\
+             Content-Type: text/plain\n\n",
+            self.planted
+        )
+        .into_bytes()
+    }
+
+    fn mbox(&mut self, count: usize) -> Vec<u8> {
+        let mut mbox = Vec::new();
+        for _ in 0..count {
+            mbox.extend_from_slice(b"From ann@example.org Mon Jan  6 10:00:00 2020\n");
+            mbox.extend(self.mail());
+            mbox.push(b'\n');
+        }
+        mbox
+    }
+
+    fn add(&mut self, path: &str, content: impl Into<Vec<u8>>) {
+        self.files.push((path.to_owned(), content.into()));
+    }
+
+    /// Adds an archive with these members.
+    fn add_archive(&mut self, path: &str, members: &[(&str, Vec<u8>)]) {
+        self.members += members.len() as u64;
+        let content = archive(path, members);
+        self.add(path, content);
+    }
+
+    fn write(&self, place: &Path) {
+        for (path, content) in &self.files {
+            let path = place.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+    }
+}
+
+/// Returns a zip or tar archive, and compresses it if the suffix of `path` says so.
+fn archive(path: &str, members: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    if path.ends_with(".zip") || path.ends_with(".docx") {
+        let members: Vec<_> = members.iter().map(|(name, it)| (*name, &it[..])).collect();
+        return zip(&members);
+    }
+    let members: Vec<_> = members
+        .iter()
+        .map(|(name, it)| (*name, b'0', &it[..]))
+        .collect();
+    let tar = tar(&members);
+    if path.ends_with("gz") {
+        gzipped(&tar)
+    } else {
+        tar
+    }
+}
+
+fn gzipped(content: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(content).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn files_below(place: &Path) -> u64 {
+    let entries = fs::read_dir(place).unwrap();
+    let count = |path: PathBuf| {
+        if path.is_dir() && !path.is_symlink() {
+            files_below(&path)
+        } else {
+            1
+        }
+    };
+    entries.map(|entry| count(entry.unwrap().path())).sum()
+}
+
+/// The result of `inspect --json`.
+struct Inspected {
+    status: i32,
+    files: Value,
+    total: u64,
+    /// Numbers of the planted mails that were read.
+    read: BTreeSet<usize>,
+    /// Text of all lines about files that were not read.
+    not_read: String,
+    stderr: String,
+}
+
+fn inspected(place: &Path, source: &str) -> Inspected {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = embody_in(place, &["inspect", "--json", source]);
+    let mut found = Inspected {
+        status: status.code().unwrap(),
+        files: Value::Null,
+        total: 0,
+        read: BTreeSet::new(),
+        not_read: String::new(),
+        stderr: String::from_utf8_lossy(&stderr).into_owned(),
+    };
+    for line in String::from_utf8(stdout).unwrap().lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        if let Some(survey) = row.get("survey") {
+            found.files = survey["files"].clone();
+            let counts = found.files.as_object().unwrap().values();
+            found.total = counts.map(|count| count.as_u64().unwrap()).sum();
+        } else if row["outcome"] == "not-read" {
+            found.not_read += line;
+        } else if let Some(url) = row["url"].as_str() {
+            let number = url.split('-').nth(1).unwrap();
+            found.read.insert(number.parse().unwrap());
+        }
+    }
+    found
+}
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01";
+
+/// Adds the files of a desktop user that are neither mail nor near mail.
+fn without_mail(tree: &mut Tree) {
+    for (path, content) in [
+        (".cache/thumbnails/a.png", PNG),
+        ("Pictures/2020/beach.jpg", b"\xff\xd8\xff\xe0\0\x10JFIF\0"),
+        (
+            "Pictures/Thumbs.db",
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0\0",
+        ),
+        ("Documents/report.pdf", b"%PDF-1.4\n1 0 obj\n"),
+        ("Documents/notes.txt", b"Dear all,\n\nthis is no mail.\n"),
+        (
+            "Documents/title.md",
+            b"title: a page\nlayout: post\n\ntext\n",
+        ),
+        (".config/app/state.json", b"{\"a\": 1}\n"),
+        (".local/bin/tool", b"\x7fELF\x02\x01\x01\0\0\0"),
+        ("bin/script.sh", b"#!/bin/sh\necho \"From: x\"\n"),
+        ("Downloads/page.html", b"<!doctype html>\n<p>From: x\n"),
+        (".mozilla/places.sqlite", b"SQLite format 3\0\x10\0"),
+        ("Desktop/empty", b""),
+    ] {
+        tree.add(path, content);
+    }
+    tree.add_archive(
+        "Downloads/photos.zip",
+        &[("1.png", PNG.to_vec()), ("2.png", PNG.to_vec())],
+    );
+    let document = archive(
+        "x.zip",
+        &[
+            ("[Content_Types].xml", b"<Types/>".to_vec()),
+            ("word/document.xml", b"<w:document/>".to_vec()),
+        ],
+    );
+    tree.add("Documents/letter.docx", document);
+    tree.add(
+        "Downloads/log.gz",
+        gzipped(b"Jan  6 10:00:00 host kernel: up\n"),
+    );
+}
+
+#[test]
+fn home_directory_of_a_desktop_user_is_accounted_for() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut tree = Tree::default();
+    without_mail(&mut tree);
+    let profile = ".thunderbird/abc.default/Mail/Local Folders";
+    let (inbox, old) = (tree.mbox(2), tree.mbox(1));
+    tree.add(&format!("{profile}/Inbox"), inbox);
+    tree.add(
+        &format!("{profile}/Inbox.msf"),
+        "// <!-- <mdb:mork:z v=\"1.4\"/> -->\n",
+    );
+    tree.add(&format!("{profile}/Inbox.sbd/Old"), old);
+    tree.add(&format!("{profile}/Trash"), "");
+    tree.add(
+        ".thunderbird/abc.default/global-messages-db.sqlite",
+        "SQLite format 3\0",
+    );
+    tree.add(
+        ".thunderbird/abc.default/prefs.js",
+        "user_pref(\"a\", 1);\n",
+    );
+    let evolution = ".local/share/evolution/mail/local";
+    for (name, flags) in [
+        ("1578304800.M1P1.host", ":2,S"),
+        ("1578304801.M2P1.host", ":2,"),
+    ] {
+        let mail = tree.mail();
+        tree.add(&format!("{evolution}/cur/{name}{flags}"), mail);
+    }
+    tree.add(&format!("{evolution}/new/.keep"), "");
+    tree.add(
+        &format!("{evolution}/tmp/1578304802.M3P1.host"),
+        "Subject: half a ma",
+    );
+    tree.add(&format!("{evolution}/..maildir++"), "maildir++ 1");
+    tree.add(
+        &format!("{evolution}/.#evolution/Inbox.ibex.index"),
+        "ibex\0\x01",
+    );
+    let saved = tree.mail();
+    tree.add("Documents/saved.eml", saved);
+    let takeout = tree.mbox(2);
+    tree.add_archive(
+        "Downloads/takeout.zip",
+        &[
+            ("Takeout/Mail/All.mbox", takeout),
+            ("Takeout/index.html", b"<p>".to_vec()),
+        ],
+    );
+    let (one, two) = (tree.mail(), tree.mail());
+    tree.add_archive(
+        "Downloads/maildir.tar.gz",
+        &[
+            ("Maildir/cur/1578304800.M1P1.host:2,S", one),
+            ("Maildir/new/1578304801.M2P1.host", two),
+            ("Maildir/dovecot-uidlist", b"3 V1 N3\n".to_vec()),
+        ],
+    );
+    tree.add("Downloads/old.7z", b"7z\xbc\xaf\x27\x1c\0\x04".as_slice());
+    tree.add("Downloads/mail.rar", b"Rar!\x1a\x07\x01\0".as_slice());
+    let mut pst = Pst::in_memory(Form {
+        version: 23,
+        encoding: 1,
+    });
+    pst.folder(None, "Inbox", &[Message::mail("a", "b")]);
+    tree.add("Documents/archive.pst", pst.bytes());
+    let home = temporary.path().join("home");
+    tree.write(&home);
+    std::os::unix::fs::symlink(
+        "127.0.1.1:+4711",
+        home.join(".thunderbird/abc.default/lock"),
+    )
+    .unwrap();
+    std::os::unix::fs::symlink(&home, home.join("Desktop/home")).unwrap();
+
+    let found = inspected(temporary.path(), "home");
+    assert_eq!(found.status, 1, "{}", found.stderr);
+    assert_eq!(found.read, (1..=tree.planted).collect(), "{}", found.stderr);
+    for name in ["Downloads/old.7z", "Downloads/mail.rar"] {
+        assert!(found.not_read.contains(name), "{}", found.not_read);
+        assert!(found.stderr.contains(name), "{}", found.stderr);
+    }
+    assert_eq!(found.files["not_read"], 2, "{}", found.stderr);
+    // Two symbolic links are files, too.
+    assert_eq!(
+        found.total,
+        files_below(&home) + tree.members,
+        "{}",
+        found.files
+    );
+    // Without the files that cannot be read, the run is complete.
+    let ignoring = [
+        "inspect",
+        "--ignore",
+        "*.7z",
+        "--ignore",
+        "Downloads/mail.rar",
+        "home",
+    ];
+    let output = embody_in(temporary.path(), &ignoring);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("2 ignored"), "{said}");
+}
+
+/// A generator of pseudorandom numbers (xorshift), so that a failure can be repeated.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % limit as u64).unwrap()
+    }
+}
+
+/// Adds a file of a random format, with or without mail, to a directory.
+fn add_random(tree: &mut Tree, random: &mut Random, within: &str, number: usize) {
+    let at = |name: &str| format!("{within}{number}{name}");
+    match random.below(22) {
+        0 => {
+            let mbox = tree.mbox(2);
+            tree.add(&at(""), mbox);
+        }
+        1 => {
+            let mail = tree.mail();
+            tree.add(&at(".eml"), mail);
+        }
+        2 => {
+            let mbox = tree.mbox(1);
+            tree.add(&at(".mbox.gz"), gzipped(&mbox));
+        }
+        3 => {
+            let mail = tree.mail();
+            tree.add(&at(".gz"), gzipped(&mail));
+        }
+        4 => {
+            let (mbox, mail) = (tree.mbox(1), tree.mail());
+            tree.add_archive(
+                &at(".zip"),
+                &[("a/Inbox", mbox), ("b.eml", mail), ("c.png", PNG.to_vec())],
+            );
+        }
+        5 => {
+            let mail = tree.mail();
+            let inner = archive("x.tar.gz", &[("cur/1578304800.M1P1.h:2,S", mail)]);
+            tree.members += 1;
+            tree.add_archive(
+                &at(".zip"),
+                &[("inner.tar.gz", inner), ("text", b"Dear all,\n".to_vec())],
+            );
+        }
+        6 => {
+            let mbox = gzipped(&tree.mbox(1));
+            tree.add_archive(&at(".tar"), &[("Sent.mbox.gz", mbox)]);
+        }
+        7 => {
+            let mail = tree.mail();
+            let file = [format!("{}\n", mail.len()).into_bytes(), mail].concat();
+            tree.add(&at(".emlx"), file);
+        }
+        8 => {
+            let mail = tree.mail();
+            let text = String::from_utf8(mail).unwrap();
+            tree.add(
+                &at(".mmdf"),
+                format!("\x01\x01\x01\x01\n{text}\x01\x01\x01\x01\n"),
+            );
+        }
+        9 => {
+            let (one, two, beside) = (tree.mail(), tree.mail(), tree.mail());
+            tree.add(&at("/cur/1578304800.M1P1.h:2,S"), one);
+            tree.add(&at("/new/1578304801.M2P1.h"), two);
+            tree.add(&at("/dovecot-uidlist"), "3 V1 N3\n");
+            tree.add(&at("/saved.eml"), beside);
+        }
+        10 => {
+            let (one, two, beside) = (tree.mail(), tree.mail(), tree.mbox(1));
+            tree.add(&at("/.mh_sequences"), "unseen: 2\n");
+            tree.add(&at("/1"), one);
+            tree.add(&at("/2.gz"), gzipped(&two));
+            tree.add(&at("/old.mbox"), beside);
+        }
+        11 => {
+            let (deep, mail) = (tree.mail(), tree.mail());
+            tree.add(&at("/cur/1578304800.M1P1.h:2,S"), mail);
+            tree.add(&at("/new/.keep"), "");
+            tree.add(&at("/cur/folder/x.eml"), deep);
+        }
+        12 => tree.add(&at(".7z"), b"7z\xbc\xaf\x27\x1c\0\x04".as_slice()),
+        13 => tree.add(&at(".dbx"), b"\xcf\xad\x12\xfe\xc5\xfd\x74\x6f".as_slice()),
+        14 => tree.add(
+            &at("/u.1"),
+            "2 M1e C6b0aeacf\n\x01\x02N          000000000000007E\nFrom: a@b\n\nx\n",
+        ),
+        15 => tree.add(
+            &format!("{within}._{number}.eml"),
+            b"\0\x05\x16\x07\0\x02\0\0".as_slice(),
+        ),
+        16 => tree.add(&at(".png"), PNG),
+        17 => tree.add(&at(".txt"), "Dear all,\nno mail\n"),
+        18 => tree.add(&at(".pdf"), "%PDF-1.4\n"),
+        19 => tree.add(&at(""), ""),
+        20 => tree.add(
+            &at(".zip"),
+            &archive("x.zip", &[("a", b"From x".to_vec())])[..40],
+        ),
+        _ => {
+            let mail = tree.mail();
+            let folder = format!("{within}{number}/");
+            tree.add(&format!("{folder}mail.eml"), mail);
+            if within.len() < 12 {
+                add_random(tree, random, &folder, number);
+            }
+        }
+    }
+}
+
+#[test]
+fn random_trees_of_all_formats_are_accounted_for_and_planted_mail_is_read() {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    for round in 0..500 {
+        let temporary = tempfile::tempdir().unwrap();
+        let mut tree = Tree::default();
+        let first = tree.mail();
+        tree.add("first.eml", first);
+        for number in 0..1 + random.below(5) {
+            add_random(&mut tree, &mut random, "", number);
+        }
+        tree.write(&temporary.path().join("tree"));
+        let found = inspected(temporary.path(), "tree");
+        let names: Vec<&str> = tree.files.iter().map(|(name, _)| name.as_str()).collect();
+        let context = format!(
+            "round {round}: {names:?}\n{}\n{}",
+            found.files, found.stderr
+        );
+        assert_eq!(found.read, (1..=tree.planted).collect(), "{context}");
+        let expected = files_below(&temporary.path().join("tree")) + tree.members;
+        assert_eq!(found.total, expected, "{context}");
+        assert_eq!(
+            found.status,
+            i32::from(found.files["not_read"] != 0),
+            "{context}"
+        );
+    }
+}
