@@ -14,7 +14,9 @@ use super::streams::is_standard;
 use crate::error::Error;
 use crate::fetch::store::layers::Layers;
 use crate::mailbox::find::{Kind, LOOKED_AT, NotMail, find, kind_of};
-use crate::mailbox::{Format, Judged, Method, Options, PackedFile, Stop, unpacked};
+use crate::mailbox::{
+    Format, Judged, MemberRules, Method, Options, PackedFile, Stop, mbox_entry, unpacked,
+};
 use crate::platform::disk::layout::is_name_of_store;
 use crate::platform::{MetadataExt as _, OsStrExt as _};
 use crate::span::front;
@@ -233,7 +235,7 @@ impl Sources {
         let file = Arc::new(file);
         let most = Options::default().max_expanded;
         let packed = PackedFile::new(&file, stop);
-        let unpacked = unpacked(&packed, most, judged, &Arc::default());
+        let unpacked = unpacked(&packed, most, RULES, &Arc::default());
         let plain = || Box::new(io::Cursor::new(start).chain(&*file)) as Box<dyn Read + Send>;
         let mut reader = unpacked.map_err(&failed)?.unwrap_or_else(plain);
         let mut piece = Vec::new();
@@ -263,6 +265,12 @@ impl Sources {
         Ok(())
     }
 }
+
+/// `judged` takes each file as it is, so no message is converted.
+const RULES: MemberRules = MemberRules {
+    judge: judged,
+    convert: mbox_entry,
+};
 
 fn judged(name: &[u8], start: &[u8]) -> Judged {
     if Method::of_start(start).is_some() {

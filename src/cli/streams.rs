@@ -8,8 +8,10 @@ use std::sync::{Arc, Mutex};
 
 use crate::engine::Prefilter;
 use crate::error::Error;
-use crate::mailbox::find::{Found, Kind, find, judged_with_psts};
-use crate::mailbox::{Background, Options, Skipped, Source, Stop, starts_like_msg, untarred};
+use crate::mailbox::find::{Found, Kind, find};
+use crate::mailbox::{
+    ALL_MAIL, Background, Options, Skipped, Source, Stop, starts_like_msg, untarred,
+};
 use crate::platform;
 
 const STANDARD_OUTPUT: &str = "standard output";
@@ -98,7 +100,7 @@ pub(super) fn stream(
         untarred(
             file.map_err(io::Error::other)?,
             most,
-            judged_with_psts,
+            ALL_MAIL,
             &named,
             &of_part,
         )

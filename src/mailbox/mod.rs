@@ -67,7 +67,7 @@ pub use state::MailState;
 pub use verdict::{FileCounts, IgnorePatterns};
 #[cfg(feature = "cli")]
 pub(crate) use {
-    archive::{Judged, Skipped, unpacked, untarred},
+    archive::{Judged, MemberRules, Skipped, unpacked, untarred},
     collect::{AtMailboxes, Merged, looked_at, read_letters},
     compressed::{Damage, Method},
     failure::in_full,
@@ -81,6 +81,7 @@ pub(crate) use {
     place::temporary::{boot, field_of_stat, folder_of},
     read::Background,
     read::cut::{Piece, pieces},
+    read::entry::{ALL_MAIL, mbox_entry},
     read::file::PackedFile,
     read::opened::kind_of_open,
     read::second::{has_second_message, holds_second_message},

@@ -29,7 +29,6 @@ const PARTICULAR: &[&str] = &[
     "folder",
     "follow",
     "format",
-    "ignore",
     "jobs",
     "max_body",
     "max_growth",

@@ -98,9 +98,9 @@ pub(crate) struct CompressedArgs {
     max_expanded: Option<u64>,
     /// Ignore files and directories with this name or path
     ///
-    /// The character * stands for any characters. A pattern with a slash is a path below the source, otherwise a name. Ignored files are
-    /// not opened, and the summary counts them. Use it for a file that embody cannot read and that you do not need: such a
-    /// file otherwise makes the exit status 1.
+    /// The character * matches any characters. A pattern with a slash is a path below the source, otherwise a name. Ignored
+    /// files are not opened, and the summary counts them. Use the option for a file that embody cannot read and that you do
+    /// not need: such a file otherwise makes the exit status 1.
     #[arg(long, value_name = "PATTERN", action = clap::ArgAction::Append)]
     ignore: Vec<std::ffi::OsString>,
 }

@@ -9,7 +9,6 @@ use std::fmt;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
-use super::entry::MboxEntry;
 #[cfg(feature = "archives")]
 use super::nested::Nested;
 use super::spooled::Spooled;
@@ -45,7 +44,21 @@ pub(crate) enum Judged {
     Part(&'static str),
 }
 
-pub(crate) type Judge = fn(&[u8], &[u8]) -> Judged;
+/// How the members of an archive are read.
+#[derive(Clone, Copy)]
+pub(crate) struct MemberRules {
+    /// Recognises a member by its path and its first bytes.
+    pub(crate) judge: fn(&[u8], &[u8]) -> Judged,
+    /// Converts a single message to an entry of an mbox, by its path and its content. The error is the reason why the message
+    /// cannot be read.
+    pub(crate) convert: fn(&str, &[u8], Kind) -> Result<MboxEntry, String>,
+}
+
+/// A message as an entry of an mbox, and sentences for the report about data that it does not contain.
+pub(crate) struct MboxEntry {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) missing: Vec<String>,
+}
 
 #[derive(Default, Debug)]
 pub(crate) struct Skipped {
@@ -100,7 +113,7 @@ pub(crate) struct Joined<M> {
     #[cfg(feature = "archives")]
     nested: Vec<Nested>,
     limits: Limits,
-    judge: Judge,
+    rules: MemberRules,
     skipped: Arc<Mutex<Skipped>>,
     ready: io::Cursor<Vec<u8>>,
     within: Option<String>,
@@ -118,7 +131,7 @@ pub(crate) struct Joined<M> {
 impl<M: Members> Joined<M> {
     pub(super) fn new(
         members: M,
-        judge: Judge,
+        rules: MemberRules,
         skipped: &Arc<Mutex<Skipped>>,
         limits: Limits,
     ) -> Self {
@@ -127,7 +140,7 @@ impl<M: Members> Joined<M> {
             #[cfg(feature = "archives")]
             nested: Vec::new(),
             limits,
-            judge,
+            rules,
             skipped: Arc::clone(skipped),
             ready: io::Cursor::default(),
             within: None,
@@ -207,7 +220,7 @@ impl<M: Members> Joined<M> {
         let mut failed = start_of(self.current(), &mut ready).err();
         let judged = match &ready[between..] {
             [] => None,
-            start => Some((self.judge)(name.as_bytes(), start)),
+            start => Some((self.rules.judge)(name.as_bytes(), start)),
         };
         match judged {
             Some(Judged::Taken) => {
@@ -278,7 +291,7 @@ impl<M: Members> Joined<M> {
             self.leave(&name, "a message of more than 512 MiB");
             return Ok(());
         }
-        match MboxEntry::of(&name, &content, kind) {
+        match (self.rules.convert)(&name, &content, kind) {
             Ok(entry) => {
                 ready.extend_from_slice(&entry.bytes);
                 self.ready = io::Cursor::new(ready);
@@ -528,6 +541,11 @@ mod tests {
         }
     }
 
+    const RULES: MemberRules = MemberRules {
+        judge,
+        convert: |_, _, _| Err("not a message".to_owned()),
+    };
+
     fn limits() -> Limits {
         Limits {
             expanded: 1 << 20,
@@ -575,7 +593,7 @@ mod tests {
             ),
         ] {
             let skipped = Arc::<Mutex<Skipped>>::default();
-            let mut joined = Joined::new(Texts(texts, ""), judge, &skipped, limits());
+            let mut joined = Joined::new(Texts(texts, ""), RULES, &skipped, limits());
             let mut out = Vec::new();
             let text =
                 |error: Option<io::Error>| error.map(|error| error.to_string()).unwrap_or_default();
@@ -597,7 +615,7 @@ mod tests {
     #[test]
     fn mbox_after_a_damaged_archive_member_starts_without_an_empty_line() {
         let texts = Texts(vec!["F1\n\n", "F2~", "S~", "F3", "F4"], "");
-        let mut joined = Joined::new(texts, judge, &Arc::default(), limits());
+        let mut joined = Joined::new(texts, RULES, &Arc::default(), limits());
         let mut said = Vec::new();
         let mut all = Vec::new();
         for _ in 0..2 {

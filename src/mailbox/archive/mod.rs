@@ -5,8 +5,6 @@
 //! at a time. Members that could not be read are reported as [`Damage`] after all other members were read.
 
 #[cfg_attr(not(feature = "archives"), allow(dead_code))]
-mod entry;
-#[cfg_attr(not(feature = "archives"), allow(dead_code))]
 mod joined;
 #[cfg(feature = "archives")]
 mod nested;
@@ -24,7 +22,7 @@ use std::io::{self, Read};
 #[cfg(not(feature = "archives"))]
 use std::sync::{Arc, Mutex};
 
-pub(crate) use self::joined::{Judge, Judged, Skipped};
+pub(crate) use self::joined::{Judged, MboxEntry, MemberRules, Skipped};
 pub(crate) use self::spooled::{Inner, Spooled};
 #[cfg(feature = "cli")]
 pub(crate) use self::unpack::names_psts;
@@ -53,7 +51,7 @@ pub(crate) fn has_member_of_document(_: std::fs::File) -> bool {
 pub(crate) fn unpacked(
     packed: &PackedFile,
     _: u64,
-    _: Judge,
+    _: MemberRules,
     _: &Arc<Mutex<Skipped>>,
 ) -> io::Result<Option<Box<dyn Read + Send>>> {
     let first = octets_at(&packed.file, 0, start::BLOCK)?;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
-use super::joined::{Joined, Judge, Limits, Members, Skipped};
+use super::joined::{Joined, Limits, MemberRules, Members, Skipped};
 use super::start::{BLOCK, is_tar, is_zip};
 use super::tar::{Passing, Tar};
 use super::zip::Zip;
@@ -27,7 +27,7 @@ impl Passing for PackedReader {
 pub(crate) fn unpacked(
     packed: &Arc<PackedFile>,
     most: u64,
-    judge: Judge,
+    rules: MemberRules,
     skipped: &Arc<Mutex<Skipped>>,
 ) -> io::Result<Option<Box<dyn Read + Send>>> {
     let start = octets_at(&packed.file, 0, BLOCK)?;
@@ -38,16 +38,16 @@ pub(crate) fn unpacked(
     };
     Ok(if is_zip(&start) {
         let zip = Zip::new(packed, most);
-        Some(Box::new(Joined::new(zip, judge, skipped, limits)))
+        Some(Box::new(Joined::new(zip, rules, skipped, limits)))
     } else if is_tar(&start) {
         Some(Box::new(Joined::new(
             Tar::new(whole),
-            judge,
+            rules,
             skipped,
             limits,
         )))
     } else if Method::of_start(&start).is_some() {
-        Some(untarred_within(whole, (most, limits), judge, skipped)?)
+        Some(untarred_within(whole, (most, limits), rules, skipped)?)
     } else {
         None
     })
@@ -106,7 +106,7 @@ fn expanded_of(packed: &PackedFile, most: u64) -> io::Result<u64> {
 pub(crate) fn untarred<R: Read + Send + 'static>(
     reader: R,
     most: u64,
-    judge: Judge,
+    rules: MemberRules,
     skipped: &Arc<Mutex<Skipped>>,
     stop: &Stop,
 ) -> io::Result<Box<dyn Read + Send>> {
@@ -114,13 +114,13 @@ pub(crate) fn untarred<R: Read + Send + 'static>(
         expanded: most,
         stop: stop.clone(),
     };
-    untarred_within(reader, (most, limits), judge, skipped)
+    untarred_within(reader, (most, limits), rules, skipped)
 }
 
 fn untarred_within<R: Read + Send + 'static>(
     reader: R,
     (most, limits): (u64, Limits),
-    judge: Judge,
+    rules: MemberRules,
     skipped: &Arc<Mutex<Skipped>>,
 ) -> io::Result<Box<dyn Read + Send>> {
     let mut reader = decompressed(reader, most)?;
@@ -134,7 +134,7 @@ fn untarred_within<R: Read + Send + 'static>(
     let is_archive = is_tar(&start);
     let all = io::Cursor::new(start).chain(reader);
     Ok(if is_archive {
-        Box::new(Joined::new(Tar::new(all), judge, skipped, limits))
+        Box::new(Joined::new(Tar::new(all), rules, skipped, limits))
     } else {
         Box::new(all)
     })

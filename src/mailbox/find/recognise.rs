@@ -170,8 +170,8 @@ pub(crate) fn is_empty_message(path: &Path) -> bool {
 }
 
 pub(crate) fn judged(name: &[u8], start: &[u8]) -> Judged {
-    let path = String::from_utf8_lossy(name);
-    let path = Path::new(path.as_ref());
+    let text = String::from_utf8_lossy(name);
+    let path = Path::new(text.as_ref());
     if Method::of_start(start).is_some() {
         return Judged::Nested;
     }

@@ -102,8 +102,10 @@ impl<'s> Search<'s> {
 
     fn directory(&mut self, relative: PathBuf, is_part: bool) -> Result<(), Error> {
         let path = self.source.join(&relative);
-        let part = relative.file_name().filter(|_| is_part);
-        let part = part.map(OsStr::to_owned);
+        let part = relative
+            .file_name()
+            .filter(|_| is_part)
+            .map(OsStr::to_owned);
         let is_maildir = part.is_none() && is_maildir(&path, self.format);
         let listed = fs::read_dir(&path).and_then(|entries| {
             let is_mh = part.is_none() && !is_maildir && is_mh(&path, self.format)?;

@@ -4,6 +4,7 @@
 pub(super) mod accounts;
 mod background;
 pub(super) mod cut;
+pub(crate) mod entry;
 pub(super) mod file;
 mod message_check;
 pub(super) mod messages;

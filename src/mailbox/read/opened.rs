@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::engine::Mode;
 use crate::error::Error;
-use crate::mailbox::archive::{self, Judge};
+use crate::mailbox::archive::{self, MemberRules};
 use crate::mailbox::begin::Job;
 use crate::mailbox::compressed::{Damage, Decoder, Method};
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
@@ -19,6 +19,9 @@ use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::{self, emlx, outlook};
 use crate::mailbox::place::replace::{self, Identity};
 use crate::mailbox::read::Background;
+use crate::mailbox::read::entry::ALL_MAIL;
+#[cfg(feature = "cli")]
+use crate::mailbox::read::entry::WITHOUT_PSTS;
 use crate::mailbox::read::file::{PackedFile, PackedReader};
 use crate::mailbox::read::sink::{Output, Sink};
 use crate::mailbox::read::source::Source;
@@ -39,7 +42,7 @@ impl Source {
         options: &Options,
         stop: &Stop,
     ) -> Result<Self, Error> {
-        Self::judged_by(find::judged_with_psts, file, name, options, stop)
+        Self::judged_by(ALL_MAIL, file, name, options, stop)
     }
 
     /// Opens a file as [`named`](Self::named) does, but reports Outlook mailboxes in an archive as files that were not
@@ -51,11 +54,11 @@ impl Source {
         options: &Options,
         stop: &Stop,
     ) -> Result<Self, Error> {
-        Self::judged_by(find::judged, file, name, options, stop)
+        Self::judged_by(WITHOUT_PSTS, file, name, options, stop)
     }
 
     fn judged_by(
-        judge: Judge,
+        rules: MemberRules,
         file: File,
         name: &Path,
         options: &Options,
@@ -65,7 +68,7 @@ impl Source {
         let ending = stop.of_part();
         let packed = PackedFile::new(&Arc::new(file), &ending);
         let most = options.max_expanded;
-        let unpacked = archive::unpacked(&packed, most, judge, &skipped);
+        let unpacked = archive::unpacked(&packed, most, rules, &skipped);
         Ok(match unpacked.map_err(in_full(name))? {
             Some(reader) => {
                 let reader = Background::start(|| Ok(reader), name.into(), ending);
