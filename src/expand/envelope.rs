@@ -10,10 +10,11 @@ use crate::mailbox::Envelope;
 use crate::mime::date::seconds;
 use crate::mime::encoded_words::decoded_words;
 use crate::mime::header::{Header, unfold};
+use crate::mime::labels::labels;
 use crate::span::front;
 
 const MOST: usize = 1 << 20;
-/// Maximum length of the labels of one message, in bytes: room for a few hundred of the longest labels of Gmail.
+/// Maximum length of the labels in one field, in bytes: room for a few hundred of the longest labels of Gmail.
 const LABELS: usize = 64 << 10;
 const LONGEST: usize = 1000;
 
@@ -39,8 +40,14 @@ pub(crate) fn of(separator: &[u8], message: &[u8]) -> Envelope {
     } else {
         Some(sender)
     };
-    let labels = fields.value(message, "X-Gmail-Labels");
-    let Sorted { folders, states } = sorted(labels.map_or_else(Vec::new, self::labels));
+    let mut known = HashSet::new();
+    let all = fields.iter(message);
+    let labels = all
+        .filter(|field| field.is(message, "X-Gmail-Labels"))
+        .flat_map(|field| labels_in(field.value.of(message)))
+        .filter(|label| known.insert(label.clone()))
+        .collect();
+    let Sorted { folders, states } = sorted(labels);
     Envelope {
         sender: sender.unwrap_or_default(),
         date: date.or_else(|| date::of(message, SystemTime::now())),
@@ -151,32 +158,10 @@ fn address(value: &[u8]) -> Option<String> {
     is_one.then(|| address.to_owned())
 }
 
-/// Decodes encoded words (RFC 2047) and splits the text at commas. A label in quotation marks can contain commas.
-fn labels(value: &[u8]) -> Vec<String> {
-    let is_cut = value.len() > LABELS;
-    let value = unfold(front(value, LABELS));
-    let text = decoded_words(&value);
-    let mut labels = Vec::new();
-    let mut label = String::new();
-    let mut is_quoted = false;
-    let mut symbols = text.chars().peekable();
-    while let Some(symbol) = symbols.next() {
-        match symbol {
-            '"' => is_quoted = !is_quoted,
-            '\\' if is_quoted => label.extend(symbols.next()),
-            ',' if !is_quoted => labels.push(std::mem::take(&mut label)),
-            symbol => label.push(symbol),
-        }
-    }
-    if !is_cut {
-        labels.push(label);
-    }
-    let mut known = HashSet::new();
-    labels
-        .into_iter()
-        .map(|label| label.trim().to_owned())
-        .filter(|label| !label.is_empty() && known.insert(label.clone()))
-        .collect()
+/// Returns the labels in a value of the field `X-Gmail-Labels`.
+fn labels_in(value: &[u8]) -> Vec<String> {
+    let text = decoded_words(&unfold(front(value, LABELS)));
+    labels(&text, value.len() > LABELS)
 }
 
 #[cfg(test)]
@@ -209,25 +194,27 @@ mod tests {
     }
 
     #[test]
-    fn labels_stand_between_commas_that_are_not_in_quotes_each_once() {
-        for (value, expected) in [
-            ("Inbox", &["Inbox"][..]),
+    fn labels_of_all_fields_become_folders_each_once() {
+        let folders =
+            |fields: &str| of(b"", format!("{fields}\nSubject: a\n\nx").as_bytes()).labels;
+        for (fields, expected) in [
+            ("X-Gmail-Labels: b, a ,b,,B", &["b", "a", "B"][..]),
             (
-                " Inbox,Opened , Inbox,,inbox",
-                &["Inbox", "Opened", "inbox"],
+                "X-Gmail-Labels: 12\" vinyl,Play\nX-Gmail-Labels: Play,\"a,b\"",
+                &["12\" vinyl", "Play", "a,b"],
             ),
-            ("\"a, b\",c", &["a, b", "c"]),
-            ("\"a \\\"b\\\", c\",d\\e", &["a \"b\", c", "d\\e"]),
             (
-                "=?UTF-8?Q?=22a,_b=22,=C3=BC?=\r\n =?UTF-8?Q?x/y,z?=",
+                "X-Gmail-Labels: =?UTF-8?Q?=22a,_b=22,=C3=BC?=\r\n =?UTF-8?Q?x/y,z?=",
                 &["a, b", "\u{fc}x/y", "z"],
             ),
-            ("\"never closed, a", &["never closed, a"]),
-            (" , ,\"\"", &[]),
+            (
+                "X-Gmail-Labels: =?UTF-8?Q?7=22_single,z?=",
+                &["7\" single", "z"],
+            ),
         ] {
-            assert_eq!(labels(value.as_bytes()), expected, "{value}");
+            assert_eq!(folders(fields), expected, "{fields}");
         }
-        let long = format!("a,b,{}", "c".repeat(LABELS));
-        assert_eq!(labels(long.as_bytes()), ["a", "b"]);
+        let long = format!("X-Gmail-Labels: a,b,{}", "c".repeat(LABELS));
+        assert_eq!(folders(&long), ["a", "b"]);
     }
 }

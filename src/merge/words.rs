@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::mime::Header;
 use crate::mime::encoded_words::decoded_words;
 use crate::mime::header::unfold;
-use crate::span::{Newline, starts_like};
+use crate::mime::labels::{labels, written_label};
+use crate::span::{Newline, Span, starts_like};
 
 /// Names of the fields in which mail programs store keywords and labels. The second value is true if commas separate
 /// the words of the field, and false if blanks do.
@@ -45,13 +46,7 @@ impl Words {
         for (own, (name, by_comma)) in words.0.iter_mut().zip(FIELDS) {
             let fields = header.fields.iter(content);
             for field in fields.filter(|field| field.is(content, name)) {
-                let text = decoded_words(&unfold(field.value.of(content)));
-                let found: Vec<String> = if by_comma {
-                    divided(&text)
-                } else {
-                    text.split_whitespace().map(str::to_owned).collect()
-                };
-                unite(own, found);
+                unite(own, words_in(field.value.of(content), by_comma));
             }
         }
         words
@@ -72,7 +67,7 @@ impl Words {
         let there = Self::of(content);
         let header = Header::of_message(content, LONGEST_HEADER);
         let newline = Newline::of_first_line(content);
-        let mut edits: Vec<(usize, Vec<u8>)> = Vec::new();
+        let mut edits: Vec<(Span, Vec<u8>)> = Vec::new();
         // Thunderbird reads X-Mozilla-Keys only if it is before the other header fields, so it is added at the start of
         // the header. All other fields are added at its end.
         let (mut fields_before, mut fields_behind) = (Vec::new(), Vec::new());
@@ -80,26 +75,29 @@ impl Words {
             let missing: Vec<String> = words
                 .iter()
                 .filter(|word| !there.contains(word))
-                .map(|word| written(word, by_comma))
+                .cloned()
                 .collect();
             if missing.is_empty() {
                 continue;
             }
-            let between = if by_comma { "," } else { " " };
-            let text = missing.join(between);
             match header.fields.first(content, name) {
                 Some(field) => {
                     let value = field.value.of(content).trim_ascii_end();
-                    let start = if there.is_empty() { " " } else { between };
-                    let at = field.value.start + value.len();
-                    edits.push((at, format!("{start}{text}").into_bytes()));
+                    let end = field.value.start + value.len();
+                    edits.push(match extended(value, &missing, by_comma) {
+                        Extended::More(text) => (Span::empty_at(end), text.into_bytes()),
+                        Extended::Value(text) => {
+                            (Span::new(field.value.start, end), text.into_bytes())
+                        }
+                    });
                 }
                 None => {
                     let fields = match name {
                         "X-Mozilla-Keys" => &mut fields_before,
                         _ => &mut fields_behind,
                     };
-                    fields.extend(format!("{name}: {text}").into_bytes());
+                    let value = new_value(&missing, by_comma);
+                    fields.extend(format!("{name}:{value}").into_bytes());
                     fields.extend_from_slice(newline.bytes());
                 }
             }
@@ -116,15 +114,15 @@ impl Words {
             // own line.
             fields_behind.splice(0..0, newline.bytes().iter().copied());
         }
-        edits.push((header.span.start, fields_before));
-        edits.push((header.agreed_end, fields_behind));
-        edits.sort_by_key(|(at, _)| *at);
+        edits.push((Span::empty_at(header.span.start), fields_before));
+        edits.push((Span::empty_at(header.agreed_end), fields_behind));
+        edits.sort_by_key(|(span, _)| span.start);
         let mut out = Vec::with_capacity(content.len() + 200);
         let mut copied = 0;
-        for (at, text) in edits {
-            out.extend_from_slice(content.get(copied..at).unwrap_or_default());
+        for (span, text) in edits {
+            out.extend_from_slice(content.get(copied..span.start).unwrap_or_default());
             out.extend(text);
-            copied = at;
+            copied = span.end;
         }
         out.extend_from_slice(content.get(copied..).unwrap_or_default());
         Cow::Owned(out)
@@ -149,44 +147,83 @@ fn unite(own: &mut Vec<String>, others: Vec<String>) {
     }
 }
 
-/// Returns the words between commas. A word in quotation marks can contain commas.
-fn divided(text: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word = String::new();
-    let mut is_quoted = false;
-    for symbol in text.chars().chain([',']) {
-        match symbol {
-            '"' => is_quoted = !is_quoted,
-            ',' if !is_quoted => {
-                let trimmed = word.trim();
-                if !trimmed.is_empty() {
-                    words.push(trimmed.to_owned());
-                }
-                word.clear();
-            }
-            symbol => word.push(symbol),
-        }
+/// Returns the words in the value of a field.
+fn words_in(value: &[u8], by_comma: bool) -> Vec<String> {
+    let text = decoded_words(&unfold(value));
+    if by_comma {
+        labels(&text, false)
+    } else {
+        text.split_whitespace().map(str::to_owned).collect()
     }
-    words
 }
 
-fn written(word: &str, by_comma: bool) -> String {
-    let is_plain = word.is_ascii() && !word.contains(char::is_control) && !word.contains("=?");
-    if is_plain {
-        return if by_comma && word.contains(',') {
-            format!("\"{word}\"")
-        } else {
-            word.to_owned()
-        };
-    }
-    let text = if by_comma && word.contains(',') {
-        format!("\"{word}\"")
-    } else {
-        word.to_owned()
+/// A change of the value of a field, to which words are added.
+enum Extended {
+    /// Text to be added at the end of the value.
+    More(String),
+    /// The new value.
+    Value(String),
+}
+
+/// Adds words at the end of a value. The old value stays as it is, unless the words could then not be read back. Two
+/// examples: the blank between two encoded words is not part of the text (RFC 2047 section 6.2), and a quotation mark in
+/// an old label could pair up with one in a new label.
+fn extended(value: &[u8], missing: &[String], by_comma: bool) -> Extended {
+    let mut all = words_in(value, by_comma);
+    let start = match (all.is_empty(), by_comma) {
+        (true, _) | (_, false) => " ",
+        (_, true) => ",",
     };
+    let more = format!("{start}{}", each_written(missing, by_comma));
+    all.extend_from_slice(missing);
+    if words_in(&[value, more.as_bytes()].concat(), by_comma) == all {
+        Extended::More(more)
+    } else {
+        Extended::Value(new_value(&all, by_comma))
+    }
+}
+
+/// Returns a value that consists of these words.
+fn new_value(words: &[String], by_comma: bool) -> String {
+    let value = each_written(words, by_comma);
+    let value = if words_in(value.as_bytes(), by_comma) == words {
+        value
+    } else {
+        encoded(&as_text(words, by_comma))
+    };
+    format!(" {value}")
+}
+
+/// Encodes each word on its own, if it needs encoding, so that all other words stay readable.
+fn each_written(words: &[String], by_comma: bool) -> String {
+    let words = words.iter().map(|word| {
+        let text = as_text(std::slice::from_ref(word), by_comma);
+        let is_plain = text.is_ascii() && !text.contains(char::is_control) && !text.contains("=?");
+        if is_plain { text } else { encoded(&text) }
+    });
+    let between = if by_comma { "," } else { " " };
+    words.collect::<Vec<_>>().join(between)
+}
+
+/// Returns the words as the decoded text of a field.
+fn as_text(words: &[String], by_comma: bool) -> String {
+    if by_comma {
+        let labels = words.iter().map(|word| written_label(word));
+        labels.collect::<Vec<_>>().join(",")
+    } else {
+        words.join(" ")
+    }
+}
+
+/// Returns the text in encoded words (RFC 2047).
+fn encoded(text: &str) -> String {
+    const BYTE_ORDER_MARK: char = '\u{feff}';
     let mut words = Vec::new();
     let mut piece = String::new();
-    for symbol in text.chars() {
+    // Decoders remove a byte order mark from the start of a text. If the text itself starts with this character, another one is
+    // written before it.
+    let mark = text.starts_with(BYTE_ORDER_MARK).then_some(BYTE_ORDER_MARK);
+    for symbol in mark.into_iter().chain(text.chars()) {
         if piece.len() + symbol.len_utf8() > LONGEST_ENCODED {
             words.push(std::mem::take(&mut piece));
         }
@@ -202,6 +239,8 @@ fn written(word: &str, by_comma: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -253,5 +292,67 @@ mod tests {
         }
         assert!(Words::of(b"").is_empty());
         assert!(!Words::of(b"x-gMAIL-labels: a\n\n").is_empty());
+    }
+    #[test]
+    fn labels_with_quotation_marks_stay_labels_of_their_own() {
+        for (one, other, united) in [
+            ("Work", "12\" vinyl,Play", "Work,12\" vinyl,Play"),
+            ("12\" vinyl,Play", "Work", "12\" vinyl,Play,Work"),
+            (
+                "12\" vinyl",
+                "7\" single,\"a,b\"",
+                "12\" vinyl,7\" single,\"a,b\"",
+            ),
+            ("\"never closed", "\"a,b\"", "\"never closed,\"a,b\""),
+            // Without a change of the old label, both labels would be one.
+            ("\"x", "y\"", "\"\\\"x\",y\""),
+            (
+                "=?UTF-8?Q?=C3=A9_12=22?=",
+                "b",
+                "=?UTF-8?Q?=C3=A9_12=22?=,b",
+            ),
+        ] {
+            let field = |labels: &str| format!("X-Gmail-Labels: {labels}\n\nx\n");
+            let mut words = Words::of(field(one).as_bytes());
+            words.unite(Words::of(field(other).as_bytes()));
+            let content = words.put_into(field(one).as_bytes()).into_owned();
+            assert_eq!(String::from_utf8_lossy(&content), field(united));
+            assert_eq!(Words::of(&content), words);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn words_of_two_copies_are_all_in_the_kept_copy(
+            values in prop::collection::vec(
+                "([a-b,\"\\\\ é\u{a0}]{0,9}|=\\?utf-8\\?q\\?[a,\"_]{0,4}(=C3=A9)?\\?=| ,|\n )*", 8,
+            ),
+        ) {
+            let copy = |values: &[String]| {
+                let fields = FIELDS.iter().zip(values);
+                let fields: Vec<String> = fields.map(|((name, _), value)| format!("{name}: {value}\n")).collect();
+                format!("{}Subject: a\n\nx\n", fields.concat())
+            };
+            let (one, other) = (copy(&values[..4]), copy(&values[4..]));
+            let mut words = Words::of(one.as_bytes());
+            words.unite(Words::of(other.as_bytes()));
+            for copy in [one.as_str(), "Subject: a\n\nx\n"] {
+                let united = words.put_into(copy.as_bytes()).into_owned();
+                prop_assert_eq!(&Words::of(&united), &words, "{}", String::from_utf8_lossy(&united));
+                prop_assert!(matches!(words.put_into(&united), Cow::Borrowed(_)));
+                prop_assert!(united.ends_with(b"\nSubject: a\n\nx\n") || copy != one);
+            }
+        }
+
+        #[test]
+        fn any_words_are_read_back(words in prop::collection::vec("[^\\s]([^\r\n]{0,60}[^\\s])?", 0..9)) {
+            for field in 0..FIELDS.len() {
+                let mut written = Words::default();
+                let words = words.iter().filter(|word| FIELDS[field].1 || !word.contains(char::is_whitespace));
+                unite(&mut written.0[field], words.map(|word| word.trim().to_owned()).collect());
+                let content = written.put_into(b"Subject: a\r\n\r\nx").into_owned();
+                prop_assert_eq!(Words::of(&content), written);
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::archives::zip;
+use crate::common::folder::Folder;
 use crate::common::programs::{done, embody, embody_in, fed, stderr};
 
 /// Returns the mailboxes in a directory, and the number of messages in each.
@@ -49,6 +50,42 @@ fn expected(rows: &[(&str, usize)]) -> BTreeMap<String, usize> {
     rows.iter()
         .map(|&(name, count)| (name.to_owned(), count))
         .collect()
+}
+
+#[test]
+fn label_with_a_quotation_mark_is_a_label_of_its_own_and_survives_merge() {
+    let folder = Folder::new();
+    let labelled = |labels: &str| {
+        mail(1, Some(labels)).replace("X-GM-THRID: 1\n", "Message-ID: <1@example.org>\n")
+    };
+    for (name, labels) in [
+        ("a.mbox", "Work"),
+        ("b.mbox", "12\" vinyl,Play"),
+        ("c.mbox", "7\" single,=?UTF-8?Q?B=C3=BCcher,=22x,y=22?="),
+    ] {
+        folder.write(name, labelled(labels));
+    }
+    folder.run("merge a.mbox b.mbox c.mbox --output abc.mbox");
+    folder.run("merge c.mbox b.mbox a.mbox --output cba.mbox");
+    let all = [
+        ("12_ vinyl.mbox", 1),
+        ("7_ single.mbox", 1),
+        ("B\u{fc}cher.mbox", 1),
+        ("Play.mbox", 1),
+        ("Work.mbox", 1),
+        ("x,y.mbox", 1),
+    ];
+    for source in ["abc.mbox", "cba.mbox"] {
+        let labels = source.replace(".mbox", "-labels");
+        folder.run(&format!(
+            "convert {source} --by-label=all --output {labels}"
+        ));
+        let found = mailboxes(&folder.at(&labels));
+        assert_eq!(
+            found.keys().collect::<Vec<_>>(),
+            expected(&all).keys().collect::<Vec<_>>()
+        );
+    }
 }
 
 #[test]
@@ -245,7 +282,7 @@ fn no_label_leads_out_of_the_folder_or_into_another_mailbox() {
         "=?utf-8?Q?=E2=80=AEx?=",
         ".embody-x-1-y",
         "*",
-        "\"\"\"",
+        "\"\"",
         "-rf",
         "~",
     ];
