@@ -69,20 +69,23 @@ fn parameters(value: &[u8]) -> Vec<u8> {
     all.sort_by(|(one, _), (other, _)| one.cmp(other));
     let mut bytes = clean.word.to_ascii_lowercase();
     for (name, value) in all {
-        bytes.extend_from_slice(&[b";", name.as_slice(), b"=", &value].concat());
+        // A value can contain the text of another parameter (`filename="a;size=3"`), so its length is part of the result.
+        let length = value.len().to_string();
+        bytes.extend_from_slice(&[b";", name.as_slice(), b"=", length.as_bytes(), b":"].concat());
+        bytes.extend_from_slice(&value);
     }
     bytes
 }
 
 /// The parsed value of a field, if its syntax is so simple that every program interprets it in the same way.
-struct Clean<'v> {
+pub(super) struct Clean<'v> {
     word: &'v [u8],
     /// Names of parameters as they are written, such as `name*0*`, and values without quotation marks.
-    parameters: Vec<(&'v [u8], Vec<u8>)>,
+    pub(super) parameters: Vec<(&'v [u8], Vec<u8>)>,
 }
 
 /// Parses `word; name=value; name="value"`. Returns `None` if the value contains anything else.
-fn clean(value: &[u8]) -> Option<Clean<'_>> {
+pub(super) fn clean(value: &[u8]) -> Option<Clean<'_>> {
     let is_of_word = |byte: &u8| byte.is_ascii_graphic() && !b"()<>@,;:\\\"[]?=".contains(byte);
     let word_at = |text: &[u8]| text.iter().take_while(|byte| is_of_word(byte)).count();
     let (word, mut rest) = value.split_at(word_at(value));

@@ -6,6 +6,49 @@ use super::{
 };
 
 #[test]
+fn parameter_inside_the_quoted_value_of_another_one_is_no_parameter() {
+    let typed = |fields: &str| parts(FIELDS, "hello\n", &format!("{fields}\n\nx\n"));
+    let text = |value: &str| format!("{FIELDS}Content-Type: text/plain; {value}\n\n\u{e4}\n");
+    assert_others(&[
+        (
+            "a size in a name",
+            typed("Content-Disposition: attachment; filename=\"a;size=3\""),
+            typed("Content-Disposition: attachment; filename=a; size=3"),
+        ),
+        (
+            "a name in a name",
+            typed("Content-Type: image/png; name=\"a;z=1:b\""),
+            typed("Content-Type: image/png; name=a; z=\"1:b\""),
+        ),
+        (
+            "a charset in a value",
+            text("a=\"b;charset=koi8-r\""),
+            text("a=b; charset=koi8-r"),
+        ),
+        (
+            "an escaped quotation mark",
+            text("a=\"b\\\";c=d\""),
+            text("a=\"b\"; c=\"d\""),
+        ),
+    ]);
+    for (one, other) in [
+        ("a=\"b\"; c=d", "c=\"d\" ;\n a=b"),
+        ("a=b;; c=d;", "A=b; C=d"),
+    ] {
+        assert_eq!(relation(&text(one), &text(other)), [Ok(()), Ok(())]);
+    }
+}
+
+#[test]
+fn date_in_another_zone_is_another_date() {
+    let mail = text("hello\n").replace("10:00:00 +0200", "10:00:00 GMT");
+    for zone in ["EST", "CET", "J", "", "-0100"] {
+        let other = mail.replace("GMT", zone);
+        assert_others(&[(zone, mail.clone(), other)]);
+    }
+}
+
+#[test]
 fn forged_mail_is_another_mail() {
     let original = whole();
     for (what, forged) in [
