@@ -109,3 +109,22 @@ pub(super) fn is_of_programs(name: &[u8]) -> bool {
         .iter()
         .any(|start| name.starts_with(start))
 }
+
+/// Fields that Thunderbird, Apple Mail and embody write into the header of a part, in lower case.
+const FIELDS_OF_NOTES: [&[u8]; 7] = [
+    b"x-apple-content-length",
+    b"x-embody",
+    b"x-embody-detached",
+    b"x-embody-source",
+    b"x-mozilla-altered",
+    b"x-mozilla-cloud-part",
+    b"x-mozilla-external-attachment-url",
+];
+
+/// Returns whether a field of a part is one of those fields that programs write into a note, or that are left of a note.
+/// Copies of a mail can differ in them.
+pub(super) fn is_of_notes(name: &[u8]) -> bool {
+    FIELDS_OF_NOTES
+        .iter()
+        .any(|it| name.eq_ignore_ascii_case(it))
+}

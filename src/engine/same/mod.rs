@@ -18,6 +18,7 @@ mod item;
 mod lines;
 mod list;
 mod note;
+mod note_fields;
 mod plain;
 mod plain_text;
 mod relation;

@@ -3,9 +3,10 @@
 //! If a copy of the mail has the part and another one has only the note, the copy with the note is discarded. So a note is
 //! accepted only if it consists of the program's own words: any other word in it would be lost.
 
-use super::fields::is_of_programs;
+use super::fields::is_of_notes;
 use super::fields_of_part::fields_of;
 use super::item::{Leaf, Missing};
+use super::note_fields::{is_of_note, is_of_thunderbird};
 use super::plain::{Digest, hash};
 use super::spelling::text;
 use crate::engine::external_body::{Claim, ExternalBody, Form, Reading, Scrap, name_of};
@@ -42,22 +43,10 @@ impl Missing {
         }
         let original = tree.original;
         let own = tree.fields(id);
-        let is_known = |field: Field| {
-            let known = [
-                "Content-Type",
-                "Content-Disposition",
-                "Content-Transfer-Encoding",
-                "Content-ID",
-                "Content-Location",
-                "MIME-Version",
-            ];
-            known.iter().any(|name| field.is(original, name))
-                || is_of_programs(field.name.of(original))
-        };
         let body = ExternalBody::read(tree, id, reading)?;
-        // In a note of any program except Apple Mail, the header of the part must contain only fields of that note. Apple Mail
-        // keeps the header fields of the removed part there; they are compared later.
-        if notes == Notes::Known && body.form != Form::Apple && !own.iter(original).all(is_known) {
+        // The header of the part must contain only fields of the note. Any other field would be lost with the note.
+        let is_known = |field: Field| is_of_note(original, &field, &body);
+        if notes == Notes::Known && !own.iter(original).all(is_known) {
             return None;
         }
         let mut missing = Self {
@@ -71,7 +60,18 @@ impl Missing {
                 missing.encoded = Some(str::from_utf8(length).ok()?.parse().ok()?);
                 is_blank(tree, id).then(|| own.clone())?
             }
-            Form::Detached | Form::Enclosure => quoted(tree, id)?,
+            Form::Detached | Form::Enclosure => {
+                let header = quoted(tree, id)?;
+                // An attachment that was detached before it was deleted has fields of Thunderbird here, too. They are not
+                // compared below, so they must not contain anything else.
+                let is_known = |field: Field| {
+                    !is_of_notes(field.name.of(original)) || is_of_thunderbird(original, &field)
+                };
+                if notes == Notes::Known && !header.iter(original).all(is_known) {
+                    return None;
+                }
+                header
+            }
             Form::Sympa if notes == Notes::All => return missing.with_name(&body),
             Form::ExternalBody if notes == Notes::All && is_described(&body) => {
                 return missing
@@ -111,7 +111,7 @@ impl Missing {
         if !own_name.as_deref().is_none_or(is_its) {
             return None;
         }
-        let counts = |name: &[u8]| !is_of_programs(name) && name != b"content-transfer-encoding";
+        let counts = |name: &[u8]| !is_of_notes(name) && name != b"content-transfer-encoding";
         missing.fields = Some(hash(&fields_of((original, &header), &essence, counts)));
         missing.is_message = essence.starts_with("message/");
         Some(missing)

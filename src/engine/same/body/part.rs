@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 
-use super::super::fields::is_of_programs;
+use super::super::fields::is_of_notes;
 use super::super::fields_of_part::fields_of;
 use super::super::plain::hash;
 use super::super::transport::{Role, role};
@@ -75,7 +75,7 @@ pub(super) fn fields_of_part(tree: &Tree<'_>, id: PartId, with_encoding: bool) -
         // For an enclosed message, only the fields that describe its content count. Its other fields are compared as its
         // header.
         _ if tree.is_message(id) => role(name) == Role::Content,
-        _ => !is_of_programs(name),
+        _ => !is_of_notes(name),
     };
     let mut fields = fields_of((tree.original, tree.fields(id)), &part.essence, counts);
     if !tree.is_message(id) {

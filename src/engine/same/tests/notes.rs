@@ -33,7 +33,7 @@ fn part_that_a_note_replaces_is_covered_by_its_content_and_by_nothing_else() {
         (
             "deleted in Thunderbird",
             note(
-                "Content-Type: text/x-moz-deleted; name=\"Deleted: a.pdf\"\nX-Mozilla-Altered: AttachmentDeleted; date=\"Mon May 06\"\n",
+                "Content-Type: text/x-moz-deleted; name=\"Deleted: a.pdf\"\nX-Mozilla-Altered: AttachmentDeleted; date=\"Mon May 06 10:00:00 2024\"\n",
                 &format!(
                     "You deleted an attachment from this message. The original MIME headers for the attachment were:\n{quoted}"
                 ),
@@ -42,7 +42,7 @@ fn part_that_a_note_replaces_is_covered_by_its_content_and_by_nothing_else() {
         (
             "detached in Thunderbird",
             note(
-                "Content-Type: text/plain;\n name=\"a.pdf\"\nX-Mozilla-External-Attachment-URL: file:///home/a/a.pdf\nX-Mozilla-Altered: AttachmentDetached; date=\"Mon May 06\"\n",
+                "Content-Type: text/plain;\n name=\"a.pdf\"\nX-Mozilla-External-Attachment-URL: file:///home/a/a.pdf\nX-Mozilla-Altered: AttachmentDetached; date=\"Mon May 06 10:00:00 2024\"\n",
                 &format!(
                     "You deleted an attachment from this message. The original MIME headers for the attachment were:\n{quoted}"
                 ),
@@ -103,7 +103,7 @@ fn part_that_a_note_replaces_is_covered_by_its_content_and_by_nothing_else() {
 #[test]
 fn note_with_other_words_is_a_part_of_its_own() {
     let sentence = "You deleted an attachment from this message. The original MIME headers for the attachment were:";
-    let deleted = "X-Mozilla-Altered: AttachmentDeleted; date=\"Mon May 06\"\n";
+    let deleted = "X-Mozilla-Altered: AttachmentDeleted; date=\"Mon May 06 10:00:00 2024\"\n";
     let quoted = "Content-Type: application/pdf;\n name=\"a.pdf\"\n";
     let note = |fields: &str, body: &str| parts(FIELDS, "hello\n", &format!("{fields}\n{body}\n"));
     let moz = format!("Content-Type: text/x-moz-deleted; name=a.pdf\n{deleted}");
@@ -124,6 +124,14 @@ fn note_with_other_words_is_a_part_of_its_own() {
             .replace("a.pdf\nContent-T", "a.pdf\nX-Attachment-Id: f_1\nContent-T")
     };
     assert_eq!(relation(&of_gmail(&good), &of_gmail(&whole))[0], Ok(()));
+    // The attachment was first detached, and deleted later.
+    let twice = note(
+        &moz,
+        &format!(
+            "{sentence}\n{quoted}X-Mozilla-External-Attachment-URL: file:///a/a.pdf\nX-Mozilla-Altered: AttachmentDetached; date=\"Mon May 06 10:00:00 2024\""
+        ),
+    );
+    assert_eq!(relation(&twice, &whole)[0], Ok(()));
     assert_eq!(relation(&of_external(""), &whole)[0], Ok(()));
     assert_others(&[
         ("a body", note(&moz, "The code is 4711."), whole.clone()),
@@ -176,6 +184,64 @@ fn note_with_other_words_is_a_part_of_its_own() {
                 &format!("{moz}Comments: 4711\n"),
                 &format!("{sentence}\n{quoted}"),
             ),
+            whole.clone(),
+        ),
+        (
+            "a field with the start of Thunderbird's fields",
+            note(
+                &format!("{moz}X-Mozilla-Secret: 4711\n"),
+                &format!("{sentence}\n{quoted}"),
+            ),
+            whole.clone(),
+        ),
+        (
+            "such a field in the quoted header",
+            note(&moz, &format!("{sentence}\n{quoted}X-Mozilla-Secret: 4711")),
+            whole.clone(),
+        ),
+        (
+            "words in a field of Thunderbird",
+            note(
+                &moz.replace("2024\"", "2024\"; code=4711"),
+                &format!("{sentence}\n{quoted}"),
+            ),
+            whole.clone(),
+        ),
+        (
+            "words in such a field in the quoted header",
+            note(
+                &moz,
+                &format!("{sentence}\n{quoted}X-Mozilla-Altered: 4711"),
+            ),
+            whole.clone(),
+        ),
+        (
+            "a parameter in the note",
+            note(
+                &moz.replace("name=a.pdf", "name=a.pdf; code=4711"),
+                &format!("{sentence}\n{quoted}"),
+            ),
+            whole.clone(),
+        ),
+        (
+            "an identifier that Thunderbird does not write",
+            note(
+                &format!("{moz}Content-ID: <4711>\n"),
+                &format!("{sentence}\n{quoted}"),
+            ),
+            whole.clone(),
+        ),
+        (
+            "a field with the start of embody's fields",
+            of_external("").replace(
+                "\n\nContent-Type",
+                "\nX-Embody-Secret: 4711\n\nContent-Type",
+            ),
+            whole.clone(),
+        ),
+        (
+            "a field of a part with the start of Thunderbird's fields",
+            whole.replace("name=a.pdf\n", "name=a.pdf\nX-Mozilla-Secret: 4711\n"),
             whole.clone(),
         ),
         (
