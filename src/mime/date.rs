@@ -39,7 +39,8 @@ pub fn seconds(value: &[u8]) -> Option<i64> {
 }
 
 /// Parses a date in the usual form, `Tue, 17 Nov 2009 09:08:32 -0500 (EST)`. This takes a tenth of the time that
-/// [`seconds`] needs for other forms. Comments of one word are allowed at the end. Returns `None` for any other form.
+/// [`seconds`] needs for other forms. The time zone can be a name that RFC 5322 §4.3 defines. Comments of one word are
+/// allowed at the end. Returns `None` for any other form.
 pub fn usual_seconds(value: &[u8]) -> Option<i64> {
     let mut words = str::from_utf8(value).ok()?.split_ascii_whitespace();
     let mut word = words.next()?;
@@ -51,7 +52,8 @@ pub fn usual_seconds(value: &[u8]) -> Option<i64> {
     let (year, time) = (words.next()?, words.next()?);
     let zone = words.next().filter(|zone| {
         let digits = zone.strip_prefix(['+', '-']).unwrap_or_default();
-        digits.len() == 4 && digits.bytes().all(|it| it.is_ascii_digit())
+        let is_number = digits.len() == 4 && digits.bytes().all(|it| it.is_ascii_digit());
+        is_number || named_offset(zone).is_some()
     })?;
     let is_comment = |word: &str| {
         let inside = word.strip_prefix('(').and_then(|it| it.strip_suffix(')'));
@@ -59,6 +61,11 @@ pub fn usual_seconds(value: &[u8]) -> Option<i64> {
     };
     let moment = moment(year, month, word, time, zone);
     moment.filter(|_| words.all(is_comment))
+}
+
+/// Returns whether a text is a date in the form of asctime(3) and nothing else.
+pub(crate) fn is_asctime(value: &[u8]) -> bool {
+    value.len() <= LONGEST && asctime_seconds(value).is_some()
 }
 
 /// Parses a date in the form of asctime(3), `Tue Nov 17 09:08:32 2009`, which separators of mboxes contain. This also
@@ -248,19 +255,26 @@ fn full_year(word: &str) -> Option<u16> {
 
 /// Returns the offset of a time zone from UTC, in seconds. Returns `None` if it has more than four digits.
 fn offset(zone: &str) -> Option<i64> {
-    // Names of time zones in RFC 5322 §4.3. Names of one letter count as UTC, because RFC 822 defined them with the
-    // wrong signs.
-    let digits = match zone.to_ascii_uppercase().as_str() {
-        "ADT" => -300,
-        "AST" | "EDT" => -400,
-        "EST" | "CDT" => -500,
-        "CST" | "MDT" => -600,
-        "MST" | "PDT" => -700,
-        "PST" => -800,
-        zone => zone.parse().unwrap_or(0),
-    };
+    let digits = named_offset(zone).unwrap_or_else(|| zone.parse().unwrap_or(0));
     let is_zone = (-9999..=9999).contains(&digits);
     is_zone.then_some(digits / 100 * 3600 + digits % 100 * 60)
+}
+
+/// Returns the offset of a time zone with a name of RFC 5322 §4.3, as four digits: -500 is five hours west of UTC. Names of
+/// one letter count as UTC, because RFC 822 defined them with the wrong signs. `UTC` is not in the RFC, but in many mails.
+fn named_offset(zone: &str) -> Option<i64> {
+    let zone = zone.to_ascii_uppercase();
+    match zone.as_str() {
+        "UT" | "GMT" | "UTC" => Some(0),
+        "ADT" => Some(-300),
+        "AST" | "EDT" => Some(-400),
+        "EST" | "CDT" => Some(-500),
+        "CST" | "MDT" => Some(-600),
+        "MST" | "PDT" => Some(-700),
+        "PST" => Some(-800),
+        // There is no zone J.
+        _ => matches!(zone.as_bytes(), [b'A'..=b'I' | b'K'..=b'Z']).then_some(0),
+    }
 }
 
 #[cfg(test)]
@@ -275,7 +289,7 @@ mod tests {
             day in "([A-Z][a-z]{2}, {1,2}|[a-z]{2,4},? |)",
             date in "[0-3]?[0-9] (Jan|feb|MAR|Apr|May|june|Jul|Nov|Dec) (19|20|00|1)[0-9]{2}",
             time in "[0-2][0-9]:[0-6][0-9](:[0-6][0-9])?",
-            zone in "( [+-]?[01][0-9]{3}| EST| GMT|)(\\([A-Z]{3}\\))?( \\([A-Z0-9]{0,4}\\)| \\(a b\\)| x)?",
+            zone in "( [+-]?[01][0-9]{3}| EST| GMT| [A-Za-z]| [A-Z]{2,3}|)(\\([A-Z]{3}\\))?( \\([A-Z0-9]{0,4}\\)| \\(a b\\)| x)?",
         ) {
             let value = format!(" {day}{date} {time}{zone}");
             let read = usual_seconds(value.as_bytes());
@@ -330,6 +344,9 @@ mod tests {
             " Tue, 17 Nov 2009 09:08:32 -0500 (EST)",
             "\tTue,  7 Nov 2009\r\n 09:08:32 +0000",
             "7 Nov 2009 09:08:32 +0530",
+            "Tue, 17 Nov 2009 09:08:32 GMT",
+            "Tue, 17 Nov 2009 09:08 EST (EST)",
+            "Tue, 17 Nov 2009 09:08:32 z",
         ] {
             let read = usual_seconds(value.as_bytes());
             assert!(

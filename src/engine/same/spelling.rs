@@ -69,10 +69,39 @@ pub(super) fn entries(value: &[u8]) -> Vec<Entry> {
         }
     }
     entries.retain(|entry| !entry.0.is_empty());
+    entries.iter_mut().for_each(Entry::strip_single_quotes);
     entries
 }
 
 impl Entry {
+    /// Removes single quotation marks around the name of a mailbox. Outlook writes them (`'Ann B' <ann@example.org>`), also
+    /// inside double ones.
+    fn strip_single_quotes(&mut self) {
+        let specials = |at: Option<usize>| match at.and_then(|at| self.0.get(at)) {
+            None => Some(b','),
+            Some(Token::Special(special)) => Some(*special),
+            Some(Token::Words(_)) => None,
+        };
+        let is_name = |at: &usize| {
+            let around = (specials(at.checked_sub(1)), specials(Some(at + 1)));
+            // A name is before an address, or it is a comment after the address.
+            matches!(
+                around,
+                (Some(b',' | b':'), Some(b'<')) | (Some(b'('), Some(b')'))
+            )
+        };
+        let names: Vec<usize> = (0..self.0.len()).filter(is_name).collect();
+        for name in names {
+            if let Some(Token::Words(words)) = self.0.get_mut(name) {
+                while let [b'\'', inside @ .., b'\''] = words.as_slice()
+                    && !inside.trim_ascii().is_empty()
+                {
+                    *words = inside.trim_ascii().to_vec();
+                }
+            }
+        }
+    }
+
     /// Returns bytes that are equal for different spellings of the same entry, and different for any other entry.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -158,7 +187,11 @@ fn tokens(value: &[u8]) -> Vec<Token> {
             rest = rest.trim_ascii_start();
             continue;
         }
+        let starts_entry = matches!(tokens.last(), None | Some(Token::Special(b',' | b':')));
         let (token, behind) = match first {
+            b'\'' if starts_entry && let Some((name, behind)) = single_quoted(rest) => {
+                (Token::Words(single_blanks(name)), behind)
+            }
             b'"' => match has_end.then(|| quoted(rest)).flatten() {
                 Some((words, behind)) => (Token::Words(words), behind),
                 None => {
@@ -206,6 +239,23 @@ pub(super) fn quoted(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
             }
         }
     }
+}
+
+/// Maximum length in bytes of an address that is also a name in single quotation marks.
+const LONGEST_QUOTED: usize = 400;
+
+/// Parses `'ann@example.org' <`. Outlook writes an address as a name without double quotation marks. Returns the name with its
+/// single quotation marks, and the rest. Returns `None` if the text contains more than one address before the `<`.
+fn single_quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let start = front(text, LONGEST_QUOTED);
+    let (name, behind) = text.split_at_checked(memchr::memchr(b'<', start)?)?;
+    let inside = name
+        .trim_ascii_end()
+        .strip_prefix(b"'")?
+        .strip_suffix(b"'")?;
+    let is_address = |byte: &u8| !byte.is_ascii_whitespace() && !b"\"<>(),;:='".contains(byte);
+    let addresses = inside.iter().filter(|byte| **byte == b'@').count();
+    (addresses == 1 && inside.iter().all(is_address)).then_some((name.trim_ascii_end(), behind))
 }
 
 fn single_blanks(text: &[u8]) -> Vec<u8> {
@@ -333,6 +383,10 @@ mod tests {
             "=?utf-8?q?Ann_B?= <ann@example.org>",
             "=?utf-8?q?Ann_?=\n =?utf-8?b?Qg==?= <ann@example.org>",
             "Ann  B<ann@example.org>",
+            "'Ann B' <ann@example.org>",
+            "\"'Ann B'\"\n <ann@example.org>",
+            "=?utf-8?q?'Ann_B'?= <ann@example.org>",
+            "''Ann B''<ann@example.org>",
         ] {
             assert_eq!(
                 spelled(other),
@@ -344,6 +398,18 @@ mod tests {
             spelled("=?utf-8?q?J=C3=BCrgen?= <a@b>, c@d"),
             spelled("Jürgen <a@b>,\n\tc@d")
         );
+        for (one, other) in [
+            ("'ann@b' <ann@b>, c@d", "\"ann@b\" <ann@b>, c@d"),
+            ("\"'ann@b'\" <ann@b>", "\"ann@b\" <ann@b>"),
+            ("c@d, 'O'Brien' <a@b>", "c@d, \"O'Brien\" <a@b>"),
+            (
+                "team: 'Ann' <a@b>, 'Bob' <b@b>;",
+                "team: Ann <a@b>, \"Bob\" <b@b>;",
+            ),
+            ("a@b ('Ann')", "a@b (Ann)"),
+        ] {
+            assert_eq!(spelled(one), spelled(other), "{one}");
+        }
     }
 
     #[test]
@@ -358,6 +424,19 @@ mod tests {
             ("\"a\x01<b\"", "a<b"),
             ("\"a\x02\x01<b\"", "\"a\x01<b\""),
             ("\"a (b)\" <c@d>", "a (b) <c@d>"),
+            (
+                "'Bob, m@evil.example' <bob@x>",
+                "\"Bob, m@evil.example\" <bob@x>",
+            ),
+            (
+                "'Bob <m@evil.example>' <bob@x>",
+                "\"Bob <m@evil.example>\" <bob@x>",
+            ),
+            ("'a@b' <c@d>", "a@b <c@d>"),
+            ("'a@b'", "a@b"),
+            ("'' <a@b>", "<a@b>"),
+            ("'Ann <a@b>", "Ann <a@b>"),
+            ("Ann' <a@b>", "Ann <a@b>"),
         ] {
             assert_ne!(spelled(one), spelled(other), "{one}");
         }

@@ -47,6 +47,22 @@ fn copies_that_differ_only_in_transport_cover_each_other() {
                 .replace("Ann B", "=?utf-8?q?Ann?=\n \"B\"")
                 .replace("10:00:00 +0200", "08:00:00 +0000 (UTC)"),
         ),
+        (
+            "spelling of fields",
+            hello
+                .replace("Ann B", "'Ann B'")
+                .replace("10:00:00 +0200", "08:00:00 GMT"),
+        ),
+        (
+            "spelling of fields",
+            hello
+                .replace("Ann B", "\"'Ann B'\"")
+                .replace("10:00:00 +0200", "04:00:00 EDT"),
+        ),
+        (
+            "spelling of fields",
+            hello.replace("10:00:00 +0200", "08:00 Z (UTC)"),
+        ),
         ("quoting of From", hello.replace("From here", ">>From here")),
         ("line endings", hello.replace('\n', "\r\n")),
         ("line endings", format!("{hello}\n\n")),
