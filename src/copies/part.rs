@@ -43,7 +43,7 @@ impl Digests {
     }
 }
 
-/// The parts of one mail. A mail can lack a thousand parts that one copy has, so the copy is scanned only once, and not
+/// The parts of one mail, in the order of their identifiers. A mail can lack a thousand parts that one copy has, so the copy is scanned only once, and not
 /// for each of the parts.
 #[derive(Default)]
 pub(super) struct Parts(Vec<Located>);
@@ -91,7 +91,8 @@ impl Parts {
     }
 
     fn get(&self, id: PartId) -> Option<&Located> {
-        self.0.iter().find(|part| part.id == id)
+        let at = self.0.binary_search_by_key(&id, |part| part.id).ok()?;
+        self.0.get(at)
     }
 
     /// Returns the part with this number in `mail`. Parts are counted from 0 in the order of the mail. The content is the

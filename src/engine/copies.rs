@@ -27,6 +27,8 @@ impl Session<'_> {
             return;
         }
         let mut notes: HashMap<PartId, usize> = HashMap::new();
+        // The mail is looked up once, because a look-up compares all of its bytes.
+        let mut whole = None;
         for item in items {
             let note = notes.entry(item.body.part).or_default();
             let number = *note;
@@ -47,7 +49,10 @@ impl Session<'_> {
             let has_digest = item.body.claim != Claim::None || item.body.content_md5.is_some();
             let is_of_mail = is_mail && may_be_of_mail(&item.body);
             if is_of_mail || has_digest {
-                let mail = is_of_mail.then(|| self.answers.mail(tree.original));
+                let mail = is_of_mail.then(|| {
+                    let mail = whole.get_or_insert_with(|| self.answers.mail(tree.original));
+                    mail.clone()
+                });
                 item.copy = Some(Need::Copy(part(mail)));
             }
         }

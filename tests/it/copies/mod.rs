@@ -4,6 +4,7 @@ mod attacks;
 mod hostile;
 mod mailboxes;
 mod mailman;
+mod many_notes;
 mod notes;
 
 use std::fs;

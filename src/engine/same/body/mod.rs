@@ -23,8 +23,10 @@ use crate::engine::forms::mailman::{divided, scrubbed};
 use crate::mime::{PartId, PartKind, Tree};
 use crate::span::Span;
 
-/// Maximum number of items that are compared one by one. If a mail has more, it equals only a mail with exactly the same items.
-/// A copy of it that lacks a part is then treated as a different mail and is kept.
+/// Maximum number of items that are compared one by one if copies are discarded. If a mail has more, it equals only a mail with
+/// exactly the same items. A copy of it that lacks a part is then treated as a different mail and is kept. This limits the size
+/// of the index of all mails. To fill the missing parts of one mail, all of its items are compared: only a few mails are in
+/// memory then, and the limit for the parts of a mail applies.
 const MOST_ITEMS: usize = 1000;
 
 /// The body of a mail, as a list of items that can be compared with another copy.
@@ -65,7 +67,7 @@ impl Body {
             is_scrubbed: describer.is_scrubbed,
             is_cut: describer.end.is_cut,
         };
-        if body.items.len() > MOST_ITEMS {
+        if notes == Notes::Known && body.items.len() > MOST_ITEMS {
             body.unite();
         }
         body
