@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::mailbox::archive::{Inner, names_psts};
 use crate::mailbox::begin::{Job, begun, look_at};
 use crate::mailbox::find::Kind;
-use crate::mailbox::place::delivery::{Delivery, Handler, Letter, PreparedMessages};
+use crate::mailbox::place::delivery::{Delivery, Handler, Letter, NamedResult, PreparedMessages};
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::sink::Output;
 use crate::mailbox::result::{form, groups, levels};
@@ -217,10 +217,11 @@ impl Merged {
         )
     }
 
-    /// Completes the mailbox and gives it its final name. Returns the number of bytes written.
-    pub(crate) fn finish(self) -> Result<u64, Error> {
+    /// Completes the mailbox and gives it its final name. Calls `note` immediately before. Returns the number of bytes
+    /// written.
+    pub(crate) fn finish(self, note: &mut dyn FnMut(&[NamedResult])) -> Result<u64, Error> {
         let written = self.summary.bytes_out;
-        self.delivery.finish_unless_damaged(&self.summary)?;
+        self.delivery.finish_noting(&self.summary, note)?;
         Ok(written)
     }
 }

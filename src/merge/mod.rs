@@ -18,6 +18,7 @@
 //!
 //! This module does not depend on the formats of mailboxes or on the command line.
 
+mod finished;
 mod groups;
 mod index;
 mod record;
@@ -27,6 +28,7 @@ mod spool;
 mod stamp;
 mod words;
 
+pub(crate) use self::finished::{FinishedReport, finished, record};
 pub(crate) use self::index::{Arrivals, Index, Kept, MOST_SOURCES, Numbers, Order, Tally};
 pub(crate) use self::saved::{ReadSource, SavedIndex};
 pub(crate) use self::sorted::Sorter;

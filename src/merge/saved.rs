@@ -22,7 +22,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::index::{Index, Position};
 use super::record;
-use super::stamp::stamp;
+use super::stamp::stamps;
 use crate::error::Error;
 use crate::mailbox::{boot, folder_of};
 use crate::platform::{self, OsStrExt as _};
@@ -77,6 +77,8 @@ pub(crate) struct SavedIndex {
     _lock: File,
     state: State,
     /// Stamps of all sources of this run, from before they are read.
+    all_stamps: Vec<String>,
+    /// Stamps of those sources that can be recorded as read.
     stamps: Vec<String>,
     /// Whether the last source of the written state was read in part.
     is_partial: bool,
@@ -88,18 +90,17 @@ impl SavedIndex {
     /// twice, another process uses the directory, it belongs to another user, or the system is not Linux.
     pub(crate) fn open(target: &Path, command: &str, sources: &[PathBuf]) -> Option<Self> {
         let boot = boot()?;
-        let stamps: Vec<String> = sources
-            .iter()
-            .map(|source| stamp(source))
-            .collect::<Option<_>>()?;
-        let name = name(target.file_name()?);
-        sweep(folder_of(target), &name, &boot);
-        let directory = folder_of(target).join(name);
+        let stamps = stamps(sources, target)?;
+        let directory = directory_of(target)?;
+        sweep(folder_of(target), directory.file_name()?, &boot);
         let lock = locked(&directory)?;
+        // The result does not exist, so a record of it is of an older run.
+        platform::absent(fs::remove_file(record_beside(&directory))).ok()?;
         let mut saved = Self {
             directory,
             _lock: lock,
             state: State::default(),
+            all_stamps: stamps.clone(),
             stamps,
             is_partial: false,
         };
@@ -210,16 +211,51 @@ impl SavedIndex {
         write().map_err(Error::cannot_write(self.directory.display()))
     }
 
+    /// Returns the stamps of all sources, from before they were read.
+    pub(super) fn stamps_of_sources(&self) -> &[String] {
+        &self.all_stamps
+    }
+
+    /// Returns the path of the record of the finished result.
+    pub(super) fn record_path(&self) -> PathBuf {
+        record_beside(&self.directory)
+    }
+
     /// Ends the run. If `is_stopped` is true and a state was written, the directory is kept, and this returns its path.
     /// Otherwise the directory is removed.
     pub(crate) fn end(self, is_stopped: bool) -> Option<PathBuf> {
         if is_stopped && self.directory.join("state").exists() {
             return Some(self.directory);
         }
-        // Best effort: a directory that is left does no harm, and the next run for the same result uses it.
+        // Best effort: a directory that is left does no harm, and the next run for the same result uses it. The record of the
+        // result is removed last, so that a run that is killed here leaves it.
         let _ = fs::remove_dir_all(&self.directory);
+        let _ = fs::remove_file(record_beside(&self.directory));
         None
     }
+}
+
+/// Removes the directory of a killed run whose result is finished, unless another process uses it.
+pub(super) fn discard(target: &Path) {
+    if let Some(directory) = directory_of(target)
+        && let Some(_lock) = locked_if_there(&directory)
+    {
+        // Best effort: a directory that is left does no harm.
+        let _ = fs::remove_dir_all(directory);
+    }
+}
+
+/// Returns the path of the record of the finished result `target`.
+pub(super) fn record_of(target: &Path) -> Option<PathBuf> {
+    Some(record_beside(&directory_of(target)?))
+}
+
+fn record_beside(directory: &Path) -> PathBuf {
+    directory.with_extension("result")
+}
+
+fn directory_of(target: &Path) -> Option<PathBuf> {
+    Some(folder_of(target).join(name(target.file_name()?)))
 }
 
 fn read_state(directory: &Path) -> Option<State> {
@@ -233,7 +269,7 @@ fn read_state(directory: &Path) -> Option<State> {
 /// Removes useless directories of stopped runs with other results (`own` is the directory of this result). A directory
 /// is useless if it contains no state, because its run was killed before it wrote a state, or if the system was
 /// restarted after the state was written.
-fn sweep(folder: &Path, own: &str, boot: &str) {
+fn sweep(folder: &Path, own: &OsStr, boot: &str) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let is_other = name.as_bytes().starts_with(PREFIX.as_bytes()) && name != own;

@@ -5,18 +5,27 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::mailbox::folder_of;
+use crate::mailbox::{folder_of, subfolders_of};
 use crate::platform::{MetadataExt as _, OsStrExt as _};
 
-/// Returns a digest of the names, sizes, times and inodes of all files in a source. Contents are not read. Returns `None`
-/// for a source that cannot be read twice, such as a pipe.
-pub(crate) fn stamp(source: &Path) -> Option<String> {
+/// Returns the [`stamp`] of each source. Returns `None` if one of them has none.
+pub(super) fn stamps(sources: &[PathBuf], target: &Path) -> Option<Vec<String>> {
+    let target = std::path::absolute(target).ok()?;
+    let results = [subfolders_of(&target), target];
+    let stamp = |source: &PathBuf| stamp(&std::path::absolute(source).ok()?, &results);
+    sources.iter().map(stamp).collect()
+}
+
+/// Returns a digest of the names, sizes, times and inodes of all files in a source, apart from `results`: the result of the
+/// run can be in the directory of a source. Contents are not read. Returns `None` for a source that cannot be read twice,
+/// such as a pipe.
+fn stamp(source: &Path, results: &[PathBuf]) -> Option<String> {
     let mut digest = Sha256::new();
     let found = fs::metadata(source).ok()?;
     if found.is_file() {
         add(&mut digest, source, &found);
         // Some programs keep flags in a file next to the mailbox, such as `In.toc` next to `In.mbx`.
-        for path in listed(folder_of(source))? {
+        for path in listed(folder_of(source), results)? {
             if path != source && path.file_stem() == source.file_stem() {
                 add(&mut digest, &path, &fs::symlink_metadata(&path).ok()?);
             }
@@ -24,7 +33,7 @@ pub(crate) fn stamp(source: &Path) -> Option<String> {
     } else if found.is_dir() {
         let mut directories = vec![source.to_owned()];
         while let Some(directory) = directories.pop() {
-            for path in listed(&directory)? {
+            for path in listed(&directory, results)? {
                 let found = fs::symlink_metadata(&path).ok()?;
                 if found.is_dir() {
                     directories.push(path)
@@ -39,8 +48,8 @@ pub(crate) fn stamp(source: &Path) -> Option<String> {
     Some(in_hex(&digest.finalize()))
 }
 
-/// Returns the entries of a directory in a fixed order, without temporary files of embody.
-fn listed(directory: &Path) -> Option<Vec<PathBuf>> {
+/// Returns the entries of a directory in a fixed order, without the results and without temporary files of embody.
+fn listed(directory: &Path, results: &[PathBuf]) -> Option<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(directory).ok()? {
         let entry = entry.ok()?;
@@ -48,6 +57,7 @@ fn listed(directory: &Path) -> Option<Vec<PathBuf>> {
             paths.push(entry.path());
         }
     }
+    paths.retain(|path| !results.contains(path));
     paths.sort();
     Some(paths)
 }
@@ -81,17 +91,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stamp_changes_with_each_change_of_a_file_and_not_with_temporary_files() {
+    fn stamp_changes_with_each_change_of_a_file_and_not_with_results_and_temporary_files() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
+        let of = |source: &Path| stamp(source, &[at("mail/result"), at("In.new")]);
         fs::create_dir_all(at("mail/cur")).unwrap();
         fs::write(at("mail/cur/1"), "one").unwrap();
         fs::write(at("In.mbx"), "mail").unwrap();
-        let stamps = || (stamp(&at("mail")).unwrap(), stamp(&at("In.mbx")).unwrap());
+        let stamps = || (of(&at("mail")).unwrap(), of(&at("In.mbx")).unwrap());
         let mut last = stamps();
         assert_eq!(stamps(), last);
         fs::create_dir(at("mail/.embody-merge-1")).unwrap();
         fs::write(at("mail/.embody-merge-1/spool"), "x").unwrap();
+        fs::write(at("mail/result"), "x").unwrap();
+        fs::write(at("In.new"), "x").unwrap();
         assert_eq!(stamps(), last);
         let mut assert_changed = |is_of_directory: bool, what: &str| {
             let now = stamps();
@@ -122,7 +135,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn source_that_can_be_read_only_once_has_no_stamp() {
-        assert_eq!(stamp(Path::new("/dev/null")), None);
-        assert_eq!(stamp(Path::new("/missing")), None);
+        assert_eq!(stamp(Path::new("/dev/null"), &[]), None);
+        assert_eq!(stamp(Path::new("/missing"), &[]), None);
     }
 }

@@ -6,6 +6,7 @@
 mod counts;
 mod sources;
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ use crate::error::Error;
 use crate::mailbox::{
     Envelope, Format, Letter, Merged, Options, Stop, folder_of, looked_at, names_a_file,
 };
-use crate::merge::{Index, Kept, ReadSource, SavedIndex, Tally};
+use crate::merge::{FinishedReport, Index, Kept, ReadSource, SavedIndex, Tally, finished, record};
 
 /// Maximum number of sources for which the summary contains commands that check the result. For more sources, the
 /// summary would be too long with them.
@@ -64,6 +65,10 @@ impl Run<'_> {
     fn run(&self) -> Result<Status, Error> {
         let args = self.args;
         self.check()?;
+        if let Some(report) = self.finished() {
+            return self.tell_again(&report);
+        }
+        self.check_target()?;
         let directory = folder_of(&args.output);
         let sources = self.sources(directory);
         let origins: Vec<Origin> = args
@@ -104,16 +109,47 @@ impl Run<'_> {
         if args.dry_run {
             return None;
         }
-        let sources: Vec<PathBuf> = args
-            .sources
-            .iter()
-            .map(std::path::absolute)
-            .collect::<io::Result<_>>()
-            .ok()?;
-        let version = env!("CARGO_PKG_VERSION");
         let options = (form, args.format, has_folders, &args.compressed);
-        let command = format!("{version} {options:?} {sources:?}");
-        SavedIndex::open(&args.output, &command, &sources)
+        let command = self.command(format_args!("{options:?}"))?;
+        SavedIndex::open(&args.output, &command, &args.sources)
+    }
+
+    /// Returns a text that is the same for runs with the same options, sources and version of embody.
+    fn command(&self, options: fmt::Arguments<'_>) -> Option<String> {
+        let sources = self.args.sources.iter().map(std::path::absolute);
+        let sources: Vec<PathBuf> = sources.collect::<io::Result<_>>().ok()?;
+        let version = env!("CARGO_PKG_VERSION");
+        Some(format!("{version} {options} {sources:?}"))
+    }
+
+    /// Returns everything that determines the result, apart from the files of the sources.
+    fn command_of_result(&self) -> Option<String> {
+        let args = self.args;
+        let how = (args.order, args.output_format, args.flat, args.format);
+        self.command(format_args!("{how:?} {:?}", args.compressed))
+    }
+
+    /// Returns the report of an earlier run of this command that was killed after it had finished the result.
+    fn finished(&self) -> Option<FinishedReport> {
+        let args = self.args;
+        if args.dry_run {
+            return None;
+        }
+        finished(&args.output, &self.command_of_result()?, &args.sources)
+    }
+
+    /// Prints the report of the run that has finished the result.
+    fn tell_again(&self, report: &FinishedReport) -> Result<Status, Error> {
+        for line in &report.lines {
+            say::tell(line);
+        }
+        if !self.args.quiet {
+            let shown = say::shown(&self.args.output);
+            say::tell(&format!(
+                "{shown} is complete: a run of the same command wrote it and was then stopped"
+            ));
+        }
+        self.tell(report)
     }
 
     fn merge(
@@ -218,14 +254,18 @@ impl Run<'_> {
                 })
             })?;
         }
-        merged.finish()?;
+        let report = self.report(&tally, is_damaged)?;
+        merged.finish(&mut |named| {
+            if let Some(saved) = &saved
+                && let Some(command) = self.command_of_result()
+            {
+                // Best effort: without the record, a run that is killed from here on cannot be repeated, but the result
+                // is complete.
+                let _ = record(saved, &command, named, &report);
+            }
+        })?;
         drop(display);
-        self.tell(&tally, is_damaged)?;
-        Ok(if is_damaged {
-            Status::Trouble
-        } else {
-            Status::Success
-        })
+        self.tell(&report)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -242,6 +282,12 @@ impl Run<'_> {
         if !args.sources.iter().any(|source| remote::is_remote(source)) {
             remote::are_remote(&args.sources, &args.imap)?;
         }
+        Ok(())
+    }
+
+    /// Checks that the result can be written.
+    fn check_target(&self) -> Result<(), Error> {
+        let args = self.args;
         let failed = |kind, what: String| {
             let error = io::Error::new(kind, what);
             Err(Error::cannot_write(args.output.display())(error))
@@ -302,17 +348,28 @@ impl Run<'_> {
         Err(Error::Usage(what.into()))
     }
 
-    fn tell(&self, tally: &Tally, is_damaged: bool) -> Result<(), Error> {
-        let args = self.args;
+    fn report(&self, tally: &Tally, is_damaged: bool) -> Result<FinishedReport, Error> {
         let summary = Summary {
-            sources: &args.sources,
+            sources: &self.args.sources,
             tally,
         };
+        let json = summary.json("merge").map_err(write_error)?;
+        Ok(FinishedReport {
+            lines: Vec::new(),
+            text: summary.text(false),
+            json: String::from_utf8_lossy(&json).into_owned(),
+            is_damaged,
+        })
+    }
+
+    fn tell(&self, report: &FinishedReport) -> Result<Status, Error> {
+        let args = self.args;
+        let is_damaged = report.is_damaged;
         if args.json {
-            print(&summary.json("merge").map_err(write_error)?)?;
+            print(report.json.as_bytes())?;
         }
         if !args.quiet {
-            let mut text = summary.text(false);
+            let mut text = report.text.clone();
             if args.dry_run {
                 text.insert_str(0, "dry run, no result was written: ");
             }
@@ -324,7 +381,11 @@ impl Run<'_> {
             }
             say::tell(text.trim_end());
         }
-        Ok(())
+        Ok(if is_damaged {
+            Status::Trouble
+        } else {
+            Status::Success
+        })
     }
 
     /// Returns the commands that check that no mail was lost.

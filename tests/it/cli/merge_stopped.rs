@@ -43,7 +43,11 @@ fn mails(numbers: std::ops::Range<usize>) -> Vec<String> {
 }
 
 fn names(folder: &Folder) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(folder.path())
+    names_in(folder.path())
+}
+
+fn names_in(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(directory)
         .unwrap()
         .map(|it| it.unwrap().file_name().into_string().unwrap())
         .collect();
@@ -323,6 +327,126 @@ fn messages_that_another_user_could_have_written_or_that_are_in_use_are_not_used
     spool.set_len(1000).unwrap();
     let said = folder.run(LINE);
     assert_done(&folder, &said, &expected, 0);
+}
+
+/// Starts a run, and kills it as soon as a file or directory with this name exists.
+fn killed_at_its_end(folder: &Folder, line: &str, result: &str) {
+    for _ in 0..20 {
+        let mut child = started(folder, line);
+        let is_there = || folder.at(result).symlink_metadata().is_ok();
+        while !is_there() && child.try_wait().unwrap().is_none() {}
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(is_there(), "the run failed");
+        let left = names_in(folder.at(result).parent().unwrap());
+        if left.iter().any(|name| name.starts_with(".embody-merge-")) {
+            return;
+        }
+        // The run ended before it was killed.
+        remove_result(folder, result);
+    }
+    panic!("no run was killed in time");
+}
+
+fn remove_result(folder: &Folder, result: &str) {
+    for name in [result, &format!("{result}.sbd")] {
+        let path = folder.at(name);
+        if path.is_dir() {
+            fs::remove_dir_all(path).unwrap();
+        } else if path.exists() {
+            fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+#[test]
+fn merge_that_was_killed_after_its_result_appeared_is_complete_for_the_same_command() {
+    let (folder, expected) = large();
+    let said_at_first = folder.run(LINE);
+    fs::remove_file(folder.at("all.mbox")).unwrap();
+    killed_at_its_end(&folder, LINE, "all.mbox");
+    // Other options and other sources are another command, which does not use the result.
+    for other in [
+        format!("{LINE} --order first"),
+        format!("{LINE} --format mbox"),
+        "merge a.mbox --output all.mbox".to_owned(),
+    ] {
+        let refused = folder.output(&other);
+        assert_eq!(refused.status.code(), Some(1), "{other}");
+        assert!(stderr(&refused).contains("already exists"), "{other}");
+        assert!(saved(&folder).is_some(), "{other}");
+    }
+    let said = folder.run(LINE);
+    assert!(said.contains("all.mbox is complete"), "{said}");
+    assert!(said.ends_with(&said_at_first), "{said}, {said_at_first}");
+    assert_eq!(names(&folder), ["a.mbox", "all.mbox", "b.mbox"]);
+    assert!(fs::read(folder.at("all.mbox")).unwrap() == expected);
+    // A second run finds a finished result of no stopped run.
+    assert_eq!(folder.output(LINE).status.code(), Some(1));
+}
+
+#[test]
+fn result_that_is_not_from_the_killed_merge_stays_protected() {
+    let (folder, _) = large();
+    for what in ["appended", "replaced", "source"] {
+        killed_at_its_end(&folder, LINE, "all.mbox");
+        let target = folder.at("all.mbox");
+        match what {
+            "appended" => {
+                let text = fs::read(&target).unwrap();
+                fs::write(&target, [text.as_slice(), b"new mail"].concat()).unwrap();
+            }
+            "replaced" => {
+                fs::write(folder.at("other"), "other mail").unwrap();
+                fs::rename(folder.at("other"), &target).unwrap();
+            }
+            _ => {
+                folder.write_mbox("b.mbox", &mails(10..31));
+            }
+        }
+        let before = fs::read(&target).unwrap();
+        let refused = folder.output(LINE);
+        assert_eq!(refused.status.code(), Some(1), "{what}");
+        assert!(stderr(&refused).contains("already exists"), "{what}");
+        assert!(fs::read(&target).unwrap() == before, "{what}");
+        fs::remove_file(&target).unwrap();
+        folder.run(LINE);
+        assert_eq!(names(&folder), ["a.mbox", "all.mbox", "b.mbox"], "{what}");
+        fs::remove_file(&target).unwrap();
+    }
+}
+
+#[test]
+fn killed_merge_into_a_directory_is_complete_for_the_same_command() {
+    let (folder, _) = large();
+    fs::create_dir(folder.at("mail")).unwrap();
+    for name in ["a.mbox", "b.mbox"] {
+        fs::rename(folder.at(name), folder.at("mail").join(name)).unwrap();
+    }
+    for (line, result) in [
+        ("merge mail --output all", "all"),
+        (
+            "merge mail --flat --output-format maildir --output all",
+            "all",
+        ),
+        ("merge mail --output-format thunderbird --output all", "all"),
+        // The result is in the directory of the source.
+        (
+            "merge mail --flat --output-format maildir --output mail/all",
+            "mail/all",
+        ),
+    ] {
+        killed_at_its_end(&folder, line, result);
+        let before = tree(&folder.at(result));
+        folder.run(line);
+        assert!(tree(&folder.at(result)) == before, "{line}");
+        let left = names_in(folder.at(result).parent().unwrap());
+        assert!(
+            !left.iter().any(|name| name.starts_with(".embody")),
+            "{line}: {left:?}"
+        );
+        remove_result(&folder, result);
+    }
 }
 
 fn tree_of(path: &Path) -> Vec<(PathBuf, u64)> {

@@ -86,6 +86,23 @@ pub(crate) struct Delivery {
     owner: Option<platform::Owner>,
 }
 
+/// A complete file or directory, with the name that it has and the one that it gets.
+pub(crate) struct NamedResult {
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+    pub(crate) temporary: PathBuf,
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+    pub(crate) target: PathBuf,
+}
+
+impl NamedResult {
+    fn new(temporary: &Path, target: &Path) -> Self {
+        Self {
+            temporary: temporary.to_owned(),
+            target: target.to_owned(),
+        }
+    }
+}
+
 #[derive(Default)]
 enum NewMailbox {
     #[default]
@@ -322,6 +339,16 @@ impl Delivery {
     /// Completes the mailbox and gives it its final name. If the source was damaged and no message was read, no mailbox
     /// is created.
     pub(crate) fn finish_unless_damaged(self, summary: &Summary) -> Result<(), Error> {
+        self.finish_noting(summary, &mut |_| {})
+    }
+
+    /// Does the same as [`finish_unless_damaged`](Self::finish_unless_damaged). Calls `note` when the mailbox is
+    /// complete, immediately before it gets its final name.
+    pub(crate) fn finish_noting(
+        self,
+        summary: &Summary,
+        note: &mut dyn FnMut(&[NamedResult]),
+    ) -> Result<(), Error> {
         if summary.messages == 0 && summary.damaged > 0 {
             return Ok(());
         }
@@ -334,6 +361,7 @@ impl Delivery {
                 let owned = platform::own(finished.temporary.as_file(), owner);
                 owned.map_err(cannot_write(&target))?;
                 finished.sync()?;
+                note(&[NamedResult::new(finished.temporary.path(), &target)]);
                 finished.appear()?;
                 sync_folder(folder_of(&target))
             }
@@ -342,12 +370,13 @@ impl Delivery {
                 let flushed = open.try_for_each(|(_, mut mbox)| mbox.flush());
                 let owned = flushed.and_then(|()| platform::own_folder(made.path(), owner));
                 if self.tree.is_some() {
-                    let done = owned.and_then(|()| appear_as_tree(made.path(), &target));
+                    let done = owned.and_then(|()| appear_as_tree(made.path(), &target, note));
                     done.map_err(cannot_write(&target))?;
                     return sync_folder(folder_of(&target));
                 }
                 let synced = owned.and_then(|()| {
                     platform::sync_tree(made.path())?;
+                    note(&[NamedResult::new(made.path(), &target)]);
                     // Renames the directory to its final name. An empty directory of this name is replaced, and any
                     // other file is an error.
                     platform::rename_folder(made.path(), &target)
@@ -510,10 +539,19 @@ impl Delivery {
 
 /// Moves a folder tree to its place. Thunderbird looks for subfolders when it finds the mbox, so the mbox is renamed
 /// last.
-fn appear_as_tree(made: &Path, target: &Path) -> io::Result<()> {
+fn appear_as_tree(
+    made: &Path,
+    target: &Path,
+    note: &mut dyn FnMut(&[NamedResult]),
+) -> io::Result<()> {
     platform::sync_tree(made)?;
     let mbox = made.join(target.file_name().unwrap_or_default());
     let subfolders = subfolders_of(&mbox);
+    let mut named = vec![NamedResult::new(&mbox, target)];
+    if subfolders.exists() {
+        named.insert(0, NamedResult::new(&subfolders, &subfolders_of(target)));
+    }
+    note(&named);
     if subfolders.exists() {
         platform::rename_folder(&subfolders, &subfolders_of(target))?;
     }
