@@ -4,6 +4,7 @@ use memchr::memmem;
 use sha2::{Digest as _, Sha256};
 
 use super::lines::{lines, unquoted};
+use crate::mime::from_field::{self, FromName, has_header};
 use crate::span::{is_from_line, starts_like};
 
 /// Header fields that mail clients and embody write when they store a message: flags, numbers in the mailbox, lengths of the
@@ -64,10 +65,13 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 /// * every line ends with a line feed ([`lines`]);
 /// * the quoting of `From ` lines is removed, even if it was added several times;
 /// * fields that mailboxes add, and `From ` lines in the header, are removed;
+/// * the From field is not quoted, and has no blank before its colon ([`from_field`](crate::mime::from_field));
 /// * empty lines at the end are removed.
 pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(content.len() + 1);
     let (mut is_header, mut is_dropped) = (true, false);
+    let has_header = has_header(content);
+    let mut has_from = None;
     let has_returns = memchr::memchr(b'\r', content).is_some();
     let mut read = 0;
     for line in lines(content) {
@@ -80,8 +84,12 @@ pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
         // would be wrong. It is used above only if the message has no carriage returns.
         read += line.len() + 1;
         // A quoted `>From ` line in the header is not text but the separator line of an earlier mailbox. It is not unquoted
-        // here, and is removed below.
-        let line = if is_header { line } else { unquoted(line) };
+        // here, and is removed below. A message without a header has only text.
+        let line = if is_header && has_header {
+            line
+        } else {
+            unquoted(line)
+        };
         if is_header {
             let is_folded = line.starts_with(b" ") || line.starts_with(b"\t");
             is_header = !line.is_empty();
@@ -93,6 +101,21 @@ pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
                 };
             if is_dropped {
                 continue;
+            }
+            if has_header && let Some(name) = FromName::of(line) {
+                let is_from = if name.marks > 0 {
+                    // Only one quoted field becomes the From field.
+                    let other = has_from.replace(true);
+                    !other.unwrap_or_else(|| from_field::has_from(content))
+                } else {
+                    line.starts_with(b"From ")
+                };
+                if is_from {
+                    plain.extend_from_slice(b"From");
+                    plain.extend_from_slice(line.get(name.colon..).unwrap_or_default());
+                    plain.push(b'\n');
+                    continue;
+                }
             }
         }
         plain.extend_from_slice(line);
@@ -158,10 +181,37 @@ mod tests {
 
     #[test]
     fn plain_form_keeps_a_field_that_looks_like_a_separator_and_bare_carriage_returns() {
-        let mail = b"From : Ann <a@example.org>\nFrom  :b\n\na\rb\n";
+        let mail = b"From: Ann <a@example.org>\nFrom:b\n\na\rb\n";
         assert_eq!(plain(mail), mail);
+        let with_blanks = b"From : Ann <a@example.org>\nFrom  :b\n\na\rb\n";
+        assert_eq!(plain(with_blanks), mail);
         assert_eq!(plain(b"From a@b c\nTo: b\n\nx\n"), b"To: b\n\nx\n");
         assert_eq!(plain(b"To: b\r\rx\r"), b"To: b\n\nx\n");
+    }
+
+    #[test]
+    fn plain_form_of_a_quoted_from_field_is_that_of_the_field() {
+        for (quoted, field) in [
+            (
+                ">From: Ann\nTo: b\n\n>From: x\n",
+                "From: Ann\nTo: b\n\n>From: x\n",
+            ),
+            (
+                "To: b\r\n>>From : Ann\r\n\r\nx\r\n",
+                "To: b\nFrom: Ann\n\nx\n",
+            ),
+            (
+                ">From: Ann\n>From: Bob\n\nx\n",
+                "From: Ann\n>From: Bob\n\nx\n",
+            ),
+            ("text\n>From : Ann\n\nx\n", "text\nFrom : Ann\n\nx\n"),
+        ] {
+            let found = plain(quoted.as_bytes());
+            assert_eq!(String::from_utf8_lossy(&found), field);
+        }
+        for kept in [">From: Ann\nFrom: Bob\n\nx\n", "text\n>From: Ann\n\nx\n"] {
+            assert_eq!(plain(kept.as_bytes()), kept.as_bytes());
+        }
     }
 
     #[test]
@@ -178,7 +228,7 @@ mod tests {
         // This compares the results of both.
         #[test]
         fn plain_form_is_the_same_with_and_without_carriage_returns(
-            lines in prop::collection::vec("(>{0,2}From x|a>From x|>|>>From|Status: R|Subject: b| folded||text)", 0..12),
+            lines in prop::collection::vec("(>{0,2}From x|a>From x|>|>>From|>?From ?: a|Status: R|Subject: b| folded||text)", 0..12),
             end in "\n{0,2}",
         ) {
             let mail = lines.join("\n") + &end;
@@ -187,7 +237,7 @@ mod tests {
 
         #[test]
         fn plain_form_of_a_plain_form_is_itself(
-            lines in prop::collection::vec("(>{0,2}From x|Status: R|Subject: b| folded||text)(\r\n|\n|\r)", 0..12),
+            lines in prop::collection::vec("(>{0,2}From x|>?From ?: a|Status: R|Subject: b| folded||text)(\r\n|\n|\r)", 0..12),
         ) {
             // The text begins with a field that `plain` keeps. If `plain` removed the first line, the next line could
             // end the header when `plain` is applied again, and the second result would differ.

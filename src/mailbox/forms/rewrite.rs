@@ -22,6 +22,7 @@ use crate::mailbox::forms::mbox::{self, Frame, Header};
 use crate::mailbox::forms::quoting::{self, Quoting};
 use crate::mailbox::forms::separator::{self, next_in_message};
 use crate::mailbox::forms::{cost, mmdf};
+use crate::mime::from_field::has_header;
 use crate::span::{Lines, Newline, Span};
 
 /// Capacity in bytes that is reserved for the `From ` line, added line endings and longer numbers.
@@ -126,7 +127,7 @@ pub(crate) fn unquoted(content: &[u8], edits: &Edits, quoting: Quoting) -> Rewri
         return Ok(None);
     };
     let kept = kept_lines(content, &new, edits, |_| true)?;
-    let body = body_of(&new);
+    let body = text_of(&new);
     let is_quoted = |line: usize| line >= body && kept.binary_search(&line).is_ok();
     let unquoted = quoting.unmarked(&new, is_quoted);
     Ok(Some(unquoted.unwrap_or(new)))
@@ -135,7 +136,7 @@ pub(crate) fn unquoted(content: &[u8], edits: &Edits, quoting: Quoting) -> Rewri
 /// Unquotes a message that did not change. Also returns the number of lines whose original text is unknown. In mboxo, a
 /// line with `>From ` may have been quoted or may have been written by the sender in this way.
 pub(crate) fn plain(content: &[u8], quoting: Quoting) -> (Cow<'_, [u8]>, u64) {
-    let body = body_of(content);
+    let body = text_of(content);
     let marked = |&(line, at): &(usize, usize)| line >= body && at > line;
     let unsure = match quoting {
         Quoting::O => quoting::from_lines(content).filter(marked).count(),
@@ -151,9 +152,10 @@ pub(crate) fn plain(content: &[u8], quoting: Quoting) -> (Cow<'_, [u8]>, u64) {
 /// Returns the content in the form for an mbox: quoted as mboxrd, with a line ending at its end, and with a correct
 /// Content-Length. A wrong Content-Length would make some programs merge the next messages with this one.
 pub(crate) fn for_mbox(content: &[u8]) -> Cow<'_, [u8]> {
-    let body = body_of(content);
+    let body = text_of(content);
     // In the header, a line that starts with `From ` is quoted, because it would be read as a separator. A line that
-    // starts with `>` is kept, because unquoting does not change the header.
+    // starts with `>` is kept, because unquoting does not change the header. A From field with a blank before its colon
+    // does not get here: the blank was removed.
     let kept: Vec<usize> = quoting::from_lines(&content[..body])
         .filter(|(line, at)| at > line)
         .map(|(line, _)| line)
@@ -175,6 +177,16 @@ pub(crate) fn for_mbox(content: &[u8]) -> Cow<'_, [u8]> {
 
 fn body_of(content: &[u8]) -> usize {
     Header::of(content).body.unwrap_or(content.len())
+}
+
+/// Returns the offset of the text whose `From ` lines are quoted. This is the body, and the whole message if it has no
+/// header.
+fn text_of(content: &[u8]) -> usize {
+    if has_header(content) {
+        body_of(content)
+    } else {
+        0
+    }
 }
 
 #[cfg(feature = "cli")]

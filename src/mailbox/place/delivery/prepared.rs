@@ -12,6 +12,7 @@ use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::forms::rewrite::for_mbox;
 use crate::mailbox::forms::separator::from_line;
 use crate::mailbox::{ByLabel, Envelope, Format, MailState};
+use crate::mime::from_field::{FromSpelling, spelled};
 use crate::span::Newline;
 
 pub(crate) struct Letter<'m> {
@@ -57,10 +58,22 @@ impl MessageForm {
     /// Returns the message as the mailbox will contain it.
     pub(crate) fn prepared(self, letter: Letter<'_>) -> PreparedMessage<'_> {
         let flags = self.flags(&letter);
+        let spelling = if self.form.has_separators() {
+            FromSpelling::UnquotedWithoutBlank
+        } else {
+            FromSpelling::Unquoted
+        };
+        let spelled = spelled(letter.content, spelling);
         let content = match self.form {
-            Format::Mbox => flags.put_into(letter.content),
-            Format::Thunderbird => flags.put_for_thunderbird(letter.content).into(),
-            _ => letter.content.into(),
+            Format::Mbox => match &spelled {
+                Cow::Borrowed(content) => flags.put_into(content),
+                Cow::Owned(content) => flags.put_into(content).into_owned().into(),
+            },
+            Format::Thunderbird => flags.put_for_thunderbird(&spelled).into(),
+            // A message of no bytes is only a separator in an mbox. As a file it is an empty line, because an empty file is
+            // no message.
+            _ if spelled.is_empty() => Cow::Borrowed(Newline::Lf.bytes()),
+            _ => spelled,
         };
         let bytes = if !self.form.has_separators() {
             content
