@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::mailbox::begin::Job;
 use crate::mailbox::compressed::{Content, Damage, content_of};
 use crate::mailbox::failure::{in_full, unread, unreadable};
-use crate::mailbox::find::{self, Found, Kind};
+use crate::mailbox::find::{self, Found, Kind, NotMail};
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::rewrite;
 use crate::mailbox::forms::{Division, emlx, eudora};
@@ -80,6 +80,11 @@ impl<S: Send> Job<'_, S> {
         let most = self.options.max_message;
         let content = content_of(&file, before.length, self.method, self.options, most);
         let (summary, done) = match content.map_err(unreadable(self.path))? {
+            Content::Whole(content) if content.is_empty() => {
+                let summary = self.without_message();
+                self.observer.done(&Summary::of(|sum| sum.mailboxes = 1));
+                return Ok(summary);
+            }
             Content::Whole(content) => self.message_of(&content)?,
             Content::TooLarge => (self.oversized(before.length)?, None),
             Content::Damaged(damage) => (self.all_damaged(&damage), None),
@@ -99,6 +104,14 @@ impl<S: Send> Job<'_, S> {
         }
         self.observer.done(&summary);
         Ok(summary)
+    }
+
+    /// Reports an empty file with the name of a message.
+    pub(crate) fn without_message(&self) -> Summary {
+        let what = NotMail::NO_MESSAGE.name();
+        self.observer.passed_over(self.path, what);
+        self.observer.skipped(self.path, what);
+        Summary::of(|sum| (sum.mailboxes, sum.skipped_files) = (1, 1))
     }
 
     pub(crate) fn check_uncut(&self) -> Result<(), Error> {

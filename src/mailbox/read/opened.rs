@@ -263,13 +263,12 @@ impl<S: Send> Job<'_, S> {
             if source.damage().is_some_and(|damage| !damage.whole) {
                 return Ok(Summary::of(|sum| sum.mailboxes = 1));
             }
-            if content.is_empty() && matches!(sink, Sink::Delivery(_)) {
-                let what = NotMail::NO_MESSAGE.name();
-                self.observer.passed_over(self.path, what);
-                self.observer.skipped(self.path, what);
-                return Ok(Summary::of(|sum| {
-                    (sum.mailboxes, sum.skipped_files) = (1, 1)
-                }));
+            if content.is_empty() {
+                // The file is still copied to a result of its own format.
+                if !matches!(sink, Sink::Delivery(_)) {
+                    sink.put(&content)?;
+                }
+                return Ok(self.without_message());
             }
             let mail = match kind {
                 Kind::Msg => {
