@@ -346,9 +346,9 @@ mod tests {
 
         #[test]
         fn any_words_are_read_back(words in prop::collection::vec("[^\\s]([^\r\n]{0,60}[^\\s])?", 0..9)) {
-            for field in 0..FIELDS.len() {
+            for (field, (_, by_comma)) in FIELDS.iter().enumerate() {
                 let mut written = Words::default();
-                let words = words.iter().filter(|word| FIELDS[field].1 || !word.contains(char::is_whitespace));
+                let words = words.iter().filter(|word| *by_comma || !word.contains(char::is_whitespace));
                 unite(&mut written.0[field], words.map(|word| word.trim().to_owned()).collect());
                 let content = written.put_into(b"Subject: a\r\n\r\nx").into_owned();
                 prop_assert_eq!(Words::of(&content), written);

@@ -21,16 +21,16 @@ pub(crate) enum FromSpelling {
 
 /// A line with the name of a From field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct FromName {
+struct FromName {
     /// Number of `>` before the name.
-    pub(crate) marks: usize,
+    marks: usize,
     /// Offset of the colon in the line.
-    pub(crate) colon: usize,
+    colon: usize,
 }
 
 impl FromName {
     /// Returns `None` if the line has another name.
-    pub(crate) fn of(line: &[u8]) -> Option<Self> {
+    fn of(line: &[u8]) -> Option<Self> {
         let marks = line.iter().take_while(|byte| **byte == b'>').count();
         let name = line.get(marks..)?;
         if !starts_like(name, b"From") {
@@ -56,7 +56,7 @@ pub(crate) fn has_header(message: &[u8]) -> bool {
 }
 
 /// Returns whether the header of a message has a From field. A quoted one does not count.
-pub(crate) fn has_from(message: &[u8]) -> bool {
+fn has_from(message: &[u8]) -> bool {
     from_names(message).any(|(_, name)| name.marks == 0)
 }
 

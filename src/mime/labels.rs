@@ -9,6 +9,7 @@
 //!
 //! Every other quotation mark is a character. [`written_label`] writes any label so that [`labels`] reads it back.
 
+#[cfg(any(test, feature = "cli"))]
 use std::borrow::Cow;
 
 /// Returns the labels in a list, without the blanks around them. Empty labels are left out. `text` must be decoded
@@ -49,6 +50,7 @@ pub(crate) fn labels(text: &str, is_cut: bool) -> Vec<String> {
 
 /// Returns the label as it is written in a list: in quotation marks if it contains a comma or if it would otherwise
 /// start like a label in quotation marks.
+#[cfg(any(test, feature = "cli"))]
 pub(crate) fn written_label(label: &str) -> Cow<'_, str> {
     if !label.contains(',') && !label.starts_with('"') {
         return Cow::Borrowed(label);

@@ -13,8 +13,10 @@ pub mod entity;
 pub mod exact;
 pub mod fields;
 pub mod file_type;
+#[cfg(feature = "mailbox")]
 pub(crate) mod from_field;
 pub mod header;
+#[cfg(feature = "mailbox")]
 pub(crate) mod labels;
 pub mod mapped;
 pub mod media_type;

@@ -4,7 +4,7 @@ use memchr::memmem;
 use sha2::{Digest as _, Sha256};
 
 use super::lines::{lines, unquoted};
-use crate::mime::from_field::{self, FromName, has_header};
+use crate::mime::from_field::{FromSpelling, has_header, spelled};
 use crate::span::{is_from_line, starts_like};
 
 /// Header fields that mail clients and embody write when they store a message: flags, numbers in the mailbox, lengths of the
@@ -68,10 +68,10 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 /// * the From field is not quoted, and has no blank before its colon ([`from_field`](crate::mime::from_field));
 /// * empty lines at the end are removed.
 pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
+    let content = &*spelled(content, FromSpelling::UnquotedWithoutBlank);
     let mut plain = Vec::with_capacity(content.len() + 1);
     let (mut is_header, mut is_dropped) = (true, false);
     let has_header = has_header(content);
-    let mut has_from = None;
     let has_returns = memchr::memchr(b'\r', content).is_some();
     let mut read = 0;
     for line in lines(content) {
@@ -101,21 +101,6 @@ pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
                 };
             if is_dropped {
                 continue;
-            }
-            if has_header && let Some(name) = FromName::of(line) {
-                let is_from = if name.marks > 0 {
-                    // Only one quoted field becomes the From field.
-                    let other = has_from.replace(true);
-                    !other.unwrap_or_else(|| from_field::has_from(content))
-                } else {
-                    line.starts_with(b"From ")
-                };
-                if is_from {
-                    plain.extend_from_slice(b"From");
-                    plain.extend_from_slice(line.get(name.colon..).unwrap_or_default());
-                    plain.push(b'\n');
-                    continue;
-                }
             }
         }
         plain.extend_from_slice(line);

@@ -511,9 +511,9 @@ fn mail_with_other_lines_in_a_header_is_another_mail() {
             mail.replace("To: ", "X-a: b\rReply-To: eve@example.net\nTo: "),
         ),
         (
-            "quoted From field",
-            mail.replace("From:", "From :"),
-            mail.replace("From:", ">From :"),
+            "quoted From field next to another one",
+            mail.clone(),
+            format!(">From : Eve <eve@example.net>\n{mail}"),
         ),
         (
             "order of recipients",
