@@ -17,7 +17,6 @@ use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::rewrite;
 use crate::mailbox::forms::{Division, emlx, eudora};
 use crate::mailbox::place::replace::{self, Beside, Identity};
-use crate::mailbox::place::temporary;
 use crate::mailbox::read::accounts::Accounts;
 use crate::mailbox::read::cut::{self, SINGLE, asked_for, cannot_cut};
 use crate::mailbox::read::messages::{Messages, Transformed};
@@ -25,6 +24,7 @@ use crate::mailbox::read::sink::Sink;
 use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::Chunk;
 use crate::mailbox::{Quoting, Summary};
+use crate::platform::NewFile;
 use crate::pool;
 
 impl<S: Send> Job<'_, S> {
@@ -94,10 +94,11 @@ impl<S: Send> Job<'_, S> {
             let target = self.path.canonicalize().map_err(unreadable(self.path))?;
             let backup = self.options.backup.as_deref();
             replace::check_replaceable(&target, backup)?;
-            let folder = temporary::folder_of(&target);
-            let beside = Beside::of(new, folder, &target, self.method)?;
+            let mut beside = Beside::replacing(&target, self.method)?;
+            beside.write(new)?;
             self.stop.check()?;
-            beside.finished(&file)?.replace(&before, backup)?;
+            let finished = beside.finished(&file, NewFile::Replacement)?;
+            finished.replace(&before, backup)?;
         }
         if let Some(done) = done {
             done.tell(self.observer);

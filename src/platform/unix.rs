@@ -1,6 +1,8 @@
 //! The Unix implementation of this module. It uses the calls of POSIX, and the additional calls of Linux, macOS or
 //! FreeBSD where they exist.
 
+mod ownership;
+
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io;
@@ -10,13 +12,14 @@ use std::os::unix::fs::{
 };
 use std::path::Path;
 
-use rustix::fs::{Access, AtFlags, CWD, FlockOperation, Gid, Mode, OFlags, Uid};
+use rustix::fs::{Access, AtFlags, CWD, FlockOperation, OFlags};
 use rustix::io::Errno;
 
+pub(crate) use self::ownership::{
+    NewFile, Owner, check_ownership, dress, own, own_folder, owner_of_results,
+};
 pub(crate) use std::os::unix::ffi::{OsStrExt, OsStringExt};
 pub(crate) use std::os::unix::fs::{DirEntryExt, FileExt, MetadataExt};
-
-pub(crate) type Owner = (Uid, Gid);
 
 pub(crate) fn host() -> OsString {
     OsStr::from_bytes(rustix::system::uname().nodename().to_bytes()).to_owned()
@@ -39,28 +42,6 @@ pub(crate) fn is_ours(found: &Metadata) -> bool {
 /// Returns whether only the owner can read and change a directory or a file.
 pub(crate) fn is_private(found: &Metadata) -> bool {
     found.mode() & 0o077 == 0
-}
-
-/// Returns the owner of the original file if embody runs as root, so that results do not belong to root. Returns `None`
-/// for other users, who cannot give files away.
-pub(crate) fn owner_of_results(like: Option<&Metadata>) -> Option<Owner> {
-    let like = like.filter(|_| rustix::process::geteuid().is_root())?;
-    Some((Uid::from_raw(like.uid()), Gid::from_raw(like.gid())))
-}
-
-pub(crate) fn own(file: impl AsFd, owner: Option<Owner>) -> io::Result<()> {
-    match owner {
-        Some((user, group)) => Ok(rustix::fs::fchown(file, Some(user), Some(group))?),
-        None => Ok(()),
-    }
-}
-
-pub(crate) fn own_folder(path: &Path, owner: Option<Owner>) -> io::Result<()> {
-    if owner.is_none() {
-        return Ok(());
-    }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    own(rustix::fs::open(path, flags, Mode::empty())?, owner)
 }
 
 pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
@@ -203,52 +184,6 @@ pub(crate) fn sync_tree(folder: &Path) -> io::Result<()> {
     return Ok(rustix::fs::syncfs(File::open(folder)?)?);
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     super::sync_each(folder)
-}
-
-/// Copies the owner, the mode, the extended attributes and (on Linux) the access control list of `like` to `new`.
-/// Extended attributes of the system that cannot be copied are skipped. It is an error if the owner, the mode, the
-/// access control list or an attribute of the user cannot be copied.
-pub(crate) fn dress(new: &File, like: &File) -> io::Result<()> {
-    let wanted = like.metadata()?;
-    let has = new.metadata()?;
-    if (has.uid(), has.gid()) != (wanted.uid(), wanted.gid()) {
-        let owner = (has.uid() != wanted.uid()).then(|| Uid::from_raw(wanted.uid()));
-        let group = (has.gid() != wanted.gid()).then(|| Gid::from_raw(wanted.gid()));
-        rustix::fs::fchown(new, owner, group)?;
-    }
-    new.set_permissions(wanted.permissions())?;
-    copy_attributes(new, like)
-}
-
-#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
-fn copy_attributes(new: &File, like: &File) -> io::Result<()> {
-    use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fsetxattr};
-
-    // Maximum size on Linux of the list of attributes, and of each value.
-    let mut names = vec![0_u8; 64 << 10];
-    let Ok(length) = flistxattr(like, names.as_mut_slice()) else {
-        return Ok(());
-    };
-    let mut value = vec![0_u8; 64 << 10];
-    for name in names[..length]
-        .split(|&b| b == 0)
-        .filter(|name| !name.is_empty())
-    {
-        let Ok(length) = fgetxattr(like, name, value.as_mut_slice()) else {
-            continue;
-        };
-        let set = fsetxattr(new, name, &value[..length], XattrFlags::empty());
-        if name.starts_with(b"user.") || name == b"system.posix_acl_access" {
-            set?;
-        }
-    }
-    Ok(())
-}
-
-/// The crate rustix does not support the extended attributes of FreeBSD, so no attributes are copied there.
-#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
-fn copy_attributes(_new: &File, _like: &File) -> io::Result<()> {
-    Ok(())
 }
 
 /// Opens a file or a named pipe for appending, without waiting. If no program reads the pipe, the error is one for

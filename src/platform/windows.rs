@@ -248,8 +248,20 @@ pub fn sync_tree(folder: &Path) -> io::Result<()> {
     super::sync_each(folder)
 }
 
+/// What a new file is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NewFile {
+    Replacement,
+    Copy,
+}
+
+/// Does nothing, because embody does not change files in place on Windows.
+pub fn check_ownership(_new: &File, _like: &Metadata) -> io::Result<()> {
+    Ok(())
+}
+
 /// Does nothing, because a new file inherits the access control list of its directory.
-pub fn dress(_new: &File, _like: &File) -> io::Result<()> {
+pub fn dress(_new: &File, _like: &File, _purpose: NewFile) -> io::Result<()> {
     Ok(())
 }
 

@@ -14,6 +14,8 @@ pub mod milter;
 pub mod moto;
 pub mod mta;
 pub mod objects;
+#[cfg(unix)]
+pub mod ordinary;
 pub mod postfix;
 pub mod programs;
 pub mod pst;

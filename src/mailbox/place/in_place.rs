@@ -32,7 +32,7 @@ use crate::mailbox::read::file::octets_at;
 use crate::mailbox::read::sink::{Output, Sink};
 use crate::mailbox::read::source::Source;
 use crate::mailbox::{Stop, Summary};
-use crate::platform::MetadataExt as _;
+use crate::platform::{MetadataExt as _, NewFile};
 use crate::span::front;
 
 const ATTEMPTS: usize = 3;
@@ -183,7 +183,7 @@ impl<S: Send> Job<'_, S> {
             return Ok(());
         };
         self.stop.check()?;
-        let finished = beside.finished(&lock.file)?;
+        let finished = beside.finished(&lock.file, NewFile::Replacement)?;
         finished.sync()?;
         lock.check(target)?;
         let old = finished.replace(before, self.options.backup.as_deref())?;

@@ -48,7 +48,7 @@ use crate::mailbox::place::replace::{Beside, Identity, sync_folder};
 use crate::mailbox::place::supersede::Old;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::messages::Transformed;
-use crate::platform::{self, OsStrExt as _, absent};
+use crate::platform::{self, NewFile, OsStrExt as _, absent};
 use crate::pool;
 
 /// Memory in bytes that is reserved for a message until it is written. After that, only its report needs memory.
@@ -350,7 +350,7 @@ impl<S> Files<'_, S> {
                         twin: twin.as_deref(),
                         folders: &self.place.synced_in(&self.place.folder),
                     };
-                    is_done = old.give_way(beside.finished(&file)?, &new)?;
+                    is_done = old.give_way(beside.finished(&file, NewFile::Replacement)?, &new)?;
                     if is_done {
                         break;
                     }
@@ -378,11 +378,11 @@ impl<S> Files<'_, S> {
                     // it.
                     (None, Some(_)) => Beside::copy(&file, before.length, &path, &folder, &target)?,
                     (None, None) => {
-                        Beside::of(&content, &folder, &target, None)?.finished(&file)?
+                        Beside::of(&content, &folder, &target, None)?.finished(&file, NewFile::Copy)?
                     }
                     (Some(new), _) => {
                         let target = resized(&target, new);
-                        Beside::of(new, &folder, &target, method)?.finished(&file)?
+                        Beside::of(new, &folder, &target, method)?.finished(&file, NewFile::Copy)?
                     }
                 };
                 finished.appear_of(&path, self.job.observer)?;

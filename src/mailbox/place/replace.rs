@@ -5,9 +5,10 @@
 //! directory is synced. After a kill, either the old or the new file is complete.
 //!
 //! If the path is a symbolic link, its target is replaced. A file with several hard links is refused, because the old
-//! mail would remain under the other names. If the owner, an access list or a `user.` attribute cannot be copied to the
-//! new file, an error is returned, because other users might be able to read the mail. Other attributes are copied if
-//! the system allows it. A backup is never overwritten, because it may be the only copy of the original.
+//! mail would remain under the other names. If a file that replaces another one cannot get its owner, group, access list
+//! or `user.` attributes, an error is returned, because other programs might no longer be able to deliver mail to it. A
+//! copy gets them if the system allows it (`platform::dress`). A backup is never overwritten, because it may be the only
+//! copy of the original.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes, Metadata};
@@ -22,7 +23,7 @@ use crate::mailbox::compressed::{Encoder, Method};
 use crate::mailbox::failure::{cannot_read, cannot_write, changed, unreadable};
 use crate::mailbox::place::temporary::{folder_of, temporary_in};
 use crate::mailbox::read::file::filled_by;
-use crate::platform::{self, FileExt as _, MetadataExt as _, absent, exchange};
+use crate::platform::{self, FileExt as _, MetadataExt as _, NewFile, absent, exchange};
 
 const BUFFER: usize = 128 << 10;
 
@@ -105,29 +106,43 @@ impl Beside {
     ) -> Result<Finished, Error> {
         let mut copy = Self::start(folder, target, None)?;
         start_of(source, length, name, &mut |bytes| copy.write(bytes))?;
-        copy.finished(source)
+        copy.finished(source, NewFile::Copy)
+    }
+
+    /// Starts a file that will replace its target. Returns an error if it could not get the owner and the group of the
+    /// target.
+    pub(crate) fn replacing(target: &Path, method: Option<Method>) -> Result<Self, Error> {
+        let beside = Self::start(folder_of(target), target, method)?;
+        let old = fs::metadata(target).map_err(cannot_read(target))?;
+        let checked = platform::check_ownership(beside.temporary.as_file(), &old);
+        checked.map_err(cannot_write(target))?;
+        Ok(beside)
     }
 
     pub(crate) fn finished_as_new(self) -> Result<Finished, Error> {
         let new =
             tempfile::tempfile_in(folder_of(&self.target)).map_err(cannot_write(&self.target))?;
-        self.finished_now(&new)
+        self.dressed(&new, NewFile::Copy)
     }
 
     /// Completes the file with the owner, mode, attributes and time of `like`. The time is copied because the new file
     /// contains the same mail as `like`, and mail programs show the time of a message file as the date of the message.
-    pub(crate) fn finished(self, like: &File) -> Result<Finished, Error> {
-        let finished = self.finished_now(like)?;
+    pub(crate) fn finished(self, like: &File, purpose: NewFile) -> Result<Finished, Error> {
+        let finished = self.dressed(like, purpose)?;
         let dated = date(finished.temporary.as_file(), like);
         dated.map_err(cannot_write(&finished.target))?;
         Ok(finished)
     }
 
-    /// Completes the file with the owner, mode and attributes of `like`, but not its time, because it is a new file.
+    /// Completes a copy with the owner, mode and attributes of `like`, but not its time, because it is a new file.
     pub(crate) fn finished_now(self, like: &File) -> Result<Finished, Error> {
+        self.dressed(like, NewFile::Copy)
+    }
+
+    fn dressed(self, like: &File, purpose: NewFile) -> Result<Finished, Error> {
         let (target, temporary) = (self.target, self.temporary);
         let written = self.writer.finish().and_then(|mut writer| writer.flush());
-        let dressed = written.and_then(|()| platform::dress(temporary.as_file(), like));
+        let dressed = written.and_then(|()| platform::dress(temporary.as_file(), like, purpose));
         dressed.map_err(cannot_write(&target))?;
         Ok(Finished { target, temporary })
     }

@@ -12,6 +12,7 @@ use crate::mailbox::find::Kind;
 use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::replace::{Beside, check_replaceable, device, start_of};
 use crate::mailbox::place::temporary::folder_of;
+use crate::platform::NewFile;
 
 #[cfg_attr(not(feature = "cli"), allow(dead_code))] // who names an open file
 pub(crate) enum Output<'a> {
@@ -69,7 +70,7 @@ impl<'a> Sink<'a> {
         } = self
         {
             check_replaceable(target, *backup)?;
-            let mut beside = Beside::start(folder_of(target), target, *method)?;
+            let mut beside = Beside::replacing(target, *method)?;
             start_of(source, *unchanged, target, &mut |bytes| beside.write(bytes))?;
             *self = Self::Beside(beside);
         }
@@ -94,7 +95,9 @@ impl<'a> Sink<'a> {
             Self::Directly(path, mut writer) => writer.flush().map_err(cannot_write(&path)),
             Self::Beside(beside) => {
                 let finished = match like {
-                    Some(like) if matches!(kind, Kind::Eml | Kind::Msg) => beside.finished(like)?,
+                    Some(like) if matches!(kind, Kind::Eml | Kind::Msg) => {
+                        beside.finished(like, NewFile::Copy)?
+                    }
                     Some(like) => beside.finished_now(like)?,
                     None => beside.finished_as_new()?,
                 };

@@ -25,6 +25,7 @@ mod messages;
 mod mh;
 mod mmdf;
 mod no_bytes;
+mod ordinary_user;
 mod outlook_msg;
 mod outlook_pst;
 mod output_format;
