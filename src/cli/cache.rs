@@ -3,7 +3,6 @@
 //! complete. If the run is stopped, killed or fails, the next run continues with these responses (docs/cache.md).
 
 use std::cell::Cell;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,12 +17,11 @@ use crate::engine::policy::Policy;
 use crate::error::Error;
 use crate::fetch::archive::{Archive, CaptureFiles, Replaying, Window};
 use crate::fetch::cache::{
-    CacheFolder, Ignoring, Kept, Made, Offline, RunFolder, cannot_write, is_of_disk, the_cache,
-    trust,
+    CacheFolder, Ignoring, Kept, Offline, RunFolder, cannot_write, is_of_disk, the_cache, trust,
 };
 use crate::fetch::record::{RecordPlace, WarcRecorder};
 use crate::fetch::{Disk, Fetch, Fetcher, IsStopped, Recorder, Servers, SystemNames, Unresponsive};
-use crate::mailbox::Stop;
+use crate::mailbox::{Journal, JournalFiles, Stop, place_beside, place_inside};
 
 /// Default of `--cache-max`, in bytes. Without a limit, a sender could fill the disk: a mail can link to large files,
 /// which are cached even if they are then not put into the mail.
@@ -78,7 +76,9 @@ impl Cache {
         let mut cache = Self {
             args: args.clone(),
             folder: None,
-            of_run: resume.map(|resume| Arc::clone(&resume.folder.cache)),
+            of_run: resume
+                .filter(|resume| resume.keeps_responses)
+                .map(|resume| Arc::clone(&resume.folder.cache)),
             trouble: None,
             archive: archive.clone(),
             recorder: recorder.transpose()?,
@@ -250,51 +250,73 @@ impl Cache {
     }
 }
 
-const SUFFIX: &str = ".embody-resume";
-
+/// What a run keeps until its output is complete, in a directory next to the output.
 pub(super) struct Resume {
-    pub(super) folder: RunFolder,
-    pub(super) made: Made,
+    folder: RunFolder,
+    /// Whether the directory also contains responses of servers.
+    keeps_responses: bool,
+    pub(super) journal: Journal,
     pub(super) is_whole: Cell<bool>,
 }
 
 impl Resume {
-    /// Opens the directory of kept responses next to `output`. `command` contains everything that determines the
-    /// result, apart from the source. `leaves` is the number of bytes that must stay free on the disk.
+    /// Opens the directory next to `output`. `command` contains everything that determines the result, apart from the
+    /// content of the sources. `leaves` is the number of bytes that responses must leave free on the disk, or `None` if the
+    /// run keeps no responses. Returns `None` if nothing can be kept.
     pub(super) fn beside(
         output: &Path,
         command: &str,
-        leaves: u64,
+        leaves: Option<u64>,
         volume: Volume,
     ) -> Result<Option<Self>, Error> {
-        let Some(path) = place(output) else {
+        let Some(place) = place_beside(output).filter(|_| !is_standard(output)) else {
             return Ok(None);
         };
-        let folder = match RunFolder::open(&path, leaves) {
+        let opened = match (RunFolder::open(&place, leaves), place_inside(output)) {
+            // The directory around the output is often not writable, such as `/home`.
+            (Err(Error::Write { .. }), Some(inside)) => RunFolder::open(&inside, leaves),
+            (opened, _) => opened,
+        };
+        let keeps_responses = leaves.is_some();
+        let folder = match opened {
             Ok(folder) => folder,
-            Err(Error::Usage(why)) => return Err(Error::Usage(why.then(", or give --no-resume"))),
-            // Kept responses only save time, so a disk error here is reported and does not stop the run.
-            Err(error @ Error::Write { .. }) => {
-                if volume >= Volume::Normal {
+            Err(Error::Usage(why)) if keeps_responses => {
+                return Err(Error::Usage(why.then(", or give --no-resume")));
+            }
+            // What is kept only saves time, so an error here is reported and does not stop the run.
+            Err(error @ (Error::Write { .. } | Error::Usage(_))) => {
+                let is_unsupported = matches!(&error, Error::Write { source, .. } if source.kind() == io::ErrorKind::Unsupported);
+                if volume >= Volume::Normal && (keeps_responses || !is_unsupported) {
                     let why = say::error(&error);
                     say::tell(&format!(
-                        "{why}; if this run is stopped, the next run starts again from the beginning"
+                        "{why}; if this run is stopped, remove its output before the next run, which starts again from the beginning"
                     ));
                 }
                 return Ok(None);
             }
             Err(error) => return Err(error),
         };
-        let (answers, made) = (folder.answers(), folder.made(command));
-        if (answers > 0 || made.before() > 0) && volume >= Volume::Normal {
+        let (before, to_append) = folder.journal();
+        let has_earlier_run = folder.has_earlier_run;
+        let files = JournalFiles {
+            before,
+            to_append,
+            has_earlier_run,
+        };
+        let journal = Journal::new(command, files);
+        let answers = folder.answers();
+        if (answers > 0 || journal.before() > 0) && volume >= Volume::Normal {
             let path = say::shown(&folder.path);
-            say::tell(&format!(
-                "continuing an earlier run, with {answers} responses that it stored in {path}"
-            ));
+            let with = match answers {
+                0 => format!("which is recorded in {path}"),
+                _ => format!("with {answers} responses that it stored in {path}"),
+            };
+            say::tell(&format!("continuing an earlier run, {with}"));
         }
         Ok(Some(Self {
             folder,
-            made,
+            keeps_responses,
+            journal,
             is_whole: Cell::new(false),
         }))
     }
@@ -304,7 +326,7 @@ impl Drop for Resume {
     fn drop(&mut self) {
         let folder = &self.folder;
         let (answers, path) = (folder.answers(), say::shown(&folder.path));
-        let is_of_use = answers > 0 || self.made.is_any();
+        let is_of_use = answers > 0 || self.journal.is_any();
         if self.is_whole.get() || !is_of_use {
             if !folder.remove() {
                 let what = "was not removed, because it contains files that embody did not create";
@@ -319,28 +341,14 @@ impl Drop for Resume {
             )
         };
         let trouble = folder.cache.trouble().map(told).unwrap_or_default();
+        let kept = match answers {
+            0 => format!("{path} lists the files that are complete"),
+            _ => format!("{answers} responses are stored in {path}"),
+        };
         say::tell(&format!(
-            "run the same command again to continue; {answers} responses are stored in {path}{trouble}"
+            "run the same command again to continue; {kept}{trouble}"
         ));
     }
-}
-
-fn place(output: &Path) -> Option<PathBuf> {
-    let is_device = |found: fs::Metadata| !found.is_file() && !found.is_dir();
-    if is_standard(output) || fs::metadata(output).is_ok_and(is_device) {
-        return None;
-    }
-    let whole = match output.file_name() {
-        Some(_) => output.to_owned(),
-        // The directory of kept responses is named after the output, with a suffix. An output such as `.` or `..` has
-        // no file name, so the name is taken from its canonical path.
-        None => output.canonicalize().ok()?,
-    };
-    let mut name = whole.file_name()?.to_owned();
-    name.push(SUFFIX);
-    let place = whole.with_file_name(name);
-    let folder = place.parent()?;
-    (folder.as_os_str().is_empty() || folder.is_dir()).then_some(place)
 }
 
 /// Creates the fetcher for all messages of a run. Content is then retrieved only once, and the limits of the policy

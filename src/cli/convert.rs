@@ -48,7 +48,11 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         let what = "--embed remote retrieves pictures over http and https, but --fetch allows neither; add --fetch http,https";
         return Err(Error::Usage(what.into()));
     }
-    let resume = walk.resume(&args.resume, common.policy.cache.offline, common.mark)?;
+    let resume = walk.resume(
+        &args.resume,
+        common.policy.cache.offline,
+        &args.sources_of_content(),
+    )?;
     let cache = Cache::of(&common.policy, args.mode(), resume.as_ref())?;
     cache.open_record(&args.sources, &walk.targets()?)?;
     let stop = &walk.signals.stop;

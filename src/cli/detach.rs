@@ -38,7 +38,8 @@ pub(super) fn detach(args: &DetachArgs) -> Status {
 fn detach_one(args: &DetachArgs, policy: &Policy) -> Result<(), Error> {
     let file = args.sources.first().map(PathBuf::as_path);
     let job = Job::begin(&args.saying, file, "detach", MAILBOXES)?;
-    args.walk.one_message(&args.sources, false)?;
+    args.walk
+        .one_message(&args.sources, args.resume.no_resume)?;
     let (detaching, store) = detacher(args, policy)?;
     if let Some(store) = store {
         store.puts_from(User::this(Mail::Filtered));
@@ -59,8 +60,9 @@ fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
         ..over_mailboxes(mailboxes, &args.walk, &args.saying, policy, store)?
     };
     walk.check()?;
+    let resume = walk.resume(&args.resume, false, &args.kept())?;
     let (detaching, store) = detacher(args, policy)?;
-    walk.run(&detaching, store.as_deref(), None, || {
+    walk.run(&detaching, store.as_deref(), resume.as_ref(), || {
         let (objects, octets) = detaching.0.foreseen();
         if args.walk.dry_run {
             format!("The store would contain {objects} objects with these attachments: {octets} bytes.\n")
@@ -129,7 +131,8 @@ fn restore_all(
     let mailboxes = (args.sources.as_slice(), restore_mode(args));
     let walk = over_mailboxes(mailboxes, &args.walk, &args.saying, policy, store)?;
     walk.check()?;
-    let resume = walk.resume(&args.resume, args.cache.offline, Mark::Off)?;
+    let more = format!("{:?}", (&args.store, &args.cache.cache));
+    let resume = walk.resume(&args.resume, args.cache.offline, &more)?;
     let mode = walk.options.mode;
     let restoring = restorer(args, mode, &walk.signals.stop, resume.as_ref(), opened)?;
     walk.run(&restoring, None, resume.as_ref(), String::new)

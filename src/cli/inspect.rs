@@ -331,7 +331,6 @@ impl Inspection<'_> {
             needs_rows: Some(stop),
             policy: self.policy(),
             start: &self.start,
-            made: None,
             several: self.named || is_folder(source),
             counts: Counts::new((self.says == Says::Rows).then_some(ReportFile::Stdout)),
         };

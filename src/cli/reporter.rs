@@ -1,6 +1,5 @@
 //! Reports and counts messages during a run over mailboxes, in the order of the messages.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -17,7 +16,6 @@ use super::wording;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Detail, Row};
 use crate::error::unpoisoned;
-use crate::fetch::cache::Made;
 use crate::mailbox::{Observer, Stop, Summary};
 
 pub(super) struct Reporter<'r> {
@@ -29,7 +27,6 @@ pub(super) struct Reporter<'r> {
     pub(super) needs_rows: Option<&'r Stop>,
     pub(super) policy: &'r Policy,
     pub(super) start: &'r Start,
-    pub(super) made: Option<&'r Made>,
     pub(super) several: bool,
     pub(super) counts: Mutex<Counts>,
 }
@@ -229,16 +226,6 @@ impl Observer<Said> for Reporter<'_> {
             && let Err(error) = file.write_not_read(self.start, path, &why)
         {
             self.rows_failed(&mut counts, error);
-        }
-    }
-
-    fn is_made(&self, source: &Path) -> bool {
-        self.made.is_some_and(|made| made.is_made(source))
-    }
-
-    fn makes(&self, source: &Path, target: &Path, file: &File) {
-        if let Some(made) = self.made {
-            made.makes(source, target, file);
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File};
 #[cfg(feature = "outlook")]
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,13 @@ use crate::mailbox::archive::Inner;
 use crate::mailbox::compressed::Method;
 #[cfg(feature = "outlook")]
 use crate::mailbox::failure::unreadable;
-#[cfg(feature = "outlook")]
-use crate::mailbox::find::Found;
-use crate::mailbox::find::{self, Finds, Kind};
+use crate::mailbox::find::{self, Finds, Found, Kind};
 use crate::mailbox::forms::eudora::{Index, index_beside};
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::place::folder::MessageFolder;
+use crate::mailbox::place::identity::Identity;
+use crate::mailbox::place::journal::{Journal, Record, ResultPart};
+use crate::mailbox::place::origin::Origin;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::cut;
 #[cfg(feature = "outlook")]
@@ -43,6 +44,8 @@ pub(crate) struct Job<'a, S> {
     /// Index of an Eudora mailbox, which contains the flags of its messages. It is empty if the mailbox has no index.
     /// `None` for mailboxes of other programs.
     pub(crate) eudora: Option<&'a Index>,
+    /// Record of the results of this run and of an interrupted one. `None` if the run keeps no record.
+    pub(crate) journal: Option<&'a Journal>,
     pub(crate) transform: Option<&'a dyn Transform<S>>,
     pub(crate) observer: &'a dyn Observer<S>,
     pub(crate) stop: &'a Stop,
@@ -64,10 +67,62 @@ impl<'a, S> Job<'a, S> {
             pst: None,
             inner: None,
             eudora: None,
+            journal: None,
             transform: Some(transform),
             observer,
             stop,
         }
+    }
+
+    /// Returns the record of a result that is made from the file `read`. `name` distinguishes the source from others with
+    /// the same file. Returns `None` if the run keeps no record.
+    pub(crate) fn record(
+        &self,
+        name: &Path,
+        read: Option<&Identity>,
+        part: ResultPart,
+    ) -> Option<Record<'a>> {
+        self.record_of(part, || Some(Origin::of_file(name, read?)))
+    }
+
+    /// Returns the record of a mailbox that is made from several mailboxes or messages.
+    pub(crate) fn record_of_group<'f>(
+        &self,
+        founds: impl IntoIterator<Item = &'f Found>,
+    ) -> Option<Record<'a>> {
+        self.record_of(ResultPart::Whole, || Origin::of_group(founds, self.options))
+    }
+
+    fn record_of(
+        &self,
+        part: ResultPart,
+        origin: impl FnOnce() -> Option<Origin>,
+    ) -> Option<Record<'a>> {
+        let journal = self.journal.filter(|_| self.options.mode.writes())?;
+        Some(Record {
+            journal,
+            origin: origin()?,
+            part,
+            is_damaged: false,
+        })
+    }
+
+    /// Returns whether an earlier run completed the result of this file.
+    pub(crate) fn is_made(&self, path: &Path) -> bool {
+        let has_some = self.journal.is_some_and(|journal| journal.before() > 0);
+        has_some && {
+            let found = fs::metadata(path).ok().filter(fs::Metadata::is_file);
+            let read = found.as_ref().map(Identity::of);
+            let record = self.record(path, read.as_ref(), ResultPart::Whole);
+            record.is_some_and(|record| record.is_made())
+        }
+    }
+
+    /// Reports a result that an earlier run completed, and returns its counts.
+    pub(crate) fn made(&self) -> Summary {
+        let made = Summary::of(|sum| sum.made = 1);
+        self.observer.done(&made);
+        made
     }
 
     pub(crate) fn index(&self, kind: Kind, file: Option<&Arc<File>>) -> Option<Index> {

@@ -160,7 +160,7 @@ impl Merged {
             temporary::sweep(temporary::folder_of(target));
         }
         let like = fs::metadata(like).ok();
-        let delivery = Delivery::start(form, &options, None, target, like.as_ref())?;
+        let delivery = Delivery::start(form, &options, None, target, like.as_ref(), None)?;
         Ok(Self {
             target: target.to_owned(),
             delivery: delivery.of_distinct_mails(),

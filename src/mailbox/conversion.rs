@@ -19,6 +19,7 @@ use crate::mailbox::find::{Finds, Found, Kind};
 use crate::mailbox::forms::emlx;
 use crate::mailbox::not_mail::{NotMail, not_in_place};
 use crate::mailbox::place::delivery::Delivery;
+use crate::mailbox::place::journal::Journal;
 use crate::mailbox::place::replace;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::opened::kind_of_open;
@@ -53,6 +54,7 @@ pub struct Conversion<'c> {
     stream: Option<Source>,
     destination: Destination<'c>,
     options: Cow<'c, Options>,
+    journal: Option<&'c Journal>,
     stop: Stop,
 }
 
@@ -72,6 +74,7 @@ impl<'c> Conversion<'c> {
             stream: None,
             destination: Destination::Nowhere,
             options: Cow::Owned(Options::default()),
+            journal: None,
             stop: Stop::default(),
         }
     }
@@ -94,6 +97,13 @@ impl<'c> Conversion<'c> {
     /// Sets the request that ends the run early. Without it, the run ends only with the source.
     pub fn stop(mut self, stop: &Stop) -> Self {
         self.stop = stop.clone();
+        self
+    }
+
+    /// Sets the record of the results of this run and of an interrupted one, which is then continued.
+    #[cfg(feature = "cli")]
+    pub(crate) fn journal(mut self, journal: Option<&'c Journal>) -> Self {
+        self.journal = journal;
         self
     }
 
@@ -141,7 +151,10 @@ impl<'c> Conversion<'c> {
         if matches!(self.destination, Destination::Nowhere) && self.options.mode.writes() {
             self.options.to_mut().mode = Mode::DryRun;
         }
-        let job = Job::new(self.source, &self.options, transform, observer, &self.stop);
+        let job = Job {
+            journal: self.journal,
+            ..Job::new(self.source, &self.options, transform, observer, &self.stop)
+        };
         match (self.stream, self.destination) {
             (None, Destination::Path(destination)) => to_path(&job, destination),
             (None, Destination::Open(file)) => to_open_file(&job, file),
@@ -179,7 +192,10 @@ fn to_path<S: Send>(job: &Job<'_, S>, destination: &Path) -> Result<Summary, Err
         let missing = io::Error::new(io::ErrorKind::NotFound, what);
         return Err(cannot_write(destination)(missing));
     }
-    let finds = look_at(source, options, false, stop)?;
+    let mut finds = look_at(source, options, false, stop)?;
+    if let Some(journal) = job.journal {
+        journal.remove_results(&mut finds.mailboxes);
+    }
     result::check(source, &finds, destination, options)?;
     // File names that differ only in case are checked only if the result has the names of the source. Thunderbird needs
     // file names of its own, which always differ in more than case.
@@ -353,8 +369,8 @@ fn opened<S: Send>(
         // No output is written here, so the target needs no name.
         _ => (None, Path::new("")),
     };
-    let mut delivery = Delivery::start(form, options, open, target, None)?;
+    let mut delivery = Delivery::start(form, options, open, target, None, None)?;
     let summary = job.open_to(source, None, kind, Output::Delivery(&mut delivery))?;
-    delivery.finish_unless_damaged(&summary)?;
+    delivery.finish_unless_damaged(&summary, None)?;
     Ok(summary)
 }

@@ -40,7 +40,6 @@ mod transfer;
 mod verdict;
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -60,6 +59,8 @@ pub use forms::Format;
 pub use forms::quoting::Quoting;
 pub use messages::{Messages, OwnedMessage};
 #[cfg(all(unix, feature = "imap"))]
+#[cfg(feature = "cli")]
+pub(crate) use place::journal::{Journal, JournalFiles, place_beside, place_inside};
 pub(crate) use place::temporary::temporary_folder_in;
 pub use program::Program;
 pub(crate) use read::touch::one_by_one;
@@ -230,15 +231,6 @@ pub trait Observer<S = ()>: Sync {
     /// processed. The file is not changed, and the run continues with the other mailboxes.
     fn damaged(&self, _path: &Path, _why: &Detail) {}
 
-    /// Returns whether an earlier run of the same task already converted `_source` and the result still exists. If so,
-    /// `_source` is skipped.
-    fn is_made(&self, _source: &Path) -> bool {
-        false
-    }
-
-    /// Reports that `_file`, the result of converting `_source`, is complete and about to be renamed to `_target`.
-    fn makes(&self, _source: &Path, _target: &Path, _file: &File) {}
-
     /// Reports that another program has held the lock of `_mailbox` for a long time. `_lock` is the lock file.
     fn waiting(&self, _mailbox: &Path, _lock: &Path) {}
 }
@@ -354,7 +346,7 @@ pub struct Summary {
     /// Messages of a Maildir or MH folder that another program moved or changed during the run. They were left
     /// unchanged.
     pub moved: u64,
-    /// Result files that an earlier run already wrote ([`Observer::is_made`]). Their messages are not counted again.
+    /// Results that an interrupted run of the program already wrote. Their messages are not counted again.
     pub made: u64,
     /// Lines that start with `>From ` in messages that were converted to another format. The old mbox does not show
     /// whether it added the `>` or the sender wrote it. So the text of each of these lines may be wrong by one `>`.

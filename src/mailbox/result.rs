@@ -13,6 +13,7 @@ use crate::mailbox::compressed::{Method, plain_suffix};
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::find::{Finds, Found, Kind};
 use crate::mailbox::forms::emlx;
+use crate::mailbox::place::journal;
 use crate::mailbox::place::replace::differs_in_case;
 use crate::mailbox::read::packed::stem;
 use crate::mailbox::{Format, Options, Stop};
@@ -172,7 +173,10 @@ pub(crate) fn check(
         let why = " works only if the source is one mailbox and the result has the same format";
         return Err(Error::Usage(detail.then(why)));
     }
-    let is_folder = is_folder(destination);
+    let is_archive = finds.mailboxes.iter().any(|it| it.kind == Kind::Archive);
+    // If an archive contains mailboxes of Outlook, its result is a directory, which an interrupted run can have created.
+    let is_of_stopped_run = is_archive && journal::is_beside(destination);
+    let is_folder = is_folder(destination) && !is_of_stopped_run;
     let result = result(finds, options);
     let what = match result {
         Some(Format::Mbox) => "an mbox",
@@ -183,7 +187,6 @@ pub(crate) fn check(
         _ => "a folder",
     };
     let is_file = matches!(result, Some(Format::Mbox | Format::Eml));
-    let is_archive = finds.mailboxes.iter().any(|it| it.kind == Kind::Archive);
     let said = named(destination);
     let (says, way_out) = match (said, is_file) {
         (_, true) if is_folder && is_archive => (

@@ -35,6 +35,7 @@ use crate::mailbox::forms::separator::{self, own_separator};
 use crate::mailbox::forms::{mmdf, rewrite};
 use crate::mailbox::place::delivery::{Delivery, Handler, Letter};
 use crate::mailbox::place::folder::{MessageFolder, noted_in_name};
+use crate::mailbox::place::journal::Record;
 use crate::mailbox::place::{listing, temporary};
 use crate::mailbox::read::accounts::Accounts;
 use crate::mailbox::read::file::PackedFile;
@@ -65,16 +66,14 @@ impl<S: Send> Job<'_, S> {
             && found.is_packed()
             && found.relative.as_os_str().is_empty()
         {
-            if writes && !is_moved(found.kind, options) && self.observer.is_made(&found.path) {
-                let made = Summary::of(|sum| sum.made = 1);
-                self.observer.done(&made);
-                summary.add(&made);
-                return Ok(summary);
-            }
             let folder = temporary::folder_of(destination);
             if writes {
                 fs::create_dir_all(folder).map_err(cannot_write(folder))?;
                 temporary::sweep(folder);
+            }
+            if self.is_made(&found.path) {
+                summary.add(&self.made());
+                return Ok(summary);
             }
             let like = fs::metadata(found.file()).ok();
             let places = (destination, destination);
@@ -119,12 +118,10 @@ impl<S: Send> Job<'_, S> {
             let founds = founds.iter().copied();
             if first.is_packed() {
                 let unpacked = self.each(founds, |job, kind| {
-                    let like = fs::metadata(job.path).ok();
-                    if writes && job.observer.is_made(job.path) {
-                        let made = Summary::of(|sum| sum.made = 1);
-                        job.observer.done(&made);
-                        return Ok(made);
+                    if job.is_made(job.path) {
+                        return Ok(job.made());
                     }
+                    let like = fs::metadata(job.path).ok();
                     let directory = target.with_file_name(stem(job.path));
                     let places = (target.as_path(), directory.as_path());
                     job.unpack(kind, places, like.as_ref(), |job, output| {
@@ -137,19 +134,26 @@ impl<S: Send> Job<'_, S> {
             if !is_moved(first.kind, options) {
                 let done = self.each(founds, |job, kind| match kind.is_folder() {
                     true => job.folder(kind, Some(&target)),
-                    false if writes && job.observer.is_made(job.path) => {
-                        let made = Summary::of(|sum| sum.made = 1);
-                        job.observer.done(&made);
-                        Ok(made)
-                    }
+                    false if job.is_made(job.path) => Ok(job.made()),
                     false if is_one => job.file_to(kind, Output::Path(&target)),
                     false => job.file_to(kind, Output::InFolder(&target)),
                 });
                 summary.add(&done?);
                 continue;
             }
+            let open = open.take();
+            let record = match open {
+                None => self.record_of_group(founds.clone()),
+                Some(_) => None,
+            };
+            if record.as_ref().is_some_and(Record::is_made) {
+                self.observer.begin(&first.path);
+                summary.add(&self.made());
+                continue;
+            }
             let (form, like) = (form(first.kind, options), fs::metadata(first.file()).ok());
-            let mut delivery = Delivery::start(form, options, open.take(), &target, like.as_ref())?;
+            let like = like.as_ref();
+            let mut delivery = Delivery::start(form, options, open, &target, like, self.journal)?;
             let moved = self.each(founds, |job, kind| {
                 if kind.is_folder() {
                     job.folder_to(kind, &mut delivery)
@@ -160,7 +164,7 @@ impl<S: Send> Job<'_, S> {
             // An Outlook folder that contains only contacts or appointments has no messages, so no mailbox is created
             // for it.
             if first.kind != Kind::Pst || moved.messages > 0 {
-                delivery.finish_unless_damaged(&moved)?;
+                delivery.finish_unless_damaged(&moved, record)?;
             }
             summary.add(&moved);
         }
@@ -177,6 +181,10 @@ impl<S: Send> Job<'_, S> {
         if self.options.mode.writes() {
             temporary::sweep(temporary::folder_of(destination));
         }
+        let record = self.record_of_group(groups.values().flatten().copied());
+        if record.as_ref().is_some_and(Record::is_made) {
+            return Ok(self.made());
+        }
         let first = groups.values().flatten().next();
         let like = first.and_then(|first| fs::metadata(first.file()).ok());
         let mut delivery = Delivery::start(
@@ -185,6 +193,7 @@ impl<S: Send> Job<'_, S> {
             None,
             destination,
             like.as_ref(),
+            self.journal,
         )?;
         let is_one = groups.len() == 1;
         let mut summary = Summary::default();
@@ -218,7 +227,7 @@ impl<S: Send> Job<'_, S> {
             });
             summary.add(&entered?);
         }
-        delivery.finish_unless_damaged(&summary)?;
+        delivery.finish_unless_damaged(&summary, record)?;
         Ok(summary)
     }
 

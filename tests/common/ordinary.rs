@@ -98,17 +98,16 @@ impl OrdinaryUser {
     /// Returns a command that runs the program in the directory of the user.
     pub fn command(&self) -> Command {
         let copy = self.folder.path().join("embody");
-        let mut command = match self.is_root {
-            true => {
-                let mut command = Command::new(program("setpriv").unwrap());
-                command
-                    .arg(format!("--reuid={USER}"))
-                    .arg(format!("--regid={USER}"))
-                    .arg(format!("--groups={ALSO}"))
-                    .arg(copy);
-                command
-            }
-            false => Command::new(copy),
+        let mut command = if self.is_root {
+            let mut command = Command::new(program("setpriv").unwrap());
+            command
+                .arg(format!("--reuid={USER}"))
+                .arg(format!("--regid={USER}"))
+                .arg(format!("--groups={ALSO}"))
+                .arg(copy);
+            command
+        } else {
+            Command::new(copy)
         };
         command.current_dir(self.home()).env("HOME", self.home());
         command

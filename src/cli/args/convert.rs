@@ -90,6 +90,13 @@ impl ConvertArgs {
 }
 
 impl ConvertArgs {
+    /// Returns a text with the options that determine which content a run obtains, apart from the policy.
+    pub(crate) fn sources_of_content(&self) -> String {
+        let policy = &self.common.policy;
+        let (cache, archive) = (&policy.cache.cache, &policy.archive);
+        format!("{:?}", (self.common.mark, cache, archive))
+    }
+
     /// Returns the options, extended so that winmail.dat parts are unpacked. Their content is already in the message,
     /// so this needs no request.
     pub(crate) fn opening(self) -> Self {

@@ -79,10 +79,18 @@ pub(crate) struct DetachArgs {
     #[command(flatten)]
     pub walk: WalkArgs,
     #[command(flatten)]
+    pub resume: ResumeArgs,
+    #[command(flatten)]
     pub saying: SayingArgs,
 }
 
 impl DetachArgs {
+    /// Returns a text with the options that determine the result.
+    pub(crate) fn kept(&self) -> String {
+        let notes = (self.note_format, self.note);
+        format!("{:?}", (&self.store, &self.base_url, self.choice(), notes))
+    }
+
     /// Returns the policy for requests to a store on a server. Only its server and timeout options are used.
     pub(crate) fn policy(&self) -> Policy {
         let mut policy = self.failure.added_to(self.server.policy());

@@ -210,10 +210,10 @@ impl WalkArgs {
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 pub(crate) struct ResumeArgs {
-    /// Keep no responses for resuming
+    /// Keep nothing for resuming
     ///
-    /// Without this option, responses of servers are kept in DEST.embody-resume until the output is complete. If the
-    /// run is stopped, the same command resumes it. See docs/cache.md.
+    /// Without this option, a list of the complete files and the responses of servers are kept in DEST.embody-resume
+    /// until the output is complete. If the run is stopped, the same command resumes it. See docs/cache.md.
     #[arg(long, help_heading = MAILBOXES)]
     pub no_resume: bool,
 }

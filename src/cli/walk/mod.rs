@@ -28,8 +28,8 @@ use super::survey::in_units;
 use super::survey::{Repeated, RunContext, run_page, write_page};
 use super::targets;
 use super::verb::Said;
-use crate::engine::policy::Policy;
-use crate::engine::{Mark, Mode};
+use crate::engine::Mode;
+use crate::engine::policy::{Limits, Policy};
 use crate::error::Error;
 use crate::fetch::store::{Mail, Store, User};
 #[cfg(all(unix, feature = "imap"))]
@@ -38,7 +38,7 @@ use crate::imap::{
 };
 use crate::mailbox::find::{Kind, look_at};
 use crate::mailbox::{
-    Conversion, FileCounts, Format, Options, Source, Summary, Transform, folder_of,
+    Conversion, FileCounts, Format, Journal, Options, Source, Summary, Transform, folder_of,
 };
 
 /// One run over mailboxes, with the options of its command.
@@ -68,31 +68,51 @@ impl Walk<'_> {
         }
     }
 
-    /// Opens the directory of kept responses next to the output. Returns `None` if the output is not a file or
-    /// directory, or if no content is retrieved over http, because only such responses are kept.
+    /// Opens the directory next to the output in which the run keeps its journal and its responses. Returns `None` if
+    /// nothing needs to be kept, because the output is not a file or directory. `more` contains the options of the command
+    /// that determine the result and are neither in the policy nor in the options of the run.
     pub(super) fn resume(
         &self,
         args: &ResumeArgs,
         is_offline: bool,
-        mark: Mark,
+        more: &str,
     ) -> Result<Option<Resume>, Error> {
-        let writes = self.options.mode.writes();
-        let keeps = writes && !args.no_resume && !is_offline;
-        let Some(output) = self.output.filter(|_| keeps && self.retrieves_http()) else {
+        let is_wanted = self.options.mode.writes() && !args.no_resume;
+        let Some(output) = self.output.filter(|_| is_wanted) else {
             return Ok(None);
         };
+        let keeps_responses = self.retrieves_http() && !is_offline;
+        if !keeps_responses && !self.sources.iter().any(|source| has_results(source)) {
+            return Ok(None);
+        }
         // Number of bytes that the output may need. The kept responses must leave this space free on the disk.
-        let leaves = self.sizes(true);
-        let policy = self.policy;
-        let files = (&policy.attachments, &policy.copies);
-        let from = (&policy.fetch, &policy.maps, files);
-        let any_type = policy.accept_mismatch;
-        let types = (&policy.allow_types, &policy.deny_types, any_type);
-        let what = (&policy.follow, &policy.embed, policy.protected);
-        let mark = (mark, policy.provenance);
-        let form = (self.options.output_format, self.options.by_label, mark);
-        let command = format!("{:?}", (from, types, what, policy.links, form));
+        let leaves = keeps_responses.then(|| self.sizes(true));
+        let command = self.command(output, (is_offline, more));
         Resume::beside(output, &command, leaves, self.saying.volume())
+    }
+
+    /// Returns a text that contains everything that determines the results, apart from the content of the sources. It does
+    /// not contain the limits on time and on parallel requests.
+    fn command(&self, output: &Path, more: (bool, &str)) -> String {
+        let limits = Limits::default();
+        let (timeout, deadline, in_flight) = (limits.timeout, limits.deadline, limits.in_flight);
+        let policy = Policy {
+            tells_unfollowed: false,
+            limits: Limits {
+                timeout,
+                deadline,
+                in_flight,
+                ..self.policy.limits.clone()
+            },
+            ..self.policy.clone()
+        };
+        let options = &self.options;
+        let forms = (options.format, options.output_format, options.by_label);
+        let range = (&options.range, options.length, options.modified);
+        let limits = (options.max_message, options.max_expanded, options.quoting);
+        let version = env!("CARGO_PKG_VERSION");
+        let places = (&self.sources, output);
+        format!("{version} {places:?} {forms:?} {range:?} {limits:?} {more:?} {policy:?}")
     }
 
     pub(super) fn run(
@@ -112,7 +132,7 @@ impl Walk<'_> {
         }
         let range = self.options.range.as_ref();
         let started = Start::now(range.and_then(|range| Piece::of(range, self.sources.first()?)));
-        let reporter = self.reporter(&started, resume)?;
+        let reporter = self.reporter(&started)?;
         let mut status = Status::Success;
         let (mut has_done_some, mut has_left_some) = (false, false);
         let mut files = FileCounts::default();
@@ -126,7 +146,8 @@ impl Walk<'_> {
                     Mail::At(whole(place))
                 }));
             }
-            match self.convert_source(source, target, transform, &reporter) {
+            let journal = resume.map(|resume| &resume.journal);
+            match self.convert_source((source, target), transform, &reporter, journal) {
                 Ok(summary) => {
                     has_done_some = true;
                     files.add(&summary.files);
@@ -248,11 +269,7 @@ impl Walk<'_> {
         self.sources.iter().map(size).sum()
     }
 
-    fn reporter<'r>(
-        &'r self,
-        start: &'r Start,
-        resume: Option<&'r Resume>,
-    ) -> Result<Reporter<'r>, Error> {
+    fn reporter<'r>(&'r self, start: &'r Start) -> Result<Reporter<'r>, Error> {
         let volume = self.saying.volume();
         let progress = match volume {
             Volume::Quiet => ProgressOption::Never,
@@ -277,7 +294,6 @@ impl Walk<'_> {
             needs_rows: None,
             policy: self.policy,
             start,
-            made: resume.map(|resume| &resume.made),
             several: self.sources.len() > 1 || self.sources.iter().any(|source| is_folder(source)),
             counts: Counts::with_page(Counts::new(report.transpose()?), self.args.html.is_some()),
         })
@@ -285,10 +301,10 @@ impl Walk<'_> {
 
     fn convert_source(
         &self,
-        source: &Path,
-        target: Option<&PathBuf>,
+        (source, target): (&Path, Option<&PathBuf>),
         transform: &dyn Transform<Said>,
         reporter: &Reporter<'_>,
+        journal: Option<&Journal>,
     ) -> Result<Summary, Error> {
         let (options, stop) = (&self.options, &self.signals.stop);
         #[cfg(all(unix, feature = "imap"))]
@@ -308,7 +324,7 @@ impl Walk<'_> {
             return done.map_err(|why| remote::error(why, &account));
         }
         let described = |conversion: Conversion<'_>| {
-            let conversion = conversion.options(options).stop(stop);
+            let conversion = conversion.options(options).journal(journal).stop(stop);
             conversion.run(transform, reporter)
         };
         let Some(target) = target else {
@@ -401,6 +417,16 @@ impl Walk<'_> {
         };
         targets::of(&self.sources, output, &self.options, &self.signals.stop)
     }
+}
+
+/// Returns whether the results of a source can be continued. Standard input cannot be read again, and a download from a
+/// server has a record of its own.
+fn has_results(source: &Path) -> bool {
+    #[cfg(all(unix, feature = "imap"))]
+    if remote::is_remote(source) {
+        return false;
+    }
+    !is_standard(source)
 }
 
 fn whole(path: &Path) -> PathBuf {

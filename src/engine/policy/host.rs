@@ -138,10 +138,20 @@ impl FromStr for HostPattern {
 
 /// A set of patterns that is fast for large lists: a list of denied hosts can have a hundred thousand lines, and a
 /// mail can link to as many hosts. Copies share the patterns.
-#[derive(Clone, Default, PartialEq, Eq, Debug)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct HostPatterns {
     patterns: Arc<HashSet<HostPattern>>,
     longest: usize,
+}
+
+/// Equal sets have the same text, although the order of a hash set differs from run to run.
+impl fmt::Debug for HostPatterns {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let each = self.patterns.iter().map(|pattern| format!("{pattern:?}"));
+        let mut texts: Vec<String> = each.collect();
+        texts.sort_unstable();
+        formatter.debug_list().entries(texts).finish()
+    }
 }
 
 impl HostPatterns {

@@ -2,11 +2,12 @@
 //! and locks of Unix.
 
 use std::convert::Infallible;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Made, the_cache};
+use super::the_cache;
 use crate::error::Error;
 use crate::key::Key;
 use crate::platform::disk::layout::Area;
@@ -61,11 +62,12 @@ impl CacheFolder {
 pub(crate) struct RunFolder {
     pub(crate) cache: Arc<CacheFolder>,
     pub(crate) path: PathBuf,
+    pub(crate) has_earlier_run: bool,
     never: Infallible,
 }
 
 impl RunFolder {
-    pub(crate) fn open(path: &Path, _leaves: u64) -> Result<Self, Error> {
+    pub(crate) fn open(path: &Path, _leaves: Option<u64>) -> Result<Self, Error> {
         let why = io::Error::new(
             io::ErrorKind::Unsupported,
             "the cache works only on Linux, macOS and other Unix systems",
@@ -73,7 +75,7 @@ impl RunFolder {
         Err(Error::cannot_write(the_cache(path))(why))
     }
 
-    pub(crate) fn made(&self, _command: &str) -> Made {
+    pub(crate) fn journal(&self) -> (Option<File>, Option<File>) {
         match self.never {}
     }
 

@@ -18,7 +18,6 @@ use std::time::SystemTime;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::made::Made;
 use super::size::{Size, on_disk};
 use super::{cannot_write, is_of_disk, the_cache};
 use crate::engine::report::{Detail, Setting};
@@ -210,13 +209,16 @@ pub(crate) struct RunFolder {
     pub(crate) cache: Arc<CacheFolder>,
     pub(crate) path: PathBuf,
     place: (OwnedFd, PathBuf),
+    /// Whether an earlier run left the directory.
+    pub(crate) has_earlier_run: bool,
     _tag: File,
 }
 
 impl RunFolder {
-    /// Opens the directory, or creates it. `leaves` is the number of bytes that stay free on the disk. Returns [`Error::Usage`]
-    /// if another program created it, and [`Error::Write`] if it cannot be created, for example because the disk is full.
-    pub(crate) fn open(path: &Path, leaves: u64) -> Result<Self, Error> {
+    /// Opens the directory, or creates it. `leaves` is the number of bytes that responses leave free on the disk, or `None` if
+    /// the run stores no responses. Returns [`Error::Usage`] if another program created it, and [`Error::Write`] if it cannot
+    /// be created, for example because the disk is full.
+    pub(crate) fn open(path: &Path, leaves: Option<u64>) -> Result<Self, Error> {
         let failed = Error::cannot_write(the_cache(path));
         let (folder, name) = match (path.parent(), path.file_name()) {
             (Some(folder), Some(name)) if folder.as_os_str().is_empty() => (Path::new("."), name),
@@ -225,7 +227,7 @@ impl RunFolder {
         };
         let around = open_root(folder).map_err(&failed)?;
         let size = Size {
-            leaves: Some(leaves),
+            leaves,
             ..Size::default()
         };
         for _ in 0..TRIES {
@@ -242,12 +244,13 @@ impl RunFolder {
                 (Err(Errno::NOENT), _) => continue,
                 (Err(_), _) => return Err(not_ours(path)),
             };
-            match Self::locked(path, &root) {
+            match Self::locked(path, &root, made.is_ok()) {
                 Ok(Some(tag)) => {
                     return Ok(Self {
                         cache: Arc::new(CacheFolder::over(path, root, size, true)),
                         path: path.to_owned(),
                         place: (around, name.into()),
+                        has_earlier_run: made.is_err(),
                         _tag: tag,
                     });
                 }
@@ -265,12 +268,17 @@ impl RunFolder {
         Err(failed(Errno::AGAIN.into()))
     }
 
-    fn locked(path: &Path, root: &Arc<OwnedFd>) -> Result<Option<File>, Error> {
+    fn locked(path: &Path, root: &Arc<OwnedFd>, is_new: bool) -> Result<Option<File>, Error> {
         let failed = Error::cannot_write(the_cache(path));
         let found = rustix::fs::fstat(root).map_err(|why| failed(why.into()))?;
         let is_ours = found.st_uid == rustix::process::geteuid().as_raw();
         if !is_ours || found.st_mode & 0o077 != 0 {
-            return Err(not_ours(path));
+            let why = "the file system has no private directories";
+            return Err(if is_new {
+                failed(io::Error::other(why))
+            } else {
+                not_ours(path)
+            });
         }
         let tag = tagged(root)
             .map_err(&failed)?
@@ -287,15 +295,13 @@ impl RunFolder {
         Ok((found.st_nlink > 0).then_some(tag))
     }
 
-    pub(crate) fn made(&self, command: &str) -> Made {
+    /// Opens the journal of the results of the run: the one of an earlier run, if it exists, and a file to which lines are
+    /// appended.
+    pub(crate) fn journal(&self) -> (Option<File>, Option<File>) {
         let root = &self.cache.root;
         let before = open_file(root, RUN_MADE).ok();
         let (more, mode) = (OFlags::APPEND | OFlags::CREATE, Mode::RUSR | Mode::WUSR);
-        Made::new(
-            command,
-            before,
-            open_to_write(root, RUN_MADE, more, mode).ok(),
-        )
+        (before, open_to_write(root, RUN_MADE, more, mode).ok())
     }
 
     pub(crate) fn answers(&self) -> usize {
@@ -303,6 +309,8 @@ impl RunFolder {
         keys.map_or(0, |keys| keys.iter().filter(|name| is_key(name)).count())
     }
 
+    /// Removes the directory, and returns false if it contains files that embody did not create. The journal is removed at
+    /// the end: a run that is killed before is continued.
     pub(crate) fn remove(&self) -> bool {
         let root = &self.cache.root;
         for area in Area::ALL {
@@ -370,7 +378,20 @@ fn not_ours(path: &Path) -> Error {
 /// Returns `None` if the directory contains other files.
 fn tagged(root: &Arc<OwnedFd>) -> io::Result<Option<File>> {
     if let Some(tag) = open_tag(root)? {
-        return Ok(says(&tag, RUN_WORDS).then_some(tag));
+        if says(&tag, RUN_WORDS) {
+            return Ok(Some(tag));
+        }
+        // After a power failure, the content of the tag can be missing.
+        let is_known = |name: &String| {
+            let areas = Area::ALL.iter().map(|area| area.name());
+            let mut known = areas.chain([CACHE_TAG, CACHE_TEMPORARIES, RUN_MADE]);
+            known.any(|it| it == name) || is_temporary(name.as_bytes(), CACHE_TAGGING)
+        };
+        if tag.metadata()?.len() > 0 || !names(root)?.iter().all(is_known) {
+            return Ok(None);
+        }
+        tag_saying(root, RUN_WORDS, GOES_ON)?.replace(root, CACHE_TAG)?;
+        return Ok(open_tag(root)?.filter(|tag| says(tag, RUN_WORDS)));
     }
     let is_ours = |name: &String| name == CACHE_TAG || is_temporary(name.as_bytes(), CACHE_TAGGING);
     if !names(root)?.iter().all(is_ours) {

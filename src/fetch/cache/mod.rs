@@ -32,7 +32,6 @@ mod folder;
 mod folder;
 mod hosts;
 mod kept;
-mod made;
 mod semantics;
 #[cfg(unix)]
 mod size;
@@ -44,7 +43,6 @@ pub(crate) use fetcher::trust;
 pub use folder::CacheFolder;
 pub(crate) use folder::RunFolder;
 pub(crate) use kept::{Kept, Offline};
-pub(crate) use made::Made;
 pub(crate) use semantics::Ignoring;
 
 pub(crate) fn the_cache(path: &Path) -> String {

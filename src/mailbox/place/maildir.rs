@@ -42,9 +42,11 @@ use crate::mailbox::find::Kind;
 use crate::mailbox::forms::refused::refused_message;
 use crate::mailbox::forms::{mh, rewrite};
 use crate::mailbox::place::folder::{MessageFolder, base_of, resized, with_separator};
+use crate::mailbox::place::identity::Identity;
+use crate::mailbox::place::journal::ResultPart;
 use crate::mailbox::place::listing::{GONE, Messages};
 use crate::mailbox::place::lock::Dotlock;
-use crate::mailbox::place::replace::{Beside, Identity, sync_folder};
+use crate::mailbox::place::replace::{Beside, sync_folder};
 use crate::mailbox::place::supersede::Old;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::messages::Transformed;
@@ -200,12 +202,13 @@ impl<S: Send> Job<'_, S> {
         let Some(file) = absent(File::open(&path)).map_err(cannot_read(&path))? else {
             return Ok(());
         };
-        if self.observer.is_made(&path) {
+        if self.is_made(&path) {
             return Ok(());
         }
-        let length = file.metadata().map_err(cannot_read(&path))?.len();
-        let copy = Beside::copy(&file, length, &path, to, &to.join(name))?;
-        copy.appear_of(&path, self.observer)
+        let read = Identity::of(&file.metadata().map_err(cannot_read(&path))?);
+        let copy = Beside::copy(&file, read.length, &path, to, &to.join(name))?;
+        let record = self.record(&path, Some(&read), ResultPart::Whole);
+        copy.appear_as(record.as_ref(), false)
     }
 }
 
@@ -258,7 +261,7 @@ impl<S> Files<'_, S> {
         };
         let is_made = |name: &Path| {
             let path = self.place.folder.join(name);
-            self.destination.is_some() && self.job.observer.is_made(&path)
+            self.destination.is_some() && self.job.is_made(&path)
         };
         let made = || Ok((Summary::of(|sum| sum.made = 1), None, None));
         let damaged = |why: Detail| Ok((Summary::of(|sum| sum.damaged = 1), Some(why), None));
@@ -316,7 +319,11 @@ impl<S> Files<'_, S> {
                 }
                 if let Some((target, folder)) = &target {
                     let copy = Beside::copy(&file, before.length, &path, folder, target)?;
-                    copy.appear_of(&path, self.job.observer)?;
+                    let mut record = self.job.record(&path, Some(&before), ResultPart::Whole);
+                    if let Some(record) = &mut record {
+                        record.is_damaged = why.is_some();
+                    }
+                    copy.appear_as(record.as_ref(), false)?;
                 }
                 return Ok((summary, why, None));
             }
@@ -377,15 +384,15 @@ impl<S> Files<'_, S> {
                     // An unchanged compressed message is copied byte by byte, because compressing it again could change
                     // it.
                     (None, Some(_)) => Beside::copy(&file, before.length, &path, &folder, &target)?,
-                    (None, None) => {
-                        Beside::of(&content, &folder, &target, None)?.finished(&file, NewFile::Copy)?
-                    }
+                    (None, None) => Beside::of(&content, &folder, &target, None)?
+                        .finished(&file, NewFile::Copy)?,
                     (Some(new), _) => {
                         let target = resized(&target, new);
                         Beside::of(new, &folder, &target, method)?.finished(&file, NewFile::Copy)?
                     }
                 };
-                finished.appear_of(&path, self.job.observer)?;
+                let record = self.job.record(&path, Some(&before), ResultPart::Whole);
+                finished.appear_as(record.as_ref(), false)?;
             }
         }
         Ok((summary, None, transformed))

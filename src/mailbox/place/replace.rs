@@ -18,43 +18,16 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::error::Error;
-use crate::mailbox::Observer;
 use crate::mailbox::compressed::{Encoder, Method};
 use crate::mailbox::failure::{cannot_read, cannot_write, changed, unreadable};
+use crate::mailbox::place::existing::{Existing, compared};
+use crate::mailbox::place::identity::Identity;
+use crate::mailbox::place::journal::{Journal, Record};
 use crate::mailbox::place::temporary::{folder_of, temporary_in};
 use crate::mailbox::read::file::filled_by;
 use crate::platform::{self, FileExt as _, MetadataExt as _, NewFile, absent, exchange};
 
 const BUFFER: usize = 128 << 10;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Identity {
-    device: u64,
-    inode: u64,
-    pub(crate) length: u64,
-    modified: (i64, i64),
-}
-
-impl Identity {
-    pub(crate) fn of(metadata: &Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            length: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-        }
-    }
-
-    /// Returns [`Error::Changed`] if the path belongs to another file or the file has changed, and
-    /// [`Error::Unreadable`] if this cannot be checked.
-    pub(crate) fn check(&self, path: &Path) -> Result<(), Error> {
-        match fs::metadata(path) {
-            Ok(metadata) if Self::of(&metadata) == *self => Ok(()),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unreadable(path)(error)),
-            _ => Err(changed(path)),
-        }
-    }
-}
 
 pub(crate) struct Beside {
     pub(crate) target: PathBuf,
@@ -241,29 +214,55 @@ impl Finished {
         )))
     }
 
-    /// Moves the new file to its target. Before that, tells the observer that it is the result of `source`, so that a
-    /// continued run does not convert `source` again.
-    pub(crate) fn appear_of<S>(
+    /// Moves the new file to its target. Before that, records it in the journal, so that a continued run does not make
+    /// it again. `is_synced` is whether the file is already on the disk.
+    pub(crate) fn appear_as(
         self,
-        source: &Path,
-        observer: &dyn Observer<S>,
+        record: Option<&Record<'_>>,
+        is_synced: bool,
     ) -> Result<(), Error> {
-        observer.makes(source, &self.target, self.temporary.as_file());
-        self.appear()
-    }
-
-    pub(crate) fn appear(self) -> Result<(), Error> {
+        let Some(record) = record else {
+            return self.appear();
+        };
+        record.file(&self.target, self.temporary.as_file(), is_synced);
         let Self { target, temporary } = self;
         let Err(failed) = temporary.persist_noclobber(&target) else {
             return Ok(());
         };
         let is_taken = failed.error.kind() == io::ErrorKind::AlreadyExists;
-        let error = match platform::taken_for(&target).filter(|_| is_taken) {
-            Some(other) => differs_in_case(&other),
-            None => failed.error,
-        };
-        Err(cannot_write(&target)(error))
+        if !is_taken || !record.journal.may_exist(&target) {
+            return Err(not_appeared(&target, failed.error));
+        }
+        let temporary = failed.file;
+        match compared(&target, temporary.as_file()).map_err(cannot_read(&target))? {
+            Existing::Same(file) => {
+                record.file(&target, &file, false);
+                Ok(())
+            }
+            Existing::Part(before) if record.journal.may_complete() => {
+                Self { target, temporary }.replace(&before, None).map(drop)
+            }
+            _ => Err(not_appeared(&target, exists(Some(record.journal)))),
+        }
     }
+
+    pub(crate) fn appear(self) -> Result<(), Error> {
+        let Self { target, temporary } = self;
+        let appeared = temporary.persist_noclobber(&target);
+        appeared.map_or_else(
+            |failed| Err(not_appeared(&target, failed.error)),
+            |_| Ok(()),
+        )
+    }
+}
+
+fn not_appeared(target: &Path, error: io::Error) -> Error {
+    let is_taken = error.kind() == io::ErrorKind::AlreadyExists;
+    let error = match platform::taken_for(target).filter(|_| is_taken) {
+        Some(other) => differs_in_case(&other),
+        None => error,
+    };
+    cannot_write(target)(error)
 }
 
 pub(crate) fn keep_before(old: NamedTempFile, target: &Path) -> PathBuf {
@@ -277,23 +276,39 @@ pub(crate) fn keep_before(old: NamedTempFile, target: &Path) -> PathBuf {
     }
 }
 
-/// Opens the target if it is a device or a pipe, which is written to directly. Returns an error if it is an existing
-/// file or directory, and `None` if it does not exist.
-pub(crate) fn device(target: &Path) -> Result<Option<File>, Error> {
+/// Opens the target if it is a device or a pipe, which is written to directly. Returns `None` if it does not exist, and
+/// an error if it is an existing file or directory, unless it can be a result of an interrupted run.
+pub(crate) fn device(target: &Path, journal: Option<&Journal>) -> Result<Option<File>, Error> {
     match fs::metadata(target) {
         Ok(found) if !found.is_file() && !found.is_dir() => {
             let device = File::options().write(true).open(target);
             Ok(Some(device.map_err(cannot_write(target))?))
         }
-        Ok(_) => {
-            let error = io::Error::new(io::ErrorKind::AlreadyExists, EXISTS);
-            Err(cannot_write(target)(error))
+        Ok(found) if !may_be_result(target, &found, journal) => {
+            Err(cannot_write(target)(exists(journal)))
         }
-        Err(_) => Ok(None),
+        _ => Ok(None),
     }
 }
 
-pub(crate) const EXISTS: &str = "the file already exists; remove the file, or choose another name";
+/// Returns whether an existing file or directory can be a result of an interrupted run. It is compared with the new
+/// result, and not replaced if it has another content.
+pub(crate) fn may_be_result(target: &Path, found: &Metadata, journal: Option<&Journal>) -> bool {
+    journal.is_some_and(|journal| {
+        journal.may_exist(target) || found.is_dir() && journal.has_results_in(target)
+    })
+}
+
+/// Returns the error for a result whose name is taken.
+pub(crate) fn exists(journal: Option<&Journal>) -> io::Error {
+    let what = match journal {
+        Some(journal) if journal.before() > 0 => {
+            "the file already exists, and the stopped run did not write it like this: the file, its source or the options have changed since then; remove the file, or choose another name"
+        }
+        _ => "the file already exists; remove the file, or choose another name",
+    };
+    io::Error::new(io::ErrorKind::AlreadyExists, what)
+}
 
 pub(crate) fn differs_in_case(other: &OsStr) -> io::Error {
     let what = format!(

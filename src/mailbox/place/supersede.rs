@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use crate::error::Error;
 use crate::mailbox::failure::{cannot_read, cannot_write};
 use crate::mailbox::place::folder::{base_of, resized, with_flags_of};
-use crate::mailbox::place::replace::{Finished, Identity, is_same, sync_folder};
+use crate::mailbox::place::identity::Identity;
+use crate::mailbox::place::replace::{Finished, is_same, sync_folder};
 use crate::mailbox::place::temporary::folder_of;
 use crate::platform::{self, MetadataExt as _, OsStrExt as _, absent, exchange, rename_to_new};
 

@@ -60,8 +60,13 @@ pub(crate) fn temporary_folder_in(folder: &Path) -> io::Result<TempDir> {
         .tempdir_in(folder)
 }
 
+/// Suffix of the directory next to the output of a run that contains its journal and the responses that it received.
+pub(crate) const OF_RUN: &str = ".embody-resume";
+
+/// Returns whether a file or directory with this name is a temporary one of embody, which is no mail.
 pub(crate) fn is_temporary(name: &OsStr) -> bool {
-    name.as_bytes().starts_with(b".embody-")
+    let name = name.as_bytes();
+    name.starts_with(b".embody-") || name.ends_with(OF_RUN.as_bytes())
 }
 
 /// Returns the boot id and the pid namespace. They distinguish machines and containers with the same host name, and

@@ -17,7 +17,9 @@ use crate::mailbox::failure::{cannot_write, in_full, unreadable};
 use crate::mailbox::find::{self, Kind, NotMail};
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::{self, emlx, outlook};
-use crate::mailbox::place::replace::{self, Identity};
+use crate::mailbox::place::identity::Identity;
+use crate::mailbox::place::journal::{Record, ResultPart};
+use crate::mailbox::place::replace;
 use crate::mailbox::read::Background;
 use crate::mailbox::read::entry::ALL_MAIL;
 #[cfg(feature = "cli")]
@@ -159,7 +161,7 @@ impl<S: Send> Job<'_, S> {
             (Output::Delivery(delivery), _) => Sink::Delivery(delivery),
             (_, Mode::Probe | Mode::DryRun) | (Output::Nowhere, _) => Sink::Nowhere,
             (Output::Path(path) | Output::InFolder(path), _) => {
-                Sink::to(path, Method::of_result(path, self.method))?
+                Sink::to(path, Method::of_result(path, self.method), self.journal)?
             }
             (Output::Open(file), _) => {
                 let name_of_output = Path::new("standard output");
@@ -219,12 +221,21 @@ impl<S: Send> Job<'_, S> {
             read.check(name)?;
         }
         let is_result = summary.messages > 0 || damage.is_none() && !has_inner && !lacks_mail;
-        if is_result && has_inner && self.nest(&mut sink)? {
-            // This file is not reported to the observer. Otherwise a continued run would consider the whole source
-            // converted, and miss its other mailboxes.
-            sink.appear::<S>(original, kind, name, &())?;
-        } else if is_result {
-            sink.appear(original, kind, name, self.observer)?;
+        if is_result {
+            // The mboxes of an archive are only a part of its results, so the record does not say that the whole source
+            // was converted.
+            let part = if has_inner && self.nest(&mut sink)? {
+                ResultPart::Nested
+            } else {
+                ResultPart::Whole
+            };
+            let record = self.record(name, read, part).map(|record| Record {
+                is_damaged: damage.is_some() || lacks_mail || summary.damaged > 0,
+                ..record
+            });
+            if !record.as_ref().is_some_and(Record::is_made) {
+                sink.appear(original, kind, record.as_ref())?;
+            }
         }
         if let Some(damage) = damage {
             self.damaged(damage, &mut summary);

@@ -21,6 +21,8 @@ use crate::mailbox::failure::{cannot_write, in_full};
 use crate::mailbox::find::{Finds, Found, Kind};
 use crate::mailbox::forms::names::FolderNames;
 use crate::mailbox::place::delivery::Delivery;
+use crate::mailbox::place::identity::Identity;
+use crate::mailbox::place::journal::{Record, ResultPart};
 #[cfg(feature = "outlook")]
 use crate::mailbox::read::pst_file;
 use crate::mailbox::read::sink::{Output, Sink};
@@ -199,8 +201,11 @@ impl<S: Send> Job<'_, S> {
             inner: may_nest.then_some(&inner),
             ..*self
         };
+        let read_file = like.map(Identity::of);
+        let record = |part| self.record(self.path, read_file.as_ref(), part);
         if is_tree {
-            let mut delivery = Delivery::start(form, options, None, destination, like)?;
+            let mut delivery =
+                Delivery::start(form, options, None, destination, like, self.journal)?;
             let mut summary = match kind {
                 Kind::Pst => read(&job, Output::Nowhere)?,
                 _ => read(&job, Output::Delivery(&mut delivery))?,
@@ -210,23 +215,30 @@ impl<S: Send> Job<'_, S> {
                 job.inner_to(Some(&mut delivery))
             });
             summary.add(&entered?);
-            delivery.finish_unless_damaged(&summary)?;
+            delivery.finish_unless_damaged(&summary, record(ResultPart::Whole))?;
             return Ok(summary);
         }
         let mut summary = if kind == Kind::Pst {
             read(&job, Output::Nowhere)?
         } else if is_moved(kind, options) {
-            let mut delivery = Delivery::start(form, options, None, destination, like)?;
+            let mut delivery =
+                Delivery::start(form, options, None, destination, like, self.journal)?;
             let summary = read(&job, Output::Delivery(&mut delivery))?;
             let has_inner = !unpoisoned(inner.found.lock()).is_empty();
+            let record = record(if has_inner {
+                ResultPart::Nested
+            } else {
+                ResultPart::Whole
+            });
             if has_inner && summary.messages > 0 {
                 if options.mode.writes() {
                     make_parent(&nested)?;
                 }
                 delivery.rename(&nested);
             }
-            if !has_inner || summary.messages > 0 {
-                delivery.finish_unless_damaged(&summary)?;
+            let is_made = has_inner && record.as_ref().is_some_and(Record::is_made);
+            if !is_made && (!has_inner || summary.messages > 0) {
+                delivery.finish_unless_damaged(&summary, record)?;
             }
             summary
         } else {

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::mailbox::Observer;
 use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::find::Kind;
 use crate::mailbox::place::delivery::Delivery;
+use crate::mailbox::place::journal::{Journal, Record};
 use crate::mailbox::place::replace::{Beside, check_replaceable, device, start_of};
 use crate::mailbox::place::temporary::folder_of;
 use crate::platform::NewFile;
@@ -44,8 +44,12 @@ pub(crate) enum Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    pub(crate) fn to(target: &Path, method: Option<Method>) -> Result<Self, Error> {
-        Ok(match device(target)? {
+    pub(crate) fn to(
+        target: &Path,
+        method: Option<Method>,
+        journal: Option<&Journal>,
+    ) -> Result<Self, Error> {
+        Ok(match device(target, journal)? {
             Some(device) => Self::Directly(target.into(), BufWriter::new(device)),
             None => Self::Beside(Beside::start(folder_of(target), target, method)?),
         })
@@ -83,12 +87,11 @@ impl<'a> Sink<'a> {
 
     /// Renames the file to its final name. A file with a single message keeps the time of the source, which is the time
     /// of arrival. A mailbox gets the current time.
-    pub(crate) fn appear<S>(
+    pub(crate) fn appear(
         self,
         like: Option<&File>,
         kind: Kind,
-        source: &Path,
-        observer: &dyn Observer<S>,
+        record: Option<&Record<'_>>,
     ) -> Result<(), Error> {
         match self {
             Self::Nowhere | Self::InPlace { .. } | Self::Delivery(_) => Ok(()),
@@ -101,7 +104,7 @@ impl<'a> Sink<'a> {
                     Some(like) => beside.finished_now(like)?,
                     None => beside.finished_as_new()?,
                 };
-                finished.appear_of(source, observer)
+                finished.appear_as(record, false)
             }
         }
     }

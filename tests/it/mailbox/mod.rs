@@ -7,6 +7,7 @@ mod by_label;
 mod carriage;
 mod compressed;
 mod compressed_maildir;
+mod continued;
 mod convert_cli;
 mod convert_safety;
 mod deliverers;

@@ -141,9 +141,10 @@ fn every_command_converts_mail_of_another_owner_to_files_of_the_user() {
             let made = tree(&output);
             assert!(!made.is_empty(), "{line}");
             for path in made.keys() {
-                let made = match path.as_os_str().is_empty() {
-                    true => output.clone(),
-                    false => output.join(path),
+                let made = if path.as_os_str().is_empty() {
+                    output.clone()
+                } else {
+                    output.join(path)
                 };
                 assert!(user.owns(&made), "{line}: {}", made.display());
             }
@@ -345,9 +346,10 @@ fn mailbox_whose_owner_cannot_be_kept_stays_unchanged_in_place() {
             "detach --larger-than 1k --store store",
             "embed --embed data",
         ] {
-            let old = match verb.starts_with("detach") {
-                true => mbox(&[with_attachment(1)]),
-                false => old.clone(),
+            let old = if verb.starts_with("detach") {
+                mbox(&[with_attachment(1)])
+            } else {
+                old.clone()
             };
             user.write(&path, &old, owner, file_mode);
             let said = user.run(&format!("{verb} --in-place spool"), i32::from(!is_kept));
@@ -363,8 +365,8 @@ fn mailbox_whose_owner_cannot_be_kept_stays_unchanged_in_place() {
                     "{said}"
                 );
             }
-            let names = fs::read_dir(user.home()).unwrap();
-            let names: Vec<_> = names
+            let entries = fs::read_dir(user.home()).unwrap();
+            let names: Vec<_> = entries
                 .map(|entry| entry.unwrap().file_name())
                 .filter(|name| name != "store")
                 .collect();
@@ -562,10 +564,10 @@ fn mail_in_a_sticky_directory_is_converted_and_changed_without_a_home() {
         let theirs = fs::read_to_string(common.join("theirs")).unwrap();
         assert_eq!(theirs, mbox(&[with_reference(2)]));
     }
-    let left = fs::read_dir(&common)
+    let names = fs::read_dir(&common)
         .unwrap()
         .map(|entry| entry.unwrap().file_name());
-    let left: Vec<_> = left
+    let left: Vec<_> = names
         .filter(|name| name.to_string_lossy().contains(".lock"))
         .collect();
     assert!(left.is_empty(), "{left:?}");

@@ -749,10 +749,16 @@ fn nothing_that_is_there_is_overwritten_and_what_is_made_appears_whole() {
             .arg(format)
             .current_dir(at);
         let output = limited.output().unwrap();
-        assert_ne!(output.status.code(), Some(0), "{}", stderr(&output));
+        let said = stderr(&output);
+        assert_ne!(output.status.code(), Some(0), "{said}");
         fs::remove_file(at.join("large.eml")).unwrap();
         assert!(!at.join("new/large").exists() && !at.join("new/large.eml").exists());
         let _ = fs::remove_dir_all(at.join("new"));
+        // If a source was converted completely, the next run would continue after it.
+        let kept = at.join("new.embody-resume");
+        let advice = "new.embody-resume lists the files that are complete";
+        assert_eq!(said.contains(advice), kept.exists(), "{said}");
+        let _ = fs::remove_dir_all(kept);
         assert!(files(at).into_keys().eq(before.iter().cloned()), "{format}");
     }
     let hidden = fs::read_dir(at).unwrap().filter(|entry| {

@@ -12,6 +12,7 @@
 //! message in a Maildir is named by its date, which is also the time of its file, by its number in the run, and by its
 //! size, as in Dovecot.
 
+mod appear;
 mod prepared;
 
 use std::collections::{HashMap, HashSet};
@@ -28,11 +29,14 @@ use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::forms::flags::{Flags, IMPORTANT_KEYWORD};
 use crate::mailbox::forms::names::FolderNames;
-use crate::mailbox::place::replace::{Beside, EXISTS, device, sync_folder};
+use crate::mailbox::place::journal::{Journal, Record};
+use crate::mailbox::place::replace::{Beside, device, exists, may_be_result, sync_folder};
 use crate::mailbox::place::temporary::{folder_of, temporary_folder_in};
 use crate::mailbox::place::tree::{FolderTree, levels_of_label, new_file, subfolders_of};
 use crate::mailbox::{ByLabel, Format, Options, Summary};
 use crate::platform;
+pub(crate) use appear::NamedResult;
+use appear::{appear_as_folder, appear_as_tree};
 #[cfg(feature = "cli")]
 pub(crate) use prepared::PreparedMessages;
 pub(crate) use prepared::{Letter, MessageForm, PreparedMessage};
@@ -86,23 +90,6 @@ pub(crate) struct Delivery {
     owner: Option<platform::Owner>,
 }
 
-/// A complete file or directory, with the name that it has and the one that it gets.
-pub(crate) struct NamedResult {
-    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
-    pub(crate) temporary: PathBuf,
-    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
-    pub(crate) target: PathBuf,
-}
-
-impl NamedResult {
-    fn new(temporary: &Path, target: &Path) -> Self {
-        Self {
-            temporary: temporary.to_owned(),
-            target: target.to_owned(),
-        }
-    }
-}
-
 #[derive(Default)]
 enum NewMailbox {
     #[default]
@@ -148,13 +135,14 @@ impl Delivery {
 
     /// Starts a delivery to a new mailbox. If `open` contains a file, an mbox is written to this file, and errors call
     /// it `target`. Otherwise, the mailbox is created at `target`. If root runs the program, the mailbox belongs to the
-    /// owner of `like`.
+    /// owner of `like`. With a `journal`, the target may exist if an interrupted run can have created it.
     pub(crate) fn start(
         form: Format,
         options: &Options,
         open: Option<File>,
         target: &Path,
         like: Option<&Metadata>,
+        journal: Option<&Journal>,
     ) -> Result<Self, Error> {
         let mut delivery = Self {
             form,
@@ -169,13 +157,14 @@ impl Delivery {
             _ if !options.mode.writes() => NewMailbox::Nowhere,
             Some(file) => NewMailbox::Directly(BufWriter::new(file)),
             None if form == Format::Thunderbird => {
-                let made = delivery.folder_tree(target);
+                let made = delivery.folder_tree(target, journal);
                 NewMailbox::Folder(made.map_err(cannot_write(target))?)
             }
             None if !is_file => {
-                NewMailbox::Folder(delivery.folder(target).map_err(cannot_write(target))?)
+                let made = delivery.folder(target, journal);
+                NewMailbox::Folder(made.map_err(cannot_write(target))?)
             }
-            None => match device(target)? {
+            None => match device(target, journal)? {
                 Some(device) => NewMailbox::Directly(BufWriter::new(device)),
                 None => {
                     let method = Method::of_result(target, None);
@@ -186,11 +175,12 @@ impl Delivery {
         Ok(delivery)
     }
 
-    fn folder(&mut self, target: &Path) -> io::Result<TempDir> {
+    fn folder(&mut self, target: &Path, journal: Option<&Journal>) -> io::Result<TempDir> {
         if let Some(found) = platform::absent(fs::symlink_metadata(target))?
             && (!found.is_dir() || fs::read_dir(target)?.next().is_some())
+            && !may_be_result(target, &found, journal)
         {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, EXISTS));
+            return Err(exists(journal));
         }
         let made = temporary_folder_in(folder_of(target))?;
         // Only the user of this process may open the directory until it is complete. If root writes it for another
@@ -209,10 +199,11 @@ impl Delivery {
     }
 
     /// Creates a temporary directory for the result, with its top folder.
-    fn folder_tree(&mut self, target: &Path) -> io::Result<TempDir> {
+    fn folder_tree(&mut self, target: &Path, journal: Option<&Journal>) -> io::Result<TempDir> {
         for path in [target, &subfolders_of(target)] {
-            if platform::absent(fs::symlink_metadata(path))?.is_some() {
-                return Err(io::Error::new(io::ErrorKind::AlreadyExists, EXISTS));
+            let is_taken = platform::absent(fs::symlink_metadata(path))?.is_some();
+            if is_taken && !journal.is_some_and(|journal| journal.may_exist(path)) {
+                return Err(exists(journal));
             }
         }
         let made = temporary_folder_in(folder_of(target))?;
@@ -336,22 +327,40 @@ impl Delivery {
         Ok(())
     }
 
-    /// Completes the mailbox and gives it its final name. If the source was damaged and no message was read, no mailbox
-    /// is created.
-    pub(crate) fn finish_unless_damaged(self, summary: &Summary) -> Result<(), Error> {
-        self.finish_noting(summary, &mut |_| {})
+    /// Completes the mailbox, records it in the journal and gives it its final name. If the source was damaged and no
+    /// message was read, no mailbox is created.
+    pub(crate) fn finish_unless_damaged(
+        self,
+        summary: &Summary,
+        record: Option<Record<'_>>,
+    ) -> Result<(), Error> {
+        self.finish(summary, record, &mut |_| {})
     }
 
-    /// Does the same as [`finish_unless_damaged`](Self::finish_unless_damaged). Calls `note` when the mailbox is
-    /// complete, immediately before it gets its final name.
+    /// Does the same as [`finish_unless_damaged`](Self::finish_unless_damaged), without a journal. Calls `note` when the mailbox
+    /// is complete, immediately before it gets its final name.
     pub(crate) fn finish_noting(
         self,
         summary: &Summary,
         note: &mut dyn FnMut(&[NamedResult]),
     ) -> Result<(), Error> {
+        self.finish(summary, None, note)
+    }
+
+    fn finish(
+        self,
+        summary: &Summary,
+        record: Option<Record<'_>>,
+        note: &mut dyn FnMut(&[NamedResult]),
+    ) -> Result<(), Error> {
         if summary.messages == 0 && summary.damaged > 0 {
             return Ok(());
         }
+        let is_damaged = summary.damaged > 0;
+        let record = &record.map(|record| Record {
+            is_damaged,
+            ..record
+        });
         let (target, owner) = (self.target, self.owner);
         match self.place {
             NewMailbox::Nowhere | NewMailbox::Handler(_) => Ok(()),
@@ -362,7 +371,7 @@ impl Delivery {
                 owned.map_err(cannot_write(&target))?;
                 finished.sync()?;
                 note(&[NamedResult::new(finished.temporary.path(), &target)]);
-                finished.appear()?;
+                finished.appear_as(record.as_ref(), true)?;
                 sync_folder(folder_of(&target))
             }
             NewMailbox::Folder(made) => {
@@ -370,20 +379,21 @@ impl Delivery {
                 let flushed = open.try_for_each(|(_, mut mbox)| mbox.flush());
                 let owned = flushed.and_then(|()| platform::own_folder(made.path(), owner));
                 if self.tree.is_some() {
-                    let done = owned.and_then(|()| appear_as_tree(made.path(), &target, note));
-                    done.map_err(cannot_write(&target))?;
+                    let appeared =
+                        |()| appear_as_tree(made.path(), &target, record.as_ref(), note);
+                    owned.and_then(appeared).map_err(cannot_write(&target))?;
                     return sync_folder(folder_of(&target));
                 }
                 let synced = owned.and_then(|()| {
                     platform::sync_tree(made.path())?;
                     note(&[NamedResult::new(made.path(), &target)]);
-                    // Renames the directory to its final name. An empty directory of this name is replaced, and any
-                    // other file is an error.
-                    platform::rename_folder(made.path(), &target)
+                    appear_as_folder(made.path(), &target, record.as_ref())
                 });
-                synced.map_err(cannot_write(&target))?;
-                // The directory no longer exists under its temporary name, so it must not be removed at the end.
-                let _ = made.keep();
+                let has_moved = synced.map_err(cannot_write(&target))?;
+                if has_moved {
+                    // The directory no longer exists under its temporary name, so it must not be removed at the end.
+                    let _ = made.keep();
+                }
                 sync_folder(folder_of(&target))
             }
         }
@@ -535,25 +545,4 @@ impl Delivery {
         self.open.push(mbox);
         written
     }
-}
-
-/// Moves a folder tree to its place. Thunderbird looks for subfolders when it finds the mbox, so the mbox is renamed
-/// last.
-fn appear_as_tree(
-    made: &Path,
-    target: &Path,
-    note: &mut dyn FnMut(&[NamedResult]),
-) -> io::Result<()> {
-    platform::sync_tree(made)?;
-    let mbox = made.join(target.file_name().unwrap_or_default());
-    let subfolders = subfolders_of(&mbox);
-    let mut named = vec![NamedResult::new(&mbox, target)];
-    if subfolders.exists() {
-        named.insert(0, NamedResult::new(&subfolders, &subfolders_of(target)));
-    }
-    note(&named);
-    if subfolders.exists() {
-        platform::rename_folder(&subfolders, &subfolders_of(target))?;
-    }
-    platform::rename_to_new(&mbox, target)
 }

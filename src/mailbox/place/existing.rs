@@ -1,0 +1,134 @@
+//! Compares a new result with a file or directory that exists under its name.
+//!
+//! After a crash of the system, the results of the interrupted run can be truncated, or contain zeros in place of bytes
+//! that were not written to the disk. Such a file is a part of the new result, so replacing it loses nothing. A file
+//! with any other content is never replaced.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use crate::mailbox::place::identity::Identity;
+use crate::mailbox::read::file::filled_by;
+use crate::platform::FileExt as _;
+
+const PIECE: usize = 128 << 10;
+
+pub(crate) enum Existing {
+    /// The file has the same content.
+    Same(File),
+    /// The file contains only bytes of the new one and zeros.
+    Part(Identity),
+    Other,
+}
+
+/// Compares the file at `path` with the content of `new`.
+pub(crate) fn compared(path: &Path, new: &File) -> io::Result<Existing> {
+    let named = fs::symlink_metadata(path)?;
+    if !named.is_file() {
+        return Ok(Existing::Other);
+    }
+    let old = File::open(path)?;
+    let found = old.metadata()?;
+    let (identity, length) = (Identity::of(&found), new.metadata()?.len());
+    if identity != Identity::of(&named) || identity.length > length {
+        return Ok(Existing::Other);
+    }
+    let (mut one, mut other) = (vec![0; PIECE], vec![0; PIECE]);
+    let (mut at, mut is_same) = (0, identity.length == length);
+    loop {
+        let read = filled_by(&mut one, |rest, before| old.read_at(rest, at + before))?;
+        if read == 0 {
+            break;
+        }
+        let wanted = &mut other[..read];
+        let given = filled_by(wanted, |rest, before| new.read_at(rest, at + before))?;
+        let pairs = one[..read].iter().zip(&wanted[..given]);
+        if given < read || pairs.clone().any(|(old, new)| old != new && *old != 0) {
+            return Ok(Existing::Other);
+        }
+        is_same &= one[..read] == other[..read];
+        at += read as u64;
+    }
+    Ok(if is_same && at == length {
+        Existing::Same(old)
+    } else {
+        Existing::Part(identity)
+    })
+}
+
+/// Returns whether two directories contain the same files with the same contents.
+pub(crate) fn is_same_tree(one: &Path, other: &Path) -> io::Result<bool> {
+    let names = |folder: &Path| -> io::Result<Vec<_>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            names.push((entry.file_name(), entry.file_type()?));
+        }
+        names.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(names)
+    };
+    if !fs::symlink_metadata(other)?.is_dir() {
+        return Ok(false);
+    }
+    let (listed, others) = (names(one)?, names(other)?);
+    if listed != others {
+        return Ok(false);
+    }
+    for (name, kind) in listed {
+        let (one, other) = (one.join(&name), other.join(&name));
+        let is_same = if kind.is_dir() {
+            is_same_tree(&one, &other)?
+        } else {
+            let new = File::open(&one)?;
+            kind.is_file() && matches!(compared(&other, &new)?, Existing::Same(_))
+        };
+        if !is_same {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn existing_file_is_replaced_only_if_it_is_a_part_of_the_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut new = tempfile::tempfile_in(folder.path()).unwrap();
+        let long = vec![b'x'; PIECE + 5];
+        new.write_all(&long).unwrap();
+        let mut with_zeros = long.clone();
+        with_zeros[7..9000].fill(0);
+        let mut changed = long.clone();
+        changed[PIECE + 1] = b'y';
+        let truncated = &long[..PIECE - 3];
+        let cases: [(&[u8], &str); 7] = [
+            (&long, "same"),
+            (truncated, "part"),
+            (b"", "part"),
+            (&with_zeros, "part"),
+            (&changed, "other"),
+            (b"somebody's", "other"),
+            (&[long.as_slice(), b"x"].concat(), "other"),
+        ];
+        for (old, expected) in cases {
+            let path = folder.path().join("old");
+            fs::write(&path, old).unwrap();
+            let found = match compared(&path, &new).unwrap() {
+                Existing::Same(_) => "same",
+                Existing::Part(_) => "part",
+                Existing::Other => "other",
+            };
+            assert_eq!(found, expected, "{} bytes", old.len());
+        }
+        assert!(matches!(
+            compared(folder.path(), &new).unwrap(),
+            Existing::Other
+        ));
+    }
+}

@@ -1,0 +1,401 @@
+//! The journal of a run: which results are complete, so that the same command continues after an interruption and does
+//! not take its own results for files of the user.
+//!
+//! A line is written before the result is renamed to its name, so a result of a killed run always has a line. A line
+//! counts only if the command, the source and the result are unchanged. All other files are protected.
+//!
+//! **After a power failure** the lines prove nothing: most results are not synced to the disk, so a file that has a line
+//! can be truncated, and the last lines can be missing. The name of the boot is therefore part of a line, unless the
+//! result was synced before it got its name. If the journal is of an earlier boot, all results are made again, and
+//! compared with the files that exist ([`existing`](super::existing)): a file with the same content is kept, and a part
+//! of this content is replaced.
+//!
+//! ```text
+//! run BOOT HASH                                     at the start of each run
+//! KIND COMMAND KEY IDENTITY PATH-IN-HEX HASH        for each result
+//! ```
+//!
+//! HASH is that of the line. A line that was not written completely has another one, and is ignored.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File, Metadata};
+use std::hash::{DefaultHasher, Hasher as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::unpoisoned;
+use crate::mailbox::find::Found;
+use crate::mailbox::place::origin::{Fingerprint, Origin, identity, identity_of, identity_of_tree};
+use crate::mailbox::place::temporary;
+use crate::platform::{OsStrExt as _, OsStringExt as _};
+
+/// Maximum length of a line in bytes. A path has at most 4096 bytes, and each byte is written as two hexadecimal digits,
+/// so this leaves room for the other values.
+const LONGEST: u64 = 16 << 10;
+
+/// Number of a result in the journal: the fingerprint of the command, the source and the part.
+type ResultKey = u128;
+
+fn hash_of_line(line: &str) -> u64 {
+    let mut hasher = DefaultHasher::default();
+    hasher.write(line.as_bytes());
+    hasher.finish()
+}
+
+/// Returns the path of the directory next to `output` that contains the journal. Returns `None` if the output is a device,
+/// or if there is no directory for it.
+pub(crate) fn place_beside(output: &Path) -> Option<PathBuf> {
+    let is_device = |found: Metadata| !found.is_file() && !found.is_dir();
+    if fs::metadata(output).is_ok_and(is_device) {
+        return None;
+    }
+    let whole = match output.file_name() {
+        Some(_) => output.to_owned(),
+        // The directory is named after the output, with a suffix. An output such as `.` or `..` has no file name, so the
+        // name is taken from its canonical path.
+        None => output.canonicalize().ok()?,
+    };
+    let mut name = whole.file_name()?.to_owned();
+    name.push(temporary::OF_RUN);
+    let place = whole.with_file_name(name);
+    let folder = place.parent()?;
+    (folder.as_os_str().is_empty() || folder.is_dir()).then_some(place)
+}
+
+/// Returns the path of the directory with the journal inside an existing output directory. It is used if the directory
+/// around the output cannot be written. Searches for mail skip it, like all temporary files of embody.
+pub(crate) fn place_inside(output: &Path) -> Option<PathBuf> {
+    output.is_dir().then(|| output.join(temporary::OF_RUN))
+}
+
+/// Returns whether an earlier run with this output left its journal.
+pub(crate) fn is_beside(output: &Path) -> bool {
+    let places = [place_beside(output), place_inside(output)];
+    places.iter().flatten().any(|place| place.is_dir())
+}
+
+/// Which of the results of a source a line is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ResultPart {
+    Whole,
+    /// The mailbox with the messages of the mboxes of an archive that also contains mailboxes of Outlook.
+    Nested,
+    /// The directory of the subfolders of a Thunderbird folder.
+    Subfolders,
+}
+
+/// The files of a journal.
+#[derive(Debug, Default)]
+pub(crate) struct JournalFiles {
+    /// Journal of an earlier run.
+    pub(crate) before: Option<File>,
+    /// File to which lines are appended. `None` if the journal cannot be written.
+    pub(crate) to_append: Option<File>,
+    /// Whether an earlier run left its directory.
+    pub(crate) has_earlier_run: bool,
+}
+
+pub(crate) struct Journal {
+    /// Hash of the command, as 32 hexadecimal digits.
+    command: String,
+    /// Empty if the system has no name for its boot. Every earlier line is then treated as one of an earlier boot.
+    boot: String,
+    /// Directory to which relative paths refer.
+    current: PathBuf,
+    before: HashMap<ResultKey, (PathBuf, String)>,
+    /// Results of an earlier run with this command that are made again and compared with the new ones.
+    to_compare: HashSet<PathBuf>,
+    /// All results of an earlier run with this command.
+    targets: HashSet<PathBuf>,
+    /// Whether an earlier run was of another boot, so that its results are made again.
+    is_of_other_boot: bool,
+    /// Whether an earlier run left its directory without a journal. It was killed at its start, or after it had removed
+    /// the journal at its end, so its results can exist.
+    has_lost_journal: bool,
+    file: Mutex<Option<File>>,
+    has_new: AtomicBool,
+}
+
+impl Journal {
+    /// Reads the journal of an earlier run. `command` contains everything that determines the results, apart from the
+    /// content of the sources.
+    pub(crate) fn new(command: &str, files: JournalFiles) -> Self {
+        Self::in_boot(command, temporary::boot().unwrap_or_default(), files)
+    }
+
+    fn in_boot(command: &str, boot: String, files: JournalFiles) -> Self {
+        let mut journal = Self {
+            command: format!("{:032x}", Fingerprint::of(&[command.as_bytes()])),
+            current: std::env::current_dir().unwrap_or_default(),
+            before: HashMap::new(),
+            to_compare: HashSet::new(),
+            targets: HashSet::new(),
+            is_of_other_boot: false,
+            has_lost_journal: files.has_earlier_run && files.before.is_none(),
+            file: Mutex::new(files.to_append),
+            has_new: AtomicBool::new(false),
+            boot,
+        };
+        if let Some(before) = files.before {
+            journal.read(before);
+        }
+        journal.append(&format!("run {}", journal.shown_boot()));
+        journal
+    }
+
+    fn shown_boot(&self) -> &str {
+        match self.boot.as_str() {
+            "" => "-",
+            boot => boot,
+        }
+    }
+
+    fn read(&mut self, file: File) {
+        let mut lines = BufReader::new(file);
+        let mut line = Vec::new();
+        let mut is_of_this_boot = false;
+        loop {
+            line.clear();
+            let read = (&mut lines).take(LONGEST).read_until(b'\n', &mut line);
+            if !read.is_ok_and(|read| read > 0) {
+                break;
+            }
+            let Some(text) = std::str::from_utf8(&line).ok().and_then(checked) else {
+                continue;
+            };
+            if let Some(boot) = text.strip_prefix("run ") {
+                is_of_this_boot = boot == self.boot;
+                self.is_of_other_boot |= !is_of_this_boot;
+            } else if let Some(line) = Line::parse(text)
+                && line.command == self.command
+            {
+                if line.is_whole {
+                    self.before
+                        .insert(line.key, (line.target.clone(), line.identity));
+                } else {
+                    self.to_compare.insert(line.target.clone());
+                }
+                self.targets.insert(line.target);
+            }
+        }
+        // The first line can be missing only if it was not written to the disk before a crash.
+        self.is_of_other_boot |= !is_of_this_boot;
+    }
+
+    /// Returns the number of results that an earlier run recorded.
+    pub(crate) fn before(&self) -> usize {
+        self.targets.len()
+    }
+
+    /// Returns whether the journal contains results, of this run or an earlier one.
+    pub(crate) fn is_any(&self) -> bool {
+        self.before() > 0 || self.has_new.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether an earlier run completed this result, and the result is unchanged.
+    pub(crate) fn is_made(&self, origin: &Origin, part: ResultPart) -> bool {
+        let is_there = |boot: &str| {
+            let (target, identity) = self.before.get(&self.key(origin, part, boot))?;
+            Some(identity_of(target).ok()? == *identity)
+        };
+        if self.before.is_empty() {
+            return false;
+        }
+        let is_of_this_boot = !self.boot.is_empty() && is_there(&self.boot) == Some(true);
+        is_of_this_boot || is_there("") == Some(true)
+    }
+
+    fn has_whole(&self, origin: &Origin, part: ResultPart) -> bool {
+        self.before.contains_key(&self.key(origin, part, ""))
+    }
+
+    /// Returns whether a result of this run is compared with an existing file, instead of being refused.
+    pub(crate) fn may_exist(&self, target: &Path) -> bool {
+        let is_compared = || self.to_compare.contains(&self.absolute(target));
+        self.is_of_other_boot || self.has_lost_journal || is_compared()
+    }
+
+    /// Returns whether an existing directory is one that an earlier run created for its results.
+    pub(crate) fn has_results_in(&self, folder: &Path) -> bool {
+        let folder = self.absolute(folder);
+        let is_within = |target: &PathBuf| target.starts_with(&folder) && *target != folder;
+        let has_some = || self.targets.iter().any(is_within);
+        self.is_of_other_boot || self.has_lost_journal || has_some()
+    }
+
+    /// Removes the results of an earlier run from the mailboxes that were found. They are found if the output is inside the
+    /// source.
+    pub(crate) fn remove_results(&self, mailboxes: &mut Vec<Found>) {
+        if !self.targets.is_empty() {
+            mailboxes.retain(|found| {
+                let path = self.absolute(&found.path);
+                !path.ancestors().any(|above| self.targets.contains(above))
+            });
+        }
+    }
+
+    /// Returns whether an existing result that is a part of the new one is replaced.
+    pub(crate) fn may_complete(&self) -> bool {
+        self.is_of_other_boot
+    }
+
+    fn absolute(&self, target: &Path) -> PathBuf {
+        self.current.join(target)
+    }
+
+    fn key(&self, origin: &Origin, part: ResultPart, boot: &str) -> ResultKey {
+        let part: &[u8] = match part {
+            ResultPart::Whole => b" whole ",
+            ResultPart::Nested => b" nested ",
+            ResultPart::Subfolders => b" subfolders ",
+        };
+        Fingerprint::of(&[self.command.as_bytes(), boot.as_bytes(), part, &origin.0])
+    }
+
+    fn append(&self, line: &str) {
+        let mut to = unpoisoned(self.file.lock());
+        let hash = hash_of_line(line);
+        // The new line begins with a line feed. Otherwise it would continue an incomplete line, which an earlier run left
+        // if it was killed while it wrote.
+        let text = format!("\n{line} {hash:016x}\n");
+        if let Some(file) = &mut *to
+            && file.write_all(text.as_bytes()).is_err()
+        {
+            // A full disk does not stop the run. Only the recording ends, so the files that follow are protected from the
+            // next run.
+            *to = None;
+        }
+    }
+}
+
+/// A result that is about to be made, for the journal.
+#[derive(Clone, Debug)]
+pub(crate) struct Record<'j> {
+    pub(crate) journal: &'j Journal,
+    pub(crate) origin: Origin,
+    pub(crate) part: ResultPart,
+    /// Whether the source is damaged. The next run must report this again, so it reads the source again, and compares the
+    /// result.
+    pub(crate) is_damaged: bool,
+}
+
+impl std::fmt::Debug for Journal {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Journal")
+            .field("targets", &self.targets)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Record<'_> {
+    /// Returns whether an earlier run completed this result.
+    pub(crate) fn is_made(&self) -> bool {
+        let has_part = |part| self.journal.is_made(&self.origin, part);
+        let subfolders = ResultPart::Subfolders;
+        has_part(self.part)
+            && (!self.journal.has_whole(&self.origin, subfolders) || has_part(subfolders))
+    }
+
+    /// Records that `file` is complete and about to be renamed to `target`. `is_synced` is whether the file is already on
+    /// the disk.
+    pub(crate) fn file(&self, target: &Path, file: &File, is_synced: bool) {
+        if let Ok(found) = file.metadata() {
+            self.line(self.part, target, &identity(&found), is_synced);
+        }
+    }
+
+    /// Records that the directory `made` is complete, on the disk, and about to be renamed to `target`.
+    pub(crate) fn tree(&self, part: ResultPart, target: &Path, made: &Path) {
+        if let Ok(identity) = identity_of_tree(made) {
+            self.line(part, target, &identity, true);
+        }
+    }
+
+    /// Records that `target` is compared with the new result if this run is interrupted.
+    pub(crate) fn compare(&self, target: &Path) {
+        self.append("compare", self.part, target, ("-", true));
+    }
+
+    fn line(&self, part: ResultPart, target: &Path, identity: &str, is_synced: bool) {
+        let kind = if self.is_damaged { "compare" } else { "whole" };
+        if part == ResultPart::Nested {
+            // Whether the archive has such a result is known only after it was read again, so its name may then be taken.
+            self.append("compare", part, target, ("-", true));
+        }
+        self.append(kind, part, target, (identity, is_synced));
+    }
+
+    fn append(
+        &self,
+        kind: &str,
+        part: ResultPart,
+        target: &Path,
+        (identity, is_synced): (&str, bool),
+    ) {
+        let journal = self.journal;
+        let boot = if is_synced { "" } else { &journal.boot };
+        let key = journal.key(&self.origin, part, boot);
+        let command = &journal.command;
+        let target = journal.absolute(target);
+        let path = in_hex(target.as_os_str().as_bytes());
+        journal.append(&format!("{kind} {command} {key:032x} {identity} {path}"));
+        journal.has_new.store(true, Ordering::Relaxed);
+    }
+}
+
+fn in_hex(octets: &[u8]) -> String {
+    let digits = octets.iter().flat_map(|octet| [octet >> 4, octet & 15]);
+    let digit = |digit: u8| {
+        char::from(if digit < 10 {
+            b'0' + digit
+        } else {
+            b'a' + digit - 10
+        })
+    };
+    digits.map(digit).collect()
+}
+
+/// Returns a line without its hash, if the hash is right.
+fn checked(line: &str) -> Option<&str> {
+    let (line, hash) = line.trim_end_matches('\n').rsplit_once(' ')?;
+    let hash = u64::from_str_radix(hash, 16).ok()?;
+    (hash == hash_of_line(line)).then_some(line)
+}
+
+struct Line<'l> {
+    is_whole: bool,
+    command: &'l str,
+    key: ResultKey,
+    identity: String,
+    target: PathBuf,
+}
+
+impl<'l> Line<'l> {
+    fn parse(line: &'l str) -> Option<Self> {
+        let mut fields = line.split(' ');
+        let is_whole = fields.next()? == "whole";
+        let command = fields.next()?;
+        let key = ResultKey::from_str_radix(fields.next()?, 16).ok()?;
+        let identity = fields.next()?.to_owned();
+        let digits = fields.next()?;
+        let octet = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+        let octets = (0..digits.len())
+            .step_by(2)
+            .map(octet)
+            .collect::<Option<Vec<u8>>>()?;
+        let target = PathBuf::from(std::ffi::OsString::from_vec(octets));
+        Some(Self {
+            is_whole,
+            command,
+            key,
+            identity,
+            target,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! The source of a result, and the identity of a result, as the journal of a run compares them.
+
+use std::fs::{self, Metadata};
+use std::hash::{DefaultHasher, Hasher as _};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::mailbox::find::Found;
+use crate::mailbox::place::folder::MessageFolder;
+use crate::mailbox::place::identity::Identity;
+use crate::mailbox::place::temporary;
+use crate::mailbox::{Format, Options};
+use crate::platform::{MetadataExt as _, OsStrExt as _, absent};
+
+/// A hash of 128 bits that is computed much faster than a SHA-256: a run can have as many results as messages. The
+/// journal belongs to this user, so nobody else chooses what is hashed.
+#[derive(Default)]
+pub(super) struct Fingerprint([DefaultHasher; 2]);
+
+impl Fingerprint {
+    pub(super) fn of(pieces: &[&[u8]]) -> u128 {
+        let mut fingerprint = Self::default();
+        pieces.iter().for_each(|piece| fingerprint.add(piece));
+        fingerprint.finish()
+    }
+
+    fn add(&mut self, piece: &[u8]) {
+        let [one, other] = &mut self.0;
+        one.write(piece);
+        other.write(piece);
+    }
+
+    fn finish(self) -> u128 {
+        let [one, mut other] = self.0;
+        // Without this byte, both hashes would be the same.
+        other.write_u8(1);
+        u128::from(one.finish()) << 64 | u128::from(other.finish())
+    }
+}
+
+/// The source of a result, with everything that shows whether the source has changed.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin(pub(super) Vec<u8>);
+
+impl Origin {
+    /// `name` distinguishes the source from others with the same file, such as the folders of a mailbox of Outlook.
+    pub(crate) fn of_file(name: &Path, read: &Identity) -> Self {
+        let [device, inode] = [read.device, read.inode];
+        let (length, (seconds, nanoseconds)) = (read.length, read.modified);
+        let mut text = format!("{device} {inode} {length} {seconds} {nanoseconds} ").into_bytes();
+        text.extend(name.as_os_str().as_bytes());
+        Self(text)
+    }
+
+    /// Returns the origin of a mailbox that is made from several mailboxes or messages. Returns `None` if one of them
+    /// cannot be read.
+    pub(crate) fn of_group<'f>(
+        founds: impl IntoIterator<Item = &'f Found>,
+        options: &Options,
+    ) -> Option<Self> {
+        let mut digest = Fingerprint::default();
+        for found in founds {
+            let metadata = fs::metadata(found.file()).ok()?;
+            // A pipe looks the same with any content.
+            if !metadata.is_file() && !metadata.is_dir() {
+                return None;
+            }
+            add(&mut digest, &found.path, &metadata);
+            if found.kind.is_folder() {
+                add_messages(&mut digest, found, options.format)?;
+            }
+        }
+        Some(Self(digest.finish().to_be_bytes().to_vec()))
+    }
+}
+
+fn add(digest: &mut Fingerprint, path: &Path, found: &Metadata) {
+    let name = path.as_os_str().as_bytes();
+    digest.add(&(name.len() as u64).to_be_bytes());
+    digest.add(name);
+    // The time of a directory changes with files that are not read, such as indexes. Its messages are added one by one.
+    let text = if found.is_dir() {
+        format!("{} {}\n", found.dev(), found.ino())
+    } else {
+        format!("{:?}\n", Identity::of(found))
+    };
+    digest.add(text.as_bytes());
+}
+
+/// Adds the messages of a Maildir or an MH folder, and the files with the names of its keywords.
+fn add_messages(digest: &mut Fingerprint, found: &Found, format: Format) -> Option<()> {
+    let place = MessageFolder::of(&found.path, found.kind, format);
+    let mut folders = place.synced_in(&place.folder);
+    let keywords = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default();
+        memchr::memmem::find(name.as_bytes(), b"keywords").is_some()
+    };
+    let beside = sorted(&place.folder)?.into_iter().filter(keywords);
+    folders.retain(|folder| folder.is_dir());
+    let listed = folders.iter().map(|folder| sorted(folder));
+    let messages: Vec<Vec<PathBuf>> = listed.collect::<Option<_>>()?;
+    for path in beside.chain(messages.into_iter().flatten()) {
+        // A message that another program renames at this moment gives another digest, so the mailbox is read again.
+        if let Ok(found) = fs::symlink_metadata(&path) {
+            add(digest, &path, &found);
+        }
+    }
+    Some(())
+}
+
+/// Returns the entries of a directory in a fixed order, without temporary files of embody.
+fn sorted(folder: &Path) -> Option<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).ok()? {
+        let entry = entry.ok()?;
+        if !temporary::is_temporary(&entry.file_name()) {
+            paths.push(entry.path());
+        }
+    }
+    paths.sort_unstable();
+    Some(paths)
+}
+
+pub(super) fn identity(found: &Metadata) -> String {
+    let modified = i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec());
+    let (device, inode, length) = (found.dev(), found.ino(), found.len());
+    format!("{device}:{inode}:{length}:{modified}")
+}
+
+pub(super) fn identity_of(target: &Path) -> io::Result<String> {
+    let found = fs::symlink_metadata(target)?;
+    if found.is_dir() {
+        identity_of_tree(target)
+    } else {
+        Ok(identity(&found))
+    }
+}
+
+/// Returns a digest of the names and identities of all files in a directory. The contents are not read.
+pub(super) fn identity_of_tree(folder: &Path) -> io::Result<String> {
+    let mut digest = Fingerprint::default();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(relative) = folders.pop() {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(folder.join(&relative))? {
+            let entry = entry?;
+            entries.push((entry.file_name(), entry));
+        }
+        entries.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        for (name, entry) in entries {
+            let path = relative.join(name);
+            let Some(found) = absent(entry.metadata())? else {
+                continue;
+            };
+            add(&mut digest, &path, &found);
+            if found.is_dir() {
+                folders.push(path);
+            }
+        }
+    }
+    Ok(format!("tree:{:032x}", digest.finish()))
+}
