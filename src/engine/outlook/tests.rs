@@ -15,19 +15,157 @@ fn written(bytes: &[u8], depth: usize) -> (Vec<u8>, Vec<tnef::Damage>) {
     (part.write(Newline::Lf, &[]), stream.damage)
 }
 
+/// Returns whether `winmail.dat` would be removed: something came out of it, and nothing is known to be missing.
+fn would_go(bytes: &[u8]) -> bool {
+    let stream = tnef::read(bytes, 4);
+    let contents = compose::of(&stream.item);
+    stream.damage.is_empty() && contents.unmapped.is_empty() && contents.leaves().next().is_some()
+}
+
 #[test]
 fn tnef_cut_at_any_byte_gives_the_front_and_says_so() {
     let whole = usual();
     let (all, damage) = written(&whole, 4);
     assert!(damage.is_empty(), "{damage:?}");
-    let mut undetected = 0;
+    assert!(would_go(&whole));
+    let mut undetected = Vec::new();
     for end in 0..whole.len() {
-        let (front, damage) = written(&whole[..end], 4);
+        let (front, _) = written(&whole[..end], 4);
         assert!(front.len() <= all.len() + 200, "{end}");
-        undetected += usize::from(damage.is_empty());
+        undetected.extend(would_go(&whole[..end]).then_some(end));
     }
-    // A file that is truncated exactly between two attributes looks complete, so in these few cases no damage is reported.
-    assert!(undetected < 20, "{undetected}");
+    // Nothing in the file says how many attachments it has. So a file looks complete if it is cut off before its first, second
+    // or third attachment.
+    assert_eq!(undetected.len(), 3, "{undetected:?}");
+
+    // A file that says that it has attachments is not complete before the first one.
+    let says = [
+        Tnef::new()
+            .class("IPM.Note")
+            .properties(Properties::new().text(0x1000, "Text.").long(0x0e1b, 1)),
+        Tnef::new()
+            .class("IPM.Note")
+            .properties(Properties::new().text(0x1000, "Text.").long(0x0e07, 0x11)),
+        Tnef::new()
+            .attribute(1, 0x0006_8007, &[0xa1])
+            .properties(Properties::new().text(0x1000, "Text.")),
+    ];
+    for tnef in says {
+        let whole = tnef.file("a.bin", b"content").bytes();
+        assert!(would_go(&whole));
+        let removed = (0..whole.len()).filter(|end| would_go(&whole[..*end]));
+        assert_eq!(removed.count(), 0);
+    }
+}
+
+#[test]
+fn tnef_with_content_that_is_not_read_says_so() {
+    const TEXT: u32 = 0x0006_9003;
+    let text = || Properties::new().text(0x1000, "Text.");
+    let with = |properties: Properties| Tnef::new().class("IPM.Note").properties(properties);
+    let file = |tnef: Tnef| tnef.file("a.bin", b"content").bytes();
+    let wrong_count = |count: u32| {
+        let mut list = text().text(0x0037, "subject").bytes();
+        list[..4].copy_from_slice(&count.to_le_bytes());
+        Tnef::new().attribute(1, TEXT, &list)
+    };
+    let inner = |tnef: Tnef| {
+        let object = Properties::new()
+            .long(0x3705, 5)
+            .object(0x3701, MESSAGE, &tnef.bytes());
+        with(text()).attachment(None, object)
+    };
+    let blob = vec![7; 2200];
+    let kept: Vec<(&str, Tnef)> = vec![
+        (
+            "an unknown attribute",
+            with(text()).attribute(1, 0x0006_9055, &blob),
+        ),
+        (
+            "the number of an owner",
+            with(text()).attribute(1, 0, &blob),
+        ),
+        (
+            "the number of a priority",
+            with(text()).attribute(1, 0x0004_800d, &blob),
+        ),
+        (
+            "the number of a code page",
+            with(text()).attribute(1, 0x0006_9007, &blob),
+        ),
+        (
+            "an unknown attribute of one byte",
+            with(text()).attribute(1, 0x0006_9055, b"x"),
+        ),
+        (
+            "an unknown attribute of an attachment",
+            with(text())
+                .file("b", b"b")
+                .attribute(2, 0x0006_9055, &blob),
+        ),
+        ("an unknown property", with(text().binary(0x7123, &blob))),
+        (
+            "an unknown named property",
+            with(text().named_binary([9; 16], 0x8123, &blob)),
+        ),
+        (
+            "a long text without a name",
+            with(text().text(0x7123, &"x".repeat(3000))),
+        ),
+        (
+            "content in a property of no use",
+            with(text().binary(0x1008, &[7; 5000])),
+        ),
+        ("too few properties", wrong_count(1)),
+        ("too many properties", wrong_count(3)),
+        ("a second text", with(text().text(0x1000, "Other."))),
+        (
+            "a second content of an attachment",
+            with(text()).file("b", b"b").attribute(2, 0x0006_800f, b"c"),
+        ),
+        (
+            "an attachment in an attribute and in a property",
+            with(text()).attachment(Some(b"b"), Properties::new().binary(0x3701, b"c")),
+        ),
+    ];
+    for (what, tnef) in kept {
+        assert!(!would_go(&tnef.clone().bytes()), "{what}");
+        // The same next to an attachment that comes out, and inside an enclosed item.
+        assert!(!would_go(&file(tnef.clone())), "{what}, with an attachment");
+        assert!(
+            !would_go(&inner(tnef.clone()).bytes()),
+            "{what}, in an item"
+        );
+        assert!(
+            !would_go(&inner(inner(tnef)).bytes()),
+            "{what}, in an item of an item"
+        );
+    }
+    let gone: Vec<(&str, Tnef)> = vec![
+        (
+            "an empty unknown attribute",
+            with(text()).attribute(1, 0x0006_9055, b"\0\0"),
+        ),
+        ("an empty attachment", with(text()).file("empty.txt", b"")),
+        (
+            "small unknown properties",
+            with(text().binary(0x7123, &[7; 100]).text(0x7124, "x")),
+        ),
+        (
+            "notes of another program",
+            with(text().named(0x0b, [9; 16], 1, &[1, 0, 0, 0])),
+        ),
+        ("padding", with(text()).attribute(1, 0x0006_9004, &[0; 8])),
+        ("the same text twice", with(text().text(0x1000, "Text."))),
+        (
+            "only an RTF body",
+            with(Properties::new().binary(0x1009, &compressed(br"{\rtf1\ansi text}"))),
+        ),
+    ];
+    for (what, tnef) in gone {
+        assert!(would_go(&tnef.clone().bytes()), "{what}");
+        assert!(would_go(&file(tnef)), "{what}");
+    }
 }
 
 #[test]

@@ -2,10 +2,14 @@
 //!
 //! Any input is accepted. Lengths and counts are untrusted, so no memory is reserved for them. Values are slices of the file,
 //! and the number of properties and the depth of embedded items are limited. Damaged files are read as far as possible, and
-//! [`Stream::damage`] lists the faults.
+//! [`Stream::damage`] lists the faults, and content that the reader does not use.
+
+mod damage;
+mod unread;
 
 use std::borrow::Cow;
 
+pub use self::damage::Damage;
 use super::clock;
 use super::codepage;
 pub use super::codepage::wide;
@@ -18,40 +22,6 @@ pub const SIGNATURE: &[u8] = b"\x78\x9f\x3e\x22";
 /// Maximum number of values in a file. Ordinary files have some hundred. Without this limit, a file of empty properties could
 /// need thirty times its size in memory.
 const MOST_VALUES: usize = 50_000;
-
-/// A fault of a TNEF stream. The rest of the stream can usually be read.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Damage {
-    /// The signature is missing.
-    NoSignature,
-    /// The stream ends inside an attribute, or the length of an attribute is wrong.
-    Truncated,
-    /// The checksum after an attribute does not match its content.
-    Checksum,
-    /// Bytes after the last attribute do not belong to any attribute.
-    Trailing,
-    /// A list of properties cannot be read to its end.
-    Properties,
-    /// Items are nested more deeply than the limit.
-    TooDeep,
-    /// The stream has more values than the limit.
-    TooMany,
-}
-
-impl Damage {
-    /// Returns a description of the fault for the report.
-    pub fn what(self) -> &'static str {
-        match self {
-            Self::NoSignature => "the file does not begin like a winmail.dat file",
-            Self::Truncated => "the end of the file is missing",
-            Self::Checksum => "a checksum in the file is wrong",
-            Self::Trailing => "the file has unknown bytes at the end",
-            Self::Properties => "a list of properties in the file is damaged",
-            Self::TooDeep => "the file has too many levels of items within items",
-            Self::TooMany => "the file has too many properties",
-        }
-    }
-}
 
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Stream<'a> {
@@ -80,6 +50,7 @@ mod attribute {
     pub(super) const SUBJECT: u16 = 0x8004;
     pub(super) const DATE_SENT: u16 = 0x8005;
     pub(super) const DATE_RECEIVED: u16 = 0x8006;
+    pub(super) const MESSAGE_STATUS: u16 = 0x8007;
     pub(super) const MESSAGE_CLASS: u16 = 0x8008;
     pub(super) const BODY: u16 = 0x800c;
     pub(super) const PRIORITY: u16 = 0x800d;
@@ -168,7 +139,16 @@ impl Reading {
             }
             self.attribute(number, content, &mut item, &mut older, &mut attachments);
         }
+        let has_list = !item.properties.0.is_empty();
         item.properties.0.append(&mut older.0);
+        if attachments.is_empty() && unread::says_attachments(&item.properties) {
+            self.damage.push(Damage::NoAttachments);
+        }
+        // A program that writes a list of properties for the item also writes one for each attachment, at its end. Without
+        // this list, the stream was cut off after another attribute of the attachment, which loses its name or its content.
+        if has_list && attachments.last().is_some_and(|last| !last.has_list) {
+            self.damage.push(Damage::Truncated);
+        }
         let page = item
             .properties
             .integer(id::MESSAGE_CODEPAGE)
@@ -205,6 +185,9 @@ impl Reading {
         older: &mut Properties<'a>,
         attachments: &mut Vec<Draft<'a>>,
     ) {
+        if unread::longest(number).is_some_and(|longest| content.len() > longest) {
+            self.damage.push(Damage::TooLong);
+        }
         let narrow = || Value::Narrow(Cow::Borrowed(content));
         match number {
             attribute::SUBJECT => older.push(id::SUBJECT, narrow()),
@@ -223,6 +206,11 @@ impl Reading {
             attribute::DATE_RECEIVED => date(content, id::DELIVERY_TIME, older),
             attribute::DATE_START => date(content, id::START, older),
             attribute::DATE_END => date(content, id::END, older),
+            attribute::MESSAGE_STATUS => {
+                const HAS_ATTACHMENTS: u8 = 0x80;
+                let says = content.first().is_some_and(|it| it & HAS_ATTACHMENTS != 0);
+                older.push(id::HAS_ATTACHMENTS, Value::Bool(says));
+            }
             attribute::CODEPAGE => {
                 if let Some(page) = (Cursor { rest: content }).u32().filter(|page| *page > 0) {
                     item.page = page;
@@ -230,7 +218,10 @@ impl Reading {
             }
             attribute::PROPERTIES => {
                 let mut cursor = Cursor { rest: content };
-                self.properties(&mut cursor, &mut item.properties);
+                if self.properties(&mut cursor, &mut item.properties) {
+                    self.check_rest(cursor.rest);
+                }
+                self.check_content(&item.properties);
             }
             attribute::RECIPIENTS => {
                 let mut cursor = Cursor { rest: content };
@@ -242,14 +233,17 @@ impl Reading {
                         item.recipients.push(recipient);
                     }
                     if !is_whole {
-                        break;
+                        return;
                     }
                 }
+                self.check_rest(cursor.rest);
             }
             attribute::ATTACH_RENDERING => attachments.push(Draft::default()),
             attribute::ATTACH_DATA => {
-                if let Some(last) = last(attachments) {
-                    last.data.get_or_insert(content);
+                if let Some(last) = last(attachments)
+                    && *last.data.get_or_insert(content) != content
+                {
+                    self.damage.push(Damage::Repeated);
                 }
             }
             attribute::ATTACH_TITLE | attribute::ATTACH_FILE_NAME => {
@@ -270,10 +264,33 @@ impl Reading {
             attribute::ATTACH_PROPERTIES => {
                 let mut cursor = Cursor { rest: content };
                 if let Some(last) = last(attachments) {
-                    self.properties(&mut cursor, &mut last.properties);
+                    last.has_list = true;
+                    if self.properties(&mut cursor, &mut last.properties) {
+                        self.check_rest(cursor.rest);
+                    }
+                    self.check_content(&last.properties);
                 }
             }
-            _ => {}
+            _ if unread::is_housekeeping(number) => {}
+            _ if content.iter().all(|byte| *byte == 0) => {}
+            _ => self.damage.push(Damage::UnknownAttribute),
+        }
+    }
+
+    /// Records content in a list of properties that the reader does not use.
+    fn check_content(&mut self, properties: &Properties<'_>) {
+        if properties.0.iter().any(unread::is_large_and_unknown) {
+            self.damage.push(Damage::UnknownProperty);
+        }
+        if unread::has_second_content(properties) {
+            self.damage.push(Damage::Repeated);
+        }
+    }
+
+    /// Records bytes after the last entry of a list: its number of entries is wrong. Padding is not damage.
+    fn check_rest(&mut self, rest: &[u8]) {
+        if rest.iter().any(|byte| *byte != 0) {
+            self.damage.push(Damage::Properties);
         }
     }
 
@@ -282,6 +299,7 @@ impl Reading {
             mut properties,
             mut older,
             data,
+            has_list: _,
         } = draft;
         properties.0.append(&mut older.0);
         let object = match properties.value(id::DATA) {
@@ -315,7 +333,12 @@ impl Reading {
             }
             (Some((content, true)), _, _) => Content::Item(Box::new(self.item(content, depth - 1))),
             (Some((content, false)), _, _) => file(content),
-            (None, Some(data), _) => file(data),
+            (None, Some(data), other) => {
+                if other.is_some_and(|other| !other.is_empty() && other != data) {
+                    self.damage.push(Damage::Repeated);
+                }
+                file(data)
+            }
             (None, None, Some(object)) => file(object),
             (None, None, None) => Content::None,
         };
@@ -403,6 +426,8 @@ struct Draft<'a> {
     properties: Properties<'a>,
     older: Properties<'a>,
     data: Option<&'a [u8]>,
+    /// Whether the attachment has an attribute with a list of properties.
+    has_list: bool,
 }
 
 fn value<'a>(kind: u16, cursor: &mut Cursor<'a>) -> Option<Value<'a>> {

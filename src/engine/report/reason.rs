@@ -130,7 +130,7 @@ reasons! {
     BadNote "bad-note" none "the X-Embody-Detached field, which detach wrote, is malformed or does not match the part";
     AlreadyInMail "already-in-mail" none "everything that can be extracted from the file is already in the mail; the file stays attached, because it also contains data that cannot be extracted";
     DamagedFile "damaged-file" none "nothing can be read from the file, because it is damaged";
-    NoCounterpart "no-counterpart" none "mail has no counterpart for the content of the file, such as a contact or a task";
+    NoCounterpart "no-counterpart" none "mail has no counterpart for the content of the file, such as a contact or a task, or embody found no content in the file";
     HeaderTooLarge "header-too-large" Header "a header section in the message is larger than the limit";
     ChangedMeanwhile "changed-meanwhile" none "another program moved, deleted or changed the message on the server during the run";
     AlteredByServer "altered-by-server" none "the server altered or lost the new message or its date, so the new message was removed and the old one is unchanged";

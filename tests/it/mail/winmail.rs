@@ -159,6 +159,52 @@ fn winmail_that_is_damaged_stays_next_to_what_is_readable() {
 }
 
 #[test]
+fn winmail_without_its_content_stays_and_says_why() {
+    let note = || Tnef::new().class("IPM.Note");
+    let says = Properties::new().text(0x0037, "plan").long(0x0e1b, 1);
+    let blob = vec![7; 2200];
+    for (tnef, reason, why) in [
+        (note(), "no-counterpart", "no text and no attachment"),
+        (
+            note().attribute(1, 0x0006_9055, &blob),
+            "no-counterpart",
+            "an attribute that embody does not know",
+        ),
+        (
+            note().attribute(1, 0, &blob),
+            "damaged-file",
+            "longer than its kind allows",
+        ),
+        (
+            note().properties(says),
+            "damaged-file",
+            "says that it has attachments, but contains none",
+        ),
+    ] {
+        let whole = mail(&tnef.bytes());
+        filter(FOLLOW, whole.as_bytes()).leaves(whole.as_bytes(), &[reason]);
+        let detail = filter(FOLLOW, whole.as_bytes()).column("detail");
+        assert!(detail[0].contains(why), "{detail:?}");
+    }
+    // The attachment next to the unknown attribute comes out, and the file stays next to it.
+    let beside = note()
+        .file("a.bin", b"\0\x01\x02")
+        .attribute(1, 0x0006_9055, &blob);
+    let beside = beside.bytes();
+    let (text, ran) = opened(&mail(&beside));
+    assert_eq!(ran.column("outcome"), ["expanded"]);
+    assert!(
+        ran.column("detail")[0].contains("does not know"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        text.contains("AAEC") && text.contains(&part(&beside)),
+        "{text}"
+    );
+}
+
+#[test]
 fn winmail_with_a_contact_stays_and_says_why() {
     let contact = Tnef::new().class("IPM.Contact").bytes();
     let mail = mail(&contact);

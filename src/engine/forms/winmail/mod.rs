@@ -100,8 +100,9 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
     let keeps = !contents.unmapped.is_empty() || !stream.damage.is_empty();
     let told = told(&contents, &stream.damage);
     let had = contents.leaves().count() + usize::from(contents.rtf_text.is_some());
-    if had == 0 && keeps {
-        let reason = if stream.damage.is_empty() {
+    // A file from which nothing comes out may be cut off, so it stays even if no fault was found.
+    if had == 0 {
+        let reason = if stream.damage.iter().all(|it| it.is_unknown()) {
             Reason::NoCounterpart
         } else {
             Reason::DamagedFile
@@ -185,6 +186,9 @@ fn told(contents: &Contents<'_>, damage: &[tnef::Damage]) -> Told {
     kept.extend(contents.unmapped.iter().take(MOST).cloned());
     let more = contents.unmapped.len().saturating_sub(MOST);
     kept.extend(counted(more, "further item"));
+    if kept.is_empty() && words.is_empty() {
+        kept.push("embody found no text and no attachment in the file".to_owned());
+    }
     let properties = match contents.properties.as_slice() {
         [] => String::new(),
         names => format!("mail has no field for: {}", names.join(", ")),

@@ -186,6 +186,7 @@ pub mod id {
     pub const SENDER_ADDRESS: u16 = 0x0c1f;
     pub const DELIVERY_TIME: u16 = 0x0e06;
     pub const FLAGS: u16 = 0x0e07;
+    pub const HAS_ATTACHMENTS: u16 = 0x0e1b;
     pub const BODY: u16 = 0x1000;
     pub const RTF: u16 = 0x1009;
     pub const HTML: u16 = 0x1013;

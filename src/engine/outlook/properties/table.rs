@@ -40,7 +40,9 @@ const TABLE: &[(u16, Becomes)] = &[
     (id::SUBMIT_TIME, Field("Date")),
     (0x003b, Housekeeping), // search key of the sender
     (0x003d, Housekeeping), // prefix of the subject
+    (0x003f, Housekeeping), // entry id of the account that received the mail
     (id::REPRESENTING_NAME, Field("From")),
+    (0x0043, Housekeeping), // entry id of the recipient for whom the account received the mail
     (0x0041, Housekeeping), // entry id of the sender
     (0x0063, Housekeeping), // response requested
     (0x0064, Housekeeping), // address type of the sender
@@ -50,6 +52,9 @@ const TABLE: &[(u16, Becomes)] = &[
     (0x0049, Body), // subject of the message that a report concerns
     (0x004c, Housekeeping), // entry id of its author
     (0x004e, Body), // its date
+    (0x004f, Housekeeping), // entry ids of the addresses for replies
+    (0x0051, Housekeeping), // search keys of the account and of the recipient
+    (0x0052, Housekeeping),
     (0x0055, Housekeeping), // its delivery
     (0x0062, Housekeeping), // appointment id of the owner
     (0x0070, Field("Thread-Topic")),
@@ -85,6 +90,8 @@ const TABLE: &[(u16, Becomes)] = &[
     (0x0e1f, Housekeeping), // RTF is in sync
     (0x0e20, Housekeeping), // attachment size
     (0x0e14, Housekeeping), // status of sending
+    (id::HAS_ATTACHMENTS, Housekeeping),
+    (0x0e27, Housekeeping), // permissions
     (0x0e21, Housekeeping), // attachment number
     (0x0e23, Housekeeping), // article number
     (0x0e28, Housekeeping), // account
@@ -149,6 +156,7 @@ const TABLE: &[(u16, Becomes)] = &[
     (0x3714, Housekeeping), // flags
     (0x3716, Housekeeping), // disposition
     (id::INTERNET_CODEPAGE, Housekeeping),
+    (0x3fd9, Housekeeping), // preview of the body
     (id::LOCALE, Housekeeping),
     (0x3ff8, Unmapped("name of the last author")),
     (0x3ff9, Housekeeping),
@@ -163,6 +171,7 @@ const TABLE: &[(u16, Becomes)] = &[
     (id::REPRESENTING_SMTP, Field("From")),
     (0x65c6, Housekeeping), // secure submit flags
     (0x65e2, Housekeeping), // change key
+    (0x65e3, Housekeeping), // earlier change keys
     (0x6820, Field("Reporting-MTA")),
     (0x7ffa, Housekeeping), // link id
     (0x7ffb, Housekeeping), // exception start

@@ -1,0 +1,89 @@
+//! Finds content of a TNEF stream that the reader does not use, so that a `winmail.dat` with such content stays in the mail.
+
+use crate::engine::outlook::properties::{Becomes, Properties, Property, Value, id, integer};
+
+/// Maximum length in bytes of an unknown binary property that is not content. Entry ids and search keys, which identify
+/// people and messages, have about 100 bytes.
+const MOST_BINARY: usize = 256;
+/// Maximum length in bytes of an unknown text with a fixed number that is not content. The preview of a body has 512 bytes.
+const MOST_TEXT: usize = 1024;
+/// Maximum length in bytes of a property that the mail does not need, such as a list of entry ids.
+const MOST_HOUSEKEEPING: usize = 4096;
+
+/// Returns the maximum length in bytes of an attribute that is not content: a date, a number, a name, or an attribute that
+/// the mail does not need. A longer attribute has a wrong number, and its content would be lost. Returns `None` for attributes
+/// of any length, which the reader uses, and for unknown attributes.
+pub(super) fn longest(number: u16) -> Option<usize> {
+    match number {
+        0x0006 | 0x0007 | 0x0009 | 0x8005..=0x8007 | 0x800d => Some(32),
+        0x8012 | 0x8013 | 0x8020 | 0x9002 | 0x9006 | 0x9007 => Some(32),
+        0x0000..=0x0002 | 0x0008 | 0x0600 | 0x8008..=0x800b => Some(256),
+        0x8000 | 0x8004 | 0x8010 | 0x9001 => Some(2048),
+        _ => None,
+    }
+}
+
+/// Returns whether an attribute describes the item, or repeats a property, so that a mail needs no place for its content.
+pub(super) fn is_housekeeping(number: u16) -> bool {
+    matches!(
+        number,
+        0x0000..=0x0002 // owner of a meeting, its organiser, the person who acts for the organiser
+            | 0x0008 // appointment id of the owner
+            | 0x0009 // response requested
+            | 0x0600 // original message class
+            | 0x8009..=0x800b // ids of the message, of its parent and of its conversation
+            | 0x8011 // picture of the icon of an attachment
+            | 0x8020 // time of the last change
+            | 0x9006 // version of the format
+    )
+}
+
+/// Returns whether a property may be content for which the table of properties has no place. Names that are text belong
+/// to programs that store notes of their own about a mail, some of them with many kilobytes, so texts with such a name are
+/// not content.
+pub(super) fn is_large_and_unknown(property: &Property<'_>) -> bool {
+    let (binary, text) = lengths(&property.value);
+    match property.becomes() {
+        None => binary > MOST_BINARY || property.name.is_none() && text > MOST_TEXT,
+        // A content whose number is damaged can have the number of another property.
+        Some(Becomes::Housekeeping) => binary.max(text) > MOST_HOUSEKEEPING,
+        Some(_) => false,
+    }
+}
+
+/// Returns the number of bytes in binary values, and in texts.
+fn lengths(value: &Value<'_>) -> (usize, usize) {
+    match value {
+        Value::Bytes(bytes) => (bytes.len(), 0),
+        Value::Narrow(bytes) => (0, bytes.len()),
+        Value::Text(text) => (0, text.len()),
+        Value::Many(values) => values
+            .iter()
+            .map(lengths)
+            .fold((0, 0), |(a, b), (c, d)| (a + c, b + d)),
+        _ => (0, 0),
+    }
+}
+
+/// Returns whether the item says that it has attachments.
+pub(super) fn says_attachments(properties: &Properties<'_>) -> bool {
+    const HAS_ATTACHMENTS: i64 = 0x10;
+    properties.0.iter().any(|it| {
+        let number = integer(&it.value).unwrap_or_default();
+        it.name.is_none()
+            && (it.id == id::HAS_ATTACHMENTS && number != 0
+                || it.id == id::FLAGS && number & HAS_ATTACHMENTS != 0)
+    })
+}
+
+/// Returns whether a text of the item or the content of an attachment occurs in a second, different version. The reader
+/// uses the first one.
+pub(super) fn has_second_content(properties: &Properties<'_>) -> bool {
+    [id::BODY, id::RTF, id::HTML, id::DATA].iter().any(|id| {
+        let is = |it: &&Property<'_>| it.id == *id && it.name.is_none();
+        let mut versions = properties.0.iter().filter(is).map(|it| &it.value);
+        let first = versions.next();
+        let has_many = matches!(first, Some(Value::Many(values)) if values.len() > 1);
+        has_many || versions.any(|other| Some(other) != first)
+    })
+}
