@@ -81,13 +81,6 @@ impl<'a> Compound<'a> {
         }
     }
 
-    pub(super) fn is_storage(&self, path: &Path) -> bool {
-        match self {
-            Self::Whole(file) => file.is_storage(path),
-            Self::Damaged(file) => file.entry(path).is_some_and(|it| !it.is_stream),
-        }
-    }
-
     /// Returns the streams and storages in a storage.
     pub(super) fn list(&self, storage: &Path) -> Vec<Listed> {
         match self {

@@ -22,6 +22,14 @@ pub const SIGNATURE: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
 const PROPERTIES: &str = "__properties_version1.0";
 /// Start of the name of a stream that contains one value. The id and the type of the property follow.
 const VALUE: &str = "__substg1.0_";
+/// Start of the name of the storage of a recipient. A number follows.
+const RECIPIENT: &str = "__recip_version1.0_#";
+/// Start of the name of the storage of an attachment. A number follows.
+const ATTACHMENT: &str = "__attach_version1.0_#";
+/// Name of the storage of the content of an attachment that is a message or an OLE object.
+const OBJECT: &str = "__substg1.0_3701000d";
+/// Name of the storage with the names of properties.
+const NAMES: &str = "__nameid_version1.0";
 
 /// Maximum number of values in a file.
 const MOST_VALUES: usize = 100_000;
@@ -33,9 +41,38 @@ pub struct Message {
     pub damage: Vec<String>,
 }
 
-/// Returns true if a compound file is a message. This reads only the directory of the file.
-pub fn is_message(file: impl Read + Seek) -> bool {
-    CompoundFile::open(file).is_ok_and(|file| file.is_stream(Path::new("/").join(PROPERTIES)))
+/// Returns true if a compound file is a message. This reads only the directory of an intact file. One damaged name does not
+/// make a message another document, so every name that only messages have is enough.
+pub fn is_message(mut file: impl Read + Seek) -> bool {
+    // Maximum number of bytes of a damaged file that are read.
+    const MOST: u64 = 64 << 20;
+    let root = Path::new("/");
+    if let Ok(file) = CompoundFile::open(&mut file) {
+        return file
+            .read_storage(root)
+            .is_ok_and(|mut it| it.any(|entry| is_name(&entry.name().to_ascii_lowercase())));
+    }
+    let mut bytes = Vec::new();
+    let read = file
+        .rewind()
+        .and_then(|()| file.take(MOST).read_to_end(&mut bytes));
+    let names = read
+        .ok()
+        .and_then(|_| Some(Compound::open(&bytes).ok()?.list(root)));
+    names.is_some_and(|names| {
+        names
+            .iter()
+            .any(|it| is_name(&it.name.to_ascii_lowercase()))
+    })
+}
+
+/// Returns true if only messages have an entry with this name, which is in lower case.
+fn is_name(name: &str) -> bool {
+    name == PROPERTIES
+        || name == NAMES
+        || [VALUE, RECIPIENT, ATTACHMENT]
+            .iter()
+            .any(|start| name.starts_with(start))
 }
 
 /// Reads a message file. Attached messages that are nested more than `depth` levels deep are not read.
@@ -57,6 +94,7 @@ pub fn read(bytes: &[u8], depth: usize) -> Result<Message, String> {
     let mut reading = Reading {
         file,
         names: Names::default(),
+        has_all_names: true,
         room: bytes.len(),
         values: 0,
         damage: Vec::new(),
@@ -89,6 +127,8 @@ pub fn read(bytes: &[u8], depth: usize) -> Result<Message, String> {
 struct Reading<'a> {
     file: Compound<'a>,
     names: Names,
+    /// Whether the file has all lists with the names of properties.
+    has_all_names: bool,
     /// Number of bytes of streams that may still be read. At the start, it is the size of the file.
     room: usize,
     values: usize,
@@ -150,6 +190,16 @@ impl Contents {
     }
 }
 
+/// What a storage of a message contains.
+enum Role {
+    Recipient,
+    Attachment,
+    /// Values, but it is not known of what.
+    Unknown,
+    /// No content of the message, such as the names of properties.
+    Other,
+}
+
 impl Reading<'_> {
     fn contents(&self, storage: &Path) -> Contents {
         Contents::of(&self.file, storage)
@@ -198,15 +248,13 @@ impl Reading<'_> {
     }
 
     fn names(&mut self) -> Names {
-        let storage = Path::new("/__nameid_version1.0");
-        if !self.file.is_storage(storage) {
-            return Names::default();
-        }
+        let storage = Path::new("/").join(NAMES);
         let mut stream = |number: &str| {
             let path = storage.join(format!("__substg1.0_{number}0102"));
             if self.file.is_stream(&path) {
                 self.stream(&path).unwrap_or_default()
             } else {
+                self.has_all_names = false;
                 Vec::new()
             }
         };
@@ -218,35 +266,100 @@ impl Reading<'_> {
     /// for the outermost message and for a message that is attached to another one.
     fn item(&mut self, storage: &Path, header: usize, depth: usize) -> Item<'static> {
         let contents = self.contents(storage);
+        let (properties, counts) = self.properties(&contents, header);
         let mut item = Item {
-            properties: self.properties(&contents, header),
+            properties,
             ..Item::default()
         };
         for (name, path) in &contents.storages {
-            if name.starts_with("__recip_version1.0_#") {
-                let contents = self.contents(path);
-                let recipient = self.properties(&contents, 8);
-                item.recipients.push(recipient);
-            } else if name.starts_with("__attach_version1.0_#") {
-                let attachment = self.attachment(path, depth);
-                item.attachments.push(attachment);
+            match self.role(name, path) {
+                Role::Recipient => {
+                    let contents = self.contents(path);
+                    let (recipient, _) = self.properties(&contents, 8);
+                    item.recipients.push(recipient);
+                }
+                Role::Attachment => {
+                    let attachment = self.attachment(path, depth);
+                    item.attachments.push(attachment);
+                }
+                Role::Other => {}
+                Role::Unknown => {
+                    self.tell(format!(
+                        "the content of the storage {name}, whose name is unknown"
+                    ));
+                }
             }
+        }
+        if let Some([recipients, attachments]) = counts {
+            self.check_count(recipients, item.recipients.len(), "recipients");
+            self.check_count(attachments, item.attachments.len(), "attachments");
         }
         set_page(&mut item);
         item
     }
 
+    /// Returns what a storage of a message is. If its name is damaged, its values show whether it is a recipient or an
+    /// attachment.
+    fn role(&mut self, name: &str, storage: &Path) -> Role {
+        if name.starts_with(RECIPIENT) {
+            return Role::Recipient;
+        }
+        if name.starts_with(ATTACHMENT) {
+            return Role::Attachment;
+        }
+        if name == NAMES {
+            return Role::Other;
+        }
+        let contents = self.contents(storage);
+        let is_of_attachment = |(_, id): (u16, u16)| (0x3700..0x3720).contains(&id);
+        let is_of_person =
+            |(_, id)| matches!(id, id::DISPLAY_NAME | id::ADDRESS | id::SMTP_ADDRESS);
+        let has_object = contents.storages.iter().any(|(name, _)| name == OBJECT);
+        let (role, what) = if has_object || contents.values().any(is_of_attachment) {
+            (Role::Attachment, "an attachment")
+        } else if contents.values().any(is_of_person) {
+            (Role::Recipient, "a recipient")
+        } else if contents.has_values() {
+            return Role::Unknown;
+        } else {
+            // Such as MsoDataStore, in which Office keeps data of its own.
+            return Role::Other;
+        };
+        self.tell(format!(
+            "the storage {name} has a damaged name; embody read it as {what}"
+        ));
+        role
+    }
+
+    /// Records missing recipients or attachments. A file with more of them than it declares has lost nothing.
+    fn check_count(&mut self, declared: u32, found: usize, what: &str) {
+        let found = u32::try_from(found).unwrap_or(u32::MAX);
+        if found < declared {
+            self.tell(format!(
+                "the message has {declared} {what}, but only {found} of them are in the file; get an undamaged copy of the file"
+            ));
+        }
+    }
+
     fn attachment(&mut self, storage: &Path, depth: usize) -> Attachment<'static> {
         let contents = self.contents(storage);
-        let mut properties = self.properties(&contents, 8);
+        let (mut properties, _) = self.properties(&contents, 8);
         let data = properties
             .0
             .extract_if(.., |it| it.id == id::DATA && it.name.is_none())
             .next();
-        let object = contents
+        let object = contents.storages.iter().find(|(name, _)| name == OBJECT);
+        // The content is the only storage in an attachment, so it is found if its name is damaged.
+        let renamed = contents
             .storages
-            .iter()
-            .find(|(name, _)| name == "__substg1.0_3701000d");
+            .first()
+            .filter(|_| object.is_none() && data.is_none());
+        if let Some((name, _)) = renamed {
+            self.tell(format!(
+                "the storage {name} has a damaged name; embody read it as the content of an attachment"
+            ));
+        }
+        let object = object.or(renamed);
         let method = properties.integer(id::METHOD);
         let content = match (object, data.map(|data| data.value)) {
             (Some((_, path)), _) if method != Some(6) && self.is_item(path) => match depth {
@@ -275,11 +388,18 @@ impl Reading<'_> {
         }
     }
 
+    /// Returns true if the content of an attachment is a message. OLE objects have other names.
     fn is_item(&self, storage: &Path) -> bool {
-        self.file.is_stream(&storage.join(PROPERTIES))
+        self.contents(storage).has_values()
     }
 
-    fn properties(&mut self, contents: &Contents, header: usize) -> Properties<'static> {
+    /// Reads the properties of a storage. The header of the list in a message also contains the number of its recipients and
+    /// of its attachments.
+    fn properties(
+        &mut self,
+        contents: &Contents,
+        header: usize,
+    ) -> (Properties<'static>, Option<[u32; 2]>) {
         let mut properties = Properties::default();
         let stream = contents
             .streams
@@ -294,6 +414,18 @@ impl Reading<'_> {
                 &contents.list()
             }
         };
+        let counts = stream
+            .as_ref()
+            .and_then(|bytes| {
+                bytes
+                    .get(..header)?
+                    .get(16..24)?
+                    .as_chunks::<4>()
+                    .0
+                    .try_into()
+                    .ok()
+            })
+            .map(|counts: [[u8; 4]; 2]| counts.map(u32::from_le_bytes));
         for entry in list {
             self.values += 1;
             if self.values > MOST_VALUES {
@@ -304,7 +436,9 @@ impl Reading<'_> {
             let name = format!("{VALUE}{id:04x}{kind:04x}");
             let value = match fixed(kind, &inline) {
                 Some(value) => Some(value),
-                None if kind & kind::MANY != 0 => self.many(contents, &name, kind & !kind::MANY),
+                None if kind & kind::MANY != 0 && contents.streams.contains_key(&name) => {
+                    self.many(contents, &name, kind & !kind::MANY)
+                }
                 None => match contents.streams.get(&name) {
                     Some(path) => {
                         let bytes = self.stream(path);
@@ -316,18 +450,27 @@ impl Reading<'_> {
                     }
                 },
             };
+            if id >= 0x8000 && !self.has_all_names && self.names.of(id).is_none() {
+                self.lose(format!("{name} (its name is missing)"));
+            }
             properties
                 .0
                 .extend(value.map(|value| self.names.property(id, value)));
         }
-        properties
+        (properties, counts)
     }
 
     /// Records that the stream of a value is missing from the file. Two kinds of values have no stream in an intact
-    /// file and are ignored: objects, which are stored in storages, and empty texts.
+    /// file and are ignored: objects, which are stored in storages, and empty values. The length of a text includes its
+    /// terminating NUL.
     fn tell_missing(&mut self, name: &str, kind: u16, inline: [u8; 8]) {
         let [a, b, c, d, ..] = inline;
-        if kind != kind::OBJECT && u32::from_le_bytes([a, b, c, d]) > 2 {
+        let empty = match kind {
+            kind::WIDE => 2,
+            kind::NARROW => 1,
+            _ => 0,
+        };
+        if kind != kind::OBJECT && u32::from_le_bytes([a, b, c, d]) > empty {
             self.lose(format!("{name} (the stream of this value is missing)"));
         }
     }
@@ -345,7 +488,9 @@ impl Reading<'_> {
         }
         let step = if single == kind::BYTES { 8 } else { 4 };
         for index in 0..bytes.len() / step {
-            let Some(path) = contents.streams.get(&format!("{name}-{index:08x}")) else {
+            let name = format!("{name}-{index:08x}");
+            let Some(path) = contents.streams.get(&name) else {
+                self.lose(format!("{name} (the stream of this value is missing)"));
                 break;
             };
             self.values += 1;
@@ -390,363 +535,4 @@ impl Reading<'_> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-    use crate::engine::outlook::source::mail;
-
-    const SIMPLE: &[u8] = include_bytes!("../../../tests/it/mailbox/outlook/simple.msg");
-    const EMBEDDED: &[u8] = include_bytes!("../../../tests/it/mailbox/outlook/embedded.msg");
-
-    #[test]
-    fn msg_that_is_cut_or_changed_at_any_place_is_read_without_a_panic() {
-        let mut read_at_all = 0;
-        for whole in [SIMPLE, EMBEDDED] {
-            for at in (0..whole.len()).step_by(61) {
-                _ = read(&whole[..at], 4);
-                for byte in [0xff, 0x00, 0x01] {
-                    let mut bytes = whole.to_vec();
-                    bytes[at] ^= byte;
-                    bytes[at] = bytes[at].wrapping_add(byte);
-                    if let Ok(message) = read(&bytes, 4) {
-                        read_at_all += 1;
-                        let written = mail(&message.item).content;
-                        assert!(written.len() < 4 * whole.len(), "{at}");
-                    }
-                }
-            }
-        }
-        assert!(read_at_all > 600, "{read_at_all}");
-    }
-
-    /// Creates a compound file with these streams.
-    fn compound(streams: &[(&str, Vec<u8>)]) -> Vec<u8> {
-        let mut file = CompoundFile::create(Cursor::new(Vec::new())).unwrap();
-        for (path, bytes) in streams {
-            let path = Path::new(path);
-            file.create_storage_all(path.parent().unwrap()).unwrap();
-            file.create_stream(path).unwrap().write_all(bytes).unwrap();
-        }
-        file.flush().unwrap();
-        file.into_inner().into_inner()
-    }
-
-    /// Creates a list of properties whose values are in other streams.
-    fn list(header: usize, properties: &[(u16, u16)]) -> Vec<u8> {
-        let mut list = vec![0; header];
-        for (id, kind) in properties {
-            list.extend_from_slice(&kind.to_le_bytes());
-            list.extend_from_slice(&id.to_le_bytes());
-            list.extend_from_slice(&[0; 12]);
-        }
-        list
-    }
-
-    #[test]
-    fn msg_with_messages_within_messages_is_read_to_the_limit() {
-        let mut path = String::new();
-        let mut streams = vec![("/__properties_version1.0".to_owned(), list(32, &[]))];
-        for _ in 0..8 {
-            path += "/__attach_version1.0_#00000000";
-            streams.push((format!("{path}/__properties_version1.0"), list(8, &[])));
-            path += "/__substg1.0_3701000D";
-            streams.push((format!("{path}/__properties_version1.0"), list(24, &[])));
-        }
-        let streams: Vec<(&str, Vec<u8>)> = streams
-            .iter()
-            .map(|(path, bytes)| (path.as_str(), bytes.clone()))
-            .collect();
-        let bytes = compound(&streams);
-        let message = read(&bytes, 5).unwrap();
-        assert_eq!(
-            message.damage,
-            [
-                "the message has too many levels of messages within messages; the innermost messages are missing"
-            ]
-        );
-        assert!(read(&bytes, 8).unwrap().damage.is_empty());
-    }
-
-    /// Creates a message with these numeric properties, and with a subject in these bytes.
-    fn narrow(numbers: &[(u16, u32)], subject: &[u8]) -> Item<'static> {
-        let mut list = list(32, &[(id::SUBJECT, kind::NARROW)]);
-        for (id, number) in numbers {
-            list.extend_from_slice(&3_u16.to_le_bytes());
-            list.extend_from_slice(&id.to_le_bytes());
-            list.extend_from_slice(&[0; 4]);
-            list.extend_from_slice(&number.to_le_bytes());
-            list.extend_from_slice(&[0; 4]);
-        }
-        let bytes = compound(&[
-            ("/__properties_version1.0", list),
-            ("/__substg1.0_0037001E", subject.to_vec()),
-        ]);
-        read(&bytes, 1).unwrap().item
-    }
-
-    #[test]
-    fn msg_with_a_title_above_its_transport_header_keeps_the_header() {
-        let header = b"Microsoft Mail Internet Headers Version 2.0\r\n\
-            Received: from a by b; Fri, 12 Sep 2008 07:28:29 -0700\r\nFrom: \"Ann\" <ann@example.org>\r\n\
-            Content-Type: text/plain; charset=\"koi8-r\"\r\nX-Own: 1\r\n\r\n\r\n";
-        let properties = [
-            (0x007d, kind::NARROW),
-            (id::SUBJECT, kind::NARROW),
-            (id::SENDER_NAME, kind::NARROW),
-        ];
-        let bytes = compound(&[
-            ("/__properties_version1.0", list(32, &properties)),
-            ("/__substg1.0_007D001E", header.to_vec()),
-            ("/__substg1.0_0037001E", b"\xf0\xd2\xc9".to_vec()),
-            ("/__substg1.0_0C1A001E", b"/O=ANN".to_vec()),
-        ]);
-        let item = read(&bytes, 1).unwrap().item;
-        let text = String::from_utf8(mail(&item).content).unwrap();
-        assert!(
-            text.starts_with(
-                "Received: from a by b; Fri, 12 Sep 2008 07:28:29 -0700\nFrom: \"Ann\" <ann@example.org>\nX-Own: 1\n"
-            ),
-            "{text}"
-        );
-        assert!(!text.contains("exchange.invalid"), "{text}");
-        // The header declares koi8-r, and no property declares a code page. So the code page of the item is that of
-        // koi8-r (20866).
-        assert_eq!(item.page, 20866);
-    }
-
-    #[test]
-    fn msg_in_its_own_code_page_is_read_in_it() {
-        for (number, subject, expected) in [
-            (1251, &b"\xcf\xf0\xe8"[..], "\u{41f}\u{440}\u{438}"),
-            (932, b"\x93\xfa\x96\x7b\0", "\u{65e5}\u{672c}"),
-            (1252, b"\xc3\xa9\0", "\u{e9}"),
-        ] {
-            let pages = [
-                (id::INTERNET_CODEPAGE, 65001),
-                (id::MESSAGE_CODEPAGE, number),
-            ];
-            let item = narrow(&pages, subject);
-            assert_eq!(item.text(id::SUBJECT).as_deref(), Some(expected));
-        }
-    }
-
-    #[test]
-    fn msg_without_its_code_page_is_read_in_that_of_its_language() {
-        let japanese = "\u{65e5}\u{672c}";
-        for (numbers, subject, expected) in [
-            // The mail was sent in ISO-2022-JP, but Outlook stored its texts in the code page of the system.
-            (
-                &[(id::INTERNET_CODEPAGE, 50220), (id::LOCALE, 0x0411)][..],
-                &b"\x93\xfa\x96\x7b"[..],
-                japanese,
-            ),
-            (
-                &[(id::INTERNET_CODEPAGE, 50220)],
-                b"\x93\xfa\x96\x7b",
-                japanese,
-            ),
-            (&[(id::LOCALE, 0x0411)], b"\x93\xfa\x96\x7b", japanese),
-            (
-                &[(id::LOCALE, 0x0419)],
-                b"\xcf\xf0\xe8",
-                "\u{41f}\u{440}\u{438}",
-            ),
-            (&[(id::LOCALE, 0x0404)], b"\xa4\xa4", "\u{4e2d}"),
-            (&[(id::LOCALE, 0x0804)], b"\xd6\xd0", "\u{4e2d}"),
-            (&[(id::LOCALE, 0x0415)], b"\xb3", "\u{142}"),
-            (&[(id::LOCALE, 0x0407)], b"\xe9", "\u{e9}"),
-            (&[(id::LOCALE, u32::MAX)], b"\xe9", "\u{e9}"),
-            // Text that is not valid in the Japanese code page is read as Western European.
-            (&[(id::LOCALE, 0x0411)], b"caf\xe9", "caf\u{e9}"),
-        ] {
-            let item = narrow(numbers, subject);
-            assert_eq!(
-                item.text(id::SUBJECT).as_deref(),
-                Some(expected),
-                "{numbers:x?}"
-            );
-        }
-    }
-
-    #[test]
-    fn msg_with_streams_that_are_too_large_is_read_within_twice_its_length() {
-        let bytes = compound(&[("/large", vec![7; 10_000]), ("/small", vec![8; 100])]);
-        let mut reading = Reading {
-            file: Compound::open(&bytes).unwrap(),
-            names: Names::default(),
-            room: 6000,
-            values: 0,
-            damage: Vec::new(),
-            lost: 0,
-            first_lost: None,
-        };
-        assert!(reading.stream(Path::new("/large")).is_none());
-        assert_eq!(reading.room, 3000);
-        assert!(reading.stream(Path::new("/large")).is_none());
-        assert_eq!(reading.room, 1500);
-        // The large stream was rejected twice and halved `room` each time. What is left must still be enough for a small
-        // stream.
-        assert_eq!(reading.stream(Path::new("/small")).unwrap().len(), 100);
-        assert_eq!(reading.room, 1400);
-    }
-
-    /// Returns the position of a directory entry with this name.
-    fn entry_of(file: &[u8], name: &str) -> usize {
-        let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
-        memchr::memmem::find(file, &name).unwrap()
-    }
-
-    #[test]
-    fn msg_with_a_damaged_name_of_a_value_keeps_the_other_values() {
-        let mut bytes = SIMPLE.to_vec();
-        let at = entry_of(&bytes, "__substg1.0_1000");
-        // The length of the name in the directory entry of this stream is overwritten with an invalid number. Only this
-        // stream may be lost.
-        bytes[at + 65] = 0x80;
-        assert!(CompoundFile::open(Cursor::new(&bytes[..])).is_err());
-        let message = read(&bytes, 4).unwrap();
-        let whole = read(SIMPLE, 4).unwrap().item;
-        assert_eq!(message.item.text(id::BODY), None);
-        let others = [id::SUBJECT, id::SENDER_ADDRESS, id::MESSAGE_CLASS];
-        for id in others {
-            assert_eq!(message.item.text(id), whole.text(id));
-        }
-        let damage = message.damage.join("\n");
-        assert!(damage.starts_with("the file is damaged ("), "{damage}");
-        assert!(
-            damage.contains("__substg1.0_1000")
-                && damage.contains("(the stream of this value is missing)"),
-            "{damage}"
-        );
-    }
-
-    #[test]
-    fn msg_without_its_list_of_properties_keeps_the_values_with_streams() {
-        let mut bytes = SIMPLE.to_vec();
-        let at = entry_of(&bytes, PROPERTIES);
-        bytes[at] = b'W';
-        let message = read(&bytes, 4).unwrap();
-        let whole = read(SIMPLE, 4).unwrap().item;
-        assert_eq!(message.item.text(id::BODY), whole.text(id::BODY));
-        assert_eq!(message.item.text(id::SUBJECT), whole.text(id::SUBJECT));
-        let damage = message.damage.join("\n");
-        assert!(
-            damage.contains("a list of properties is missing or cannot be read"),
-            "{damage}"
-        );
-    }
-
-    #[test]
-    fn msg_with_a_list_of_properties_that_ends_within_its_header_keeps_the_values_with_streams() {
-        let bytes = |list: Vec<u8>| {
-            compound(&[
-                ("/__properties_version1.0", list),
-                ("/__substg1.0_0037001E", b"subject".to_vec()),
-                ("/__substg1.0_1000001E", b"text".to_vec()),
-            ])
-        };
-        let properties = [(id::SUBJECT, kind::NARROW), (id::BODY, kind::NARROW)];
-        let whole = read(&bytes(list(32, &properties)), 1).unwrap();
-        assert!(whole.damage.is_empty(), "{:?}", whole.damage);
-        for length in [1, 8, 31] {
-            let message = read(&bytes(vec![0; length]), 1).unwrap();
-            assert_eq!(message.item.text(id::SUBJECT).as_deref(), Some("subject"));
-            assert_eq!(message.item.text(id::BODY).as_deref(), Some("text"));
-            let damage = message.damage.join("\n");
-            assert!(
-                damage.contains("a list of properties is missing or cannot be read"),
-                "{length}: {damage}"
-            );
-        }
-        // A list without properties is not damaged.
-        assert!(read(&bytes(list(32, &[])), 1).unwrap().damage.is_empty());
-    }
-
-    #[test]
-    fn msg_with_wrong_tables_of_sectors_is_read_as_far_as_they_lead() {
-        // The table of sectors gets an entry for a sector after the end of the file. The mail must still be read
-        // completely.
-        let mut bytes = SIMPLE.to_vec();
-        let sector = u32::from_le_bytes(bytes[76..80].try_into().unwrap());
-        let table = 512 * (usize::try_from(sector).unwrap() + 1);
-        bytes[table + 508..table + 512].copy_from_slice(&0x1000_u32.to_le_bytes());
-        assert!(CompoundFile::open(Cursor::new(&bytes[..])).is_err());
-        let message = read(&bytes, 4).unwrap();
-        let whole = read(SIMPLE, 4).unwrap();
-        assert!(whole.damage.is_empty(), "{:?}", whole.damage);
-        assert_eq!(mail(&message.item).content, mail(&whole.item).content);
-        assert_eq!(message.damage.len(), 1, "{:?}", message.damage);
-
-        // The directory contains a cycle, and so does a chain of sectors. Reading must still end.
-        let mut bytes = SIMPLE.to_vec();
-        let at = entry_of(&bytes, PROPERTIES);
-        bytes[at + 68..at + 72].copy_from_slice(&0_u32.to_le_bytes());
-        bytes[at + 72..at + 76].copy_from_slice(&1_u32.to_le_bytes());
-        for place in (table..table + 512).step_by(4) {
-            bytes[place..place + 4].copy_from_slice(&1_u32.to_le_bytes());
-        }
-        _ = read(&bytes, 4);
-    }
-
-    #[test]
-    fn ole_object_in_a_damaged_msg_is_read() {
-        let bytes = compound(&[
-            ("/__properties_version1.0", list(32, &[])),
-            ("/__attach_version1.0_#00000000/__properties_version1.0", {
-                let mut list = list(8, &[]);
-                list.extend_from_slice(&[3, 0, 5, 0x37, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]);
-                list
-            }),
-            (
-                "/__attach_version1.0_#00000000/__substg1.0_3701000D/Inner/data",
-                b"object".to_vec(),
-            ),
-            ("/zzz", Vec::new()),
-        ]);
-        let mut damaged = bytes.clone();
-        let at = entry_of(&bytes, "zzz");
-        damaged[at + 66] = 9;
-        assert!(CompoundFile::open(Cursor::new(&damaged[..])).is_err());
-        let message = read(&damaged, 1).unwrap();
-        match &message.item.attachments[0].content {
-            Content::Storage(object) => {
-                let mut file = CompoundFile::open(Cursor::new(&object[..])).unwrap();
-                let mut text = String::new();
-                let mut stream = file.open_stream("/Inner/data").unwrap();
-                stream.read_to_string(&mut text).unwrap();
-                assert_eq!(text, "object");
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn ole_object_in_a_msg_becomes_the_same_bytes_each_time() {
-        let streams = [
-            ("/__properties_version1.0", list(32, &[])),
-            ("/__attach_version1.0_#00000000/__properties_version1.0", {
-                let mut list = list(8, &[]);
-                list.extend_from_slice(&[3, 0, 5, 0x37, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]);
-                list
-            }),
-            (
-                "/__attach_version1.0_#00000000/__substg1.0_3701000D/Inner/data",
-                b"object".to_vec(),
-            ),
-        ];
-        let bytes = compound(&streams);
-        let object = || match read(&bytes, 1).unwrap().item.attachments.remove(0).content {
-            Content::Storage(bytes) => bytes.into_owned(),
-            other => panic!("{other:?}"),
-        };
-        let first = object();
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        assert!(first == object());
-        let mut file = CompoundFile::open(Cursor::new(first)).unwrap();
-        let mut text = String::new();
-        file.open_stream("/Inner/data")
-            .unwrap()
-            .read_to_string(&mut text)
-            .unwrap();
-        assert_eq!(text, "object");
-    }
-}
+mod tests;
