@@ -218,10 +218,10 @@ impl<M: Members> Joined<M> {
         let between = ready.len();
         // If the reader fails, the bytes before the error are enough to recognise the format of the member.
         let mut failed = start_of(self.current(), &mut ready).err();
-        let judged = match &ready[between..] {
-            [] => None,
-            start => Some((self.rules.judge)(name.as_bytes(), start)),
-        };
+        // An empty member contains no mail, whatever its format would be. It is left only if its name says that it should.
+        let start = &ready[between..];
+        let is_used = |judged: &Judged| !start.is_empty() || matches!(judged, Judged::Left(_));
+        let judged = Some((self.rules.judge)(name.as_bytes(), start)).filter(is_used);
         match judged {
             Some(Judged::Taken) => {
                 self.ready = io::Cursor::new(ready);

@@ -31,7 +31,8 @@ pub(crate) use crate::mailbox::start::Kind;
 use crate::mailbox::{FileCounts, Options};
 use crate::stop::Stop;
 pub(crate) use recognise::{
-    LOOKED_AT, as_named, is_empty_message, judged, judged_with_psts, kind_of, look_at,
+    LOOKED_AT, as_named, check_outlook, is_empty_message, judged, judged_with_psts, kind_of,
+    look_at,
 };
 use search::Search;
 pub(crate) use search::is_maildir;

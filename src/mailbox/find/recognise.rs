@@ -1,8 +1,9 @@
 //! Recognises the format of one file or of one member of an archive, by its first bytes, its name and, if these leave it open,
 //! its content.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{Read as _, Seek as _};
+use std::io::{self, Read as _, Seek as _};
 use std::path::Path;
 
 use crate::error::Error;
@@ -35,6 +36,7 @@ pub(crate) fn look_at(
     }
     let may_be_msg = matches!(format, Format::Auto | Format::Eml);
     let Some(method) = Method::of_start(front(&start, MAGIC)) else {
+        check_outlook(path, &start)?;
         if may_be_msg && outlook::starts_like_msg(&start) {
             let is_msg = outlook::is_named_msg(path) || outlook::is_msg(&file);
             (&file).rewind().map_err(cannot_read(path))?;
@@ -59,6 +61,9 @@ pub(crate) fn look_at(
         Err(error) if error.get_ref().is_some_and(|inner| inner.is::<Damage>()) => true,
         Err(error) => return Err(cannot_read(path)(error)),
     };
+    if !damaged {
+        check_outlook(path, &plain)?;
+    }
     Ok(match kind_of(&plain, format) {
         Ok(Kind::Pst) => Ok((Kind::Pst, Some(method))),
         _ if may_be_msg && outlook::is_packed_msg(path, &plain) => Ok((Kind::Msg, Some(method))),
@@ -169,9 +174,35 @@ pub(crate) fn is_empty_message(path: &Path) -> bool {
     suffix.is_some_and(is_one) && is_empty()
 }
 
+/// Checks that a file with the name of a file of Outlook is not empty. Unlike an empty mbox, such a file is never a
+/// mailbox without mail, but a copy that failed.
+///
+/// # Errors
+/// Returns [`Error::Read`] if the file is empty. `start` is the start of its content after decompression.
+pub(crate) fn check_outlook(path: &Path, start: &[u8]) -> Result<(), Error> {
+    if !(start.is_empty() && is_named_outlook(path)) {
+        return Ok(());
+    }
+    let why = "the file is empty, and a file of Outlook never is; get another copy of the file";
+    Err(cannot_read(path)(io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        why,
+    )))
+}
+
+/// Returns whether the name, without the suffix of a compression, is that of a mailbox or a message of Outlook.
+fn is_named_outlook(path: &Path) -> bool {
+    const SUFFIXES: [&str; 4] = ["pst", "ost", "msg", "oft"];
+    let is_one = |suffix: &OsStr| SUFFIXES.iter().any(|it| suffix.eq_ignore_ascii_case(it));
+    plain_suffix(path).is_some_and(is_one)
+}
+
 pub(crate) fn judged(name: &[u8], start: &[u8]) -> Judged {
     let text = String::from_utf8_lossy(name);
     let path = Path::new(text.as_ref());
+    if start.is_empty() && is_named_outlook(path) {
+        return Judged::Left("an empty file of Outlook, which is a copy that failed");
+    }
     if Method::of_start(start).is_some() {
         return Judged::Nested;
     }

@@ -361,6 +361,9 @@ pub(crate) fn kind_of_open(
     let start = source
         .start(find::LOOKED_AT as usize)
         .map_err(in_full(name))?;
+    if source.damage().is_none() {
+        find::check_outlook(name, &start)?;
+    }
     let kind = find::as_named(find::kind_of(&start, format), name, format);
     if kind.is_err() && source.as_file().is_none() {
         // Reads ahead to find damage. If the data are damaged nearby, the damage is reported, because it explains more

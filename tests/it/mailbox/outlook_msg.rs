@@ -5,6 +5,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
+use crate::common::archives::tar;
 use crate::common::filter::filter;
 use crate::common::programs::{embody_in, stderr};
 
@@ -223,4 +224,130 @@ fn attached_file_that_is_no_msg_stays_and_a_damaged_one_says_why() {
     filter("--follow msg", mail.as_bytes()).gives(mail.as_bytes());
     let mail = attached("application/vnd.ms-outlook", "a.msg", &SIMPLE[..3000]);
     filter("--follow msg", mail.as_bytes()).leaves(mail.as_bytes(), &["damaged-file"]);
+}
+
+#[test]
+fn msg_with_a_damaged_name_is_named_by_every_command_and_gives_its_attachment() {
+    let name: Vec<u8> = "__attach_version1.0_#00000000"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let at = memchr::memmem::find(EMBEDDED, &name).unwrap();
+    let mut damaged = EMBEDDED.to_vec();
+    damaged[at + 30] ^= 1;
+    let folder = in_folder(&[("a.msg", &damaged), ("b.oft", &damaged)]);
+    let at = folder.path();
+    fs::create_dir(at.join("in")).unwrap();
+    fs::write(at.join("in/c.msg"), &damaged).unwrap();
+    for (command, result) in [
+        ("convert a.msg --output a.eml", "a.eml"),
+        ("convert b.oft --output b.eml", "b.eml"),
+        ("convert in --output-format mbox --output c.mbox", "c.mbox"),
+        ("merge in --output d.mbox", "d.mbox"),
+        ("inspect a.msg", ""),
+        ("inspect in", ""),
+        ("compare in c.mbox", ""),
+    ] {
+        let (status, _, said) = run(at, command);
+        assert_eq!(status, 1, "{command}: {said}");
+        assert!(said.contains("has a damaged name"), "{command}: {said}");
+        if !result.is_empty() {
+            let text = fs::read_to_string(at.join(result)).unwrap();
+            assert!(
+                text.contains("Content-Type: message/rfc822"),
+                "{command}: {text}"
+            );
+        }
+    }
+    let (_, out, said) = run(at, "filter a.msg");
+    assert!(said.contains("has a damaged name"), "{said}");
+    assert!(String::from_utf8(out).unwrap().contains("message/rfc822"));
+}
+
+#[test]
+fn empty_files_of_outlook_are_named_and_an_empty_mbox_is_not() {
+    const MBOX: &str = "From a@b Mon Jan  6 10:00:00 2020\nFrom: a@b\nSubject: x\n\nhi\n";
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    fs::create_dir(at.join("in")).unwrap();
+    fs::write(at.join("in/ok.mbox"), MBOX).unwrap();
+    fs::write(at.join("empty.mbox"), "").unwrap();
+    fs::write(at.join("empty.eml"), "").unwrap();
+    let mut names: Vec<String> = ["a.pst", "b.ost", "c.msg", "D.OFT"]
+        .map(str::to_owned)
+        .to_vec();
+    for name in &names {
+        fs::write(at.join(name), "").unwrap();
+    }
+    for name in names.clone() {
+        let packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        fs::write(at.join(format!("{name}.gz")), packed.finish().unwrap()).unwrap();
+        names.push(format!("{name}.gz"));
+    }
+    for name in &names {
+        for command in [
+            "convert @ --output out",
+            "inspect @",
+            "merge @ --output out",
+            "compare @ empty.mbox",
+        ] {
+            let command = command.replace('@', name);
+            let (status, _, said) = run(at, &command);
+            assert_eq!(status, 1, "{command}: {said}");
+            assert!(
+                said.contains(name) && said.contains("the file is empty"),
+                "{command}: {said}"
+            );
+        }
+        fs::rename(at.join(name), at.join("in").join(name)).unwrap();
+    }
+    for command in [
+        "convert in --output-format mbox --output o",
+        "inspect in",
+        "merge in --output m",
+        "compare in o",
+    ] {
+        let (status, _, said) = run(at, command);
+        assert_eq!(status, 1, "{command}: {said}");
+        for name in &names {
+            assert!(said.contains(&format!("in/{name}: ")), "{command}: {said}");
+        }
+    }
+    assert_eq!(
+        fs::read_to_string(at.join("o"))
+            .unwrap()
+            .matches("Subject: x")
+            .count(),
+        1
+    );
+    for command in [
+        "convert empty.mbox --output e",
+        "inspect empty.mbox",
+        "inspect empty.eml",
+        "compare empty.mbox e",
+    ] {
+        let (status, _, said) = run(at, command);
+        assert_eq!(status, 0, "{command}: {said}");
+    }
+    // Members of archives.
+    let members: [(&str, u8, &[u8]); 3] = [
+        ("ok.mbox", b'0', MBOX.as_bytes()),
+        ("x/a.pst", b'0', b""),
+        ("c.msg", b'0', b""),
+    ];
+    fs::write(at.join("t.tar"), tar(&members)).unwrap();
+    for command in [
+        "convert t.tar --output t.mbox",
+        "inspect t.tar",
+        "merge t.tar --output tm.mbox",
+        "compare t.tar t.mbox",
+    ] {
+        let (status, _, said) = run(at, command);
+        assert_eq!(status, 1, "{command}: {said}");
+        assert!(
+            said.contains("2 files in the archive were not read") && said.contains("x/a.pst"),
+            "{command}: {said}"
+        );
+    }
+    assert_eq!(fs::read_to_string(at.join("t.mbox")).unwrap(), MBOX);
 }
