@@ -31,7 +31,7 @@ pub(super) fn detach(args: &DetachArgs) -> Status {
     if args.walk.walks() {
         Status::of(detach_all(args, &policy))
     } else {
-        Status::of_filter(detach_one(args, &policy))
+        Status::of_one_message(detach_one(args, &policy))
     }
 }
 
@@ -99,7 +99,7 @@ pub(super) fn restore(args: &RestoreArgs) -> Status {
     let status = if args.walk.walks() {
         Status::of(restore_all(args, &policy, &opened))
     } else {
-        Status::of_filter(restore_one(args, &policy, &opened))
+        Status::of_one_message(restore_one(args, &policy, &opened))
     };
     if let Some(cache) = opened.get() {
         cache.tell_trouble(args.saying.volume());

@@ -53,6 +53,19 @@ impl Status {
         }
     }
 
+    /// Returns the status of a command that processes one message. A wrong command line that names a FILE is not that of a
+    /// mail system, which passes the mail on standard input, so its status can be 2. `filter` always has 75.
+    pub(super) fn of_one_message(done: Result<(), Error>) -> Self {
+        match done {
+            Err(error @ Error::Usage(_))
+                if has_operand(&std::env::args_os().collect::<Vec<_>>()) =>
+            {
+                Self::told(&error)
+            }
+            done => Self::of_filter(done),
+        }
+    }
+
     pub(super) fn of_filter(done: Result<(), Error>) -> Self {
         match done {
             Ok(()) => Self::Success,
@@ -77,9 +90,10 @@ impl Status {
 
     /// Returns the status for a wrong command line. Status 2 makes a mail system return the mail to its sender, so a
     /// typing error in its configuration must give 75 instead, which only delays the mail. Status 2 is therefore used
-    /// only if the arguments are surely not those of a filter. Without a command, the status is 2, because no mail
-    /// system runs embody like this.
-    pub(super) fn of_usage(arguments: &[OsString]) -> Self {
+    /// only if the arguments are surely not those of a filter: no command, an unknown command that is not similar to the
+    /// name of a filter, an option of mailboxes, or a FILE for any command except `filter`. A mail system passes the mail
+    /// on standard input. `similar` contains the commands that the error message suggests.
+    pub(super) fn of_usage(arguments: &[OsString], similar: &[String]) -> Self {
         let Some(name) = arguments.get(1) else {
             return Self::Usage;
         };
@@ -87,16 +101,20 @@ impl Status {
         match name.to_str() {
             Some("filter") => Self::TryAgain,
             Some("help") => Self::Usage,
-            Some(name) if FILTERS.contains(&name) && !arguments.iter().any(walks) => Self::TryAgain,
-            _ if Cli::command().find_subcommand(name).is_some() => Self::Usage,
-            _ => Self::TryAgain,
+            Some(name) if FILTERS.contains(&name) => {
+                match arguments.iter().any(walks) || has_operand(arguments) {
+                    true => Self::Usage,
+                    false => Self::TryAgain,
+                }
+            }
+            _ if similar.iter().any(|name| is_filter(name)) => Self::TryAgain,
+            _ => Self::Usage,
         }
     }
 
     /// Returns the status after printing the help or the version. If a filter cannot print it, the status is 75: a mail
     /// system may have passed a mail to this command, and must keep the mail.
     pub(super) fn of_help(printed: Result<(), Error>, command: Option<&OsString>) -> Self {
-        let is_filter = |name: &str| name == "filter" || FILTERS.contains(&name);
         match Self::of_report(printed.map(|()| Self::Success)) {
             Self::Success => Self::Success,
             _ if command.is_some_and(|name| name.to_str().is_some_and(is_filter)) => Self::TryAgain,
@@ -147,6 +165,43 @@ impl Signals {
     pub(super) fn status(&self) -> Status {
         u8::try_from(self.which.load(Ordering::SeqCst)).map_or(Status::Trouble, Status::Stopped)
     }
+}
+
+fn is_filter(name: &str) -> bool {
+    name == "filter" || FILTERS.contains(&name)
+}
+
+/// Returns whether the arguments contain a name of a file or mailbox that is neither `-` nor the value of an option. The value
+/// of an unknown option cannot be distinguished from a name, and clap reads it as a name too.
+fn has_operand(arguments: &[OsString]) -> bool {
+    let program = Cli::command();
+    let Some(command) = arguments
+        .get(1)
+        .and_then(|name| program.find_subcommand(name))
+    else {
+        return false;
+    };
+    let takes_value = |is: &dyn Fn(&clap::Arg) -> bool| {
+        let found = command.get_arguments().find(|it| is(it));
+        found.is_some_and(|it| it.get_action().takes_values())
+    };
+    let mut is_value = false;
+    for argument in arguments.iter().skip(2) {
+        let argument = argument.to_string_lossy();
+        if std::mem::take(&mut is_value) {
+            continue;
+        }
+        if let Some(long) = argument.strip_prefix("--") {
+            is_value = !long.contains('=') && takes_value(&|it| it.get_long() == Some(long));
+        } else if let Some(letters) = argument.strip_prefix('-') {
+            let of = |letter| takes_value(&|it: &clap::Arg| it.get_short() == Some(letter));
+            let first = letters.chars().position(of);
+            is_value = first.is_some_and(|at| at + 1 == letters.chars().count());
+        } else {
+            return true;
+        }
+    }
+    false
 }
 
 /// Returns whether an argument is an option that only commands over mailboxes have: `--output=x`, `-o`, `-ox`, `-qn`.

@@ -29,7 +29,7 @@ use super::say::{self, harmless_within};
 use super::streams::{is_folder, is_output_lost, is_standard, print, stream, write_error};
 use super::survey::{
     NamedSource, Repeated, SourceKind, SurveyContext, Surveying, as_json, check_page, in_units,
-    lines, page, write_page,
+    lines, of_message, page, write_page,
 };
 use super::totals::{Totals, files, read};
 use super::verb::Expanding;
@@ -37,6 +37,7 @@ use super::wording;
 use crate::engine::Mode;
 use crate::engine::lengths::Lengths;
 use crate::engine::policy::Policy;
+use crate::engine::report::{Kind as RowKind, Row};
 use crate::error::Error;
 use crate::expand::Expander;
 use crate::expand::detach::Choice;
@@ -141,7 +142,9 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
             }
         }
     }
-    if sum.outcomes.has_no_response() {
+    let has_no_response = sum.outcomes.has_no_response();
+    sum.survey.settle(has_no_response);
+    if has_no_response {
         say::tell(&sum.outcomes.no_response());
         status = Status::Trouble;
     }
@@ -157,6 +160,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
         larger_than,
         base_url: &base_url,
         is_probed: args.mode() == Mode::Probe,
+        has_no_response,
         has_archive: args.policy.archive.archive.is_some(),
         by: &args.by,
         sources: named.collect(),
@@ -408,7 +412,10 @@ impl Inspection<'_> {
             let policy = self.policy();
             let tree = scan(message, &policy.limits.scan());
             let mut text = self.heading(source);
-            text += &outline(&tree, &said.report, policy);
+            let is_picture = |row: &Row| row.kind == RowKind::Embed;
+            let has_picture_rows = said.report.rows.iter().any(is_picture);
+            let outside = of_message(&totals.survey, has_picture_rows);
+            text += &outline(&tree, &said.report, policy, &outside);
             if self.surveying.tells_embeds {
                 text += &totals.forecast.lines(policy, false);
             }

@@ -66,7 +66,7 @@ pub fn run() -> ExitCode {
     // After a panic, the exit status must be one with which a mail system tries again. Another status could return mail
     // to its sender.
     std::panic::catch_unwind(|| parse_and_run(&arguments))
-        .unwrap_or_else(|_| Status::of_usage(&arguments))
+        .unwrap_or_else(|_| Status::of_usage(&arguments, &[]))
         .into()
 }
 
@@ -89,7 +89,7 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
         Ok(merged) => merged,
         Err(error) => {
             say::tell(&say::error(&error));
-            return Status::of_usage(arguments);
+            return Status::of_usage(arguments, &[]);
         }
     };
     match parse(&merged, options) {
@@ -103,7 +103,7 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
                 say::tell(&format!("in {}:", file.place_of(&problem)));
             }
             let _ = problem.print();
-            Status::of_usage(&merged)
+            Status::of_usage(&merged, &suggested(&problem))
         }
     }
 }
@@ -130,6 +130,15 @@ fn parse(arguments: &[OsString], mut options: clap::Command) -> Result<Command, 
         }
     });
     command.map_err(|problem| without_passwords(problem.format(&mut options)))
+}
+
+/// Returns the commands that the error message suggests instead of an unknown one.
+fn suggested(problem: &clap::Error) -> Vec<String> {
+    match problem.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::String(name)) => vec![name.clone()],
+        Some(ContextValue::Strings(names)) => names.clone(),
+        _ => Vec::new(),
+    }
 }
 
 fn parse_alone(arguments: &[OsString]) -> Result<Command, clap::Error> {
@@ -185,7 +194,7 @@ fn embed(args: EmbedArgs) -> Status {
     if args.preset.walk.walks() {
         Status::of(args.convert().and_then(|args| convert::run(&args)))
     } else {
-        Status::of_filter(args.filter().and_then(filtered))
+        Status::of_one_message(args.filter().and_then(filtered))
     }
 }
 
@@ -194,7 +203,7 @@ fn recover(args: RecoverArgs) -> Status {
     if args.preset.walk.walks() {
         Status::of(args.convert().and_then(|args| convert::run(&args)))
     } else {
-        Status::of_filter(args.filter().and_then(filtered))
+        Status::of_one_message(args.filter().and_then(filtered))
     }
 }
 

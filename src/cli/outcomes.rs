@@ -347,7 +347,7 @@ fn phrase(reason: Reason) -> &'static str {
         Reason::HostUnresponsive => "on hosts that timed out three times in a row",
         Reason::Deadline => "above the time limit (--deadline)",
         Reason::ConnectionFailed => "on servers that did not accept a connection",
-        Reason::NameNotFound => "on hosts that do not exist",
+        Reason::NameNotFound => "on hosts whose names cannot be resolved",
         Reason::TlsFailed => "on servers without a valid certificate",
         Reason::HttpStatus => "refused by the server",
         Reason::FtpStatus => "refused by an FTP server",

@@ -11,7 +11,14 @@ use crate::engine::report::{Kind as RowKind, Outcome, Report, Row};
 use crate::link::url::masked;
 use crate::mime::{PartId, PartKind, Tree};
 
-pub(super) fn outline(tree: &Tree<'_>, report: &Report, policy: &Policy) -> String {
+/// Returns the parts of a message with their references. `outside` contains sentences about content outside of the message
+/// for which the report has no rows.
+pub(super) fn outline(
+    tree: &Tree<'_>,
+    report: &Report,
+    policy: &Policy,
+    outside: &[String],
+) -> String {
     let mut bases = Bases::default();
     let mut text = String::new();
     // Maps each part to its rows. A message can have thousands of parts and rows, so searching all rows for each part
@@ -62,7 +69,12 @@ pub(super) fn outline(tree: &Tree<'_>, report: &Report, policy: &Policy) -> Stri
     for detail in opaque_details(tree) {
         let _ = writeln!(text, "{}", wording::detail(&detail));
     }
-    text.push_str(&summary(report));
+    for sentence in outside {
+        let _ = writeln!(text, "{sentence}");
+    }
+    if outside.is_empty() || !report.rows.is_empty() {
+        text.push_str(&summary(report));
+    }
     text
 }
 

@@ -46,7 +46,9 @@ Exit status:
   2
       The command line is wrong
   75
-      The command was a filter, and no complete message was written to stdout
+      The command was a filter, and no complete message was written to stdout.
+      This includes wrong options of filter, of commands without a FILE for one
+      message on stdin, and an unknown command with a name like that of a filter
 
 Files:
   embody.toml
@@ -157,7 +159,8 @@ Exit status:
   2
       The command line is wrong
   75
-      For one message on stdin: no complete message was written to stdout
+      For one message: no complete message was written to stdout. Without a
+      FILE, this includes wrong options
   128 and the signal's number
       Stopped by a signal
 
@@ -196,7 +199,8 @@ Exit status:
   2
       The command line is wrong
   75
-      For one message on stdin: no complete message was written to stdout
+      For one message: no complete message was written to stdout. Without a
+      FILE, this includes wrong options
   128 and the signal's number
       Stopped by a signal
 
@@ -280,10 +284,10 @@ Exit status:
   1
       With --output or --in-place: a file could not be read or written
   2
-      With --output or --in-place: the command line is wrong
+      With a FILE, --output or --in-place: the command line is wrong
   75
-      For one message: no complete message was written to stdout. With
-      --on-failure defer this includes temporary failures of the store
+      For one message: no complete message was written to stdout. Without a
+      FILE, this includes wrong options, and with --on-failure defer temporary failures of the store
   128 and the signal's number
       With --output or --in-place: stopped by a signal
 
@@ -322,10 +326,10 @@ Exit status:
   1
       With --output or --in-place: a file could not be read or written
   2
-      With --output or --in-place: the command line is wrong
+      With a FILE, --output or --in-place: the command line is wrong
   75
-      For one message: no complete message was written to stdout. With
-      --on-failure defer this includes temporary failures of a store or server
+      For one message: no complete message was written to stdout. Without a
+      FILE, this includes wrong options, and with --on-failure defer temporary failures of a store or server
   128 and the signal's number
       With --output or --in-place: stopped by a signal
 

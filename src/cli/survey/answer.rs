@@ -8,8 +8,10 @@ use crate::engine::report::{Outcome, Reason, Row};
 pub(super) enum Answer {
     /// The source has the content, or sent it.
     Alive,
-    /// The content is lost: status 404 or 410, the host does not exist, or other content has taken its place.
+    /// The content is lost: status 404 or 410, or other content has taken its place.
     Gone,
+    /// The host name cannot be resolved. The content is gone, unless no server responded in the whole run.
+    Unresolved,
     /// The source sent no usable response this time: a timeout, a 5xx status, or a broken connection.
     Silent,
     /// The server requires a login or a permission.
@@ -50,8 +52,8 @@ impl Answer {
             | R::BadResponse
             | R::ArchiveBusy => Self::Silent,
             R::SignIn | R::ScanPage => Self::Denied,
-            R::NameNotFound
-            | R::FileNotReadable
+            R::NameNotFound => Self::Unresolved,
+            R::FileNotReadable
             | R::NotARegularFile
             | R::TooManyRedirects
             | R::NotAnImage
@@ -84,6 +86,7 @@ impl Answer {
         let count = match self {
             Self::Alive => &mut counts.alive,
             Self::Gone => &mut counts.gone,
+            Self::Unresolved => &mut counts.unresolved,
             Self::Silent => &mut counts.silent,
             Self::Denied => &mut counts.denied,
             Self::Refused => &mut counts.refused,
@@ -99,7 +102,7 @@ impl Answer {
         let mut probe = Probe::default();
         let count = match self {
             Self::Alive => &mut probe.alive,
-            Self::Gone | Self::Silent | Self::Denied => &mut probe.dead,
+            Self::Gone | Self::Unresolved | Self::Silent | Self::Denied => &mut probe.dead,
             Self::Refused => &mut probe.refused,
             Self::Limited | Self::Unasked => &mut probe.unasked,
         };

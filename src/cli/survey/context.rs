@@ -53,6 +53,8 @@ pub(crate) struct SurveyContext<'l> {
     pub larger_than: u64,
     pub base_url: &'l str,
     pub is_probed: bool,
+    /// Whether requests were sent, and no server responded in the whole run.
+    pub has_no_response: bool,
     pub has_archive: bool,
     pub by: &'l [Group],
     pub sources: Vec<NamedSource>,

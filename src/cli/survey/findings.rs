@@ -38,9 +38,12 @@ pub(super) fn findings(survey: &Survey, context: &SurveyContext<'_>) -> Findings
     let step = facts.iter_mut().find_map(|fact| fact.step.take());
     let first = facts.first().filter(|fact| fact.weight > 0);
     let statement = first.map(|fact| fact.statement.clone());
-    let nothing = match survey.mail.messages {
-        0 => "There is no mail here.",
-        _ => "Nothing is missing from this mail.",
+    let unread = survey.broken.files + survey.mail.oversized + survey.links.unread;
+    let nothing = match (survey.mail.messages, unread) {
+        (0, 0) => "There is no mail here.",
+        (0, _) => "No mail could be read here.",
+        (_, 0) => "Nothing is missing from this mail.",
+        (_, _) => "Nothing is missing from the mail that embody could read completely.",
     };
     Findings {
         statement: statement.unwrap_or_else(|| nothing.to_owned()),
@@ -73,6 +76,9 @@ fn facts(survey: &Survey, context: &SurveyContext<'_>) -> Vec<Fact> {
     let findings = [
         pictures(survey, context),
         attachments(survey, context),
+        linked(survey, context),
+        pieces(survey),
+        elsewhere(survey),
         large(survey, context),
         trackers(survey),
         repeated(survey),
@@ -211,6 +217,94 @@ fn attachments(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
         },
         step: recover(survey, context),
     })
+}
+
+/// Returns the files that the sender's text only links to.
+fn linked(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
+    let count = missing::sum(&survey.missing, &[Way::Link, Way::Shortcut]);
+    (count > 0).then(|| Fact {
+        weight: count.saturating_mul(5),
+        statement: format!(
+            "{} that this mail links to {} not in the mail.",
+            counted(count, "file", "files"),
+            either(count, "is", "are")
+        ),
+        tile: Tile {
+            number: grouped(count),
+            words: format!(
+                "linked {} not in the mail",
+                either(count, "file is", "files are")
+            ),
+        },
+        step: steps::cloud_links(survey, context),
+    })
+}
+
+fn pieces(survey: &Survey) -> Option<Fact> {
+    let count = missing::sum(&survey.missing, &[Way::Piece]);
+    (count > 0).then(|| Fact {
+        weight: count.saturating_mul(20),
+        statement: match count {
+            1 => "1 message is a piece of a divided mail (message/partial), which embody does not join.".to_owned(),
+            _ => format!(
+                "{} messages are pieces of divided mails (message/partial), which embody does not join.",
+                grouped(count)
+            ),
+        },
+        tile: Tile {
+            number: grouped(count),
+            words: format!("{} of divided mails", either(count, "piece", "pieces")),
+        },
+        step: None,
+    })
+}
+
+fn elsewhere(survey: &Survey) -> Option<Fact> {
+    let count = survey.pictures.elsewhere;
+    (count > 0).then(|| Fact {
+        weight: count,
+        statement: format!(
+            "{} an address that leads nowhere.",
+            counted(
+                count,
+                "picture of this mail has",
+                "pictures of this mail have"
+            )
+        ),
+        tile: Tile {
+            number: grouped(count),
+            words: format!(
+                "{} an address that leads nowhere",
+                either(count, "picture has", "pictures have")
+            ),
+        },
+        step: None,
+    })
+}
+
+/// Returns the sentences about content outside of a single message for which its report has no rows.
+pub(crate) fn of_message(survey: &Survey, has_picture_rows: bool) -> Vec<String> {
+    let mut said = Vec::new();
+    let remote = survey.pictures.remote;
+    if remote > 0 && !has_picture_rows {
+        said.push(format!(
+            "{} only on the web; embody embed puts {} into the mail",
+            counted(remote, "picture is", "pictures are"),
+            either(remote, "it", "them")
+        ));
+    }
+    let elsewhere = survey.pictures.elsewhere;
+    if elsewhere > 0 && !has_picture_rows {
+        said.push(format!(
+            "{} an address that leads nowhere",
+            counted(elsewhere, "picture has", "pictures have")
+        ));
+    }
+    let pieces = missing::sum(&survey.missing, &[Way::Piece]);
+    if pieces > 0 {
+        said.push(counted(pieces, missing::PIECE.1.one, missing::PIECE.1.many));
+    }
+    said
 }
 
 fn are(count: u64) -> String {

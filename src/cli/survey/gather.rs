@@ -118,6 +118,11 @@ impl Surveying {
         for row in &report.rows {
             survey.row(row, self.expanding.mode.asks_servers());
         }
+        let is_piece = |part: &PartId| tree.part(*part).essence == "message/partial";
+        let pieces = tree.ids().filter(is_piece).count() as u64;
+        if pieces > 0 {
+            *survey.missing.entry(missing::PIECE).or_default() += pieces;
+        }
         survey.copies = Copies::of(tree);
         survey.sender = Some(sender(tree).into());
         let date = tree.value(PartId::ROOT, "Date");

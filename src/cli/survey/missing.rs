@@ -24,9 +24,20 @@ pub(crate) enum Way {
     Link,
     /// In the file or page to which an attached `.url` file links. Only `--follow shortcuts` retrieves it.
     Shortcut,
+    /// In other mails: the mail is a piece of a divided mail (RFC 2046, 5.2.2). embody does not join the pieces.
+    Piece,
     /// The content is lost.
     Never,
 }
+
+/// Pieces of divided mails.
+pub(super) const PIECE: (Way, Named) = (
+    Way::Piece,
+    Named {
+        one: "piece of a divided mail (message/partial), which embody does not join",
+        many: "pieces of divided mails (message/partial), which embody does not join",
+    },
+);
 
 /// Number of references, by the source of their content and by their name in the singular and the plural.
 pub(super) type Missing = BTreeMap<(Way, Named), u64>;

@@ -21,7 +21,7 @@ const RECOVERED: [Way; 3] = [Way::Here, Way::Web, Way::Ftp];
 /// available.
 fn has_living_pictures(survey: &Survey, context: &SurveyContext<'_>) -> bool {
     let answers = &survey.answers.pictures;
-    let is_known = context.is_probed && answers.asked() > 0;
+    let is_known = context.is_probed && !context.has_no_response && answers.asked() > 0;
     let is_archived = context.has_archive && survey.probe.archived > 0;
     survey.pictures.remote > 0 && (!is_known || answers.alive > 0 || is_archived)
 }
@@ -49,7 +49,7 @@ pub(super) fn recover(survey: &Survey, context: &SurveyContext<'_>) -> Option<St
     let count = missing::sum(&survey.missing, &RECOVERED);
     let answers = &survey.answers.attachments;
     let here = missing::sum(&survey.missing, &[Way::Here]);
-    let is_known = context.is_probed && answers.asked() > 0;
+    let is_known = context.is_probed && !context.has_no_response && answers.asked() > 0;
     let is_there = count > 0 && (!is_known || answers.alive > 0 || here > 0);
     let mut options = context.repeated.all();
     let ftp = missing::sum(&survey.missing, &[Way::Ftp]);
@@ -189,7 +189,7 @@ pub(super) fn restore(survey: &Survey, context: &SurveyContext<'_>) -> Option<St
 }
 
 pub(super) fn probe(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
-    let is_asked = context.is_probed || context.page.is_none();
+    let is_asked = context.is_probed && !context.has_no_response || context.page.is_none();
     let web = missing::sum(&survey.missing, &[Way::Web]);
     let page = context.page.as_deref().unwrap_or_default();
     (!is_asked && survey.pictures.remote + web > 0).then(|| {
@@ -199,8 +199,12 @@ pub(super) fn probe(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step
             context.repeated.all(),
             quoted(page)
         );
+        let title = match context.has_no_response {
+            true => "Ask again: no server responded",
+            false => "Count what is gone",
+        };
         Step {
-            title: "Count what is gone".to_owned(),
+            title: title.to_owned(),
             words: "This asks each server whether it still has the picture or file, and writes this page again with the answers. The servers of trackers are not asked.".to_owned(),
             commands: context.reading(&command),
         }

@@ -164,6 +164,19 @@ impl Survey {
         Some((sender, year, counts, self.answers.pictures))
     }
 
+    /// Completes the counts of a probe once it is known whether any server responded in the whole run. If none did, no
+    /// source counts as dead.
+    pub(crate) fn settle(&mut self, has_no_response: bool) {
+        let answers = &mut self.answers;
+        answers.pictures.settle(has_no_response);
+        answers.attachments.settle(has_no_response);
+        answers.years.each_mut(|it| it.settle(has_no_response));
+        if has_no_response {
+            self.probe.unasked += std::mem::take(&mut self.probe.dead);
+            self.hosts.each_mut(|it| it.dead = 0);
+        }
+    }
+
     pub(crate) fn shown(&self) -> Amount {
         let mut sum = Amount::default();
         self.inline.iter().for_each(|it| sum.add(it));

@@ -102,11 +102,16 @@ counts! {
         /// The policy does not allow the request or the response.
         refused,
         unasked,
+        /// The host name could not be resolved. [`Survey::settle`](super::sum::Survey::settle) decides at the end of the
+        /// run whether such content is gone.
+        #[serde(skip)]
+        unresolved,
     }
 
     /// Outcomes of the references to one host: the content was saved, is lost, may be available in another run
-    /// (`again`), or was denied by the server or the policy (`left`).
-    Fates { saved, lost, again, left, }
+    /// (`again`), or was denied by the server or the policy (`left`). `unresolved` becomes `lost` or `again` at the end of the
+    /// run.
+    Fates { saved, lost, again, left, unresolved, }
 
     Probe {
         alive,
@@ -124,14 +129,24 @@ counts! {
 
 impl Fates {
     pub(super) fn sum(&self) -> u64 {
-        self.saved + self.lost + self.again + self.left
+        self.saved + self.lost + self.again + self.left + self.unresolved
     }
 }
 
 impl Answers {
     /// Returns the number of references for which a request was made.
     pub(crate) fn asked(&self) -> u64 {
-        self.alive + self.gone + self.silent + self.denied
+        self.alive + self.gone + self.silent + self.denied + self.unresolved
+    }
+
+    /// Decides about hosts that could not be resolved. If no server responded in the whole run, the network was probably
+    /// down, so a later run may find them.
+    pub(super) fn settle(&mut self, has_no_response: bool) {
+        let unresolved = std::mem::take(&mut self.unresolved);
+        match has_no_response {
+            true => self.silent += unresolved,
+            false => self.gone += unresolved,
+        }
     }
 }
 
@@ -216,6 +231,14 @@ impl<C: Counts> Named<C> {
 
     pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &C)> {
         self.names.iter().map(|(name, counts)| (&**name, counts))
+    }
+
+    /// Calls `change` for the counts of each name, and for those of all other names.
+    pub(crate) fn each_mut(&mut self, change: impl FnMut(&mut C)) {
+        self.names
+            .values_mut()
+            .chain(&mut self.others)
+            .for_each(change);
     }
 
     pub(crate) fn others(&self) -> Option<&C> {

@@ -2,25 +2,7 @@
 
 use super::sum::SIZES;
 
-/// Formats a size in powers of ten: `512 bytes`, `1.2 kB`, `45 MB`. The number is rounded down, so that it is never too
-/// large.
-pub(crate) fn size(octets: u64) -> String {
-    let mut unit = 1;
-    let mut name = None;
-    for larger in ["kB", "MB", "GB", "TB", "PB", "EB"] {
-        if octets / unit < 1000 {
-            break;
-        }
-        (unit, name) = (unit * 1000, Some(larger));
-    }
-    let Some(name) = name else {
-        return counted(octets, "byte", "bytes");
-    };
-    match (octets / unit, octets % unit / (unit / 10)) {
-        (whole @ 0..10, tenth @ 1..) => format!("{whole}.{tenth} {name}"),
-        (whole, _) => format!("{whole} {name}"),
-    }
-}
+pub(in crate::cli) use super::super::say::bytes as size;
 
 /// Formats a size as the value of an option: `100k` means 102,400 bytes.
 pub(super) fn option_size(octets: u64) -> String {
@@ -235,19 +217,42 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_rounded_down() {
+    fn sizes_are_rounded_and_wrong_by_less_than_five_percent() {
         for (octets, said) in [
             (0, "0 bytes"),
             (1, "1 byte"),
             (999, "999 bytes"),
             (1000, "1 kB"),
-            (1999, "1.9 kB"),
+            (1049, "1 kB"),
+            (1050, "1.1 kB"),
+            (1999, "2 kB"),
+            (9949, "9.9 kB"),
+            (9950, "10 kB"),
             (10_000, "10 kB"),
-            (999_999, "999 kB"),
+            (10_990, "11 kB"),
+            (999_499, "999 kB"),
+            (999_500, "1 MB"),
+            (999_999, "1 MB"),
             (1_000_000, "1 MB"),
             (u64::MAX, "18 EB"),
         ] {
             assert_eq!(size(octets), said);
+        }
+        let units = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"];
+        for octets in (2..63).flat_map(|bits| {
+            [
+                1_u64 << bits,
+                (1 << bits) + (1 << (bits - 2)),
+                (1 << bits) - 1,
+            ]
+        }) {
+            let text = size(octets);
+            let (number, unit) = text.split_once(' ').unwrap_or_default();
+            let power = units.iter().position(|it| *it == unit).unwrap_or(0);
+            let said = number.parse::<f64>().unwrap_or(0.0)
+                * 1000_f64.powi(i32::try_from(power).unwrap_or(0));
+            let error = (said - octets as f64).abs() / octets as f64;
+            assert!(error < 0.05, "{octets}: {text}");
         }
         assert_eq!(option_size(100 << 10), "100k");
         assert_eq!(option_size(1000), "1000");

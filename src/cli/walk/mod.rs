@@ -175,8 +175,9 @@ impl Walk<'_> {
         if let Some(resume) = resume.filter(|_| has_done_some && !has_left_some) {
             resume.is_whole.set(true);
         }
-        let tally = reporter.run_tally();
+        let mut tally = reporter.run_tally();
         let (mut summary, counts, failure) = reporter.finish();
+        tally.settle(counts.outcomes.has_no_response());
         // The observer gets the counts of each mailbox. Only the run as a whole knows the files that are no mailboxes.
         summary.files = files;
         if let Some(file) = &self.args.html {

@@ -286,6 +286,9 @@ fn a_bad_option_delays_mail_and_is_bad_usage_elsewhere() {
         (&["filter", "--signed", "maybe"], 75),
         (&["filter", "a", "b"], 75),
         (&["fliter"], 75),
+        (&["detahc", "--store", "s"], 75),
+        (&["bogus"], 2),
+        (&["bogus", "--fetch", "https"], 2),
         // A command line without a command is never part of a mail system's configuration, so the status is not 75.
         (&[], 2),
         (&["inspect", "--no-such-option"], 2),
@@ -293,6 +296,17 @@ fn a_bad_option_delays_mail_and_is_bad_usage_elsewhere() {
         // These commands are filters unless an option or an argument says otherwise.
         (&["detach", "--bogus"], 75),
         (&["restore", "--bogus"], 75),
+        (&["embed", "--fetch", "https", "--bogus"], 75),
+        (&["embed", "--bogus", "-"], 75),
+        (&["detach", "--store", "s", "--bogus"], 75),
+        (&["detach", "-qv", "--bogus"], 75),
+        // A mail system passes the mail on standard input, not as a FILE.
+        (&["embed", "--bogus", "a"], 2),
+        (&["embed", "a", "--bogus"], 2),
+        (&["recover", "--fetch", "https", "a", "--bogus"], 2),
+        (&["detach", "--store=s", "a", "--bogus"], 2),
+        (&["embed", "--", "--bogus", "a", "--fetch"], 2),
+        (&["filter", "--bogus", "a"], 75),
         (&["detach", "--store", "s", "--in-place", "--bogus", "a"], 2),
         (&["restore", "a", "--output=b", "--bogus"], 2),
         (&["restore", "--dry-run", "--bogus"], 2),

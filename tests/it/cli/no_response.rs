@@ -59,7 +59,7 @@ fn convert_without_any_response_says_so_first_and_ends_with_1() {
         (
             vec!["http://no-such-host.invalid/a"],
             vec![],
-            "on hosts that do not exist",
+            "on hosts whose names cannot be resolved",
         ),
     ] {
         let (output, is_written) = converted(&urls, &options);
@@ -194,4 +194,97 @@ fn filter_without_any_response_delivers_the_mail() {
     let output = fed(&mut command, mail.as_bytes());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(output.stdout, mail.as_bytes());
+}
+
+/// Returns an mbox with a message for each picture URL.
+fn pictures(urls: &[&str]) -> String {
+    let mails = urls.iter().map(|url| {
+        format!(
+            "From a@b Mon Jul  6 10:00:00 2015\nFrom: a@b\nDate: Mon, 6 Jul 2015 10:00:00 +0000\nMIME-Version: 1.0\n\
+             Content-Type: text/html\n\n<img src=\"{url}\" width=90 height=90>\n\n"
+        )
+    });
+    mails.collect()
+}
+
+#[test]
+fn host_without_an_address_is_no_loss_unless_another_server_responded() {
+    let server = with_status(404);
+    let open = server.address.port().to_string();
+    let here = server.url("/b.png");
+    let nowhere = [
+        "http://nothere1.invalid/a.png",
+        "http://nothere2.invalid/a.png",
+    ];
+    for (urls, is_down) in [
+        (nowhere.to_vec(), true),
+        (vec![nowhere[0], &here, nowhere[1]], false),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("in.mbox"), pictures(&urls)).unwrap();
+        let run = |words: &[&str]| {
+            let mut command = embody();
+            command.args(words).current_dir(folder.path());
+            command.args([
+                "--fetch",
+                "http",
+                "--allow-net",
+                "127.0.0.0/8",
+                "--allow-port",
+                &open,
+            ]);
+            command.output().unwrap()
+        };
+        let output = run(&[
+            "embed", "in.mbox", "--output", "out.mbox", "--html", "run.html",
+        ]);
+        let said = stderr(&output);
+        assert_eq!(said.contains("No server responded"), is_down, "{said}");
+        assert!(
+            !said.contains("do not exist") && !said.contains("gone (0"),
+            "{said}"
+        );
+        let page = fs::read_to_string(at("run.html")).unwrap();
+        assert_eq!(page.contains("lost for good"), !is_down, "{page}");
+        assert_eq!(page.contains("does not exist any more"), !is_down, "{page}");
+        assert_eq!(
+            page.contains("embody embed out.mbox --output out-2.mbox"),
+            is_down,
+            "{page}"
+        );
+
+        let output = run(&["inspect", "--probe", "in.mbox", "--html", "survey.html"]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let page = fs::read_to_string(at("survey.html")).unwrap();
+        for told in [&text, &page] {
+            assert_eq!(told.contains("already gone"), !is_down, "{told}");
+        }
+        assert_eq!(
+            page.contains("embody inspect --probe --fetch"),
+            is_down,
+            "{page}"
+        );
+        assert_eq!(
+            text.contains("2 without an answer this time"),
+            is_down,
+            "{text}"
+        );
+        let output = run(&["inspect", "--probe", "in.mbox", "--json", "--by", "host"]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        let survey = &last["survey"];
+        let (gone, silent) = if is_down { (0, 2) } else { (3, 0) };
+        for answers in [
+            &survey["answers"]["pictures"],
+            &survey["answers"]["years"]["2015"],
+        ] {
+            assert_eq!(answers["gone"], gone, "{survey}");
+            assert_eq!(answers["silent"], silent, "{survey}");
+            assert!(answers.get("unresolved").is_none(), "{survey}");
+        }
+        assert_eq!(survey["probe"]["dead"], gone, "{survey}");
+        let host = &survey["by"]["host"]["names"]["nothere1.invalid"];
+        assert_eq!(host["dead"], i32::from(!is_down), "{survey}");
+    }
 }

@@ -1133,3 +1133,89 @@ fn invalid_or_single_label_host_names_are_not_counted() {
         .collect();
     assert_eq!(hosts.len(), 1, "{table}");
 }
+
+#[test]
+fn survey_never_says_that_nothing_is_missing_if_something_is() {
+    const NOTHING: &str = "Nothing is missing from this mail.";
+    let mail = |fields: &str, body: &str| {
+        format!(
+            "From: a@b.example\nDate: Mon, 6 Jan 2020 10:00:00 +0000\nMIME-Version: 1.0\n{fields}\n\n{body}\n"
+        )
+    };
+    let html = |body: &str| mail("Content-Type: text/html", body);
+    let dropbox =
+        "<a href=\"https://www.dropbox.com/s/0123456789abcde/report.pdf?dl=0\">report.pdf</a>";
+    let picture = "<img src=\"https://img.example.net/a.png\" width=200 height=100>";
+    let piece = |number: u32| {
+        format!("Content-Type: message/partial; number={number}; total=3; id=\"s1@example.org\"")
+    };
+    let folder = tempfile::tempdir().unwrap();
+    for (mails, words, single) in [
+        (
+            vec![html(dropbox)],
+            "1 file that this mail links to is not in the mail.",
+            "dropbox.com",
+        ),
+        (
+            vec![html(picture)],
+            "1 picture in this mail is only on the web.",
+            "1 picture is only on the web",
+        ),
+        (
+            vec![html("<img src=\"a.png\">")],
+            "1 picture of this mail has an address that leads nowhere.",
+            "leads nowhere",
+        ),
+        (
+            vec![
+                mail(&piece(1), "Subject: x\n\ntext"),
+                mail(&piece(2), "text"),
+                mail(&piece(3), "text"),
+            ],
+            "3 messages are pieces of divided mails (message/partial)",
+            "1 piece of a divided mail (message/partial)",
+        ),
+        (
+            vec![mail("Content-Type: text/plain", "hi")],
+            NOTHING,
+            "nothing to do",
+        ),
+    ] {
+        let mbox: String = mails
+            .iter()
+            .map(|mail| format!("From a@b Mon Jan  6 10:00:00 2020\n{mail}\n"))
+            .collect();
+        fs::write(folder.path().join("in.mbox"), mbox).unwrap();
+        fs::write(folder.path().join("in.eml"), &mails[0]).unwrap();
+        let text = printed(
+            &["inspect", "in.mbox", "--html", "page.html"],
+            folder.path(),
+        );
+        let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
+        for told in [&text, &page] {
+            assert!(told.contains(words), "{words}: {told}");
+            assert_eq!(
+                told.contains("Nothing is missing"),
+                words == NOTHING,
+                "{told}"
+            );
+        }
+        fs::remove_file(folder.path().join("page.html")).unwrap();
+        let text = printed(&["inspect", "in.eml"], folder.path());
+        assert!(text.contains(single), "{single}: {text}");
+        assert_eq!(
+            text.contains("nothing to do"),
+            single == "nothing to do",
+            "{text}"
+        );
+    }
+    // An empty mailbox is no mail, and a file that cannot be read may contain some.
+    fs::create_dir(folder.path().join("in")).unwrap();
+    fs::write(folder.path().join("in/a.pst"), "").unwrap();
+    let output = run(&["inspect", "in"], folder.path());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        !text.contains("Nothing is missing") && !text.contains("There is no mail here"),
+        "{text}"
+    );
+}

@@ -316,10 +316,10 @@ fn recover_of_one_message_takes_files_of_clouds_and_leaves_links() {
 fn recover_that_cannot_work_is_refused_with_the_status_of_its_command() {
     let place = Place::new();
     for (line, status, word) in [
-        ("recover a.eml b.eml", 75, "name --output or --in-place"),
+        ("recover a.eml b.eml", 2, "name --output or --in-place"),
         (
             LIST,
-            75,
+            2,
             "recover reads only one message; name --output or --in-place",
         ),
         ("recover --no-such-option", 75, "--no-such-option"),

@@ -73,7 +73,11 @@ impl Page<'_> {
                     part: gone,
                     words: match gone {
                         0 => grouped(host.pictures),
-                        _ => format!("{}, {} gone", grouped(host.pictures), grouped(gone)),
+                        _ => format!(
+                            "{}, {} not available",
+                            grouped(host.pictures),
+                            grouped(gone)
+                        ),
                     },
                 }
             })
@@ -103,7 +107,7 @@ impl Page<'_> {
             .map(|year| {
                 let found = years.iter().find(|it| it.0 == year);
                 let answers = found.map_or_else(Answers::default, |it| it.1);
-                let dead = answers.asked() - answers.alive;
+                let dead = answers.gone;
                 Bar {
                     name: year.to_string(),
                     value: answers.asked(),

@@ -21,6 +21,8 @@ pub(crate) struct RunTally {
     pub(super) links: u64,
     pub(super) lost: What,
     pub(super) again: What,
+    /// Content of hosts that could not be resolved. It becomes part of `lost` or `again` in [`RunTally::settle`].
+    unresolved: What,
     pub(super) denied: What,
     pub(super) refused: What,
     pub(super) trackers: u64,
@@ -47,6 +49,7 @@ pub(super) struct Lost {
     pub(super) mail: String,
     pub(super) what: String,
     pub(super) cause: String,
+    is_unresolved: bool,
 }
 
 impl What {
@@ -124,6 +127,7 @@ impl RunTally {
                 match fate {
                     Answer::Alive => fates.saved += 1,
                     Answer::Gone => fates.lost += 1,
+                    Answer::Unresolved => fates.unresolved += 1,
                     Answer::Silent | Answer::Limited => fates.again += 1,
                     _ => fates.left += 1,
                 }
@@ -148,6 +152,7 @@ impl RunTally {
                 self.lost.count(row);
                 *self.lost_causes.exactly(cause.clone()) += 1;
             }
+            Answer::Unresolved => self.unresolved.count(row),
             Answer::Silent | Answer::Limited => {
                 self.again.count(row);
                 *self.again_causes.exactly(cause.clone()) += 1;
@@ -166,16 +171,43 @@ impl RunTally {
                 return None;
             }
         }
-        let is_lost = matches!(answer, Answer::Gone | Answer::Denied);
+        let is_unresolved = answer == Answer::Unresolved;
+        let is_lost = is_unresolved || matches!(answer, Answer::Gone | Answer::Denied);
         if is_lost && row.kind != Kind::Embed && self.listed.len() < LISTED {
             let named = row.hosted.as_deref().and_then(|it| it.name.clone());
             self.listed.push(Lost {
                 mail: called(),
                 what: named.or_else(|| row.url.clone()).unwrap_or_default(),
                 cause,
+                is_unresolved,
             });
         }
         Some(answer)
+    }
+
+    /// Decides about hosts that could not be resolved. If no server responded in the whole run, the network was probably
+    /// down, so their content is not lost: a later run may find it.
+    pub(crate) fn settle(&mut self, has_no_response: bool) {
+        let unresolved = std::mem::take(&mut self.unresolved);
+        if unresolved.sum() == 0 {
+            return;
+        }
+        let (what, causes, cause) = if has_no_response {
+            self.listed.retain(|it| !it.is_unresolved);
+            let cause = "the host name could not be resolved, and no other server responded";
+            (&mut self.again, &mut self.again_causes, cause)
+        } else {
+            (&mut self.lost, &mut self.lost_causes, UNRESOLVED)
+        };
+        what.add(unresolved);
+        *causes.exactly(cause.to_owned()) += unresolved.sum();
+        self.hosts.each_mut(|it| {
+            let unresolved = std::mem::take(&mut it.unresolved);
+            match has_no_response {
+                true => it.again += unresolved,
+                false => it.lost += unresolved,
+            }
+        });
     }
 
     pub(crate) fn add(&mut self, other: Self) {
@@ -187,6 +219,7 @@ impl RunTally {
         self.links += other.links;
         self.trackers += other.trackers;
         self.lost.add(other.lost);
+        self.unresolved.add(other.unresolved);
         self.again.add(other.again);
         self.denied.add(other.denied);
         self.refused.add(other.refused);
@@ -201,6 +234,8 @@ impl RunTally {
     }
 }
 
+const UNRESOLVED: &str = "the server does not exist any more";
+
 /// Explains the reason of a row, with the status of the server.
 fn cause(row: &Row) -> String {
     let Some(reason) = row.reason else {
@@ -214,7 +249,7 @@ fn cause(row: &Row) -> String {
         (Reason::HttpStatus | Reason::FtpStatus, Some(status)) => {
             format!("the server answered with status {status}")
         }
-        (Reason::NameNotFound, _) => "the server does not exist any more".to_owned(),
+        (Reason::NameNotFound, _) => UNRESOLVED.to_owned(),
         (Reason::NotAnImage | Reason::WebPage, _) => {
             "the server has a web page or something else in its place".to_owned()
         }
