@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use embody::fetch::Canned;
 use embody::mime::{self, ScanLimits};
 use embody::policy::{Embed, Scheme, Trackers};
-use embody::report::{Kind, Outcome, Reason};
+use embody::report::{Kind, Outcome, Reason, Refusal};
 use embody::{Policy, Report};
 
 use super::common::checks::scan::spans;
@@ -605,19 +605,93 @@ fn image_set_choice_that_is_not_embedded_is_removed() {
             );
         }
     }
-    // Also for a URL that must not be requested, and for quotation marks written as character references.
-    let body = format!(
-        "<b style='background:image-set(\"{}\" 1x,\"https://h.example/9\" 2x)'><i style='background:image-set(&quot;https://h.example/gone&quot; 1x,&quot;https://h.example/2&quot; 2x)'>",
-        data(&gif(9, 9, 1))
-    );
-    let mut policy = policy();
-    policy.embed.remote = false;
-    let (output, _) = run(policy, &Canned::new(), html(&body).as_bytes());
-    let expected = with_urls("image-set(\"<1>\" 1x)", &output);
-    let output = String::from_utf8(output).unwrap();
-    assert!(output.contains(&expected), "{output}");
-    let (output, _) = embedded(&html(&body));
+    // Also for quotation marks written as character references.
+    let body = "<i style='background:image-set(&quot;https://h.example/gone&quot; 1x,&quot;https://h.example/2&quot; 2x)'>";
+    let (output, _) = embedded(&html(body));
     assert!(!output.contains("https://h.example/gone"), "{output}");
+}
+
+#[test]
+fn size_that_was_not_requested_keeps_its_url() {
+    let far = "https://other.example/big.png";
+    let plain = "http://h.example/2";
+    let near = "https://h.example/1";
+    let first = data(&gif(9, 9, 1));
+    let busy = Refusal::temporary(Reason::HttpStatus, "status 503");
+    let of = |change: fn(&mut Policy)| {
+        let mut policy = policy();
+        change(&mut policy);
+        policy
+    };
+    // A policy, the size that is embedded, and the URL that must not be requested.
+    let mut cases: Vec<(&str, Policy, &str, &str)> = vec![
+        (
+            "--embed data",
+            of(|it| it.embed.remote = false),
+            &first,
+            far,
+        ),
+        (
+            "--fetch https",
+            of(|it| it.fetch = [Scheme::Https].into()),
+            near,
+            plain,
+        ),
+        (
+            "--allow-host",
+            policy().with_allow_hosts(["h.example".parse().unwrap()]),
+            near,
+            far,
+        ),
+        (
+            "--deny-host",
+            policy().with_deny_hosts(["other.example".parse().unwrap()]),
+            near,
+            far,
+        ),
+        (
+            "--max-fetches",
+            of(|it| it.limits.fetches = 1),
+            near,
+            "https://h.example/2",
+        ),
+        (
+            "--max-body",
+            of(|it| it.limits.body = 200),
+            near,
+            "https://h.example/large",
+        ),
+        (
+            "a server that does not respond",
+            policy(),
+            near,
+            "https://h.example/busy",
+        ),
+    ];
+    for (what, policy, size, url) in cases.drain(..) {
+        for body in [
+            format!("<img srcset=\"{size} 1x, {url} 2x\">"),
+            format!("<img srcset=\"{size} 10w, {url} 20w\" sizes=40px>"),
+            format!("<img src=\"{size}\" srcset=\"{url} 2x\">"),
+            format!(
+                "<picture><source srcset=\"{size} 1x, {url} 2x\"><img src=\"{size}\"></picture>"
+            ),
+            format!("<style>a{{background:image-set(url({size}) 1x, url({url}) 2x)}}</style>"),
+            format!("<p style=\"background:-webkit-image-set(url({size}) 1x, '{url}' 2x)\">"),
+        ] {
+            let world = world()
+                .with(
+                    "https://h.example/large",
+                    Some("image/gif"),
+                    &*[gif(9, 9, 7), vec![0; 500]].concat(),
+                )
+                .failing("https://h.example/busy", busy.clone());
+            let (output, _) = run(policy.clone(), &world, html(&body).as_bytes());
+            let output = String::from_utf8(output).unwrap();
+            assert!(output.contains("cid:"), "{what}: {output}");
+            assert!(output.contains(url), "{what}: {body}\n{output}");
+        }
+    }
 }
 
 #[test]

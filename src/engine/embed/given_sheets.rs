@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::container::Container;
-use super::fallbacks;
+use super::fallbacks::{self, Lost};
 use super::places::{Meaning, Place};
 use super::style;
 use super::wanted::{SHEET, Wanted};
@@ -136,7 +136,7 @@ impl Pending<'_, '_> {
         while let Some(number) = waiting.pop() {
             let found = self.shown_by(within.1, number).unwrap_or_default().to_vec();
             let mut urls: HashMap<usize, String> = HashMap::new();
-            let mut told = HashSet::new();
+            let (mut told, mut lost) = (HashSet::new(), Lost::new());
             for place in &found {
                 let child = match place.meaning {
                     Meaning::Picture(number) => Some(number),
@@ -158,6 +158,9 @@ impl Pending<'_, '_> {
                     }
                     None => self.give((within.0, Ok(&within.1)), place),
                 };
+                if fallbacks::is_lost(place, &given) {
+                    lost.insert(place.ordinal);
+                }
                 if told.insert((place.meaning.clone(), place.shown.clone()))
                     && let Some(mut row) = self.row(within.0, place, &given)
                 {
@@ -178,7 +181,7 @@ impl Pending<'_, '_> {
                 }
             }
             let mut fallbacks = Fallbacks::new();
-            fallbacks::point_options(&found, &mut urls, &mut fallbacks);
+            fallbacks::point_options(&found, &lost, &mut urls, &mut fallbacks);
             self.put_sheet(within.1, number, (&urls, &fallbacks));
         }
         Given::Url(url)

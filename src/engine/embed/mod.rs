@@ -20,6 +20,7 @@ use std::collections::{HashMap, HashSet};
 
 use self::check::{SVG, part_of_svg};
 use self::container::Container;
+use self::fallbacks::Lost;
 #[cfg(feature = "cli")]
 pub(crate) use self::pictures::BLANK_PICTURE;
 use self::pictures::{New, Picture, Pictures};
@@ -139,11 +140,14 @@ impl Pending<'_, '_> {
         let container = Container::of(self.tree, part);
         self.inner_named.clear();
         let mut values: HashMap<usize, String> = HashMap::new();
-        let mut fallbacks = Fallbacks::new();
+        let (mut fallbacks, mut lost) = (Fallbacks::new(), Lost::new());
         for tag in found.chunk_by(|one, next| one.tag == next.tag) {
             let mut of_source: Option<(String, Option<u32>)> = None;
             for place in tag {
                 let given = self.give((part, container.as_ref()), place);
+                if fallbacks::is_lost(place, &given) {
+                    lost.insert(place.ordinal);
+                }
                 // The part of a URL after `#` is not sent to the server. So URLs that differ only in it get one row.
                 let shown = match &place.meaning {
                     Meaning::Url(_) if !place.has_fragment => None,
@@ -173,15 +177,20 @@ impl Pending<'_, '_> {
                     values.insert(place.ordinal, url);
                 }
             }
-            // A mail client that chooses a candidate of `srcset` would request it from the network, although the message now
-            // contains the picture. So all candidates get the URL of the embedded part.
+            // A mail client that chooses a lost candidate of `srcset` would request it from the network in vain, although the
+            // message now contains the picture. So these candidates get the URL of the embedded part.
             let candidates = || tag.iter().filter(|place| place.is_candidate);
             let first = || candidates().find_map(|place| values.get(&place.ordinal).cloned());
             if let Some((url, width)) = of_source.or_else(|| Some((first()?, None))) {
-                fallbacks::point(candidates(), (&url, width), &mut values, &mut fallbacks);
+                fallbacks::point(
+                    (candidates(), &lost),
+                    (&url, width),
+                    &mut values,
+                    &mut fallbacks,
+                );
             }
         }
-        fallbacks::point_options(found, &mut values, &mut fallbacks);
+        fallbacks::point_options(found, &lost, &mut values, &mut fallbacks);
         if !values.is_empty() {
             let new: usize = self.new.iter().map(|(_, cost)| cost).sum();
             self.session.ledger.restore_gained(gained);

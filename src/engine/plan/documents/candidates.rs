@@ -1,10 +1,10 @@
-//! Rewrites the candidates of a `srcset` and the options of an `image-set()` whose pictures were not embedded. The result
-//! stays valid, and no candidate leads to the network.
+//! Rewrites the candidates of a `srcset` and the options of an `image-set()` whose pictures no server has. The result stays
+//! valid. Candidates that were not requested, or whose server did not respond, stay unchanged.
 //!
-//! A candidate that was not embedded is removed if another candidate was embedded. If no candidate was embedded, the whole list
+//! A candidate that no server has is removed if another candidate was embedded. If no server has any candidate, the whole list
 //! is replaced by one candidate with the picture of `src` and its width. More candidates would not help: mail clients choose
 //! from the candidates and `src` by density and width (HTML standard §4.8.4.2.2), and the picture has only one of each. An
-//! option that was not embedded is removed with its resolution and type, because a mail client that prefers it would request
+//! option that no server has is removed with its resolution and type, because a mail client that prefers it would request
 //! it (CSS Images Level 4 §2.4).
 
 use std::collections::HashMap;
