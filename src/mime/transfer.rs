@@ -43,6 +43,17 @@ const FOREIGN: [&[u8]; 12] = [
     b"xgzip64",
 ];
 
+/// Returns whether a Content-Transfer-Encoding field declares uuencode, in any spelling: `x-uuencode`, `uuencode`, `x-uue`,
+/// `uue` or `x-uu`.
+pub fn is_uuencode(value: &[u8]) -> bool {
+    let ends = |&byte: &u8| byte.is_ascii_whitespace() || byte == b',';
+    let word = bare(value).split(ends).next().unwrap_or_default();
+    matches!(
+        letters(word).as_slice(),
+        b"uuencode" | b"xuuencode" | b"uue" | b"xuue" | b"uu" | b"xuu"
+    )
+}
+
 impl TransferEncoding {
     /// Returns the encoding that the value of a Content-Transfer-Encoding field declares, for a part of any type.
     ///

@@ -69,6 +69,17 @@ pub(crate) struct Form {
 
 /// All forms. To add a form, create a directory and add an entry here.
 pub(crate) const FORMS: &[Form] = &[
+    // Uuencoded parts come first, because their content can be a part of any other form. The last form adds their rows again.
+    Form {
+        follow: Follow::Uuencode,
+        kind: Kind::Uuencode,
+        first: uuencode::first,
+        marks: uuencode::marks,
+        words: &[],
+        types: &[],
+        is_of: uuencode::encoded_part::is_encoded_part,
+        open: uuencode::encoded_part::open,
+    },
     Form {
         follow: Follow::Winmail,
         kind: Kind::Tnef,
@@ -107,7 +118,7 @@ pub(crate) const FORMS: &[Form] = &[
         marks: uuencode::marks,
         words: &[],
         types: &[],
-        is_of: uuencode::is_text,
+        is_of: uuencode::is_uuencoded,
         open: uuencode::open,
     },
 ];

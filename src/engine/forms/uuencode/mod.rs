@@ -1,6 +1,11 @@
 //! Opens uuencoded files in texts: the line `begin 644 name`, lines of data, and `end` become an attachment in the same place.
+//! [`encoded_part`] opens parts whose transfer encoding is `x-uuencode`.
 //!
-//! Only a block that is complete and decodes without an error is replaced. Quoted text and signed parts are not changed.
+//! Only a block that is complete and decodes without an error is replaced. Quoted text and signed parts are not changed. A name
+//! that cannot be decoded is never written: its file stays in the text.
+
+pub(crate) mod encoded_part;
+mod name;
 
 use std::sync::LazyLock;
 
@@ -14,7 +19,7 @@ use crate::engine::report::{Detail, Reason, Refusal, Row, Setting};
 use crate::mime::header::unfold;
 use crate::mime::media_type;
 use crate::mime::transfer::{encode_base64, encode_like, with_newlines};
-use crate::mime::{PartId, PartKind, TransferEncoding, Tree, entity};
+use crate::mime::{MediaType, PartId, PartKind, TransferEncoding, Tree, entity};
 use crate::span::{Lines, Newline, Span};
 
 /// Start of the line that begins a block.
@@ -37,13 +42,11 @@ pub(crate) fn first(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }
 
-/// Maximum length of a file name in bytes.
-const LONGEST_NAME: usize = 255;
-
 struct Block {
     /// All lines of the block, with their line endings.
     span: Span,
-    name: String,
+    /// Name of the file, in the bytes of the text.
+    name: Span,
     bytes: Vec<u8>,
 }
 
@@ -52,9 +55,10 @@ fn blocks(text: &[u8]) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut lines = Lines::new(text, Span::new(0, text.len())).peekable();
     while let Some(line) = lines.next() {
-        let Some(name) = begins(line.content.of(text)) else {
+        let Some(at) = begins(line.content.of(text)) else {
             continue;
         };
+        let name = Span::new(line.content.start + at, line.content.end);
         let start = line.whole.start;
         let mut bytes = Vec::new();
         let mut is_ended = false;
@@ -88,26 +92,16 @@ fn blocks(text: &[u8]) -> Vec<Block> {
     blocks
 }
 
-/// Returns the file name if a line begins a block: `begin`, three or four octal digits, and the name.
-fn begins(line: &[u8]) -> Option<String> {
+/// Returns the position of the file name if a line begins a block: `begin`, three or four octal digits, and the name.
+fn begins(line: &[u8]) -> Option<usize> {
     let rest = line.strip_prefix(BEGIN)?;
     let digits = rest
         .iter()
         .take_while(|byte| (b'0'..=b'7').contains(byte))
         .count();
-    let path = String::from_utf8_lossy(rest.get(digits..)?.strip_prefix(b" ")?);
-    let name = path
-        .trim()
-        .rsplit(['/', '\\'])
-        .next()
-        .unwrap_or_default()
-        .to_owned();
-    let is_fit = (3..=4).contains(&digits)
-        && !name.is_empty()
-        && name.len() <= LONGEST_NAME
-        && name != ".."
-        && !name.chars().any(char::is_control);
-    is_fit.then_some(name)
+    let name = rest.get(digits..)?.strip_prefix(b" ")?;
+    let is_fit = (3..=4).contains(&digits) && !name.trim_ascii().is_empty();
+    is_fit.then(|| line.len() - name.len())
 }
 
 /// Decodes a line of data into `bytes`. Returns the number of decoded bytes, and true if symbols are missing at the end of the
@@ -143,15 +137,20 @@ fn data(line: &[u8], bytes: &mut Vec<u8>) -> Option<(usize, bool)> {
     Some((length, is_short))
 }
 
-pub(crate) fn is_text(tree: &Tree<'_>, id: PartId) -> bool {
+/// Returns true if a part may contain a uuencoded file, in its text or by its transfer encoding.
+pub(crate) fn is_uuencoded(tree: &Tree<'_>, id: PartId) -> bool {
     let part = tree.part(id);
-    part.content == PartKind::Leaf
-        && part.essence == "text/plain"
-        && !tree.has_disposition(id, "attachment")
+    encoded_part::is_encoded_part(tree, id)
+        || part.content == PartKind::Leaf
+            && part.essence == "text/plain"
+            && !tree.has_disposition(id, "attachment")
 }
 
-/// Opens a text. Returns `Ok(false)` if it contains no block.
+/// Opens a text or an encoded part. Returns `Ok(false)` if it contains no block.
 pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
+    if encoded_part::is_encoded_part(opening.tree, id) {
+        return encoded_part::open(opening, id, row);
+    }
     let (tree, policy) = (opening.tree, opening.policy);
     let part = tree.part(id);
     let body = part.body.of(tree.original);
@@ -185,12 +184,22 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
         .naming(Setting::Parts);
         return Err(Refusal::lasting(Reason::TooManyParts, detail));
     }
-    for block in &blocks {
-        let essence = guessed(Some(&block.name), &block.bytes);
-        policy.judge_type(essence)?;
+    let charset = charset_of(tree, id);
+    let all = blocks.len();
+    let mut files: Vec<(Span, Leaf<'_>)> = Vec::new();
+    for block in blocks {
+        let Some(name) = name::decoded(block.name.of(&text), charset.as_deref()) else {
+            continue;
+        };
+        policy.judge_type(guessed(Some(&name), &block.bytes))?;
+        files.push((block.span, Leaf::file(&name, block.bytes)));
     }
-    let names: Vec<String> = blocks.iter().map(|block| block.name.clone()).collect();
-    let group = divided(tree, id, &text, blocks);
+    let unnamed = all - files.len();
+    if files.is_empty() {
+        return Err(name::refused());
+    }
+    let names: Vec<String> = files.iter().filter_map(|(_, it)| it.name.clone()).collect();
+    let group = divided(tree, id, &text, files);
     opening.put(group, row)?;
     const MOST: usize = 10;
     let more = names.len().saturating_sub(MOST);
@@ -204,12 +213,24 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
         detail.push_str(&format!(" and {more} more"));
     }
     row.detail = format!("the text contained {detail}").into();
+    if unnamed > 0 {
+        row.remark(&format!(
+            "{unnamed} further in the text: {}",
+            name::refused().detail
+        ));
+    }
     Ok(true)
+}
+
+/// Returns the charset that a part declares for its text.
+fn charset_of(tree: &Tree<'_>, id: PartId) -> Option<Vec<u8>> {
+    let declared = MediaType::parse(tree.value(id, "Content-Type")?);
+    Some(declared.parameter("charset")?.into_owned())
 }
 
 /// Creates the edits that divide a text into the uuencoded files and the pieces of text before, between and after them.
 /// The pieces keep the type and the encoding of the text.
-fn divided(tree: &Tree<'_>, id: PartId, text: &[u8], blocks: Vec<Block>) -> Group {
+fn divided(tree: &Tree<'_>, id: PartId, text: &[u8], files: Vec<(Span, Leaf<'_>)>) -> Group {
     let part = tree.part(id);
     let newline = tree.newline;
     let around = tree.boundaries();
@@ -223,10 +244,9 @@ fn divided(tree: &Tree<'_>, id: PartId, text: &[u8], blocks: Vec<Block>) -> Grou
         parts.push(Part::Raw([&fields, newline.bytes(), &body].concat()));
     };
     let mut at = 0;
-    for block in blocks {
-        push_text(&mut parts, &text[at..block.span.start]);
-        at = block.span.end;
-        let leaf = Leaf::file(&block.name, block.bytes);
+    for (span, leaf) in files {
+        push_text(&mut parts, &text[at..span.start]);
+        at = span.end;
         parts.push(Part::Leaf(leaf));
     }
     push_text(&mut parts, &text[at..]);
