@@ -672,6 +672,76 @@ fn content_of_another_size_and_sign_in_forms_are_not_taken_for_the_file() {
     }
 }
 
+/// Returns the note for an HTML attachment.
+fn html_note(number: usize, stored: &str) -> String {
+    let url = url(number, stored);
+    format!("An HTML attachment was scrubbed...\nURL: <{url}>\n")
+}
+
+#[test]
+fn file_that_is_not_text_is_not_taken_for_html_or_for_a_text() {
+    let wide: Vec<u8> = "<html><body>Hi</body></html>"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let marked = [b"\xff\xfe", &wide[..]].concat();
+    let pdf = b"%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n";
+    let others: [&[u8]; 6] = [
+        pdf,
+        PICTURE,
+        b"PK\x03\x04\x14\0\0\0\x08\0word/document.xml",
+        b"\x1f\x8b\x08\0\0\0\0\0",
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+        b"\0\x01\x02\x03 unknown",
+    ];
+    for (note, name) in [
+        (html_note(0, "a.htm"), "a.htm"),
+        (text_note(0, "a.pl"), "a.pl"),
+    ] {
+        let mail = mail(0, &note);
+        for other in others {
+            // From a directory, and from a server with any media type.
+            let archive = Archive::with(&[(0, name, other)]);
+            archive.leaves(&mail, &["type-mismatch"]);
+            for essence in ["application/pdf", "text/html", "text/plain"] {
+                let answer = ok(essence, other);
+                let server = Raw::http(move |_, stream| {
+                    use std::io::Write as _;
+                    stream.write_all(&answer).unwrap();
+                });
+                let address = server.url("");
+                let address = address.trim_end_matches('/');
+                let port = address.rsplit(':').next().unwrap().parse().unwrap();
+                let options = format!(
+                    "--follow mailman {} --map http://lists.example.org={address}",
+                    open(&[port])
+                );
+                filter(&options, &mail).leaves(&mail, &["type-mismatch"]);
+            }
+            let accepted = format!("{} --accept-mismatch", archive.options());
+            let text = String::from_utf8(filter(&accepted, &mail).stdout).unwrap();
+            assert!(
+                !text.contains("text/html")
+                    && !text.contains("Content-Type: text/plain\nContent-Transfer"),
+                "{text}"
+            );
+        }
+        let texts: [&[u8]; 6] = [
+            b"<html><body>Hi</body></html>\n",
+            b"<p>a fragment",
+            b"<!-- a comment -->\n\n<?xml version=\"1.0\"?>\n<html xmlns=\"http://www.w3.org/1999/xhtml\"/>\n",
+            b"Text first, then <b>HTML</b> in Latin-1: caf\xe9\n",
+            &wide,
+            &marked,
+        ];
+        for text in texts {
+            let archive = Archive::with(&[(0, name, text)]);
+            let ran = archive.run(&mail);
+            assert_eq!(ran.column("outcome"), ["expanded"], "{}", ran.stderr);
+        }
+    }
+}
+
 /// The server guesses a media type from the file name, but the type in the note is used.
 #[test]
 fn the_type_is_that_of_the_note_also_from_a_server() {

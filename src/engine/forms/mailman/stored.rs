@@ -6,8 +6,10 @@ use super::escape::unescaped;
 use crate::engine::external_body::{ExternalBody, Scrap, TextNote};
 use crate::engine::new_part::{AS_A_FILE, Stored};
 use crate::engine::obtained::{OCTETS, Obtained};
+use crate::engine::parts::guessed;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Reason, Refusal};
+use crate::mime::file_type::is_binary;
 use crate::mime::media_type::{is_composite, is_page};
 use crate::span::front;
 
@@ -69,6 +71,21 @@ pub(super) fn attachment(
                 format!("the mail notes a size of {size} bytes, but the content has {found}");
             return Err(Refusal::lasting(Reason::SizeMismatch, detail));
         }
+    };
+    // A PDF or a picture must not be labelled as text, whatever the server calls it.
+    let octets = was.as_deref().unwrap_or(octets);
+    let is_other = matches!(note.scrap, Scrap::Html | Scrap::Text) && is_binary(octets);
+    let essence = match is_other.then(|| guessed(None, octets)) {
+        Some(found) if !policy.accept_mismatch => {
+            let noted = match note.scrap {
+                Scrap::Html => "an HTML attachment",
+                _ => "a text",
+            };
+            let detail = format!("the mail notes {noted}, but the content is {found}");
+            return Err(Refusal::lasting(Reason::TypeMismatch, detail));
+        }
+        Some(found) => found,
+        None => essence,
     };
     policy.judge_type(essence)?;
     obtained.essence = essence.to_owned();
