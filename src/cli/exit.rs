@@ -174,7 +174,9 @@ fn is_filter(name: &str) -> bool {
 /// Returns whether the arguments contain a name of a file or mailbox that is neither `-` nor the value of an option. The value
 /// of an unknown option cannot be distinguished from a name, and clap reads it as a name too.
 fn has_operand(arguments: &[OsString]) -> bool {
-    let program = Cli::command();
+    let mut program = Cli::command();
+    // The options of a command are known only after this.
+    program.build();
     let Some(command) = arguments
         .get(1)
         .and_then(|name| program.find_subcommand(name))

@@ -32,6 +32,7 @@ mod remote;
 mod report_file;
 mod reporter;
 mod say;
+mod sizes;
 #[cfg_attr(not(unix), allow(dead_code))]
 mod sources;
 mod split;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::say::{self, harmless};
+use super::say::harmless;
 use crate::engine::Mode;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Kind, Outcome, Provenance, Reason, Row};
@@ -261,7 +261,7 @@ impl Outcomes {
             };
             let _ = write!(text, " {count} {not}: {}.", listed(reasons));
             if self.displayed > 0 && thing == Thing::Stored {
-                let size = say::bytes(self.displayed);
+                let size = super::sizes::size(self.displayed);
                 let _ = write!(
                     text,
                     " The attachments that the mail displays have {size} together."

@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 
 use super::outcomes::{Task, counted};
-use super::say::{self, harmless};
+use super::say::harmless;
+use super::sizes::size;
 use super::totals::{Totals, files};
 use crate::engine::Mode;
 use crate::mailbox::Summary;
@@ -108,7 +109,7 @@ impl Ending<'_> {
             }
         }
         text.push_str(&files(&summary.files));
-        let (before, after) = (say::bytes(summary.bytes_in), say::bytes(summary.bytes_out));
+        let (before, after) = (size(summary.bytes_in), size(summary.bytes_out));
         let time = elapsed(self.seconds);
         let _ = if summary.bytes_in == summary.bytes_out {
             writeln!(text, "{before} in {time}.")

@@ -43,15 +43,10 @@ const FOREIGN: [&[u8]; 12] = [
     b"xgzip64",
 ];
 
-/// Returns whether a Content-Transfer-Encoding field declares uuencode, in any spelling: `x-uuencode`, `uuencode`, `x-uue`,
-/// `uue` or `x-uu`.
-pub fn is_uuencode(value: &[u8]) -> bool {
+/// Returns the first word of a Content-Transfer-Encoding field, in lower case and without punctuation: `xyz` for `"X-YZ" (a)`.
+pub fn first_word(value: &[u8]) -> Vec<u8> {
     let ends = |&byte: &u8| byte.is_ascii_whitespace() || byte == b',';
-    let word = bare(value).split(ends).next().unwrap_or_default();
-    matches!(
-        letters(word).as_slice(),
-        b"uuencode" | b"xuuencode" | b"uue" | b"xuue" | b"uu" | b"xuu"
-    )
+    letters(bare(value).split(ends).next().unwrap_or_default())
 }
 
 impl TransferEncoding {

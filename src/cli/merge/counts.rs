@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::super::report_file::{Fields, json};
 use super::super::say;
+use super::super::sizes::size;
 use crate::merge::{MOST_SOURCES, Tally};
 
 /// Maximum number of pairs of sources for which the summary prints the number of common mails.
@@ -55,7 +56,7 @@ impl Summary<'_> {
                     "additional copy",
                     "additional copies"
                 ),
-                say::bytes(self.saved()),
+                size(self.saved()),
                 tally.identical,
                 tally.dropped,
             );

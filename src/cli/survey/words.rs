@@ -2,7 +2,7 @@
 
 use super::sum::SIZES;
 
-pub(in crate::cli) use super::super::say::bytes as size;
+pub(in crate::cli) use super::super::sizes::size;
 
 /// Formats a size as the value of an option: `100k` means 102,400 bytes.
 pub(super) fn option_size(octets: u64) -> String {

@@ -82,7 +82,7 @@ fn unsupported_option_of_a_preset_is_refused_with_the_status_of_its_command() {
         ("embed a.eml b.eml", 2, "name --output or --in-place"),
         (
             "embed box",
-            2,
+            75,
             "embed reads only one message; name --output or --in-place",
         ),
         (

@@ -239,7 +239,7 @@ fn summary_of_detach_counts_parts_kept_because_they_are_displayed() {
     };
     let before: String = (0..3).map(message).collect();
     fs::write(work.path("mbox"), &before).unwrap();
-    let sum = "kept: 3 displayed by the mail (--inline moves them). The attachments that the mail displays have 9.0 kB together.";
+    let sum = "kept: 3 displayed by the mail (--inline moves them). The attachments that the mail displays have 9 kB together.";
     for dry in ["--dry-run", "--in-place"] {
         let said = work.succeeds(&format!(
             "detach --store store --larger-than 1k {dry} --report rows mbox"

@@ -319,7 +319,7 @@ fn recover_that_cannot_work_is_refused_with_the_status_of_its_command() {
         ("recover a.eml b.eml", 2, "name --output or --in-place"),
         (
             LIST,
-            2,
+            75,
             "recover reads only one message; name --output or --in-place",
         ),
         ("recover --no-such-option", 75, "--no-such-option"),

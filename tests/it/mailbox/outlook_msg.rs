@@ -314,7 +314,7 @@ fn empty_files_of_outlook_are_named_and_an_empty_mbox_is_not() {
         }
     }
     assert_eq!(
-        fs::read_to_string(at.join("o"))
+        fs::read_to_string(at.join("o/ok.mbox"))
             .unwrap()
             .matches("Subject: x")
             .count(),

@@ -8,16 +8,19 @@ use crate::engine::external_body::Follow;
 use crate::engine::forms::opening::Opening;
 use crate::engine::plan::protection;
 use crate::engine::report::{Reason, Refusal, Row};
-use crate::mime::transfer::{encode_base64, is_uuencode, with_newlines};
+use crate::mime::transfer::{encode_base64, first_word, with_newlines};
 use crate::mime::{Field, MediaType, PartId, PartKind, Tree, entity, media_type};
 use crate::span::Newline;
 
 const FIELD: &str = "Content-Transfer-Encoding";
 
+/// Names of the encoding, without punctuation.
+const NAMES: [&[u8]; 6] = [b"uuencode", b"xuuencode", b"uue", b"xuue", b"uu", b"xuu"];
+
 /// Returns true if the transfer encoding of a part is `x-uuencode`, in any spelling.
 pub(crate) fn is_encoded_part(tree: &Tree<'_>, id: PartId) -> bool {
-    let is_leaf = tree.part(id).content == PartKind::Leaf;
-    is_leaf && tree.value(id, FIELD).is_some_and(is_uuencode)
+    let is_its = |value: &[u8]| NAMES.contains(&first_word(value).as_slice());
+    tree.part(id).content == PartKind::Leaf && tree.value(id, FIELD).is_some_and(is_its)
 }
 
 /// Replaces the encoding of a part by base64.

@@ -185,16 +185,15 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
         return Err(Refusal::lasting(Reason::TooManyParts, detail));
     }
     let charset = charset_of(tree, id);
-    let all = blocks.len();
     let mut files: Vec<(Span, Leaf<'_>)> = Vec::new();
     for block in blocks {
+        // A file without a name stays in the text, and gets a row of its own in the next pass.
         let Some(name) = name::decoded(block.name.of(&text), charset.as_deref()) else {
             continue;
         };
         policy.judge_type(guessed(Some(&name), &block.bytes))?;
         files.push((block.span, Leaf::file(&name, block.bytes)));
     }
-    let unnamed = all - files.len();
     if files.is_empty() {
         return Err(name::refused());
     }
@@ -213,12 +212,6 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
         detail.push_str(&format!(" and {more} more"));
     }
     row.detail = format!("the text contained {detail}").into();
-    if unnamed > 0 {
-        row.remark(&format!(
-            "{unnamed} further in the text: {}",
-            name::refused().detail
-        ));
-    }
     Ok(true)
 }
 

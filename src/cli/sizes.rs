@@ -1,0 +1,30 @@
+//! Sizes in messages, summaries and pages. All of them are rounded here.
+
+/// Formats a size in powers of ten: `512 bytes`, `1.2 kB`, `45 MB`. The number is rounded to the nearest one with two digits
+/// or more, so it is wrong by less than 5 %.
+pub(super) fn size(count: u64) -> String {
+    if count < 1000 {
+        return match count {
+            1 => "1 byte".to_owned(),
+            _ => format!("{count} bytes"),
+        };
+    }
+    let mut unit = 1000_u64;
+    let mut name = "kB";
+    for larger in ["MB", "GB", "TB", "PB", "EB"] {
+        // A number that would be rounded up to 1000 gets the next unit.
+        if u128::from(count) * 2 < u128::from(unit) * 1999 {
+            break;
+        }
+        (unit, name) = (unit * 1000, larger);
+    }
+    let rounded = |unit: u64| {
+        let unit = u128::from(unit);
+        (u128::from(count) + unit / 2) / unit
+    };
+    match rounded(unit / 10) {
+        tenths @ ..100 if tenths % 10 > 0 => format!("{}.{} {name}", tenths / 10, tenths % 10),
+        tenths @ ..100 => format!("{} {name}", tenths / 10),
+        _ => format!("{} {name}", rounded(unit)),
+    }
+}
