@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::say::harmless;
+use super::wording;
 use crate::engine::Mode;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Kind, Outcome, Provenance, Reason, Row};
@@ -55,7 +56,12 @@ pub(super) struct Outcomes {
     unreachable: BTreeMap<&'static str, u64>,
     /// Number of references with an error status that may be from the proxy ([`OF_PROXIES`]).
     of_proxy: u64,
+    /// Number of attachments that could not be written to the store or read from it, by cause.
+    store_failures: BTreeMap<String, u64>,
 }
+
+/// Maximum number of different causes of failures of the store that are counted.
+const MOST_CAUSES: usize = 20;
 
 /// Statuses with which a proxy reports that it cannot reach the server, or does not allow the request. Servers send the
 /// same statuses. A status is therefore attributed to the proxy only if no request of the run had any other response.
@@ -85,6 +91,16 @@ impl Outcomes {
             self.of_proxy += 1
         } else {
             self.count_response(row)
+        }
+        if (row.outcome, row.reason) == (Outcome::Left, Some(Reason::StoreFailed)) {
+            // The causes can contain names of objects, so the number of different ones is limited.
+            let cause = wording::detail(&row.detail);
+            let is_new = !self.store_failures.contains_key(&cause);
+            let cause = match is_new && self.store_failures.len() >= MOST_CAUSES {
+                true => "other causes".to_owned(),
+                false => cause,
+            };
+            *self.store_failures.entry(cause).or_default() += 1;
         }
         match (row.outcome, row.reason) {
             (Outcome::Left, Some(Reason::Tracker)) => self.trackers += 1,
@@ -146,6 +162,7 @@ impl Outcomes {
             join(self.kept.entry(thing).or_default(), reasons);
         }
         join(&mut self.unreachable, other.unreachable);
+        join(&mut self.store_failures, other.store_failures);
         self.trackers += other.trackers;
         self.blanked += other.blanked;
         self.links += other.links;
@@ -173,6 +190,26 @@ impl Outcomes {
             "No server responded: {what} ({}). Check the network connection and the option --proxy, and run the same command again.",
             listed(&failed)
         )
+    }
+
+    /// Returns the sentence of the summary about attachments that could not be written to the store or read from it, or `None`
+    /// if there are none.
+    pub(super) fn store_failure(&self, task: Task) -> Option<String> {
+        let (cause, _) = self
+            .store_failures
+            .iter()
+            .max_by_key(|(_, count)| **count)?;
+        let count = counted(self.store_failures.values().sum(), "attachment");
+        let what = match task {
+            Task::Detach => {
+                format!("{count} could not be written to the store and stayed in the mail")
+            }
+            Task::Restore | Task::FillIn => format!("{count} could not be read from the store"),
+        };
+        let cause = harmless(cause);
+        Some(format!(
+            "{what}: {cause}. When this is mended, run the same command again."
+        ))
     }
 
     pub(super) fn sentences(&self, task: Task, mode: Mode, pictures_follow: bool) -> String {

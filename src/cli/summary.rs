@@ -48,6 +48,9 @@ impl Ending<'_> {
         if outcomes.has_no_response() {
             let _ = writeln!(text, "{}", outcomes.no_response());
         }
+        if let Some(failure) = outcomes.store_failure(self.task) {
+            let _ = writeln!(text, "{failure}");
+        }
         let would = if !self.mode.writes() { " would be" } else { "" };
         let _ = writeln!(
             text,

@@ -252,6 +252,14 @@ impl Walk<'_> {
                 status = Status::Trouble;
             }
         }
+        if let Some(failure) = counts.outcomes.store_failure(self.task) {
+            if self.saying.volume() < Volume::Normal {
+                say::tell(&failure);
+            }
+            if status == Status::Success {
+                status = Status::Trouble;
+            }
+        }
         if counts.outcomes.has_no_response() && self.saying.volume() < Volume::Normal {
             say::tell(&counts.outcomes.no_response());
         }
