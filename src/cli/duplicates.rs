@@ -37,12 +37,16 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<Status, Error> {
         mode: Mode::DryRun,
         ..Options::default()
     });
+    #[cfg(all(unix, feature = "imap"))]
+    let policy = args.policy.policy();
     let sources = Sources {
         options: &options,
         stop,
         directory: &directory,
         #[cfg(all(unix, feature = "imap"))]
         imap: &args.imap,
+        #[cfg(all(unix, feature = "imap"))]
+        policy: &policy,
     };
     let display = Display::new(ProgressOption::Never, 0);
     let mut status = Status::Success;

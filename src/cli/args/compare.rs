@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 #[cfg(all(unix, feature = "imap"))]
-use super::imap::ImapArgs;
+use super::imap::{ConnectionArgs, ImapArgs};
 use super::levels::levels;
 use super::walk::CompressedArgs;
 use crate::mailbox::Format;
@@ -42,4 +42,7 @@ pub(crate) struct CompareArgs {
     #[cfg(all(unix, feature = "imap"))]
     #[command(flatten)]
     pub(crate) imap: ImapArgs,
+    #[cfg(all(unix, feature = "imap"))]
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
 }

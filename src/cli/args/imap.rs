@@ -2,10 +2,12 @@
 
 use std::env;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
-use crate::cli::values::{at_least_one, day};
+use crate::cli::values::{at_least_one, day, duration_or_none, file};
+use crate::engine::policy::Policy;
 use crate::error::Error;
 use crate::imap::account::{Account, Choice};
 
@@ -57,6 +59,39 @@ impl ImapArgs {
             connections: self.connections.unwrap_or(2).min(10),
             ..account
         }
+    }
+}
+
+/// Options of a connection, for commands that have no options for retrieving content.
+#[derive(Args, Default, PartialEq, Debug)]
+#[group(skip)]
+#[command(next_help_heading = "Mail on servers (imaps:)")]
+pub(crate) struct ConnectionArgs {
+    /// Also trust the certificates in this PEM file
+    #[arg(long, value_name = "PEM", value_parser = file())]
+    ca_file: Option<PathBuf>,
+    /// Time limit for a server that sends nothing [default: 5m]
+    #[arg(long, value_name = "DUR", value_parser = duration_or_none)]
+    timeout: Option<Duration>,
+}
+
+impl ConnectionArgs {
+    /// Returns an error if the options were given although no source is on a server.
+    pub(crate) fn check_unused(&self) -> Result<(), Error> {
+        if *self == Self::default() {
+            return Ok(());
+        }
+        let what = "--ca-file and --timeout work only with imaps: or imap: sources here";
+        Err(Error::Usage(what.into()))
+    }
+
+    pub(crate) fn policy(&self) -> Policy {
+        let mut policy = Policy {
+            ca_file: self.ca_file.clone(),
+            ..Policy::default()
+        };
+        policy.limits.timeout = self.timeout.unwrap_or(policy.limits.timeout);
+        policy
     }
 }
 

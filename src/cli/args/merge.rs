@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::super::values::output_format;
 #[cfg(all(unix, feature = "imap"))]
-use super::imap::ImapArgs;
+use super::imap::{ConnectionArgs, ImapArgs};
 use super::levels::levels;
 use super::walk::{CompressedArgs, ProgressOption};
 use crate::mailbox::Format;
@@ -65,4 +65,7 @@ pub(crate) struct MergeArgs {
     #[cfg(all(unix, feature = "imap"))]
     #[command(flatten)]
     pub(crate) imap: ImapArgs,
+    #[cfg(all(unix, feature = "imap"))]
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
 }

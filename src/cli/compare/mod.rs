@@ -18,6 +18,8 @@ use self::spool::{Entry, Record, Spool, temporary};
 use self::verdict::{Loss, Named, Verdict};
 use super::args::CompareArgs;
 use super::exit::{Signals, Status};
+#[cfg(all(unix, feature = "imap"))]
+use super::remote;
 use super::streams::{is_standard, print, write_error};
 use crate::engine::Mode;
 use crate::engine::same::{Digest, MOST_COMPARED, Place};
@@ -31,6 +33,11 @@ pub(super) fn run(args: &CompareArgs) -> Result<Status, Error> {
     if sides.iter().any(|side| is_standard(side)) {
         let what = "compare reads each mailbox twice, so it cannot read standard input; name a file or a folder";
         return Err(Error::Usage(what.into()));
+    }
+    #[cfg(all(unix, feature = "imap"))]
+    if !sides.iter().any(|side| remote::is_remote(side)) {
+        remote::are_remote(&sides.map(Clone::clone), &args.imap)?;
+        args.connection.check_unused()?;
     }
     let options = &args.compressed.added_to(Options {
         format: args.format,

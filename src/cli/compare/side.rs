@@ -12,8 +12,6 @@ use crate::edit::Edits;
 #[cfg(all(unix, feature = "imap"))]
 use crate::engine::Mode;
 #[cfg(all(unix, feature = "imap"))]
-use crate::engine::policy::Policy;
-#[cfg(all(unix, feature = "imap"))]
 use crate::engine::report::Detail;
 use crate::error::Error;
 #[cfg(all(unix, feature = "imap"))]
@@ -39,7 +37,7 @@ pub(super) fn side(
     stop: &Stop,
 ) -> Result<Side, Error> {
     #[cfg(all(unix, feature = "imap"))]
-    if let Some(account) = remote::account(source, &args.imap, &Policy::default())? {
+    if let Some(account) = remote::account(source, &args.imap, &args.connection.policy())? {
         let copy = tempfile::tempdir().map_err(Error::cannot_write("a temporary folder"))?;
         let options = &Options {
             mode: Mode::Run,

@@ -23,6 +23,8 @@ use super::say;
 use super::streams::{is_standard, print, size, write_error};
 use super::survey::quoted;
 use crate::engine::Mode;
+#[cfg(all(unix, feature = "imap"))]
+use crate::engine::policy::Policy;
 use crate::error::Error;
 use crate::mailbox::{
     Envelope, Format, Letter, Merged, Options, Stop, folder_of, looked_at, names_a_file,
@@ -48,6 +50,8 @@ pub(super) fn run(args: &MergeArgs) -> Result<Status, Error> {
             ..Options::default()
         }),
         stop: &signals.stop,
+        #[cfg(all(unix, feature = "imap"))]
+        policy: args.connection.policy(),
     };
     match run.run() {
         Err(Error::Interrupted) => Ok(signals.status()),
@@ -59,6 +63,9 @@ struct Run<'r> {
     args: &'r MergeArgs,
     options: Options,
     stop: &'r Stop,
+    /// Options of the connections to servers.
+    #[cfg(all(unix, feature = "imap"))]
+    policy: Policy,
 }
 
 impl Run<'_> {
@@ -281,6 +288,7 @@ impl Run<'_> {
         #[cfg(all(unix, feature = "imap"))]
         if !args.sources.iter().any(|source| remote::is_remote(source)) {
             remote::are_remote(&args.sources, &args.imap)?;
+            args.connection.check_unused()?;
         }
         Ok(())
     }
@@ -318,6 +326,8 @@ impl Run<'_> {
             directory,
             #[cfg(all(unix, feature = "imap"))]
             imap: &self.args.imap,
+            #[cfg(all(unix, feature = "imap"))]
+            policy: &self.policy,
         }
     }
 

@@ -50,6 +50,8 @@ pub(crate) struct Sources<'s> {
     pub(crate) directory: &'s Path,
     #[cfg(all(unix, feature = "imap"))]
     pub(crate) imap: &'s ImapArgs,
+    #[cfg(all(unix, feature = "imap"))]
+    pub(crate) policy: &'s Policy,
 }
 
 impl Sources<'_> {
@@ -59,7 +61,7 @@ impl Sources<'_> {
     /// The source cannot be read, or contains no mailbox.
     pub(crate) fn origin(&self, source: &Path) -> Result<Origin, Error> {
         #[cfg(all(unix, feature = "imap"))]
-        if let Some(account) = remote::account(source, self.imap, &Policy::default())? {
+        if let Some(account) = remote::account(source, self.imap, self.policy)? {
             let directory = self.directory;
             // If this run is killed, the name of the directory tells the next run that it can be removed.
             let copy =

@@ -302,6 +302,51 @@ fn tls_requires_a_trusted_certificate_for_the_host() {
             stderr(&output)
         );
         assert!(String::from_utf8_lossy(&output.stdout).contains("INBOX: 2 messages"));
+        // The other commands that read accounts have the same option.
+        let out = folder.path().join("out");
+        let (out, merged) = (out.to_str().unwrap(), folder.path().join("merged"));
+        let merged = merged.to_str().unwrap();
+        let url_of = url("localhost");
+        for arguments in [
+            vec!["convert", &url_of, "--output", out],
+            vec!["compare", &url_of, out],
+            vec!["merge", &url_of, out, "--output", merged],
+            vec!["inspect", "--duplicates", &url_of],
+        ] {
+            for is_trusted in [false, true] {
+                let ca_file: &[&str] = if is_trusted {
+                    &["--ca-file", file]
+                } else {
+                    &[]
+                };
+                let output = embody()
+                    .args(&arguments)
+                    .args(asked)
+                    .args(ca_file)
+                    .output()
+                    .unwrap();
+                let code = output.status.code();
+                assert_eq!(
+                    code == Some(0),
+                    is_trusted,
+                    "{arguments:?}: {}",
+                    stderr(&output)
+                );
+            }
+        }
+        for verb in ["compare", "merge"] {
+            let more: &[&str] = if verb == "merge" {
+                &["--output", "x"]
+            } else {
+                &[]
+            };
+            let output = embody()
+                .args([verb, out, out, "--timeout", "5s"])
+                .args(more)
+                .output()
+                .unwrap();
+            assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        }
         // A host name that is not in the certificate, and an untrusted certificate.
         for output in [
             inspect(
