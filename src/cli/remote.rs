@@ -25,7 +25,7 @@ use crate::imap::overview::{FolderOverview, Overview};
 use crate::imap::place::MessagePlace;
 use crate::imap::replace::Fate;
 use crate::imap::secret::{Secret, SecretFrom};
-use crate::mailbox::{Format, Observer as _, Options, Stop};
+use crate::mailbox::{Format, Observer as _, Options, Stop, names_a_file};
 
 /// Environment variable with the name of a file that contains the password. No option contains the password itself,
 /// because other users could see it in the list of processes.
@@ -146,6 +146,19 @@ pub(super) fn check(options: &Options, target: &Path) -> Result<(), Error> {
             "--format, --output-format, --by-label and --range do not work with mail on a server: save the mail as Maildirs first, and then convert these"
         }
     };
+    Err(Error::Usage(what.into()))
+}
+
+/// Checks the name of the output for one source. A name such as `all.mbox` means a file, but the result is a directory.
+/// An existing directory with such a name is the backup of an earlier run.
+pub(super) fn check_name(target: &Path) -> Result<(), Error> {
+    if !names_a_file(target) || target.is_dir() {
+        return Ok(());
+    }
+    let what = format!(
+        "{} is the name of a file, but mail on a server is saved as a directory of Maildirs; name a directory (embody convert can then write its mail to a file)",
+        target.display()
+    );
     Err(Error::Usage(what.into()))
 }
 

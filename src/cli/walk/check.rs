@@ -31,6 +31,9 @@ impl Walk<'_> {
                     remote::account(source, &self.args.imap, self.policy)?;
                 }
                 let targets = self.targets()?;
+                if let [target] = targets.as_slice() {
+                    remote::check_name(target)?;
+                }
                 for target in &targets {
                     remote::check(&self.options, target)?;
                 }
