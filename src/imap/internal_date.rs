@@ -43,7 +43,9 @@ fn seconds(text: &str) -> Option<i64> {
         text.parse::<i64>().ok().filter(|_| are_digits)
     };
     let mut date = date.split('-');
-    let (day, month, year) = (number(date.next()?)?, date.next()?, number(date.next()?)?);
+    let (day, month) = (number(date.next()?)?, date.next()?);
+    let year = date.next()?;
+    let year = whole_year(number(year)?, year.len());
     let months = "janfebmaraprmayjunjulaugsepoctnovdec";
     let at = months
         .find(&month.to_ascii_lowercase())
@@ -80,6 +82,19 @@ fn seconds(text: &str) -> Option<i64> {
     Some(days * 86_400 + hour * 3600 + minute * 60 + second - zone)
 }
 
+/// Returns the year that `digits` digits mean (RFC 5322 §4.3): two digits below 50 are in this century, other years of two
+/// or three digits are counted from 1900. Some servers send such years, although IMAP requires four digits.
+pub(super) fn whole_year<N: From<u16> + PartialOrd + std::ops::Add<Output = N>>(
+    year: N,
+    digits: usize,
+) -> N {
+    match digits {
+        2 if year < N::from(50) => year + N::from(2000),
+        2 | 3 => year + N::from(1900),
+        _ => year,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +109,11 @@ mod tests {
             ("31-Dec-1969 23:59:59 +0000", -1),
             ("17-Jul-1996 02:44:25 -0700", 837_596_665),
             ("1-Mar-2100 00:00:00 +0000", 4_107_542_400),
+            ("03-Jan-20 10:00:00 +0100", 1_578_042_000),
+            (" 3-Jan-96 10:00:00 +0000", 820_663_200),
+            ("31-Dec-49 23:59:59 +0000", 2_524_607_999),
+            (" 1-Jan-50 00:00:00 +0000", -631_152_000),
+            (" 3-Jan-120 10:00:00 +0100", 1_578_042_000),
             ("yesterday", 0),
             ("32-Jan-1970 00:00:00 +0000", 0),
             ("1-anf-1970 00:00:00 +0000", 0),

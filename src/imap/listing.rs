@@ -15,6 +15,7 @@ use super::account::Choice;
 use super::command::ImapCommand;
 use super::failure::ImapFailure;
 use super::fetch::{item, items, uid};
+use super::internal_date::whole_year;
 use super::response::{Response, Value};
 use super::search::found_uids;
 use super::session::{ImapSession, Selected};
@@ -135,7 +136,9 @@ fn day(text: &str) -> Option<u32> {
     let at = months
         .find(&month)
         .filter(|at| at % 3 == 0 && month.len() == 3)?;
+    let digits = year.len();
     let (day, year): (u32, u32) = (day.parse().ok()?, year.parse().ok()?);
+    let year = whole_year(year, digits);
     ((1..=31).contains(&day) && (1..=9999).contains(&year))
         .then(|| year * 10_000 + u32::try_from(at).unwrap_or(0) / 3 * 100 + day)
 }
@@ -457,6 +460,7 @@ mod tests {
         for (date, size, is_deleted, is_meant) in [
             (" 3-Jan-2020 00:00:00 +1300", Some(1001), false, true),
             ("03-Jan-2020", Some(1001), false, true),
+            ("03-Jan-20 10:00:00 +0100", Some(1001), false, true),
             ("02-Jan-2020 23:59:59 -1100", Some(1001), false, false),
             ("31-Jan-2020 23:59:59 +0000", Some(1001), false, true),
             ("01-Feb-2020 00:00:00 +0000", Some(1001), false, false),
