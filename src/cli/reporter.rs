@@ -210,6 +210,12 @@ impl Observer<Said> for Reporter<'_> {
         }
     }
 
+    fn noted(&self, path: &Path, what: &str) {
+        if self.volume > Volume::Quiet {
+            self.display.say(&say::damaged(path, what));
+        }
+    }
+
     fn skipped_others(&self, archive: &Path, what: &'static str, count: u64) {
         self.count_skipped(what, count);
         if self.volume == Volume::Verbose {

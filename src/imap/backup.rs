@@ -1,10 +1,14 @@
 //! Writes the mail of a server folder into a Maildir, and continues an earlier backup.
 //!
-//! * A message is a file in `cur`, such as `1577872800.V3U20.embody,S=1234:2,FS`: the date of receipt, UIDVALIDITY and UID, the
-//!   size, and the flags as letters. The separator before the flags is `;2,` on file systems that do not allow colons. These
-//!   names are the only record of the messages that were already saved, so no second record can contradict them.
+//! * A message is a file in `cur`, such as `1577872800.V3U20.embody,A=1300,S=1234:2,FS` ([`saved_name`](super::saved_name)). The
+//!   separator before the flags is `;2,` on file systems that do not allow colons. These names are the only record of the
+//!   messages that were already saved, so no second record can contradict them.
+//! * A UID alone does not show that a message was saved: a server that was restored from a backup gives UIDs again. The date
+//!   and the announced size of the message must be those of the file. Otherwise the message is downloaded again. If it is a
+//!   different one, both files are kept.
 //! * The name of an incomplete message contains `.embody-short,`. A message is incomplete if it is shorter than the server
-//!   announced and its MIME structure has no end. The next run downloads it again.
+//!   announced and its MIME structure has no end. The next run downloads it again. The name of a text that the server sent in
+//!   place of a message contains `.embody-substitute,`, and the next run requests the message again.
 //! * The modification time of the file is INTERNALDATE. Keywords are stored as the letters a to z, which the file
 //!   `dovecot-keywords` explains, as in the Maildirs of Dovecot. Only the first 26 keywords get a letter. `$Forwarded` is also
 //!   stored as P, as other programs do.
@@ -19,11 +23,14 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::directories::{FolderDirectory, KEYWORDS, OWNER, UNFINISHED, owner};
+use super::directories::{AccountName, FolderDirectory, KEYWORDS, OWNER, UNFINISHED, owner};
 use super::names::shown;
+use super::same_mail::is_same_mail;
+use super::saved_name::{self, Fit, SHORT, SUBSTITUTE, numbers, size_in, split_flags};
 use super::session::Metadata;
+use super::substitute::{LONGEST_SUBSTITUTE, is_substitute};
 use crate::error::Error;
-use crate::platform::{self, BEFORE_FLAGS};
+use crate::platform;
 
 /// Maximum number and total size, in bytes, of the files that are synced to disk together. One sync of many
 /// files is faster than many syncs. After a crash, the files that were not synced yet are downloaded again.
@@ -31,8 +38,6 @@ const SYNCED_FILES: usize = 1000;
 const SYNCED_OCTETS: u64 = 64 << 20;
 /// Number of keywords that can have a letter: the file names of a Maildir use the letters a to z for keywords.
 const LETTERS: usize = 26;
-/// Part of a file name that marks the message as incomplete, so that the next run downloads it again.
-const SHORT: &str = ".embody-short";
 
 /// A Maildir that is being updated.
 pub(crate) struct Backup {
@@ -40,19 +45,31 @@ pub(crate) struct Backup {
     uidvalidity: u32,
     /// File names of the complete messages in `cur`, by UID.
     there: HashMap<u32, String>,
+    /// File names of further complete messages with the same UID. The server gave the UID to different messages.
+    others: HashMap<u32, Vec<String>>,
     /// File names of the incomplete messages in `cur`, by UID. They are downloaded again.
     short: HashMap<u32, String>,
+    /// File names of the texts in `cur` that the server sent in place of messages, by UID.
+    substitutes: HashMap<u32, String>,
     keywords: Vec<String>,
     before_flags: char,
     /// Whether the directory may also contain messages of another folder. If so, two messages in it can have the
     /// same UID, and a UID does not show that a message was already saved.
     is_mixed: bool,
-    /// Complete files in `tmp` that are not yet renamed into `cur`: path, UID and future name.
-    unnamed: Vec<(PathBuf, u32, String)>,
+    /// Complete files in `tmp` that are not yet renamed into `cur`.
+    unnamed: Vec<UnnamedFile>,
     unsynced: u64,
     /// Number of messages with keywords that the file name does not contain. A Maildir has letters for 26 keywords, so
     /// further keywords are not saved.
     pub(crate) without_letter: u64,
+}
+
+/// A complete file in `tmp` and its future name in `cur`.
+struct UnnamedFile {
+    path: PathBuf,
+    name: String,
+    /// Files in `cur` that the new file replaces: an incomplete message, or a text in place of the message.
+    replaced: Vec<String>,
 }
 
 impl Backup {
@@ -63,6 +80,7 @@ impl Backup {
     pub(crate) fn open(
         output: &Path,
         directory: &FolderDirectory,
+        account: &AccountName,
         uidvalidity: u32,
     ) -> Result<Self, Error> {
         let folder = output.join(&directory.path);
@@ -70,7 +88,9 @@ impl Backup {
             uidvalidity,
             is_mixed: directory.is_mixed,
             there: HashMap::new(),
+            others: HashMap::new(),
             short: HashMap::new(),
+            substitutes: HashMap::new(),
             keywords: Vec::new(),
             before_flags: ':',
             unnamed: Vec::new(),
@@ -78,12 +98,12 @@ impl Backup {
             without_letter: 0,
             folder,
         };
-        let prepared = backup.prepare(directory);
+        let prepared = backup.prepare(directory, account);
         prepared.map_err(cannot_write(&backup.folder))?;
         Ok(backup)
     }
 
-    fn prepare(&mut self, directory: &FolderDirectory) -> io::Result<()> {
+    fn prepare(&mut self, directory: &FolderDirectory, account: &AccountName) -> io::Result<()> {
         for part in ["cur", "new", "tmp"] {
             let mut builder = DirBuilder::new();
             builder.recursive(true).mode(0o700);
@@ -95,16 +115,15 @@ impl Backup {
                 fs::remove_file(entry.path())?;
             }
         }
-        match owner(&self.folder)? {
-            Some(owner) if owner.name == directory.name => {}
-            Some(owner) => {
-                let name = shown(&owner.name);
-                let why = format!(
-                    "the directory contains the mail of a different folder, {name} (recorded in the file {OWNER}); name another directory"
-                );
-                return Err(io::Error::other(why));
-            }
-            None => self.replace_file(OWNER, &directory.owner())?,
+        let recorded = owner(&self.folder)?;
+        if let Some(owner) = &recorded
+            && owner.name != directory.name
+        {
+            let name = shown(&owner.name);
+            let why = format!(
+                "the directory contains the mail of a different folder, {name} (recorded in the file {OWNER}); name another directory"
+            );
+            return Err(io::Error::other(why));
         }
         self.before_flags = platform::before_flags(&self.folder.join("tmp"))?;
         for entry in fs::read_dir(self.folder.join("cur"))? {
@@ -112,15 +131,22 @@ impl Backup {
             let Ok(name) = entry?.file_name().into_string() else {
                 continue;
             };
-            if let Some((uidvalidity, uid)) = numbers(&name)
-                && uidvalidity == self.uidvalidity
-            {
-                if name.contains(SHORT) {
-                    self.short.insert(uid, name)
-                } else {
-                    self.there.insert(uid, name)
-                };
+            let Some((uidvalidity, uid)) = numbers(&name) else {
+                continue;
+            };
+            if uidvalidity != self.uidvalidity {
+                continue;
             }
+            if name.contains(SHORT) {
+                self.short.insert(uid, name);
+            } else if name.contains(SUBSTITUTE) {
+                self.substitutes.insert(uid, name);
+            } else {
+                self.add(uid, name);
+            }
+        }
+        if recorded.is_none_or(|owner| owner.account.as_ref() != Some(account)) {
+            self.replace_file(OWNER, &directory.owner(account))?;
         }
         match fs::read_to_string(self.folder.join(KEYWORDS)) {
             Ok(text) => self.keywords = keywords(&text),
@@ -128,6 +154,12 @@ impl Backup {
             Err(why) => return Err(why),
         }
         Ok(())
+    }
+
+    fn add(&mut self, uid: u32, name: String) {
+        if let Some(before) = self.there.insert(uid, name) {
+            self.others.entry(uid).or_default().push(before);
+        }
     }
 
     /// Returns whether a message with this UID was saved.
@@ -141,42 +173,90 @@ impl Backup {
     }
 
     /// Returns whether the message was already saved. If so, renames its file if the flags on the server are different now.
+    /// A file with another date or size than the server announces does not count.
     ///
     /// # Errors
     /// [`Error::Write`].
     pub(crate) fn has(&mut self, message: &Metadata) -> Result<bool, Error> {
-        let Some(name) = self.there.get(&message.uid).cloned() else {
+        let uid = message.uid;
+        let Some(name) = self.there.get(&uid) else {
             return Ok(false);
         };
-        let is_of_date =
-            name.starts_with(&format!("{:010}.", message.internal_date.seconds.max(0)));
-        if self.is_mixed && !is_of_date {
+        let fit = |name: &str| match saved_name::fit(name, message) {
+            // Only an exact date and size show which of several folders a message is from.
+            Fit::SizeUnknown if self.is_mixed => Fit::Other,
+            Fit::Same if self.is_mixed && !message.internal_date.is_date() => Fit::Other,
+            fit => fit,
+        };
+        let mut found = fit(name);
+        if found == Fit::Other
+            && let Some(others) = self.others.get_mut(&uid)
+            && let Some(other) = others.iter_mut().find(|it| fit(it) != Fit::Other)
+            && let Some(name) = self.there.get_mut(&uid)
+        {
+            std::mem::swap(name, other);
+            found = fit(name);
+        }
+        if found == Fit::Other {
             return Ok(false);
         }
-        let (base, before) = name
-            .rsplit_once(|symbol| BEFORE_FLAGS.map(char::from).contains(&symbol))
-            .and_then(|(base, flags)| Some((base, flags.strip_prefix("2,")?)))
-            .unwrap_or((&name, ""));
-        let letters = self.letters(message)?;
-        if before != letters {
-            let new = format!("{base}{}2,{letters}", self.before_flags);
-            let cur = self.folder.join("cur");
-            match fs::rename(cur.join(&name), cur.join(&new)) {
-                Ok(()) => self.there.insert(message.uid, new),
-                // Another program removed or renamed the file since the directory was read. The message counts as not saved and
-                // is downloaded again.
-                Err(why) if why.kind() == io::ErrorKind::NotFound => {
-                    self.there.remove(&message.uid);
-                    return Ok(false);
-                }
-                Err(why) => return Err(cannot_write(&cur.join(&new))(why)),
-            };
+        if found == Fit::SizeUnknown && self.was_substitute(uid) {
+            return Ok(false);
         }
-        Ok(true)
+        let letters = self.letters(message)?;
+        let Some(name) = self.there.get(&uid) else {
+            return Ok(false);
+        };
+        let (base, before) = split_flags(name);
+        let new = match found {
+            Fit::SizeUnknown => {
+                let base = saved_name::with_announced(base, message.size);
+                format!("{base}{}2,{letters}", self.before_flags)
+            }
+            _ if before == letters => return Ok(true),
+            _ => format!("{base}{}2,{letters}", self.before_flags),
+        };
+        self.rename(uid, new)
+    }
+
+    /// Returns whether an earlier version saved a text of the server in place of the message. The file is then no longer
+    /// counted as the message.
+    fn was_substitute(&mut self, uid: u32) -> bool {
+        let Some(name) = self.there.get(&uid) else {
+            return false;
+        };
+        let is_small = size_in(name).is_some_and(|size| size <= LONGEST_SUBSTITUTE as u64);
+        let content = is_small.then(|| fs::read(self.folder.join("cur").join(name)));
+        let is_substitute = content.is_some_and(|it| it.is_ok_and(|it| is_substitute(&it, 0)));
+        if is_substitute && let Some(name) = self.there.remove(&uid) {
+            self.substitutes.insert(uid, name);
+        }
+        is_substitute
+    }
+
+    /// Renames the file of a message. Returns false if the file does not exist: another program removed or renamed it since the
+    /// directory was read, and the message counts as not saved.
+    fn rename(&mut self, uid: u32, new: String) -> Result<bool, Error> {
+        let Some(name) = self.there.get(&uid) else {
+            return Ok(false);
+        };
+        let cur = self.folder.join("cur");
+        match fs::rename(cur.join(name), cur.join(&new)) {
+            Ok(()) => {
+                self.there.insert(uid, new);
+                Ok(true)
+            }
+            Err(why) if why.kind() == io::ErrorKind::NotFound => {
+                self.there.remove(&uid);
+                Ok(false)
+            }
+            Err(why) => Err(cannot_write(&cur.join(&new))(why)),
+        }
     }
 
     /// Writes a message into `tmp`. It is renamed into `cur` later, at the latest by [`finish`](Self::finish). If the server
     /// returned no INTERNALDATE, the date comes from `original`: from its newest Received field, otherwise from its Date field.
+    /// If an earlier run saved the same content, only the name of its file changes.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -186,26 +266,43 @@ impl Backup {
         original: &[u8],
         content: &[u8],
     ) -> Result<(), Error> {
-        let before = self.short.get(&message.uid).and_then(|name| size_in(name));
-        if before.is_some_and(|before| before >= content.len() as u64) {
-            // The server returned the message incompletely again. The file of an earlier run is at least as long, so this
-            // file is kept and the new content is dropped.
+        let uid = message.uid;
+        let is_substitute = is_substitute(original, message.size);
+        let is_known = self.there.contains_key(&uid) || self.substitutes.contains_key(&uid);
+        if is_substitute && is_known {
             return Ok(());
         }
+        let replaced = match (is_substitute, self.substitutes.remove(&uid)) {
+            (true, _) => Vec::new(),
+            (false, substitute) => {
+                let Some(short) = self.replaced_short(uid, content)? else {
+                    return Ok(());
+                };
+                substitute.into_iter().chain(short).collect()
+            }
+        };
         let letters = self.letters(message)?;
         let seconds = if message.internal_date.is_date() {
             Some(message.internal_date.seconds)
         } else {
             date_of(original)
         };
-        let name = format!(
-            "{:010}.V{}U{}.embody,S={}{}2,{letters}",
-            seconds.unwrap_or(0).max(0),
-            self.uidvalidity,
-            message.uid,
-            content.len(),
-            self.before_flags
-        );
+        let mark = if is_substitute { SUBSTITUTE } else { ".embody" };
+        let sizes = (content.len() as u64, message.size);
+        let place = (self.uidvalidity, uid);
+        let base = saved_name::base(seconds.unwrap_or(0), place, mark, sizes);
+        let name = format!("{base}{}2,{letters}", self.before_flags);
+        if !is_substitute && self.select_same(uid, original, content)? {
+            let is_renamed = self.rename(uid, name.clone())?;
+            if let (true, Some(seconds)) = (is_renamed, seconds) {
+                let path = self.folder.join("cur").join(&name);
+                let set = File::open(&path).and_then(|file| set_date(&file, seconds));
+                set.map_err(cannot_write(&path))?;
+            }
+            if is_renamed {
+                return Ok(());
+            }
+        }
         let unfinished = format!("V{}U{}{UNFINISHED}", self.uidvalidity, message.uid);
         let path = self.folder.join("tmp").join(unfinished);
         let write = || {
@@ -216,23 +313,81 @@ impl Backup {
                 .mode(0o600)
                 .open(&path)?;
             file.write_all(content)?;
-            match seconds.map(time) {
-                Some(date) => {
-                    file.set_times(FileTimes::new().set_modified(date).set_accessed(date))
-                }
+            match seconds {
+                Some(seconds) => set_date(&file, seconds),
                 // Neither the server nor the header contains a date. The file keeps the current time as its modification time.
                 None => Ok(()),
             }
         };
         write().map_err(cannot_write(&path))?;
-        self.unnamed.push((path, message.uid, name.clone()));
-        self.there.insert(message.uid, name);
+        self.unnamed.push(UnnamedFile {
+            path,
+            name: name.clone(),
+            replaced,
+        });
+        if is_substitute {
+            self.substitutes.insert(uid, name);
+        } else {
+            self.add(uid, name);
+        }
         self.unsynced += content.len() as u64;
         if self.unnamed.len() >= SYNCED_FILES || self.unsynced >= SYNCED_OCTETS {
             self.name_all()
         } else {
             Ok(())
         }
+    }
+
+    /// Selects the file of an earlier run with the same content as the message, if there is one. The server announces another
+    /// date or size for the message than before.
+    fn select_same(&mut self, uid: u32, original: &[u8], content: &[u8]) -> Result<bool, Error> {
+        let cur = self.folder.join("cur");
+        let is_same = |name: &String| {
+            let size = size_in(name).unwrap_or(u64::MAX);
+            let lengths = [original.len() as u64, content.len() as u64];
+            let path = cur.join(name);
+            lengths.contains(&size)
+                && fs::read(path).is_ok_and(|saved| saved == content || saved == original)
+        };
+        let Some(name) = self.there.get_mut(&uid) else {
+            return Ok(false);
+        };
+        if is_same(name) {
+            return Ok(true);
+        }
+        let others = self.others.get_mut(&uid);
+        let Some(other) = others.and_then(|it| it.iter_mut().find(|it| is_same(it))) else {
+            return Ok(false);
+        };
+        std::mem::swap(name, other);
+        Ok(true)
+    }
+
+    /// Returns the file of an earlier run with an incomplete form of the message, which is removed when the new content is
+    /// saved. Returns `None` if the file contains at least as much as the new content, which is then dropped: the server
+    /// returned the message incompletely again. The file of a different message is kept.
+    fn replaced_short(
+        &mut self,
+        uid: u32,
+        content: &[u8],
+    ) -> Result<Option<Option<String>>, Error> {
+        let Some(name) = self.short.get(&uid) else {
+            return Ok(Some(None));
+        };
+        let saved = match fs::read(self.folder.join("cur").join(name)) {
+            Ok(saved) => saved,
+            Err(_) => return Ok(Some(None)),
+        };
+        if saved.starts_with(content) {
+            return Ok(None);
+        }
+        if !content.starts_with(&saved) && !is_same_mail(&saved, content) {
+            return Ok(Some(None));
+        }
+        if saved.len() >= content.len() {
+            return Ok(None);
+        }
+        Ok(Some(self.short.remove(&uid)))
     }
 
     /// Renames all messages in `tmp` into `cur`.
@@ -272,10 +427,9 @@ impl Backup {
         let failed = cannot_write(&cur);
         // `tmp` contains exactly the files that must be synced, so the whole directory is synced.
         platform::sync_tree(&self.folder.join("tmp")).map_err(&failed)?;
-        for (path, uid, name) in self.unnamed.drain(..) {
-            fs::rename(&path, cur.join(&name)).map_err(&failed)?;
-            // The new file contains more of the message than the incomplete file of an earlier run, which is removed.
-            if let Some(old) = self.short.remove(&uid) {
+        for file in self.unnamed.drain(..) {
+            fs::rename(&file.path, cur.join(&file.name)).map_err(&failed)?;
+            for old in file.replaced {
                 match fs::remove_file(cur.join(old)) {
                     Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(failed(why)),
                     _ => {}
@@ -362,24 +516,6 @@ fn cannot_write(path: &Path) -> impl Fn(io::Error) -> Error + use<> {
     }
 }
 
-/// Returns UIDVALIDITY and UID in the file name of a message. Returns `None` if embody did not create the file.
-fn numbers(name: &str) -> Option<(u32, u32)> {
-    let mut parts = name.split('.');
-    let (_time, numbers, ours) = (parts.next()?, parts.next()?, parts.next()?);
-    if !ours.starts_with("embody") {
-        return None;
-    }
-    let (uidvalidity, uid) = numbers.strip_prefix('V')?.split_once('U')?;
-    Some((uidvalidity.parse().ok()?, uid.parse().ok()?))
-}
-
-/// Returns the size of a message in bytes according to its file name.
-fn size_in(name: &str) -> Option<u64> {
-    let (_, size) = name.split_once(",S=")?;
-    let end = size.find(|symbol: char| !symbol.is_ascii_digit());
-    size[..end.unwrap_or(size.len())].parse().ok()
-}
-
 /// Returns the date of a message according to its header fields, in seconds since 1970.
 fn date_of(message: &[u8]) -> Option<i64> {
     let date = crate::engine::date::of(message, SystemTime::now())?;
@@ -405,6 +541,12 @@ fn keywords(text: &str) -> Vec<String> {
     keywords
 }
 
+/// Sets the modification time of a file to the date of its message.
+fn set_date(file: &File, seconds: i64) -> io::Result<()> {
+    let date = time(seconds);
+    file.set_times(FileTimes::new().set_modified(date).set_accessed(date))
+}
+
 fn time(seconds: i64) -> SystemTime {
     let duration = Duration::from_secs(seconds.unsigned_abs());
     let time = if seconds < 0 {
@@ -418,18 +560,158 @@ fn time(seconds: i64) -> SystemTime {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::imap::session::InternalDate;
+
+    fn account() -> AccountName {
+        AccountName {
+            user: "me".to_owned(),
+            host: "mail.example.org:993".to_owned(),
+        }
+    }
+
+    fn directory() -> FolderDirectory {
+        FolderDirectory {
+            path: PathBuf::new(),
+            name: "INBOX".to_owned(),
+            is_mixed: false,
+            account: None,
+        }
+    }
+
+    fn opened(folder: &Path) -> Backup {
+        Backup::open(folder, &directory(), &account(), 3).unwrap()
+    }
+
+    /// Returns the names of the files in `cur`, without the flags, and with the flags.
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder.join("cur")).unwrap().flatten();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn dated(uid: u32, date: &str, size: u64, flags: &[&str]) -> Metadata {
+        Metadata {
+            internal_date: InternalDate::of(date),
+            size,
+            flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+            ..Metadata::unknown(uid)
+        }
+    }
+
+    /// Opens the backup, saves the message unless it was saved, and returns whether it was.
+    fn updated(folder: &Path, message: &Metadata, content: &[u8]) -> bool {
+        let mut backup = opened(folder);
+        let is_there = backup.has(message).unwrap();
+        if !is_there {
+            backup.put(message, content, content).unwrap();
+        }
+        backup.finish().unwrap();
+        is_there
+    }
+
+    const JANUARY: &str = " 1-Jan-2020 10:00:00 +0000";
+    const MAY: &str = " 1-May-2020 10:00:00 +0000";
 
     #[test]
-    fn uid_is_read_from_a_backup_file_name_and_keywords_from_their_file() {
-        assert_eq!(numbers("1577872800.V3U20.embody,S=12:2,S"), Some((3, 20)));
-        for other in [
-            "1577872800.V3U20.host,S=12:2,S",
-            "x",
-            "1.V3.embody",
-            "1.VxU1.embody",
-        ] {
-            assert_eq!(numbers(other), None);
+    fn message_with_a_reused_uid_is_saved_next_to_the_old_one_and_keeps_its_flags() {
+        for (date, size) in [(MAY, 5), (JANUARY, 6), (MAY, 6)] {
+            let folder = tempfile::tempdir().unwrap();
+            let folder = folder.path();
+            let old = dated(7, JANUARY, 5, &["\\Seen"]);
+            assert!(!updated(folder, &old, b"old 5"));
+            let content = &b"new 56"[..usize::try_from(size).unwrap()];
+            let new = dated(7, date, size, &["\\Flagged"]);
+            assert!(!updated(folder, &new, content));
+            for message in [&new, &old, &new] {
+                assert!(updated(folder, message, b"unused"));
+            }
+            let kept = names(folder);
+            assert_eq!(kept.len(), 2, "{kept:?}");
+            for name in kept {
+                let is_old = fs::read(folder.join("cur").join(&name)).unwrap() == b"old 5";
+                assert_eq!(name.ends_with(":2,S"), is_old, "{name}");
+                assert_eq!(name.ends_with(":2,F"), !is_old, "{name}");
+            }
         }
+    }
+
+    #[test]
+    fn message_whose_announced_date_or_size_changed_is_compared_and_not_doubled() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        // The announced size is wrong and stays the same.
+        let message = dated(7, JANUARY, 900, &[]);
+        assert!(!updated(folder, &message, b"mail"));
+        assert!(updated(folder, &message, b"unused"));
+        assert_eq!(names(folder), ["1577872800.V3U7.embody,A=900,S=4:2,"]);
+        for (date, size, name) in [
+            (JANUARY, 901, "1577872800.V3U7.embody,A=901,S=4:2,"),
+            (MAY, 901, "1588327200.V3U7.embody,A=901,S=4:2,"),
+            (MAY, 4, "1588327200.V3U7.embody,A=4,S=4:2,"),
+        ] {
+            let changed = dated(7, date, size, &[]);
+            assert!(!updated(folder, &changed, b"mail"));
+            assert_eq!(names(folder), [name]);
+            assert!(updated(folder, &changed, b"unused"));
+        }
+    }
+
+    #[test]
+    fn backup_of_an_older_version_gets_announced_sizes_and_the_account_and_downloads_nothing_again()
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        for part in ["cur", "new", "tmp"] {
+            fs::create_dir_all(folder.join(part)).unwrap();
+        }
+        fs::write(folder.join("cur/1577872800.V3U7.embody,S=4:2,S"), "mail").unwrap();
+        let message = dated(7, JANUARY, 900, &["\\Seen"]);
+        assert!(updated(folder, &message, b"unused"));
+        assert_eq!(names(folder), ["1577872800.V3U7.embody,A=900,S=4:2,S"]);
+        let recorded = fs::read_to_string(folder.join(OWNER)).unwrap();
+        assert_eq!(recorded, "INBOX\nuser me\nhost mail.example.org:993\n");
+        assert!(updated(folder, &message, b"unused"));
+        // From now on, another size means another message.
+        assert!(!updated(folder, &dated(7, JANUARY, 3, &[]), b"new"));
+        assert_eq!(names(folder).len(), 2);
+    }
+
+    #[test]
+    fn substitute_is_marked_and_replaced_by_the_message() {
+        let text = b"From: Microsoft Exchange Server 2010\r\nSubject: IMAP4: 7\r\n\r\nThe server failed\r\n";
+        let mail = b"From: a@example.org\r\nDate: Fri, 3 Jan 2020 10:00:00 +0000\r\n\r\nhello\r\n";
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let message = dated(7, JANUARY, 900, &[]);
+        for _ in 0..2 {
+            assert!(!updated(folder, &message, text));
+            let size = text.len();
+            let name = format!("1577872800.V3U7.embody-substitute,A=900,S={size}:2,");
+            assert_eq!(names(folder), [name]);
+        }
+        assert!(!updated(folder, &message, mail));
+        let size = mail.len();
+        let saved = format!("1577872800.V3U7.embody,A=900,S={size}:2,");
+        assert_eq!(names(folder), [saved.clone()]);
+        // The server sends the text again, although the message was saved: the message is kept.
+        let changed = dated(7, JANUARY, 901, &[]);
+        assert!(!updated(folder, &changed, text));
+        assert_eq!(names(folder), [saved.clone()]);
+        // An earlier version saved the text as if it were the message.
+        fs::remove_file(folder.join("cur").join(saved)).unwrap();
+        fs::remove_file(folder.join(OWNER)).unwrap();
+        let old = format!("1577872800.V3U7.embody,S={}:2,", text.len());
+        fs::write(folder.join("cur").join(old), text).unwrap();
+        assert!(!updated(folder, &message, mail));
+        assert_eq!(names(folder).len(), 1);
+        assert!(updated(folder, &message, b"unused"));
+    }
+
+    #[test]
+    fn keywords_are_read_from_their_file() {
         assert_eq!(keywords("0 a\n2 c\nx\n99 z\n"), ["a", "", "c"]);
     }
 
@@ -447,44 +729,34 @@ mod tests {
             size: 4,
             structure: None,
         };
-        let directory = FolderDirectory {
-            path: PathBuf::new(),
-            name: "INBOX".to_owned(),
-            is_mixed: false,
-        };
-        let open = || Backup::open(folder.path(), &directory, 3).unwrap();
+        let open = || opened(folder.path());
         let cur = folder.path().join("cur");
         let mut backup = open();
         backup
             .put(&message(1, &["\\Seen"]), b"mail", b"mail")
             .unwrap();
         backup.finish().unwrap();
-        let there = cur.join("0000000001.V3U1.embody,S=4:2,S");
-        fs::rename(&there, cur.join("0000000001.V3U1.embody,S=4;2,S")).unwrap();
+        let there = cur.join("0000000001.V3U1.embody,A=4,S=4:2,S");
+        fs::rename(&there, cur.join("0000000001.V3U1.embody,A=4,S=4;2,S")).unwrap();
         let names = || -> Vec<_> {
             let entries = fs::read_dir(&cur).unwrap().flatten();
             entries.map(|entry| entry.file_name()).collect()
         };
         assert!(open().has(&message(1, &["\\Seen"])).unwrap());
-        assert_eq!(names(), ["0000000001.V3U1.embody,S=4;2,S"]);
+        assert_eq!(names(), ["0000000001.V3U1.embody,A=4,S=4;2,S"]);
         assert!(open().has(&message(1, &["\\Answered"])).unwrap());
-        assert_eq!(names(), ["0000000001.V3U1.embody,S=4:2,R"]);
+        assert_eq!(names(), ["0000000001.V3U1.embody,A=4,S=4:2,R"]);
         assert!(!open().has(&message(2, &[])).unwrap());
     }
 
     #[test]
     fn a_message_that_was_too_short_is_read_again_and_replaced_by_a_longer_one() {
         let folder = tempfile::tempdir().unwrap();
-        let directory = FolderDirectory {
-            path: PathBuf::new(),
-            name: "INBOX".to_owned(),
-            is_mixed: false,
-        };
         let message = Metadata {
             internal_date: crate::imap::internal_date::InternalDate::of(""),
             ..Metadata::unknown(7)
         };
-        let open = || Backup::open(folder.path(), &directory, 3).unwrap();
+        let open = || opened(folder.path());
         let names = || -> Vec<_> {
             let entries = fs::read_dir(folder.path().join("cur")).unwrap().flatten();
             let mut names: Vec<_> = entries

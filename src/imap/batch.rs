@@ -1,5 +1,5 @@
-//! Processes one folder of an account in place: downloads the candidates in batches over several connections, and replaces
-//! those that change.
+//! Processes one folder of an account in place: downloads the candidates in batches over several connections
+//! ([`originals`](super::originals)), and replaces those that change.
 //!
 //! The new messages are appended in the order of the folder, even if several connections append them. A mail client may show
 //! messages in this order, and Thunderbird does not recognise a thread if a reply has a lower UID than the message it answers.
@@ -10,14 +10,13 @@ use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::candidates::Candidates;
-use super::command::sequence_set;
+use super::download::check_uidvalidity;
 use super::failure::ImapFailure;
 use super::in_place::{AccountRun, account_url};
 use super::names::shown;
 use super::place::MessagePlace;
-use super::replace::{AppendTurn, Change, DELETED, Fate, has};
-use super::session::{BodyPiece, Metadata, RemoteFolder, Selected, Structure};
+use super::replace::{AppendTurn, Change, Fate};
+use super::session::{Metadata, RemoteFolder, Selected};
 use crate::edit::Edits;
 use crate::engine::report::Reason;
 use crate::error::{Error, unpoisoned};
@@ -127,9 +126,9 @@ impl<S> Drop for Turn<'_, S> {
 }
 
 /// A message that was downloaded and is not yet transformed.
-struct Downloaded {
-    metadata: Metadata,
-    content: Vec<u8>,
+pub(super) struct Downloaded {
+    pub(super) metadata: Metadata,
+    pub(super) content: Vec<u8>,
 }
 
 /// A message that was transformed and is still to be replaced.
@@ -144,6 +143,7 @@ impl<S: Send> AccountRun<'_, S> {
         let (job, url) = (self.job, self.url_of(&folder.name));
         self.selected = Selected::default();
         self.again(|run| run.select(&folder.name))?;
+        check_uidvalidity(&job.account.choice, &self.selected)?;
         if let Some(why) = self.obstacle() {
             job.observer.passed_over(&url, &why);
             return Ok(());
@@ -152,7 +152,6 @@ impl<S: Send> AccountRun<'_, S> {
         let before = std::mem::take(&mut self.summary);
         let done = self.candidates().and_then(|chosen| {
             self.summary.mailboxes = 1;
-            self.summary.messages = u64::from(self.selected.exists);
             job.observer
                 .expects(chosen.iter().map(|(_, size)| size).sum());
             self.connected(&url, &chosen)
@@ -166,17 +165,10 @@ impl<S: Send> AccountRun<'_, S> {
     /// Returns the reason why no message can be replaced in the folder, if there is one.
     fn obstacle(&self) -> Option<String> {
         let Selected {
-            uidvalidity,
             rights,
             is_read_only,
             ..
         } = &self.selected;
-        let wanted = self.job.account.choice.uidvalidity;
-        if wanted.is_some_and(|wanted| wanted != *uidvalidity) {
-            return Some(format!(
-                "the folder was deleted and created again, because the UIDVALIDITY of the folder is now {uidvalidity} and not that in the URL"
-            ));
-        }
         if !self.job.mode.writes() {
             return None;
         }
@@ -198,58 +190,7 @@ impl<S: Send> AccountRun<'_, S> {
         })
     }
 
-    /// Returns UID and size of the messages that the command might change.
-    fn candidates(&mut self) -> Result<Vec<(u32, u64)>, ImapFailure> {
-        let job = self.job;
-        let (chosen, missing, lost) = self.again(|run| {
-            run.session()?;
-            let selected = run.selected.clone();
-            let session = run.session()?;
-            let listing = job
-                .candidates
-                .find(session, &selected, &job.account.choice)?;
-            let found = &listing.uids;
-            let structure = match job.candidates {
-                Candidates::All => Structure::NotWanted,
-                _ => Structure::Wanted,
-            };
-            let mut chosen = Vec::new();
-            let mut lost: BTreeSet<u32> = found.iter().copied().collect();
-            session.fetch_metadata(found, structure, &mut |metadata| {
-                lost.remove(&metadata.uid);
-                if job.candidates.include(metadata.structure.as_ref()) {
-                    chosen.push((metadata.uid, metadata.size));
-                }
-                Ok(job.stop.check()?)
-            })?;
-            chosen.sort_unstable();
-            chosen.dedup_by_key(|(uid, _)| *uid);
-            let lost = run.still_there(&lost)?;
-            Ok((chosen, listing.about_missing(), lost))
-        })?;
-        if let Some(why) = missing {
-            let url = self.url_of(&self.selected.folder);
-            job.observer.damaged(&url, &why.into());
-            self.summary.damaged += 1;
-        }
-        self.name_lost(&lost);
-        Ok(chosen)
-    }
-
-    /// Returns which of the `lost` messages are still in the folder, so that they can be reported. The server did not
-    /// return these messages: either it cannot read them, or another program has deleted them.
-    fn still_there(&mut self, lost: &BTreeSet<u32>) -> Result<Vec<u32>, ImapFailure> {
-        let lost: Vec<u32> = lost.iter().copied().collect();
-        let mut there = Vec::new();
-        for some in lost.chunks(300) {
-            let criteria = format!("UNDELETED UID {}", sequence_set(some));
-            let found = self.session()?.search(&criteria)?;
-            there.extend(found.into_iter().filter(|uid| some.contains(uid)));
-        }
-        Ok(there)
-    }
-
-    fn name_lost(&mut self, lost: &[u32]) {
+    pub(super) fn name_lost(&mut self, lost: &[u32]) {
         for uid in lost {
             let why =
                 "the server lists the message but does not send it; the message was not changed";
@@ -257,7 +198,7 @@ impl<S: Send> AccountRun<'_, S> {
         }
     }
 
-    fn damaged(&mut self, uid: u32, why: String) {
+    pub(super) fn damaged(&mut self, uid: u32, why: String) {
         let Selected {
             folder,
             uidvalidity,
@@ -347,8 +288,7 @@ impl<S: Send> AccountRun<'_, S> {
                 let number = queue.taken;
                 queue.taken += 1;
                 drop(queue);
-                let (items, lost) = self.again(|run| run.fetched(batch))?;
-                self.name_lost(&lost);
+                let items = self.originals(batch)?;
                 let items = self.transformed(work, items)?;
                 work.put(number, items, job.stop)?;
                 queue = work.queue();
@@ -359,59 +299,6 @@ impl<S: Send> AccountRun<'_, S> {
             }
         }
         Ok(())
-    }
-
-    /// Downloads a batch and the current flags of its messages. Also returns the UIDs of the messages that are
-    /// still in the folder although the server did not return them.
-    fn fetched(
-        &mut self,
-        batch: &[(u32, u64)],
-    ) -> Result<(Vec<Downloaded>, Vec<u32>), ImapFailure> {
-        let most = self.job.max_message;
-        let uids: Vec<u32> = batch.iter().map(|(uid, _)| *uid).collect();
-        let mut lost: BTreeSet<u32> = uids.iter().copied().collect();
-        let mut items: Vec<Downloaded> = Vec::new();
-        let mut oversized = 0;
-        let session = self.session()?;
-        session.fetch_metadata(&uids, Structure::NotWanted, &mut |metadata| {
-            lost.remove(&metadata.uid);
-            if metadata.size > most as u64 {
-                oversized += 1;
-            } else if !has(&metadata.flags, DELETED) && uids.contains(&metadata.uid) {
-                items.push(Downloaded {
-                    metadata,
-                    content: Vec::new(),
-                });
-            }
-            Ok(())
-        })?;
-        items.sort_by_key(|item| item.metadata.uid);
-        items.dedup_by_key(|item| item.metadata.uid);
-        let wanted: Vec<(u32, u64)> = items
-            .iter()
-            .map(|item| (item.metadata.uid, item.metadata.size))
-            .collect();
-        session.fetch_bodies(&wanted, &mut |uid, piece| {
-            let found = items.binary_search_by_key(&uid, |item| item.metadata.uid);
-            let Some(item) = found.ok().and_then(|at| items.get_mut(at)) else {
-                return Ok(());
-            };
-            match piece {
-                // A message that is longer than the server announced will not be changed, so further bytes of it are discarded.
-                BodyPiece::Octets(octets) if item.content.len() as u64 <= item.metadata.size => {
-                    item.content.extend_from_slice(octets);
-                }
-                BodyPiece::Gone => {
-                    lost.insert(uid);
-                }
-                BodyPiece::Octets(_) | BodyPiece::Whole => {}
-            }
-            Ok(())
-        })?;
-        items.retain(|item| !lost.contains(&item.metadata.uid));
-        let lost = self.still_there(&lost)?;
-        self.summary.oversized += oversized;
-        Ok((items, lost))
     }
 
     /// Transforms the messages with several threads.

@@ -4,6 +4,9 @@
 //! limits the length of the literal. Some servers (Exchange) return the whole message nevertheless. The message is accepted
 //! within the announced size, and later pieces are requested one at a time. A short piece that ends before RFC822.SIZE is not
 //! the end of the message: the next pieces are requested until one is empty.
+//!
+//! A server that closes the list of items too early sends the content without a UID. Such content is accepted only if one
+//! message was requested on its own, and only if its length is the announced size.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -52,7 +55,7 @@ pub(super) fn bodies(
     let (small, mut alone): (Vec<_>, Vec<_>) = messages
         .iter()
         .copied()
-        .partition(|(_, size)| (1..PIECE as u64).contains(size));
+        .partition(|(_, size)| !is_large(*size));
     let mut rest = small.as_slice();
     let mut missing: BTreeMap<u32, u64> = BTreeMap::new();
     let mut under_way: VecDeque<(PendingCommand, Vec<u32>)> = VecDeque::new();
@@ -75,12 +78,13 @@ pub(super) fn bodies(
             let Some(told) = body(read)? else {
                 return Ok(false);
             };
-            let size = match told.from {
-                0 => missing.remove(&told.uid),
-                _ => None,
-            };
-            let Some(size) = size else {
-                return Ok(true);
+            // Content without a UID may belong to any of the requested messages. Each of them is requested again, alone.
+            let Some((uid, size)) = told
+                .uid
+                .filter(|_| told.from == 0)
+                .and_then(|uid| missing.remove_entry(&uid))
+            else {
+                return Ok(told.uid.is_some());
             };
             match told.octets {
                 Some(octets)
@@ -88,10 +92,10 @@ pub(super) fn bodies(
                         && (octets.len() as u64 == size
                             || octets.len() as u64 > size && told.is_closed) =>
                 {
-                    sink(told.uid, BodyPiece::Octets(&octets))?;
-                    sink(told.uid, BodyPiece::Whole)?;
+                    sink(uid, BodyPiece::Octets(&octets))?;
+                    sink(uid, BodyPiece::Whole)?;
                 }
-                _ => alone.push((told.uid, size)),
+                _ => alone.push((uid, size)),
             }
             Ok(true)
         });
@@ -117,6 +121,11 @@ pub(super) fn bodies(
     Ok(())
 }
 
+/// Returns whether a message of this size is requested on its own, after the small ones. The size 0 is unknown.
+pub(super) fn is_large(size: u64) -> bool {
+    !(1..PIECE as u64).contains(&size)
+}
+
 /// Returns the number of messages at the start of `messages` that are requested with one command.
 fn batch(messages: &[(u32, u64)]) -> usize {
     let mut octets = 0;
@@ -134,7 +143,8 @@ fn batch(messages: &[(u32, u64)]) -> usize {
 
 /// The content in a FETCH response: a whole message or a piece of it.
 struct ToldBody<'r> {
-    uid: u32,
+    /// `None` if the response has no UID.
+    uid: Option<u32>,
     /// Position of the content in the message: the number of bytes of the message before it.
     from: u64,
     /// Bytes of the content. `None` if the server returned NIL instead of the content.
@@ -155,9 +165,7 @@ fn body<'r>(read: &Response<'r>) -> Result<Option<ToldBody<'r>>, ImapFailure> {
         return Ok(None);
     }
     let (items, is_closed) = unclosed_fetch_items(rest).map_err(ImapFailure::Unreadable)?;
-    let Some(uid) = uid(&items) else {
-        return Ok(None);
-    };
+    let uid = uid(&items);
     for [name, value] in items {
         let Value::Atom(name) = name else {
             continue;
@@ -202,6 +210,8 @@ struct Alone {
     given: u64,
     /// Pieces that arrived before an earlier piece, by their position. At most [`AHEAD`] pieces are kept.
     early: BTreeMap<u64, Vec<u8>>,
+    /// Whether a response had no UID, so that only the length shows that its content belongs to the message.
+    lacks_uid: bool,
     end: Option<BodyPiece<'static>>,
 }
 
@@ -219,6 +229,7 @@ impl Alone {
         if octets.is_empty() || octets.len() != PIECE && self.given >= self.size {
             // If nothing arrives although the message has a size, the message does not exist any more.
             let is_nothing = self.given == 0 && self.size > 0;
+            let is_nothing = is_nothing || self.lacks_uid && self.given != self.size;
             self.end = Some(if is_nothing {
                 BodyPiece::Gone
             } else {
@@ -240,8 +251,10 @@ fn body_alone(
         size,
         given: 0,
         early: BTreeMap::new(),
+        lacks_uid: false,
         end: None,
     };
+    let accepts_no_uid = exchange.habits.accepts_no_uid;
     // Position in the message, in bytes, of the next piece to request.
     let mut next = 0;
     let mut under_way: VecDeque<(PendingCommand, u64)> = VecDeque::new();
@@ -271,9 +284,11 @@ fn body_alone(
             let Some(told) = body(read)? else {
                 return Ok(false);
             };
-            if told.uid != uid || alone.end.is_some() {
-                return Ok(true);
+            let is_meant = told.uid.map_or(accepts_no_uid, |it| it == uid);
+            if !is_meant || alone.end.is_some() {
+                return Ok(told.uid.is_some());
             }
+            alone.lacks_uid |= told.uid.is_none();
             gives_all |= told.is_whole;
             match told.octets {
                 // The server ignores the requested position and sends the message from its beginning. The content is

@@ -55,12 +55,14 @@ impl Candidates {
         }
     }
 
-    /// Lists the messages of the selected folder that might be changed.
+    /// Lists the messages of the selected folder that might be changed. With `is_checked`, the structures of some other messages
+    /// show whether the server can search header fields. Otherwise all messages are listed.
     pub(super) fn find(
         &self,
         session: &mut ImapSession,
         selected: &Selected,
         choice: &Choice,
+        is_checked: bool,
     ) -> Result<Listing, ImapFailure> {
         let criteria = self.criteria(choice);
         let mut listing = session.list_messages(selected, &criteria)?;
@@ -75,8 +77,13 @@ impl Candidates {
             (None, true) => session.list_messages(selected, &wider)?.uids,
         };
         others.retain(|uid| listing.uids.binary_search(uid).is_err());
-        let mut is_overlooked = false;
-        session.fetch_metadata(&sample(&others), Structure::Wanted, &mut |metadata| {
+        let mut is_overlooked = !is_checked;
+        let sample = if is_checked {
+            sample(&others)
+        } else {
+            Vec::new()
+        };
+        session.fetch_metadata(&sample, Structure::Wanted, &mut |metadata| {
             let is_deleted = |flag: &String| flag.eq_ignore_ascii_case("\\Deleted");
             is_overlooked |= self.should_be_found(metadata.structure.as_ref())
                 && !metadata.flags.iter().any(is_deleted);

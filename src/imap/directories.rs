@@ -6,6 +6,9 @@
 //! folder in the spelling of the server. A later run finds the same directory by this file, even if other folders were added.
 //! On a file system that treats two names as equal, the file shows that the directory belongs to the other folder.
 //!
+//! The file also contains the user and the host of the account, so that a run notices if the directory contains the mail of a
+//! different account, whose messages can have the same UIDs.
+//!
 //! Backups of version 0.3.0 have no such file. Their directories are assigned to the folders for which that version chose them.
 
 use std::collections::{HashMap, HashSet};
@@ -16,10 +19,12 @@ use std::path::{Path, PathBuf};
 use icu_normalizer::ComposingNormalizer;
 use sha2::{Digest as _, Sha256};
 
+use super::account::Account;
 use super::names::{from_wire, shown, to_wire};
 use super::session::RemoteFolder;
 
-/// File with the folder to which a Maildir belongs: its name in the first line, and possibly [`MIXED`] in the second line.
+/// File with the folder to which a Maildir belongs: its name in the first line, possibly [`MIXED`] in the second line, and the
+/// account in the lines that begin with [`USER`] and [`HOST`].
 pub(super) const OWNER: &str = "embody-folder";
 /// File with the keywords of a Maildir, in the format of Dovecot.
 pub(super) const KEYWORDS: &str = "dovecot-keywords";
@@ -27,6 +32,8 @@ pub(super) const KEYWORDS: &str = "dovecot-keywords";
 pub(super) const UNFINISHED: &str = ".embody-unfinished";
 /// Second line in [`OWNER`] for a directory into which version 0.3.0 may have written several folders.
 const MIXED: &str = "mixed";
+const USER: &str = "user ";
+const HOST: &str = "host ";
 /// Number of bytes to read from [`OWNER`], which is more than the longest name of a folder.
 const LONGEST_OWNER: u64 = 8192;
 /// Maximum length of one level of a path, in bytes. Every file system allows this length, even with a suffix that makes the
@@ -40,6 +47,23 @@ const MOST_LEVELS: usize = 30;
 /// directory. Otherwise a folder could get the directory of another one.
 const MARKED: usize = 3;
 
+/// Account to which a directory belongs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct AccountName {
+    pub(super) user: String,
+    /// Host and port.
+    pub(super) host: String,
+}
+
+impl AccountName {
+    pub(super) fn of(account: &Account) -> Self {
+        Self {
+            user: account.user.clone(),
+            host: format!("{}:{}", account.host.to_ascii_lowercase(), account.port),
+        }
+    }
+}
+
 /// Directory for the mail of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FolderDirectory {
@@ -50,17 +74,21 @@ pub(super) struct FolderDirectory {
     /// Whether the directory may also contain messages of another folder with the same UIDVALIDITY. Then the UID in a
     /// file name does not show that a message of this folder was already saved.
     pub(super) is_mixed: bool,
+    /// The account in the file [`OWNER`]. `None` if the directory is new or from an older version.
+    pub(super) account: Option<AccountName>,
 }
 
 impl FolderDirectory {
     /// Returns the content of the file [`OWNER`] in this directory.
-    pub(super) fn owner(&self) -> Vec<u8> {
+    pub(super) fn owner(&self, account: &AccountName) -> Vec<u8> {
         let mut owner = to_wire(&self.name);
         owner.push(b'\n');
         if self.is_mixed {
             owner.extend_from_slice(MIXED.as_bytes());
             owner.push(b'\n');
         }
+        let AccountName { user, host } = account;
+        owner.extend_from_slice(format!("{USER}{user}\n{HOST}{host}\n").as_bytes());
         owner
     }
 }
@@ -85,7 +113,7 @@ pub(super) fn directories(
             if let Some(owner) = chosen.owner(&path)?
                 && owner.name == folder.name
             {
-                chosen.take(folder, path, owner.is_mixed);
+                chosen.take(folder, path, owner.is_mixed, owner.account);
                 break;
             }
         }
@@ -113,13 +141,20 @@ struct Assignment<'o> {
 }
 
 impl Assignment<'_> {
-    fn take(&mut self, folder: &RemoteFolder, path: PathBuf, is_mixed: bool) {
+    fn take(
+        &mut self,
+        folder: &RemoteFolder,
+        path: PathBuf,
+        is_mixed: bool,
+        account: Option<AccountName>,
+    ) {
         self.folded.insert(folded(&path));
         self.exact.insert(path.clone());
         let directory = FolderDirectory {
             path,
             name: folder.name.clone(),
             is_mixed,
+            account,
         };
         self.found.insert(folder.name.clone(), directory);
     }
@@ -143,7 +178,7 @@ impl Assignment<'_> {
                     if owner.name != folder.name {
                         continue;
                     }
-                    self.take(folder, path, owner.is_mixed);
+                    self.take(folder, path, owner.is_mixed, owner.account);
                     return Ok(());
                 }
                 let before = self
@@ -157,11 +192,11 @@ impl Assignment<'_> {
                 };
                 if is_own && is_spelt(self.output, &path)? {
                     let is_mixed = before.len() > 1;
-                    self.take(folder, path, is_mixed);
+                    self.take(folder, path, is_mixed, None);
                     return Ok(());
                 }
             } else if !self.folded.contains(&folded(&path)) {
-                self.take(folder, path, false);
+                self.take(folder, path, false, None);
                 return Ok(());
             }
         }
@@ -188,11 +223,26 @@ pub(super) fn owner(maildir: &Path) -> io::Result<Option<FolderDirectory>> {
     file.take(LONGEST_OWNER).read_to_end(&mut content)?;
     let mut lines = content.split(|byte| *byte == b'\n');
     let name = lines.next().unwrap_or_default();
-    Ok(Some(FolderDirectory {
+    let mut found = FolderDirectory {
         path: maildir.to_owned(),
         name: from_wire(name),
-        is_mixed: lines.next() == Some(MIXED.as_bytes()),
-    }))
+        is_mixed: false,
+        account: None,
+    };
+    let (mut user, mut host) = (None, None);
+    for line in lines {
+        let text = |key: &str| {
+            let value = line.strip_prefix(key.as_bytes())?;
+            Some(String::from_utf8_lossy(value).into_owned())
+        };
+        found.is_mixed |= line == MIXED.as_bytes();
+        user = user.or_else(|| text(USER));
+        host = host.or_else(|| text(HOST));
+    }
+    found.account = user
+        .zip(host)
+        .map(|(user, host)| AccountName { user, host });
+    Ok(Some(found))
 }
 
 /// Returns the possible paths for a folder, in order of preference.
@@ -353,10 +403,17 @@ mod tests {
         assert_ne!(place(&folder("a/cur", '/')), place(&folder("a/_cur", '/')));
     }
 
+    fn account() -> AccountName {
+        AccountName {
+            user: "me".to_owned(),
+            host: "mail.example.org:993".to_owned(),
+        }
+    }
+
     fn maildir(output: &Path, path: &Path, owner: Option<&FolderDirectory>) {
         fs::create_dir_all(output.join(path).join("cur")).unwrap();
         if let Some(owner) = owner {
-            fs::write(output.join(path).join(OWNER), owner.owner()).unwrap();
+            fs::write(output.join(path).join(OWNER), owner.owner(&account())).unwrap();
         }
     }
 

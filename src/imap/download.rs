@@ -1,5 +1,9 @@
 //! Downloads the selected folders of an account into Maildirs, one for each folder. Messages that were already saved are not
 //! downloaded again.
+//!
+//! Other programs can move mail between folders during the run, from a folder that is not yet read into one that was already
+//! read. So the folders are compared with STATUS at the end, and new messages are downloaded. This is done once, because some
+//! folders receive new mail all the time.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -9,20 +13,21 @@ use std::path::{Path, PathBuf};
 use super::account::{Account, Choice};
 use super::backup::Backup;
 use super::command::sequence_set;
-use super::directories::{FolderDirectory, directories};
+use super::directories::{AccountName, FolderDirectory, directories};
+use super::doubts::{Doubts, ShortMessage};
 use super::failure::ImapFailure;
-use super::listing::Criteria;
+use super::listing::{Criteria, Listing};
 use super::names::shown;
-use super::reading::{Fetched, Sessions};
+use super::reading::{BrokenMessage, Fetched, Sessions};
+use super::same_account::{AccountCheck, Evidence};
 use super::session::{Metadata, RemoteFolder, Selected, Structure};
+use super::status::FolderStatus;
 use crate::detail::Detail;
 use crate::engine::Mode;
-use crate::engine::policy::Limits;
 use crate::error::Error;
 use crate::mailbox::{
     ExternalMessage, ExternalMessages, Observer, Options, Stop, Summary, Transform,
 };
-use crate::mime;
 
 /// Number of messages whose metadata is kept in memory at a time.
 const AT_A_TIME: usize = 5000;
@@ -36,6 +41,24 @@ pub(crate) struct Download<'d, S> {
     pub(crate) transform: &'d dyn Transform<S>,
     pub(crate) observer: &'d dyn Observer<S>,
     pub(crate) stop: &'d Stop,
+}
+
+/// A folder that was read, and its state when it was opened.
+struct SeenFolder {
+    folder: RemoteFolder,
+    uidvalidity: u32,
+    /// UIDs of new messages are at least this number.
+    uidnext: u32,
+    exists: u32,
+}
+
+/// A folder that is being read.
+struct FolderRead<'f> {
+    folder: &'f RemoteFolder,
+    url: &'f Path,
+    directory: Option<&'f FolderDirectory>,
+    /// Messages with a lower UID are not read again.
+    from: u32,
 }
 
 impl<S: Send> Download<'_, S> {
@@ -54,7 +77,7 @@ impl<S: Send> Download<'_, S> {
         };
         let mut summary = Summary::default();
         let account = PathBuf::from(self.account.url(""));
-        for why in &chosen.unreadable {
+        for why in chosen.unreadable.iter().chain(&chosen.absent) {
             self.observer.damaged(&account, &why.as_str().into());
             summary.damaged += 1;
         }
@@ -65,65 +88,199 @@ impl<S: Send> Download<'_, S> {
             }
             Mode::Probe | Mode::DryRun => HashMap::new(),
         };
+        self.check_account(&sessions, &chosen.folders, &directories)?;
+        let mut seen = Vec::new();
         for folder in &chosen.folders {
-            self.stop.check()?;
             let directory = directories.get(&folder.name);
-            let url = PathBuf::from(self.account.url(&folder.name));
-            self.observer.begin(&url);
-            match self.folder(&sessions, folder, &url, directory) {
-                Ok(done) => {
-                    self.observer.done(&done);
-                    summary.add(&done);
-                }
-                Err(why) if why.costs_one_folder() => {
-                    self.observer.damaged(&url, &why.to_string().into());
-                    summary.damaged += 1;
-                }
-                Err(why) => return Err(why),
-            }
+            seen.extend(self.read(&sessions, folder, directory, 0, &mut summary)?);
+        }
+        // Mail that leaves a folder during the run can be missing only if it moved to a folder that was read before.
+        seen.pop();
+        if self.options.mode == Mode::Run {
+            self.look_again(&sessions, &seen, &directories, &mut summary)?;
         }
         sessions.end();
         Ok(summary)
     }
 
-    fn folder(
+    /// Returns an error if the directories contain the mail of a different account. If only the name of the account changed,
+    /// this is reported, and the run continues.
+    fn check_account(
+        &self,
+        sessions: &Sessions<'_>,
+        folders: &[RemoteFolder],
+        directories: &HashMap<String, FolderDirectory>,
+    ) -> Result<(), ImapFailure> {
+        let account = AccountName::of(self.account);
+        let mut check = AccountCheck::new(sessions, &account, self.output);
+        for folder in folders {
+            if let Some(directory) = directories.get(&folder.name) {
+                check.add(folder, directory)?;
+            }
+        }
+        match check.evidence() {
+            Evidence::NotNeeded => Ok(()),
+            Evidence::SameAccount(before) => {
+                let what = format!(
+                    "the backup was made from {} at {}; its messages are those of {} at {}, so the backup is continued",
+                    before.user, before.host, account.user, account.host
+                );
+                self.observer.noted(self.output, &what);
+                Ok(())
+            }
+            Evidence::OtherAccount(before) => {
+                let what = format!(
+                    "{} contains the mail of {} at {}, not of {} at {}; nothing was changed; name another directory with --output (if both are the same account, delete the lines \"user\" and \"host\" in the files embody-folder)",
+                    self.output.display(),
+                    before.user,
+                    before.host,
+                    account.user,
+                    account.host
+                );
+                Err(Error::Usage(what.into()).into())
+            }
+        }
+    }
+
+    /// Reads a folder. Returns its state when it was opened, or `None` if the folder could not be read, which is reported.
+    fn read(
         &self,
         sessions: &Sessions<'_>,
         folder: &RemoteFolder,
-        url: &Path,
         directory: Option<&FolderDirectory>,
-    ) -> Result<Summary, ImapFailure> {
+        from: u32,
+        sum: &mut Summary,
+    ) -> Result<Option<SeenFolder>, ImapFailure> {
+        self.stop.check()?;
+        let url = PathBuf::from(self.account.url(&folder.name));
+        self.observer.begin(&url);
+        let place = FolderRead {
+            folder,
+            url: &url,
+            directory,
+            from,
+        };
+        let mut summary = Summary::of(|sum| sum.mailboxes = u64::from(from == 0));
+        let done = self.folder(sessions, &place, &mut summary);
+        let done = match done.map_err(|why| sessions.connecting.of_folder(why)) {
+            Err(why) if why.costs_one_folder() => {
+                self.observer.damaged(&url, &why.to_string().into());
+                summary.damaged += 1;
+                Ok(None)
+            }
+            done => done.map(Some),
+        };
+        if from > 0 {
+            // The messages that were already saved were counted when the folder was read first.
+            summary.made = 0;
+        }
+        self.observer.done(&summary);
+        sum.add(&summary);
+        done
+    }
+
+    /// Reads the messages that arrived in folders after they were read.
+    fn look_again(
+        &self,
+        sessions: &Sessions<'_>,
+        seen: &[SeenFolder],
+        directories: &HashMap<String, FolderDirectory>,
+        sum: &mut Summary,
+    ) -> Result<(), ImapFailure> {
+        let names: Vec<&str> = seen.iter().map(|it| it.folder.name.as_str()).collect();
+        let now = match sessions.again(|session| session.statuses(&names)) {
+            // Without STATUS, each folder is opened again.
+            Err(why) if why.is_break() || why.costs_one_folder() => vec![None; names.len()],
+            now => now?,
+        };
+        for (seen, now) in seen.iter().zip(now) {
+            let from = match now {
+                Some(FolderStatus { uidvalidity, .. })
+                    if uidvalidity != 0 && uidvalidity != seen.uidvalidity =>
+                {
+                    0
+                }
+                Some(FolderStatus { uidnext, .. }) if uidnext != 0 && uidnext <= seen.uidnext => {
+                    continue;
+                }
+                Some(FolderStatus {
+                    uidnext: 0,
+                    messages,
+                    ..
+                }) if messages <= seen.exists => continue,
+                _ => seen.uidnext,
+            };
+            let directory = directories.get(&seen.folder.name);
+            self.read(sessions, &seen.folder, directory, from, sum)?;
+        }
+        Ok(())
+    }
+
+    /// Reads a folder and adds to the counts, also if it returns an error.
+    fn folder(
+        &self,
+        sessions: &Sessions<'_>,
+        read: &FolderRead<'_>,
+        summary: &mut Summary,
+    ) -> Result<SeenFolder, ImapFailure> {
+        let (url, directory) = (read.url, read.directory);
         let choice = &self.account.choice;
-        let (selected, listing) = sessions.again(|session| {
-            let selected = session.examine(&folder.name)?;
+        let (selected, mut listing) = sessions.again(|session| {
+            let selected = session.examine(&read.folder.name)?;
             check_uidvalidity(choice, &selected)?;
             let listing = session.list_messages(&selected, &Criteria::of(choice))?;
             Ok((selected, listing))
         })?;
-        let uids = &listing.uids;
-        let mut summary = Summary::of(|sum| sum.mailboxes = 1);
+        let place = ReadFolder {
+            selected: &selected,
+            url,
+        };
+        if let Some(uid) = listing.absent(choice) {
+            self.damaged(&place, uid, ABSENT, summary);
+        }
+        let highest = listing.uids.last().max(listing.all.last()).copied();
+        let seen = SeenFolder {
+            folder: read.folder.clone(),
+            uidvalidity: selected.uidvalidity,
+            uidnext: match selected.uidnext {
+                0 => highest.unwrap_or(0).saturating_add(1),
+                uidnext => uidnext,
+            },
+            exists: selected.exists,
+        };
+        listing.uids.retain(|uid| *uid >= read.from);
+        let account = AccountName::of(self.account);
         // A dry run has no directory, so nothing is written.
         let mut backup = match directory {
-            Some(directory) => Some(Backup::open(self.output, directory, selected.uidvalidity)?),
+            Some(directory) => Some(Backup::open(
+                self.output,
+                directory,
+                &account,
+                selected.uidvalidity,
+            )?),
             None => None,
         };
         let mut missing = Vec::new();
         let mut doubts = Doubts::default();
-        for uids in uids.chunks(AT_A_TIME) {
+        for uids in listing.uids.chunks(AT_A_TIME) {
             self.stop.check()?;
-            let mut metadata = metadata(sessions, &selected, uids)?;
+            let (mut metadata, broken) = metadata(sessions, &selected, uids)?;
             summary.damaged += self.name_odd_keywords(url, &metadata);
+            let broken = self.named(&place, broken, backup.as_ref(), summary);
             let Some(backup) = &mut backup else {
                 for message in metadata.values() {
                     summary.messages += 1;
                     summary.bytes_in += message.size;
                     summary.bytes_out += message.size;
                 }
-                missing.extend(uids.iter().filter(|uid| !metadata.contains_key(uid)));
+                missing.extend(
+                    uids.iter()
+                        .filter(|uid| !metadata.contains_key(uid) && !broken.contains(uid)),
+                );
                 continue;
             };
             let mut wanted = Vec::new();
-            for uid in uids {
+            for uid in uids.iter().filter(|uid| !broken.contains(uid)) {
                 let message = match metadata.entry(*uid) {
                     Entry::Occupied(told) => told.into_mut(),
                     // The server returned no metadata of this message, but an earlier run saved the message. The saved message
@@ -146,60 +303,88 @@ impl<S: Send> Download<'_, S> {
             }
             self.observer
                 .expects(wanted.iter().map(|(_, size)| *size).sum());
-            let place = ReadFolder {
-                selected: &selected,
-                url,
-            };
             let found = Found {
                 missing: &mut missing,
                 doubts: &mut doubts,
+                summary,
             };
             let done = self.messages(sessions, &place, wanted, &metadata, backup, found);
             // Messages that were already downloaded are kept, even if a later one fails.
             backup.finish()?;
-            summary.add(&done?);
+            done?;
         }
-        if let Some(backup) = &backup
-            && backup.without_letter > 0
-        {
-            let messages = backup.without_letter;
-            let why = format!(
-                "{messages} messages were saved without some of their keywords, because a Maildir can store only 26 different keywords"
-            );
-            self.observer.damaged(url, &why.into());
-            summary.damaged += 1;
-        }
-        let place = ReadFolder {
-            selected: &selected,
-            url,
-        };
         if let Some(backup) = &mut backup {
+            if backup.without_letter > 0 {
+                let messages = backup.without_letter;
+                let why = format!(
+                    "{messages} messages were saved without some of their keywords, because a Maildir can store only 26 different keywords"
+                );
+                self.observer.damaged(url, &why.into());
+                summary.damaged += 1;
+            }
             summary.damaged += self.told_doubts(&doubts, &place, backup)?;
         }
+        self.name_missing(sessions, &place, listing, &missing, summary)?;
+        Ok(seen)
+    }
+
+    /// Reports the messages that the server lists but does not return, unless they were deleted during the run.
+    fn name_missing(
+        &self,
+        sessions: &Sessions<'_>,
+        place: &ReadFolder<'_>,
+        listing: Listing,
+        missing: &[u32],
+        summary: &mut Summary,
+    ) -> Result<(), ImapFailure> {
         let listing = if missing.is_empty() && listing.missing == 0 {
             listing
         } else {
-            // Missing messages may have been deleted during the run. The folder is listed again, so that only messages
-            // that still exist are reported as missing.
+            // The folder is listed again, so that only messages that still exist are reported as missing.
             sessions.again(|session| {
-                let selected = session.examine(&selected.folder)?;
+                let selected = session.examine(&place.selected.folder)?;
                 session.list_messages(&selected, &Criteria::default())
             })?
         };
-        for uid in &missing {
+        for uid in missing {
             if listing.uids.binary_search(uid).is_ok() {
-                let path = message_url(url, &selected, *uid);
                 let why =
                     "the server lists the message but does not send it; the message was not saved";
-                self.observer.damaged(&path, &Detail::from(why));
-                summary.damaged += 1;
+                self.damaged(place, *uid, why, summary);
             }
         }
         if let Some(why) = listing.about_missing() {
-            self.observer.damaged(url, &why.into());
+            self.observer.damaged(place.url, &why.into());
             summary.damaged += 1;
         }
-        Ok(summary)
+        Ok(())
+    }
+
+    /// Reports messages at which the server ends the connection. Returns their UIDs.
+    fn named(
+        &self,
+        place: &ReadFolder<'_>,
+        broken: Vec<BrokenMessage>,
+        backup: Option<&Backup>,
+        summary: &mut Summary,
+    ) -> HashSet<u32> {
+        for message in &broken {
+            let then = match backup {
+                Some(backup) if backup.has_uid(message.uid) => {
+                    "an earlier run saved the message; its flags may have changed"
+                }
+                _ => "the message was not saved",
+            };
+            self.damaged(place, message.uid, &message.report(then), summary);
+        }
+        broken.iter().map(|it| it.uid).collect()
+    }
+
+    /// Reports a message, and counts it.
+    fn damaged(&self, place: &ReadFolder<'_>, uid: u32, why: &str, summary: &mut Summary) {
+        let path = message_url(place.url, place.selected, uid);
+        self.observer.damaged(&path, &Detail::from(why));
+        summary.damaged += 1;
     }
 
     /// Reports messages with keywords that are not valid in IMAP, because the saved messages lack these keywords. Returns 1 if
@@ -234,8 +419,8 @@ impl<S: Send> Download<'_, S> {
         1
     }
 
-    /// Reports messages that were saved but may be incomplete or without flags. Marks the incomplete ones, so that the
-    /// next run downloads them again. Returns the number of reports.
+    /// Reports messages that were saved but may be incomplete or without flags, and texts that are not the message. Marks the
+    /// incomplete messages, so that the next run downloads them again. Returns the number of reports.
     fn told_doubts(
         &self,
         doubts: &Doubts,
@@ -243,11 +428,21 @@ impl<S: Send> Download<'_, S> {
         backup: &mut Backup,
     ) -> Result<u64, ImapFailure> {
         let mut count = 0;
-        for uid in &doubts.untold_given {
-            let path = message_url(place.url, place.selected, *uid);
-            let why = "the server did not send the flags and the date of the message; the message was saved without flags";
-            self.observer.damaged(&path, &Detail::from(why));
-            count += 1;
+        for (uids, why) in [
+            (
+                &doubts.untold_given,
+                "the server did not send the flags and the date of the message; the message was saved without flags",
+            ),
+            (
+                &doubts.substitutes,
+                "the server cannot convert the message, and sent a text about this error in place of the message (Microsoft Exchange: \"Retrieval using the IMAP4 protocol failed\"); the next run requests the message again",
+            ),
+        ] {
+            for uid in uids {
+                let path = message_url(place.url, place.selected, *uid);
+                self.observer.damaged(&path, &Detail::from(why));
+                count += 1;
+            }
         }
         if doubts.sizes_are_wrong() {
             if !doubts.short.is_empty() {
@@ -293,15 +488,19 @@ impl<S: Send> Download<'_, S> {
         metadata: &HashMap<u32, Metadata>,
         backup: &mut Backup,
         found: Found<'_>,
-    ) -> Result<Summary, ImapFailure> {
-        let Found { missing, doubts } = found;
+    ) -> Result<(), ImapFailure> {
+        let Found {
+            missing,
+            doubts,
+            summary,
+        } = found;
         if wanted.is_empty() {
-            return Ok(Summary::default());
+            return Ok(());
         }
         let most = self.options.max_message;
-        let mut damaged = 0;
-        let too_large = &mut damaged;
-        let summary = sessions.read(place.selected, wanted, most, |arrivals| {
+        let mut unread = Summary::default();
+        let (not_read, saved) = (&mut unread, &mut *summary);
+        let done = sessions.read(place.selected, wanted, most, |arrivals| {
             let next = move || {
                 loop {
                     let Some(fetched) = arrivals.next()? else {
@@ -314,11 +513,14 @@ impl<S: Send> Download<'_, S> {
                             continue;
                         }
                         Fetched::TooLarge(uid) => {
-                            let path = message_url(place.url, place.selected, uid);
                             let why =
                                 format!("the message has more than {most} bytes and was not saved");
-                            self.observer.damaged(&path, &why.into());
-                            *too_large += 1;
+                            self.damaged(place, uid, &why, not_read);
+                            continue;
+                        }
+                        Fetched::Broken(message) => {
+                            let why = message.report("the message was not saved");
+                            self.damaged(place, message.uid, &why, not_read);
                             continue;
                         }
                     };
@@ -342,101 +544,30 @@ impl<S: Send> Download<'_, S> {
             };
             messages.run(next, |message, new| {
                 let content = &message.content;
-                backup.put(message.about, content, new.unwrap_or(content))
+                let saved_content = new.unwrap_or(content);
+                backup.put(message.about, content, saved_content)?;
+                // Counted here, because the counts must be right even if a later message cannot be written.
+                saved.messages += 1;
+                saved.changed += u64::from(new.is_some());
+                saved.bytes_in += content.len() as u64;
+                saved.bytes_out += saved_content.len() as u64;
+                Ok(())
             })
-        })?;
-        Ok(Summary {
-            damaged: summary.damaged + damaged,
-            ..summary
-        })
+        });
+        summary.add(&unread);
+        done.map(drop)
     }
 }
 
+/// Report about a UID in the URL.
+pub(super) const ABSENT: &str = "the folder has no message with this UID (it may have been deleted or moved; its UID is different in another folder)";
+
 /// Lists of problems that are found while messages are downloaded: missing messages, and messages that may be incomplete.
+/// Counts of the messages that were saved.
 struct Found<'f> {
     missing: &'f mut Vec<u32>,
     doubts: &'f mut Doubts,
-}
-
-/// Data about saved messages that may be incomplete or without flags, for the report.
-#[derive(Default)]
-struct Doubts {
-    /// UIDs of the messages whose metadata the server did not return. `untold_given` contains those whose content the
-    /// server returned nevertheless: they are saved without flags, which is reported.
-    untold: HashSet<u32>,
-    untold_given: Vec<u32>,
-    short: Vec<ShortMessage>,
-    /// Number of messages whose size is exactly the announced one. `wrong` is the number of complete messages with a
-    /// different size. The two numbers show whether the announced sizes can be trusted.
-    exact: u64,
-    wrong: u64,
-}
-
-/// A message that is shorter than the server announced.
-struct ShortMessage {
-    uid: u32,
-    /// Announced size (RFC822.SIZE) in bytes.
-    size: u64,
-    /// Number of bytes that the server sent.
-    given: u64,
-    /// Whether the MIME structure shows that the message is complete.
-    is_closed: bool,
-}
-
-/// Minimum number of complete messages whose announced size is wrong. With fewer, the announced sizes are trusted, and
-/// a message that is shorter is reported as incomplete.
-const FEW_WRONG: u64 = 3;
-
-impl Doubts {
-    fn judge(&mut self, about: &Metadata, content: &[u8]) {
-        if self.untold.contains(&about.uid) {
-            self.untold_given.push(about.uid);
-        }
-        let given = content.len() as u64;
-        // A size of 0 means that the server did not return the size.
-        if about.size == 0 || about.size == given {
-            self.exact += u64::from(about.size > 0);
-            return;
-        }
-        let is_longer = given > about.size;
-        let is_closed = is_longer || is_closed(content);
-        self.wrong += u64::from(is_closed);
-        if !is_longer {
-            self.short.push(ShortMessage {
-                uid: about.uid,
-                size: about.size,
-                given,
-                is_closed,
-            });
-        }
-    }
-
-    /// Compares the announced size of a message with the size of the saved message. The comparison shows whether the
-    /// announced sizes of the folder can be trusted.
-    fn remember(&mut self, about: &Metadata, saved: Option<u64>) {
-        match saved {
-            Some(saved) if about.size > 0 && saved != about.size => self.wrong += 1,
-            Some(_) => self.exact += 1,
-            None => {}
-        }
-    }
-
-    /// Returns whether the announced sizes are unreliable. Exchange, for example, computes them from a different form of the
-    /// message.
-    fn sizes_are_wrong(&self) -> bool {
-        self.wrong >= FEW_WRONG && self.wrong > self.exact
-    }
-}
-
-/// Returns whether a message is a multipart with its closing boundary line. Such a message is complete, because mail clients
-/// ignore the text after this line.
-fn is_closed(message: &[u8]) -> bool {
-    let tree = mime::scan(message, &Limits::default().scan());
-    let root = tree.ids().next().map(|id| tree.part(id));
-    root.is_some_and(|root| match &root.content {
-        mime::PartKind::Multipart(multipart) => multipart.close.is_some(),
-        _ => false,
-    })
+    summary: &'f mut Summary,
 }
 
 /// A folder and its URL for reports.
@@ -453,35 +584,34 @@ fn message_url(folder: &Path, selected: &Selected, uid: u32) -> PathBuf {
     url
 }
 
+/// Requests the metadata of messages. Also returns the messages at which the server ends the connection.
 fn metadata(
     sessions: &Sessions<'_>,
     selected: &Selected,
     uids: &[u32],
-) -> Result<HashMap<u32, Metadata>, ImapFailure> {
-    sessions.again(|session| {
-        let now = session.examine(&selected.folder)?.uidvalidity;
-        if now != selected.uidvalidity {
-            return Err(ImapFailure::Renumbered {
-                folder: shown(&selected.folder),
-                before: selected.uidvalidity,
-                now,
-            });
-        }
-        let mut found = HashMap::with_capacity(uids.len());
-        session.fetch_metadata(uids, Structure::NotWanted, &mut |message| {
-            found.insert(message.uid, message);
-            Ok(())
-        })?;
-        Ok(found)
-    })
+) -> Result<(HashMap<u32, Metadata>, Vec<BrokenMessage>), ImapFailure> {
+    let mut found = HashMap::with_capacity(uids.len());
+    let broken = sessions.narrowed(
+        selected,
+        uids,
+        &mut found,
+        |session, uids, found| {
+            session.fetch_metadata(uids, Structure::NotWanted, &mut |message| {
+                found.insert(message.uid, message);
+                Ok(())
+            })
+        },
+        |found, uid| found.contains_key(&uid),
+    )?;
+    Ok((found, broken))
 }
 
 /// Returns an error if the URL contains a UIDVALIDITY that differs from that of the folder.
 pub(super) fn check_uidvalidity(choice: &Choice, selected: &Selected) -> Result<(), ImapFailure> {
     match choice.uidvalidity {
-        Some(before) if before != selected.uidvalidity => Err(ImapFailure::Renumbered {
+        Some(wanted) if wanted != selected.uidvalidity => Err(ImapFailure::OutdatedUrl {
             folder: shown(&selected.folder),
-            before,
+            wanted,
             now: selected.uidvalidity,
         }),
         _ => Ok(()),

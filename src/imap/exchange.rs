@@ -74,6 +74,9 @@ pub(super) struct Habits {
     /// Whether messages that the server refuses temporarily are skipped without waiting. This is set after waiting did
     /// not help.
     pub(super) is_resigned: bool,
+    /// Whether the content of a message may lack its UID if no other message was requested. Set only for sessions that
+    /// change nothing on the server.
+    pub(super) accepts_no_uid: bool,
 }
 
 /// Waiting time before a message is requested again that the server refused temporarily.
@@ -114,6 +117,11 @@ impl Exchange {
     /// Waits for a moment ([`RETRY`]) before a message is requested again.
     pub(super) fn wait_a_moment(&self) -> Result<(), ImapFailure> {
         self.wire.wait(RETRY)
+    }
+
+    /// Sets the time without any data from the server after which the connection is given up.
+    pub(super) fn set_silence(&mut self, silence: Duration) {
+        self.wire.set_silence(silence);
     }
 
     /// Sets the maximum size of a response, in bytes. The limit is never lower than the normal one.

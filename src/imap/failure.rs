@@ -63,6 +63,18 @@ pub(crate) enum ImapFailure {
         before: u32,
         now: u32,
     },
+    /// The URL contains a UIDVALIDITY that the folder does not have. The UIDs that belong to it mean other messages now.
+    #[error(
+        "the URL contains ;UIDVALIDITY={wanted}, but the folder {folder} now has the UIDVALIDITY {now}: the folder was deleted and created again, so the UIDs of the URL are no longer valid; remove ;UIDVALIDITY={wanted} from the URL, and a ;UID= with it"
+    )]
+    OutdatedUrl {
+        folder: String,
+        wanted: u32,
+        now: u32,
+    },
+    /// The connection ends whenever a folder is read, and can then be opened again.
+    #[error("{0}; this happens whenever the folder is read")]
+    OnlyHere(String),
     /// The message is too large to be kept in memory. The number is the limit in bytes.
     #[error("the message has more than {0} bytes")]
     TooLarge(usize),
@@ -95,6 +107,15 @@ impl ImapFailure {
         }
     }
 
+    /// Returns whether the connection ended, or can no longer be used, during a command. If this happens again and again, a
+    /// message may be the cause.
+    pub(super) fn is_break(&self) -> bool {
+        matches!(
+            self,
+            Self::Cut(_) | Self::Silent(_) | Self::Bye(_) | Self::Protocol(_)
+        )
+    }
+
     /// Returns whether the server refused the command only temporarily.
     pub(super) fn is_refusal_for_now(&self) -> bool {
         matches!(self, Self::Refused { .. }) && self.is_passing()
@@ -115,6 +136,8 @@ impl ImapFailure {
             self,
             Self::Refused { .. }
                 | Self::Renumbered { .. }
+                | Self::OutdatedUrl { .. }
+                | Self::OnlyHere(_)
                 | Self::TooLarge(_)
                 | Self::Unreadable(_)
                 | Self::Protocol(_)

@@ -43,6 +43,8 @@ pub(crate) struct ChosenFolders {
     /// Texts for the report about LIST responses that cannot be read. The folder in such a response may be one that
     /// the user selected.
     pub(crate) unreadable: Vec<String>,
+    /// Texts for the report about names of `--folder` that the server does not have.
+    pub(crate) absent: Vec<String>,
 }
 
 impl ImapSession {
@@ -55,24 +57,30 @@ impl ImapSession {
         let is_named = |pattern: &String, folder: &RemoteFolder| {
             names::means(pattern, &folder.name, folder.delimiter)
         };
+        let has_wildcard = |name: &str| name.contains(['*', '%']);
         let mut list = self.list("*")?;
-        if let Some(name) = &choice.folder
-            && !list.folders.iter().any(|folder| is_named(name, folder))
-        {
-            // Servers often list a shared folder only if LIST contains its name. So the folder that the user named is
-            // requested by its name.
+        let exact = choice.folders.iter().filter(|name| !has_wildcard(name));
+        for name in choice.folder.iter().chain(exact.clone()) {
+            if list.folders.iter().any(|folder| is_named(name, folder)) {
+                continue;
+            }
+            // Servers often list a shared folder only if LIST contains its name. So a folder that the user named is requested
+            // by its name.
             let named = self.list(&names::encoded(name))?;
             list.folders.extend(named.folders);
             list.unreadable.extend(named.unreadable);
         }
         let mut all = list.folders;
         all.retain(RemoteFolder::can_be_selected);
+        let absent: Vec<&String> = exact
+            .filter(|name| !all.iter().any(|folder| is_named(name, folder)))
+            .collect();
         let is_all = |folder: &RemoteFolder| folder.attributes.iter().any(|it| it == "\\all");
         let has_others = all.iter().any(|folder| !is_all(folder));
         let is_exact = choice
             .folder
             .as_deref()
-            .is_some_and(|name| !name.contains(['*', '%']));
+            .is_some_and(|name| !has_wildcard(name));
         let is_chosen = |folder: &RemoteFolder| {
             let named = choice.folder.iter().any(|name| is_named(name, folder));
             let chosen = choice.folders.iter().any(|name| is_named(name, folder));
@@ -96,7 +104,11 @@ impl ImapSession {
         };
         if folders.is_empty() && unreadable.is_empty() {
             let what = match &choice.folder {
-                Some(name) => format!("the server does not have a folder {name} that can be opened"),
+                Some(name) => no_folder(name),
+                None if !absent.is_empty() => {
+                    let absent: Vec<&str> = absent.iter().map(|name| name.as_str()).collect();
+                    no_folder(&absent.join(", "))
+                }
                 None => "the options exclude all folders; embody inspect lists the folders of the account"
                     .to_owned(),
             };
@@ -106,6 +118,7 @@ impl ImapSession {
             folders,
             all,
             unreadable,
+            absent: absent.into_iter().map(|name| no_folder(name)).collect(),
         })
     }
 
@@ -213,6 +226,13 @@ impl ImapSession {
             Err(why) => Err(why),
         }
     }
+}
+
+/// Returns the report about a folder that the user named.
+fn no_folder(name: &str) -> String {
+    format!(
+        "the server does not have a folder {name} that can be opened; check the name (embody inspect lists the folders of the account)"
+    )
 }
 
 impl RemoteFolder {

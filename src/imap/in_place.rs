@@ -13,7 +13,9 @@ use super::candidates::Candidates;
 use super::failure::ImapFailure;
 use super::journal::{Journal, JournalAccount, OpenReplacement};
 use super::names::{means, shown};
+use super::narrowing::{AT_A_TIME, Narrowing, Requested};
 use super::place::MessagePlace;
+use super::reading::BrokenMessage;
 use super::replace::{Fate, GMAIL, Replacing, has};
 use super::retry::{Connecting, Tries};
 use super::session::{ImapSession, RemoteFolder, Selected};
@@ -100,7 +102,8 @@ impl<S: Send> InPlace<'_, S> {
         let before = used(&mut run)?;
         for folder in &folders {
             self.stop.check()?;
-            match run.folder(folder) {
+            let done = run.folder(folder);
+            match done.map_err(|why| run.connecting.of_folder(why)) {
                 Err(why) if why.costs_one_folder() && !run.is_half_made(&folder.name) => {
                     run.give_up(&folder.name, &why);
                 }
@@ -253,6 +256,54 @@ impl<'r, S: Send> AccountRun<'r, S> {
         }
     }
 
+    /// Requests messages of the selected folder with `work`, and requests those again that did not arrive because the connection
+    /// ended. `work` stores what arrives in `state`, in which `has` finds it. Returns the messages at which the server ends
+    /// the connection each time.
+    pub(super) fn narrowed<T: Requested, R>(
+        &mut self,
+        messages: &[T],
+        state: &mut R,
+        mut work: impl FnMut(&mut Self, &[T], &mut R) -> Result<(), ImapFailure>,
+        has: impl Fn(&R, &T) -> bool,
+    ) -> Result<Vec<BrokenMessage>, ImapFailure> {
+        let mut broken = Vec::new();
+        let mut tries = Tries::default();
+        for messages in messages.chunks(AT_A_TIME) {
+            let mut narrowing = Narrowing::of(messages.to_vec());
+            while let Some(group) = narrowing.next().map(<[T]>::to_vec) {
+                self.job.stop.check()?;
+                let silence = self.connecting.silence(narrowing.is_narrow());
+                let opened = self.session().map(|session| session.set_silence(silence));
+                let is_open = opened.is_ok();
+                let failure = match opened.and_then(|()| work(self, &group, state)) {
+                    Ok(()) => {
+                        let silence = self.connecting.silence(false);
+                        self.session()?.set_silence(silence);
+                        self.connecting.progressed();
+                        tries = Tries::default();
+                        narrowing.done();
+                        continue;
+                    }
+                    Err(failure) => failure,
+                };
+                if failure.is_passing() || !failure.leaves_session() {
+                    self.session = None;
+                }
+                if !is_open || !failure.is_break() {
+                    self.connecting.pause(&mut tries, failure)?;
+                    continue;
+                }
+                let mut rest = group;
+                rest.retain(|message| !has(state, message));
+                if let Some(message) = narrowing.failed(rest) {
+                    broken.push(BrokenMessage::of(message.uid(), &failure));
+                }
+                self.connecting.broke(&mut tries, failure)?;
+            }
+        }
+        Ok(broken)
+    }
+
     pub(super) fn select(&mut self, folder: &str) -> Result<(), ImapFailure> {
         let mode = self.job.mode;
         let session = self.session()?;
@@ -286,6 +337,11 @@ impl<'r, S: Send> AccountRun<'r, S> {
         for why in &chosen.unreadable {
             let account = PathBuf::from(account_url(account));
             self.job.observer.passed_over(&account, why);
+        }
+        for why in chosen.absent {
+            let account = PathBuf::from(account_url(account));
+            self.job.observer.damaged(&account, &why.into());
+            self.summary.damaged += 1;
         }
         let mut folders = chosen.folders;
         // The trash contains the old messages that were already replaced, so it is not processed.

@@ -156,6 +156,15 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
+    /// Returns the UID that the user selected, if the folder has no message with this UID.
+    pub(crate) fn absent(&self, choice: &Choice) -> Option<u32> {
+        let is_listed = |uid: &u32| {
+            let lists = [&self.uids, &self.all];
+            lists.iter().any(|uids| uids.binary_search(uid).is_ok())
+        };
+        choice.uid.filter(|uid| !is_listed(uid))
+    }
+
     /// Returns the report about [`missing`](Self::missing) messages, or `None` if none is missing.
     pub(crate) fn about_missing(&self) -> Option<String> {
         let what = match self.missing {

@@ -10,15 +10,17 @@
 //!   `login` authenticates a connection.
 //! * `search` parses the results of SEARCH. `fetch` reads metadata, `internal_date` the date of receipt, `structure`
 //!   BODYSTRUCTURE, and `bodies` whole messages in pieces. All three pipeline their commands.
-//! * `session` is an authenticated connection with one method for each command. The methods for folders, changes and the
-//!   listing of mailboxes are in `folders`, `changes` and `listing`. `reading` reads with several sessions in parallel.
+//! * `session` is an authenticated connection with one method for each command. The methods for folders, their state,
+//!   changes and the listing of mailboxes are in `folders`, `status`, `changes` and `listing`. `reading` reads with several sessions in parallel.
 //! * `download` copies the mail of an account into Maildirs, which `backup` writes. `directories` chooses the names of their
-//!   directories. `overview` lists the contents of an account.
+//!   directories, and `same_account` checks that they contain the mail of this account. `saved_name` reads and writes the names
+//!   of the files, and `same_mail` compares messages. `doubts` judges what the server sent, and `substitute` recognises a text
+//!   that is not the message. `overview` lists the contents of an account.
 //! * `in_place` runs a command that changes the messages of an account, and `batch` does its work in one folder. `candidates`
-//!   selects the messages to read. `machine` decides, step by step, how a new message replaces an old one, also after a crash.
+//!   selects the messages to read, and `originals` downloads them. `machine` decides, step by step, how a new message replaces an old one, also after a crash.
 //!   `replace` executes these steps, `journal` records them on disk, and `model` tests them.
 //! * `place` is the position of a message on the server, for reports. `failure` lists the errors, and `retry` repeats what
-//!   failed temporarily. `canned` is a scripted server for fuzzing.
+//!   failed temporarily. `narrowing` finds the messages at which a server ends the connection. `canned` is a scripted server for fuzzing.
 
 pub(crate) mod account;
 mod backup;
@@ -30,6 +32,7 @@ pub mod canned;
 mod changes;
 mod command;
 mod directories;
+mod doubts;
 pub(crate) mod download;
 mod exchange;
 pub(crate) mod failure;
@@ -44,14 +47,21 @@ mod machine;
 #[cfg(test)]
 mod model;
 mod names;
+mod narrowing;
+mod originals;
 pub(crate) mod overview;
 pub(crate) mod place;
 mod reading;
 pub(crate) mod replace;
 mod response;
 mod retry;
+mod same_account;
+mod same_mail;
+mod saved_name;
 mod search;
 pub(crate) mod secret;
 pub(crate) mod session;
+mod status;
 mod structure;
+mod substitute;
 mod wire;

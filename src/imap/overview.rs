@@ -11,12 +11,12 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::account::Account;
-use super::download::check_uidvalidity;
+use super::download::{ABSENT, check_uidvalidity};
 use super::failure::ImapFailure;
 use super::listing::Criteria;
 use super::names::shown;
-use super::reading::Sessions;
-use super::session::{ImapSession, Structure};
+use super::reading::{BrokenMessage, Sessions};
+use super::session::{Metadata, Selected, Structure};
 use super::structure::BodyPart;
 use crate::error::Error;
 use crate::mailbox::Stop;
@@ -107,7 +107,7 @@ impl Overview<'_> {
         let chosen = sessions.again(|session| session.folders(&self.account.choice))?;
         let folders = chosen.folders;
         let mut whole = AccountOverview::default();
-        for why in chosen.unreadable {
+        for why in chosen.unreadable.into_iter().chain(chosen.absent) {
             let url = PathBuf::from(self.account.url(""));
             whole.failed.push((url, why));
         }
@@ -126,7 +126,10 @@ impl Overview<'_> {
             self.stop,
             || Ok(next.next().map(|folder| (folder, 1))),
             |_| vec![0],
-            |folder, _| Ok(sessions.again(|session| self.folder(session, &folder.name))),
+            |folder, _| {
+                let found = self.folder(&sessions, &folder.name);
+                Ok(found.map_err(|why| sessions.connecting.of_folder(why)))
+            },
             |_, _| None,
             |folder, found| {
                 let url = PathBuf::from(self.account.url(&folder.name));
@@ -163,23 +166,31 @@ impl Overview<'_> {
     /// Summarises a folder. Also returns the problems with single messages, as texts for the report.
     fn folder(
         &self,
-        session: &mut ImapSession,
+        sessions: &Sessions<'_>,
         name: &str,
     ) -> Result<(FolderOverview, Vec<String>), ImapFailure> {
-        let selected = session.examine(name)?;
         let choice = &self.account.choice;
-        check_uidvalidity(choice, &selected)?;
+        let (selected, listing) = sessions.again(|session| {
+            let selected = session.examine(name)?;
+            check_uidvalidity(choice, &selected)?;
+            let listing = session.list_messages(&selected, &Criteria::of(choice))?;
+            Ok((selected, listing))
+        })?;
         let mut found = FolderOverview {
             folder: shown(name),
             uidvalidity: selected.uidvalidity,
             ..FolderOverview::default()
         };
-        let listing = session.list_messages(&selected, &Criteria::of(choice))?;
-        let sizes: BTreeMap<u32, u64> = session.fetch_sizes(&listing.uids)?.into_iter().collect();
+        let mut remarks = Vec::new();
+        if let Some(uid) = listing.absent(choice) {
+            remarks.push(format!("UID {uid}: {ABSENT}"));
+        }
+        let (sizes, mut broken) = sizes(sessions, &selected, &listing.uids)?;
+        let mut is_broken: BTreeSet<u32> = broken.iter().map(|it| it.uid).collect();
         let mut looked_at = Vec::new();
         // UIDs of messages whose metadata was requested but has not arrived.
         let mut untold: BTreeSet<u32> = BTreeSet::new();
-        for uid in &listing.uids {
+        for uid in listing.uids.iter().filter(|uid| !is_broken.contains(uid)) {
             let size = sizes.get(uid).copied().unwrap_or(0);
             // An attachment is smaller than its message. So the structure is requested only for messages that are larger
             // than the limit, and for messages of unknown size (0).
@@ -192,47 +203,43 @@ impl Overview<'_> {
             }
         }
         let least = self.larger_than;
-        session.fetch_metadata(&looked_at, Structure::Wanted, &mut |message| {
-            untold.remove(&message.uid);
+        let mut structures = (untold, found);
+        let more = sessions.narrowed(
+            &selected,
+            &looked_at,
+            &mut structures,
+            |session, uids, (untold, found)| {
+                session.fetch_metadata(uids, Structure::Wanted, &mut |message| {
+                    if untold.remove(&message.uid) {
+                        let size = sizes.get(&message.uid).copied();
+                        found.add_message(&message, size.unwrap_or(message.size), least);
+                    }
+                    Ok(())
+                })
+            },
+            |(untold, _), uid| !untold.contains(&uid),
+        )?;
+        let (untold, mut found) = structures;
+        is_broken.extend(more.iter().map(|it| it.uid));
+        broken.extend(more);
+        for message in &broken {
             found.messages += 1;
-            let size = sizes.get(&message.uid).copied().unwrap_or(message.size);
-            found.bytes = found.bytes.saturating_add(size);
-            let Some(structure) = &message.structure else {
-                found.unknown += 1;
-                return Ok(());
-            };
-            if size == 0 {
-                // The server did not return the size of the message. The sum of the sizes of its parts is used instead,
-                // which is slightly smaller.
-                let parts = structure.all().into_iter();
-                let leaves = parts.filter(|part| part.children.is_empty());
-                let size = leaves.fold(0_u64, |sum, part| sum.saturating_add(part.size));
-                found.bytes = found.bytes.saturating_add(size);
-            }
-            let is_deleted = |flag: &String| flag.eq_ignore_ascii_case("\\Deleted");
-            if message.flags.iter().any(is_deleted) {
-                return Ok(());
-            }
-            let (mut count, mut octets) = (0, 0);
-            detachable(structure, least, &mut |part| {
-                count += 1;
-                octets += part.size;
-            });
-            found.detachable_messages += u64::from(count > 0);
-            found.detachable_attachments += count;
-            found.detachable_bytes += octets;
-            Ok(())
-        })?;
-        let mut remarks = Vec::new();
-        let listing = if untold.is_empty() && listing.missing == 0 {
+            found.bytes += sizes.get(&message.uid).copied().unwrap_or(0);
+            found.unknown += 1;
+            let why = message.report("its attachments are not counted");
+            remarks.push(format!("UID {}: {why}", message.uid));
+        }
+        let listing = if untold.is_subset(&is_broken) && listing.missing == 0 {
             listing
         } else {
             // Some messages are missing in the responses. They may have been deleted during the run, so the folder is
             // listed again to see which of them still exist.
-            let selected = session.examine(name)?;
-            session.list_messages(&selected, &Criteria::default())?
+            sessions.again(|session| {
+                let selected = session.examine(name)?;
+                session.list_messages(&selected, &Criteria::default())
+            })?
         };
-        for uid in untold {
+        for uid in untold.difference(&is_broken).copied() {
             let is_there = listing.uids.binary_search(&uid).is_ok();
             let size = sizes.get(&uid);
             if is_there || size.is_some() {
@@ -251,7 +258,57 @@ impl Overview<'_> {
     }
 }
 
+/// Requests the sizes of messages. Also returns the messages at which the server ends the connection.
+fn sizes(
+    sessions: &Sessions<'_>,
+    selected: &Selected,
+    uids: &[u32],
+) -> Result<(BTreeMap<u32, u64>, Vec<BrokenMessage>), ImapFailure> {
+    let mut sizes = BTreeMap::new();
+    let broken = sessions.narrowed(
+        selected,
+        uids,
+        &mut sizes,
+        |session, uids, sizes| {
+            sizes.extend(session.fetch_sizes(uids)?);
+            Ok(())
+        },
+        |sizes, uid| sizes.contains_key(&uid),
+    )?;
+    Ok((sizes, broken))
+}
+
 impl FolderOverview {
+    /// Adds a message whose size is known, or 0.
+    fn add_message(&mut self, message: &Metadata, size: u64, least: u64) {
+        self.messages += 1;
+        self.bytes = self.bytes.saturating_add(size);
+        let Some(structure) = &message.structure else {
+            self.unknown += 1;
+            return;
+        };
+        if size == 0 {
+            // The server did not return the size of the message. The sum of the sizes of its parts is used instead, which is
+            // slightly smaller.
+            let parts = structure.all().into_iter();
+            let leaves = parts.filter(|part| part.children.is_empty());
+            let size = leaves.fold(0_u64, |sum, part| sum.saturating_add(part.size));
+            self.bytes = self.bytes.saturating_add(size);
+        }
+        let is_deleted = |flag: &String| flag.eq_ignore_ascii_case("\\Deleted");
+        if message.flags.iter().any(is_deleted) {
+            return;
+        }
+        let (mut count, mut octets) = (0, 0);
+        detachable(structure, least, &mut |part| {
+            count += 1;
+            octets += part.size;
+        });
+        self.detachable_messages += u64::from(count > 0);
+        self.detachable_attachments += count;
+        self.detachable_bytes += octets;
+    }
+
     fn add(&mut self, other: &Self) {
         self.messages += other.messages;
         self.bytes += other.bytes;

@@ -1,4 +1,5 @@
-//! Reads messages with several connections in parallel, and opens a new connection when one is interrupted.
+//! Reads messages with several connections in parallel, and opens a new connection when one is interrupted. A message at
+//! which the server ends each connection is found ([`narrowing`](super::narrowing)), skipped and returned with the reason.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
@@ -6,8 +7,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
 use super::account::Account;
+use super::bodies;
 use super::failure::ImapFailure;
 use super::names::shown;
+use super::narrowing::{AT_A_TIME, Narrowing};
 use super::retry::{Connecting, Tries};
 use super::session::{BodyPiece, ImapSession, Selected};
 use crate::error::{Error, unpoisoned};
@@ -38,6 +41,31 @@ pub(crate) enum Fetched {
     Gone(u32),
     /// The message is larger than the limit.
     TooLarge(u32),
+    /// The server ends the connection whenever the message is requested.
+    Broken(BrokenMessage),
+}
+
+/// A message at which the server ends the connection each time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BrokenMessage {
+    pub(crate) uid: u32,
+    /// The failure of the last request.
+    pub(crate) why: String,
+}
+
+impl BrokenMessage {
+    pub(super) fn of(uid: u32, why: &ImapFailure) -> Self {
+        let why = why.to_string();
+        Self { uid, why }
+    }
+
+    /// Returns the report. `then` says what that means for the message.
+    pub(crate) fn report(&self, then: &str) -> String {
+        format!(
+            "the connection ends whenever this message is requested ({}); {then}, and the next run requests it again",
+            self.why
+        )
+    }
 }
 
 /// Queue of the messages to read, and the first final failure of a connection.
@@ -78,17 +106,76 @@ impl<'s> Sessions<'s> {
         }
     }
 
+    /// Requests messages of a folder with `work`, and requests those again that did not arrive because the connection ended.
+    /// `work` receives the UIDs to request and stores what arrives in `state`, in which `has` finds it. Returns the messages at
+    /// which the server ends the connection each time.
+    pub(crate) fn narrowed<S>(
+        &self,
+        folder: &Selected,
+        uids: &[u32],
+        state: &mut S,
+        mut work: impl FnMut(&mut ImapSession, &[u32], &mut S) -> Result<(), ImapFailure>,
+        has: impl Fn(&S, u32) -> bool,
+    ) -> Result<Vec<BrokenMessage>, ImapFailure> {
+        let mut broken = Vec::new();
+        for uids in uids.chunks(AT_A_TIME) {
+            let mut narrowing = Narrowing::of(uids.to_vec());
+            let mut tries = Tries::default();
+            while let Some(group) = narrowing.next().map(<[u32]>::to_vec) {
+                let mut session = None;
+                let silence = self.connecting.silence(narrowing.is_narrow());
+                let opened = self.session_in(&mut session, folder);
+                let is_open = opened.is_ok();
+                let done = opened.and_then(|session| {
+                    session.set_silence(silence);
+                    work(session, &group, state)?;
+                    session.set_silence(self.connecting.silence(false));
+                    Ok(())
+                });
+                match done {
+                    Ok(()) => {
+                        self.give_back(session);
+                        self.connecting.progressed();
+                        tries = Tries::default();
+                        narrowing.done();
+                    }
+                    Err(why) if is_open && why.is_break() => {
+                        let mut rest = group;
+                        let count = rest.len();
+                        rest.retain(|uid| !has(state, *uid));
+                        if rest.len() < count {
+                            self.connecting.progressed();
+                        }
+                        if let Some(uid) = narrowing.failed(rest) {
+                            broken.push(BrokenMessage::of(uid, &why));
+                        }
+                        self.connecting.broke(&mut tries, why)?;
+                    }
+                    Err(why) => self.connecting.pause(&mut tries, why)?,
+                }
+            }
+        }
+        Ok(broken)
+    }
+
     fn taken(&self) -> Result<ImapSession, ImapFailure> {
         let idle = unpoisoned(self.idle.lock()).pop();
         match idle {
             Some(session) => Ok(session),
-            None => self.connecting.open(),
+            None => self.open(),
         }
+    }
+
+    /// Opens a session that changes nothing on the server.
+    fn open(&self) -> Result<ImapSession, ImapFailure> {
+        let mut session = self.connecting.open()?;
+        session.accept_no_uid();
+        Ok(session)
     }
 
     /// Opens one more connection for later use. Returns whether this was possible.
     pub(crate) fn try_open(&self) -> bool {
-        let opened = self.connecting.open();
+        let opened = self.open();
         let is_open = opened.is_ok();
         self.give_back(opened.ok());
         is_open
@@ -157,69 +244,105 @@ impl<'s> Sessions<'s> {
         let lock = || unpoisoned(shared.lock());
         let mut tries = Tries::default();
         let mut session = None;
-        let mut share: HashMap<u32, u64> = HashMap::new();
+        let mut narrowing: Narrowing<(u32, u64)> = Narrowing::of(Vec::new());
         loop {
-            if share.is_empty() {
-                let mut shared = lock();
-                let mut octets = 0;
-                while share.len() < SHARE_MESSAGES
-                    && octets < SHARE_OCTETS
-                    && shared.failure.is_none()
-                    && let Some((uid, size)) = shared.rest.pop_front()
-                {
-                    octets += size;
-                    share.insert(uid, size);
-                }
+            let Some(group) = narrowing.next().map(<[_]>::to_vec) else {
+                let share = taken_share(&mut lock());
                 if share.is_empty() {
                     break;
                 }
-            }
-            let before = share.len();
-            match self.serve_share(&mut session, folder, most, &mut share, sender) {
-                Ok(true) => {}
-                Ok(false) => return,
+                narrowing = Narrowing::of(share);
+                continue;
+            };
+            let mut share: HashMap<u32, u64> = group.iter().copied().collect();
+            let silence = self.connecting.silence(narrowing.is_narrow());
+            let paused = match self.session_in(&mut session, folder) {
                 Err(why) => {
                     session = None;
-                    if share.len() < before {
-                        tries = Tries::default();
-                    }
-                    if let Err(why) = self.connecting.pause(&mut tries, why) {
-                        lock().failure.get_or_insert(why);
-                        return;
+                    self.connecting.pause(&mut tries, why)
+                }
+                Ok(session_in) => {
+                    session_in.set_silence(silence);
+                    match self.serve_share(session_in, most, &group, &mut share, sender) {
+                        Ok(true) => {
+                            narrowing.done();
+                            tries = Tries::default();
+                            self.connecting.progressed();
+                            Ok(())
+                        }
+                        Ok(false) => return,
+                        Err(why) => {
+                            session = None;
+                            if share.len() < group.len() {
+                                tries = Tries::default();
+                                self.connecting.progressed();
+                            }
+                            let mut rest = group;
+                            rest.retain(|(uid, _)| share.contains_key(uid));
+                            self.failed(&mut narrowing, rest, &mut tries, why, sender)
+                        }
                     }
                 }
+            };
+            if let Err(why) = paused {
+                lock().failure.get_or_insert(why);
+                return;
             }
+        }
+        if let Some(session) = &mut session {
+            session.set_silence(self.connecting.silence(false));
         }
         self.give_back(session);
     }
 
-    /// Reads the messages in `share`, and removes each from `share` after it was passed to the channel. Returns false
+    /// Continues after a failure, over a new connection: with smaller groups if the connection ended. `rest` contains the
+    /// messages of the group that did not arrive. Passes a message that is given up to the channel.
+    fn failed(
+        &self,
+        narrowing: &mut Narrowing<(u32, u64)>,
+        rest: Vec<(u32, u64)>,
+        tries: &mut Tries,
+        why: ImapFailure,
+        sender: &SyncSender<Fetched>,
+    ) -> Result<(), ImapFailure> {
+        if !why.is_break() {
+            narrowing.keep(rest);
+            return self.connecting.pause(tries, why);
+        }
+        if let Some((uid, _)) = narrowing.failed(rest) {
+            // Sending fails only if the receiver is gone. The next message that is sent then ends the reading.
+            let _ = sender.send(Fetched::Broken(BrokenMessage::of(uid, &why)));
+        }
+        self.connecting.broke(tries, why)
+    }
+
+    /// Returns the session. Opens one and the folder if there is none.
+    fn session_in<'o>(
+        &self,
+        session: &'o mut Option<ImapSession>,
+        folder: &Selected,
+    ) -> Result<&'o mut ImapSession, ImapFailure> {
+        match session {
+            Some(session) => Ok(session),
+            none => {
+                let mut new = self.taken()?;
+                open_same(&mut new, folder)?;
+                Ok(none.insert(new))
+            }
+        }
+    }
+
+    /// Reads the messages of a group, and removes each from `share` after it was passed to the channel. Returns false
     /// if the receiver no longer exists.
     fn serve_share(
         &self,
-        session: &mut Option<ImapSession>,
-        folder: &Selected,
+        session: &mut ImapSession,
         most: usize,
+        group: &[(u32, u64)],
         share: &mut HashMap<u32, u64>,
         sender: &SyncSender<Fetched>,
     ) -> Result<bool, ImapFailure> {
-        let session = match session {
-            Some(session) => session,
-            none => {
-                let mut new = self.taken()?;
-                let now = new.examine(&folder.folder)?.uidvalidity;
-                if now != folder.uidvalidity {
-                    return Err(ImapFailure::Renumbered {
-                        folder: shown(&folder.folder),
-                        before: folder.uidvalidity,
-                        now,
-                    });
-                }
-                none.insert(new)
-            }
-        };
-        let mut wanted: Vec<(u32, u64)> = share.iter().map(|(uid, size)| (*uid, *size)).collect();
-        wanted.sort_unstable();
+        let mut wanted = group.to_vec();
         let mut is_wanted = true;
         for (uid, _) in wanted.extract_if(.., |(_, size)| *size > most as u64) {
             share.remove(&uid);
@@ -273,6 +396,34 @@ impl<'s> Sessions<'s> {
             session.logout();
         }
     }
+}
+
+/// Takes messages from the queue for one connection, in the order in which they are requested: the small ones first, by UID.
+fn taken_share(queue: &mut ReadingState) -> Vec<(u32, u64)> {
+    let (mut share, mut octets) = (Vec::new(), 0);
+    while share.len() < SHARE_MESSAGES
+        && octets < SHARE_OCTETS
+        && queue.failure.is_none()
+        && let Some((uid, size)) = queue.rest.pop_front()
+    {
+        octets += size;
+        share.push((uid, size));
+    }
+    share.sort_unstable_by_key(|(uid, size)| (bodies::is_large(*size), *uid));
+    share
+}
+
+/// Opens a folder, and checks that it is still the same one.
+fn open_same(session: &mut ImapSession, folder: &Selected) -> Result<(), ImapFailure> {
+    let now = session.examine(&folder.folder)?.uidvalidity;
+    if now == folder.uidvalidity {
+        return Ok(());
+    }
+    Err(ImapFailure::Renumbered {
+        folder: shown(&folder.folder),
+        before: folder.uidvalidity,
+        now,
+    })
 }
 
 /// Receiver for the messages that the connections read, in the order of their arrival.

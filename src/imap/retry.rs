@@ -1,7 +1,7 @@
 //! Decides whether a failed operation is repeated, how often, and after which pauses. All connections to a server, for
 //! reading and for changes, repeat their operations by these rules.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use super::account::Account;
@@ -12,6 +12,20 @@ use crate::mailbox::Stop;
 
 /// Pauses before the next attempts to connect, in seconds: 53 seconds in total.
 const PAUSES: [u64; 6] = [0, 1, 2, 5, 15, 30];
+
+/// Pauses before the next attempts, in seconds, after a folder was skipped because the server ends the connection there.
+/// Other folders may have the same fault, and longer pauses would add up.
+const SHORT_PAUSES: [u64; 3] = [0, 1, 2];
+
+/// Pauses after connections that ended while messages were requested. The first ones are for an overloaded server. The
+/// later ones are short, because a message is then searched at which the server ends the connection each time.
+const BREAK_PAUSES: [Duration; 2] = [Duration::ZERO, Duration::from_secs(1)];
+const BREAK_PAUSE: Duration = Duration::from_millis(100);
+
+/// Maximum number of connections that end without a new message. After that, the server itself is assumed to have a problem.
+/// A connection with a server that sends nothing counts as [`SILENT_BREAKS`], because it takes much longer.
+const MOST_BREAKS: u32 = 80;
+const SILENT_BREAKS: u32 = 4;
 
 /// Interval at which a pause checks whether the run was interrupted.
 const TICK: Duration = Duration::from_millis(50);
@@ -25,6 +39,10 @@ pub(crate) struct Connecting<'r> {
     /// Whether a message that the server refuses temporarily is given up at once. This is set after waiting did not
     /// help, so that all other messages are processed.
     is_resigned: AtomicBool,
+    /// Number of connections that ended while messages were requested, since the last message that arrived.
+    breaks: AtomicU32,
+    /// Whether the run skipped a folder because the server ends the connection there.
+    has_skipped: AtomicBool,
 }
 
 impl<'r> Connecting<'r> {
@@ -34,6 +52,8 @@ impl<'r> Connecting<'r> {
             stop,
             was_open: AtomicBool::new(false),
             is_resigned: AtomicBool::new(false),
+            breaks: AtomicU32::new(0),
+            has_skipped: AtomicBool::new(false),
         }
     }
 
@@ -57,7 +77,11 @@ impl<'r> Connecting<'r> {
     /// `why` if no attempt is left, or [`Error::Interrupted`].
     pub(super) fn pause(&self, tries: &mut Tries, why: ImapFailure) -> Result<(), ImapFailure> {
         let was_open = self.was_open.load(Ordering::Relaxed);
-        match tries.pause(&why, was_open) {
+        let pauses = match self.has_skipped.load(Ordering::Relaxed) && why.is_break() {
+            true => &SHORT_PAUSES[..],
+            false => &PAUSES,
+        };
+        match tries.pause(&why, was_open, pauses) {
             Some(seconds) => Ok(self.rest(Duration::from_secs(seconds))?),
             // All connections share `is_resigned`, so another connection may have set this flag during the failed attempt.
             // The flag then does not show whether this operation had its last attempt, and `tries` counts it instead.
@@ -67,6 +91,53 @@ impl<'r> Connecting<'r> {
                 Ok(self.stop.check()?)
             }
             None => Err(why),
+        }
+    }
+
+    /// Waits before messages are requested again, after the connection ended while they were requested. The caller requests
+    /// smaller groups, until it finds the message at which the server ends the connection
+    /// ([`Narrowing`](super::narrowing::Narrowing)).
+    ///
+    /// # Errors
+    /// `why` if too many connections ended and no message arrived, or [`Error::Interrupted`].
+    pub(super) fn broke(&self, tries: &mut Tries, why: ImapFailure) -> Result<(), ImapFailure> {
+        let weight = match why {
+            ImapFailure::Silent(_) => SILENT_BREAKS,
+            _ => 1,
+        };
+        let before = self.breaks.fetch_add(weight, Ordering::Relaxed);
+        if before.saturating_add(weight) > MOST_BREAKS {
+            return self.pause(tries, why);
+        }
+        let at = usize::try_from(before).unwrap_or(usize::MAX);
+        Ok(self.rest(BREAK_PAUSES.get(at).copied().unwrap_or(BREAK_PAUSE))?)
+    }
+
+    /// Notes that messages arrived.
+    pub(super) fn progressed(&self) {
+        self.breaks.store(0, Ordering::Relaxed);
+    }
+
+    /// Converts a failure that ended all attempts for a folder. If the server ends the connection only when this folder is read,
+    /// and still accepts new connections, the result affects only this folder.
+    pub(super) fn of_folder(&self, why: ImapFailure) -> ImapFailure {
+        let is_only_here = !why.costs_one_folder()
+            && why.is_break()
+            && self.open().map(ImapSession::logout).is_ok();
+        if !is_only_here {
+            return why;
+        }
+        self.has_skipped.store(true, Ordering::Relaxed);
+        ImapFailure::OnlyHere(why.to_string())
+    }
+
+    /// Returns how long a command may wait for the server. While a message is searched at which the server sends nothing, this
+    /// is much shorter than the time limit of the account.
+    pub(super) fn silence(&self, is_narrow: bool) -> Duration {
+        let silence = self.account.silence;
+        match is_narrow {
+            true => silence.min((silence / 10).max(Duration::from_secs(5))),
+            false => silence,
         }
     }
 
@@ -101,15 +172,15 @@ impl Tries {
     ///   greeting is BYE, the server probably rejects this client: two more attempts.
     /// * An unreadable response may have been garbled by accident: one more attempt. A server that keeps sending unrelated data
     ///   gets no further attempt.
-    fn pause(&mut self, why: &ImapFailure, was_open: bool) -> Option<u64> {
+    fn pause(&mut self, why: &ImapFailure, was_open: bool, pauses: &[u64]) -> Option<u64> {
         let most = match why {
             ImapFailure::Connect { .. } if !was_open => 0,
             ImapFailure::TurnedAway(_) if !was_open => 2,
             ImapFailure::Protocol(_) | ImapFailure::Unreadable(_) => 1,
-            why if why.is_passing() => PAUSES.len(),
+            why if why.is_passing() => pauses.len(),
             _ => 0,
         };
-        let pause = PAUSES.get(self.failed).filter(|_| self.failed < most)?;
+        let pause = pauses.get(self.failed).filter(|_| self.failed < most)?;
         self.failed += 1;
         Some(*pause)
     }
@@ -123,7 +194,7 @@ mod tests {
     fn tries_end_sooner_where_another_one_is_of_no_use() {
         let pauses = |why: ImapFailure, was_open| {
             let mut tries = Tries::default();
-            std::iter::from_fn(|| tries.pause(&why, was_open)).collect::<Vec<_>>()
+            std::iter::from_fn(|| tries.pause(&why, was_open, &PAUSES)).collect::<Vec<_>>()
         };
         let connect = || ImapFailure::Connect {
             host: "x".to_owned(),

@@ -88,6 +88,17 @@ impl ImapSession {
         self.exchange.habits.is_resigned = true;
     }
 
+    /// Makes the session accept the content of a message without a UID, if no other message was requested. A session
+    /// that changes messages must not do this.
+    pub(super) fn accept_no_uid(&mut self) {
+        self.exchange.habits.accepts_no_uid = true;
+    }
+
+    /// Sets the time without any data from the server after which a command fails.
+    pub(super) fn set_silence(&mut self, silence: std::time::Duration) {
+        self.exchange.set_silence(silence);
+    }
+
     /// Returns a session over a connection that is already authenticated.
     #[cfg(any(test, feature = "internals"))]
     pub(super) fn of(exchange: Exchange) -> Self {
@@ -205,40 +216,6 @@ impl ImapSession {
             ));
         }
         Ok(selected)
-    }
-
-    /// Requests UIDVALIDITY with STATUS, for servers that do not return it when a folder is opened. Returns 0 if STATUS
-    /// does not return it either.
-    fn uidvalidity(&mut self, folder: &str) -> Result<u32, ImapFailure> {
-        let mut found = 0;
-        let command = ImapCommand::new("STATUS", "STATUS ")
-            .folder(folder)
-            .text(" (UIDVALIDITY)");
-        let done = self.exchange.run(command, &mut |read| {
-            let Response::Data(word, rest) = read else {
-                return Ok(false);
-            };
-            if word != "STATUS" {
-                return Ok(false);
-            }
-            let values = values(rest).map_err(ImapFailure::Unreadable)?;
-            let pairs = values.last().and_then(Value::list).unwrap_or_default();
-            let (pairs, _) = pairs.as_chunks::<2>();
-            for [name, value] in pairs {
-                let is_meant = name
-                    .text()
-                    .is_some_and(|name| name.eq_ignore_ascii_case("UIDVALIDITY"));
-                let number = value.number().and_then(|it| u32::try_from(it).ok());
-                if let (true, Some(number)) = (is_meant, number) {
-                    found = number;
-                }
-            }
-            Ok(true)
-        });
-        match done {
-            Ok(_) | Err(ImapFailure::Refused { .. } | ImapFailure::Unreadable(_)) => Ok(found),
-            Err(why) => Err(why),
-        }
     }
 
     fn rights(&mut self, folder: &str) -> Result<String, ImapFailure> {

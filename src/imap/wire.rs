@@ -187,6 +187,11 @@ impl Wire {
         self.longest = octets.max(LONGEST);
     }
 
+    /// Sets the time without any data from the server after which the connection is given up.
+    pub(crate) fn set_silence(&mut self, silence: Duration) {
+        self.silence = silence;
+    }
+
     /// Sleeps for `time`. Returns early with an error if the run is interrupted.
     pub(crate) fn wait(&self, time: Duration) -> Result<(), ImapFailure> {
         let begun = Instant::now();

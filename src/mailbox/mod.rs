@@ -223,6 +223,9 @@ pub trait Observer<S = ()>: Sync {
     /// cache of embody, an empty message, or items of Outlook that are not mail.
     fn passed_over(&self, _path: &Path, _what: &str) {}
 
+    /// Reports a decision about `_path` that the user should know, although the run continues.
+    fn noted(&self, _path: &Path, _what: &str) {}
+
     /// Reports further skipped members of an archive, which are only counted (`_count`): there may be thousands.
     /// `_what` describes them.
     fn skipped_others(&self, _archive: &Path, _what: &'static str, _count: u64) {}

@@ -1,14 +1,18 @@
 //! Mail on IMAP servers (docs/imap.md).
 
+mod accounts;
+mod broken_off;
 mod client;
 mod each_response;
 mod foreseen;
 mod hostile;
+mod identity;
 mod listing;
 mod mails;
 mod meanwhile;
 mod merged;
 mod mutt;
+mod named;
 mod one_thing;
 mod prompt;
 mod proxy;
