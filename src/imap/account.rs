@@ -74,6 +74,13 @@ pub(crate) struct Choice {
     pub(crate) before: Option<String>,
 }
 
+impl Choice {
+    /// Returns whether all messages of a selected folder are selected.
+    pub(crate) fn is_all_messages(&self) -> bool {
+        self.uid.is_none() && self.since.is_none() && self.before.is_none()
+    }
+}
+
 /// Components of a URL.
 #[derive(Debug)]
 pub(crate) struct Location {

@@ -288,8 +288,8 @@ impl<S: Send> AccountRun<'_, S> {
                 let number = queue.taken;
                 queue.taken += 1;
                 drop(queue);
-                let items = self.originals(batch)?;
-                let items = self.transformed(work, items)?;
+                let originals = self.originals(batch)?;
+                let items = self.transformed(work, originals)?;
                 work.put(number, items, job.stop)?;
                 queue = work.queue();
             } else if queue.came < queue.taken {

@@ -229,8 +229,8 @@ impl Alone {
         if octets.is_empty() || octets.len() != PIECE && self.given >= self.size {
             // If nothing arrives although the message has a size, the message does not exist any more.
             let is_nothing = self.given == 0 && self.size > 0;
-            let is_nothing = is_nothing || self.lacks_uid && self.given != self.size;
-            self.end = Some(if is_nothing {
+            let may_be_other = self.lacks_uid && self.given != self.size;
+            self.end = Some(if is_nothing || may_be_other {
                 BodyPiece::Gone
             } else {
                 BodyPiece::Whole

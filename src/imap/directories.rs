@@ -22,6 +22,7 @@ use sha2::{Digest as _, Sha256};
 use super::account::Account;
 use super::names::{from_wire, shown, to_wire};
 use super::session::RemoteFolder;
+use super::unchanged::FolderState;
 
 /// File with the folder to which a Maildir belongs: its name in the first line, possibly [`MIXED`] in the second line, and the
 /// account in the lines that begin with [`USER`] and [`HOST`].
@@ -34,6 +35,8 @@ pub(super) const UNFINISHED: &str = ".embody-unfinished";
 const MIXED: &str = "mixed";
 const USER: &str = "user ";
 const HOST: &str = "host ";
+/// Start of the line with the state of the folder after the last complete update.
+const STATE: &str = "state ";
 /// Number of bytes to read from [`OWNER`], which is more than the longest name of a folder.
 const LONGEST_OWNER: u64 = 8192;
 /// Maximum length of one level of a path, in bytes. Every file system allows this length, even with a suffix that makes the
@@ -76,11 +79,12 @@ pub(super) struct FolderDirectory {
     pub(super) is_mixed: bool,
     /// The account in the file [`OWNER`]. `None` if the directory is new or from an older version.
     pub(super) account: Option<AccountName>,
+    pub(super) state: Option<FolderState>,
 }
 
 impl FolderDirectory {
     /// Returns the content of the file [`OWNER`] in this directory.
-    pub(super) fn owner(&self, account: &AccountName) -> Vec<u8> {
+    pub(super) fn owner(&self, account: &AccountName, state: Option<&FolderState>) -> Vec<u8> {
         let mut owner = to_wire(&self.name);
         owner.push(b'\n');
         if self.is_mixed {
@@ -89,6 +93,9 @@ impl FolderDirectory {
         }
         let AccountName { user, host } = account;
         owner.extend_from_slice(format!("{USER}{user}\n{HOST}{host}\n").as_bytes());
+        if let Some(state) = state {
+            owner.extend_from_slice(format!("{STATE}{}\n", state.text()).as_bytes());
+        }
         owner
     }
 }
@@ -155,6 +162,7 @@ impl Assignment<'_> {
             name: folder.name.clone(),
             is_mixed,
             account,
+            state: None,
         };
         self.found.insert(folder.name.clone(), directory);
     }
@@ -228,6 +236,7 @@ pub(super) fn owner(maildir: &Path) -> io::Result<Option<FolderDirectory>> {
         name: from_wire(name),
         is_mixed: false,
         account: None,
+        state: None,
     };
     let (mut user, mut host) = (None, None);
     for line in lines {
@@ -238,6 +247,9 @@ pub(super) fn owner(maildir: &Path) -> io::Result<Option<FolderDirectory>> {
         found.is_mixed |= line == MIXED.as_bytes();
         user = user.or_else(|| text(USER));
         host = host.or_else(|| text(HOST));
+        found.state = found
+            .state
+            .or_else(|| text(STATE).and_then(|text| FolderState::read(&text)));
     }
     found.account = user
         .zip(host)
@@ -413,7 +425,7 @@ mod tests {
     fn maildir(output: &Path, path: &Path, owner: Option<&FolderDirectory>) {
         fs::create_dir_all(output.join(path).join("cur")).unwrap();
         if let Some(owner) = owner {
-            fs::write(output.join(path).join(OWNER), owner.owner(&account())).unwrap();
+            fs::write(output.join(path).join(OWNER), owner.owner(&account(), None)).unwrap();
         }
     }
 

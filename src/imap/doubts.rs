@@ -18,6 +18,8 @@ pub(super) struct Doubts {
     pub(super) short: Vec<ShortMessage>,
     /// UIDs of the messages in whose place the server sent a text about an error.
     pub(super) substitutes: Vec<u32>,
+    /// Whether the server has another message for the UID of a saved one, so that all saved messages must be compared.
+    pub(super) is_restored: bool,
     /// Number of messages whose size is exactly the announced one. `wrong` is the number of complete messages with a
     /// different size. The two numbers show whether the announced sizes can be trusted.
     exact: u64,

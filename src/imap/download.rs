@@ -12,17 +12,17 @@ use std::path::{Path, PathBuf};
 
 use super::account::{Account, Choice};
 use super::backup::Backup;
-use super::command::sequence_set;
 use super::directories::{AccountName, FolderDirectory, directories};
-use super::doubts::{Doubts, ShortMessage};
+use super::doubts::Doubts;
 use super::failure::ImapFailure;
-use super::listing::{Criteria, Listing};
+use super::listing::Criteria;
 use super::names::shown;
-use super::reading::{BrokenMessage, Fetched, Sessions};
-use super::same_account::{AccountCheck, Evidence};
+use super::place::{ABSENT, ReadFolder, message_url};
+use super::reading::{BrokenMessage, Fetched, Sessions, open_same};
+use super::same_account::{AccountCheck, AccountEvidence};
 use super::session::{Metadata, RemoteFolder, Selected, Structure};
 use super::status::FolderStatus;
-use crate::detail::Detail;
+use super::unchanged::COMPARED;
 use crate::engine::Mode;
 use crate::error::Error;
 use crate::mailbox::{
@@ -119,8 +119,8 @@ impl<S: Send> Download<'_, S> {
             }
         }
         match check.evidence() {
-            Evidence::NotNeeded => Ok(()),
-            Evidence::SameAccount(before) => {
+            AccountEvidence::NotNeeded => Ok(()),
+            AccountEvidence::SameAccount(before) => {
                 let what = format!(
                     "the backup was made from {} at {}; its messages are those of {} at {}, so the backup is continued",
                     before.user, before.host, account.user, account.host
@@ -128,9 +128,9 @@ impl<S: Send> Download<'_, S> {
                 self.observer.noted(self.output, &what);
                 Ok(())
             }
-            Evidence::OtherAccount(before) => {
+            AccountEvidence::OtherAccount(before) => {
                 let what = format!(
-                    "{} contains the mail of {} at {}, not of {} at {}; nothing was changed; name another directory with --output (if both are the same account, delete the lines \"user\" and \"host\" in the files embody-folder)",
+                    "{} contains the mail of {} at {}, not of {} at {}; nothing was changed; name another directory for the backup (if both are the same account, delete the lines \"user\" and \"host\" in the files embody-folder)",
                     self.output.display(),
                     before.user,
                     before.host,
@@ -161,8 +161,8 @@ impl<S: Send> Download<'_, S> {
             from,
         };
         let mut summary = Summary::of(|sum| sum.mailboxes = u64::from(from == 0));
-        let done = self.folder(sessions, &place, &mut summary);
-        let done = match done.map_err(|why| sessions.connecting.of_folder(why)) {
+        let read = self.folder(sessions, &place, &mut summary);
+        let done = match read.map_err(|why| sessions.connecting.of_folder(why)) {
             Err(why) if why.costs_one_folder() => {
                 self.observer.damaged(&url, &why.to_string().into());
                 summary.damaged += 1;
@@ -262,56 +262,27 @@ impl<S: Send> Download<'_, S> {
         };
         let mut missing = Vec::new();
         let mut doubts = Doubts::default();
-        for uids in listing.uids.chunks(AT_A_TIME) {
-            self.stop.check()?;
-            let (mut metadata, broken) = metadata(sessions, &selected, uids)?;
-            summary.damaged += self.name_odd_keywords(url, &metadata);
-            let broken = self.named(&place, broken, backup.as_ref(), summary);
-            let Some(backup) = &mut backup else {
-                for message in metadata.values() {
-                    summary.messages += 1;
-                    summary.bytes_in += message.size;
-                    summary.bytes_out += message.size;
-                }
-                missing.extend(
-                    uids.iter()
-                        .filter(|uid| !metadata.contains_key(uid) && !broken.contains(uid)),
-                );
+        let is_all = read.from == 0 && choice.is_all_messages();
+        let settled = match &backup {
+            Some(backup) if is_all => settled(sessions, &selected, backup, &listing.uids)?,
+            _ => HashSet::new(),
+        };
+        let damaged_before = summary.damaged;
+        let (later, first): (Vec<u32>, Vec<u32>) =
+            listing.uids.iter().partition(|uid| settled.contains(uid));
+        for (uids, is_settled) in [(first, false), (later, true)] {
+            if is_settled && !doubts.is_restored {
+                summary.made += uids.len() as u64;
                 continue;
-            };
-            let mut wanted = Vec::new();
-            for uid in uids.iter().filter(|uid| !broken.contains(uid)) {
-                let message = match metadata.entry(*uid) {
-                    Entry::Occupied(told) => told.into_mut(),
-                    // The server returned no metadata of this message, but an earlier run saved the message. The saved message
-                    // and its flags are kept.
-                    Entry::Vacant(_) if backup.has_uid(*uid) => {
-                        summary.made += 1;
-                        continue;
-                    }
-                    Entry::Vacant(untold) => {
-                        doubts.untold.insert(*uid);
-                        untold.insert(Metadata::unknown(*uid))
-                    }
-                };
-                if backup.has(message)? {
-                    doubts.remember(message, backup.size_of(*uid));
-                    summary.made += 1;
-                } else {
-                    wanted.push((message.uid, message.size))
-                }
             }
-            self.observer
-                .expects(wanted.iter().map(|(_, size)| *size).sum());
-            let found = Found {
-                missing: &mut missing,
-                doubts: &mut doubts,
-                summary,
-            };
-            let done = self.messages(sessions, &place, wanted, &metadata, backup, found);
-            // Messages that were already downloaded are kept, even if a later one fails.
-            backup.finish()?;
-            done?;
+            for uids in uids.chunks(AT_A_TIME) {
+                let found = Found {
+                    missing: &mut missing,
+                    doubts: &mut doubts,
+                    summary,
+                };
+                self.update(sessions, &place, uids, backup.as_mut(), found)?;
+            }
         }
         if let Some(backup) = &mut backup {
             if backup.without_letter > 0 {
@@ -324,160 +295,80 @@ impl<S: Send> Download<'_, S> {
             }
             summary.damaged += self.told_doubts(&doubts, &place, backup)?;
         }
+        let is_complete = is_all && missing.is_empty() && listing.missing == 0;
         self.name_missing(sessions, &place, listing, &missing, summary)?;
+        if let (Some(backup), Some(directory)) = (&mut backup, directory)
+            && is_complete
+            && summary.damaged == damaged_before
+        {
+            backup.record_state(directory, &account, &selected)?;
+        }
         Ok(seen)
     }
 
-    /// Reports the messages that the server lists but does not return, unless they were deleted during the run.
-    fn name_missing(
+    /// Compares some messages of a folder with the backup, and downloads those that were not saved.
+    fn update(
         &self,
         sessions: &Sessions<'_>,
         place: &ReadFolder<'_>,
-        listing: Listing,
-        missing: &[u32],
-        summary: &mut Summary,
+        uids: &[u32],
+        backup: Option<&mut Backup>,
+        found: Found<'_>,
     ) -> Result<(), ImapFailure> {
-        let listing = if missing.is_empty() && listing.missing == 0 {
-            listing
-        } else {
-            // The folder is listed again, so that only messages that still exist are reported as missing.
-            sessions.again(|session| {
-                let selected = session.examine(&place.selected.folder)?;
-                session.list_messages(&selected, &Criteria::default())
-            })?
-        };
-        for uid in missing {
-            if listing.uids.binary_search(uid).is_ok() {
-                let why =
-                    "the server lists the message but does not send it; the message was not saved";
-                self.damaged(place, *uid, why, summary);
+        self.stop.check()?;
+        let Found {
+            missing,
+            doubts,
+            summary,
+        } = found;
+        let (mut metadata, broken) = metadata(sessions, place.selected, uids)?;
+        summary.damaged += self.name_odd_keywords(place.url, &metadata);
+        let broken = self.named(place, broken, backup.as_deref(), summary);
+        let Some(backup) = backup else {
+            for message in metadata.values() {
+                summary.messages += 1;
+                summary.bytes_in += message.size;
+                summary.bytes_out += message.size;
             }
-        }
-        if let Some(why) = listing.about_missing() {
-            self.observer.damaged(place.url, &why.into());
-            summary.damaged += 1;
-        }
-        Ok(())
-    }
-
-    /// Reports messages at which the server ends the connection. Returns their UIDs.
-    fn named(
-        &self,
-        place: &ReadFolder<'_>,
-        broken: Vec<BrokenMessage>,
-        backup: Option<&Backup>,
-        summary: &mut Summary,
-    ) -> HashSet<u32> {
-        for message in &broken {
-            let then = match backup {
-                Some(backup) if backup.has_uid(message.uid) => {
-                    "an earlier run saved the message; its flags may have changed"
+            let is_missing = |uid: &&u32| !metadata.contains_key(uid) && !broken.contains(uid);
+            missing.extend(uids.iter().filter(is_missing));
+            return Ok(());
+        };
+        let mut wanted = Vec::new();
+        for uid in uids.iter().filter(|uid| !broken.contains(uid)) {
+            let message = match metadata.entry(*uid) {
+                Entry::Occupied(told) => told.into_mut(),
+                // The server returned no metadata of this message, but an earlier run saved the message. The saved message
+                // and its flags are kept.
+                Entry::Vacant(_) if backup.has_uid(*uid) => {
+                    summary.made += 1;
+                    continue;
                 }
-                _ => "the message was not saved",
-            };
-            self.damaged(place, message.uid, &message.report(then), summary);
-        }
-        broken.iter().map(|it| it.uid).collect()
-    }
-
-    /// Reports a message, and counts it.
-    fn damaged(&self, place: &ReadFolder<'_>, uid: u32, why: &str, summary: &mut Summary) {
-        let path = message_url(place.url, place.selected, uid);
-        self.observer.damaged(&path, &Detail::from(why));
-        summary.damaged += 1;
-    }
-
-    /// Reports messages with keywords that are not valid in IMAP, because the saved messages lack these keywords. Returns 1 if
-    /// there are any, otherwise 0.
-    fn name_odd_keywords(&self, url: &Path, metadata: &HashMap<u32, Metadata>) -> u64 {
-        let odd = metadata.values().filter(|it| !it.odd_flags.is_empty());
-        let mut uids: Vec<u32> = odd.clone().map(|it| it.uid).collect();
-        if uids.is_empty() {
-            return 0;
-        }
-        uids.sort_unstable();
-        let mut keywords: Vec<&String> = odd.flat_map(|it| &it.odd_flags).collect();
-        keywords.sort_unstable();
-        keywords.dedup();
-        let shown: Vec<&str> = keywords.iter().take(10).map(|it| it.as_str()).collect();
-        let more = if keywords.len() > shown.len() {
-            " and others"
-        } else {
-            ""
-        };
-        let mut set = sequence_set(&uids);
-        if set.len() > 300 {
-            set.truncate(300);
-            set.push_str("...");
-        }
-        let why = format!(
-            "{} messages (UID {set}) were saved without keywords that IMAP does not allow: {}{more}",
-            uids.len(),
-            shown.join(" ")
-        );
-        self.observer.damaged(url, &why.into());
-        1
-    }
-
-    /// Reports messages that were saved but may be incomplete or without flags, and texts that are not the message. Marks the
-    /// incomplete messages, so that the next run downloads them again. Returns the number of reports.
-    fn told_doubts(
-        &self,
-        doubts: &Doubts,
-        place: &ReadFolder<'_>,
-        backup: &mut Backup,
-    ) -> Result<u64, ImapFailure> {
-        let mut count = 0;
-        for (uids, why) in [
-            (
-                &doubts.untold_given,
-                "the server did not send the flags and the date of the message; the message was saved without flags",
-            ),
-            (
-                &doubts.substitutes,
-                "the server cannot convert the message, and sent a text about this error in place of the message (Microsoft Exchange: \"Retrieval using the IMAP4 protocol failed\"); the next run requests the message again",
-            ),
-        ] {
-            for uid in uids {
-                let path = message_url(place.url, place.selected, *uid);
-                self.observer.damaged(&path, &Detail::from(why));
-                count += 1;
-            }
-        }
-        if doubts.sizes_are_wrong() {
-            if !doubts.short.is_empty() {
-                let short = doubts.short.len();
-                let why = format!(
-                    "the check of message sizes, because most sizes that the server announced are wrong; {short} messages were shorter than announced, and were saved as the server sent them"
-                );
-                self.observer.passed_over(place.url, &why);
-            }
-            return Ok(count);
-        }
-        for short in &doubts.short {
-            let ShortMessage {
-                uid,
-                size,
-                given,
-                is_closed,
-            } = short;
-            let path = message_url(place.url, place.selected, *uid);
-            let then = match is_closed {
-                true => "the structure of the message is complete, so the message was saved",
-                false => {
-                    "the message was saved incomplete; run the same command again to download it completely"
+                Entry::Vacant(untold) => {
+                    doubts.untold.insert(*uid);
+                    untold.insert(Metadata::unknown(*uid))
                 }
             };
-            let why = format!(
-                "the server announced {size} bytes for the message but sent {given}, even after a second request; {then}"
-            );
-            self.observer.damaged(&path, &why.into());
-            if !is_closed {
-                backup.mark_short(*uid)?;
+            let is_known = backup.has_uid(*uid);
+            if backup.has(message)? {
+                doubts.remember(message, backup.size_of(*uid));
+                summary.made += 1;
+            } else {
+                doubts.is_restored |= is_known;
+                wanted.push((message.uid, message.size))
             }
-            count += 1;
         }
-        Ok(count)
+        self.observer
+            .expects(wanted.iter().map(|(_, size)| *size).sum());
+        let found = Found {
+            missing,
+            doubts,
+            summary,
+        };
+        let done = self.messages(sessions, place, wanted, &metadata, backup, found);
+        // Messages that were already downloaded are kept, even if a later one fails.
+        backup.finish()?;
+        done
     }
 
     fn messages(
@@ -559,29 +450,12 @@ impl<S: Send> Download<'_, S> {
     }
 }
 
-/// Report about a UID in the URL.
-pub(super) const ABSENT: &str = "the folder has no message with this UID (it may have been deleted or moved; its UID is different in another folder)";
-
 /// Lists of problems that are found while messages are downloaded: missing messages, and messages that may be incomplete.
 /// Counts of the messages that were saved.
 struct Found<'f> {
     missing: &'f mut Vec<u32>,
     doubts: &'f mut Doubts,
     summary: &'f mut Summary,
-}
-
-/// A folder and its URL for reports.
-struct ReadFolder<'p> {
-    selected: &'p Selected,
-    url: &'p Path,
-}
-
-/// Returns the URL of a message (RFC 5092).
-fn message_url(folder: &Path, selected: &Selected, uid: u32) -> PathBuf {
-    let mut url = folder.to_owned();
-    let more = format!(";UIDVALIDITY={}/;UID={uid}", selected.uidvalidity);
-    url.as_mut_os_string().push(more);
-    url
 }
 
 /// Requests the metadata of messages. Also returns the messages at which the server ends the connection.
@@ -604,6 +478,36 @@ fn metadata(
         |found, uid| found.contains_key(&uid),
     )?;
     Ok((found, broken))
+}
+
+/// Returns the saved messages that did not change since the last complete update, without the newest ones.
+fn settled(
+    sessions: &Sessions<'_>,
+    selected: &Selected,
+    backup: &Backup,
+    uids: &[u32],
+) -> Result<HashSet<u32>, ImapFailure> {
+    let Some(modseq) = backup
+        .modseq_before(selected)
+        .filter(|_| uids.len() > COMPARED)
+    else {
+        return Ok(HashSet::new());
+    };
+    let answer = sessions.again(|session| {
+        open_same(session, selected)?;
+        session.changed_since(modseq)
+    });
+    let changed = match answer {
+        Ok(Some(changed)) => changed,
+        // All messages are compared.
+        Ok(None) => return Ok(HashSet::new()),
+        Err(why) if why.is_break() => return Ok(HashSet::new()),
+        Err(why) => return Err(why),
+    };
+    let is_settled = |uid: &u32| backup.has_uid(*uid) && !changed.contains(uid);
+    let mut settled: Vec<u32> = uids.iter().copied().filter(is_settled).collect();
+    settled.truncate(settled.len().saturating_sub(COMPARED));
+    Ok(settled.into_iter().collect())
 }
 
 /// Returns an error if the URL contains a UIDVALIDITY that differs from that of the folder.

@@ -70,7 +70,10 @@ impl ImapSession {
             list.folders.extend(named.folders);
             list.unreadable.extend(named.unreadable);
         }
+        // A server that ignores the pattern lists all folders again.
         let mut all = list.folders;
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        all.dedup_by(|later, first| later.name == first.name);
         all.retain(RemoteFolder::can_be_selected);
         let absent: Vec<&String> = exact
             .filter(|name| !all.iter().any(|folder| is_named(name, folder)))

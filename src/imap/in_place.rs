@@ -13,7 +13,7 @@ use super::candidates::Candidates;
 use super::failure::ImapFailure;
 use super::journal::{Journal, JournalAccount, OpenReplacement};
 use super::names::{means, shown};
-use super::narrowing::{AT_A_TIME, Narrowing, Requested};
+use super::narrowing::{AT_A_TIME, BreakSearch, RequestedMessage};
 use super::place::MessagePlace;
 use super::reading::BrokenMessage;
 use super::replace::{Fate, GMAIL, Replacing, has};
@@ -259,7 +259,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
     /// Requests messages of the selected folder with `work`, and requests those again that did not arrive because the connection
     /// ended. `work` stores what arrives in `state`, in which `has` finds it. Returns the messages at which the server ends
     /// the connection each time.
-    pub(super) fn narrowed<T: Requested, R>(
+    pub(super) fn narrowed<T: RequestedMessage, R>(
         &mut self,
         messages: &[T],
         state: &mut R,
@@ -269,7 +269,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
         let mut broken = Vec::new();
         let mut tries = Tries::default();
         for messages in messages.chunks(AT_A_TIME) {
-            let mut narrowing = Narrowing::of(messages.to_vec());
+            let mut narrowing = BreakSearch::of(messages.to_vec());
             while let Some(group) = narrowing.next().map(<[T]>::to_vec) {
                 self.job.stop.check()?;
                 let silence = self.connecting.silence(narrowing.is_narrow());

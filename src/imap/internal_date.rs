@@ -44,8 +44,8 @@ fn seconds(text: &str) -> Option<i64> {
     };
     let mut date = date.split('-');
     let (day, month) = (number(date.next()?)?, date.next()?);
-    let year = date.next()?;
-    let year = whole_year(number(year)?, year.len());
+    let digits = date.next()?;
+    let year = whole_year(number(digits)?, digits.len());
     let months = "janfebmaraprmayjunjulaugsepoctnovdec";
     let at = months
         .find(&month.to_ascii_lowercase())

@@ -15,7 +15,7 @@
 //! * `download` copies the mail of an account into Maildirs, which `backup` writes. `directories` chooses the names of their
 //!   directories, and `same_account` checks that they contain the mail of this account. `saved_name` reads and writes the names
 //!   of the files, and `same_mail` compares messages. `doubts` judges what the server sent, and `substitute` recognises a text
-//!   that is not the message. `overview` lists the contents of an account.
+//!   that is not the message. `unchanged` shortens the update of a large folder. `overview` lists the contents of an account.
 //! * `in_place` runs a command that changes the messages of an account, and `batch` does its work in one folder. `candidates`
 //!   selects the messages to read, and `originals` downloads them. `machine` decides, step by step, how a new message replaces an old one, also after a crash.
 //!   `replace` executes these steps, `journal` records them on disk, and `model` tests them.
@@ -34,6 +34,7 @@ mod command;
 mod directories;
 mod doubts;
 pub(crate) mod download;
+mod download_reports;
 mod exchange;
 pub(crate) mod failure;
 mod fetch;
@@ -64,4 +65,5 @@ pub(crate) mod session;
 mod status;
 mod structure;
 mod substitute;
+mod unchanged;
 mod wire;

@@ -16,29 +16,29 @@ const FAILED_ALONE: u32 = 2;
 pub(super) const AT_A_TIME: usize = 5000;
 
 /// A message to request: a UID, with its size if that is known.
-pub(super) trait Requested: Copy {
+pub(super) trait RequestedMessage: Copy {
     fn uid(&self) -> u32;
 }
 
-impl Requested for u32 {
+impl RequestedMessage for u32 {
     fn uid(&self) -> u32 {
         *self
     }
 }
 
-impl Requested for (u32, u64) {
+impl RequestedMessage for (u32, u64) {
     fn uid(&self) -> u32 {
         self.0
     }
 }
 
 /// Groups of messages that are still to be requested.
-pub(super) struct Narrowing<T> {
+pub(super) struct BreakSearch<T> {
     /// The next group is the last element.
-    groups: Vec<Group<T>>,
+    groups: Vec<MessageGroup<T>>,
 }
 
-struct Group<T> {
+struct MessageGroup<T> {
     messages: Vec<T>,
     /// Number of failed requests for this group, without a message that arrived.
     failed: u32,
@@ -46,7 +46,7 @@ struct Group<T> {
     is_suspect: bool,
 }
 
-impl<T: Copy> Narrowing<T> {
+impl<T: Copy> BreakSearch<T> {
     /// Takes the messages in the order in which the server receives their requests.
     pub(super) fn of(messages: Vec<T>) -> Self {
         let mut narrowing = Self { groups: Vec::new() };
@@ -73,7 +73,7 @@ impl<T: Copy> Narrowing<T> {
     /// Keeps only `rest` of the group that [`next`](Self::next) returned.
     pub(super) fn keep(&mut self, rest: Vec<T>) {
         let group = self.groups.pop();
-        if let Some(Group {
+        if let Some(MessageGroup {
             failed, is_suspect, ..
         }) = group
         {
@@ -115,7 +115,7 @@ impl<T: Copy> Narrowing<T> {
 
     fn push(&mut self, messages: Vec<T>, failed: u32, is_suspect: bool) {
         if !messages.is_empty() {
-            self.groups.push(Group {
+            self.groups.push(MessageGroup {
                 messages,
                 failed,
                 is_suspect,
@@ -138,7 +138,7 @@ mod tests {
         bad: &BTreeSet<u32>,
         streams: bool,
     ) -> (Vec<u32>, Vec<u32>, BTreeMap<u32, u32>) {
-        let mut narrowing = Narrowing::of((0..count).collect());
+        let mut narrowing = BreakSearch::of((0..count).collect());
         let (mut arrived, mut given_up, mut requests) = (Vec::new(), Vec::new(), BTreeMap::new());
         while let Some(group) = narrowing.next().map(<[u32]>::to_vec) {
             let hit = group.iter().position(|it| bad.contains(it));
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn interrupted_network_gives_up_no_message() {
-        let mut narrowing = Narrowing::of((0..100).collect());
+        let mut narrowing = BreakSearch::of((0..100).collect());
         // The connection ends at any place, and a message arrives before each end.
         for _ in 0..60 {
             let group = narrowing.next().unwrap().to_vec();

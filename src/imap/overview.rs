@@ -11,10 +11,11 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::account::Account;
-use super::download::{ABSENT, check_uidvalidity};
+use super::download::check_uidvalidity;
 use super::failure::ImapFailure;
 use super::listing::Criteria;
 use super::names::shown;
+use super::place::ABSENT;
 use super::reading::{BrokenMessage, Sessions};
 use super::session::{Metadata, Selected, Structure};
 use super::structure::BodyPart;

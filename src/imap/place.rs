@@ -1,9 +1,12 @@
 //! Position of a message on a server, as reports contain it.
 
+use std::path::{Path, PathBuf};
+
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
 
 use super::account::is_url;
+use super::session::Selected;
 
 /// Position of a message on a server. If the message was replaced, `new_uid` is the UID of the new message.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -31,4 +34,21 @@ impl MessagePlace {
             new_uid: None,
         })
     }
+}
+
+/// Report about a UID in the URL.
+pub(super) const ABSENT: &str = "the folder has no message with this UID (it may have been deleted or moved; its UID is different in another folder)";
+
+/// A folder and its URL for reports.
+pub(super) struct ReadFolder<'p> {
+    pub(super) selected: &'p Selected,
+    pub(super) url: &'p Path,
+}
+
+/// Returns the URL of a message (RFC 5092).
+pub(super) fn message_url(folder: &Path, selected: &Selected, uid: u32) -> PathBuf {
+    let mut url = folder.to_owned();
+    let more = format!(";UIDVALIDITY={}/;UID={uid}", selected.uidvalidity);
+    url.as_mut_os_string().push(more);
+    url
 }

@@ -10,7 +10,7 @@ use super::account::Account;
 use super::bodies;
 use super::failure::ImapFailure;
 use super::names::shown;
-use super::narrowing::{AT_A_TIME, Narrowing};
+use super::narrowing::{AT_A_TIME, BreakSearch};
 use super::retry::{Connecting, Tries};
 use super::session::{BodyPiece, ImapSession, Selected};
 use crate::error::{Error, unpoisoned};
@@ -119,7 +119,7 @@ impl<'s> Sessions<'s> {
     ) -> Result<Vec<BrokenMessage>, ImapFailure> {
         let mut broken = Vec::new();
         for uids in uids.chunks(AT_A_TIME) {
-            let mut narrowing = Narrowing::of(uids.to_vec());
+            let mut narrowing = BreakSearch::of(uids.to_vec());
             let mut tries = Tries::default();
             while let Some(group) = narrowing.next().map(<[u32]>::to_vec) {
                 let mut session = None;
@@ -244,14 +244,14 @@ impl<'s> Sessions<'s> {
         let lock = || unpoisoned(shared.lock());
         let mut tries = Tries::default();
         let mut session = None;
-        let mut narrowing: Narrowing<(u32, u64)> = Narrowing::of(Vec::new());
+        let mut narrowing: BreakSearch<(u32, u64)> = BreakSearch::of(Vec::new());
         loop {
             let Some(group) = narrowing.next().map(<[_]>::to_vec) else {
                 let share = taken_share(&mut lock());
                 if share.is_empty() {
                     break;
                 }
-                narrowing = Narrowing::of(share);
+                narrowing = BreakSearch::of(share);
                 continue;
             };
             let mut share: HashMap<u32, u64> = group.iter().copied().collect();
@@ -299,7 +299,7 @@ impl<'s> Sessions<'s> {
     /// messages of the group that did not arrive. Passes a message that is given up to the channel.
     fn failed(
         &self,
-        narrowing: &mut Narrowing<(u32, u64)>,
+        narrowing: &mut BreakSearch<(u32, u64)>,
         rest: Vec<(u32, u64)>,
         tries: &mut Tries,
         why: ImapFailure,
@@ -414,7 +414,7 @@ fn taken_share(queue: &mut ReadingState) -> Vec<(u32, u64)> {
 }
 
 /// Opens a folder, and checks that it is still the same one.
-fn open_same(session: &mut ImapSession, folder: &Selected) -> Result<(), ImapFailure> {
+pub(super) fn open_same(session: &mut ImapSession, folder: &Selected) -> Result<(), ImapFailure> {
     let now = session.examine(&folder.folder)?.uidvalidity;
     if now == folder.uidvalidity {
         return Ok(());

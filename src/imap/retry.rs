@@ -96,7 +96,7 @@ impl<'r> Connecting<'r> {
 
     /// Waits before messages are requested again, after the connection ended while they were requested. The caller requests
     /// smaller groups, until it finds the message at which the server ends the connection
-    /// ([`Narrowing`](super::narrowing::Narrowing)).
+    /// ([`BreakSearch`](super::narrowing::BreakSearch)).
     ///
     /// # Errors
     /// `why` if too many connections ended and no message arrived, or [`Error::Interrupted`].

@@ -13,7 +13,7 @@ use super::directories::{AccountName, FolderDirectory};
 use super::failure::ImapFailure;
 use super::reading::Sessions;
 use super::same_mail::is_same_mail;
-use super::saved_name::{Fit, SHORT, SUBSTITUTE, fit, numbers};
+use super::saved_name::{FileFit, SHORT, SUBSTITUTE, fit, numbers};
 use super::session::{ImapSession, RemoteFolder, Structure};
 use crate::error::Error;
 
@@ -26,7 +26,7 @@ const LARGEST_READ: u64 = 1 << 20;
 const FITTING: u64 = 10;
 
 /// Result of the check.
-pub(super) enum Evidence {
+pub(super) enum AccountEvidence {
     /// The directories are new, from an older version, or name this account.
     NotNeeded,
     /// The directories name another account, and their messages are those of this account.
@@ -97,14 +97,14 @@ impl<'c, 's> AccountCheck<'c, 's> {
         }
     }
 
-    pub(super) fn evidence(self) -> Evidence {
+    pub(super) fn evidence(self) -> AccountEvidence {
         let is_same = !self.is_other
             && self.fitting > 0
             && self.fitting >= self.different.saturating_mul(FITTING);
         match self.other {
-            None => Evidence::NotNeeded,
-            Some(other) if is_same => Evidence::SameAccount(other),
-            Some(other) => Evidence::OtherAccount(other),
+            None => AccountEvidence::NotNeeded,
+            Some(other) if is_same => AccountEvidence::SameAccount(other),
+            Some(other) => AccountEvidence::OtherAccount(other),
         }
     }
 }
@@ -167,7 +167,7 @@ fn compared(
         let of_uid = saved.iter().filter(|it| it.uid == message.uid);
         let fits = of_uid
             .clone()
-            .find(|it| fit(&it.name, &message) != Fit::Other);
+            .find(|it| fit(&it.name, &message) != FileFit::Other);
         match fits {
             Some(saved) => {
                 found.fitting += 1;

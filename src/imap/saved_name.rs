@@ -13,7 +13,7 @@ pub(super) const SUBSTITUTE: &str = ".embody-substitute";
 
 /// Whether a file can be the saved copy of a message on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fit {
+pub(super) enum FileFit {
     Same,
     /// The date is the same, and the size that the server announced was not recorded, as in version 0.3.0.
     SizeUnknown,
@@ -57,17 +57,17 @@ pub(super) fn split_flags(name: &str) -> (&str, &str) {
 
 /// Returns whether a file has the date and the size that the server announces for a message. A date or size that the server
 /// does not announce is not compared.
-pub(super) fn fit(name: &str, message: &Metadata) -> Fit {
+pub(super) fn fit(name: &str, message: &Metadata) -> FileFit {
     let date = &message.internal_date;
     let saved = name.split('.').next().and_then(|it| it.parse::<i64>().ok());
     if date.is_date() && saved != Some(date.seconds.max(0)) {
-        return Fit::Other;
+        return FileFit::Other;
     }
     match announced_in(name) {
-        _ if message.size == 0 => Fit::Same,
-        None => Fit::SizeUnknown,
-        Some(size) if size == message.size => Fit::Same,
-        Some(_) => Fit::Other,
+        _ if message.size == 0 => FileFit::Same,
+        None => FileFit::SizeUnknown,
+        Some(size) if size == message.size => FileFit::Same,
+        Some(_) => FileFit::Other,
     }
 }
 
@@ -123,15 +123,15 @@ mod tests {
         let date = " 1-Jan-2020 10:00:00 +0000";
         let saved = |announced| base(1_577_872_800, (3, 20), ".embody", (12, announced)) + ":2,S";
         for (name, date, size, expected) in [
-            (saved(12), date, 12, Fit::Same),
-            (saved(34), date, 34, Fit::Same),
-            (saved(34), date, 12, Fit::Other),
-            (saved(0), date, 12, Fit::SizeUnknown),
-            (saved(0), " 1-Jan-2020 10:00:01 +0000", 12, Fit::Other),
-            (saved(12), "01-Jan-2020 11:00:00 +0100", 12, Fit::Same),
-            (saved(12), "", 12, Fit::Same),
-            (saved(12), "yesterday", 12, Fit::Same),
-            (saved(34), date, 0, Fit::Same),
+            (saved(12), date, 12, FileFit::Same),
+            (saved(34), date, 34, FileFit::Same),
+            (saved(34), date, 12, FileFit::Other),
+            (saved(0), date, 12, FileFit::SizeUnknown),
+            (saved(0), " 1-Jan-2020 10:00:01 +0000", 12, FileFit::Other),
+            (saved(12), "01-Jan-2020 11:00:00 +0100", 12, FileFit::Same),
+            (saved(12), "", 12, FileFit::Same),
+            (saved(12), "yesterday", 12, FileFit::Same),
+            (saved(34), date, 0, FileFit::Same),
         ] {
             let message = Metadata {
                 internal_date: InternalDate::of(date),

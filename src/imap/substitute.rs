@@ -118,8 +118,8 @@ mod tests {
         let mut long = text(own, SUBJECT, "");
         long.resize(LONGEST_SUBSTITUTE + 1, b'x');
         assert!(!is_substitute(&long, 9000));
-        let multipart = String::from_utf8(text(own, SUBJECT, "")).unwrap();
-        let multipart = multipart.replace("text/plain", "multipart/mixed; boundary=b");
+        let plain = String::from_utf8(text(own, SUBJECT, "")).unwrap();
+        let multipart = plain.replace("text/plain", "multipart/mixed; boundary=b");
         assert!(!is_substitute(multipart.as_bytes(), 9000));
     }
 }

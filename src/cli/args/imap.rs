@@ -62,7 +62,7 @@ impl ImapArgs {
     }
 }
 
-/// Options of a connection, for commands that have no options for retrieving content.
+// Options of a connection, for commands that have no options for retrieving content.
 #[derive(Args, Default, PartialEq, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "Mail on servers (imaps:)")]

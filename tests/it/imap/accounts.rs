@@ -76,8 +76,8 @@ impl Folders {
 
     pub(super) fn answer(&mut self, command: &str) -> Option<String> {
         let named = |command: &str| {
-            let name = command.split_once(' ').unwrap_or_default().1;
-            let name = name.split(" (").next().unwrap_or_default();
+            let rest = command.split_once(' ').unwrap_or_default().1;
+            let name = rest.split(" (").next().unwrap_or_default();
             name.trim_matches('"').to_owned()
         };
         let untagged = match command.split(' ').next().unwrap_or_default() {
@@ -106,8 +106,8 @@ impl Folders {
             }
             "UID" if command.starts_with("UID SEARCH") => {
                 let words: Vec<&str> = command.split(' ').collect();
-                let only = words.iter().skip(2).position(|word| *word == "UID");
-                let only: Option<u32> = only.and_then(|at| words.get(at + 3)?.parse().ok());
+                let at = words.iter().skip(2).position(|word| *word == "UID");
+                let only: Option<u32> = at.and_then(|at| words.get(at + 3)?.parse().ok());
                 let selected = self.selected.clone();
                 let uids = self.of(&selected).iter().map(|mail| mail.uid);
                 let found: Vec<String> = uids
@@ -120,8 +120,8 @@ impl Folders {
                 let range = command.split_once("[]<").unwrap().1;
                 let from: usize = range.split_once('.').unwrap().0.parse().unwrap();
                 let body = |(at, mail): (usize, Mail)| {
-                    let text = mail.text.get(from..).unwrap_or_default();
-                    let text = &text[..text.len().min(1 << 20)];
+                    let rest = mail.text.get(from..).unwrap_or_default();
+                    let text = &rest[..rest.len().min(1 << 20)];
                     let (uid, length) = (mail.uid, text.len());
                     format!("* {at} FETCH (UID {uid} BODY[]<{from}> {{{length}}}\r\n{text})\r\n")
                 };

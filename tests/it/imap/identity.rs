@@ -2,6 +2,8 @@
 //! snapshot, or a text of the server in place of a message.
 
 use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use super::accounts::{Account, JANUARY, MAY, Mail, Place, mail, texts};
 
@@ -68,7 +70,7 @@ fn backup_of_a_renamed_host_is_continued_and_says_so_once() {
 #[test]
 fn backup_without_the_name_of_an_account_is_continued_and_gets_it() {
     let mut mails = vec![mail(1, 1, 0), mail(2, 2, 30)];
-    mails[1].size = Some(9000);
+    mails[1].size = Some(60);
     let place = Place::new();
     let account = inbox(&mails);
     place.run("convert", &account.server.url(""), &[]);
@@ -88,12 +90,7 @@ fn backup_without_the_name_of_an_account_is_continued_and_gets_it() {
     assert_eq!(place.texts(), before);
     let owner = fs::read_to_string(owner).unwrap();
     assert!(owner.contains("user me\nhost localhost:"), "{owner}");
-    assert!(
-        place
-            .saved()
-            .iter()
-            .any(|(name, _)| name.contains(",A=9000"))
-    );
+    assert!(place.saved().iter().any(|(name, _)| name.contains(",A=60")));
 }
 
 #[test]
@@ -128,7 +125,7 @@ fn restored_server_that_uses_uids_again_has_its_new_mail_saved_next_to_the_old()
 fn announced_sizes_and_dates_that_are_wrong_or_missing_save_nothing_again() {
     let mut mails = vec![mail(1, 1, 0), mail(2, 2, 0), mail(3, 3, 0), mail(4, 4, 0)];
     for mail in &mut mails {
-        mail.size = Some(mail.text.len() + 300);
+        mail.size = Some(mail.text.len() - 30);
     }
     mails[1].date = "";
     mails[2].date = "no date";
@@ -142,7 +139,7 @@ fn announced_sizes_and_dates_that_are_wrong_or_missing_save_nothing_again() {
     }
     // All sizes change: the messages are read and compared, but not saved a second time.
     for mail in account.folders().of("INBOX") {
-        mail.size = Some(mail.text.len() + 400);
+        mail.size = Some(mail.text.len() - 40);
     }
     for read in ["4 messages read", "0 messages read"] {
         let run = place.run("convert", &account.server.url(""), &[]);
@@ -210,4 +207,82 @@ fn text_of_exchange_in_place_of_a_message_is_named_and_replaced_in_a_later_run()
             assert_eq!(place.texts(), texts([&mail(1, 1, 0), &real, &quoting]));
         }
     }
+}
+
+/// Counts the messages whose sizes were requested since `from` commands, and returns the new number of commands.
+fn compared(account: &Account, from: usize) -> (usize, usize) {
+    let heard = account.server.heard();
+    let sets = heard[from..].iter().filter(|it| it.contains("RFC822.SIZE"));
+    let count = sets
+        .flat_map(|command| command.split(' ').nth(2).unwrap().split(','))
+        .map(|range| {
+            let (first, last) = range.split_once(':').unwrap_or((range, range));
+            last.parse::<usize>().unwrap() + 1 - first.parse::<usize>().unwrap()
+        })
+        .sum();
+    (count, heard.len())
+}
+
+#[test]
+fn update_with_modification_sequences_compares_all_messages_if_a_number_fell_or_a_message_is_different()
+ {
+    const COUNT: u32 = 1500;
+    let mails: Vec<Mail> = (1..=COUNT).map(|uid| mail(uid, uid, 0)).collect();
+    let modseq = Arc::new(AtomicU64::new(50));
+    let changed: Arc<Mutex<Vec<u32>>> = Arc::default();
+    let (highest, since) = (Arc::clone(&modseq), Arc::clone(&changed));
+    let account = Account::answering(&[("INBOX", mails)], move |command, folders| match command {
+        "greeting" => {
+            Some("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN SASL-IR CONDSTORE] hi\r\n".into())
+        }
+        _ if command.starts_with("EXAMINE") => {
+            let highest = highest.load(Ordering::SeqCst);
+            let answer = folders.answer(command)?;
+            Some(format!("* OK [HIGHESTMODSEQ {highest}] x\r\n{answer}"))
+        }
+        _ if command.contains("CHANGEDSINCE") => {
+            let since = since.lock().unwrap();
+            let lines = since
+                .iter()
+                .map(|uid| format!("* {uid} FETCH (UID {uid} FLAGS (\\Flagged) MODSEQ (51))\r\n"));
+            Some(lines.collect::<String>() + "TAG OK done\r\n")
+        }
+        _ => None,
+    });
+    let place = Place::new();
+    let mut heard = 0;
+    let mut update = |expected: usize, what: &str| {
+        let run = place.run("convert", &account.server.url(""), &[]);
+        assert_eq!(run.code, Some(0), "{what}: {}", run.said);
+        let (count, now) = compared(&account, heard);
+        heard = now;
+        assert_eq!(count, expected, "{what}");
+    };
+    update(1500, "the first run");
+    update(1000, "nothing changed");
+    modseq.store(51, Ordering::SeqCst);
+    changed.lock().unwrap().push(5);
+    account.folders().of("INBOX")[4].flags = "\\Flagged";
+    update(1001, "flags changed");
+    let flagged = |name: &str| name.contains("V7U5.") && name.ends_with(":2,F");
+    assert!(place.saved().iter().any(|(name, _)| flagged(name)));
+    changed.lock().unwrap().clear();
+    let (first, _) = place.saved()[0].clone();
+    fs::remove_file(place.out().join("INBOX/cur").join(first)).unwrap();
+    update(1500, "a file was removed");
+    update(1000, "nothing changed again");
+    modseq.store(40, Ordering::SeqCst);
+    update(1500, "HIGHESTMODSEQ fell");
+    update(1000, "after that");
+    // The server was restored, and new mail has raised both numbers.
+    modseq.store(60, Ordering::SeqCst);
+    for uid in [3, COUNT] {
+        let at = usize::try_from(uid).unwrap() - 1;
+        account.folders().of("INBOX")[at] = Mail {
+            date: MAY,
+            ..mail(uid, 9000 + uid % 100, 7)
+        };
+    }
+    update(1500, "restored");
+    assert_eq!(place.saved().len(), 1502);
 }

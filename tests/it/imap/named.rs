@@ -145,8 +145,8 @@ fn folder_with_new_mail_all_the_time_does_not_keep_the_backup_from_ending() {
     });
     let run = Place::new().run("convert", &account.server.url(""), &[]);
     assert_eq!(run.code, Some(0), "{}", run.said);
-    let opened = account.server.heard();
-    let opened = opened
+    let heard = account.server.heard();
+    let opened = heard
         .iter()
         .filter(|it| it.starts_with("EXAMINE \"A\""))
         .count();
@@ -358,8 +358,8 @@ fn content_without_a_uid_that_has_another_length_is_not_taken_for_the_message() 
         let is_body = command.contains("BODY.PEEK");
         let other = command
             .replace("FETCH 1 ", "FETCH 9 ")
-            .replace("FETCH 2 ", "FETCH 1 ");
-        let other = other.replace("FETCH 9 ", "FETCH 2 ");
+            .replace("FETCH 2 ", "FETCH 1 ")
+            .replace("FETCH 9 ", "FETCH 2 ");
         let answer = is_body.then(|| folders.answer(&other))??;
         Some(answer.replace("(UID 1 ", "(").replace("(UID 2 ", "("))
     });

@@ -1,0 +1,176 @@
+//! Reports about the messages of a folder that a download could not save, or not completely.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use super::backup::Backup;
+use super::command::sequence_set;
+use super::doubts::{Doubts, ShortMessage};
+use super::download::Download;
+use super::failure::ImapFailure;
+use super::listing::{Criteria, Listing};
+use super::place::{ReadFolder, message_url};
+use super::reading::{BrokenMessage, Sessions};
+use super::session::Metadata;
+use crate::detail::Detail;
+use crate::mailbox::Summary;
+
+impl<S: Send> Download<'_, S> {
+    /// Reports the messages that the server lists but does not return, unless they were deleted during the run.
+    pub(super) fn name_missing(
+        &self,
+        sessions: &Sessions<'_>,
+        place: &ReadFolder<'_>,
+        listing: Listing,
+        missing: &[u32],
+        summary: &mut Summary,
+    ) -> Result<(), ImapFailure> {
+        let listing = if missing.is_empty() && listing.missing == 0 {
+            listing
+        } else {
+            // The folder is listed again, so that only messages that still exist are reported as missing.
+            sessions.again(|session| {
+                let selected = session.examine(&place.selected.folder)?;
+                session.list_messages(&selected, &Criteria::default())
+            })?
+        };
+        for uid in missing {
+            if listing.uids.binary_search(uid).is_ok() {
+                let why =
+                    "the server lists the message but does not send it; the message was not saved";
+                self.damaged(place, *uid, why, summary);
+            }
+        }
+        if let Some(why) = listing.about_missing() {
+            self.observer.damaged(place.url, &why.into());
+            summary.damaged += 1;
+        }
+        Ok(())
+    }
+
+    /// Reports messages at which the server ends the connection. Returns their UIDs.
+    pub(super) fn named(
+        &self,
+        place: &ReadFolder<'_>,
+        broken: Vec<BrokenMessage>,
+        backup: Option<&Backup>,
+        summary: &mut Summary,
+    ) -> HashSet<u32> {
+        for message in &broken {
+            let then = match backup {
+                Some(backup) if backup.has_uid(message.uid) => {
+                    "an earlier run saved the message; its flags may have changed"
+                }
+                _ => "the message was not saved",
+            };
+            self.damaged(place, message.uid, &message.report(then), summary);
+        }
+        broken.iter().map(|it| it.uid).collect()
+    }
+
+    /// Reports a message, and counts it.
+    pub(super) fn damaged(
+        &self,
+        place: &ReadFolder<'_>,
+        uid: u32,
+        why: &str,
+        summary: &mut Summary,
+    ) {
+        let path = message_url(place.url, place.selected, uid);
+        self.observer.damaged(&path, &Detail::from(why));
+        summary.damaged += 1;
+    }
+
+    /// Reports messages with keywords that are not valid in IMAP, because the saved messages lack these keywords. Returns 1 if
+    /// there are any, otherwise 0.
+    pub(super) fn name_odd_keywords(&self, url: &Path, metadata: &HashMap<u32, Metadata>) -> u64 {
+        let odd = metadata.values().filter(|it| !it.odd_flags.is_empty());
+        let mut uids: Vec<u32> = odd.clone().map(|it| it.uid).collect();
+        if uids.is_empty() {
+            return 0;
+        }
+        uids.sort_unstable();
+        let mut keywords: Vec<&String> = odd.flat_map(|it| &it.odd_flags).collect();
+        keywords.sort_unstable();
+        keywords.dedup();
+        let shown: Vec<&str> = keywords.iter().take(10).map(|it| it.as_str()).collect();
+        let more = if keywords.len() > shown.len() {
+            " and others"
+        } else {
+            ""
+        };
+        let mut set = sequence_set(&uids);
+        if set.len() > 300 {
+            set.truncate(300);
+            set.push_str("...");
+        }
+        let why = format!(
+            "{} messages (UID {set}) were saved without keywords that IMAP does not allow: {}{more}",
+            uids.len(),
+            shown.join(" ")
+        );
+        self.observer.damaged(url, &why.into());
+        1
+    }
+
+    /// Reports messages that were saved but may be incomplete or without flags, and texts that are not the message. Marks the
+    /// incomplete messages, so that the next run downloads them again. Returns the number of reports.
+    pub(super) fn told_doubts(
+        &self,
+        doubts: &Doubts,
+        place: &ReadFolder<'_>,
+        backup: &mut Backup,
+    ) -> Result<u64, ImapFailure> {
+        let mut count = 0;
+        for (uids, why) in [
+            (
+                &doubts.untold_given,
+                "the server did not send the flags and the date of the message; the message was saved without flags",
+            ),
+            (
+                &doubts.substitutes,
+                "the server cannot convert the message, and sent a text about this error in place of the message (Microsoft Exchange: \"Retrieval using the IMAP4 protocol failed\"); the next run requests the message again",
+            ),
+        ] {
+            for uid in uids {
+                let path = message_url(place.url, place.selected, *uid);
+                self.observer.damaged(&path, &Detail::from(why));
+                count += 1;
+            }
+        }
+        if doubts.sizes_are_wrong() {
+            if !doubts.short.is_empty() {
+                let short = doubts.short.len();
+                let why = format!(
+                    "the check of message sizes, because most sizes that the server announced are wrong; {short} messages were shorter than announced, and were saved as the server sent them"
+                );
+                self.observer.passed_over(place.url, &why);
+            }
+            return Ok(count);
+        }
+        for short in &doubts.short {
+            let ShortMessage {
+                uid,
+                size,
+                given,
+                is_closed,
+            } = short;
+            let path = message_url(place.url, place.selected, *uid);
+            let then = match is_closed {
+                true => "the structure of the message is complete, so the message was saved",
+                false => {
+                    "the message was saved incomplete; run the same command again to download it completely"
+                }
+            };
+            let why = format!(
+                "the server announced {size} bytes for the message but sent {given}, even after a second request; {then}"
+            );
+            self.observer.damaged(&path, &why.into());
+            if !is_closed {
+                backup.mark_short(*uid)?;
+            }
+            count += 1;
+        }
+        Ok(count)
+    }
+}
