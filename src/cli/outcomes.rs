@@ -96,11 +96,12 @@ impl Outcomes {
             // The causes can contain names of objects, so the number of different ones is limited.
             let cause = wording::detail(&row.detail);
             let is_new = !self.store_failures.contains_key(&cause);
-            let cause = match is_new && self.store_failures.len() >= MOST_CAUSES {
-                true => "other causes".to_owned(),
-                false => cause,
+            let counted_as = if is_new && self.store_failures.len() >= MOST_CAUSES {
+                "other causes".to_owned()
+            } else {
+                cause
             };
-            *self.store_failures.entry(cause).or_default() += 1;
+            *self.store_failures.entry(counted_as).or_default() += 1;
         }
         match (row.outcome, row.reason) {
             (Outcome::Left, Some(Reason::Tracker)) => self.trackers += 1,

@@ -26,7 +26,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::directories::{AccountName, FolderDirectory, KEYWORDS, OWNER, UNFINISHED, owner};
 use super::names::shown;
 use super::same_mail::is_same_mail;
-use super::saved_name::{self, FileFit, SHORT, SUBSTITUTE, numbers, size_in, split_flags};
+use super::saved_name::{
+    self, FileFit, SHORT, SUBSTITUTE, announced_in, numbers, size_in, split_flags,
+};
 use super::session::{Metadata, Selected};
 use super::substitute::{LONGEST_SUBSTITUTE, is_substitute};
 use super::unchanged::{FolderState, digest};
@@ -240,10 +242,7 @@ impl Backup {
             std::mem::swap(name, other);
             found = fit(name);
         }
-        if found == FileFit::Other {
-            return Ok(false);
-        }
-        if found == FileFit::SizeUnknown && self.was_substitute(uid) {
+        if self.was_substitute(uid) || found == FileFit::Other {
             return Ok(false);
         }
         let letters = self.letters(message)?;
@@ -265,7 +264,11 @@ impl Backup {
     /// Returns whether an earlier version saved a text of the server in place of the message. The file is then no longer
     /// counted as the message.
     fn was_substitute(&mut self, uid: u32) -> bool {
-        let Some(name) = self.there.get(&uid) else {
+        let Some(name) = self
+            .there
+            .get(&uid)
+            .filter(|name| announced_in(name).is_none())
+        else {
             return false;
         };
         let is_small = size_in(name).is_some_and(|size| size <= LONGEST_SUBSTITUTE as u64);
@@ -386,11 +389,17 @@ impl Backup {
     fn select_same(&mut self, uid: u32, original: &[u8], content: &[u8]) -> Result<bool, Error> {
         let cur = self.folder.join("cur");
         let is_same = |name: &String| {
-            let size = size_in(name).unwrap_or(u64::MAX);
+            // Version 0.3.0 did not record the announced size. The content of its files can differ, because it was converted with
+            // other options.
+            let is_old = announced_in(name).is_none();
             let lengths = [original.len() as u64, content.len() as u64];
-            let path = cur.join(name);
-            lengths.contains(&size)
-                && fs::read(path).is_ok_and(|saved| saved == content || saved == original)
+            let may_be_same = is_old || size_in(name).is_some_and(|it| lengths.contains(&it));
+            may_be_same
+                && fs::read(cur.join(name)).is_ok_and(|saved| {
+                    saved == content
+                        || saved == original
+                        || is_old && is_same_mail(&saved, original)
+                })
         };
         let Some(name) = self.there.get_mut(&uid) else {
             return Ok(false);

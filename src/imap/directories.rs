@@ -469,13 +469,14 @@ mod tests {
         let output = tempfile::tempdir().unwrap();
         let twins = twins();
         let names: Vec<&str> = twins.iter().map(String::as_str).collect();
-        let first = of(output.path(), &names);
+        let mut first = of(output.path(), &names);
         assert_eq!(first.len(), names.len());
         let different: HashSet<String> = first.values().map(|it| folded(&it.path)).collect();
         assert_eq!(different.len(), names.len(), "{first:?}");
         assert_eq!(first["A"].path, Path::new("A"));
-        for directory in first.values() {
+        for directory in first.values_mut() {
             maildir(output.path(), &directory.path, Some(directory));
+            directory.account = Some(account());
         }
         // A later run finds the same directories, even if it sees only some of the folders.
         assert_eq!(of(output.path(), &names), first);

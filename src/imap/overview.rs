@@ -240,9 +240,9 @@ impl Overview<'_> {
                 session.list_messages(&selected, &Criteria::default())
             })?
         };
-        for uid in untold.difference(&is_broken).copied() {
-            let is_there = listing.uids.binary_search(&uid).is_ok();
-            let size = sizes.get(&uid);
+        for uid in untold.difference(&is_broken) {
+            let is_there = listing.uids.binary_search(uid).is_ok();
+            let size = sizes.get(uid);
             if is_there || size.is_some() {
                 found.messages += 1;
                 found.bytes += size.copied().unwrap_or(0);

@@ -77,10 +77,8 @@ impl<'r> Connecting<'r> {
     /// `why` if no attempt is left, or [`Error::Interrupted`].
     pub(super) fn pause(&self, tries: &mut Tries, why: ImapFailure) -> Result<(), ImapFailure> {
         let was_open = self.was_open.load(Ordering::Relaxed);
-        let pauses = match self.has_skipped.load(Ordering::Relaxed) && why.is_break() {
-            true => &SHORT_PAUSES[..],
-            false => &PAUSES,
-        };
+        let is_short = self.has_skipped.load(Ordering::Relaxed) && why.is_break();
+        let pauses = if is_short { &SHORT_PAUSES[..] } else { &PAUSES };
         match tries.pause(&why, was_open, pauses) {
             Some(seconds) => Ok(self.rest(Duration::from_secs(seconds))?),
             // All connections share `is_resigned`, so another connection may have set this flag during the failed attempt.
@@ -135,9 +133,10 @@ impl<'r> Connecting<'r> {
     /// is much shorter than the time limit of the account.
     pub(super) fn silence(&self, is_narrow: bool) -> Duration {
         let silence = self.account.silence;
-        match is_narrow {
-            true => silence.min((silence / 10).max(Duration::from_secs(5))),
-            false => silence,
+        if is_narrow {
+            silence.min((silence / 10).max(Duration::from_secs(5)))
+        } else {
+            silence
         }
     }
 

@@ -15,7 +15,8 @@ pub(super) const SUBSTITUTE: &str = ".embody-substitute";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileFit {
     Same,
-    /// The date is the same, and the size that the server announced was not recorded, as in version 0.3.0.
+    /// The date is the same, and the file has the announced size. The size that the server announced before was not recorded, as
+    /// in version 0.3.0.
     SizeUnknown,
     /// The server announces another date or size than at the time of the download: the UID may belong to another message now.
     Other,
@@ -38,7 +39,7 @@ pub(super) fn size_in(name: &str) -> Option<u64> {
 }
 
 /// Returns the size that the server announced.
-fn announced_in(name: &str) -> Option<u64> {
+pub(super) fn announced_in(name: &str) -> Option<u64> {
     number_after(name, ",A=")
 }
 
@@ -65,9 +66,9 @@ pub(super) fn fit(name: &str, message: &Metadata) -> FileFit {
     }
     match announced_in(name) {
         _ if message.size == 0 => FileFit::Same,
-        None => FileFit::SizeUnknown,
+        None if size_in(name) == Some(message.size) => FileFit::SizeUnknown,
         Some(size) if size == message.size => FileFit::Same,
-        Some(_) => FileFit::Other,
+        _ => FileFit::Other,
     }
 }
 
@@ -127,6 +128,7 @@ mod tests {
             (saved(34), date, 34, FileFit::Same),
             (saved(34), date, 12, FileFit::Other),
             (saved(0), date, 12, FileFit::SizeUnknown),
+            (saved(0), date, 34, FileFit::Other),
             (saved(0), " 1-Jan-2020 10:00:01 +0000", 12, FileFit::Other),
             (saved(12), "01-Jan-2020 11:00:00 +0100", 12, FileFit::Same),
             (saved(12), "", 12, FileFit::Same),

@@ -100,15 +100,24 @@ fn message_whose_announced_date_or_size_changed_is_compared_and_not_doubled() {
 }
 
 #[test]
-fn backup_of_an_older_version_gets_announced_sizes_and_the_account_and_downloads_nothing_again() {
+fn backup_of_an_older_version_gets_announced_sizes_and_the_account_and_saves_nothing_again() {
     let directory = tempfile::tempdir().unwrap();
     let folder = directory.path();
     for part in ["cur", "new", "tmp"] {
         fs::create_dir_all(folder.join(part)).unwrap();
     }
     fs::write(folder.join("cur/1577872800.V3U7.embody,S=4:2,S"), "mail").unwrap();
+    // The file has the announced size. With another size, the content is compared once.
+    assert!(updated(
+        folder,
+        &dated(7, JANUARY, 4, &["\\Seen"]),
+        b"unused"
+    ));
+    assert_eq!(names(folder), ["1577872800.V3U7.embody,A=4,S=4:2,S"]);
+    let old = folder.join("cur/1577872800.V3U7.embody,S=4:2,S");
+    fs::rename(folder.join("cur").join(&names(folder)[0]), old).unwrap();
     let message = dated(7, JANUARY, 900, &["\\Seen"]);
-    assert!(updated(folder, &message, b"unused"));
+    assert!(!updated(folder, &message, b"mail"));
     assert_eq!(names(folder), ["1577872800.V3U7.embody,A=900,S=4:2,S"]);
     let recorded = fs::read_to_string(folder.join(OWNER)).unwrap();
     assert_eq!(recorded, "INBOX\nuser me\nhost mail.example.org:993\n");
@@ -135,11 +144,11 @@ fn substitute_is_marked_and_replaced_by_the_message() {
     assert!(!updated(folder, &message, mail));
     let size = mail.len();
     let saved = format!("1577872800.V3U7.embody,A=900,S={size}:2,");
-    assert_eq!(names(folder), [saved.clone()]);
+    assert_eq!(names(folder), [saved.as_str()]);
     // The server sends the text again, although the message was saved: the message is kept.
     let changed = dated(7, JANUARY, 901, &[]);
     assert!(!updated(folder, &changed, text));
-    assert_eq!(names(folder), [saved.clone()]);
+    assert_eq!(names(folder), [saved.as_str()]);
     // An earlier version saved the text as if it were the message.
     fs::remove_file(folder.join("cur").join(saved)).unwrap();
     fs::remove_file(folder.join(OWNER)).unwrap();

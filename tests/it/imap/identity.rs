@@ -86,7 +86,8 @@ fn backup_without_the_name_of_an_account_is_continued_and_gets_it() {
     }
     let run = place.run("convert", &with_user(&account, "me", "localhost"), &[]);
     assert_eq!(run.code, Some(0), "{}", run.said);
-    assert!(run.said.contains("0 messages read"), "{}", run.said);
+    // The message whose announced size is wrong is compared once.
+    assert!(run.said.contains("1 message read"), "{}", run.said);
     assert_eq!(place.texts(), before);
     let owner = fs::read_to_string(owner).unwrap();
     assert!(owner.contains("user me\nhost localhost:"), "{owner}");
