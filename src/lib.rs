@@ -208,6 +208,8 @@ mod error;
 mod expand;
 #[cfg(any(unix, windows))]
 pub mod fetch;
+#[cfg(feature = "mailbox")]
+mod from_field;
 #[cfg(all(unix, feature = "imap"))]
 mod imap;
 mod key;

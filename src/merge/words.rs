@@ -185,13 +185,12 @@ fn extended(value: &[u8], missing: &[String], by_comma: bool) -> Extended {
 
 /// Returns a value that consists of these words.
 fn new_value(words: &[String], by_comma: bool) -> String {
-    let value = each_written(words, by_comma);
-    let value = if words_in(value.as_bytes(), by_comma) == words {
-        value
+    let each = each_written(words, by_comma);
+    if words_in(each.as_bytes(), by_comma) == words {
+        format!(" {each}")
     } else {
-        encoded(&as_text(words, by_comma))
-    };
-    format!(" {value}")
+        format!(" {}", encoded(&as_text(words, by_comma)))
+    }
 }
 
 /// Encodes each word on its own, if it needs encoding, so that all other words stay readable.
@@ -329,8 +328,8 @@ mod tests {
             ),
         ) {
             let copy = |values: &[String]| {
-                let fields = FIELDS.iter().zip(values);
-                let fields: Vec<String> = fields.map(|((name, _), value)| format!("{name}: {value}\n")).collect();
+                let named = FIELDS.iter().zip(values);
+                let fields: Vec<String> = named.map(|((name, _), value)| format!("{name}: {value}\n")).collect();
                 format!("{}Subject: a\n\nx\n", fields.concat())
             };
             let (one, other) = (copy(&values[..4]), copy(&values[4..]));

@@ -13,8 +13,6 @@ pub mod entity;
 pub mod exact;
 pub mod fields;
 pub mod file_type;
-#[cfg(feature = "mailbox")]
-pub(crate) mod from_field;
 pub mod header;
 #[cfg(feature = "mailbox")]
 pub(crate) mod labels;

@@ -123,8 +123,8 @@ impl Run<'_> {
 
     /// Returns a text that is the same for runs with the same options, sources and version of embody.
     fn command(&self, options: fmt::Arguments<'_>) -> Option<String> {
-        let sources = self.args.sources.iter().map(std::path::absolute);
-        let sources: Vec<PathBuf> = sources.collect::<io::Result<_>>().ok()?;
+        let absolute = self.args.sources.iter().map(std::path::absolute);
+        let sources: Vec<PathBuf> = absolute.collect::<io::Result<_>>().ok()?;
         let version = env!("CARGO_PKG_VERSION");
         Some(format!("{version} {options} {sources:?}"))
     }

@@ -4,7 +4,7 @@ use memchr::memmem;
 use sha2::{Digest as _, Sha256};
 
 use super::lines::{lines, unquoted};
-use crate::mime::from_field::{FromSpelling, has_header, spelled};
+use crate::from_field::{FromSpelling, has_header, spelled};
 use crate::span::{is_from_line, starts_like};
 
 /// Header fields that mail clients and embody write when they store a message: flags, numbers in the mailbox, lengths of the
@@ -65,7 +65,7 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 /// * every line ends with a line feed ([`lines`]);
 /// * the quoting of `From ` lines is removed, even if it was added several times;
 /// * fields that mailboxes add, and `From ` lines in the header, are removed;
-/// * the From field is not quoted, and has no blank before its colon ([`from_field`](crate::mime::from_field));
+/// * the From field is not quoted, and has no blank before its colon ([`from_field`](crate::from_field));
 /// * empty lines at the end are removed.
 pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
     let content = &*spelled(content, FromSpelling::UnquotedWithoutBlank);

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 const MODULES: &[(&str, u8)] = &[
     // Files at the top level, which all modules use.
     ("span", 0),
+    ("from_field", 0),
     ("detail", 0),
     ("error", 0),
     ("key", 0),
@@ -38,6 +39,7 @@ const ALSO: &[(&str, &str)] = &[
     // A malformed key is an error of the command line.
     ("key", "error"),
     ("edit", "span"),
+    ("from_field", "span"),
     // A stopped run ends with an error.
     ("stop", "error"),
     // Errors contain sentences in which settings are named.
@@ -54,7 +56,7 @@ const ALSO: &[(&str, &str)] = &[
 
 /// Modules that `mailbox` may use: it treats a message as a sequence of bytes.
 const MAILBOX_USES: &[&str] = &[
-    "span", "detail", "error", "platform", "edit", "key", "stop", "pool",
+    "span", "from_field", "detail", "error", "platform", "edit", "key", "stop", "pool",
     // Mailboxes of Outlook contain no mail, but properties of which the engine makes mail.
     "engine",
 ];

@@ -12,7 +12,7 @@ use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::forms::rewrite::for_mbox;
 use crate::mailbox::forms::separator::from_line;
 use crate::mailbox::{ByLabel, Envelope, Format, MailState};
-use crate::mime::from_field::{FromSpelling, spelled};
+use crate::from_field::{FromSpelling, spelled};
 use crate::span::Newline;
 
 pub(crate) struct Letter<'m> {
