@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::streams::{is_folder, is_standard};
 use crate::error::Error;
-use crate::mailbox::{Format, Method, Options, Stop, names_a_file, result_of, thunderbird_top};
+use crate::mailbox::folder_names::{folded, thunderbird_top};
+use crate::mailbox::{Format, Method, Options, Stop, names_a_file, result_of};
 
 pub(super) fn of(
     sources: &[PathBuf],
@@ -67,7 +68,7 @@ fn in_thunderbird(sources: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Er
         };
         let numbered = (2..).map(|number| format!("{name} ({number})"));
         let mut names = std::iter::once(name.clone()).chain(numbered);
-        let free = names.find(|name| taken.insert(name.to_lowercase()));
+        let free = names.find(|name| taken.insert(folded(name)));
         output.join(free.unwrap_or(name))
     });
     Ok(named.collect())

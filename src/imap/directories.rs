@@ -16,13 +16,13 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use icu_normalizer::ComposingNormalizer;
 use sha2::{Digest as _, Sha256};
 
 use super::account::Account;
 use super::names::{from_wire, shown, to_wire};
 use super::session::RemoteFolder;
 use super::unchanged::FolderState;
+use crate::mailbox::folder_names::{self, composed};
 
 /// File with the folder to which a Maildir belongs: its name in the first line, possibly [`MIXED`] in the second line, and the
 /// account in the lines that begin with [`USER`] and [`HOST`].
@@ -273,11 +273,7 @@ fn paths(folder: &RemoteFolder) -> impl Iterator<Item = PathBuf> {
 /// Returns a path in lower case and with composed characters (NFC). If a file system might treat two paths as
 /// equal, both have the same result.
 fn folded(path: &Path) -> String {
-    composed(&path.to_string_lossy().to_uppercase().to_lowercase())
-}
-
-fn composed(text: &str) -> String {
-    ComposingNormalizer::new_nfc().normalize(text).into_owned()
+    folder_names::folded(&path.to_string_lossy())
 }
 
 /// Returns whether a path exists in exactly this spelling. Many file systems ignore case when a file is opened,

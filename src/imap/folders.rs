@@ -13,6 +13,7 @@ use super::names;
 use super::response::{Response, Value, announced, values};
 use super::session::{ImapSession, RemoteFolder};
 use crate::error::Error;
+use crate::mailbox::modified_utf7::encoded;
 
 /// Maximum number of folders of an account. Without a limit, a hostile server could fill the memory.
 const MOST_FOLDERS: usize = 100_000;
@@ -66,7 +67,7 @@ impl ImapSession {
             }
             // Servers often list a shared folder only if LIST contains its name. So a folder that the user named is requested
             // by its name.
-            let named = self.list(&names::encoded(name))?;
+            let named = self.list(&encoded(name))?;
             list.folders.extend(named.folders);
             list.unreadable.extend(named.unreadable);
         }

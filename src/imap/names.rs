@@ -1,64 +1,6 @@
-//! Names of folders: modified UTF-7 (RFC 3501 §5.1.3), and matching with the wildcards of LIST.
+//! Names of folders: how they are displayed, their bytes on the wire, and matching with the wildcards of LIST.
 
-use base64::Engine as _;
-use base64::alphabet::IMAP_MUTF7;
-use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
-
-const BASE64: GeneralPurpose = GeneralPurpose::new(&IMAP_MUTF7, NO_PAD);
-
-/// Encodes a name in modified UTF-7.
-pub(crate) fn encoded(name: &str) -> String {
-    let mut coded = String::with_capacity(name.len());
-    let mut units: Vec<u8> = Vec::new();
-    let flush = |units: &mut Vec<u8>, coded: &mut String| {
-        if !units.is_empty() {
-            coded.push('&');
-            coded.push_str(&BASE64.encode(&units));
-            coded.push('-');
-            units.clear();
-        }
-    };
-    for symbol in name.chars() {
-        if matches!(symbol, ' '..='~') {
-            flush(&mut units, &mut coded);
-            coded.push(symbol);
-            if symbol == '&' {
-                coded.push('-');
-            }
-        } else {
-            let mut two = [0; 2];
-            let of_symbol = symbol.encode_utf16(&mut two).iter();
-            units.extend(of_symbol.flat_map(|unit| unit.to_be_bytes()));
-        }
-    }
-    flush(&mut units, &mut coded);
-    coded
-}
-
-/// Decodes a name from modified UTF-7. Returns `None` if the name is malformed.
-pub(crate) fn decoded(name: &str) -> Option<String> {
-    let mut plain = String::with_capacity(name.len());
-    let mut rest = name;
-    while let Some((before, behind)) = rest.split_once('&') {
-        plain.push_str(before);
-        let (coded, behind) = behind.split_once('-')?;
-        if coded.is_empty() {
-            plain.push('&');
-        } else {
-            let octets = BASE64.decode(coded).ok()?;
-            let (pairs, []) = octets.as_chunks::<2>() else {
-                return None;
-            };
-            let units = pairs.iter().map(|pair| u16::from_be_bytes(*pair));
-            for symbol in char::decode_utf16(units) {
-                plain.push(symbol.ok()?);
-            }
-        }
-        rest = behind;
-    }
-    plain.push_str(rest);
-    Some(plain)
-}
+use crate::mailbox::modified_utf7::decoded;
 
 /// Returns the name of a folder for display. A name that is not modified UTF-7 is returned unchanged. Bytes that are not UTF-8
 /// are decoded as windows-1252, the encoding that servers with such names most likely use.
@@ -194,22 +136,6 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn folder_names_are_encoded_and_decoded_as_in_the_rfc() {
-        for (plain, coded) in [
-            ("~peter/mail/台北/日本語", "~peter/mail/&U,BTFw-/&ZeVnLIqe-"),
-            ("Entwürfe & mehr", "Entw&APw-rfe &- mehr"),
-            ("\u{1f4e7}", "&2D3c5w-"),
-            ("", ""),
-        ] {
-            assert_eq!(encoded(plain), coded);
-            assert_eq!(decoded(coded).as_deref(), Some(plain));
-        }
-        for damaged in ["&", "&U,BTFw", "&****-", "&AA-", "&2D0-"] {
-            assert_eq!(decoded(damaged), None, "{damaged}");
-        }
-    }
-
-    #[test]
     fn folder_patterns_match_as_in_the_list_command() {
         for (pattern, name, delimiter, is_meant) in [
             ("*", "a/b", '/', true),
@@ -238,13 +164,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn what_is_encoded_is_decoded(name in "\\PC*") {
-            let coded = encoded(&name);
-            prop_assert!(coded.is_ascii());
-            prop_assert_eq!(decoded(&coded), Some(name));
-        }
-
         #[test]
         fn bytes_of_a_name_come_back_from_its_text(
             bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(0xef), Just(0x9e), Just(0x80)], 0..20),

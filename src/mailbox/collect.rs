@@ -13,7 +13,9 @@ use crate::mailbox::find::Kind;
 use crate::mailbox::place::delivery::{Delivery, Handler, Letter, NamedResult, PreparedMessages};
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::sink::Output;
-use crate::mailbox::result::{form, groups, levels};
+use crate::mailbox::result_folders::groups::groups;
+use crate::mailbox::result_folders::source_folders;
+use crate::mailbox::result_form::form;
 use crate::mailbox::{ByLabel, Format, Observer, Options, Stop, Summary, Transform};
 use crate::pool;
 
@@ -99,20 +101,13 @@ pub(crate) fn read_letters<S: Send>(
         inner: Some(&inner),
         ..Job::new(source, options, transform, observer, stop)
     };
-    for (number, (key, founds)) in groups(&finds, options)
+    for (number, folder) in source_folders(&finds, options)
         .into_iter()
         .enumerate()
         .skip(skipped)
     {
-        let Some(first) = founds.first() else {
-            continue;
-        };
-        if founds.len() == finds.mailboxes.len() {
-            enter(&[])
-        } else {
-            enter(&levels(key, first.kind))
-        }
-        let read = job.each(founds, |job, kind| {
+        enter(&folder.levels());
+        let read = job.each(folder.founds, |job, kind| {
             let mut delivery = Delivery::to_handler(form, Arc::clone(handler));
             if kind.is_folder() {
                 job.folder_to(kind, &mut delivery)
@@ -121,8 +116,8 @@ pub(crate) fn read_letters<S: Send>(
             }
         });
         summary.add(&read?);
-        let read = job.each_inner(&inner, |job, key| {
-            enter(&levels(key, Kind::Pst));
+        let read = job.each_inner(&inner, |job, levels| {
+            enter(levels);
             let mut delivery = Delivery::to_handler(form, Arc::clone(handler));
             job.inner_to(Some(&mut delivery))
         });

@@ -25,9 +25,8 @@ use crate::mailbox::place::temporary;
 use crate::mailbox::read::opened::kind_of_open;
 use crate::mailbox::read::sink::Output;
 use crate::mailbox::read::source::Source;
-use crate::mailbox::result;
-use crate::mailbox::{Format, Observer, Options, Stop, Summary, Transform, check_backup_suffix};
-use crate::platform;
+use crate::mailbox::{Observer, Options, Stop, Summary, Transform, check_backup_suffix};
+use crate::mailbox::{result, result_form};
 
 /// A run over a mailbox: reads the messages of a source, transforms them, and writes the result to a destination or in
 /// place. Without a destination, the messages are only read.
@@ -197,13 +196,6 @@ fn to_path<S: Send>(job: &Job<'_, S>, destination: &Path) -> Result<Summary, Err
         journal.remove_results(&mut finds.mailboxes);
     }
     result::check(source, &finds, destination, options)?;
-    // File names that differ only in case are checked only if the result has the names of the source. Thunderbird needs
-    // file names of its own, which always differ in more than case.
-    let keeps_names = options.output_format != Format::Thunderbird;
-    if options.mode.writes() && keeps_names {
-        let folds = || platform::folds_case(folder).unwrap_or(false);
-        result::check_case(&finds, destination, options, folds)?;
-    }
     job.transfer(&finds, destination, None)
 }
 
@@ -344,7 +336,7 @@ fn opened<S: Send>(
                 _ => job.open_to(source, None, kind, output),
             });
         }
-        Output::Nowhere if kind == Kind::Pst || !result::is_moved(kind, options) => {
+        Output::Nowhere if kind == Kind::Pst || !result_form::is_moved(kind, options) => {
             let inner = Inner::default();
             let collecting = Job {
                 inner: Some(&inner),
@@ -359,10 +351,10 @@ fn opened<S: Send>(
         }
         _ => {}
     }
-    if !result::is_moved(kind, options) {
+    if !result_form::is_moved(kind, options) {
         return job.open_to(source, None, kind, output);
     }
-    let form = result::form(kind, options);
+    let form = result_form::form(kind, options);
     let (open, target) = match output {
         Output::Path(target) => (None, target),
         Output::Open(file) => (Some(file), Path::new("standard output")),

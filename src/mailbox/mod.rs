@@ -34,6 +34,8 @@ mod program;
 mod read;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod result;
+mod result_folders;
+mod result_form;
 mod start;
 mod state;
 mod transfer;
@@ -58,10 +60,8 @@ pub use external::{ExternalMessage, ExternalMessages};
 pub use forms::Format;
 pub use forms::quoting::Quoting;
 pub use messages::{Messages, OwnedMessage};
-#[cfg(all(unix, feature = "imap"))]
 #[cfg(feature = "cli")]
 pub(crate) use place::journal::{Journal, JournalFiles, place_beside, place_inside};
-pub(crate) use place::temporary::temporary_folder_in;
 pub use program::Program;
 pub(crate) use read::touch::one_by_one;
 pub use state::MailState;
@@ -73,7 +73,7 @@ pub(crate) use {
     compressed::{Damage, Method},
     failure::in_full,
     forms::flags::Flags,
-    forms::names::thunderbird_top,
+    forms::names as folder_names,
     forms::outlook::{as_mail, starts_like_msg},
     forms::rewrite::{plain, takes_separators},
     forms::shown,
@@ -91,6 +91,8 @@ pub(crate) use {
     result::{check_early, names_a_file, result_of},
     transfer::is_quoted_twice,
 };
+#[cfg(all(unix, feature = "imap"))]
+pub(crate) use {forms::modified_utf7, place::temporary::temporary_folder_in};
 
 /// The change that a run makes to each message. `S` is the type of the result for one message, which the run passes to
 /// its [`Observer`].

@@ -13,7 +13,6 @@
 //! A message that is too large or damaged is reported and omitted.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -28,7 +27,7 @@ use crate::mailbox::archive::Inner;
 use crate::mailbox::begin::{Job, begun, sweep};
 use crate::mailbox::compressed::{Content, content_of, method_of};
 use crate::mailbox::failure::{cannot_read, cannot_write, in_full, unread, unreadable};
-use crate::mailbox::find::{Finds, Found, Kind};
+use crate::mailbox::find::{Finds, Kind};
 use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::forms::refused::refused_message;
 use crate::mailbox::forms::separator::{self, own_separator};
@@ -40,12 +39,12 @@ use crate::mailbox::place::{listing, temporary};
 use crate::mailbox::read::accounts::Accounts;
 use crate::mailbox::read::file::PackedFile;
 use crate::mailbox::read::messages::Transformed;
-use crate::mailbox::read::packed::stem;
 use crate::mailbox::read::sink::Output;
 use crate::mailbox::read::window::{Chunk, Windows};
-use crate::mailbox::result::{form, groups, is_moved, levels, named_in_folder};
+use crate::mailbox::result_folders::{ResultFolder, result_folders};
+use crate::mailbox::result_form::{form, is_moved};
 use crate::mailbox::{Envelope, ExternalMessage, Format, Options, Quoting, Summary, Transform};
-use crate::platform::{FileExt as _, OsStrExt as _};
+use crate::platform::{self, FileExt as _, OsStrExt as _};
 use crate::pool;
 
 impl<S: Send> Job<'_, S> {
@@ -87,42 +86,40 @@ impl<S: Send> Job<'_, S> {
             summary.add(&unpacked?);
             return Ok(summary);
         }
-        let groups = groups(finds, options);
+        let folds =
+            || writes && platform::folds_names(temporary::folder_of(destination)).unwrap_or(false);
+        let folders = result_folders(finds, options, folds);
         if options.output_format == Format::Thunderbird {
-            let moved = self.to_tree(&groups, destination)?;
+            let moved = self.to_tree(&folders, destination)?;
             summary.add(&moved);
             return Ok(summary);
         }
-        let is_one = groups.len() == 1 && groups.contains_key(Path::new(""));
+        let is_one = matches!(folders.as_slice(), [folder] if folder.path.as_os_str().is_empty());
         let mut at_work_in = PathBuf::new();
-        let mut taken = HashSet::new();
-        for (key, founds) in &groups {
-            let Some(first) = founds.first() else {
+        for folder in &folders {
+            let Some(first) = folder.founds.first() else {
                 continue;
             };
             self.stop.check()?;
-            let mut target = if is_one {
+            let target = if is_one {
                 destination.to_owned()
             } else {
-                destination.join(named_in_folder(key, first.kind, options))
+                destination.join(&folder.path)
             };
-            while !taken.insert(target.clone()) {
-                target.as_mut_os_string().push("_");
+            let parent = temporary::folder_of(&target);
+            if writes && open.is_none() && parent != at_work_in {
+                fs::create_dir_all(parent).map_err(cannot_write(parent))?;
+                temporary::sweep(parent);
+                at_work_in = parent.to_owned();
             }
-            let folder = temporary::folder_of(&target);
-            if writes && open.is_none() && folder != at_work_in {
-                fs::create_dir_all(folder).map_err(cannot_write(folder))?;
-                temporary::sweep(folder);
-                at_work_in = folder.to_owned();
-            }
-            let founds = founds.iter().copied();
+            let founds = folder.founds.iter().copied();
             if first.is_packed() {
                 let unpacked = self.each(founds, |job, kind| {
                     if job.is_made(job.path) {
                         return Ok(job.made());
                     }
                     let like = fs::metadata(job.path).ok();
-                    let directory = target.with_file_name(stem(job.path));
+                    let directory = destination.join(&folder.directory);
                     let places = (target.as_path(), directory.as_path());
                     job.unpack(kind, places, like.as_ref(), |job, output| {
                         job.file_to(kind, output)
@@ -131,7 +128,7 @@ impl<S: Send> Job<'_, S> {
                 summary.add(&unpacked?);
                 continue;
             }
-            if !is_moved(first.kind, options) {
+            if !folder.is_moved {
                 let done = self.each(founds, |job, kind| match kind.is_folder() {
                     true => job.folder(kind, Some(&target)),
                     false if job.is_made(job.path) => Ok(job.made()),
@@ -173,19 +170,19 @@ impl<S: Send> Job<'_, S> {
 
     /// Converts all mailboxes to folders below the Thunderbird folder at `destination`. If the source is a single
     /// mailbox, its messages become the messages of that folder.
-    fn to_tree(
-        &self,
-        groups: &BTreeMap<&Path, Vec<&Found>>,
-        destination: &Path,
-    ) -> Result<Summary, Error> {
+    fn to_tree(&self, folders: &[ResultFolder<'_>], destination: &Path) -> Result<Summary, Error> {
         if self.options.mode.writes() {
             temporary::sweep(temporary::folder_of(destination));
         }
-        let record = self.record_of_group(groups.values().flatten().copied());
+        let record = self.record_of_group(
+            folders
+                .iter()
+                .flat_map(|folder| folder.founds.iter().copied()),
+        );
         if record.as_ref().is_some_and(Record::is_made) {
             return Ok(self.made());
         }
-        let first = groups.values().flatten().next();
+        let first = folders.iter().find_map(|folder| folder.founds.first());
         let like = first.and_then(|first| fs::metadata(first.file()).ok());
         let mut delivery = Delivery::start(
             Format::Thunderbird,
@@ -195,23 +192,17 @@ impl<S: Send> Job<'_, S> {
             like.as_ref(),
             self.journal,
         )?;
-        let is_one = groups.len() == 1;
         let mut summary = Summary::default();
         let inner = Inner::default();
         let job = Job {
             inner: Some(&inner),
             ..*self
         };
-        for (key, founds) in groups {
-            let Some(first) = founds.first() else {
-                continue;
-            };
+        for folder in folders {
             self.stop.check()?;
-            let above = levels(key, first.kind);
-            if !is_one || !key.as_os_str().is_empty() {
-                delivery.enter(&above)?;
-            }
-            let moved = job.each(founds.iter().copied(), |job, kind| {
+            let above = folder.levels();
+            delivery.enter(&above)?;
+            let moved = job.each(folder.founds.iter().copied(), |job, kind| {
                 if kind.is_folder() {
                     job.folder_to(kind, &mut delivery)
                 } else {
@@ -220,9 +211,8 @@ impl<S: Send> Job<'_, S> {
             });
             summary.add(&moved?);
             // The folders of Outlook mailboxes in an archive become subfolders of the folder of the archive.
-            let entered = job.each_inner(&inner, |job, key| {
-                let folder = [above.as_slice(), &levels(key, Kind::Pst)].concat();
-                delivery.enter(&folder)?;
+            let entered = job.each_inner(&inner, |job, levels| {
+                delivery.enter(&[above.as_slice(), levels].concat())?;
                 job.inner_to(Some(&mut delivery))
             });
             summary.add(&entered?);

@@ -1,19 +1,22 @@
 //! The formats of mailboxes, as pure functions. `mbox`, `separator` and `quoting` find the ends of the messages of an
 //! mbox and remove quoting. `rewrite` puts a changed message back, and `carriage` handles lines that end with CR. For
-//! mail that is converted to another format, `flags` converts the flags of messages, and `names` creates the names of
-//! folders. `refused` lists formats that are recognised but not read.
+//! mail that is converted to another format, `flags` converts the flags of messages, `layout` and `modified_utf7` read the
+//! names of folders from their paths, and `names` creates the names of folders. `refused` lists formats that are recognised but
+//! not read.
 
 pub(super) mod carriage;
 pub(super) mod cost;
 pub(super) mod emlx;
 pub(super) mod eudora;
 pub(super) mod flags;
+pub(super) mod layout;
 #[cfg(test)]
 pub(super) mod lie;
 pub(super) mod mbox;
 pub(super) mod mh;
 pub(super) mod mmdf;
-pub(super) mod names;
+pub(crate) mod modified_utf7;
+pub(crate) mod names;
 pub(super) mod outlook;
 pub(super) mod quoting;
 pub(super) mod refused;

@@ -10,12 +10,25 @@
 
 use std::collections::{HashMap, HashSet};
 
+use icu_normalizer::ComposingNormalizer;
+
 use crate::platform::is_device;
 
 /// Maximum length of a name in bytes, without a number and a suffix. File systems allow 255 bytes.
 const LONGEST: usize = 200;
 
 const PARTS: [&str; 3] = ["cur", "new", "tmp"];
+
+/// Returns a name in lower case and with composed characters (NFC). If a file system might treat two names as equal, both
+/// have the same result.
+pub(crate) fn folded(name: &str) -> String {
+    composed(&name.to_uppercase().to_lowercase())
+}
+
+/// Returns a name with composed characters (NFC).
+pub(crate) fn composed(name: &str) -> String {
+    ComposingNormalizer::new_nfc().normalize(name).into_owned()
+}
 
 #[derive(Default, Debug)]
 pub(crate) struct FolderNames {

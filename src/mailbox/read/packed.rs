@@ -16,9 +16,9 @@ use crate::detail::{Detail, Setting};
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::archive::{Inner, Skipped, Spooled};
 use crate::mailbox::begin::{Job, begun};
-use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::{cannot_write, in_full};
 use crate::mailbox::find::{Finds, Found, Kind};
+use crate::mailbox::forms::layout::archive_stem;
 use crate::mailbox::forms::names::FolderNames;
 use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::identity::Identity;
@@ -27,9 +27,10 @@ use crate::mailbox::place::journal::{Record, ResultPart};
 use crate::mailbox::read::pst_file;
 use crate::mailbox::read::sink::{Output, Sink};
 use crate::mailbox::read::source::Source;
-use crate::mailbox::result::{check_case, form, groups, is_moved, levels, names_a_file};
+use crate::mailbox::result::names_a_file;
+use crate::mailbox::result_folders::source_folders;
+use crate::mailbox::result_form::{form, is_moved};
 use crate::mailbox::{Format, Summary};
-use crate::platform;
 
 impl Found {
     /// Returns whether the source must be read before its folders are known, because it is an archive or a compressed
@@ -121,7 +122,7 @@ impl<S: Send> Job<'_, S> {
             given.unwrap_or_else(|never| match never {})
         };
         // The name of the archive is reserved for the mailbox that gets the messages of its mboxes.
-        give(&stem(self.path));
+        give(&archive_stem(self.path));
         for one in spooled {
             let name = Path::new(one.name.trim_start_matches('/'));
             let path = if one.name.is_empty() {
@@ -184,7 +185,7 @@ impl<S: Send> Job<'_, S> {
         let is_apart = directory != destination;
         let may_nest =
             options.range.is_none() && (is_tree || is_apart || !names_a_file(destination));
-        let mut name = stem(self.path);
+        let mut name = archive_stem(self.path);
         if form == Format::Mbox && options.by_label.is_none() {
             name.push_str(".mbox");
         }
@@ -210,8 +211,8 @@ impl<S: Send> Job<'_, S> {
                 Kind::Pst => read(&job, Output::Nowhere)?,
                 _ => read(&job, Output::Delivery(&mut delivery))?,
             };
-            let entered = self.each_inner(&inner, |job, key| {
-                delivery.enter(&levels(key, Kind::Pst))?;
+            let entered = self.each_inner(&inner, |job, levels| {
+                delivery.enter(levels)?;
                 job.inner_to(Some(&mut delivery))
             });
             summary.add(&entered?);
@@ -251,18 +252,17 @@ impl<S: Send> Job<'_, S> {
         let finds = self.folders_in(spooled);
         if options.mode.writes() {
             fs::create_dir_all(directory).map_err(cannot_write(directory))?;
-            let folds = || platform::folds_case(directory).unwrap_or(false);
-            check_case(&finds, directory, options, folds)?;
         }
         summary.add(&self.transfer(&finds, directory, None)?);
         Ok(summary)
     }
 
-    /// Calls `take` for each folder of the mailboxes in `inner`, with the path of the folder in the source.
+    /// Calls `take` for each folder of the mailboxes in `inner`, with the names of the folder and
+    /// of those above it.
     pub(crate) fn each_inner(
         &self,
         inner: &Inner,
-        mut take: impl FnMut(&Job<'_, S>, &Path) -> Result<Summary, Error>,
+        mut take: impl FnMut(&Job<'_, S>, &[String]) -> Result<Summary, Error>,
     ) -> Result<Summary, Error> {
         let spooled = inner.take();
         if spooled.is_empty() {
@@ -270,8 +270,9 @@ impl<S: Send> Job<'_, S> {
         }
         let finds = self.folders_in(spooled);
         let mut summary = begun(&finds, self.observer);
-        for (key, founds) in groups(&finds, self.options) {
-            let read = self.each(founds, |job, _| take(job, key));
+        for folder in source_folders(&finds, self.options) {
+            let levels = folder.levels();
+            let read = self.each(folder.founds, |job, _| take(job, &levels));
             summary.add(&read?);
         }
         Ok(summary)
@@ -292,21 +293,4 @@ impl<S: Send> Job<'_, S> {
 fn make_parent(path: &Path) -> Result<(), Error> {
     let parent = path.parent().unwrap_or(Path::new(""));
     fs::create_dir_all(parent).map_err(cannot_write(parent))
-}
-
-/// Returns the name of an archive without the suffixes of its format and compression.
-pub(crate) fn stem(path: &Path) -> String {
-    const ARCHIVES: [&str; 7] = ["zip", "tar", "tgz", "tbz2", "txz", "pst", "ost"];
-    let mut name = Path::new(path.file_name().unwrap_or_default());
-    while let (Some(stem), Some(suffix)) = (name.file_stem(), name.extension()) {
-        let is_archive = ARCHIVES.iter().any(|it| suffix.eq_ignore_ascii_case(it));
-        if !is_archive && Method::of_name(name).is_none() {
-            break;
-        }
-        name = Path::new(stem);
-    }
-    match name.to_string_lossy().into_owned() {
-        name if name.is_empty() || name == "-" => "mail".to_owned(),
-        name => name,
-    }
 }

@@ -14,6 +14,7 @@ mod deliverers;
 mod dry_run;
 mod emlx;
 mod eudora;
+mod folder_trees;
 mod folders;
 mod from_field;
 mod from_lines;

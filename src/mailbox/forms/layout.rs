@@ -1,0 +1,271 @@
+//! Reads the names of nested folders from paths, in the layouts of several programs:
+//! * Maildir++ (Courier, Dovecot): the folder `Work/2023` is the Maildir `.Work.2023` next to `cur`. Names are in
+//!   modified UTF-7.
+//! * Apple Mail: the messages of the folder `Work` are in the directory `Work.mbox` (`Work.imapmbox` in old versions),
+//!   and its subfolders in the same directory, or next to it in the directory `Work`. In an exported mailbox, they are
+//!   in the file `Work.mbox/mbox`.
+//! * KMail: the subfolders of `Work` are in the directory `.Work.directory`.
+//! * Thunderbird and Evolution: the subfolders of `Work` are in the directory `Work.sbd`.
+//!
+//! Other directories have the names of folders.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use crate::mailbox::compressed::Method;
+use crate::mailbox::forms::modified_utf7::folder_name;
+use crate::mailbox::start::Kind;
+use crate::platform::OsStrExt as _;
+
+/// Suffixes of the directories in which Apple Mail stores mailboxes.
+const OF_APPLE_MAIL: [&str; 2] = [".mbox", ".imapmbox"];
+
+/// Name of the file with the messages of a mailbox that Apple Mail exported.
+const EXPORTED: &str = "mbox";
+
+/// How nested folders are written in the result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Nesting {
+    /// Each folder level is a level of the result, as in Thunderbird.
+    Folders,
+    /// The directories of the result are those of the source: only names that hide a folder, or are not the name of a
+    /// folder, are changed.
+    Directories,
+}
+
+/// Path of a mailbox, relative to the source.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SourcePath<'p> {
+    pub(crate) path: &'p Path,
+    pub(crate) kind: Kind,
+    /// Number of components up to the Maildir that contains this Maildir, if there is one. The names of the components
+    /// after it are in modified UTF-7, because the server that wrote the Maildir encodes them.
+    pub(crate) maildir: Option<usize>,
+}
+
+impl SourcePath<'_> {
+    /// Returns the names of the folder and of those above it. Returns an empty list for messages in the source itself.
+    pub(crate) fn levels(self, nesting: Nesting) -> Vec<OsString> {
+        let components: Vec<&OsStr> = self.path.iter().collect();
+        let Some((last, above)) = components.split_last() else {
+            // In Maildir++ the directory that contains the other folders is itself the Maildir of the inbox, so its
+            // messages get a folder `INBOX`.
+            return match self.kind {
+                Kind::Maildir => vec!["INBOX".into()],
+                _ => Vec::new(),
+            };
+        };
+        // The folders of an Outlook mailbox have no layout on the disk.
+        if self.kind == Kind::Pst {
+            return components.iter().map(|&name| name.to_owned()).collect();
+        }
+        let is_encoded = |number: usize| self.maildir.is_some_and(|count| number >= count);
+        let mut levels = Vec::new();
+        for (number, &name) in above.iter().enumerate() {
+            match nested_name(name) {
+                Some(nested) if is_encoded(number) => levels.extend(of_maildir(nested, nesting)),
+                _ if is_encoded(number) => levels.push(decoded(name)),
+                _ => levels.push(of_directory(name, nesting)),
+            }
+        }
+        match (self.kind, nested_name(last)) {
+            (Kind::Maildir, Some(nested)) => levels.extend(of_maildir(nested, nesting)),
+            (Kind::Maildir, None) if is_encoded(above.len()) => levels.push(decoded(last)),
+            (Kind::Archive, _) => levels.push(archive_stem(Path::new(last)).into()),
+            (Kind::Maildir | Kind::Mh, _) => levels.push(of_directory(last, nesting)),
+            _ => levels.push(of_file(last, nesting)),
+        }
+        levels
+    }
+}
+
+/// Returns the name of the folder whose subfolders KMail stores in a directory with this name.
+pub(crate) fn kmail_parent(directory: &OsStr) -> Option<&OsStr> {
+    let hidden = directory.as_bytes().strip_prefix(b".")?;
+    let name = hidden.strip_suffix(b".directory")?;
+    (!name.is_empty()).then(|| OsStr::from_bytes(name))
+}
+
+/// Returns the name of the mailbox of Apple Mail that is stored in a directory with this name.
+pub(crate) fn apple_mailbox(directory: &OsStr) -> Option<&OsStr> {
+    let mut suffixes = OF_APPLE_MAIL.iter();
+    suffixes.find_map(|suffix| without_suffix(directory, suffix))
+}
+
+/// Returns whether this is the name of the file with the messages of an exported mailbox, compressed or not.
+pub(crate) fn is_exported(file: &OsStr) -> bool {
+    uncompressed(file) == EXPORTED
+}
+
+/// Returns the name of a file without its suffixes of a mailbox, an archive and a compression.
+pub(crate) fn plain(file: &OsStr) -> &OsStr {
+    let name = uncompressed(file);
+    match named(Path::new(name)) {
+        Some(_) => Path::new(name).file_stem().unwrap_or(name),
+        None => name,
+    }
+}
+
+/// Returns the name of an archive without the suffixes of its format and compression. The name of an archive
+/// from standard input is `mail`.
+pub(crate) fn archive_stem(path: &Path) -> String {
+    const ARCHIVES: [&str; 7] = ["zip", "tar", "tgz", "tbz2", "txz", "pst", "ost"];
+    let mut name = Path::new(path.file_name().unwrap_or_default());
+    while let (Some(stem), Some(suffix)) = (name.file_stem(), name.extension()) {
+        let is_archive = ARCHIVES.iter().any(|it| suffix.eq_ignore_ascii_case(it));
+        if !is_archive && Method::of_name(name).is_none() {
+            break;
+        }
+        name = Path::new(stem);
+    }
+    match name.to_string_lossy().into_owned() {
+        name if name.is_empty() || name == "-" => "mail".to_owned(),
+        name => name,
+    }
+}
+
+/// Returns the kind of mail that the suffix of a file name promises, compressed or not.
+pub(crate) fn named(path: &Path) -> Option<Kind> {
+    let name = uncompressed(path.file_name()?);
+    let suffix = Path::new(name).extension()?.to_str()?;
+    match suffix.to_ascii_lowercase().as_str() {
+        "mbox" | "mbx" => Some(Kind::Mbox),
+        "eml" | "emlx" => Some(Kind::Eml),
+        "msg" | "oft" => Some(Kind::Msg),
+        "pst" | "ost" => Some(Kind::Pst),
+        "zip" | "tar" | "tgz" | "tbz2" | "txz" => Some(Kind::Archive),
+        _ => None,
+    }
+}
+
+fn uncompressed(file: &OsStr) -> &OsStr {
+    let path = Path::new(file);
+    match Method::of_name(path) {
+        Some(_) => path.file_stem().unwrap_or(file),
+        None => file,
+    }
+}
+
+/// Returns the name of a folder after the dot with which Maildir++ and hidden files begin.
+fn nested_name(name: &OsStr) -> Option<&OsStr> {
+    let nested = name.as_bytes().strip_prefix(b".")?;
+    (!nested.is_empty()).then(|| OsStr::from_bytes(nested))
+}
+
+fn of_maildir(nested: &OsStr, nesting: Nesting) -> Vec<OsString> {
+    let Some(text) = nested.to_str() else {
+        return vec![nested.to_owned()];
+    };
+    // Dots separate the levels, so the name is divided before its levels are decoded. Courier encodes other dots.
+    let names = text.split('.').filter(|level| !level.is_empty());
+    let levels: Vec<String> = names.map(folder_name).collect();
+    match nesting {
+        Nesting::Folders if !levels.is_empty() => levels.into_iter().map(OsString::from).collect(),
+        _ => vec![levels.join(".").into()],
+    }
+}
+
+fn decoded(name: &OsStr) -> OsString {
+    name.to_str()
+        .map_or_else(|| name.to_owned(), |name| folder_name(name).into())
+}
+
+fn of_directory(name: &OsStr, nesting: Nesting) -> OsString {
+    if let Some(parent) = kmail_parent(name) {
+        return parent.to_owned();
+    }
+    let subfolders: &[&str] = match nesting {
+        Nesting::Folders => &[".sbd"],
+        Nesting::Directories => &[],
+    };
+    let mut suffixes = OF_APPLE_MAIL.iter().chain(subfolders);
+    let plain = suffixes.find_map(|suffix| without_suffix(name, suffix));
+    plain.unwrap_or(name).to_owned()
+}
+
+fn of_file(name: &OsStr, nesting: Nesting) -> OsString {
+    let stem = plain(name);
+    if stem == name {
+        of_directory(name, nesting)
+    } else {
+        stem.to_owned()
+    }
+}
+
+fn without_suffix<'n>(name: &'n OsStr, suffix: &str) -> Option<&'n OsStr> {
+    let bytes = name.as_bytes();
+    let (stem, end) = bytes.split_at_checked(bytes.len().checked_sub(suffix.len())?)?;
+    let is_it = !stem.is_empty() && end.eq_ignore_ascii_case(suffix.as_bytes());
+    is_it.then(|| OsStr::from_bytes(stem))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folder_names_of_each_program_become_levels() {
+        for (path, kind, folders, directories) in [
+            ("", Kind::Maildir, "INBOX", "INBOX"),
+            ("", Kind::Eml, "", ""),
+            (".Work.2023", Kind::Maildir, "Work|2023", "Work.2023"),
+            (
+                ".R&-D.Entw&APw-rfe",
+                Kind::Maildir,
+                "R&D|Entwürfe",
+                "R&D.Entwürfe",
+            ),
+            (".a&AC4-b", Kind::Maildir, "a.b", "a.b"),
+            (".R&D", Kind::Maildir, "R&D", "R&D"),
+            ("...", Kind::Maildir, "", ""),
+            ("..Work", Kind::Maildir, "Work", "Work"),
+            ("Work/2023", Kind::Maildir, "Work|2023", "Work|2023"),
+            (
+                "Inbox.sbd/Work.sbd/2023",
+                Kind::Mbox,
+                "Inbox|Work|2023",
+                "Inbox.sbd|Work.sbd|2023",
+            ),
+            ("lists/rust.mbox", Kind::Mbox, "lists|rust", "lists|rust"),
+            ("rust.mbox.gz", Kind::Mbox, "rust", "rust"),
+            ("Sent.mbx", Kind::Eudora, "Sent", "Sent"),
+            ("Work.mbox/Sub.mbox", Kind::Eml, "Work|Sub", "Work|Sub"),
+            ("INBOX.imapmbox", Kind::Eml, "INBOX", "INBOX"),
+            ("drafts", Kind::Mh, "drafts", "drafts"),
+            (
+                ".inbox.directory/.Work.directory/Deep",
+                Kind::Maildir,
+                "inbox|Work|Deep",
+                "inbox|Work|Deep",
+            ),
+            (".directory/x", Kind::Mbox, ".directory|x", ".directory|x"),
+            ("a/x.mbox", Kind::Pst, "a|x.mbox", "a|x.mbox"),
+        ] {
+            let source = SourcePath {
+                path: Path::new(path),
+                kind,
+                maildir: None,
+            };
+            let levels = |nesting| source.levels(nesting).join(OsStr::new("|"));
+            assert_eq!(levels(Nesting::Folders), folders, "{path}");
+            assert_eq!(levels(Nesting::Directories), directories, "{path}");
+        }
+    }
+
+    #[test]
+    fn names_below_a_maildir_are_decoded() {
+        for (path, maildir, expected) in [
+            ("m/Entw&APw-rfe/R&-D", Some(1), "m|Entwürfe|R&D"),
+            ("m/Entw&APw-rfe", None, "m|Entw&APw-rfe"),
+            ("m/.a.b/R&-D", Some(1), "m|a|b|R&D"),
+        ] {
+            let source = SourcePath {
+                path: Path::new(path),
+                kind: Kind::Maildir,
+                maildir,
+            };
+            let levels = source.levels(Nesting::Folders).join(OsStr::new("|"));
+            assert_eq!(levels, expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Names the folders of a result, all at once and before the first of them is written.
+//!
+//! A mailbox that is copied in its own format keeps its path. A mailbox that is converted gets the path of its folder
+//! (`forms::layout`), and the suffix `.mbox` in an mbox. No two mailboxes get the same path, and none gets the path of
+//! a directory or file of another one: a number is added to the name of the later one. If the file system of the result
+//! ignores case, or the difference between composed and decomposed characters, names that differ only in these count as
+//! the same.
+
+pub(crate) mod groups;
+mod namer;
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use self::groups::{MailboxGroup, groups, name_of};
+use self::namer::FolderNamer;
+use crate::mailbox::find::{Finds, Found, Kind};
+use crate::mailbox::forms::layout::{self, Nesting, SourcePath};
+use crate::mailbox::forms::names::folded;
+use crate::mailbox::{Format, Options};
+
+/// A folder of the result, and the mailboxes whose messages are written to it.
+#[derive(Clone, Debug)]
+pub(crate) struct ResultFolder<'f> {
+    /// Path relative to the result. Empty if the messages belong to the top of the result.
+    pub(crate) path: PathBuf,
+    /// Directory for the folders of the Outlook mailboxes in an archive, which are only known when it is read.
+    pub(crate) directory: PathBuf,
+    /// Whether the messages are converted to another format, or moved into another mailbox.
+    pub(crate) is_moved: bool,
+    pub(crate) founds: Vec<&'f Found>,
+}
+
+impl ResultFolder<'_> {
+    /// Returns the names of the folder and of those above it.
+    pub(crate) fn levels(&self) -> Vec<String> {
+        let names = self.path.iter().map(OsStr::to_string_lossy);
+        names.map(|name| name.into_owned()).collect()
+    }
+}
+
+/// Returns the name of the folder for messages that are directly in the source, if the source also contains folders.
+fn inbox(finds: &Finds) -> OsString {
+    let source = finds.mailboxes.first().and_then(|found| {
+        let mut above = found.path.ancestors();
+        name_of(above.nth(found.relative.iter().count())?)
+    });
+    let of_apple_mail = source.as_deref().and_then(layout::apple_mailbox);
+    of_apple_mail.unwrap_or(OsStr::new("INBOX")).to_owned()
+}
+
+/// Returns the folders of the result, with the folders above before those below. Their paths are different. `folds`
+/// returns whether the file system of the result treats names as equal that differ only in case or in composed
+/// characters. This may need the disk, so `folds` is called only if there are such names.
+pub(crate) fn result_folders<'f>(
+    finds: &'f Finds,
+    options: &Options,
+    folds: impl FnOnce() -> bool,
+) -> Vec<ResultFolder<'f>> {
+    let groups = groups(finds, options);
+    let nesting = match options.output_format {
+        Format::Thunderbird => Nesting::Folders,
+        _ => Nesting::Directories,
+    };
+    let folders = named(finds, &groups, FolderNamer::new(options, nesting, false));
+    if has_folded_twins(&folders) && folds() {
+        named(finds, &groups, FolderNamer::new(options, nesting, true))
+    } else {
+        folders
+    }
+}
+
+/// Returns the folders of the source with different nested names, for a result that creates the folders itself.
+pub(crate) fn source_folders<'f>(finds: &'f Finds, options: &Options) -> Vec<ResultFolder<'f>> {
+    let namer = FolderNamer::new(options, Nesting::Folders, false);
+    named(finds, &groups(finds, options), namer)
+}
+
+fn has_folded_twins(folders: &[ResultFolder<'_>]) -> bool {
+    let mut known: HashMap<String, &Path> = HashMap::new();
+    let mut paths = folders.iter().flat_map(|folder| folder.path.ancestors());
+    paths.any(|path| {
+        let other = known.insert(folded(&path.to_string_lossy()), path);
+        other.is_some_and(|other| other != path)
+    })
+}
+
+fn named<'f>(
+    finds: &Finds,
+    groups: &[MailboxGroup<'f>],
+    mut namer: FolderNamer,
+) -> Vec<ResultFolder<'f>> {
+    let folder = |group: &MailboxGroup<'f>, path: PathBuf| ResultFolder {
+        directory: path.clone(),
+        path,
+        is_moved: group.is_moved,
+        founds: group.founds.clone(),
+    };
+    if let [group] = groups
+        && group.key.as_os_str().is_empty()
+    {
+        return vec![folder(group, PathBuf::new())];
+    }
+    let is_maildir = |found: &&Found| found.kind == Kind::Maildir;
+    let maildirs: HashSet<&Path> = finds
+        .mailboxes
+        .iter()
+        .filter(is_maildir)
+        .map(|found| found.relative.as_path())
+        .collect();
+    let mut renamed = Vec::new();
+    let mut folders = Vec::new();
+    for group in groups {
+        if group.is_renamed || namer.nesting == Nesting::Folders {
+            let mut above = group.key.ancestors().skip(1);
+            let source = SourcePath {
+                path: group.key,
+                kind: group.kind_of_name(),
+                maildir: above
+                    .find(|above| group.kind == Kind::Maildir && maildirs.contains(above))
+                    .map(|above| above.iter().count()),
+            };
+            renamed.push((source.levels(namer.nesting), group));
+        } else {
+            folders.push(folder(group, namer.keep(group)));
+        }
+    }
+    // A folder gets its name before its subfolders, because their directory has the same name.
+    renamed.sort_by(|one, other| one.0.cmp(&other.0));
+    let inbox = inbox(finds);
+    for (levels, group) in renamed {
+        folders.push(folder(group, namer.give(&levels, &inbox, group)));
+    }
+    folders.sort_by(|one, other| one.path.cmp(&other.path));
+    for folder in &mut folders {
+        let is_packed = |found: &&Found| found.is_packed();
+        if folder.founds.iter().any(is_packed) && !folder.path.as_os_str().is_empty() {
+            folder.directory = namer.directory_beside(&folder.path);
+        }
+    }
+    folders
+}
+
+#[cfg(test)]
+mod tests;

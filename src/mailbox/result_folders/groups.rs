@@ -1,0 +1,119 @@
+//! Groups mailboxes that become one mailbox of the result.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::mailbox::Options;
+use crate::mailbox::find::{Finds, Found, Kind};
+use crate::mailbox::forms::{Format, emlx, layout};
+use crate::mailbox::place::temporary::folder_of;
+use crate::mailbox::result_form::is_moved;
+
+/// Mailboxes that become one mailbox of the result.
+pub(crate) struct MailboxGroup<'f> {
+    /// Path of the mailbox in the source, relative to the source. Empty for the source itself.
+    pub(crate) key: &'f Path,
+    pub(crate) founds: Vec<&'f Found>,
+    /// Kind of the first mailbox. If there are several kinds, all of them are converted in the same way.
+    pub(crate) kind: Kind,
+    pub(super) is_moved: bool,
+    /// Whether the result has the path of the folder, and not the path in the source.
+    pub(super) is_renamed: bool,
+}
+
+impl MailboxGroup<'_> {
+    /// Returns the kind whose names the key has. A file of Outlook has the name of a file, and not that of a folder in it.
+    pub(super) fn kind_of_name(&self) -> Kind {
+        if self.founds.iter().any(|found| found.is_packed()) {
+            Kind::Archive
+        } else {
+            self.kind
+        }
+    }
+}
+
+/// Groups the mailboxes by the mailbox of the result to which they are written: the single messages of one directory go
+/// to one mailbox. The groups are sorted by their paths in the source.
+pub(crate) fn groups<'f>(finds: &'f Finds, options: &Options) -> Vec<MailboxGroup<'f>> {
+    let is_other_layout = options.output_format != Format::Auto || options.by_label.is_some();
+    let trees = if is_other_layout {
+        kmail_trees(finds)
+    } else {
+        BTreeSet::new()
+    };
+    let mut groups: BTreeMap<(&Path, usize), MailboxGroup<'_>> = BTreeMap::new();
+    for (number, found) in finds.mailboxes.iter().enumerate() {
+        let relative = found.relative.as_path();
+        let is_moved = is_moved(found.kind, options) || is_numbered(found, options);
+        let exported = exported_to(found).filter(|_| is_other_layout);
+        let key = match found.kind {
+            Kind::Eml | Kind::Msg if is_moved => emlx::mailbox_of(&found.path, relative)
+                .or(relative.parent())
+                .unwrap_or(relative),
+            _ => exported.unwrap_or(relative),
+        };
+        // Messages in one directory belong together, whether they are in the files of a Maildir, of an MH folder or in
+        // other files. All other files are mailboxes of their own.
+        let is_of_directory = found.kind.is_folder() || matches!(found.kind, Kind::Eml | Kind::Msg);
+        let slot = if is_moved && is_of_directory {
+            0
+        } else {
+            number + 1
+        };
+        let is_in_tree = || {
+            relative
+                .ancestors()
+                .skip(1)
+                .any(|above| trees.contains(above))
+        };
+        let group = groups.entry((key, slot)).or_insert_with(|| MailboxGroup {
+            key,
+            founds: Vec::new(),
+            kind: found.kind,
+            is_moved,
+            is_renamed: is_moved || exported.is_some() || is_in_tree(),
+        });
+        group.founds.push(found);
+    }
+    groups.into_values().collect()
+}
+
+/// Returns whether the message belongs to a mailbox of Apple Mail that becomes a directory of numbered messages. Other
+/// messages are copied under their names.
+fn is_numbered(found: &Found, options: &Options) -> bool {
+    options.output_format == Format::Eml
+        && found.kind == Kind::Eml
+        && !found.relative.as_os_str().is_empty()
+        && emlx::beside(&found.path).is_some()
+}
+
+/// Returns the directory of a mailbox that Apple Mail exported, relative to the source, if the mailbox is its only file
+/// with mail.
+fn exported_to(found: &Found) -> Option<&Path> {
+    let name = found.relative.file_name()?;
+    let is_mbox = found.kind == Kind::Mbox && layout::is_exported(name);
+    let parent = found.relative.parent().filter(|_| is_mbox)?;
+    let directory = folder_of(&found.path);
+    layout::apple_mailbox(&name_of(directory)?).map(|_| parent)
+}
+
+/// Returns the name of a directory, which may be given as a relative path without a name.
+pub(super) fn name_of(directory: &Path) -> Option<OsString> {
+    match directory.file_name() {
+        Some(name) => Some(name.to_owned()),
+        None => Some(directory.canonicalize().ok()?.file_name()?.to_owned()),
+    }
+}
+
+/// Returns the directories in which KMail stores a tree of folders, relative to the source: those that contain a
+/// directory `.NAME.directory`.
+fn kmail_trees(finds: &Finds) -> BTreeSet<&Path> {
+    let relatives = finds.mailboxes.iter().map(|found| &found.relative);
+    let directories = relatives.flat_map(|relative| relative.ancestors().skip(1));
+    let trees = directories.filter_map(|directory| {
+        layout::kmail_parent(directory.file_name()?)?;
+        directory.parent()
+    });
+    trees.collect()
+}

@@ -1,0 +1,319 @@
+//! Gives different paths to the folders of a result.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use super::groups::MailboxGroup;
+use crate::mailbox::compressed::Method;
+use crate::mailbox::find::Kind;
+use crate::mailbox::forms::layout::{self, Nesting};
+use crate::mailbox::forms::names::folded;
+use crate::mailbox::forms::{Format, emlx};
+use crate::mailbox::result_form::form;
+use crate::mailbox::{ByLabel, Options};
+use crate::platform::OsStrExt as _;
+
+/// Maximum length of a file name in bytes, on all common file systems.
+const LONGEST: usize = 255;
+/// Length to which a longer name is cut, in bytes. A number and a suffix are added to it.
+const CUT: usize = 200;
+
+/// The paths that were given to folders of a result.
+pub(super) struct FolderNamer {
+    form: Format,
+    by_label: Option<ByLabel>,
+    pub(super) nesting: Nesting,
+    folds: bool,
+    /// Path of the directory of a folder, by the path of the directory above it and the name of the folder.
+    directories: HashMap<(PathBuf, OsString), PathBuf>,
+    /// Paths of all files and directories, folded if the file system folds names.
+    used: HashSet<PathBuf>,
+    /// Directories that are mailboxes or contain messages, so that no other mailbox can be written to them.
+    taken: HashSet<PathBuf>,
+    /// The last number that was added to a path, so that many equal names do not cost a search each.
+    numbers: HashMap<PathBuf, u64>,
+}
+
+impl FolderNamer {
+    pub(super) fn new(options: &Options, nesting: Nesting, folds: bool) -> Self {
+        Self {
+            form: options.output_format,
+            by_label: options.by_label,
+            nesting,
+            folds,
+            directories: HashMap::new(),
+            used: HashSet::new(),
+            taken: HashSet::new(),
+            numbers: HashMap::new(),
+        }
+    }
+
+    /// Returns the path of a mailbox that keeps its path in the source.
+    pub(super) fn keep(&mut self, group: &MailboxGroup<'_>) -> PathBuf {
+        let (key, kind) = (group.key, group.kind);
+        let Some(name) = key.file_name() else {
+            self.taken.insert(PathBuf::new());
+            return PathBuf::new();
+        };
+        let mut at = PathBuf::new();
+        for above in key.parent().unwrap_or(Path::new("")) {
+            at = self.directory(&at, above, above);
+        }
+        if kind.is_folder() {
+            at = self.directory(&at, name, name);
+            self.taken.insert(at.clone());
+            return at;
+        }
+        let plain = OsString::from(layout::archive_stem(Path::new(name)));
+        let (stem, suffix) = match kind {
+            Kind::Archive => (plain.as_os_str(), OsString::from(".mbox")),
+            Kind::Msg | Kind::Eml => self.message(name, kind),
+            _ => divided(name),
+        };
+        let file = self.unique(&at, stem, &suffix);
+        if matches!(kind, Kind::Eml | Kind::Msg) {
+            self.taken.insert(at);
+        }
+        file
+    }
+
+    /// Returns a new path for a folder with these levels. Messages without a folder get the folder `inbox`.
+    pub(super) fn give(
+        &mut self,
+        levels: &[OsString],
+        inbox: &OsString,
+        group: &MailboxGroup<'_>,
+    ) -> PathBuf {
+        let levels = match levels {
+            [] if self.nesting == Nesting::Folders && self.taken.insert(PathBuf::new()) => {
+                return PathBuf::new();
+            }
+            [] => std::slice::from_ref(inbox),
+            levels => levels,
+        };
+        let mut at = PathBuf::new();
+        // A single message is a file in the directory of its folder.
+        let is_message = !group.is_moved && matches!(group.kind, Kind::Eml | Kind::Msg);
+        let Some((last, above)) = levels.split_last() else {
+            return at;
+        };
+        for level in above {
+            let name = self.visible(level);
+            at = self.directory(&at, level, &name);
+        }
+        if is_message && self.nesting == Nesting::Directories {
+            let name = group.key.file_name().unwrap_or(last);
+            let (stem, suffix) = self.message(name, group.kind);
+            let file = self.unique(&at, stem, &suffix);
+            self.taken.insert(at);
+            return file;
+        }
+        let name = self.visible(last);
+        let key = (at, last.clone());
+        let suffix = self.suffix(group);
+        if suffix.is_empty() {
+            let known = self.directories.get(&key);
+            if let Some(known) = known.filter(|known| !self.taken.contains(*known)) {
+                self.taken.insert(known.clone());
+                return known.clone();
+            }
+            let (parent, name) = self.beside_labels(&key.0, &name);
+            let directory = self.unique(&parent, &name, OsStr::new(""));
+            self.directories
+                .entry(key)
+                .or_insert_with(|| directory.clone());
+            self.taken.insert(directory.clone());
+            return directory;
+        }
+        self.unique(&key.0, &name, &suffix)
+    }
+
+    /// Returns the stem and the suffix of the file of a single message.
+    fn message<'n>(&self, name: &'n OsStr, kind: Kind) -> (&'n OsStr, OsString) {
+        let path = Path::new(name);
+        match kind {
+            Kind::Msg => (path.file_stem().unwrap_or(name), OsString::from(".eml")),
+            // The message is written without the data of Apple Mail.
+            _ if self.form == Format::Eml && emlx::is_named(path) => {
+                let (stem, suffix) = divided(name);
+                let compressed = Path::new(&suffix)
+                    .extension()
+                    .filter(|_| Method::of_name(path).is_some());
+                let mut suffix = OsString::from(".eml");
+                if let Some(end) = compressed {
+                    suffix.push(".");
+                    suffix.push(end);
+                }
+                (stem, suffix)
+            }
+            _ => divided(name),
+        }
+    }
+
+    /// Returns a directory next to the mbox of an archive. If the result is a directory, returns the same directory.
+    pub(super) fn directory_beside(&mut self, path: &Path) -> PathBuf {
+        let name = path.file_name().unwrap_or_default();
+        let stem = name.as_bytes().strip_suffix(b".mbox");
+        match (stem, path.parent()) {
+            (Some(stem), Some(at)) if !self.taken.contains(path) => {
+                self.unique(at, OsStr::from_bytes(stem), OsStr::new(""))
+            }
+            _ => path.to_owned(),
+        }
+    }
+
+    /// Returns the suffix of the file that will contain a mailbox, or an empty suffix if the result is a directory.
+    fn suffix(&self, group: &MailboxGroup<'_>) -> OsString {
+        let mut suffix = OsString::new();
+        let form = if group.is_moved {
+            form_of(self.form)
+        } else if group.kind.is_folder() {
+            Format::Maildir
+        } else {
+            Format::Mbox
+        };
+        if self.nesting == Nesting::Folders || self.by_label.is_some() || form != Format::Mbox {
+            return suffix;
+        }
+        suffix.push(".mbox");
+        // A compressed mbox that is copied stays compressed.
+        let file = group.founds.first().map(|found| found.path.as_path());
+        if let Some(end) = file
+            .filter(|file| {
+                !group.is_moved && group.kind != Kind::Archive && Method::of_name(file).is_some()
+            })
+            .and_then(Path::extension)
+        {
+            suffix.push(".");
+            suffix.push(end);
+        }
+        suffix
+    }
+
+    /// Returns the path of the directory of a folder, which is created with the name `wanted` if it is new.
+    fn directory(&mut self, at: &Path, level: &OsStr, wanted: &OsStr) -> PathBuf {
+        let key = (at.to_owned(), level.to_owned());
+        if let Some(known) = self.directories.get(&key) {
+            return known.clone();
+        }
+        let (parent, name) = self.beside_labels(at, wanted);
+        let made = self.unique(&parent, &name, OsStr::new(""));
+        self.directories.insert(key, made.clone());
+        made
+    }
+
+    /// Returns the directory and the name for a folder in `at`. A directory with a mailbox for each label contains
+    /// names that are not known yet, so folders below it are put next to it.
+    fn beside_labels(&self, at: &Path, name: &OsStr) -> (PathBuf, OsString) {
+        let (mut at, mut name) = (at, name.to_owned());
+        while self.by_label.is_some()
+            && self.taken.contains(at)
+            && let (Some(parent), Some(above)) = (at.parent(), at.file_name())
+        {
+            name = [above, OsStr::new("."), &name].into_iter().collect();
+            at = parent;
+        }
+        (at.to_owned(), name)
+    }
+
+    /// Returns a name that can be the name of a directory with mail.
+    fn visible(&self, level: &OsStr) -> OsString {
+        let bytes = level.as_bytes();
+        let dots = match self.nesting {
+            Nesting::Folders if bytes.iter().any(|&byte| byte != b'.') => 0,
+            _ => bytes.iter().take_while(|&&byte| byte == b'.').count(),
+        };
+        let mut name = OsStr::from_bytes(bytes.get(dots..).unwrap_or_default()).to_owned();
+        let compared = if self.folds {
+            folded(&name.to_string_lossy()).into()
+        } else {
+            name.clone()
+        };
+        let is_part = |part: &str| compared == part;
+        let is_directory = self.by_label.is_some() || form_of(self.form) != Format::Mbox;
+        // A program would read a directory with such a name as a part of a Maildir, or the name is that of a message.
+        let is_of_mail = self.nesting == Nesting::Directories
+            && (is_directory && ["cur", "new", "tmp"].into_iter().any(is_part)
+                || self.form == Format::Eml && is_number_of_message(&name));
+        if name.is_empty() || is_of_mail {
+            name.push("_");
+        }
+        name
+    }
+
+    /// Returns the first path in `at` that is not used: `stem` and `suffix`, with a number between them if necessary.
+    fn unique(&mut self, at: &Path, stem: &OsStr, suffix: &OsStr) -> PathBuf {
+        let wanted = at.join(joined(stem, "", suffix));
+        let first = self.folded(&wanted);
+        if self.used.insert(first.clone()) {
+            return wanted;
+        }
+        loop {
+            let number = self.numbers.entry(first.clone()).or_insert(1);
+            *number += 1;
+            let number = format!(" ({number})");
+            let path = at.join(joined(stem, &number, suffix));
+            let folded = self.folded(&path);
+            if self.used.insert(folded) {
+                return path;
+            }
+        }
+    }
+
+    fn folded(&self, path: &Path) -> PathBuf {
+        if self.folds {
+            PathBuf::from(folded(&path.to_string_lossy()))
+        } else {
+            path.to_owned()
+        }
+    }
+}
+
+/// Returns the format of mailboxes that are converted: an mbox, unless the options say otherwise.
+fn form_of(wanted: Format) -> Format {
+    form(
+        Kind::Mbox,
+        &Options {
+            output_format: wanted,
+            ..Options::default()
+        },
+    )
+}
+
+/// Returns whether this is the name of a file in a directory of numbered messages.
+fn is_number_of_message(name: &OsStr) -> bool {
+    let digits = name.as_bytes().strip_suffix(b".eml");
+    digits.is_some_and(|digits| digits.len() >= 8 && digits.iter().all(u8::is_ascii_digit))
+}
+
+/// Divides a file name before its suffixes, between which a number can be put.
+fn divided(name: &OsStr) -> (&OsStr, OsString) {
+    let stem = layout::plain(name);
+    let suffix = name.as_bytes().strip_prefix(stem.as_bytes());
+    (
+        stem,
+        OsStr::from_bytes(suffix.unwrap_or_default()).to_owned(),
+    )
+}
+
+/// Returns a file name. If it would be too long, the stem is cut.
+fn joined(stem: &OsStr, number: &str, suffix: &OsStr) -> OsString {
+    let bytes = stem.as_bytes();
+    let mut name = if bytes.len() + number.len() + suffix.len() <= LONGEST {
+        stem.to_owned()
+    } else {
+        match stem.to_str() {
+            Some(text) => {
+                let kept = text
+                    .char_indices()
+                    .take_while(|(at, symbol)| at + symbol.len_utf8() <= CUT);
+                kept.map(|(_, symbol)| symbol).collect::<String>().into()
+            }
+            None => OsStr::from_bytes(bytes.get(..CUT).unwrap_or(bytes)).to_owned(),
+        }
+    };
+    name.push(number);
+    name.push(suffix);
+    name
+}
