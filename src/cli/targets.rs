@@ -6,8 +6,12 @@ use std::path::{Path, PathBuf};
 
 use super::streams::{is_folder, is_standard};
 use crate::error::Error;
+use crate::mailbox::find::{Kind, look_at};
 use crate::mailbox::folder_names::{folded, thunderbird_top};
-use crate::mailbox::{Format, Method, Options, Stop, names_a_file, result_of};
+use crate::mailbox::{
+    Format, Options, Stop, folder_of, kind_of_name, looked_at, names_a_file, plain_name, result_of,
+};
+use crate::platform::folds_names;
 
 pub(super) fn of(
     sources: &[PathBuf],
@@ -25,7 +29,7 @@ pub(super) fn of(
         }
         return Ok(vec![output.to_owned()]);
     }
-    let mut taken = HashMap::new();
+    let mut taken: HashMap<String, (&Path, PathBuf)> = HashMap::new();
     let mut targets = Vec::new();
     for source in sources {
         let (shown, folder) = (source.display(), output.display());
@@ -37,7 +41,11 @@ pub(super) fn of(
         };
         let name = renamed(source, name, options, stop);
         let target = output.join(&name);
-        if let Some(other) = taken.insert(name, source) {
+        let other = taken.insert(folded(&name.to_string_lossy()), (source, target.clone()));
+        // Names that differ only in case are the same name on some file systems.
+        if let Some((other, path)) = other
+            && (path == target || folds_names(folder_of(output)).unwrap_or(false))
+        {
             let what = format!(
                 "{} and {shown} would both be {}; convert them one by one, or into different folders",
                 other.display(),
@@ -63,7 +71,9 @@ fn in_thunderbird(sources: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Er
     let mut taken = HashSet::new();
     let named = sources.iter().map(|source| {
         let name = match source.file_name() {
-            Some(name) if !is_standard(source) => thunderbird_top(&plain(name).to_string_lossy()),
+            Some(name) if !is_standard(source) => {
+                thunderbird_top(&plain_name(name).to_string_lossy())
+            }
             _ => thunderbird_top("Mail"),
         };
         let numbered = (2..).map(|number| format!("{name} ({number})"));
@@ -74,43 +84,28 @@ fn in_thunderbird(sources: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Er
     Ok(named.collect())
 }
 
-/// File name extensions of Outlook. The result has another format, so it never has the name of the source.
-const OF_OUTLOOK: [&str; 4] = ["pst", "ost", "msg", "oft"];
-
-/// Returns the name of a source without the extensions of mailboxes, compressed files and archives.
-fn plain(name: &OsStr) -> OsString {
-    const SUFFIXES: [&str; 8] = ["mbox", "mbx", "eml", "emlx", "zip", "tgz", "tar", "txz"];
-    let is_known = |suffix: &str| {
-        let mut known = SUFFIXES.iter().chain(&OF_OUTLOOK);
-        known.any(|it| suffix.eq_ignore_ascii_case(it))
-    };
-    let mut plain = Path::new(name);
-    if Method::of_name(plain).is_some() {
-        plain = Path::new(plain.file_stem().unwrap_or(name));
-    }
-    let suffix = plain.extension().and_then(OsStr::to_str);
-    if suffix.is_some_and(is_known) {
-        plain = Path::new(plain.file_stem().unwrap_or(name));
-    }
-    plain.as_os_str().to_owned()
-}
-
 /// Returns the file name of the result. If the result has another format than the source, the extension of the source
 /// is replaced by that of the format.
 fn renamed(source: &Path, name: &OsStr, options: &Options, stop: &Stop) -> OsString {
-    let mut unpacked = Path::new(name);
-    if Method::of_name(unpacked).is_some() {
-        unpacked = Path::new(unpacked.file_stem().unwrap_or(name));
-    }
-    let suffix = unpacked.extension().and_then(OsStr::to_str);
-    let is_of_outlook =
-        suffix.is_some_and(|it| OF_OUTLOOK.iter().any(|of| it.eq_ignore_ascii_case(of)));
-    if options.output_format == Format::Auto && options.by_label.is_none() && !is_of_outlook {
+    let kind = match look_at(source, options.format) {
+        Ok(Ok((kind, _))) => Some(kind),
+        _ => None,
+    };
+    // The result of an archive or of a file of Outlook always has another format than the source, so it must not have
+    // the name of one.
+    let is_other = |kind| matches!(kind, Some(Kind::Archive | Kind::Msg | Kind::Pst));
+    let is_always_other = is_other(kind) || is_other(kind_of_name(Path::new(name)));
+    if options.output_format == Format::Auto && options.by_label.is_none() && !is_always_other {
         return name.to_owned();
     }
-    let mut name = plain(name);
+    // The mail of an archive becomes one mbox. If the archive contains mailboxes of Outlook, the result is a directory.
+    let is_directory = || {
+        kind == Some(Kind::Archive)
+            && looked_at(source, options, stop).is_ok_and(|(_, has_folders)| has_folders)
+    };
+    let mut name = plain_name(name).to_owned();
     match result_of(source, options, stop) {
-        Some(Format::Mbox) => name.push(".mbox"),
+        Some(Format::Mbox) if !is_directory() => name.push(".mbox"),
         Some(Format::Eml) => name.push(".eml"),
         _ => {}
     }

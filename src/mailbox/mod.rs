@@ -73,6 +73,7 @@ pub(crate) use {
     compressed::{Damage, Method},
     failure::in_full,
     forms::flags::Flags,
+    forms::layout::{named as kind_of_name, plain as plain_name},
     forms::names as folder_names,
     forms::outlook::{as_mail, starts_like_msg},
     forms::rewrite::{plain, takes_separators},

@@ -5,7 +5,9 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
+use crate::common::archives::zip;
 use crate::common::programs::{done, embody_in};
+use crate::common::pst::{Form, Message, Pst};
 
 /// Returns a message that no other file of the test contains.
 fn message(name: &str) -> String {
@@ -368,4 +370,83 @@ fn merged_folders_have_the_names_of_the_folders() {
         made,
         [("R&D", 1), ("inbox", 2), ("inbox.Work", 2), ("lists", 1)]
     );
+}
+
+#[test]
+fn several_archives_become_mboxes_in_one_directory_with_every_command() {
+    let temporary = tempfile::tempdir().unwrap();
+    let at = temporary.path();
+    for name in ["one", "two"] {
+        let content = zip(&[("Takeout/Mail/All mail.mbox", &mbox(name))]);
+        fs::write(at.join(format!("{name}.zip")), content).unwrap();
+    }
+    fs::write(at.join("box"), mbox("box")).unwrap();
+    for (number, command) in [
+        &["convert"][..],
+        &["embed"],
+        &["recover"],
+        &["detach", "--store", "store"],
+        &["restore", "--store", "store"],
+    ]
+    .iter()
+    .enumerate()
+    {
+        let out = format!("out{number}");
+        done(
+            &embody_in(
+                at,
+                &[*command, &["one.zip", "two.zip", "box", "--output", &out]].concat(),
+            ),
+            0,
+        );
+        for (name, file) in [("one", "one.mbox"), ("two", "two.mbox"), ("box", "box")] {
+            let path = at.join(&out).join(file);
+            assert_eq!(fs::read(path).unwrap(), mbox(name), "{command:?}");
+        }
+    }
+    // Archives whose results would have the same name are refused before the first one is read.
+    fs::create_dir(at.join("old")).unwrap();
+    fs::copy(at.join("one.zip"), at.join("old/one.zip")).unwrap();
+    let said = done(
+        &embody_in(
+            at,
+            &["convert", "one.zip", "old/one.zip", "--output", "both"],
+        ),
+        2,
+    );
+    assert!(
+        said.contains("one.zip and old/one.zip would both be both/one.mbox"),
+        "{said}"
+    );
+    assert!(!at.join("both").exists());
+}
+
+/// Returns a mailbox of Outlook with one message in the inbox.
+fn pst() -> Vec<u8> {
+    let mut pst = Pst::in_memory(Form {
+        version: 23,
+        encoding: 1,
+    });
+    pst.folder(None, "Inbox", &[Message::mail("subject", "text\n")]);
+    pst.bytes()
+}
+
+#[test]
+fn several_outlook_mailboxes_become_directories_in_one_directory() {
+    let temporary = tempfile::tempdir().unwrap();
+    let at = temporary.path();
+    fs::write(at.join("a.pst"), pst()).unwrap();
+    fs::write(at.join("b.pst"), pst()).unwrap();
+    let content = zip(&[("mail/c.pst", &pst()), ("mail/d.mbox", &mbox("d"))]);
+    fs::write(at.join("c.zip"), content).unwrap();
+    let convert = ["convert", "a.pst", "b.pst", "c.zip", "--output", "all"];
+    done(&embody_in(at, &convert), 0);
+    for file in [
+        "a/Inbox.mbox",
+        "b/Inbox.mbox",
+        "c/c (2)/Inbox.mbox",
+        "c/c.mbox",
+    ] {
+        assert!(at.join("all").join(file).is_file(), "{file}");
+    }
 }
