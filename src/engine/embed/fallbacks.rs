@@ -6,19 +6,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::Given;
 use super::places::{Meaning, Place};
 use crate::engine::plan::documents::Fallbacks;
-use crate::engine::report::{Reason, Retry};
+use crate::engine::report::{Reason, Refusal, Retry};
 
 /// Places whose picture was requested and is not available, by their ordinal.
 pub(super) type Lost = HashSet<usize>;
 
 /// Returns whether a server responded to the request for the picture of a place, and does not have it.
-pub(super) fn is_lost(place: &Place, given: &Given) -> bool {
-    let Given::Refused(refusal) = given else {
-        return false;
-    };
+pub(super) fn is_lost(place: &Place, refusal: &Refusal) -> bool {
     let is_response = matches!(
         refusal.reason,
         Reason::HttpStatus

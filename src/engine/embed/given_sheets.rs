@@ -158,7 +158,9 @@ impl Pending<'_, '_> {
                     }
                     None => self.give((within.0, Ok(&within.1)), place),
                 };
-                if fallbacks::is_lost(place, &given) {
+                if let Given::Refused(refusal) = &given
+                    && fallbacks::is_lost(place, refusal)
+                {
                     lost.insert(place.ordinal);
                 }
                 if told.insert((place.meaning.clone(), place.shown.clone()))

@@ -145,7 +145,9 @@ impl Pending<'_, '_> {
             let mut of_source: Option<(String, Option<u32>)> = None;
             for place in tag {
                 let given = self.give((part, container.as_ref()), place);
-                if fallbacks::is_lost(place, &given) {
+                if let Given::Refused(refusal) = &given
+                    && fallbacks::is_lost(place, refusal)
+                {
                     lost.insert(place.ordinal);
                 }
                 // The part of a URL after `#` is not sent to the server. So URLs that differ only in it get one row.

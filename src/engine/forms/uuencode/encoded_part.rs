@@ -1,7 +1,7 @@
 //! Parts whose transfer encoding is `x-uuencode`, which mail programs before MIME used. No standard defines this encoding, so
 //! the part gets base64 with the same content. Its type and its name stay.
 
-use super::blocks;
+use super::block::blocks;
 use super::name;
 use crate::edit::Edit;
 use crate::engine::external_body::Follow;
