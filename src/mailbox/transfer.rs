@@ -42,7 +42,7 @@ use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::read::sink::Output;
 use crate::mailbox::read::window::{Chunk, Windows};
 use crate::mailbox::result_folders::{ResultFolder, result_folders};
-use crate::mailbox::result_form::{form, is_moved};
+use crate::mailbox::result_form::form;
 use crate::mailbox::{Envelope, ExternalMessage, Format, Options, Quoting, Summary, Transform};
 use crate::platform::{self, FileExt as _, OsStrExt as _};
 use crate::pool;
