@@ -18,11 +18,11 @@ use memchr::memchr_iter;
 
 use crate::edit::{Edits, moved};
 use crate::engine::lengths::{Lengths, Measure};
+use crate::from_field::has_header;
 use crate::mailbox::forms::mbox::{self, Frame, Header};
 use crate::mailbox::forms::quoting::{self, Quoting};
 use crate::mailbox::forms::separator::{self, next_in_message};
 use crate::mailbox::forms::{cost, mmdf};
-use crate::from_field::has_header;
 use crate::span::{Lines, Newline, Span};
 
 /// Capacity in bytes that is reserved for the `From ` line, added line endings and longer numbers.

@@ -385,7 +385,9 @@ fn file_of_a_source_that_is_not_read_is_named() {
     folder.write_mbox("elsewhere.mbox", &[whole(2)]);
     folder.write("a/notes.txt", "no mail");
     std::os::unix::fs::symlink(folder.at("elsewhere.mbox"), folder.at("a/link.mbox")).unwrap();
-    let said = folder.run("merge a --output all.mbox");
+    let output = folder.output("merge a --output all.mbox");
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
     for name in ["link.mbox", "notes.txt"] {
         assert!(said.contains(name), "{said}");
     }

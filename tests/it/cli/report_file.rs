@@ -114,7 +114,7 @@ fn filter_whose_report_file_is_a_mail_file_delays_the_mail() {
         "filter --report in.eml",
         "filter - --report in.eml",
         "detach --store store --report in.eml",
-        "restore --store store in.eml --report in.eml",
+        "restore --store store --report in.eml",
         "filter md/cur/1.a.b:2,S --report in.mbox",
     ] {
         let ran = embody()

@@ -474,10 +474,15 @@ fn what_detach_would_save_is_what_its_dry_run_says() {
         assert!(said.contains(&line), "{detach}: {said}");
         let before = fs::metadata(folder.path().join("box")).unwrap().len();
         let after = before - detach["saves"].as_u64().unwrap();
-        let size = |bytes: u64| match bytes {
-            1_000_000.. => format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000),
-            1_000.. => format!("{}.{} kB", bytes / 1_000, bytes % 1_000 / 100),
-            _ => format!("{bytes} bytes"),
+        let size = |bytes: u64| {
+            let (unit, name) = if bytes >= 999_500 {
+                (1e6, "MB")
+            } else {
+                (1e3, "kB")
+            };
+            let value = bytes as f64 / unit;
+            let digits = usize::from(value < 9.95);
+            format!("{value:.digits$} {name}")
         };
         assert!(
             said.contains(&format!("\n{} -> {} in ", size(before), size(after))),

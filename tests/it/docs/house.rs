@@ -56,7 +56,15 @@ const ALSO: &[(&str, &str)] = &[
 
 /// Modules that `mailbox` may use: it treats a message as a sequence of bytes.
 const MAILBOX_USES: &[&str] = &[
-    "span", "from_field", "detail", "error", "platform", "edit", "key", "stop", "pool",
+    "span",
+    "from_field",
+    "detail",
+    "error",
+    "platform",
+    "edit",
+    "key",
+    "stop",
+    "pool",
     // Mailboxes of Outlook contain no mail, but properties of which the engine makes mail.
     "engine",
 ];

@@ -49,7 +49,10 @@ fn uid_or_folder_that_does_not_exist_is_named_by_each_command() {
             assert!(run.said.contains(named), "{about}");
             assert!(!run.said.contains("during the run"), "{about}");
             assert!(!run.printed.contains("No message is missing"), "{about}");
-            assert!(url.is_empty() || !run.said.contains("2 messages read"), "{about}");
+            assert!(
+                url.is_empty() || !run.said.contains("2 messages read"),
+                "{about}"
+            );
         }
     }
 }

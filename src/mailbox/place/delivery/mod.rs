@@ -379,8 +379,7 @@ impl Delivery {
                 let flushed = open.try_for_each(|(_, mut mbox)| mbox.flush());
                 let owned = flushed.and_then(|()| platform::own_folder(made.path(), owner));
                 if self.tree.is_some() {
-                    let appeared =
-                        |()| appear_as_tree(made.path(), &target, record.as_ref(), note);
+                    let appeared = |()| appear_as_tree(made.path(), &target, record.as_ref(), note);
                     owned.and_then(appeared).map_err(cannot_write(&target))?;
                     return sync_folder(folder_of(&target));
                 }

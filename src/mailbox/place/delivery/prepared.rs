@@ -8,11 +8,11 @@ use sha2::{Digest as _, Sha256};
 
 #[cfg(feature = "cli")]
 use crate::error::Error;
+use crate::from_field::{FromSpelling, spelled};
 use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::forms::rewrite::for_mbox;
 use crate::mailbox::forms::separator::from_line;
 use crate::mailbox::{ByLabel, Envelope, Format, MailState};
-use crate::from_field::{FromSpelling, spelled};
 use crate::span::Newline;
 
 pub(crate) struct Letter<'m> {
