@@ -4,13 +4,14 @@
 //! If a member is damaged, reading stops with a [`Damage`] error at this position. The message before the damage is
 //! incomplete, and the next member must not be appended to it. The next read returns the members after the damaged one.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
+use super::members::Members;
 #[cfg(feature = "archives")]
 use super::nested::Nested;
+use super::skipped::Skipped;
 use super::spooled::Spooled;
 use crate::error::unpoisoned;
 use crate::mailbox::compressed::Damage;
@@ -19,9 +20,6 @@ use crate::mailbox::{FileCounts, Stop};
 use crate::span::front;
 
 const LOOKED_AT: usize = 64 << 10;
-/// Maximum number of skipped members that are reported by name. Further members are only counted, because an archive
-/// can contain millions of them.
-const NAMED: usize = 10_000;
 const NAME: usize = 200;
 /// Maximum number of members that are named because they are or may be mail and were not read. Further ones are counted.
 const MOST_LEFT: usize = 100;
@@ -58,37 +56,6 @@ pub(crate) struct MemberRules {
 pub(crate) struct MboxEntry {
     pub(crate) bytes: Vec<u8>,
     pub(crate) missing: Vec<String>,
-}
-
-#[derive(Default, Debug)]
-pub(crate) struct Skipped {
-    /// All members by verdict, as far as the archive was read.
-    pub(crate) files: FileCounts,
-    pub(crate) named: Vec<(String, &'static str)>,
-    pub(crate) others: BTreeMap<&'static str, u64>,
-    pub(crate) spooled: Vec<Spooled>,
-}
-
-impl Skipped {
-    fn add(&mut self, name: String, what: &'static str) {
-        if self.named.len() < NAMED {
-            self.named.push((name, what))
-        } else {
-            *self.others.entry(what).or_default() += 1
-        }
-    }
-}
-
-pub(super) struct Member {
-    pub(super) name: Vec<u8>,
-    pub(super) closed: Option<&'static str>,
-}
-
-/// The members of an archive, in order. An error is an I/O error of the system, or contains a [`Damage`]. If
-/// [`Damage::goes_on`] is true, only one member is damaged, and the next members can still be read.
-pub(super) trait Members: Read {
-    /// Skips the unread bytes of the current member, and returns the next member.
-    fn next(&mut self) -> io::Result<Option<Member>>;
 }
 
 /// The limits for archives and messages inside an archive.
@@ -508,6 +475,7 @@ impl<M: Members> Read for Joined<M> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::members::Member;
     use super::*;
 
     struct Texts(Vec<&'static str>, &'static str);
@@ -631,15 +599,5 @@ mod tests {
             said[1].to_string(),
             "2 files in the archive were not read: F2~ (damaged; the complete messages before the damage were read), S~ (a message)"
         );
-    }
-
-    #[test]
-    fn skipped_members_beyond_the_list_of_names_are_only_counted() {
-        let mut skipped = Skipped::default();
-        for _ in 0..NAMED + 7 {
-            skipped.add("x".to_owned(), "text");
-        }
-        let Skipped { named, others, .. } = skipped;
-        assert_eq!((named.len(), others["text"]), (NAMED, 7));
     }
 }

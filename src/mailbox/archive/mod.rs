@@ -6,8 +6,14 @@
 
 #[cfg_attr(not(feature = "archives"), allow(dead_code))]
 mod joined;
+#[cfg_attr(not(feature = "archives"), allow(dead_code))]
+mod members;
+#[cfg(feature = "archives")]
+mod names;
 #[cfg(feature = "archives")]
 mod nested;
+#[cfg_attr(not(feature = "archives"), allow(dead_code))]
+mod skipped;
 mod spooled;
 mod start;
 #[cfg(feature = "archives")]
@@ -22,20 +28,20 @@ use std::io::{self, Read};
 #[cfg(not(feature = "archives"))]
 use std::sync::{Arc, Mutex};
 
-pub(crate) use self::joined::{Judged, MboxEntry, MemberRules, Skipped};
+pub(crate) use self::joined::{Judged, MboxEntry, MemberRules};
+#[cfg(feature = "archives")]
+pub(crate) use self::names::has_member_of_document;
+pub(crate) use self::skipped::Skipped;
 pub(crate) use self::spooled::{Inner, Spooled};
+pub(super) use self::start::is_archive;
 #[cfg(feature = "cli")]
 pub(crate) use self::unpack::names_psts;
 #[cfg(feature = "archives")]
-pub(crate) use self::unpack::{has_member_of_document, unpacked, untarred};
+pub(crate) use self::unpack::{unpacked, untarred};
 #[cfg(not(feature = "archives"))]
 use crate::mailbox::compressed::{Method, unsupported};
 #[cfg(not(feature = "archives"))]
 use crate::mailbox::read::file::{PackedFile, octets_at};
-
-pub(super) fn is_archive(first: &[u8]) -> bool {
-    start::is_zip(first) || start::is_tar(first)
-}
 
 /// Without the feature `archives`, the members of a zip archive cannot be listed, so its first member decides.
 #[cfg(not(feature = "archives"))]

@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use super::joined::{Member, Members};
+use super::members::{Member, Members};
+use super::names::has_member_of_document;
 use super::start::{BLOCK, is_tar, is_zip};
 use super::tar::Tar;
-use super::unpack::has_member_of_document;
 use super::zip::Zip;
 use crate::mailbox::Stop;
 use crate::mailbox::compressed::{Method, decompressed};

@@ -1,6 +1,11 @@
 //! Recognises zip and tar archives by their first bytes. A build without the feature `archives` also recognises them, so
 //! that they are not read as mail.
 
+/// Returns whether a file starts like an archive.
+pub(crate) fn is_archive(first: &[u8]) -> bool {
+    is_zip(first) || is_tar(first)
+}
+
 pub(super) const BLOCK: usize = 512;
 
 /// Bytes that may precede the first member of a complete zip archive: none, `PK\x07\x08` if the archive was split into

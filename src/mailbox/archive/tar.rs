@@ -8,7 +8,7 @@ use std::io::{self, Read};
 
 use tar::{Header, PaxExtensions};
 
-use super::joined::{Member, Members};
+use super::members::{Member, Members};
 use super::start::{BLOCK, is_right};
 use crate::mailbox::compressed::Damage;
 use crate::mailbox::read::file::{filled_by, uninterrupted};

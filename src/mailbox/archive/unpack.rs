@@ -1,10 +1,14 @@
 //! Opens an archive or a compressed file as one stream of mail.
 
+#[cfg(feature = "cli")]
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
-use super::joined::{Joined, Limits, MemberRules, Members, Skipped};
+use super::joined::{Joined, Limits, MemberRules};
+#[cfg(feature = "cli")]
+use super::names::any_name;
+use super::skipped::Skipped;
 use super::start::{BLOCK, is_tar, is_zip};
 use super::tar::{Passing, Tar};
 use super::zip::Zip;
@@ -67,31 +71,6 @@ pub(crate) fn names_psts(file: File, most: u64, stop: &Stop) -> io::Result<bool>
     } else {
         Ok(false)
     }
-}
-
-fn any_name(mut members: impl Members, is: impl Fn(&[u8]) -> bool) -> io::Result<bool> {
-    while let Some(member) = members.next()? {
-        if is(&member.name) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Returns whether a zip archive has a member that only documents and software packages have. If the list of members cannot
-/// be read, the file counts as an archive, whose damage is then reported.
-pub(crate) fn has_member_of_document(file: File) -> bool {
-    const NAMES: [&[u8]; 6] = [
-        b"[Content_Types].xml",
-        b"mimetype",
-        b"META-INF/MANIFEST.MF",
-        b"META-INF/container.xml",
-        b"META-INF/manifest.xml",
-        b"AndroidManifest.xml",
-    ];
-    let packed = PackedFile::new(&Arc::new(file), &Stop::default());
-    let members = Zip::new(&packed, u64::MAX);
-    any_name(members, |name| NAMES.contains(&name)).unwrap_or(false)
 }
 
 /// Returns the limit of the decompressed size of archives inside a file, in bytes. A small file must not fill the disk with the

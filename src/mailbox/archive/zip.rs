@@ -15,7 +15,7 @@ use rawzip::{
     ZipLocator, ZipVerifier,
 };
 
-use super::joined::{Member, Members};
+use super::members::{Member, Members};
 use super::start::MARKS;
 use crate::mailbox::compressed::{Damage, exceeded};
 use crate::mailbox::read::file::{PackedFile, PackedReader, uninterrupted};

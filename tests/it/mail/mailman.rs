@@ -709,8 +709,8 @@ fn file_that_is_not_text_is_not_taken_for_html_or_for_a_text() {
                     use std::io::Write as _;
                     stream.write_all(&answer).unwrap();
                 });
-                let address = server.url("");
-                let address = address.trim_end_matches('/');
+                let url = server.url("");
+                let address = url.trim_end_matches('/');
                 let port = address.rsplit(':').next().unwrap().parse().unwrap();
                 let options = format!(
                     "--follow mailman {} --map http://lists.example.org={address}",

@@ -189,8 +189,8 @@ fn winmail_without_its_content_stays_and_says_why() {
     // The attachment next to the unknown attribute comes out, and the file stays next to it.
     let beside = note()
         .file("a.bin", b"\0\x01\x02")
-        .attribute(1, 0x0006_9055, &blob);
-    let beside = beside.bytes();
+        .attribute(1, 0x0006_9055, &blob)
+        .bytes();
     let (text, ran) = opened(&mail(&beside));
     assert_eq!(ran.column("outcome"), ["expanded"]);
     assert!(

@@ -393,10 +393,10 @@ fn msg_with_one_wrong_bit_in_any_name_loses_nothing_unnamed() {
     // The order of the attachments may change, and with it the boundary.
     let lines = |content: &[u8]| {
         let text = String::from_utf8_lossy(content);
-        let lines = text.lines().filter(|line| !line.contains("=_embody_"));
-        let mut lines: Vec<String> = lines.map(str::to_owned).collect();
-        lines.sort_unstable();
-        lines
+        let kept = text.lines().filter(|line| !line.contains("=_embody_"));
+        let mut sorted: Vec<String> = kept.map(str::to_owned).collect();
+        sorted.sort_unstable();
+        sorted
     };
     for whole in [SIMPLE, EMBEDDED, made] {
         let read_whole = read(whole, 4).unwrap();

@@ -1,0 +1,100 @@
+//! The mailboxes and other files that a search found.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use crate::detail::Detail;
+use crate::mailbox::FileCounts;
+use crate::mailbox::compressed::Method;
+use crate::mailbox::not_mail::NotMail;
+use crate::mailbox::read::pst_file::PstFolder;
+use crate::mailbox::start::Kind;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Found {
+    pub path: PathBuf,
+    /// Path relative to the source. Empty for the source itself.
+    pub relative: PathBuf,
+    pub kind: Kind,
+    /// Compression of the file. `None` for a directory, although its messages may be compressed.
+    pub method: Option<Method>,
+    /// The folder of an Outlook mailbox, if the entry is one. Each folder of an Outlook mailbox is an entry of its own.
+    pub pst: Option<PstFolder>,
+}
+
+/// The mailboxes and other files that a search found. Each list is sorted by path.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Finds {
+    pub mailboxes: Vec<Found>,
+    pub skipped: Vec<(PathBuf, NotMail)>,
+    /// Files that are mail or may be mail and are not read, with the reason and advice.
+    pub unread: Vec<(PathBuf, Detail)>,
+    /// The other files by verdict. Mailboxes, the messages of Maildirs and MH folders and the members of archives are counted
+    /// when they are read.
+    pub files: FileCounts,
+}
+
+impl Found {
+    /// Returns the path of the file to be read. For a folder inside an Outlook mailbox, this is the mailbox file.
+    pub(crate) fn file(&self) -> &Path {
+        #[cfg(feature = "outlook")]
+        if let Some(folder) = &self.pst {
+            return folder.file();
+        }
+        &self.path
+    }
+}
+
+impl Finds {
+    pub(crate) fn of_source(source: &Path, kind: Kind, method: Option<Method>) -> Self {
+        Self {
+            mailboxes: vec![Found {
+                path: source.into(),
+                relative: PathBuf::new(),
+                kind,
+                method,
+                pst: None,
+            }],
+            ..Self::default()
+        }
+    }
+
+    /// Sorts the lists by path.
+    pub(crate) fn sort(&mut self) {
+        self.mailboxes
+            .sort_by(|one, other| one.path.cmp(&other.path));
+        self.skipped.sort();
+        self.unread.sort_by(|(one, _), (other, _)| one.cmp(other));
+    }
+
+    /// Skips mailboxes that were made from another mailbox, such as backups, if this original was found too.
+    /// `original_of` returns the path of the original. Also sorts the lists.
+    pub(crate) fn pass_over(
+        &mut self,
+        what: &'static str,
+        original_of: impl Fn(&Found) -> Option<PathBuf>,
+    ) {
+        let found = &mut self.mailboxes;
+        found.sort_by(|one, other| one.path.cmp(&other.path));
+        let is_there = |path: &PathBuf| {
+            let at = found.binary_search_by(|found| found.path.cmp(path));
+            at.is_ok_and(|at| !found[at].kind.is_folder())
+        };
+        let originals: HashSet<PathBuf> = found
+            .iter()
+            .filter_map(&original_of)
+            .filter(is_there)
+            .collect();
+        let is_beside = |found: &mut Found| {
+            let original = original_of(found);
+            original.is_some_and(|original| originals.contains(&original))
+        };
+        let beside: Vec<Found> = found.extract_if(.., is_beside).collect();
+        let count = beside.len() as u64;
+        self.files.parts += count;
+        let what = NotMail::Beside(what);
+        let skipped = beside.into_iter().map(|found| (found.path, what));
+        self.skipped.extend(skipped);
+        self.skipped.sort();
+    }
+}
