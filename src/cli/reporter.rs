@@ -224,6 +224,11 @@ impl Observer<Said> for Reporter<'_> {
         }
     }
 
+    fn lost_flags(&self, what: &str, count: u64) {
+        let mut counts = unpoisoned(self.counts.lock());
+        counts.settled.1.tally(say::NOT_KEPT, what, count);
+    }
+
     fn damaged(&self, path: &Path, why: &Detail) {
         let why = wording::detail(why);
         self.display.say(&say::damaged(path, &why));

@@ -46,6 +46,14 @@ pub(super) fn skipped(path: &Path, what: &str) -> String {
     format!("{}: skipped: {what}", shown(path))
 }
 
+/// Returns a row like those of the tables in a summary.
+pub(super) fn lost_flags(what: &str, count: u64) -> String {
+    format!("{NOT_KEPT:<8} {count:>8}  {}", harmless(what))
+}
+
+/// Title of the rows about flags and keywords that a result cannot store.
+pub(super) const NOT_KEPT: &str = "not kept";
+
 pub(super) fn damaged(path: &Path, why: &str) -> String {
     format!("{}: {}", shown(path), harmless_within(why))
 }

@@ -7,7 +7,7 @@ use super::forecast::Forecast;
 use url::Url;
 
 use super::outcomes::Outcomes;
-use super::say::{harmless, shown};
+use super::say::{NOT_KEPT, harmless, shown};
 use super::survey::{NAMES, Named, Survey};
 use super::wording::{follow, outcome_and_reason, remedy};
 use crate::engine::policy::{Policy, countable};
@@ -17,7 +17,7 @@ use crate::mailbox::{FileCounts, Summary};
 
 /// Title of each table, and its maximum number of rows: in the complete output, and in the summary of a run. The
 /// summary has at most 60 lines in total.
-const TABLES: [(&str, [usize; 2]); 8] = [
+const TABLES: [(&str, [usize; 2]); 9] = [
     ("kind", [99, 99]),
     // Services that store files for which mail contains only links.
     ("kept by", [99, 99]),
@@ -29,6 +29,7 @@ const TABLES: [(&str, [usize; 2]); 8] = [
     ("outcome", [99, 12]),
     ("not from", [0, 5]),
     ("skipped", [99, 6]),
+    (NOT_KEPT, [99, 12]),
 ];
 
 const REMEDIES: &str = "remedy";
@@ -203,11 +204,11 @@ impl Totals {
         Some((remedy, *count))
     }
 
-    /// Returns the tables of attachments that are missing next to the mailbox, and of skipped files.
+    /// Returns the tables of attachments that are missing next to the mailbox, of skipped files, and of lost flags.
     pub(super) fn missing_and_skipped(&self) -> String {
         let text = self.table(true);
         let lines = text.lines().filter(|line| {
-            ["missing ", "skipped "]
+            ["missing ", "skipped ", NOT_KEPT]
                 .iter()
                 .any(|title| line.starts_with(title))
         });

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 #[cfg(feature = "outlook")]
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::error::Error;
 use crate::mailbox::archive::Inner;
@@ -16,7 +16,10 @@ use crate::mailbox::compressed::Method;
 #[cfg(feature = "outlook")]
 use crate::mailbox::failure::unreadable;
 use crate::mailbox::find::{self, Finds, Found, Kind};
-use crate::mailbox::forms::eudora::{Index, index_beside};
+use crate::mailbox::forms::eudora;
+use crate::mailbox::forms::flags::FlagIndex;
+use crate::mailbox::forms::imap_backup::{self, LengthChange};
+use crate::mailbox::forms::proton::ProtonLabels;
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::place::folder::MessageFolder;
 use crate::mailbox::place::identity::Identity;
@@ -41,9 +44,14 @@ pub(crate) struct Job<'a, S> {
     /// Outlook mailboxes that were found inside an archive or a compressed file, to be read later. `None` if the run
     /// does not read such mailboxes.
     pub(crate) inner: Option<&'a Inner>,
-    /// Index of an Eudora mailbox, which contains the flags of its messages. It is empty if the mailbox has no index.
-    /// `None` for mailboxes of other programs.
-    pub(crate) eudora: Option<&'a Index>,
+    /// Whether the mailbox is one of Eudora.
+    pub(crate) is_eudora: bool,
+    /// Index of the mailbox with the flags of its messages: of Eudora or of imap-backup. `None` if the mailbox has no index.
+    pub(crate) index: Option<&'a FlagIndex>,
+    /// Messages of an mbox with an index whose lengths have changed in the copy, in their order.
+    pub(crate) changes: Option<&'a Mutex<Vec<LengthChange>>>,
+    /// Folders and labels of an export of Proton, if the messages are files of one.
+    pub(crate) proton: Option<&'a ProtonLabels>,
     /// Record of the results of this run and of an interrupted one. `None` if the run keeps no record.
     pub(crate) journal: Option<&'a Journal>,
     pub(crate) transform: Option<&'a dyn Transform<S>>,
@@ -66,7 +74,10 @@ impl<'a, S> Job<'a, S> {
             is_within: false,
             pst: None,
             inner: None,
-            eudora: None,
+            is_eudora: false,
+            index: None,
+            changes: None,
+            proton: None,
             journal: None,
             transform: Some(transform),
             observer,
@@ -125,13 +136,24 @@ impl<'a, S> Job<'a, S> {
         made
     }
 
-    pub(crate) fn index(&self, kind: Kind, file: Option<&Arc<File>>) -> Option<Index> {
-        let file = file.filter(|_| kind == Kind::Eudora)?;
-        Some(index_beside(self.path, file).unwrap_or_else(|path| {
-            let what = "the index of Eudora does not match its mailbox, so the index is not used";
+    /// Reads the index next to the mailbox. Reports an index that does not match the mailbox, and returns `None` for it.
+    pub(crate) fn index_of(&self, kind: Kind, file: Option<&Arc<File>>) -> Option<FlagIndex> {
+        let file = file?;
+        let (index, what) = match kind {
+            Kind::Eudora => (
+                eudora::index_beside(self.path, file),
+                "the index of Eudora does not match its mailbox, so the index is not used",
+            ),
+            Kind::Mbox => (
+                imap_backup::index_beside(self.path, file),
+                "the index of imap-backup does not match its mailbox, so the index is not used",
+            ),
+            _ => return None,
+        };
+        index.unwrap_or_else(|path| {
             self.observer.skipped(&path, what);
-            Index::default()
-        }))
+            None
+        })
     }
 }
 

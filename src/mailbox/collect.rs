@@ -16,6 +16,7 @@ use crate::mailbox::read::sink::Output;
 use crate::mailbox::result_folders::groups::groups;
 use crate::mailbox::result_folders::source_folders;
 use crate::mailbox::result_form::form;
+use crate::mailbox::transfer::proton_labels;
 use crate::mailbox::{ByLabel, Format, Observer, Options, Stop, Summary, Transform};
 use crate::pool;
 
@@ -107,7 +108,12 @@ pub(crate) fn read_letters<S: Send>(
         .skip(skipped)
     {
         enter(&folder.levels());
-        let read = job.each(folder.founds, |job, kind| {
+        let labels = proton_labels(&folder.founds);
+        let of_group = Job {
+            proton: labels.as_ref(),
+            ..job
+        };
+        let read = of_group.each(folder.founds, |job, kind| {
             let mut delivery = Delivery::to_handler(form, Arc::clone(handler));
             if kind.is_folder() {
                 job.folder_to(kind, &mut delivery)
@@ -210,6 +216,11 @@ impl Merged {
                 }
             },
         )
+    }
+
+    /// Calls `take` with each flag and keyword that the mailbox cannot store, and the number of its messages.
+    pub(crate) fn take_losses(&mut self, take: &mut dyn FnMut(&str, u64)) {
+        self.delivery.take_losses().each(take);
     }
 
     /// Completes the mailbox and gives it its final name. Calls `note` immediately before. Returns the number of bytes

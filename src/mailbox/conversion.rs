@@ -16,7 +16,7 @@ use crate::mailbox::archive::Inner;
 use crate::mailbox::begin::{Job, begun, look_at, pass_over_backups, sweep};
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::find::{Finds, Found, Kind};
-use crate::mailbox::forms::emlx;
+use crate::mailbox::forms::{emlx, imap_backup};
 use crate::mailbox::not_mail::{NotMail, not_in_place};
 use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::journal::Journal;
@@ -280,6 +280,12 @@ fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
         let why = "cannot change a mailbox of Eudora in place, because the index of Eudora contains the position of each message; name a new mailbox";
         return refused(found, why);
     }
+    let has_index =
+        |found: &&Found| found.kind == Kind::Mbox && imap_backup::has_index(&found.path);
+    if let Some(found) = written().find(has_index) {
+        let why = "cannot change a mailbox of imap-backup in place, because the index of imap-backup contains the position of each message; name a new directory";
+        return refused(found, why);
+    }
     if let Some(found) = written().find(|found| matches!(found.kind, Kind::Msg | Kind::Pst)) {
         let why = "embody does not write files of Outlook, so it cannot change one in place; name a new file";
         return refused(found, why);
@@ -363,6 +369,6 @@ fn opened<S: Send>(
     };
     let mut delivery = Delivery::start(form, options, open, target, None, None)?;
     let summary = job.open_to(source, None, kind, Output::Delivery(&mut delivery))?;
-    delivery.finish_unless_damaged(&summary, None)?;
+    job.finish(delivery, &summary, None)?;
     Ok(summary)
 }

@@ -8,11 +8,12 @@ use std::fs::{self, File};
 use std::sync::Arc;
 
 use crate::engine::Mode;
-use crate::error::Error;
+use crate::error::{Error, unpoisoned};
 use crate::mailbox::begin::Job;
 use crate::mailbox::compressed::{Content, Damage, content_of};
 use crate::mailbox::failure::{in_full, unread, unreadable};
 use crate::mailbox::find::{self, Found, Kind, NotMail};
+use crate::mailbox::forms::imap_backup::LengthChange;
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::rewrite;
 use crate::mailbox::forms::{Division, emlx, eudora};
@@ -184,10 +185,10 @@ impl<S: Send> Job<'_, S> {
     }
 
     pub(crate) fn quoting(&self, source: &mut Source) -> Result<Quoting, Error> {
-        match (self.eudora, self.options.quoting) {
-            (Some(_), _) => Ok(Quoting::None),
-            (None, Some(quoting)) => Ok(quoting),
-            (None, None) => source.quoting().map_err(in_full(self.path)),
+        match self.options.quoting {
+            _ if self.is_eudora => Ok(Quoting::None),
+            Some(quoting) => Ok(quoting),
+            None => source.quoting().map_err(in_full(self.path)),
         }
     }
 
@@ -219,7 +220,7 @@ impl<S: Send> Job<'_, S> {
     ) -> Result<(Counted, Source), Error> {
         let packed = source.packed().cloned();
         let mut windows = cut::windows(source, counted, self.options, self.path)?;
-        if self.eudora.is_some() {
+        if self.is_eudora {
             let start = windows
                 .source
                 .start(find::LOOKED_AT as usize)
@@ -279,6 +280,13 @@ impl<S: Send> Job<'_, S> {
                         summary.bytes_out -= (frame.end - frame.start) as u64;
                         summary.changed += 1;
                         copied = frame.end;
+                        if let Some(changes) = self.changes {
+                            unpoisoned(changes.lock()).push(LengthChange {
+                                offset: summary.bytes_in + frame.start as u64,
+                                before: (frame.end - frame.start) as u64,
+                                after: new.len() as u64,
+                            });
+                        }
                     }
                     sink.keep(&bytes[copied..])?;
                 }

@@ -26,6 +26,7 @@ mod failure;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub(crate) mod find;
 mod forms;
+mod from_folder;
 mod messages;
 mod not_mail;
 mod place;
@@ -72,7 +73,8 @@ pub(crate) use {
     collect::{AtMailboxes, Merged, looked_at, read_letters},
     compressed::{Damage, Method},
     failure::in_full,
-    forms::flags::Flags,
+    forms::flags::{Flags, MessageFlags},
+    forms::keywords::Keywords,
     forms::layout::{named as kind_of_name, plain as plain_name},
     forms::names as folder_names,
     forms::outlook::{as_mail, starts_like_msg},
@@ -236,6 +238,10 @@ pub trait Observer<S = ()>: Sync {
     /// Reports that `_path` is damaged, expands beyond the limit or cannot be read. Messages before the damage were
     /// processed. The file is not changed, and the run continues with the other mailboxes.
     fn damaged(&self, _path: &Path, _why: &Detail) {}
+
+    /// Reports a flag or keyword that the result cannot store, and the number of messages that had it. `_what` names the
+    /// flag, and says why it is lost.
+    fn lost_flags(&self, _what: &str, _count: u64) {}
 
     /// Reports that another program has held the lock of `_mailbox` for a long time. `_lock` is the lock file.
     fn waiting(&self, _mailbox: &Path, _lock: &Path) {}

@@ -10,6 +10,8 @@ pub enum MailState {
     Flagged,
     /// The mail is a draft.
     Draft,
+    /// The mail was answered.
+    Replied,
     /// The mail was forwarded.
     Forwarded,
     /// Gmail marked the mail as important.

@@ -16,7 +16,6 @@ use std::borrow::Cow;
 use std::fs::{self, File};
 use std::iter;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use memchr::memmem;
@@ -25,17 +24,16 @@ use crate::detail::Detail;
 use crate::error::Error;
 use crate::mailbox::archive::Inner;
 use crate::mailbox::begin::{Job, begun, sweep};
-use crate::mailbox::compressed::{Content, content_of, method_of};
-use crate::mailbox::failure::{cannot_read, cannot_write, in_full, unread, unreadable};
-use crate::mailbox::find::{Finds, Kind};
-use crate::mailbox::forms::flags::Flags;
-use crate::mailbox::forms::refused::refused_message;
+use crate::mailbox::failure::{cannot_write, in_full, unreadable};
+use crate::mailbox::find::{Finds, Found, Kind};
+use crate::mailbox::forms::flags::MessageFlags;
+use crate::mailbox::forms::keywords::Keywords;
+use crate::mailbox::forms::proton::{self, ProtonLabels, ProtonState};
 use crate::mailbox::forms::separator::{self, own_separator};
 use crate::mailbox::forms::{mmdf, rewrite};
 use crate::mailbox::place::delivery::{Delivery, Handler, Letter};
-use crate::mailbox::place::folder::{MessageFolder, noted_in_name};
 use crate::mailbox::place::journal::Record;
-use crate::mailbox::place::{listing, temporary};
+use crate::mailbox::place::temporary;
 use crate::mailbox::read::accounts::Accounts;
 use crate::mailbox::read::file::PackedFile;
 use crate::mailbox::read::messages::Transformed;
@@ -43,8 +41,8 @@ use crate::mailbox::read::sink::Output;
 use crate::mailbox::read::window::{Chunk, Windows};
 use crate::mailbox::result_folders::{ResultFolder, result_folders};
 use crate::mailbox::result_form::form;
-use crate::mailbox::{Envelope, ExternalMessage, Format, Options, Quoting, Summary, Transform};
-use crate::platform::{self, FileExt as _, OsStrExt as _};
+use crate::mailbox::{Envelope, Format, Options, Quoting, Summary, Transform};
+use crate::platform::{self, FileExt as _};
 use crate::pool;
 
 impl<S: Send> Job<'_, S> {
@@ -133,7 +131,10 @@ impl<S: Send> Job<'_, S> {
                     true => job.folder(kind, Some(&target)),
                     false if job.is_made(job.path) => Ok(job.made()),
                     false if is_one => job.file_to(kind, Output::Path(&target)),
-                    false => job.file_to(kind, Output::InFolder(&target)),
+                    false => {
+                        let done = job.file_to(kind, Output::InFolder(&target));
+                        job.copy_state_files(kind, &target).and(done)
+                    }
                 });
                 summary.add(&done?);
                 continue;
@@ -151,7 +152,12 @@ impl<S: Send> Job<'_, S> {
             let (form, like) = (form(first.kind, options), fs::metadata(first.file()).ok());
             let like = like.as_ref();
             let mut delivery = Delivery::start(form, options, open, &target, like, self.journal)?;
-            let moved = self.each(founds, |job, kind| {
+            let labels = proton_labels(&folder.founds);
+            let of_group = Job {
+                proton: labels.as_ref(),
+                ..*self
+            };
+            let moved = of_group.each(founds, |job, kind| {
                 if kind.is_folder() {
                     job.folder_to(kind, &mut delivery)
                 } else {
@@ -161,7 +167,7 @@ impl<S: Send> Job<'_, S> {
             // An Outlook folder that contains only contacts or appointments has no messages, so no mailbox is created
             // for it.
             if first.kind != Kind::Pst || moved.messages > 0 {
-                delivery.finish_unless_damaged(&moved, record)?;
+                self.finish(delivery, &moved, record)?;
             }
             summary.add(&moved);
         }
@@ -202,7 +208,12 @@ impl<S: Send> Job<'_, S> {
             self.stop.check()?;
             let above = folder.levels();
             delivery.enter(&above)?;
-            let moved = job.each(folder.founds.iter().copied(), |job, kind| {
+            let labels = proton_labels(&folder.founds);
+            let of_group = Job {
+                proton: labels.as_ref(),
+                ..job
+            };
+            let moved = of_group.each(folder.founds.iter().copied(), |job, kind| {
                 if kind.is_folder() {
                     job.folder_to(kind, &mut delivery)
                 } else {
@@ -217,8 +228,37 @@ impl<S: Send> Job<'_, S> {
             });
             summary.add(&entered?);
         }
-        delivery.finish_unless_damaged(&summary, record)?;
+        self.finish(delivery, &summary, record)?;
         Ok(summary)
+    }
+
+    /// Copies the files next to a message in which Proton stores its state.
+    fn copy_state_files(&self, kind: Kind, target: &Path) -> Result<(), Error> {
+        let state = proton::metadata_path(self.path).filter(|path| path.is_file());
+        let (Some(state), Some(copy)) = (state, proton::metadata_path(target)) else {
+            return Ok(());
+        };
+        if kind != Kind::Eml || !self.options.mode.writes() {
+            return Ok(());
+        }
+        self.copy_file(&state, &copy)?;
+        let [labels, copy] = [self.path, target].map(|path| path.with_file_name(proton::LABELS));
+        if copy.exists() {
+            Ok(())
+        } else {
+            self.copy_file(&labels, &copy)
+        }
+    }
+
+    /// Completes a new mailbox, and reports the flags that it cannot store.
+    pub(crate) fn finish(
+        &self,
+        mut delivery: Delivery,
+        summary: &Summary,
+        record: Option<Record<'_>>,
+    ) -> Result<(), Error> {
+        delivery.take_losses().report(self.observer);
+        delivery.finish_unless_damaged(summary, record)
     }
 
     fn envelope(&self, separator: &[u8], content: &[u8]) -> Envelope {
@@ -327,7 +367,8 @@ impl<S: Send> Job<'_, S> {
             let plain = &plain[older..];
             deliver(Letter {
                 content: plain,
-                flags: self.eudora.and_then(|index| index.get(&start).copied()),
+                flags: self.index.and_then(|index| index.get(&start).cloned()),
+                keywords: Keywords::default(),
                 envelope: self.envelope(separator, plain),
                 separator: None,
             })?;
@@ -361,11 +402,15 @@ impl<S: Send> Job<'_, S> {
     pub(crate) fn deliver_message(
         &self,
         (content, is_file): (&[u8], bool),
-        flags: Option<Flags>,
-        modified: Option<SystemTime>,
+        stored: StoredState,
         delivery: &mut Delivery,
         summary: &mut Summary,
     ) -> Result<(), Error> {
+        let StoredState {
+            flags,
+            date: modified,
+            proton,
+        } = stored;
         // Some programs store the `From ` line of an mbox in the file of a message. If the result is an mbox, this line
         // becomes the separator. In other formats, it is kept like all other bytes of the message, except in a single
         // file. A single file may really be an mbox with one message and the wrong name, and must give the same result
@@ -380,130 +425,68 @@ impl<S: Send> Job<'_, S> {
         } else {
             modified.or(envelope.date)
         };
+        let mut envelope = Envelope { date, ..envelope };
+        let mut keywords = Keywords::default();
+        if let Some(state) = proton {
+            let none = ProtonLabels::default();
+            let (folders, labels) = self.proton.unwrap_or(&none).sorted(&state);
+            let lost = |folder: &&String| proton::is_named_if_lost(folder, &labels);
+            folders
+                .iter()
+                .filter(lost)
+                .for_each(|it| delivery.lose_folder(it));
+            if delivery.has_label_keywords() {
+                keywords = proton::keywords(&labels);
+            }
+            envelope.labels = folders;
+            envelope.states.extend(state.states);
+        }
         let letter = Letter {
             content,
             flags,
-            envelope: Envelope { date, ..envelope },
+            keywords,
+            envelope,
             separator: Some(line).filter(|line| separator::is_asctime(line)),
         };
         delivery.deliver(letter, summary)
     }
+}
 
-    /// Delivers the messages of a Maildir or MH folder, without nested Maildirs. The messages of a Maildir are
-    /// delivered in the order of the delivery times in their file names.
-    pub(crate) fn folder_to(&self, kind: Kind, delivery: &mut Delivery) -> Result<Summary, Error> {
-        let place = MessageFolder::of(self.path, kind, self.options.format);
-        let (messages, others) = place.messages();
-        for (path, why) in &others {
-            self.observer.damaged(path, why);
-        }
-        let mut numbered: Vec<(u64, &PathBuf)> = (1..).zip(messages.names()).collect();
-        if !place.is_mh {
-            numbered.sort_by_cached_key(|(_, name)| arrival(name));
-        }
-        let mut numbered = numbered.into_iter();
-        let mut summary =
-            Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, others.len() as u64));
-        summary.files.not_read = summary.damaged;
-        let next = || {
-            let next = numbered.next();
-            Ok(next.map(|(number, name)| self.read_file(number, name, (&place, &messages))))
-        };
-        let done = self.external(summary, next, Result::is_ok, |letter, new, summary| {
-            match &letter.about {
-                Ok((flags, modified)) => {
-                    let content = new.unwrap_or(&letter.content);
-                    self.deliver_message((content, false), *flags, *modified, delivery, summary)?;
-                    summary.files.read += 1;
-                }
-                Err(why) => {
-                    summary.files.not_read += 1;
-                    summary.damaged += 1;
-                    self.observer.damaged(&letter.source, why);
-                }
-            }
-            Ok(())
-        });
-        let mut summary = done?;
-        let missed = self.name_missed(&messages)?;
-        summary.damaged += missed;
-        summary.files.not_read += missed;
-        self.observer.done(&summary);
-        Ok(summary)
-    }
+/// Data of a message that its mailbox stores outside of the content.
+pub(crate) struct StoredState {
+    pub(crate) flags: Option<MessageFlags>,
+    /// Time of arrival, or the modification time of the file.
+    pub(crate) date: Option<SystemTime>,
+    /// State of a message that Proton exported.
+    pub(crate) proton: Option<ProtonState>,
+}
 
-    /// Reports the messages of an MH folder that may have been missed because the folder changed. Returns their number.
-    pub(crate) fn name_missed(&self, messages: &listing::Messages<'_>) -> Result<u64, Error> {
-        let missed = messages.missed().map_err(cannot_read(self.path))?;
-        for name in &missed {
-            let why = listing::MISSED.into();
-            self.observer.damaged(&self.path.join(name), &why);
-        }
-        Ok(missed.len() as u64)
-    }
-
-    /// Reads one message file. If the file is omitted from the result, `about` contains the reason.
-    fn read_file(
-        &self,
-        number: u64,
-        listed: &Path,
-        (place, messages): (&MessageFolder, &listing::Messages<'_>),
-    ) -> ExternalMessage<Read> {
-        let left_out = |why: Detail| (Err(why.then(LEFT_OUT)), Vec::new());
-        let (name, file) = match messages.open(listed) {
-            Ok(Some((name, file))) => (name, Ok(file)),
-            Ok(None) => (listed.to_owned(), Err(listing::GONE.into())),
-            Err(error) => (listed.to_owned(), Err(unread(&error).into())),
-        };
-        let read = |file: File| -> std::io::Result<_> {
-            let file = Arc::new(file);
-            let metadata = file.metadata()?;
-            let method = method_of(&file)?;
-            let most = self.options.max_message;
-            let content = content_of(&file, metadata.len(), method, self.options, most)?;
-            Ok((metadata.modified().ok(), content))
-        };
-        let (about, content) = match file.map(read) {
-            Ok(Ok((modified, Content::Whole(content)))) => match refused_message(&content) {
-                Some(other) => left_out(other.detail()),
-                None => {
-                    let flags = (!place.is_mh).then(|| noted_in_name(&name)).flatten();
-                    (Ok((flags, modified)), content)
-                }
-            },
-            Ok(Ok((_, Content::TooLarge))) => (Err(too_large(None, self.options)), Vec::new()),
-            Ok(Ok((_, Content::Damaged(damage)))) => left_out(damage.detail()),
-            Ok(Err(error)) => left_out(unread(&error).into()),
-            Err(why) => left_out(why),
-        };
-        ExternalMessage {
-            about,
-            number,
-            source: place.folder.join(name),
-            content,
+impl StoredState {
+    pub(crate) fn new(flags: Option<MessageFlags>, date: Option<SystemTime>) -> Self {
+        Self {
+            flags,
+            date,
+            proton: None,
         }
     }
 }
 
-/// Flags and modification time of a message that was read, or the reason why it was omitted.
-type Read = Result<(Option<Flags>, Option<SystemTime>), Detail>;
+/// Returns the labels of the export of Proton to which the messages belong. Returns `None` if they are no such messages.
+pub(crate) fn proton_labels(founds: &[&Found]) -> Option<ProtonLabels> {
+    let first = founds.iter().find(|found| found.kind == Kind::Eml)?;
+    let folder = temporary::folder_of(&first.path);
+    folder
+        .join(proton::LABELS)
+        .is_file()
+        .then(|| ProtonLabels::of_folder(folder))
+}
 
-const LEFT_OUT: &str = "; the message was not written";
+pub(crate) const LEFT_OUT: &str = "; the message was not written";
 
 pub(crate) fn too_large(number: Option<u64>, options: &Options) -> Detail {
     let which = number.map_or_else(String::new, |number| format!("message {number}: "));
     let most = options.max_message;
     format!("{which}the message has more than {most} bytes, so it cannot be converted to another format{LEFT_OUT}").into()
-}
-
-/// Returns the delivery time at the start of a Maildir file name, followed by the complete name, as a sort key.
-fn arrival(name: &Path) -> (u64, Vec<u8>) {
-    let name = name.file_name().unwrap_or_default().as_bytes();
-    let end = name.iter().position(|octet| !octet.is_ascii_digit());
-    let (digits, _) = name.split_at(end.unwrap_or(name.len()));
-    let digits = std::str::from_utf8(digits).ok();
-    let number = digits.and_then(|digits| digits.parse().ok());
-    (number.unwrap_or(u64::MAX), name.to_owned())
 }
 
 /// Returns whether the file contains a line that starts with `>>From `. Only programs that write the variant mboxrd

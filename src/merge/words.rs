@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use base64::Engine as _;
 use serde::{Deserialize, Serialize};
 
+use crate::mailbox::Keywords;
 use crate::mime::Header;
 use crate::mime::encoded_words::decoded_words;
 use crate::mime::header::unfold;
@@ -31,9 +32,12 @@ const MOST: usize = 10_000;
 /// around it may have 75 (RFC 2047 section 2).
 const LONGEST_ENCODED: usize = 42;
 
-/// The words of each field in [`FIELDS`].
+/// The words of each field in [`FIELDS`], and the keywords that a mailbox stores outside of the header.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Words([Vec<String>; 4]);
+pub(super) struct Words {
+    fields: [Vec<String>; 4],
+    keywords: Vec<String>,
+}
 
 impl Words {
     pub(super) fn of(content: &[u8]) -> Self {
@@ -43,7 +47,7 @@ impl Words {
         }
         let header = Header::of_message(content, LONGEST_HEADER);
         let mut words = Self::default();
-        for (own, (name, by_comma)) in words.0.iter_mut().zip(FIELDS) {
+        for (own, (name, by_comma)) in words.fields.iter_mut().zip(FIELDS) {
             let fields = header.fields.iter(content);
             for field in fields.filter(|field| field.is(content, name)) {
                 unite(own, words_in(field.value.of(content), by_comma));
@@ -52,14 +56,26 @@ impl Words {
         words
     }
 
+    /// Adds the keywords that the mailbox stores for the message.
+    pub(super) fn with_keywords(mut self, keywords: &Keywords) -> Self {
+        self.keywords.extend(keywords.names().map(str::to_owned));
+        self
+    }
+
+    /// Returns the keywords that were added with [`with_keywords`](Self::with_keywords).
+    pub(super) fn keywords(&self) -> Keywords {
+        Keywords::of_names(self.keywords.iter().map(String::as_str))
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.0.iter().all(Vec::is_empty)
+        self.fields.iter().all(Vec::is_empty) && self.keywords.is_empty()
     }
 
     pub(super) fn unite(&mut self, other: Self) {
-        for (own, others) in self.0.iter_mut().zip(other.0) {
+        for (own, others) in self.fields.iter_mut().zip(other.fields) {
             unite(own, others);
         }
+        unite(&mut self.keywords, other.keywords);
     }
 
     /// Adds the missing words to the fields of the message. No word is removed.
@@ -71,7 +87,8 @@ impl Words {
         // Thunderbird reads X-Mozilla-Keys only if it is before the other header fields, so it is added at the start of
         // the header. All other fields are added at its end.
         let (mut fields_before, mut fields_behind) = (Vec::new(), Vec::new());
-        for ((words, there), (name, by_comma)) in self.0.iter().zip(&there.0).zip(FIELDS) {
+        for ((words, there), (name, by_comma)) in self.fields.iter().zip(&there.fields).zip(FIELDS)
+        {
             let missing: Vec<String> = words
                 .iter()
                 .filter(|word| !there.contains(word))
@@ -279,7 +296,10 @@ mod tests {
             "a,b",
             "plain",
         ] {
-            let words = Words([vec![], vec![], vec![word.to_owned()], vec![]]);
+            let words = Words {
+                fields: [vec![], vec![], vec![word.to_owned()], vec![]],
+                ..Words::default()
+            };
             let content = words.put_into(b"Subject: x\r\n\r\ny\r\n").into_owned();
             assert_eq!(
                 Words::of(&content),
@@ -348,7 +368,7 @@ mod tests {
             for (field, (_, by_comma)) in FIELDS.iter().enumerate() {
                 let mut written = Words::default();
                 let words = words.iter().filter(|word| *by_comma || !word.contains(char::is_whitespace));
-                unite(&mut written.0[field], words.map(|word| word.trim().to_owned()).collect());
+                unite(&mut written.fields[field], words.map(|word| word.trim().to_owned()).collect());
                 let content = written.put_into(b"Subject: a\r\n\r\nx").into_owned();
                 prop_assert_eq!(Words::of(&content), written);
             }

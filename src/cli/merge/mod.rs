@@ -27,7 +27,7 @@ use crate::engine::Mode;
 use crate::engine::policy::Policy;
 use crate::error::Error;
 use crate::mailbox::{
-    Envelope, Format, Letter, Merged, Options, Stop, folder_of, looked_at, names_a_file,
+    Envelope, Format, Keywords, Letter, Merged, Options, Stop, folder_of, looked_at, names_a_file,
 };
 use crate::merge::{FinishedReport, Index, Kept, ReadSource, SavedIndex, Tally, finished, record};
 
@@ -250,6 +250,7 @@ impl Run<'_> {
                     add(Letter {
                         content: &mail.content,
                         flags: Some(mail.flags),
+                        keywords: Keywords::default(),
                         envelope: Envelope {
                             sender: mail.sender,
                             date: mail.arrived,
@@ -261,7 +262,9 @@ impl Run<'_> {
                 })
             })?;
         }
-        let report = self.report(&tally, is_damaged)?;
+        let mut lost = Vec::new();
+        merged.take_losses(&mut |what, count| lost.push(say::lost_flags(what, count)));
+        let report = self.report(&tally, is_damaged, &lost)?;
         merged.finish(&mut |named| {
             if let Some(saved) = &saved
                 && let Some(command) = self.command_of_result()
@@ -358,7 +361,12 @@ impl Run<'_> {
         Err(Error::Usage(what.into()))
     }
 
-    fn report(&self, tally: &Tally, is_damaged: bool) -> Result<FinishedReport, Error> {
+    fn report(
+        &self,
+        tally: &Tally,
+        is_damaged: bool,
+        lost: &[String],
+    ) -> Result<FinishedReport, Error> {
         let summary = Summary {
             sources: &self.args.sources,
             tally,
@@ -366,7 +374,9 @@ impl Run<'_> {
         let json = summary.json("merge").map_err(write_error)?;
         Ok(FinishedReport {
             lines: Vec::new(),
-            text: summary.text(false),
+            text: lost
+                .iter()
+                .fold(summary.text(false), |text, line| text + line + "\n"),
             json: String::from_utf8_lossy(&json).into_owned(),
             is_damaged,
         })

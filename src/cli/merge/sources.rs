@@ -24,8 +24,8 @@ use crate::imap::download::Download;
 #[cfg(all(unix, feature = "imap"))]
 use crate::mailbox::temporary_folder_in;
 use crate::mailbox::{
-    AtMailboxes, Batch, Envelope, Flags, Format, Handler, Letter, Message, Observer, Options, Stop,
-    Summary, Transform, looked_at, names_a_file, read_letters,
+    AtMailboxes, Batch, Envelope, Format, Handler, Letter, Message, MessageFlags, Observer,
+    Options, Stop, Summary, Transform, looked_at, names_a_file, read_letters,
 };
 use crate::merge::{Arrivals, Index, Numbers, ReadSource, SavedIndex};
 
@@ -135,8 +135,8 @@ struct IndexBatch {
 }
 
 impl Batch for IndexBatch {
-    fn add(&mut self, letter: &Letter<'_>, flags: Flags) {
-        self.arrivals.add(letter, flags);
+    fn add(&mut self, letter: &Letter<'_>, flags: MessageFlags) {
+        self.arrivals.add(letter, &flags);
     }
 
     fn finish(self: Box<Self>) -> Result<(), Error> {
@@ -317,5 +317,9 @@ impl Observer<()> for Reading<'_> {
 
     fn passed_over(&self, path: &Path, what: &str) {
         self.say(say::skipped(path, what));
+    }
+
+    fn lost_flags(&self, what: &str, count: u64) {
+        self.say(say::lost_flags(what, count));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirEntry, FileType};
+use std::fs::{self, DirEntry, File, FileType};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -12,15 +12,16 @@ use super::recognise::{is_document, is_empty_message, look_at};
 use crate::error::Error;
 use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::{cannot_read, unread};
-use crate::mailbox::forms::state_files::{is_state_directory, is_state_file};
+use crate::mailbox::forms::flags::MessageFlags;
+use crate::mailbox::forms::state_files::{is_state_directory, is_state_file, state_beside};
 use crate::mailbox::forms::{Format, emlx, eudora, mh};
 use crate::mailbox::not_mail::{NotMail, Verdict, not_a_mailbox};
 use crate::mailbox::place::partial::{self, is_litter};
 use crate::mailbox::place::temporary;
 use crate::mailbox::start::Kind;
 use crate::mailbox::{IgnorePatterns, Options, Stop};
-use crate::platform::OsStrExt as _;
 use crate::platform::disk::layout::is_object;
+use crate::platform::{FileExt as _, OsStrExt as _};
 
 /// Number of entries of a directory that are looked at to decide whether a symbolic link to the directory leads to mail.
 const MOST_ENTRIES: usize = 1000;
@@ -246,7 +247,8 @@ impl<'s> Search<'s> {
         let beside = within
             .eudora
             .and_then(|it| it.aside(name, false, is_empty))
-            .or_else(|| within.own_file(name));
+            .or_else(|| within.own_file(name))
+            .or_else(|| state_beside(name, &|wanted, is_whole| has_file(path, wanted, is_whole)));
         if let Some(what) = beside {
             return Ok(Err(NotMail::Beside(what)));
         }
@@ -342,8 +344,34 @@ impl Directory {
     }
 }
 
+/// Returns whether a file with the name `wanted` is in the directory of `path`. If `is_whole` is false, `wanted` is the end
+/// of the name.
+fn has_file(path: &Path, wanted: &str, is_whole: bool) -> bool {
+    if is_whole {
+        return path.with_file_name(wanted).is_file();
+    }
+    let entries = fs::read_dir(temporary::folder_of(path))
+        .into_iter()
+        .flatten();
+    let mut names = entries.flatten().map(|entry| entry.file_name());
+    names.any(|name| name.as_bytes().ends_with(wanted.as_bytes()))
+}
+
+/// Returns whether the file is named and starts like a message in a Maildir of SeaMonkey: a number as its name, and a line
+/// `From - ` before the header.
+fn is_of_seamonkey(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    let mut start = [0; 1024];
+    let is_number = name.iter().all(u8::is_ascii_digit);
+    let read = File::open(path).and_then(|file| file.read_at(&mut start, 0));
+    let bytes = start.get(..read.unwrap_or_default()).unwrap_or_default();
+    is_number && bytes.starts_with(b"From - ") && MessageFlags::has_fields_of_thunderbird(bytes)
+}
+
 pub(crate) fn is_maildir(folder: &Path, format: Format) -> bool {
-    let is_message = |path: &Path| matches!(look_at(path, Format::Auto), Ok(Ok((Kind::Eml, _))));
+    let is_message = |path: &Path| {
+        matches!(look_at(path, Format::Auto), Ok(Ok((Kind::Eml, _)))) || is_of_seamonkey(path)
+    };
     partial::is_maildir(folder, format, &is_message)
 }
 

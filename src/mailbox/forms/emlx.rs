@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use memchr::{memchr, memmem};
 
 use crate::mailbox::compressed::plain_suffix;
-use crate::mailbox::forms::flags::Flags;
+use crate::mailbox::forms::flags::{Flags, MessageFlags};
 use crate::mailbox::forms::mbox;
 use crate::mailbox::place::temporary::folder_of;
 use crate::mailbox::program::Program;
@@ -84,7 +84,7 @@ fn value<'l>(list: &'l [u8], key: &[u8]) -> Option<&'l str> {
 }
 
 /// Returns the flags of the message and the time when it arrived. Reads only property lists in XML.
-pub(crate) fn noted(file: &[u8]) -> (Option<Flags>, Option<SystemTime>) {
+pub(crate) fn noted(file: &[u8]) -> (Option<MessageFlags>, Option<SystemTime>) {
     let Some(Ok(range)) = message(file) else {
         return (None, None);
     };
@@ -93,7 +93,7 @@ pub(crate) fn noted(file: &[u8]) -> (Option<Flags>, Option<SystemTime>) {
     let seconds = value(list, b"date-received").and_then(|seconds| seconds.parse().ok());
     let since = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let came = since.and_then(|since| UNIX_EPOCH.checked_add(since));
-    (flags.map(Flags::of_apple_mail), came)
+    (flags.map(|flags| Flags::of_apple_mail(flags).into()), came)
 }
 
 fn counted(file: &[u8], start: usize, octets: u64) -> Result<Range<usize>, &'static str> {

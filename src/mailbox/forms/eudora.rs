@@ -6,7 +6,6 @@
 //! * `In.toc` is the index of `In.mbx`: 104 bytes, then 218 bytes for each message in any order. Numbers are
 //!   little-endian. The index is used only if each of its messages starts and ends where a message does in the mailbox.
 
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use std::sync::LazyLock;
 use memchr::memchr2;
 use memchr::memmem::Finder;
 
-use crate::mailbox::forms::flags::Flags;
+use crate::mailbox::forms::flags::{FlagIndex, Flags};
 use crate::mailbox::forms::separator::is_plausible;
 use crate::platform::{FileExt as _, OsStrExt as _};
 use crate::span::front;
@@ -63,16 +62,14 @@ pub(crate) fn next_message(bytes: &[u8], from: usize, whole: bool) -> Option<usi
     places.find(is_next)
 }
 
-pub(crate) type Index = HashMap<u64, Flags>;
-
 /// Maximum size of an index, in bytes. This is enough for a million messages.
 const LONGEST: u64 = 256 << 20;
 const HEAD: usize = 104;
 const ENTRY: usize = 218;
 
-/// Reads the index file next to a mailbox, which contains the flags. Returns an empty index if no index exists or the
-/// index cannot be read. If the index does not match the mailbox, returns the path of the index as an error.
-pub(crate) fn index_beside(mailbox: &Path, file: &File) -> Result<Index, PathBuf> {
+/// Reads the index file next to a mailbox, which contains the flags. Returns `None` if no index exists or the index cannot
+/// be read. If the index does not match the mailbox, returns the path of the index as an error.
+pub(crate) fn index_beside(mailbox: &Path, file: &File) -> Result<Option<FlagIndex>, PathBuf> {
     let names = ["toc", "TOC", "Toc"].map(|suffix| mailbox.with_extension(suffix));
     let is_index = |path: &PathBuf| {
         // A link or a pipe is not read, because it could lead to a file outside the source or never end.
@@ -81,13 +78,13 @@ pub(crate) fn index_beside(mailbox: &Path, file: &File) -> Result<Index, PathBuf
     };
     let path = names.into_iter().find(is_index);
     let Some((octets, path)) = path.and_then(|path| Some((fs::read(&path).ok()?, path))) else {
-        return Ok(Index::default());
+        return Ok(None);
     };
     let length = file.metadata().map_or(0, |metadata| metadata.len());
-    index(&octets, file, length).ok_or(path)
+    index(&octets, file, length).ok_or(path).map(Some)
 }
 
-fn index(octets: &[u8], file: &File, length: u64) -> Option<Index> {
+fn index(octets: &[u8], file: &File, length: u64) -> Option<FlagIndex> {
     let entries = octets.get(HEAD..)?;
     if entries.len() % ENTRY != 0 {
         return None;
@@ -105,7 +102,7 @@ fn index(octets: &[u8], file: &File, length: u64) -> Option<Index> {
             return None;
         }
         let (state, priority) = (*entry.get(12)?, *entry.get(16)?);
-        Some((start, Flags::of_eudora(state, priority)))
+        Some((start, Flags::of_eudora(state, priority).into()))
     });
     entries.collect()
 }

@@ -8,7 +8,10 @@ pub(super) mod carriage;
 pub(super) mod cost;
 pub(super) mod emlx;
 pub(super) mod eudora;
+pub(super) mod flag_fields;
 pub(super) mod flags;
+pub(super) mod imap_backup;
+pub(super) mod keywords;
 pub(super) mod layout;
 #[cfg(test)]
 pub(super) mod lie;
@@ -18,6 +21,7 @@ pub(super) mod mmdf;
 pub(crate) mod modified_utf7;
 pub(crate) mod names;
 pub(super) mod outlook;
+pub(super) mod proton;
 pub(super) mod quoting;
 pub(super) mod refused;
 pub(super) mod rewrite;

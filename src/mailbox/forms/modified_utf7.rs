@@ -7,7 +7,6 @@ use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 const BASE64: GeneralPurpose = GeneralPurpose::new(&IMAP_MUTF7, NO_PAD);
 
 /// Encodes a name in modified UTF-7.
-#[cfg_attr(not(all(unix, feature = "imap")), allow(dead_code))]
 pub(crate) fn encoded(name: &str) -> String {
     let mut coded = String::with_capacity(name.len());
     let mut units: Vec<u8> = Vec::new();

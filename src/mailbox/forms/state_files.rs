@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 
+use crate::mailbox::forms::proton::{LABELS, METADATA};
 use crate::platform::OsStrExt as _;
 
 const OF_SERVER: &str = "a file in which a mail server keeps the state of a mailbox";
@@ -58,6 +59,21 @@ pub(crate) fn is_state_file(name: &OsStr, is_empty: bool) -> Option<&'static str
     known.or(is_mark.then_some("a lock or a mark that programs keep next to mail"))
 }
 
+/// Returns a description of a file that is a part of a mailbox, for the report. Returns `None` for all other files.
+/// `has` returns whether the directory contains a file whose name ends like the given text, or is the given text if the
+/// flag is true.
+pub(crate) fn state_beside(name: &OsStr, has: &dyn Fn(&str, bool) -> bool) -> Option<&'static str> {
+    let name = name.to_str()?;
+    let of = |suffix: &str| name.strip_suffix(suffix).filter(|stem| !stem.is_empty());
+    if of(".imap").is_some_and(|stem| has(&format!("{stem}.mbox"), true)) {
+        return Some("an index of imap-backup");
+    }
+    if of(METADATA).is_some_and(|stem| has(&format!("{stem}.eml"), true)) {
+        return Some("the state of a message that Proton exported");
+    }
+    (name == LABELS && has(METADATA, false)).then_some("the labels of mail that Proton exported")
+}
+
 /// Returns a description if a mail server keeps its state in a directory with this name next to `cur` and `new`.
 pub(crate) fn is_state_directory(name: &OsStr, is_in_maildir: bool) -> Option<&'static str> {
     const NAMES: [&[u8]; 3] = [
@@ -91,6 +107,33 @@ mod tests {
         ] {
             let found = is_state_file(OsStr::new(name), is_empty);
             assert_eq!(found.is_some(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn state_file_is_a_part_of_a_mailbox_only_next_to_its_mail() {
+        for (name, neighbours, is_part) in [
+            ("INBOX.imap", &["INBOX.mbox"][..], true),
+            ("INBOX.imap", &["Sent.mbox"], false),
+            (".imap", &[".mbox"], false),
+            ("a==.metadata.json", &["a==.eml"], true),
+            ("a==.metadata.json", &["b==.eml"], false),
+            ("labels.json", &["a==.metadata.json"], true),
+            ("labels.json", &["a==.eml"], false),
+            ("x.json", &["x.eml"], false),
+        ] {
+            let has = |wanted: &str, is_whole: bool| {
+                let is_one = |it: &&str| {
+                    if is_whole {
+                        *it == wanted
+                    } else {
+                        it.ends_with(wanted)
+                    }
+                };
+                neighbours.iter().any(is_one)
+            };
+            let found = state_beside(OsStr::new(name), &has);
+            assert_eq!(found.is_some(), is_part, "{name} {neighbours:?}");
         }
     }
 }

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use crate::mailbox::find::{self, Kind};
 use crate::mailbox::forms::Format;
-use crate::mailbox::forms::flags::Flags;
+use crate::mailbox::forms::flags::{Flags, MessageFlags};
 use crate::platform::{BEFORE_FLAGS, OsStrExt as _, OsStringExt as _};
+use crate::span::split_while;
 
 pub(crate) struct MessageFolder {
     pub(crate) folder: PathBuf,
@@ -80,21 +81,138 @@ impl MessageFolder {
     }
 }
 
-/// Returns the flags in the name of a message in a Maildir. Returns `None` if the name cannot contain flags, so that
-/// the header must be read. Thunderbird stores flags only in the header: its file names have no letters.
-pub(crate) fn noted_in_name(name: &Path) -> Option<Flags> {
+/// Returns the flags in the name of a message in a Maildir. Returns `None` if the name cannot contain flags, so that the
+/// header must be read. Thunderbird and SeaMonkey store flags only in the header: their file names have no letters.
+pub(crate) fn noted_in_name(name: &Path, content: &[u8]) -> Option<Flags> {
     let bytes = name.file_name().unwrap_or_default().as_bytes();
-    if flags_at(bytes).is_none() && bytes.to_ascii_lowercase().ends_with(b".eml") {
+    let is_in_cur = name.starts_with("cur");
+    let parts = FileName::of(bytes);
+    let is_of_thunderbird = || {
+        bytes.to_ascii_lowercase().ends_with(b".eml")
+            || is_in_cur && MessageFlags::has_fields_of_thunderbird(content)
+    };
+    if parts.info.is_none() && is_of_thunderbird() {
         return None;
     }
-    let letters = flags_of(name).map_or(&b""[..], |(_, letters)| letters);
-    Some(Flags::of_letters(letters, name.starts_with("cur")))
+    Some(Flags::of_letters(parts.letters(), is_in_cur))
+}
+
+/// The parts of the file name of a message in a Maildir: `BASE:2,FLAGS`.
+///
+/// File systems of Windows, and programs that copy files for them, do not allow the colon. Programs replace it by any
+/// other character, such as `;`, `!`, `_`, the private character U+F03A (Samba, Cygwin) or the full-width colon (rclone),
+/// by `%3A`, or by nothing.
+#[derive(Clone, Copy)]
+pub(super) struct FileName<'n> {
+    pub(super) base: &'n [u8],
+    /// The colon, or the characters that replace it.
+    pub(super) separator: &'n [u8],
+    /// Text after the separator. `None` if the name has no separator.
+    info: Option<&'n [u8]>,
+}
+
+impl<'n> FileName<'n> {
+    pub(super) fn of(name: &'n [u8]) -> Self {
+        let colon = memchr::memmem::find(name, b":2,").or_else(|| memchr::memchr(b':', name));
+        if let Some(at) = colon {
+            return Self::divided(name, at, at + 1);
+        }
+        let replaced = || {
+            let comma = memchr::memrchr(b',', name)?;
+            let info = comma.checked_sub(1)?;
+            let (before, letters) = (name.get(..info)?, name.get(comma + 1..)?);
+            if name.get(info) != Some(&b'2') || !letters.iter().all(u8::is_ascii_alphabetic) {
+                return None;
+            }
+            let last = *before.last()?;
+            if last.is_ascii_alphanumeric() && !ends_with_encoded_colon(before) {
+                // The colon was removed. Other names can end like this too, so the letters must be flags in their order.
+                let is_flag =
+                    |letter: &u8| b"DFPRST".contains(letter) || letter.is_ascii_lowercase();
+                let are_flags = letters.iter().all(is_flag) && !letters.is_empty();
+                let is_sorted = letters.is_sorted_by(|one, other| one < other);
+                return (are_flags && is_sorted).then_some((info, info));
+            }
+            Some((info - last_character(before), info))
+        };
+        match replaced().filter(|(start, _)| *start > 0) {
+            Some((start, info)) => Self::divided(name, start, info),
+            None => Self {
+                base: name,
+                separator: b"",
+                info: None,
+            },
+        }
+    }
+
+    fn divided(name: &'n [u8], start: usize, info: usize) -> Self {
+        let (before, info) = name.split_at(info);
+        let (base, separator) = before.split_at(start);
+        Self {
+            base,
+            separator,
+            info: Some(info),
+        }
+    }
+
+    /// Returns whether the name has a separator and other information than flags, such as `:1,`.
+    fn is_experimental(self) -> bool {
+        self.info.is_some_and(|info| !info.starts_with(b"2,"))
+    }
+
+    /// Returns the letters of flags and keywords. A program may have added other text after them.
+    pub(super) fn letters(self) -> &'n [u8] {
+        let letters = self.info.and_then(|info| info.strip_prefix(b"2,"));
+        split_while(letters.unwrap_or_default(), u8::is_ascii_alphabetic).0
+    }
+
+    /// Returns whether other programs read the flags in this name.
+    fn is_common(self) -> bool {
+        self.info.is_none() || matches!(self.separator, [byte] if BEFORE_FLAGS.contains(byte))
+    }
+}
+
+fn ends_with_encoded_colon(before: &[u8]) -> bool {
+    before.to_ascii_lowercase().ends_with(b"%3a")
+}
+
+/// Returns the length of the last character, in bytes.
+fn last_character(before: &[u8]) -> usize {
+    if ends_with_encoded_colon(before) {
+        return 3;
+    }
+    let is_character = |length: &usize| {
+        let start = before.len().checked_sub(*length);
+        let bytes = start.and_then(|start| before.get(start..));
+        let text = bytes.and_then(|bytes| std::str::from_utf8(bytes).ok());
+        text.is_some_and(|text| text.chars().count() == 1)
+    };
+    (1..=4).find(is_character).unwrap_or(1)
+}
+
+/// Returns the path of a message of a Maildir with a name whose flags all programs read. Returns `None` if the name is
+/// already such a name. `noted` contains the flags of the header and the letters of their keywords, if the name cannot
+/// contain flags.
+pub(crate) fn with_common_name(path: &Path, noted: Option<(Flags, &str)>) -> Option<PathBuf> {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    let parts = FileName::of(name);
+    let Some((flags, keywords)) = noted else {
+        let info = [parts.base, b":", parts.info.unwrap_or_default()].concat();
+        return (!parts.is_common()).then(|| path.with_file_name(OsString::from_vec(info)));
+    };
+    let is_named = name.to_ascii_lowercase().ends_with(b".eml");
+    let (base, _) = name.split_at(name.len() - if is_named { 4 } else { 0 });
+    if !flags.is_in_cur() && keywords.is_empty() {
+        return Some(Path::new("new").join(OsStr::from_bytes(base)));
+    }
+    let info = format!(":2,{}{keywords}", flags.letters());
+    let name = OsString::from_vec([base, info.as_bytes()].concat());
+    Some(Path::new("cur").join(name))
 }
 
 pub(crate) fn resized(path: &Path, content: &[u8]) -> PathBuf {
     let bytes = path.file_name().unwrap_or_default().as_bytes();
-    let base = flags_at(bytes).unwrap_or(bytes.len());
-    let (base, flags) = bytes.split_at(base);
+    let (base, flags) = bytes.split_at(FileName::of(bytes).base.len());
     let mut out = Vec::with_capacity(bytes.len() + 4);
     for (index, field) in base.split(|&b| b == b',').enumerate() {
         if index > 0 {
@@ -119,19 +237,8 @@ pub(crate) fn resized(path: &Path, content: &[u8]) -> PathBuf {
 }
 
 pub(crate) fn base_of(name: &[u8]) -> &[u8] {
-    let (name, _) = name.split_at(flags_at(name).unwrap_or(name.len()));
+    let name = FileName::of(name).base;
     name.split(|&b| b == b',').next().unwrap_or(name)
-}
-
-/// Returns the position of the character before the flags: a colon, or the character that programs use on file systems
-/// that do not allow colons. That character may also occur in a name without flags, so the text after it must look like
-/// flags.
-fn flags_at(name: &[u8]) -> Option<usize> {
-    memchr::memchr(b':', name).or_else(|| {
-        let at = name.iter().rposition(|b| BEFORE_FLAGS.contains(b))?;
-        let letters = name.get(at + 1..)?.strip_prefix(b"2,")?;
-        letters.iter().all(u8::is_ascii_alphabetic).then_some(at)
-    })
 }
 
 /// Replaces the colon in a file name by `separator`, for file systems that do not allow colons.
@@ -171,23 +278,16 @@ pub(crate) fn with_flags_of(path: &Path, other: &Path) -> PathBuf {
         folders[1]
     };
     let separator = [path, other].into_iter().find_map(|path| {
-        let name = path.file_name()?.as_bytes();
-        name.get(flags_at(name)?..)?.first().copied()
+        let name = FileName::of(path.file_name()?.as_bytes());
+        name.info.map(|_| name.separator)
     });
-    let name = [name, &[separator.unwrap_or(b':')], b"2,", flags.as_slice()].concat();
+    let name = [name, separator.unwrap_or(b":"), b"2,", flags.as_slice()].concat();
     folder.join(OsString::from_vec(name))
 }
 
 pub(crate) fn flags_of(path: &Path) -> Option<(&[u8], &[u8])> {
-    let name = path.file_name()?.as_bytes();
-    match memchr::memmem::find(name, b":2,") {
-        Some(at) => Some((name.get(..at)?, name.get(at + 3..)?)),
-        None if name.contains(&b':') => None,
-        None => match flags_at(name) {
-            Some(at) => Some((name.get(..at)?, name.get(at + 3..)?)),
-            None => Some((name, b"")),
-        },
-    }
+    let name = FileName::of(path.file_name()?.as_bytes());
+    (!name.is_experimental()).then(|| (name.base, name.letters()))
 }
 
 /// Returns the flags of a message, from its file name or its header fields. Returns `None` if its mailbox cannot store
@@ -195,16 +295,16 @@ pub(crate) fn flags_of(path: &Path) -> Option<(&[u8], &[u8])> {
 /// because the directory of an mbox may also be named `cur`.
 #[cfg(feature = "cli")]
 pub(crate) fn flags_of_message(file: &Path, content: &[u8], is_mbox: bool) -> Option<Flags> {
-    let of_fields = || Flags::of_fields(content);
+    let of_fields = || MessageFlags::of_fields(content).system;
     let part = file
         .parent()
         .and_then(Path::file_name)
         .filter(|part| !is_mbox && (*part == "cur" || *part == "new"));
     if let (Some(part), Some(name)) = (part, file.file_name()) {
-        let noted = noted_in_name(&Path::new(part).join(name));
+        let noted = noted_in_name(&Path::new(part).join(name), content);
         return Some(noted.unwrap_or_else(of_fields));
     }
-    (is_mbox || Flags::has_fields(content)).then(of_fields)
+    (is_mbox || MessageFlags::has_fields(content)).then(of_fields)
 }
 
 #[cfg(test)]
@@ -238,6 +338,22 @@ mod tests {
             ("1;3,S", "1;3", Some("")),
             ("1.host:1,x", "1.host", None),
             ("1!2,S:1,x", "1!2", None),
+            ("1.host_2,FRS", "1.host", Some("FRS")),
+            ("1.host,S=4=2,Sab", "1.host", Some("Sab")),
+            ("1.host%3A2,S", "1.host", Some("S")),
+            ("1.host%3a2,", "1.host", Some("")),
+            ("1.host\u{f03a}2,FS", "1.host", Some("FS")),
+            ("1.host\u{ff1a}2,FS", "1.host", Some("FS")),
+            ("1.host,2,S", "1.host", Some("S")),
+            ("1.host2,FS", "1.host", Some("FS")),
+            ("1.host,S=1262,Sa", "1.host", Some("Sa")),
+            ("page2,final", "page2", Some("")),
+            ("1.host_2,S.eml", "1.host_2", Some("")),
+            ("1.host:2,S.eml", "1.host", Some("S")),
+            ("1.host:2,S,x", "1.host", Some("S")),
+            ("_2,S", "_2", Some("")),
+            ("1.host_1,S", "1.host_1", Some("")),
+            ("1.host", "1.host", Some("")),
         ] {
             assert_eq!(base_of(name.as_bytes()), base.as_bytes(), "{name}");
             let found = flags_of(Path::new(name)).map(|(_, flags)| flags);

@@ -22,6 +22,10 @@
 //!
 //! If the source is `cur`, `new` or one message in them, the same rules apply to this part.
 //!
+//! A copy of a Maildir contains the keywords of Dovecot and Courier (`keyword_files`). If the user wants a Maildir
+//! (`--output-format maildir`), messages whose names contain no flags that other programs read get such a name:
+//! messages of Thunderbird, and names in which a program replaced the colon.
+//!
 //! A message that was renamed during the run is found under its new name (`listing`) and replaced there. A message that
 //! is not found is reported. A message that is moved before each attempt to replace it is left unchanged and counted.
 //! The quota sums in `maildirsize` are not updated, because servers compute them again if they doubt them.
@@ -34,22 +38,29 @@ use std::sync::{Arc, Mutex};
 
 use crate::detail::Detail;
 use crate::error::{Error, unpoisoned};
-use crate::mailbox::Summary;
 use crate::mailbox::begin::Job;
 use crate::mailbox::compressed::{Content, content_of, method_of};
 use crate::mailbox::failure::{cannot_read, cannot_write, unread};
 use crate::mailbox::find::Kind;
+use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::refused::refused_message;
+use crate::mailbox::forms::separator::own_separator;
 use crate::mailbox::forms::{mh, rewrite};
-use crate::mailbox::place::folder::{MessageFolder, base_of, resized, with_separator};
+use crate::mailbox::place::delivery::NO_LETTER;
+use crate::mailbox::place::flag_losses::FlagLosses;
+use crate::mailbox::place::folder::{
+    MessageFolder, base_of, noted_in_name, resized, with_common_name, with_separator,
+};
 use crate::mailbox::place::identity::Identity;
 use crate::mailbox::place::journal::ResultPart;
+use crate::mailbox::place::keyword_files::{COURIER, DOVECOT, FolderKeywords, replace_file};
 use crate::mailbox::place::listing::{GONE, Messages};
 use crate::mailbox::place::lock::Dotlock;
 use crate::mailbox::place::replace::{Beside, sync_folder};
 use crate::mailbox::place::supersede::Old;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::messages::Transformed;
+use crate::mailbox::{Format, Summary};
 use crate::platform::{self, NewFile, OsStrExt as _, absent};
 use crate::pool;
 
@@ -74,10 +85,14 @@ impl<S: Send> Job<'_, S> {
         let destination = destination.filter(|_| writes);
         let mut lock = None;
         let mut before_flags = ':';
+        let mut keywords = FolderKeywords::default();
         match destination {
             None if writes => {
                 let locked = folder.join("embody");
                 lock = Some(Dotlock::acquire(&locked, folder, &self.patience())?);
+                if !place.is_mh {
+                    keywords = FolderKeywords::of(folder);
+                }
             }
             None => {}
             Some(to) => {
@@ -104,6 +119,8 @@ impl<S: Send> Job<'_, S> {
                 if !place.is_mh {
                     let found = platform::before_flags(&within);
                     before_flags = found.map_err(cannot_write(to))?;
+                    self.copy_file(&folder.join(DOVECOT), &to.join(DOVECOT))?;
+                    keywords = FolderKeywords::of_copy(folder, to);
                 }
             }
         }
@@ -118,6 +135,11 @@ impl<S: Send> Job<'_, S> {
             messages: &messages,
             destination,
             before_flags,
+            names_flags: destination.is_some()
+                && !place.is_mh
+                && options.output_format == Format::Maildir,
+            keywords: Mutex::new(keywords),
+            losses: Mutex::default(),
             large: Mutex::new(()),
         };
         let mut before = Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, others.len() as u64));
@@ -177,6 +199,15 @@ impl<S: Send> Job<'_, S> {
             summary.damaged += missed;
             summary.files.not_read += missed;
         }
+        let Files {
+            keywords, losses, ..
+        } = files;
+        if let Some(to) = destination.filter(|_| outcome.is_ok()) {
+            let keywords = unpoisoned(keywords.into_inner());
+            let written = keywords.write_courier(to, before_flags);
+            written.map_err(cannot_write(&to.join(COURIER)))?;
+        }
+        unpoisoned(losses.into_inner()).report(observer);
         observer.done(&summary);
         if writes && summary.changed > 0 {
             for part in place.synced_in(destination.unwrap_or(folder)) {
@@ -190,24 +221,23 @@ impl<S: Send> Job<'_, S> {
             && outcome.is_ok()
             && let Some(to) = destination
         {
-            self.copy_beside(to, mh::SEQUENCES)?;
+            self.copy_file(&self.path.join(mh::SEQUENCES), &to.join(mh::SEQUENCES))?;
         }
         outcome.map(|()| summary)
     }
 
-    /// Copies the file in which an MH folder stores flags, `.mh_sequences`. The file contains the numbers of messages.
-    /// They are the same in the result, so the copy is valid.
-    fn copy_beside(&self, to: &Path, name: &str) -> Result<(), Error> {
-        let path = self.path.join(name);
-        let Some(file) = absent(File::open(&path)).map_err(cannot_read(&path))? else {
+    /// Copies a file in which a program stores flags, if it exists. The numbers or letters in the file mean the same in the
+    /// result, so the copy is valid.
+    pub(crate) fn copy_file(&self, path: &Path, to: &Path) -> Result<(), Error> {
+        let Some(file) = absent(File::open(path)).map_err(cannot_read(path))? else {
             return Ok(());
         };
-        if self.is_made(&path) {
+        if self.is_made(path) {
             return Ok(());
         }
-        let read = Identity::of(&file.metadata().map_err(cannot_read(&path))?);
-        let copy = Beside::copy(&file, read.length, &path, to, &to.join(name))?;
-        let record = self.record(&path, Some(&read), ResultPart::Whole);
+        let read = Identity::of(&file.metadata().map_err(cannot_read(path))?);
+        let copy = Beside::copy(&file, read.length, path, temporary::folder_of(to), to)?;
+        let record = self.record(path, Some(&read), ResultPart::Whole);
         copy.appear_as(record.as_ref(), false)
     }
 }
@@ -247,17 +277,43 @@ struct Files<'a, S> {
     twins: HashMap<PathBuf, PathBuf>,
     destination: Option<&'a Path>,
     before_flags: char,
+    /// Whether each message gets a file name whose flags other programs read.
+    names_flags: bool,
+    keywords: Mutex<FolderKeywords>,
+    losses: Mutex<FlagLosses>,
     /// Lock that a thread holds while it converts a large compressed message. Only one such message is in memory at a
     /// time.
     large: Mutex<()>,
 }
 
 impl<S> Files<'_, S> {
+    /// Returns the name of a message of Thunderbird in a Maildir for all programs. The header contains its flags.
+    fn common_name(&self, name: &Path, message: &[u8], to: &Path) -> Result<PathBuf, Error> {
+        let flags = MessageFlags::of_fields(message);
+        let mut keywords = unpoisoned(self.keywords.lock());
+        let before = keywords.dovecot_file();
+        let (letters, lost) = keywords.letters_of(&flags.keywords);
+        let file = keywords.dovecot_file();
+        if file != before {
+            // The file is written before the first name with a new letter, so that every letter has a meaning.
+            let path = to.join(DOVECOT);
+            replace_file(&path, file.as_bytes()).map_err(cannot_write(&path))?;
+        }
+        let mut losses = unpoisoned(self.losses.lock());
+        for name in lost {
+            losses.count(format!("keyword {name}, {NO_LETTER}"));
+        }
+        let common = with_common_name(name, Some((flags.system, &letters)));
+        Ok(common.unwrap_or_else(|| name.to_owned()))
+    }
+
     fn convert(&self, number: u64, listed: &Path) -> Result<Converted<S>, Error> {
         let writes = self.job.options.mode.writes();
         let target = |name: &Path| {
-            let name = with_separator(name, self.before_flags);
-            self.destination.map(|to| self.place.target(to, &name))
+            let common = self.names_flags.then(|| with_common_name(name, None));
+            let wanted = common.flatten().unwrap_or_else(|| name.to_owned());
+            let named = with_separator(&wanted, self.before_flags);
+            self.destination.map(|to| self.place.target(to, &named))
         };
         let is_made = |name: &Path| {
             let path = self.place.folder.join(name);
@@ -274,7 +330,7 @@ impl<S> Files<'_, S> {
             Ok(None) => return damaged(GONE.into()),
             Err(error) => return damaged(unread(&error).into()),
         };
-        let (target, path) = (target(&name), self.place.folder.join(&name));
+        let (mut target, path) = (target(&name), self.place.folder.join(&name));
         let mut _alone = None;
         let mut read = || -> io::Result<_> {
             let before = Identity::of(&file.metadata()?);
@@ -332,9 +388,24 @@ impl<S> Files<'_, S> {
         summary.bytes_out = summary.bytes_in;
         let job = self.job;
         let mut transformed = job.single((number, &path), &content, None, rewrite::spliced)?;
-        let new = transformed.as_mut().and_then(|done| done.new.take());
+        let mut new = transformed.as_mut().and_then(|done| done.new.take());
+        summary.changed = u64::from(new.is_some());
+        if self.names_flags
+            && let Some(to) = self.destination
+            && noted_in_name(&name, &content).is_none()
+        {
+            let message = new.as_deref().unwrap_or(&content);
+            let common = self.common_name(&name, message, to)?;
+            target = Some(
+                self.place
+                    .target(to, &with_separator(&common, self.before_flags)),
+            );
+            // Thunderbird writes the separator of an mbox before each message. Other programs find no header after it.
+            if let Some((_, length)) = own_separator(message) {
+                new = message.get(length..).map(<[u8]>::to_owned);
+            }
+        }
         if let Some(new) = &new {
-            summary.changed = 1;
             summary.bytes_out = new.len() as u64;
         }
         match (target, new) {
@@ -359,6 +430,10 @@ impl<S> Files<'_, S> {
                     };
                     is_done = old.give_way(beside.finished(&file, NewFile::Replacement)?, &new)?;
                     if is_done {
+                        let keywords = unpoisoned(self.keywords.lock());
+                        let names = (path.as_path(), resized(&path, &new));
+                        let followed = keywords.follow(&self.place.folder, names);
+                        followed.map_err(cannot_write(&self.place.folder.join(COURIER)))?;
                         break;
                     }
                     // The message was moved. If another search finds the same unchanged file, the next attempt replaces

@@ -8,11 +8,13 @@
 
 pub(super) mod delivery;
 mod existing;
+pub(super) mod flag_losses;
 pub(super) mod folder;
 pub(super) mod identity;
 mod in_place;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))] // which opens a journal
 pub(super) mod journal;
+pub(super) mod keyword_files;
 mod latecomers;
 pub(super) mod listing;
 mod lock;

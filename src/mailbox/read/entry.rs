@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::mailbox::archive::{MboxEntry, MemberRules};
 use crate::mailbox::find::{self, Kind};
-use crate::mailbox::forms::flags::Flags;
+use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::rewrite::{MBOXRD_SEPARATOR, for_mbox};
 use crate::mailbox::forms::{emlx, outlook};
 use crate::mailbox::place::folder::noted_in_name;
@@ -34,7 +34,7 @@ pub(crate) fn mbox_entry(name: &str, content: &[u8], kind: Kind) -> Result<MboxE
     if kind == Kind::Msg {
         let mail = outlook::message(content)?;
         return Ok(MboxEntry {
-            bytes: entry(&mail.content, Some(mail.flags)),
+            bytes: entry(&mail.content, Some(&mail.flags.into())),
             missing: mail.missing,
         });
     }
@@ -44,25 +44,25 @@ pub(crate) fn mbox_entry(name: &str, content: &[u8], kind: Kind) -> Result<MboxE
             emlx::noted(content).0,
         ),
         Some(Err(why)) => return Err(why.to_owned()),
-        None => (content, flags_in_name(name)),
+        None => (content, flags_in_name(name, content)),
     };
     Ok(MboxEntry {
-        bytes: entry(message, flags),
+        bytes: entry(message, flags.as_ref()),
         missing: Vec::new(),
     })
 }
 
 /// Returns the flags in the file name of a message in `cur` or `new` of a Maildir.
-fn flags_in_name(name: &str) -> Option<Flags> {
+fn flags_in_name(name: &str, content: &[u8]) -> Option<MessageFlags> {
     let path = Path::new(name);
     let part = path.parent()?.file_name()?;
     if part != "cur" && part != "new" {
         return None;
     }
-    noted_in_name(&Path::new(part).join(path.file_name()?))
+    noted_in_name(&Path::new(part).join(path.file_name()?), content).map(MessageFlags::from)
 }
 
-fn entry(message: &[u8], flags: Option<Flags>) -> Vec<u8> {
+fn entry(message: &[u8], flags: Option<&MessageFlags>) -> Vec<u8> {
     let content = match flags {
         Some(flags) => flags.put_into(message),
         None => message.into(),

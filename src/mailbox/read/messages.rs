@@ -43,7 +43,7 @@ impl<S> Messages<'_, S> {
             return Vec::new();
         };
         let all = 0..chunk.frames.len();
-        if self.job.eudora.is_some() {
+        if self.job.is_eudora {
             return all.collect();
         }
         // The messages follow each other without gaps, so the end of one is the start of the next, and only the ends
@@ -76,7 +76,7 @@ impl<S> Messages<'_, S> {
         };
         let lengths = transform.lengths();
         self.job.transformed(transform, &message, |edits| {
-            if self.job.eudora.is_some() {
+            if self.job.is_eudora {
                 return rewrite::spliced(content, edits);
             }
             if self.is_plain {
@@ -104,12 +104,12 @@ impl<S> Messages<'_, S> {
             content,
             at: chunk.place_of(content),
             quoting,
-            beside: self.job.eudora.map(|_| Program::Eudora),
+            beside: self.job.is_eudora.then_some(Program::Eudora),
         }
     }
 
     pub(crate) fn ahead(&self, chunk: &Chunk) -> io::Result<()> {
-        let (Some(transform), Some(_)) = (self.job.transform, self.job.eudora) else {
+        let Some(transform) = self.job.transform.filter(|_| self.job.is_eudora) else {
             return Ok(());
         };
         for index in 0..chunk.frames.len() {

@@ -6,20 +6,23 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::engine::Mode;
-use crate::error::Error;
+use crate::error::{Error, unpoisoned};
 use crate::mailbox::archive::{self, MemberRules};
 use crate::mailbox::begin::Job;
 use crate::mailbox::compressed::{Damage, Decoder, Method};
-use crate::mailbox::failure::{cannot_write, in_full, unreadable};
+use crate::mailbox::failure::{cannot_read, cannot_write, in_full, unreadable};
 use crate::mailbox::find::{self, Kind, NotMail};
+use crate::mailbox::forms::imap_backup::{self, LengthChange};
 use crate::mailbox::forms::mbox::Counted;
+use crate::mailbox::forms::proton::ProtonState;
 use crate::mailbox::forms::{self, emlx, outlook};
 use crate::mailbox::place::identity::Identity;
 use crate::mailbox::place::journal::{Record, ResultPart};
-use crate::mailbox::place::replace;
+use crate::mailbox::place::replace::{self, Beside};
+use crate::mailbox::place::temporary::folder_of;
 use crate::mailbox::read::Background;
 use crate::mailbox::read::entry::ALL_MAIL;
 #[cfg(feature = "cli")]
@@ -27,8 +30,9 @@ use crate::mailbox::read::entry::WITHOUT_PSTS;
 use crate::mailbox::read::file::{PackedFile, PackedReader};
 use crate::mailbox::read::sink::{Output, Sink};
 use crate::mailbox::read::source::Source;
-use crate::mailbox::transfer;
+use crate::mailbox::transfer::{self, StoredState};
 use crate::mailbox::{Format, Options, Quoting, Stop, Summary};
+use crate::platform::NewFile;
 
 const WINDOW: usize = 1 << 20;
 
@@ -179,9 +183,12 @@ impl<S: Send> Job<'_, S> {
             }
         };
         let mut summary = Summary::default();
-        let index = self.index(kind, source.as_file());
+        let index = self.index_of(kind, source.as_file());
+        let changes = Mutex::default();
         let job = Job {
-            eudora: index.as_ref(),
+            is_eudora: kind == Kind::Eudora && source.as_file().is_some(),
+            index: index.as_ref(),
+            changes: Some(&changes),
             ..*self
         };
         if matches!(kind, Kind::Mbox | Kind::Eudora) {
@@ -221,6 +228,10 @@ impl<S: Send> Job<'_, S> {
             read.check(name)?;
         }
         let is_result = summary.messages > 0 || damage.is_none() && !has_inner && !lacks_mail;
+        if let (Some(_), Some(target), true) = (&index, target, is_result) {
+            // The index appears before the mbox: a run that is stopped in between writes both again.
+            self.copy_index(target, &unpoisoned(changes.into_inner()))?;
+        }
         if is_result {
             // The mboxes of an archive are only a part of its results, so the record does not say that the whole source
             // was converted.
@@ -254,6 +265,34 @@ impl<S: Send> Job<'_, S> {
             self.observer.skipped_others(name, what, count);
         }
         Ok(summary)
+    }
+
+    /// Writes the index of imap-backup for the copy of an mbox, so that the copy keeps the flags.
+    fn copy_index(&self, target: &Path, changes: &[LengthChange]) -> Result<(), Error> {
+        let is_copy = self.options.mode.writes() && self.options.range.is_none();
+        let copy = imap_backup::index_of_copy(self.path, target, changes);
+        let Some((path, copy, content)) = copy.filter(|_| is_copy) else {
+            return Ok(());
+        };
+        let file = File::open(&path).map_err(cannot_read(&path))?;
+        let beside = Beside::of(&content, folder_of(&copy), &copy, None)?;
+        let read = Identity::of(&file.metadata().map_err(cannot_read(&path))?);
+        let record = self.record(&path, Some(&read), ResultPart::Whole);
+        beside
+            .finished(&file, NewFile::Copy)?
+            .appear_as(record.as_ref(), false)
+    }
+
+    /// Returns the state of a message that Proton exported. A file with the state that cannot be read is reported.
+    fn proton_state(&self, kind: Kind, is_file: bool) -> Option<ProtonState> {
+        if kind != Kind::Eml || !is_file {
+            return None;
+        }
+        ProtonState::beside(self.path).unwrap_or_else(|path| {
+            let what = "a file with the state of a message of Proton, which cannot be read, so the state is not used";
+            self.observer.skipped(&path, what);
+            None
+        })
     }
 
     /// Converts a single message. `target` is the name of the result. Apple Mail stores a message without its
@@ -292,7 +331,7 @@ impl<S: Send> Job<'_, S> {
             let (mut kept, mut missing) = (None, Vec::new());
             if let Some(mail) = mail {
                 (content, missing) = (mail.content, mail.missing);
-                kept = Some((Some(mail.flags), mail.received));
+                kept = Some((Some(mail.flags.into()), mail.received));
             }
             let (mut summary, done) = self.message_of(&content)?;
             if kept.is_some() {
@@ -306,10 +345,16 @@ impl<S: Send> Job<'_, S> {
                 Sink::Delivery(_) if summary.damaged > 0 => summary.messages = 0,
                 Sink::Delivery(delivery) => {
                     let (flags, came) = kept.unwrap_or_else(|| emlx::noted(&content));
+                    let proton = self.proton_state(kind, source.original().is_some());
+                    let came = came.or(proton.as_ref().and_then(|it| it.received));
                     let of_file = || source.original()?.metadata().ok()?.modified().ok();
-                    let modified = came.or_else(of_file);
+                    let stored = StoredState {
+                        flags,
+                        date: came.or_else(of_file),
+                        proton,
+                    };
                     summary.bytes_out = 0;
-                    self.deliver_message((result, true), flags, modified, delivery, &mut summary)?;
+                    self.deliver_message((result, true), stored, delivery, &mut summary)?;
                 }
                 sink => {
                     sink.put(result)?;

@@ -216,7 +216,7 @@ impl<S: Send> Job<'_, S> {
                 job.inner_to(Some(&mut delivery))
             });
             summary.add(&entered?);
-            delivery.finish_unless_damaged(&summary, record(ResultPart::Whole))?;
+            self.finish(delivery, &summary, record(ResultPart::Whole))?;
             return Ok(summary);
         }
         let mut summary = if kind == Kind::Pst {
@@ -239,7 +239,7 @@ impl<S: Send> Job<'_, S> {
             }
             let is_made = has_inner && record.as_ref().is_some_and(Record::is_made);
             if !is_made && (!has_inner || summary.messages > 0) {
-                delivery.finish_unless_damaged(&summary, record)?;
+                self.finish(delivery, &summary, record)?;
             }
             summary
         } else {

@@ -12,7 +12,7 @@ use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::forms::outlook::OutlookMail;
 use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::read::pst_file::{Opened, PstFolder};
-use crate::mailbox::transfer::too_large;
+use crate::mailbox::transfer::{StoredState, too_large};
 use crate::mailbox::{ExternalMessage, Summary};
 
 /// The result of reading one item of a `.pst` file.
@@ -64,8 +64,7 @@ impl<S: Send> Job<'_, S> {
                     match &mut delivery {
                         Some(delivery) => self.deliver_message(
                             (content, false),
-                            Some(*flags),
-                            *received,
+                            StoredState::new(Some((*flags).into()), *received),
                             delivery,
                             summary,
                         )?,

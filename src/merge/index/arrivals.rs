@@ -7,7 +7,7 @@ use super::super::record::{Entry, Record};
 use super::super::spool::About;
 use super::super::words::Words;
 use crate::engine::same::{copy_key_with, identity, plain};
-use crate::mailbox::{Flags, Letter};
+use crate::mailbox::{Letter, MessageFlags};
 use crate::mime::Header;
 use crate::mime::date::seconds;
 
@@ -37,7 +37,7 @@ impl Arrivals {
     }
 
     /// Adds a message with its flags.
-    pub(crate) fn add(&mut self, letter: &Letter<'_>, flags: Flags) {
+    pub(crate) fn add(&mut self, letter: &Letter<'_>, flags: &MessageFlags) {
         let plain = plain(letter.content);
         let since = letter
             .envelope
@@ -57,7 +57,7 @@ impl Arrivals {
             sender: sender.unwrap_or_default().into(),
             arrived: arrival,
             separator: separator.map(Cow::Borrowed),
-            words: Words::of(letter.content),
+            words: Words::of(letter.content).with_keywords(&flags.keywords),
         };
         let start = self.bytes.len();
         about.encode_into(&mut self.bytes);
@@ -75,7 +75,7 @@ impl Arrivals {
             date: date.unwrap_or(i64::MAX),
             source: 0,
             folder: 0,
-            flags,
+            flags: flags.system,
             has_words: !about.words.is_empty(),
         });
     }
@@ -84,7 +84,7 @@ impl Arrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mailbox::Envelope;
+    use crate::mailbox::{Envelope, Keywords};
 
     #[test]
     fn separator_line_of_two_megabytes_is_left_out_of_the_index() {
@@ -95,13 +95,14 @@ mod tests {
         let letter = Letter {
             content,
             flags: None,
+            keywords: Keywords::default(),
             envelope: Envelope {
                 sender: long,
                 ..Envelope::default()
             },
             separator: Some(separator.as_bytes()),
         };
-        arrivals.add(&letter, Flags::default());
+        arrivals.add(&letter, &MessageFlags::default());
         let about = arrivals.records[0].entry.about as usize;
         assert!(about < 100, "{about}");
         assert_eq!(&arrivals.bytes[about..], content);

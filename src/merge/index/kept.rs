@@ -13,7 +13,7 @@ use super::super::words::Words;
 use super::tally::Tally;
 use super::{LONGEST_BATCH, cannot_write};
 use crate::error::Error;
-use crate::mailbox::Flags;
+use crate::mailbox::MessageFlags;
 use crate::platform::FileExt as _;
 
 /// Maximum number of mails in one batch of the result.
@@ -107,7 +107,7 @@ pub(crate) struct KeptMails {
 /// A kept mail, with the flags, keywords and labels of all its copies.
 pub(crate) struct KeptMail<'b> {
     pub(crate) content: Cow<'b, [u8]>,
-    pub(crate) flags: Flags,
+    pub(crate) flags: MessageFlags,
     pub(crate) sender: String,
     pub(crate) arrived: Option<SystemTime>,
     pub(crate) separator: Option<Cow<'b, [u8]>>,
@@ -146,14 +146,15 @@ impl KeptMails {
             },
             Details::Note(place) => self.notes.read(place)?,
         };
-        let content = match note.words {
-            Some(words) => words.put_into(content),
-            None => content.into(),
+        let keywords = about.words.keywords();
+        let (keywords, content) = match note.words {
+            Some(words) => (keywords.with(&words.keywords()), words.put_into(content)),
+            None => (keywords, content.into()),
         };
         let arrived = about.arrived.map(Duration::from_secs);
         Ok(KeptMail {
             content,
-            flags: record.flags,
+            flags: MessageFlags::new(record.flags, keywords),
             sender: about.sender.into_owned(),
             arrived: arrived.and_then(|since| UNIX_EPOCH.checked_add(since)),
             separator: about.separator,

@@ -41,6 +41,7 @@ mod spark;
 mod spark_merge;
 mod stopped;
 mod stores;
+mod tags;
 mod takeout;
 #[cfg(unix)]
 mod thunderbird;

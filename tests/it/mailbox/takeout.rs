@@ -181,7 +181,13 @@ fn gmail_labels_are_combined_with_status_fields_and_maildir_flags() {
         at,
         &["in.mbox", "--output-format", "maildir", "--output", "md"],
     );
-    let places = ["cur/:2,FS", "cur/:2,S", "cur/:2,FR", "cur/:2,S", "cur/:2,a"];
+    let places = [
+        "cur/:2,FS",
+        "cur/:2,S",
+        "cur/:2,FR",
+        "cur/:2,S",
+        "cur/:2,ab",
+    ];
     let expected: Vec<(usize, String)> = (0..).zip(places.map(str::to_owned)).collect();
     assert_eq!(letters(&at.join("md")), expected);
     convert(at, &["in.mbox", "--by-label", "--output", "boxes"]);

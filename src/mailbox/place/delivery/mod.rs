@@ -27,9 +27,12 @@ use tempfile::TempDir;
 use crate::error::Error;
 use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::cannot_write;
-use crate::mailbox::forms::flags::{Flags, IMPORTANT_KEYWORD};
+use crate::mailbox::forms::flags::MessageFlags;
+use crate::mailbox::forms::keywords::KeywordLetters;
 use crate::mailbox::forms::names::FolderNames;
+use crate::mailbox::place::flag_losses::FlagLosses;
 use crate::mailbox::place::journal::{Journal, Record};
+use crate::mailbox::place::keyword_files::{DOVECOT, letters_of};
 use crate::mailbox::place::replace::{Beside, device, exists, may_be_result, sync_folder};
 use crate::mailbox::place::temporary::{folder_of, temporary_folder_in};
 use crate::mailbox::place::tree::{FolderTree, levels_of_label, new_file, subfolders_of};
@@ -54,8 +57,9 @@ const MOST_OPEN: usize = 32;
 
 const UNLABELLED: &str = "No label";
 
-/// File in a Maildir in which Dovecot stores the keyword that each lower-case letter in a file name means.
-const KEYWORDS: &str = "dovecot-keywords";
+/// Reason why a Maildir does not store a keyword.
+pub(crate) const NO_LETTER: &str =
+    "because a Maildir can store only 26 keywords, in the characters that IMAP allows";
 
 #[derive(Default)]
 pub(crate) struct Delivery {
@@ -85,8 +89,9 @@ pub(crate) struct Delivery {
     is_distinct: bool,
     delivered: u64,
     before_flags: char,
-    /// Indexes of the Maildirs that already have a keywords file.
-    with_keywords: HashSet<usize>,
+    /// For the index of each Maildir, the letters of its keywords.
+    letters: HashMap<usize, KeywordLetters>,
+    losses: FlagLosses,
     owner: Option<platform::Owner>,
 }
 
@@ -112,7 +117,7 @@ pub(crate) trait Handler: Send + Sync {
 /// Consecutive messages of a mailbox, for the [`Handler`] that has created the batch.
 pub(crate) trait Batch: Send {
     /// Adds the next message of the mailbox, with its flags.
-    fn add(&mut self, letter: &Letter<'_>, flags: Flags);
+    fn add(&mut self, letter: &Letter<'_>, flags: MessageFlags);
 
     /// Passes the messages on to the handler. The batches are finished one at a time, in the order of the mailbox.
     ///
@@ -248,6 +253,20 @@ impl Delivery {
         Ok(())
     }
 
+    /// Counts a folder of a message as lost, unless the result keeps folders apart: a handler does, and a mailbox for each
+    /// label.
+    pub(crate) fn lose_folder(&mut self, folder: &str) {
+        if self.by_label.is_none() && self.handler().is_none() {
+            let what = format!("folder {folder}, because the result is one mailbox");
+            self.losses.count(what);
+        }
+    }
+
+    /// Returns whether labels become keywords, because the result has no mailbox for each label.
+    pub(crate) fn has_label_keywords(&self) -> bool {
+        self.by_label.is_none()
+    }
+
     /// Returns whether the messages are written to an mbox.
     pub(crate) fn is_mbox(&self) -> bool {
         self.form.has_separators()
@@ -317,14 +336,24 @@ impl Delivery {
                 }
             }
         } else {
-            let name = self.name(message.flags, seconds(message.date), bytes.len());
             for &number in &numbers {
-                let written = self.put(number, &name, message.flags, bytes, message.date);
+                let letters = self.letters(number, message);
+                let name = self.name(message, &letters);
+                let written = self.put(number, &name, bytes, message.date);
                 written.map_err(cannot_write(&self.target))?;
             }
         }
+        message
+            .lost
+            .iter()
+            .for_each(|lost| self.losses.count(lost.clone()));
         summary.bytes_out += bytes.len() as u64 * numbers.len() as u64;
         Ok(())
+    }
+
+    /// Returns the flags and keywords that the mailbox cannot store.
+    pub(crate) fn take_losses(&mut self) -> FlagLosses {
+        std::mem::take(&mut self.losses)
     }
 
     /// Completes the mailbox, records it in the journal and gives it its final name. If the source was damaged and no
@@ -356,6 +385,7 @@ impl Delivery {
         if summary.messages == 0 && summary.damaged > 0 {
             return Ok(());
         }
+        self.write_letters().map_err(cannot_write(&self.target))?;
         let is_damaged = summary.damaged > 0;
         let record = &record.map(|record| Record {
             is_damaged,
@@ -478,45 +508,64 @@ impl Delivery {
         platform::own_folder(path, self.owner)
     }
 
-    fn name(&self, flags: Flags, seconds: i64, octets: usize) -> String {
+    /// Returns the letters of the keywords of a message in the Maildir with the index `number`. Each Maildir has its own
+    /// letters, because Dovecot explains them in each folder.
+    fn letters(&mut self, number: usize, message: &PreparedMessage<'_>) -> String {
+        if self.form != Format::Maildir || message.keywords.is_empty() {
+            return String::new();
+        }
+        let known = self.letters.entry(number).or_default();
+        let (letters, lost) = letters_of(known, &message.keywords);
+        for name in lost {
+            self.losses.count(format!("keyword {name}, {NO_LETTER}"));
+        }
+        letters
+    }
+
+    fn name(&self, message: &PreparedMessage<'_>, keywords: &str) -> String {
         let number = self.delivered;
         if self.form == Format::Eml {
             // The number has leading zeros, so that the file names sort in the order of the messages.
             return format!("{number:08}.eml");
         }
+        let (seconds, octets) = (seconds(message.date), message.bytes.len());
         let name = format!("{seconds:010}.{number:08}.embody,S={octets}");
-        let keyword = if flags.is_important() { "a" } else { "" };
-        let (before, letters) = (self.before_flags, flags.letters());
-        if flags.is_in_cur() {
-            format!("cur/{name}{before}2,{letters}{keyword}")
+        let (before, flags) = (self.before_flags, message.system);
+        // Only names in `cur` contain letters.
+        if flags.is_in_cur() || !keywords.is_empty() {
+            format!("cur/{name}{before}2,{}{keywords}", flags.letters())
         } else {
             format!("new/{name}")
         }
+    }
+
+    /// Writes the file `dovecot-keywords` of each Maildir whose messages have keywords. Dovecot reads this file. Other
+    /// programs ignore it, and the letters in the file names.
+    fn write_letters(&self) -> io::Result<()> {
+        for (number, letters) in &self.letters {
+            // A dry run creates no mailboxes, so there is nothing to write to.
+            let Some(mailbox) = self.mailboxes.get(*number).filter(|_| !letters.is_empty()) else {
+                continue;
+            };
+            let mut file = new_file(&mailbox.join(DOVECOT))?;
+            file.write_all(letters.file().as_bytes())?;
+            platform::own(&file, self.owner)?;
+        }
+        Ok(())
     }
 
     fn put(
         &mut self,
         number: usize,
         name: &str,
-        flags: Flags,
         content: &[u8],
         date: Option<SystemTime>,
     ) -> io::Result<()> {
-        let Some(mailbox) = self.mailboxes.get(number) else {
+        match self.mailboxes.get(number) {
+            Some(mailbox) => self.file(&mailbox.join(name), content, date),
             // A dry run creates no mailboxes, so there is nothing to write to.
-            return Ok(());
-        };
-        self.file(&mailbox.join(name), content, date)?;
-        let has_keyword = self.form == Format::Maildir && flags.is_important();
-        if has_keyword && !self.with_keywords.contains(&number) {
-            // In a file name, the letter `a` means keyword 0 of this file, which is `$Important`. Dovecot reads the
-            // file; other programs ignore the file and the letter.
-            let mut file = new_file(&mailbox.join(KEYWORDS))?;
-            writeln!(file, "0 {IMPORTANT_KEYWORD}")?;
-            platform::own(&file, self.owner)?;
-            self.with_keywords.insert(number);
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn file(&self, path: &Path, content: &[u8], date: Option<SystemTime>) -> io::Result<()> {

@@ -9,7 +9,8 @@ use sha2::{Digest as _, Sha256};
 #[cfg(feature = "cli")]
 use crate::error::Error;
 use crate::from_field::{FromSpelling, spelled};
-use crate::mailbox::forms::flags::Flags;
+use crate::mailbox::forms::flags::{Flags, MessageFlags};
+use crate::mailbox::forms::keywords::Keywords;
 use crate::mailbox::forms::rewrite::for_mbox;
 use crate::mailbox::forms::separator::from_line;
 use crate::mailbox::{ByLabel, Envelope, Format, MailState};
@@ -18,8 +19,11 @@ use crate::span::Newline;
 pub(crate) struct Letter<'m> {
     /// Content of the message, without quoting.
     pub(crate) content: &'m [u8],
-    /// Flags that the source mailbox stores outside of the content. If `None`, the header fields contain the flags.
-    pub(crate) flags: Option<Flags>,
+    /// Flags and keywords that the source mailbox stores outside of the content. If `None`, the header fields contain
+    /// them.
+    pub(crate) flags: Option<MessageFlags>,
+    /// Keywords in addition to those of the flags.
+    pub(crate) keywords: Keywords,
     pub(crate) envelope: Envelope,
     /// The `From ` line of the message, without its line ending, if an mbox gets this line unchanged. `None` if the
     /// message has no such line, or if some programs do not understand its date. An mbox then gets a new line.
@@ -39,20 +43,49 @@ impl MessageForm {
     /// Gmail labels mean. Programs permanently remove messages that are marked as deleted, so the trash label is
     /// ignored if the result has a folder for it. The trash label is also ignored if the message has flags from its
     /// mailbox or its header fields, because these flags show whether the message is deleted.
-    pub(crate) fn flags(self, letter: &Letter<'_>) -> Flags {
-        let noted = letter.flags;
-        let fields = || Flags::of_fields(letter.content);
+    pub(crate) fn flags(self, letter: &Letter<'_>) -> MessageFlags {
+        let flags = self.flags_without_keywords(letter);
+        if letter.keywords.is_empty() {
+            flags
+        } else {
+            MessageFlags::new(flags.system, flags.keywords.with(&letter.keywords))
+        }
+    }
+
+    fn flags_without_keywords(self, letter: &Letter<'_>) -> MessageFlags {
+        let noted = letter.flags.clone();
+        let fields = || MessageFlags::of_fields(letter.content);
         let states = &letter.envelope.states;
         if states.is_empty() {
             return noted.unwrap_or_else(fields);
         }
-        let is_noted = noted.is_some() || Flags::has_fields(letter.content);
+        let is_noted = noted.is_some() || MessageFlags::has_fields(letter.content);
         let keeps = |state: &MailState| {
             let says_trash = self.by_label.is_none() && self.form != Format::Thunderbird;
             *state != MailState::Trashed || says_trash && !is_noted
         };
-        let states: Vec<MailState> = states.iter().copied().filter(keeps).collect();
-        noted.unwrap_or_else(fields).with(Flags::of_states(&states))
+        let kept: Vec<MailState> = states.iter().copied().filter(keeps).collect();
+        let of_states = MessageFlags::of_states(&kept);
+        noted.unwrap_or_else(fields).with(&of_states)
+    }
+
+    /// Returns the flags and keywords that the mailbox cannot store, each with the reason. The letters of a Maildir are
+    /// given when the message is written, and not counted here.
+    fn lost(self, flags: &MessageFlags, content: &[u8]) -> Vec<String> {
+        match self.form {
+            Format::Mbox | Format::Thunderbird => {
+                let lost = flags.unwritable();
+                lost.map(|name| format!("keyword {name}, because a header field cannot contain it"))
+                    .collect()
+            }
+            Format::Eml => {
+                let lost = flags.missing_in(&MessageFlags::of_fields(content));
+                lost.into_iter()
+                    .map(|name| format!("{name}, because .eml files have no flags"))
+                    .collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// Returns the message as the mailbox will contain it.
@@ -92,8 +125,10 @@ impl MessageForm {
                 .into()
         };
         PreparedMessage {
+            lost: self.lost(&flags, letter.content),
             bytes,
-            flags,
+            system: flags.system,
+            keywords: flags.keywords,
             date: letter.envelope.date,
             labels: letter.envelope.labels,
         }
@@ -104,7 +139,10 @@ impl MessageForm {
 pub(crate) struct PreparedMessage<'m> {
     /// Content of the file, or the separator and the quoted content in an mbox.
     pub(super) bytes: Cow<'m, [u8]>,
-    pub(super) flags: Flags,
+    pub(super) system: Flags,
+    pub(super) keywords: Keywords,
+    /// Flags and keywords that the mailbox cannot store, each with the reason.
+    pub(super) lost: Vec<String>,
     pub(super) date: Option<SystemTime>,
     pub(super) labels: Vec<String>,
 }
@@ -125,7 +163,9 @@ impl PreparedMessages {
         self.bytes.extend_from_slice(&message.bytes);
         let without_bytes = PreparedMessage {
             bytes: Cow::Borrowed(&[]),
-            flags: message.flags,
+            system: message.system,
+            keywords: message.keywords,
+            lost: message.lost,
             date: message.date,
             labels: message.labels,
         };

@@ -1,0 +1,391 @@
+//! Header fields that contain the flags and keywords of a message: Status, X-Status and X-Keywords of mboxes, and the
+//! fields of Thunderbird. The header is read once, and no I/O is performed.
+//!
+//! If several Status fields exist, their flags are combined, as in mutt and Dovecot. Fields of Thunderbird take
+//! precedence, but only at the start of the header, where Thunderbird writes them: further down, the sender may have
+//! written them.
+
+use std::borrow::Cow;
+
+use crate::mailbox::forms::flags::{
+    DRAFT, FLAGGED, Flags, MessageFlags, OLD, PASSED, REPLIED, SEEN, TRASHED, bits, text,
+};
+use crate::mailbox::forms::keywords::{
+    FORWARDED, IMPORTANT, Keywords, RECEIPT_SENT, is_writable, words,
+};
+use crate::mailbox::forms::mbox::{self, Header};
+use crate::mailbox::forms::quoting::replaced;
+use crate::span::{Lines, Newline, Span, is_from_line, starts_like};
+
+const STATUS: [(u8, u8); 2] = [(b'R', SEEN), (b'O', OLD)];
+const MORE_STATUS: [(u8, u8); 4] = [
+    (b'A', REPLIED),
+    (b'F', FLAGGED),
+    (b'T', DRAFT),
+    (b'D', TRASHED),
+];
+const MOZILLA: [(u32, u8); 5] = [
+    (0x0001, SEEN),
+    (0x0002, REPLIED),
+    (0x0004, FLAGGED),
+    (0x0008, TRASHED),
+    (0x1000, PASSED),
+];
+const MOZILLA_EXPUNGED: u32 = 0x0008;
+const MOZILLA_NEW: u32 = 0x0001_0000;
+const MOZILLA_DELETED: u32 = 0x0020_0000;
+/// Bit of X-Mozilla-Status2 for the keyword [`RECEIPT_SENT`].
+const MOZILLA_RECEIPT_SENT: u32 = 0x0080_0000;
+/// Position and mask of the label in X-Mozilla-Status2. Old versions of Thunderbird, which had no X-Mozilla-Keys, stored
+/// the number of a label from 1 to 5 there.
+const MOZILLA_LABEL: (u32, u32) = (25, 7);
+const LABELS: [&str; 5] = ["$label1", "$label2", "$label3", "$label4", "$label5"];
+
+const OF_THUNDERBIRD: [&[u8]; 3] = [b"x-mozilla-status", b"x-mozilla-status2", b"x-mozilla-keys"];
+/// The name of the tag that Thunderbird shows as "Important" in its standard settings.
+const IMPORTANT_TAG: &str = "$label1";
+/// Length of a new X-Mozilla-Keys field, in characters. Thunderbird later writes tags over the spaces in it, without
+/// moving the rest of the mailbox.
+const TAGS: usize = 80;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Noted {
+    Status,
+    MoreStatus,
+    Mozilla,
+    MoreMozilla,
+    Tags,
+    Keywords,
+}
+
+const NAMES: [(&[u8], Noted); 6] = [
+    (b"x-keywords", Noted::Keywords),
+    (b"status", Noted::Status),
+    (b"x-status", Noted::MoreStatus),
+    (b"x-mozilla-status", Noted::Mozilla),
+    (b"x-mozilla-status2", Noted::MoreMozilla),
+    (b"x-mozilla-keys", Noted::Tags),
+];
+
+impl MessageFlags {
+    /// Returns whether the header contains a field for flags, such as Status. Fields for keywords do not count, because
+    /// most keywords are no flags.
+    pub(crate) fn has_fields(content: &[u8]) -> bool {
+        let mut fields = fields(content);
+        fields.any(|(noted, ..)| !matches!(noted, Noted::Keywords | Noted::Tags))
+    }
+
+    /// Returns whether the header starts with a field in which Thunderbird stores flags. A `From ` line may precede it.
+    pub(crate) fn has_fields_of_thunderbird(content: &[u8]) -> bool {
+        fields(content).any(|(noted, ..)| noted == Noted::Mozilla)
+    }
+
+    pub(crate) fn of_fields(content: &[u8]) -> Self {
+        let mut flags = 0;
+        let (mut mozilla, mut more_mozilla) = (None, None);
+        let (mut names, mut tags): (Vec<Cow<'_, str>>, Vec<Cow<'_, str>>) = Default::default();
+        let end = header_end(content);
+        for (noted, line, value) in fields(content) {
+            let whole = Span::new(value.start, folded_end(content, line.end, end));
+            let value = value.of(content);
+            match noted {
+                Noted::Status | Noted::MoreStatus => {
+                    let is_noted = |letter| value.contains(&letter);
+                    flags |= bits(&STATUS, is_noted) | bits(&MORE_STATUS, is_noted);
+                }
+                Noted::Mozilla => mozilla = mozilla.or(hexadecimal(value)),
+                Noted::MoreMozilla => more_mozilla = more_mozilla.or(hexadecimal(value)),
+                Noted::Keywords => names.push(String::from_utf8_lossy(whole.of(content))),
+                Noted::Tags => tags.push(String::from_utf8_lossy(whole.of(content))),
+            }
+        }
+        let more = more_mozilla.unwrap_or(0);
+        if let Some(mozilla) = mozilla {
+            // X-Mozilla-Status replaces the flags of Status fields. Only the flag for drafts is kept, because
+            // Thunderbird does not store it in this field.
+            flags = flags & DRAFT | bits(&MOZILLA, |mask| mozilla & mask != 0);
+            if more & MOZILLA_DELETED != 0 {
+                flags |= TRASHED;
+            }
+            if more & MOZILLA_NEW == 0 {
+                flags |= OLD;
+            }
+        }
+        let number = (more >> MOZILLA_LABEL.0 & MOZILLA_LABEL.1).checked_sub(1);
+        let label = number.and_then(|number| LABELS.get(number as usize).copied());
+        let receipt = (more & MOZILLA_RECEIPT_SENT != 0).then_some(RECEIPT_SENT);
+        let tags = tags.iter().flat_map(|value| value.split_whitespace());
+        let names = names.iter().flat_map(|value| words(value)).chain(tags);
+        let keywords = Keywords::of_names(names.chain(label).chain(receipt));
+        Self::new(Flags::of_bits(flags), keywords)
+    }
+
+    /// Returns the keywords that an mbox cannot store, because a header field cannot contain their names.
+    pub(crate) fn unwritable(&self) -> impl Iterator<Item = &str> {
+        self.keywords.names().filter(|name| !is_writable(name))
+    }
+
+    /// Writes the flags and keywords to the header, if the fields do not already contain them. The first Status and
+    /// X-Status fields get the new values, and missing ones are added after the other fields. Further Status fields are
+    /// removed, because programs combine them. If a line is not a header field, some programs do not see the fields
+    /// after it, so new fields are added before this line. Keywords are added to X-Keywords, but none is removed, because
+    /// other programs also store labels in this field.
+    pub(crate) fn put_into<'c>(&self, content: &'c [u8]) -> Cow<'c, [u8]> {
+        let noted = Self::of_fields(content);
+        let missing = self.keywords.without(&noted.keywords);
+        let new: Vec<&str> = missing.names().filter(|name| is_writable(name)).collect();
+        put(self.system, &noted, &new.join(" "), content)
+    }
+
+    /// Returns the message as Thunderbird stores it: with its own fields before those of the mail, and with space for
+    /// tags.
+    ///
+    /// Thunderbird hides a message that is marked as expunged, and later removes it permanently. For this reason, a
+    /// deleted message gets the flag that Thunderbird uses for deleted messages in IMAP folders. A draft is marked in
+    /// X-Status, because Thunderbird recognises drafts only by their folder.
+    pub(crate) fn put_for_thunderbird(&self, content: &[u8]) -> Vec<u8> {
+        let there = Self::of_fields(content);
+        let flags = self.system;
+        let content = match (there.system.0 ^ flags.0) & DRAFT {
+            0 => Cow::Borrowed(content),
+            _ => put(flags, &there, "", content),
+        };
+        let newline = Newline::of_first_line(&content).bytes();
+        let mut noted: [Option<Vec<u8>>; 3] = Default::default();
+        let mut kept: Vec<u8> = Vec::with_capacity(content.len() + 160);
+        let end = header_end(&content);
+        let (mut at, mut is_dropped) = (0, false);
+        for line in Lines::new(&content, Span::new(0, end)) {
+            let text = line.content.of(&content);
+            if !is_folded(text) {
+                if !text
+                    .get(..2)
+                    .is_some_and(|start| start.eq_ignore_ascii_case(b"x-"))
+                {
+                    break;
+                }
+                is_dropped = false;
+                if let Some((name, value)) = mbox::field(text) {
+                    let mut fields = OF_THUNDERBIRD.iter().zip(&mut noted);
+                    let own = fields.find(|(field, _)| field.eq_ignore_ascii_case(name));
+                    if let Some((_, place)) = own {
+                        is_dropped = true;
+                        place.get_or_insert_with(|| value.of(text).to_owned());
+                    }
+                }
+            }
+            if !is_dropped {
+                kept.extend_from_slice(line.whole.of(&content));
+            }
+            at = line.whole.end;
+        }
+        let [status, more_status, tags] = noted;
+        let old = |value: &Option<Vec<u8>>| value.as_deref().and_then(hexadecimal).unwrap_or(0);
+        let bits = MOZILLA.iter().filter(|(_, bit)| *bit != TRASHED);
+        let value = bits.fold(
+            old(&status) & !MOZILLA_EXPUNGED,
+            |value, (mask, bit)| match flags.0 & bit {
+                0 => value & !mask,
+                _ => value | mask,
+            },
+        );
+        let mut more = old(&more_status) & !(MOZILLA_NEW | MOZILLA_DELETED);
+        if flags.0 & TRASHED != 0 {
+            more |= MOZILLA_DELETED;
+        }
+        if self.keywords.has(RECEIPT_SENT) {
+            more |= MOZILLA_RECEIPT_SENT;
+        }
+        let mut tags = String::from_utf8_lossy(&tags.unwrap_or_default()).into_owned();
+        let known = Keywords::of_names(tags.split_whitespace());
+        // Thunderbird has flags for two of the keywords, and its own tag for important mail.
+        let has_flag = |name: &str| {
+            [FORWARDED, RECEIPT_SENT]
+                .iter()
+                .any(|it| it.eq_ignore_ascii_case(name))
+        };
+        let own = self.keywords.names().map(|name| match name {
+            name if name.eq_ignore_ascii_case(IMPORTANT) => IMPORTANT_TAG,
+            name => name,
+        });
+        let writable = Keywords::of_names(own.filter(|name| is_writable(name) && !has_flag(name)));
+        for tag in writable.without(&known).names() {
+            tags = format!("{tags} {tag}");
+        }
+        let tags = tags.trim();
+        let mut out = Vec::with_capacity(content.len() + 200);
+        for field in [
+            format!("X-Mozilla-Status: {value:04x}"),
+            format!("X-Mozilla-Status2: {more:08x}"),
+            format!("X-Mozilla-Keys: {tags:TAGS$}"),
+        ] {
+            out.extend_from_slice(field.as_bytes());
+            out.extend_from_slice(newline);
+        }
+        out.extend_from_slice(&kept);
+        out.extend_from_slice(&content[at..]);
+        out
+    }
+}
+
+/// Returns the message with these flags in its Status fields, and with these keywords in addition to those of the header.
+/// `noted` contains the flags of the header.
+fn put<'c>(flags: Flags, noted: &MessageFlags, keywords: &str, content: &'c [u8]) -> Cow<'c, [u8]> {
+    let keeps_status = noted.system == flags;
+    if keeps_status && keywords.is_empty() {
+        return Cow::Borrowed(content);
+    }
+    let newline = Newline::of_first_line(content).bytes();
+    let field = |name: &[u8], value: &str| [name, b": ", value.as_bytes(), newline].concat();
+    let agreed = agreed_end(content);
+    let is_seen = |line: Span| line.start < agreed;
+    let has = |wanted: Noted| {
+        let mut fields = fields(content);
+        fields.any(|(noted, line, _)| noted == wanted && is_seen(line))
+    };
+    let mut out = Vec::with_capacity(content.len() + 80);
+    if !keeps_status && flags.0 & PASSED != 0 && !has(Noted::Mozilla) {
+        out.extend(field(b"X-Mozilla-Status", &mozilla(flags, 0)));
+    }
+    let mut status = text(&STATUS, flags.0);
+    let mut more_status = text(&MORE_STATUS, flags.0);
+    let mut missing = Vec::new();
+    if !keeps_status && !status.is_empty() && !has(Noted::Status) {
+        missing.extend(field(b"Status", &status));
+    }
+    if !keeps_status && !more_status.is_empty() && !has(Noted::MoreStatus) {
+        missing.extend(field(b"X-Status", &more_status));
+    }
+    let mut keywords = Some(keywords).filter(|keywords| !keywords.is_empty());
+    if let Some(keywords) = keywords.filter(|_| !has(Noted::Keywords)) {
+        missing.extend(field(b"X-Keywords", keywords));
+    }
+    let end = header_end(content);
+    let header = &content[..end];
+    let adds_keywords = keywords.is_some();
+    let edited = fields(content).filter(|(noted, line, _)| match noted {
+        Noted::Keywords => adds_keywords && is_seen(*line),
+        Noted::Tags => false,
+        _ => !keeps_status,
+    });
+    let changes = edited.map(|(noted, line, value)| {
+        if noted == Noted::Keywords {
+            let more = keywords.take().map(|keywords| format!(" {keywords}"));
+            return (Span::empty_at(value.end), more.unwrap_or_default());
+        }
+        let old = hexadecimal(value.of(content)).unwrap_or(0);
+        let new = match noted {
+            Noted::Status | Noted::MoreStatus if !is_seen(line) => String::new(),
+            Noted::Status => std::mem::take(&mut status),
+            Noted::MoreStatus => std::mem::take(&mut more_status),
+            Noted::Mozilla => mozilla(flags, old),
+            Noted::MoreMozilla => more_mozilla(flags, old),
+            Noted::Keywords | Noted::Tags => String::new(),
+        };
+        if new.is_empty() {
+            let end = folded_end(content, line.end, end);
+            return (Span::new(line.start, end), new);
+        }
+        if header[..value.start].ends_with(b":") {
+            (value, format!(" {new}"))
+        } else {
+            (value, new)
+        }
+    });
+    let (seen, unseen): (Vec<_>, Vec<_>) =
+        changes.partition(|(span, _): &(Span, String)| is_seen(*span));
+    let (front, rest) = header.split_at(agreed);
+    let changed = replaced(front, 0, seen.into_iter());
+    out.extend_from_slice(changed.as_deref().unwrap_or(front));
+    if !out.is_empty() && !out.ends_with(b"\n") {
+        out.extend_from_slice(newline);
+    }
+    out.extend(missing);
+    let unseen = unseen.into_iter().map(|(span, new)| {
+        let span = Span::new(span.start - agreed, span.end - agreed);
+        (span, new)
+    });
+    let changed = replaced(rest, 0, unseen);
+    out.extend_from_slice(changed.as_deref().unwrap_or(rest));
+    out.extend_from_slice(&content[end..]);
+    Cow::Owned(out)
+}
+
+fn mozilla(flags: Flags, before: u32) -> String {
+    let value = MOZILLA
+        .iter()
+        .fold(before, |value, (mask, bit)| match flags.0 & bit {
+            0 => value & !mask,
+            _ => value | mask,
+        });
+    format!("{value:04x}")
+}
+
+fn more_mozilla(flags: Flags, before: u32) -> String {
+    let mut value = before & !MOZILLA_NEW;
+    if flags.0 & TRASHED == 0 {
+        value &= !MOZILLA_DELETED;
+    }
+    if flags.0 & OLD == 0 {
+        value |= MOZILLA_NEW;
+    }
+    format!("{value:08x}")
+}
+
+fn hexadecimal(value: &[u8]) -> Option<u32> {
+    u32::from_str_radix(std::str::from_utf8(value).ok()?, 16).ok()
+}
+
+/// Returns the end of the header field whose first line ends at `end`, with the folded lines that follow. The header ends
+/// at `header_end`.
+fn folded_end(content: &[u8], end: usize, header_end: usize) -> usize {
+    let behind = Lines::new(content, Span::new(end, header_end));
+    let folded = behind.take_while(|line| is_folded(line.whole.of(content)));
+    folded.last().map_or(end, |line| line.whole.end)
+}
+
+fn is_folded(line: &[u8]) -> bool {
+    line.starts_with(b" ") || line.starts_with(b"\t")
+}
+
+fn header_end(content: &[u8]) -> usize {
+    match Header::of(content).body {
+        None => content.len(),
+        Some(body) if content[..body].ends_with(b"\r\n") => body - 2,
+        Some(body) => body - 1,
+    }
+}
+
+/// Returns the offset at which some programs stop reading the header: the first line that is not a field, or the end of
+/// the header. New fields are written before this offset. A `From ` line may be the first line.
+fn agreed_end(content: &[u8]) -> usize {
+    let end = header_end(content);
+    let mut lines = Lines::new(content, Span::new(0, end));
+    let stray = lines.find(|line| {
+        let text = line.content.of(content);
+        let is_field = || mbox::field(text).is_some_and(|(name, _)| !name.is_empty());
+        let is_first = line.whole.start == 0 && is_from_line(text);
+        !is_first && !is_folded(text) && !is_field()
+    });
+    stray.map_or(end, |line| line.whole.start)
+}
+
+/// Returns the header fields that store flags. For each field: its meaning, the span of its line, and the span of its
+/// value.
+fn fields(content: &[u8]) -> impl Iterator<Item = (Noted, Span, Span)> {
+    let mut is_in_front = true;
+    Lines::new(content, Span::new(0, header_end(content))).filter_map(move |line| {
+        let text = line.content.of(content);
+        if is_folded(text) {
+            return None;
+        }
+        // Fields of Thunderbird count only at the start of the header, because the sender may have written one further
+        // down. A `From ` line between them is accepted: programs that copy mailboxes leave one there.
+        is_in_front &= starts_like(text, b"x-") || is_from_line(text);
+        let (name, value) = mbox::field(text)?;
+        let (_, noted) = NAMES.iter().find(|row| row.0.eq_ignore_ascii_case(name))?;
+        let is_of_thunderbird = matches!(noted, Noted::Mozilla | Noted::MoreMozilla | Noted::Tags);
+        let counts = is_in_front || !is_of_thunderbird;
+        counts.then(|| (*noted, line.whole, value.shifted(line.content.start)))
+    })
+}

@@ -1,0 +1,309 @@
+//! Keywords of messages: the tags and labels that mail programs set, beside the flags of the mail system such as "read".
+//! IMAP compares keywords without regard to case. No I/O is performed.
+//!
+//! The names of keywords are stored in these places:
+//! * Dovecot's Maildirs: a letter from a to z in the file name. The file `dovecot-keywords` of the folder contains a
+//!   line `NUMBER NAME` for each letter (0 is a).
+//! * Courier's Maildirs: the directory `courierimapkeywords`. Its file `:list` contains the names, an empty line, and for
+//!   each message a line `FILE:NUMBER NUMBER`. Further files have the name of a message, and contain one keyword per line.
+//! * mboxes: the header fields X-Keywords (Dovecot, UW IMAP) and X-Mozilla-Keys (Thunderbird), in `flag_fields`.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::mailbox::forms::modified_utf7;
+
+/// The keyword for forwarded mail. Maildirs and Thunderbird have a flag for it.
+pub(crate) const FORWARDED: &str = "$Forwarded";
+/// The keyword for important mail (RFC 8457).
+pub(crate) const IMPORTANT: &str = "$Important";
+/// The keyword for mail for which a receipt was sent (RFC 3503).
+pub(crate) const RECEIPT_SENT: &str = "$MDNSent";
+
+/// Maximum number of keywords of a message. Headers are untrusted input.
+const MOST: usize = 1000;
+/// Number of letters for keywords in the file names of a Maildir.
+const LETTERS: usize = 26;
+
+/// The keywords of a message, without duplicates, in the order in which they were found.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Keywords(Vec<String>);
+
+impl Keywords {
+    /// Returns the keywords with these names. Names that differ only in case are the same keyword.
+    pub(crate) fn of_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
+        let mut known = HashSet::new();
+        let mut keywords = Vec::new();
+        for name in names {
+            let name = name.trim();
+            if keywords.len() == MOST {
+                break;
+            }
+            if !name.is_empty() && known.insert(name.to_ascii_lowercase()) {
+                keywords.push(name.to_owned());
+            }
+        }
+        Self(keywords)
+    }
+
+    /// Returns the keywords of `self` and of `other`.
+    pub(crate) fn with(self, other: &Self) -> Self {
+        match (self.0.is_empty(), other.0.is_empty()) {
+            (_, true) => self,
+            (true, _) => other.clone(),
+            _ => Self::of_names(self.names().chain(other.names())),
+        }
+    }
+
+    /// Returns the keywords that `self` has and `other` lacks.
+    pub(crate) fn without(&self, other: &Self) -> Self {
+        if self.0.is_empty() || other.0.is_empty() {
+            return self.clone();
+        }
+        let known: HashSet<String> = other.names().map(str::to_ascii_lowercase).collect();
+        let missing = self.names();
+        Self::of_names(missing.filter(|name| !known.contains(&name.to_ascii_lowercase())))
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.names().any(|known| known.eq_ignore_ascii_case(name))
+    }
+}
+
+/// Returns whether a header field can contain the keyword.
+pub(crate) fn is_writable(name: &str) -> bool {
+    !name.contains(char::is_control) && words(name) == [name]
+}
+
+/// Returns the keywords of a field X-Keywords. Blanks are between them, and in OfflineIMAP commas. A comma in an encoded
+/// character, such as `&AAD,-` (modified UTF-7), does not count.
+pub(crate) fn words(field: &str) -> Vec<&str> {
+    let mut is_encoded = false;
+    let between = |symbol: char| {
+        is_encoded = match symbol {
+            '&' => true,
+            '+' | ',' => is_encoded,
+            symbol => is_encoded && symbol.is_ascii_alphanumeric(),
+        };
+        symbol.is_whitespace() || symbol == ',' && !is_encoded
+    };
+    field
+        .split(between)
+        .filter(|word| !word.is_empty())
+        .collect()
+}
+
+/// Returns whether IMAP allows the symbol in a keyword. A server that reads other symbols from `dovecot-keywords` sends
+/// responses that clients cannot parse.
+fn is_allowed(symbol: char) -> bool {
+    !symbol.is_control() && !symbol.is_whitespace() && !"(){%*\"\\]".contains(symbol)
+}
+
+/// Returns the keyword for a label of another program, which may contain any characters. The rules are those of
+/// Thunderbird's tags: characters that IMAP does not allow become underscores, and other characters outside of ASCII are
+/// written in modified UTF-7.
+pub(crate) fn of_label(label: &str) -> String {
+    let allowed = label.trim().chars().map(|symbol| match symbol {
+        ',' => '_',
+        symbol if is_allowed(symbol) => symbol,
+        _ => '_',
+    });
+    modified_utf7::encoded(&allowed.collect::<String>())
+}
+
+/// Returns text that is UTF-8 or, in files of old programs, Latin-1.
+fn decoded(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => bytes.iter().map(|&byte| char::from(byte)).collect(),
+    }
+}
+
+/// The keywords for the letters a to z in the file names of a Maildir.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct KeywordLetters(Vec<Option<String>>);
+
+impl KeywordLetters {
+    /// Parses the file `dovecot-keywords`. Lines of another form are ignored.
+    pub(crate) fn of_file(content: &[u8]) -> Self {
+        let mut letters = Self::default();
+        for line in content.split(|&byte| byte == b'\n') {
+            let line = decoded(line);
+            let Some((number, name)) = line.trim_end().split_once(' ') else {
+                continue;
+            };
+            let name = name.trim();
+            let Some(number) = number.parse().ok().filter(|&it: &usize| it < LETTERS) else {
+                continue;
+            };
+            if letters.0.len() <= number {
+                letters.0.resize(number + 1, None);
+            }
+            if let Some(place) = letters.0.get_mut(number).filter(|_| !name.is_empty()) {
+                *place = Some(name.to_owned());
+            }
+        }
+        letters
+    }
+
+    /// Returns the content of the file `dovecot-keywords`.
+    pub(crate) fn file(&self) -> String {
+        let named = (0..).zip(&self.0);
+        named
+            .filter_map(|(number, name): (usize, _)| Some((number, name.as_ref()?)))
+            .map(|(number, name)| format!("{number} {name}\n"))
+            .collect()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the keyword of a letter, or `None` if the file does not explain the letter.
+    pub(crate) fn name(&self, letter: u8) -> Option<&str> {
+        let number = usize::from(letter.checked_sub(b'a')?);
+        self.0.get(number)?.as_deref()
+    }
+
+    /// Returns the letter of a keyword. A new keyword gets the next free letter. Returns `None` if all letters are taken,
+    /// or if the file cannot contain the name.
+    pub(crate) fn letter(&mut self, name: &str) -> Option<char> {
+        let is_same = |known: &Option<String>| {
+            let known = known.as_deref();
+            known.is_some_and(|known| known.eq_ignore_ascii_case(name))
+        };
+        let number = match self.0.iter().position(is_same) {
+            Some(number) => number,
+            None if self.0.len() >= LETTERS || !name.chars().all(is_allowed) => return None,
+            None => {
+                self.0.push(Some(name.to_owned()));
+                self.0.len() - 1
+            }
+        };
+        Some(char::from(b'a' + u8::try_from(number).ok()?))
+    }
+}
+
+/// Keywords by the name of a message in a Maildir, without its flags, as Courier stores them.
+pub(crate) type CourierKeywords = HashMap<Vec<u8>, Keywords>;
+
+/// Parses Courier's file `:list`.
+pub(crate) fn of_courier_list(content: &[u8]) -> CourierKeywords {
+    let mut lines = content
+        .split(|&byte| byte == b'\n')
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let names: Vec<String> = lines
+        .by_ref()
+        .take_while(|line| !line.is_empty())
+        .map(decoded)
+        .collect();
+    let mut keywords = CourierKeywords::new();
+    for line in lines {
+        // The name of a file can contain a colon only in damaged lists, so the last one separates the numbers.
+        let Some(at) = memchr::memrchr(b':', line) else {
+            continue;
+        };
+        let (file, behind) = line.split_at(at);
+        let digits = behind.split(|byte| !byte.is_ascii_digit());
+        let numbers = digits.filter_map(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+        let named = numbers.filter_map(|number: usize| names.get(number));
+        let own = Keywords::of_names(named.map(String::as_str));
+        if !own.is_empty() {
+            keywords.insert(file.to_owned(), own);
+        }
+    }
+    keywords
+}
+
+/// Parses a file of Courier that contains the keywords of one message.
+pub(crate) fn of_courier_file(content: &[u8]) -> Keywords {
+    let names = decoded(content);
+    Keywords::of_names(names.lines())
+}
+
+/// Returns the content of Courier's file `:list`.
+pub(crate) fn courier_list(messages: &[(Vec<u8>, Keywords)]) -> Vec<u8> {
+    let mut numbers: HashMap<String, usize> = HashMap::new();
+    let (mut names, mut list) = (Vec::new(), Vec::new());
+    for (file, keywords) in messages {
+        list.extend_from_slice(file);
+        list.push(b':');
+        let own = keywords.names().map(|name| {
+            let next = numbers.len();
+            let number = *numbers.entry(name.to_ascii_lowercase()).or_insert(next);
+            if number == next {
+                names.extend_from_slice(name.as_bytes());
+                names.push(b'\n');
+            }
+            number.to_string()
+        });
+        list.extend(own.collect::<Vec<_>>().join(" ").into_bytes());
+        list.push(b'\n');
+    }
+    names.push(b'\n');
+    [names, list].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_are_read_from_dovecot_keywords_and_written_again() {
+        let file = b"0 $Forwarded\n2 Invoices\r\nx\n3\n26 z\n4 caf\xe9\n";
+        let mut letters = KeywordLetters::of_file(file);
+        assert_eq!(letters.name(b'a'), Some("$Forwarded"));
+        assert_eq!(letters.name(b'b'), None);
+        assert_eq!(letters.name(b'e'), Some("caf\u{e9}"));
+        assert_eq!(letters.letter("invoices"), Some('c'));
+        assert_eq!(letters.letter("new"), Some('f'));
+        assert_eq!(letters.letter("two words"), None);
+        let again = KeywordLetters::of_file(letters.file().as_bytes());
+        assert_eq!(again, letters);
+        for number in 6..26 {
+            assert!(letters.letter(&format!("k{number}")).is_some());
+        }
+        assert_eq!(letters.letter("one more"), None);
+        assert_eq!(letters.letter("new"), Some('f'));
+    }
+
+    #[test]
+    fn keywords_are_read_from_the_list_of_courier_and_written_again() {
+        let list = of_courier_list(b"$Forwarded\nInvoices\n\n1.M1.h,S=3:0 1\n2.M2.h:1\n3.h:7\nx\n");
+        assert_eq!(list.len(), 2);
+        let names: Vec<&str> = list[&b"1.M1.h,S=3".to_vec()].names().collect();
+        assert_eq!(names, ["$Forwarded", "Invoices"]);
+        let mut messages: Vec<_> = list.clone().into_iter().collect();
+        messages.sort_by(|one, other| one.0.cmp(&other.0));
+        assert_eq!(of_courier_list(&courier_list(&messages)), list);
+        assert!(of_courier_list(b"").is_empty());
+    }
+
+    #[test]
+    fn keywords_that_differ_in_case_are_one_keyword() {
+        let one = Keywords::of_names(["$Label1", " $label1", "", "x"]);
+        let other = Keywords::of_names(["X", "y"]);
+        assert_eq!(one.names().collect::<Vec<_>>(), ["$Label1", "x"]);
+        let united = one.clone().with(&other);
+        assert_eq!(united.names().collect::<Vec<_>>(), ["$Label1", "x", "y"]);
+        assert_eq!(one.without(&other).names().collect::<Vec<_>>(), ["$Label1"]);
+        for (label, keyword) in [
+            ("To do (now)", "To_do__now_"),
+            ("K\u{fc}che & Bad", "K&APw-che_&-_Bad"),
+            ("\u{1f600}", "&2D3eAA-"),
+            ("\u{fff}", "&D,8-"),
+        ] {
+            assert_eq!(of_label(label), keyword);
+            assert!(is_writable(keyword));
+        }
+        assert_eq!(words(" a,b , &D,8-,c\td"), ["a", "b", "&D,8-", "c", "d"]);
+        assert!(!is_writable("a b") && !is_writable("a,b"));
+    }
+}

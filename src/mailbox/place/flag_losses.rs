@@ -1,0 +1,39 @@
+//! Flags and keywords that the result of a run cannot store. Each is reported once, with the number of messages that had it.
+
+use std::collections::BTreeMap;
+
+use crate::mailbox::Observer;
+
+/// Maximum number of flags and keywords that are named. The names of keywords are untrusted input.
+const MOST: usize = 1000;
+
+#[derive(Default)]
+pub(crate) struct FlagLosses {
+    named: BTreeMap<String, u64>,
+    others: u64,
+}
+
+impl FlagLosses {
+    /// Counts a message. `what` names the flag and says why it is lost.
+    pub(crate) fn count(&mut self, what: String) {
+        if self.named.len() < MOST || self.named.contains_key(&what) {
+            *self.named.entry(what).or_default() += 1;
+        } else {
+            self.others += 1;
+        }
+    }
+
+    pub(crate) fn report<S>(self, observer: &dyn Observer<S>) {
+        self.each(&mut |what, count| observer.lost_flags(what, count));
+    }
+
+    /// Calls `take` with each flag and the number of its messages.
+    pub(crate) fn each(self, take: &mut dyn FnMut(&str, u64)) {
+        for (what, count) in self.named {
+            take(&what, count);
+        }
+        if self.others > 0 {
+            take("keywords that are not named here", self.others);
+        }
+    }
+}
