@@ -326,7 +326,7 @@ fn maildir_of_thunderbird_becomes_a_maildir_with_flags_in_its_names() {
     folder.run("merge Inbox --output-format maildir --output merged");
     let merged = flags(&folder.at("merged"));
     assert!(
-        merged.iter().any(|it| it == "cur FS $label1 work"),
+        merged.iter().any(|it| it == "cur FRS $label1 work"),
         "{merged:?}"
     );
 }
