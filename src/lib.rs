@@ -225,6 +225,9 @@ mod mime;
 mod platform;
 #[cfg(any(unix, windows))]
 mod pool;
+// Without the feature `mailbox`, only the position of the header is used.
+#[cfg_attr(not(feature = "mailbox"), allow(dead_code))]
+mod prologue;
 mod span;
 #[cfg(any(unix, windows))]
 mod stop;

@@ -306,6 +306,16 @@ impl<'j> Job<'j> {
                 Err(self.refusal(path, "a compressed mailbox"))
             }
             (_, Ok((Kind::Archive, _))) => Err(self.refusal(path, "an archive")),
+            (Ok((_, Some(method))), _) | (_, Ok((_, Some(method)))) if method.is_utf16() => {
+                Err(Error::NotAMailbox {
+                    path: path.to_owned(),
+                    why: format!(
+                        "the file is in UTF-16, which {} does not read; save it in another encoding first, or {}",
+                        self.command, self.mailboxes
+                    )
+                    .into(),
+                })
+            }
             (Ok((_, Some(_))), _) | (_, Ok((_, Some(_)))) => Err(Error::NotAMailbox {
                 path: path.to_owned(),
                 why: format!(

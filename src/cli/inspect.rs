@@ -35,6 +35,7 @@ use super::totals::{Totals, files, read};
 use super::verb::Expanding;
 use super::wording;
 use crate::engine::Mode;
+use crate::engine::declared_charsets::in_declared_charsets;
 use crate::engine::lengths::Lengths;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Kind as RowKind, Row};
@@ -43,8 +44,8 @@ use crate::expand::Expander;
 use crate::expand::detach::Choice;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
-    Conversion, Format, Message, Options, Program, Quoting, Source, Stop, Transform as _, as_mail,
-    in_full, kind_of_open, shown,
+    Conversion, Format, Message, NOT_ENCODED, Options, Program, Quoting, Source, Stop,
+    Transform as _, as_mail, in_full, kind_of_open, shown, with_line_feeds_alone,
 };
 use crate::mime::scan;
 
@@ -308,6 +309,13 @@ impl Inspection<'_> {
                     }
                     self.damaged(source, &wording::detail(&damage.detail()));
                 }
+                if stream.as_ref().is_some_and(Source::is_utf16) {
+                    match in_declared_charsets(&message) {
+                        Ok(encoded) => message = encoded.unwrap_or(message),
+                        Err(why) => self.damaged(source, &format!("{NOT_ENCODED}{why}")),
+                    }
+                }
+                let message = with_line_feeds_alone(message);
                 let made = as_mail(Cow::Owned(message), source);
                 let (message, missing) = made.map_err(|why| failed(io::Error::other(why)))?;
                 for what in missing {

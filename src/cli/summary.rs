@@ -76,6 +76,11 @@ impl Ending<'_> {
                 "lines started with >From in an mbox with unknown quoting; embody removed the >",
             ),
             (
+                summary.prologues,
+                "message began with text before its header (a separator, a line of another program, empty lines or a byte order mark); embody removed this text",
+                "messages began with text before their headers (separators, lines of other programs, empty lines or byte order marks); embody removed this text",
+            ),
+            (
                 summary.repeated,
                 "message occurs twice with the same label; one copy was written to the mailbox of the label",
                 "messages occur twice with the same label; one copy of each was written to the mailbox of the label",

@@ -20,6 +20,8 @@ mod contents;
 mod context;
 mod copies;
 pub(crate) mod date;
+#[cfg(feature = "mailbox")]
+pub(crate) mod declared_charsets;
 pub mod detach;
 mod embed;
 #[expect(

@@ -7,16 +7,17 @@
 use std::fs::{self, File};
 use std::sync::Arc;
 
+use crate::detail::{Detail, Setting};
 use crate::engine::Mode;
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::begin::Job;
-use crate::mailbox::compressed::{Content, Damage, content_of};
+use crate::mailbox::compressed::{Content, Damage, LEFT_AS_UTF16, content_of};
 use crate::mailbox::failure::{in_full, unread, unreadable};
 use crate::mailbox::find::{self, Found, Kind, NotMail};
 use crate::mailbox::forms::imap_backup::LengthChange;
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::rewrite;
-use crate::mailbox::forms::{Division, emlx, eudora};
+use crate::mailbox::forms::{Division, carriage, emlx, eudora};
 use crate::mailbox::place::identity::Identity;
 use crate::mailbox::place::replace::{self, Beside};
 use crate::mailbox::read::accounts::Accounts;
@@ -76,7 +77,21 @@ impl<S: Send> Job<'_, S> {
         Ok((file, Identity::of(&before)))
     }
 
+    /// Reports a file in UTF-16 that should be changed in place. A run that writes nothing reads such a file.
+    pub(crate) fn leave_utf16(&self) -> Option<Summary> {
+        let writes = self.options.mode.writes();
+        self.method.filter(|method| writes && method.is_utf16())?;
+        let what = Detail::from(LEFT_AS_UTF16).naming(Setting::OutputFormat);
+        self.observer.damaged(self.path, &what);
+        let summary = Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, 1));
+        self.observer.done(&summary);
+        Some(summary)
+    }
+
     pub(crate) fn message_in_place(&self) -> Result<Summary, Error> {
+        if let Some(left) = self.leave_utf16() {
+            return Ok(left);
+        }
         let (file, before) = self.open()?;
         let file = Arc::new(file);
         let most = self.options.max_message;
@@ -86,6 +101,10 @@ impl<S: Send> Job<'_, S> {
                 let summary = self.without_message();
                 self.observer.done(&Summary::of(|sum| sum.mailboxes = 1));
                 return Ok(summary);
+            }
+            // A run that writes nothing compares the mail with one that was written in another format.
+            Content::Whole(content) if !self.options.mode.writes() => {
+                self.message_of(&carriage::with_line_feeds_alone(content))?
             }
             Content::Whole(content) => self.message_of(&content)?,
             Content::TooLarge => (self.oversized(before.length)?, None),

@@ -51,7 +51,7 @@ impl<S: Send> Job<'_, S> {
                 Ok((flags, modified)) => {
                     let content = new.unwrap_or(&letter.content);
                     let stored = StoredState::new(flags.clone(), *modified);
-                    self.deliver_message((content, false), stored, delivery, summary)?;
+                    self.deliver_message(content, stored, delivery, summary)?;
                     summary.files.read += 1;
                 }
                 Err(why) => {
@@ -105,7 +105,10 @@ impl<S: Send> Job<'_, S> {
         let (about, content) = match file.map(read) {
             Ok(Ok((modified, Content::Whole(content)))) => match refused_message(&content) {
                 Some(other) => left_out(other.detail()),
-                None => (Ok((flags.of_message(&name, &content), modified)), content),
+                None => (
+                    Ok((flags.of_message(&name, &content), modified)),
+                    carriage::with_line_feeds_alone(content),
+                ),
             },
             Ok(Ok((_, Content::TooLarge))) => (Err(too_large(None, self.options)), Vec::new()),
             Ok(Ok((_, Content::Damaged(damage)))) => left_out(damage.detail()),

@@ -71,8 +71,9 @@ pub use verdict::{FileCounts, IgnorePatterns};
 pub(crate) use {
     archive::{Judged, MemberRules, Skipped, unpacked, untarred},
     collect::{AtMailboxes, Merged, looked_at, read_letters},
-    compressed::{Damage, Method},
+    compressed::{Damage, Method, NOT_ENCODED},
     failure::in_full,
+    forms::carriage::with_line_feeds_alone,
     forms::flags::{Flags, MessageFlags},
     forms::keywords::Keywords,
     forms::layout::{named as kind_of_name, plain as plain_name},
@@ -363,6 +364,9 @@ pub struct Summary {
     /// Lines that start with `>From ` in messages that were converted to another format. The old mbox does not show
     /// whether it added the `>` or the sender wrote it. So the text of each of these lines may be wrong by one `>`.
     pub ambiguous: u64,
+    /// Messages that were written to another format without the text before their headers: a byte order mark, empty
+    /// lines, separators of an mbox, and lines of other programs.
+    pub prologues: u64,
     /// Messages that were not written to the mailbox of a label, because this mailbox already contains a message with
     /// the same bytes.
     pub repeated: u64,
@@ -393,6 +397,7 @@ impl Summary {
         self.moved += other.moved;
         self.made += other.made;
         self.ambiguous += other.ambiguous;
+        self.prologues += other.prologues;
         self.repeated += other.repeated;
         self.overlabelled += other.overlabelled;
         self.damaged += other.damaged;

@@ -78,6 +78,32 @@ impl NotMail {
         "decompress the file first, because the table of contents of a zip archive is at its end",
     );
 
+    pub(crate) const MBOX_AFTER_TEXT: Self = Self::Format(
+        "an mbox after lines of another program",
+        "remove the lines before the first \"From \" line",
+    );
+
+    /// Mail in UTF-16 in a place from which it is not decoded: an archive, a compressed file or a pipe.
+    pub(crate) const UTF16: Self = Self::Format(
+        "mail in UTF-16",
+        "embody reads mail in UTF-16 only from a file that is neither compressed nor in an archive; unpack the file, or save the stream to a file",
+    );
+
+    pub(crate) const UTF32: Self = Self::Format(
+        "mail in UTF-32",
+        "embody does not read this encoding; convert the file first, for example with iconv",
+    );
+
+    pub(crate) const EBCDIC: Self = Self::Format(
+        "mail in EBCDIC",
+        "embody does not read this encoding; convert the file first, for example with iconv",
+    );
+
+    pub(crate) const NEWS_BATCH: Self = Self::Format(
+        "a batch of Usenet news with several articles",
+        "write each article to a file of its own first",
+    );
+
     pub(crate) const NO_MESSAGE: Self = Self::Empty("an empty file without a message");
 
     pub(crate) const DATABASE: Self = Self::Other("an SQLite database");

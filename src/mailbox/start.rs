@@ -1,10 +1,12 @@
 //! Recognises the format of a file by its first bytes (docs/mailbox-internals.md, "What is mail").
 
 use crate::mailbox::archive;
+use crate::mailbox::forms::encoding::Encoding;
 use crate::mailbox::forms::refused::refused;
 use crate::mailbox::forms::separator::{from_line_length, name_length};
 use crate::mailbox::forms::{emlx, mmdf, outlook};
 use crate::mailbox::not_mail::NotMail;
+use crate::prologue::{self, BYTE_ORDER_MARK, Prologue};
 use crate::span::split_while;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,11 +55,24 @@ pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     if archive::is_archive(start) {
         return Ok(Kind::Archive);
     }
-    let is_header = match emlx::behind_count(start) {
-        Some(header) => starts_with_mail_header(header, false),
-        None => starts_with_mail_header(text, !blanks.is_empty()),
+    match Encoding::of_mail(start) {
+        None => {}
+        Some(Encoding::Utf16(_)) => return Err(NotMail::UTF16),
+        Some(Encoding::Utf32) => return Err(NotMail::UTF32),
+        Some(Encoding::Ebcdic) => return Err(NotMail::EBCDIC),
+    }
+    let (message, is_header) = match emlx::behind_count(start) {
+        Some(header) => (header, starts_with_mail_header(header, false)),
+        None => (start, starts_with_mail_header(text, !blanks.is_empty())),
     };
-    if is_header {
+    let prologue = Prologue::of(message);
+    if prologue.is_some_and(|it| it.has_separator_after_banner) {
+        return Err(NotMail::MBOX_AFTER_TEXT);
+    }
+    if prologue::is_news_batch(start) {
+        return Err(NotMail::NEWS_BATCH);
+    }
+    if is_header || prologue.is_some() {
         return Ok(Kind::Eml);
     }
     Err(if is_binary(start) {
@@ -88,9 +103,6 @@ fn is_binary(start: &[u8]) -> bool {
 
 /// First bytes of an AppleDouble file, in which macOS stores the attributes of a file on a file system without them.
 const APPLE_DOUBLE: &[u8] = b"\0\x05\x16\x07";
-
-/// The UTF-8 byte order mark, which some editors write at the start of a file. A mailbox may start with it.
-pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Returns the number of bytes before the first message of an mbox: a byte order mark and empty lines. Returns `None`
 /// if no `From ` line follows them.

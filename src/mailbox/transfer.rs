@@ -24,12 +24,13 @@ use crate::detail::Detail;
 use crate::error::Error;
 use crate::mailbox::archive::Inner;
 use crate::mailbox::begin::{Job, begun, sweep};
+use crate::mailbox::compressed::NOT_ENCODED;
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
 use crate::mailbox::find::{Finds, Found, Kind};
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::keywords::Keywords;
 use crate::mailbox::forms::proton::{self, ProtonLabels, ProtonState};
-use crate::mailbox::forms::separator::{self, own_separator};
+use crate::mailbox::forms::separator;
 use crate::mailbox::forms::{mmdf, rewrite};
 use crate::mailbox::place::delivery::{Delivery, Handler, Letter};
 use crate::mailbox::place::journal::Record;
@@ -44,6 +45,7 @@ use crate::mailbox::result_form::form;
 use crate::mailbox::{Envelope, Format, Options, Quoting, Summary, Transform};
 use crate::platform::{self, FileExt as _};
 use crate::pool;
+use crate::prologue::{self, Prologue};
 
 impl<S: Send> Job<'_, S> {
     /// Converts all mailboxes to `destination`, or to one mbox in the file `open`, which is standard output.
@@ -278,8 +280,8 @@ impl<S: Send> Job<'_, S> {
         let changes = done.iter().map(|(at, done)| (*at, done.new.as_deref()));
         let start = summary.bytes_in;
         let mut deliver = |letter: Letter<'_>| delivery.deliver(letter, summary);
-        let unsure = self.letters((chunk, start), changes, quoting, &mut deliver)?;
-        summary.ambiguous += unsure;
+        let lines = self.letters((chunk, start), changes, quoting, &mut deliver)?;
+        self.count_lines(lines, summary);
         let changed = done.iter().filter(|(_, done)| done.new.is_some());
         summary.changed += changed.count() as u64;
         self.report_oversized(chunk, summary);
@@ -319,17 +321,17 @@ impl<S: Send> Job<'_, S> {
                     batch.add(&letter, form.flags(&letter));
                     Ok(())
                 };
-                let unsure = self.letters((chunk, start), iter::empty(), quoting, &mut add)?;
-                Ok((batch, unsure))
+                let lines = self.letters((chunk, start), iter::empty(), quoting, &mut add)?;
+                Ok((batch, lines))
             },
             // This function frees the memory of chunks that wait because the work on an earlier chunk takes long, for
             // example because a server is slow. Here all work is short, so no memory is freed.
             |_, _| None,
             |chunk: Chunk, done| {
                 accounts.chunk(&chunk).map_err(unreadable(self.path))?;
-                for (_, (batch, unsure)) in done {
+                for (_, (batch, lines)) in done {
                     batch.finish()?;
-                    summary.ambiguous += unsure;
+                    self.count_lines(lines, summary);
                 }
                 self.report_oversized(&chunk, summary);
                 self.count(&chunk, packed.as_deref(), summary);
@@ -341,30 +343,40 @@ impl<S: Send> Job<'_, S> {
 
     /// Calls `deliver` for each message of a chunk. `start` is the offset of the chunk in the mailbox. `changes` contains
     /// the numbers of messages in the chunk and their new contents. A new content has no `From ` line and no quoting, so
-    /// it is not unquoted again. Returns the number of lines for which the quoting is ambiguous.
+    /// it is not unquoted again.
     fn letters<'n>(
         &self,
         (chunk, start): (&Chunk, u64),
         changes: impl Iterator<Item = (usize, Option<&'n [u8]>)>,
         quoting: Quoting,
         deliver: &mut dyn FnMut(Letter<'_>) -> Result<(), Error>,
-    ) -> Result<u64, Error> {
-        let mut ambiguous = 0;
+    ) -> Result<DroppedLines, Error> {
+        let mut lines = DroppedLines::default();
         let mut changes = changes.peekable();
         for (index, frame) in chunk.frames.iter().enumerate() {
             let text = chunk.text(index).map_err(unreadable(self.path))?;
             let (from_line, content, _) = text.parts();
             let quoting = rewrite::quoting_in(&text.frame, from_line, quoting);
             let (plain, unsure) = rewrite::plain(content, quoting);
-            ambiguous += unsure;
             let new = changes.next_if(|(at, _)| *at == index);
+            if let Some(why) = &text.refused {
+                lines
+                    .refused
+                    .push((chunk.first_number + index as u64, why.clone()));
+                continue;
+            }
+            lines.ambiguous += unsure;
             let plain = new.and_then(|(_, new)| new).map_or(plain, Cow::Borrowed);
             let separator = mmdf::from_line(from_line).trim_ascii();
             let start = start + frame.start as u64;
             // A `>From ` line directly after the separator is an older separator: the `From ` line of an earlier mailbox,
-            // which a program quoted. It is not part of the message, so it is removed.
-            let older = own_separator(&plain).map_or(0, |(_, length)| length);
-            let plain = &plain[older..];
+            // which a program quoted. It and other lines before the header are not part of the message, so they are
+            // removed.
+            let prologue = Prologue::of(&plain).unwrap_or_default();
+            let plain = &plain[prologue.length..];
+            let rest = prologue::without_banner_in_header(plain);
+            lines.prologues += u64::from(prologue.length > 0 || rest.is_some());
+            let plain = rest.as_deref().unwrap_or(plain);
             deliver(Letter {
                 content: plain,
                 flags: self.index.and_then(|index| index.get(&start).cloned()),
@@ -373,7 +385,17 @@ impl<S: Send> Job<'_, S> {
                 separator: None,
             })?;
         }
-        Ok(ambiguous)
+        Ok(lines)
+    }
+
+    fn count_lines(&self, lines: DroppedLines, summary: &mut Summary) {
+        summary.ambiguous += lines.ambiguous;
+        summary.prologues += lines.prologues;
+        summary.damaged += lines.refused.len() as u64;
+        for (number, why) in lines.refused {
+            let why = Detail::from(format!("message {number}: {NOT_ENCODED}{why}"));
+            self.observer.damaged(self.path, &why.then(LEFT_OUT));
+        }
     }
 
     /// Reports the messages of a chunk that are too large, and counts them as damaged.
@@ -397,11 +419,10 @@ impl<S: Send> Job<'_, S> {
         self.observer.advance(read, messages);
     }
 
-    /// Delivers a message from its own file. If `is_file` is set, the message is not in a Maildir or an MH folder, and
-    /// a `From ` line at its start is the separator from the mbox that it was saved from.
+    /// Delivers a message from its own file.
     pub(crate) fn deliver_message(
         &self,
-        (content, is_file): (&[u8], bool),
+        content: &[u8],
         stored: StoredState,
         delivery: &mut Delivery,
         summary: &mut Summary,
@@ -412,13 +433,19 @@ impl<S: Send> Job<'_, S> {
             proton,
         } = stored;
         // Some programs store the `From ` line of an mbox in the file of a message. If the result is an mbox, this line
-        // becomes the separator. In other formats, it is kept like all other bytes of the message, except in a single
-        // file. A single file may really be an mbox with one message and the wrong name, and must give the same result
-        // as an mbox, so its line is removed.
-        let is_of_mbox = is_file && content.starts_with(b"From ");
-        let own = own_separator(content).filter(|_| delivery.is_mbox() || is_of_mbox);
-        let (line, length) = own.unwrap_or_default();
-        let content = &content[length..];
+        // becomes the separator. In other formats, it is removed with the other lines before the header, because most
+        // programs read no header behind them.
+        let prologue = Prologue::of(content).unwrap_or_default();
+        let separator = prologue
+            .separator
+            .and_then(|(start, end)| content.get(start..end));
+        let line = separator.unwrap_or_default();
+        let is_one = prologue.is_separators && prologue.separators == 1;
+        let is_kept = is_one && delivery.is_mbox();
+        let content = &content[prologue.length..];
+        let rest = prologue::without_banner_in_header(content);
+        summary.prologues += u64::from(prologue.length > 0 && !is_kept || rest.is_some());
+        let content = rest.as_deref().unwrap_or(content);
         let envelope = self.envelope(mmdf::from_line(line), content);
         let date = if separator::is_plausible(line) {
             envelope.date.or(modified)
@@ -480,6 +507,18 @@ pub(crate) fn proton_labels(founds: &[&Found]) -> Option<ProtonLabels> {
         .is_file()
         .then(|| ProtonLabels::of_folder(folder))
 }
+
+/// Lines of messages that were written to a mailbox of another format without them.
+#[derive(Default)]
+struct DroppedLines {
+    /// Lines for which it is unknown whether they were quoted.
+    ambiguous: u64,
+    /// Messages with lines before their headers.
+    prologues: u64,
+    /// Numbers of the messages that were not written, and the reasons.
+    refused: Vec<(u64, String)>,
+}
+
 
 pub(crate) const LEFT_OUT: &str = "; the message was not written";
 

@@ -7,7 +7,8 @@
 //! Deviations from RFC 5322, because they occur in mail:
 //! * spaces between the name and the colon are accepted (RFC 822 allowed them);
 //! * names may contain bytes above 127;
-//! * a `From ` or `>From ` line before the first field belongs to the section ([`Header::envelope`]);
+//! * a `From ` or `>From ` line before the first field belongs to the section ([`Header::envelope`]), and so do other
+//!   lines that programs put before the header of a mail ([`Prologue`]);
 //! * a continuation line before any field is a field without a name;
 //! * a line that consists of white space continues the field before it and does not end the section;
 //! * **a stray line**, which is neither a field nor a continuation line, is skipped if fields follow. Real mail has
@@ -23,6 +24,7 @@ use memchr::memchr;
 
 pub use super::fields::{Field, Fields};
 use crate::edit::BEHIND_HEADER;
+use crate::prologue::Prologue;
 use crate::span::{Line, Lines, Span, is_from_line};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,7 +39,7 @@ pub enum SectionEnd {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// A `From ` line before the first field. The span is empty if the header does not begin with such a line.
+    /// A `From ` line or another prologue before the first field. The span is empty if the header begins with a field.
     pub envelope: Span,
     pub span: Span,
     pub separator: Span,
@@ -87,8 +89,12 @@ impl Header {
         if is_message {
             header.fields.reserve(USUAL);
         }
-        let mut at = start;
-        for line in Lines::new(original, within) {
+        header.envelope = match section {
+            Section::Message => prologue(original, within),
+            Section::Part | Section::Text => Span::empty_at(start),
+        };
+        let mut at = header.envelope.end;
+        for line in Lines::new(original, Span::new(at, within.end)) {
             let bytes = line.content.of(original);
             match bytes.first() {
                 None => {
@@ -162,6 +168,19 @@ impl Header {
     pub fn body_start(&self) -> usize {
         self.separator.end
     }
+}
+
+/// Returns the prologue of a message, if it is more than a single separator. The separator is found line by line.
+fn prologue(original: &[u8], within: Span) -> Span {
+    let bytes = within.of(original);
+    let found = match within.start {
+        0 => Prologue::of(bytes),
+        _ => Prologue::of_enclosed(bytes),
+    };
+    let length = found
+        .filter(|it| !it.is_separators)
+        .map_or(0, |it| it.length);
+    Span::new(within.start, within.start + length)
 }
 
 /// Returns whether the field contains a NUL or a CR without LF, which some programs read as a line ending.

@@ -1,5 +1,6 @@
 //! Divides mails into lines for the comparison.
 
+use crate::prologue::BYTE_ORDER_MARK;
 use crate::span::split_while;
 
 /// Returns the lines of `text` without their line endings. A line ends with LF or CRLF, and several CRs before the LF also
@@ -37,13 +38,16 @@ fn without_returns(mut line: &[u8]) -> &[u8] {
     line
 }
 
-/// Removes every `>` before a quoted `From ` line, because mailbox formats and programs add different numbers of them.
-pub(super) fn unquoted(line: &[u8]) -> &[u8] {
-    let (_, behind) = split_while(line, |byte| *byte == b'>');
+/// Divides a line of a body into the byte order mark at its start, which is usually empty, and the line without every `>`
+/// before a quoted `From `: mailbox formats and programs add different numbers of them.
+pub(super) fn unquoted(line: &[u8]) -> (&[u8], &[u8]) {
+    let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+    let (mark, _) = line.split_at(line.len() - text.len());
+    let (_, behind) = split_while(text, |byte| *byte == b'>');
     if behind.starts_with(b"From ") {
-        behind
+        (mark, behind)
     } else {
-        line
+        (mark, text)
     }
 }
 
@@ -51,7 +55,9 @@ pub(super) fn unquoted(line: &[u8]) -> &[u8] {
 pub(crate) fn unquoted_text(content: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(content.len() + 1);
     for line in lines(content) {
-        text.extend_from_slice(unquoted(line));
+        let (mark, line) = unquoted(line);
+        text.extend_from_slice(mark);
+        text.extend_from_slice(line);
         text.push(b'\n');
     }
     let end = text.iter().rposition(|byte| *byte != b'\n');

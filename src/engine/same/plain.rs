@@ -5,6 +5,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::lines::{lines, unquoted};
 use crate::from_field::{FromSpelling, has_header, spelled};
+use crate::prologue::{BYTE_ORDER_MARK, Prologue, is_exchange_banner};
 use crate::span::{is_from_line, starts_like};
 
 /// Header fields that mail clients and embody write when they store a message: flags, numbers in the mailbox, lengths of the
@@ -63,12 +64,16 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 
 /// Returns the plain form of a message, which must not begin with the separator line of an mbox:
 /// * every line ends with a line feed ([`lines`]);
+/// * the lines before the header ([`Prologue`]) are removed;
 /// * the quoting of `From ` lines is removed, even if it was added several times;
-/// * fields that mailboxes add, and `From ` lines in the header, are removed;
+/// * fields that mailboxes add, and `From ` lines and banners of Exchange in the header, are removed;
 /// * the From field is not quoted, and has no blank before its colon ([`from_field`](crate::from_field));
 /// * empty lines at the end are removed.
 pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
-    let content = &*spelled(content, FromSpelling::UnquotedWithoutBlank);
+    let content = &*spelled(
+        Prologue::behind(content),
+        FromSpelling::UnquotedWithoutBlank,
+    );
     let mut plain = Vec::with_capacity(content.len() + 1);
     let (mut is_header, mut is_dropped) = (true, false);
     let has_header = has_header(content);
@@ -85,11 +90,12 @@ pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
         read += line.len() + 1;
         // A quoted `>From ` line in the header is not text but the separator line of an earlier mailbox. It is not unquoted
         // here, and is removed below. A message without a header has only text.
-        let line = if is_header && has_header {
-            line
+        let (mark, line) = if is_header && has_header {
+            (&[][..], line)
         } else {
             unquoted(line)
         };
+        plain.extend_from_slice(mark);
         if is_header {
             let is_folded = line.starts_with(b" ") || line.starts_with(b"\t");
             is_header = !line.is_empty();
@@ -97,7 +103,7 @@ pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
                 && if is_folded {
                     is_dropped
                 } else {
-                    is_from_line(line) || is_field_of_mailboxes(line)
+                    is_from_line(line) || is_exchange_banner(line) || is_field_of_mailboxes(line)
                 };
             if is_dropped {
                 continue;
@@ -120,7 +126,9 @@ fn append_unquoted(plain: &mut Vec<u8>, text: &[u8]) {
             .iter()
             .rposition(|byte| *byte != b'>')
             .map_or(0, |last| last + 1);
-        if start == 0 || text.get(start - 1) == Some(&b'\n') {
+        let marked = before.get(..start).unwrap_or_default();
+        let lines = marked.strip_suffix(BYTE_ORDER_MARK).unwrap_or(marked);
+        if lines.is_empty() || lines.ends_with(b"\n") {
             plain.extend_from_slice(text.get(copied..start).unwrap_or_default());
             copied = quote + 1;
         }
@@ -213,7 +221,7 @@ mod tests {
         // This compares the results of both.
         #[test]
         fn plain_form_is_the_same_with_and_without_carriage_returns(
-            lines in prop::collection::vec("(>{0,2}From x|a>From x|>|>>From|>?From ?: a|Status: R|Subject: b| folded||text)", 0..12),
+            lines in prop::collection::vec("(\u{feff}?>{0,2}From x|a>From x|>|>>From|>?From ?: a|Status: R|Subject: b| folded||text)", 0..12),
             end in "\n{0,2}",
         ) {
             let mail = lines.join("\n") + &end;

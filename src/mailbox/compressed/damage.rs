@@ -101,7 +101,7 @@ pub(crate) fn unsupported(what: &str) -> io::Error {
 
 /// Returns an error if this build cannot decompress the method.
 pub(crate) fn check_built(method: Method) -> io::Result<()> {
-    if cfg!(feature = "archives") {
+    if cfg!(feature = "archives") || method.is_utf16() {
         Ok(())
     } else {
         Err(unsupported(method.name()))

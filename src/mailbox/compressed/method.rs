@@ -1,3 +1,4 @@
+use crate::mailbox::forms::encoding::{ByteOrder, Encoding};
 use crate::span::{front, rest_or_empty};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -12,6 +13,8 @@ pub(crate) enum Method {
     Xz,
     /// The lz4 format of Dovecot. It is not the format of the program lz4, which cannot read it.
     DovecotLz4,
+    /// Text in UTF-16. Mail in it is decoded as compressed mail is, but embody never writes it.
+    Utf16(ByteOrder),
 }
 
 /// Bytes of a bzip2 stream without data that follow the digit of its compression level. They mark the end of the
@@ -21,6 +24,7 @@ pub(super) const EMPTY_BZIP2: &[u8; 6] = b"\x17\x72\x45\x38\x50\x90";
 pub(super) const DOVECOT_LZ4: &[u8] = b"Dovecot-LZ4\x0d\x2a\x9b\xc5";
 
 impl Method {
+    /// The compressions.
     const ALL: [Self; 5] = [
         Self::Gzip,
         Self::Zstd,
@@ -56,6 +60,18 @@ impl Method {
         (may_be_level && block).then_some(method)
     }
 
+    /// Returns the method for a file whose first bytes are mail in UTF-16.
+    pub(crate) fn of_text(start: &[u8]) -> Option<Self> {
+        match Encoding::of_mail(start) {
+            Some(Encoding::Utf16(order)) => Some(Self::Utf16(order)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_utf16(self) -> bool {
+        matches!(self, Self::Utf16(_))
+    }
+
     /// Returns the name of the method, its magic bytes, and the suffix of a file name that selects the method for
     /// output.
     fn row(self) -> (&'static str, &'static [u8], Option<&'static str>) {
@@ -65,6 +81,7 @@ impl Method {
             Self::Bzip2 => ("bzip2", b"BZh", Some("bz2")),
             Self::Xz => ("xz", b"\xfd7zXZ\0", Some("xz")),
             Self::DovecotLz4 => ("Dovecot's lz4", DOVECOT_LZ4, None),
+            Self::Utf16(_) => ("UTF-16", b"", None),
         }
     }
 

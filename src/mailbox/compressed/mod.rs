@@ -2,7 +2,8 @@
 //! "Compressed mail").
 //!
 //! `read` decompresses the members of a file one after the other and enforces the limits. `write` compresses to a
-//! single member. `streams` (gzip, bzip2, xz, zstd) and `dovecot_lz4` decompress one member.
+//! single member. `streams` (gzip, bzip2, xz, zstd) and `dovecot_lz4` decompress one member. `utf16` decodes mail in
+//! UTF-16, which is read as compressed mail is, but never written.
 //!
 //! Without the feature `archives`, `not_built` replaces `streams` and `write`. Compressed mail is still recognised, so
 //! that it is not read as text, but it is refused with an error that names the feature.
@@ -17,6 +18,7 @@ mod octets;
 mod read;
 #[cfg(feature = "archives")]
 mod streams;
+mod utf16;
 #[cfg(feature = "archives")]
 mod write;
 
@@ -34,11 +36,15 @@ pub(super) use self::not_built::Encoder;
 pub(crate) use self::read::Decoder;
 #[cfg(feature = "archives")]
 pub(crate) use self::read::{RATIO, UNJUDGED, decompressed, exceeded};
+pub(crate) use self::utf16::{LEFT_AS_UTF16, NOT_ENCODED};
 #[cfg(feature = "archives")]
 pub(super) use self::write::Encoder;
+use crate::engine::declared_charsets::in_declared_charsets;
 use crate::mailbox::Options;
+use crate::mailbox::forms::encoding;
 use crate::mailbox::read::file::octets_at;
 use crate::mailbox::read::source::Source;
+use crate::span::front;
 
 pub(crate) enum Content {
     Whole(Vec<u8>),
@@ -61,6 +67,13 @@ pub(crate) fn content_of(
         let read = decoder.take(most as u64 + 1).read_to_end(&mut content);
         return match read {
             Ok(_) if content.len() > most => Ok(Content::TooLarge),
+            Ok(_) if method.is_utf16() => Ok(match in_declared_charsets(&content) {
+                Ok(encoded) => Content::Whole(encoded.unwrap_or(content)),
+                Err(why) => {
+                    let why = format!("{NOT_ENCODED}{why}");
+                    Content::Damaged(Damage::of_archive(why, false))
+                }
+            }),
             Ok(_) => Ok(Content::Whole(content)),
             Err(error) => error.downcast::<Damage>().map(Content::Damaged),
         };
@@ -73,6 +86,16 @@ pub(crate) fn content_of(
     Ok(Content::Whole(content))
 }
 
+/// Returns how the file is compressed, or in which byte order of UTF-16 its text is encoded.
 pub(crate) fn method_of(file: &File) -> io::Result<Option<Method>> {
-    Ok(Method::of_start(&octets_at(file, 0, MAGIC)?))
+    let start = octets_at(file, 0, MAGIC)?;
+    if let Some(method) = Method::of_start(&start) {
+        return Ok(Some(method));
+    }
+    // The bytes of UTF-16 include NULs and marks, which no other mail begins with. More is read only after them.
+    let is_plain = front(&start, 4).iter().all(|byte| matches!(byte, 1..=0x7f));
+    if is_plain {
+        return Ok(None);
+    }
+    Ok(Method::of_text(&octets_at(file, 0, encoding::LOOKED_AT)?))
 }

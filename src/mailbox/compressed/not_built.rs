@@ -8,7 +8,10 @@ use super::method::Method;
 use super::octets::Member;
 
 pub(super) fn member<R: Read>(method: Method) -> io::Result<Member<R>> {
-    Err(unsupported(method.name()))
+    match method {
+        Method::Utf16(order) => Ok(super::utf16::member(order)),
+        method => Err(unsupported(method.name())),
+    }
 }
 
 /// A writer that writes the bytes unchanged, because this build contains no compression.

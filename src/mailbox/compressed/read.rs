@@ -93,7 +93,11 @@ impl<R: Read> Decoder<R> {
         // Only xz allows zeros as padding before a further stream. gzip(1) and the other programs ignore a stream after
         // zeros, so it is reported as other data.
         let may_follow = zeros == 0 || self.method == Method::Xz && is_aligned;
-        if may_follow && Method::of_start(start) == Some(self.method) {
+        let is_member = match self.method {
+            Method::Utf16(_) => !is_behind,
+            method => may_follow && Method::of_start(start) == Some(method),
+        };
+        if is_member {
             return Ok(match member(self.method) {
                 Ok(member) => Decoding::Within(member, self.octets.taken),
                 Err(error) => Decoding::Damaged(error.downcast()?),
@@ -131,7 +135,7 @@ impl<R: Read> Decoder<R> {
 
     fn damage(&self, why: impl Into<Detail>) -> Damage {
         Damage {
-            at: Some(self.octets.taken),
+            at: Some(self.octets.taken).filter(|_| !self.method.is_utf16()),
             ..Damage::of_archive(why, false)
         }
     }

@@ -21,6 +21,7 @@ pub(super) fn member<R: Read>(method: Method) -> io::Result<Member<R>> {
         Method::Bzip2 => bzip2(),
         Method::Xz => xz()?,
         Method::DovecotLz4 => chunks(),
+        Method::Utf16(order) => super::utf16::member(order),
     })
 }
 

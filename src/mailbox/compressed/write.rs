@@ -40,6 +40,10 @@ impl<W: Write> Encoder<W> {
             }
             Some(Method::Xz) => Self::Xz(XzEncoder::new(writer, LEVEL)),
             Some(Method::DovecotLz4) => Self::DovecotLz4(dovecot_lz4::Writer::new(writer)?),
+            Some(Method::Utf16(_)) => {
+                let what = "embody does not write UTF-16";
+                return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+            }
         })
     }
 

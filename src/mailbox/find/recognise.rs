@@ -11,11 +11,13 @@ use crate::mailbox::archive::{Judged, has_member_of_document};
 use crate::mailbox::compressed::{Damage, Decoder, MAGIC, Method, check_built, plain_suffix};
 use crate::mailbox::failure::cannot_read;
 use crate::mailbox::forms::refused::{OLM, is_of_olm, refused_by_name};
+use crate::mailbox::forms::separator::is_separator_after_cr;
 use crate::mailbox::forms::state_files::is_state_file;
 use crate::mailbox::forms::{Format, eudora, mmdf, outlook};
 use crate::mailbox::not_mail::{NotMail, Verdict, starts_like_document};
 use crate::mailbox::read::second::is_one_message;
-use crate::mailbox::start::{BYTE_ORDER_MARK, Kind, kind_of_start};
+use crate::mailbox::start::{Kind, before_first_message, kind_of_start};
+use crate::prologue::BYTE_ORDER_MARK;
 use crate::span::front;
 
 pub(crate) const LOOKED_AT: u64 = 64 << 10;
@@ -35,7 +37,8 @@ pub(crate) fn look_at(
         return Ok(Err(other));
     }
     let may_be_msg = matches!(format, Format::Auto | Format::Eml);
-    let Some(method) = Method::of_start(front(&start, MAGIC)) else {
+    let method = Method::of_start(front(&start, MAGIC));
+    let Some(method) = method.or_else(|| Method::of_text(&start)) else {
         check_outlook(path, &start)?;
         if may_be_msg && outlook::starts_like_msg(&start) {
             let is_msg = outlook::is_named_msg(path) || outlook::is_msg(&file);
@@ -143,7 +146,8 @@ fn as_content(
 ) -> Result<Result<Kind, NotMail>, Error> {
     let suffix = plain_suffix(path);
     let is_named = suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case("eml"));
-    let may_be = format == Format::Auto && kind == Ok(Kind::Mbox) && start.starts_with(b"From ");
+    let is_mbox = kind == Ok(Kind::Mbox) && before_first_message(start).is_some();
+    let may_be = is_mbox && format == Format::Auto && !start.is_empty();
     if !(is_named && may_be) {
         return Ok(kind);
     }
@@ -216,11 +220,10 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> Judged {
         return Judged::Message(Kind::Msg);
     }
     match as_named(kind_of_start(start), path, Format::Auto) {
-        // The mboxes of an archive are read one after the other as one mbox. A byte order mark before the first
-        // separator of a later mbox would hide this separator, and the first message would become a part of the
-        // previous one. So such an mbox is not read.
-        Ok(Kind::Mbox) if start.starts_with(BYTE_ORDER_MARK) => {
-            Judged::Left("an mbox that begins with a byte order mark")
+        // The mboxes of an archive are read one after the other as one mbox. If the mark hides the first separator of a
+        // later mbox, the first message would become a part of the previous one. So such an mbox is not read.
+        Ok(Kind::Mbox) if hides_separator(start) => {
+            Judged::Left("an mbox that begins with a byte order mark and no separator with a date")
         }
         Ok(Kind::Mbox) if mmdf::starts(start) => Judged::Left("an MMDF mailbox"),
         Ok(Kind::Mbox) => Judged::Taken,
@@ -254,6 +257,13 @@ fn is_named_as_document(path: &Path) -> bool {
     suffix.is_some_and(|suffix| SUFFIXES.iter().any(|it| suffix.eq_ignore_ascii_case(it)))
 }
 
+/// Returns whether the file begins with a byte order mark, and this mark would hide the separator in the middle of an
+/// mbox.
+fn hides_separator(start: &[u8]) -> bool {
+    let marked = start.strip_prefix(BYTE_ORDER_MARK);
+    marked.is_some_and(|first| !is_separator_after_cr(first))
+}
+
 /// Judges a member of an archive as [`judged`] does, for callers that can read Outlook mailboxes. These are copied to
 /// temporary files instead of being left out.
 pub(crate) fn judged_with_psts(name: &[u8], start: &[u8]) -> Judged {
@@ -268,10 +278,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mbox_with_a_byte_order_mark_within_an_archive_is_not_read() {
+    fn mbox_with_a_byte_order_mark_within_an_archive_is_read_if_its_separator_has_a_date() {
         for (start, is_left) in [
             ("From a\nSubject: x\n\n", false),
             ("\nFrom a\nSubject: x\n\n", false),
+            (
+                "\u{feff}From a Thu Jan  1 00:00:00 1970\nSubject: x\n\n",
+                false,
+            ),
             ("\u{feff}From a\nSubject: x\n\n", true),
             ("\u{feff}\r\n\nFrom a\nSubject: x\n\n", true),
         ] {

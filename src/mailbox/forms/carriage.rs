@@ -11,6 +11,7 @@ use crate::mailbox::forms::mbox::{Frame, content_start};
 use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::rewrite::{self, Refused, Rewritten};
 use crate::mailbox::forms::separator::{field, line_end};
+use crate::prologue::Prologue;
 
 /// Minimum number of header lines that must end with CR, in a message that also contains an LF. A message of today can
 /// contain a single bare CR in a field, so one such line proves nothing.
@@ -61,6 +62,15 @@ pub(crate) fn in_line_feeds(message: &[u8]) -> Vec<u8> {
     let mut read = message.to_vec();
     with_line_feeds(&mut read, None);
     read
+}
+
+/// Returns the content of a file with a single message. If its lines end with CR, they end with LF instead.
+pub(crate) fn with_line_feeds_alone(content: Vec<u8>) -> Vec<u8> {
+    if ends_lines_with_cr(Prologue::behind(&content)) {
+        in_line_feeds(&content)
+    } else {
+        content
+    }
 }
 
 /// Returns a changed message with its original line endings. `raw` is the message as it is in the mailbox, and `read`

@@ -22,9 +22,10 @@ use std::borrow::Cow;
 use memchr::{memchr, memchr_iter};
 
 use crate::mailbox::forms::separator::{
-    self, LOOK_AHEAD, from_line_length, holds_plausible, is_separator,
+    self, LOOK_AHEAD, from_line_length, holds_plausible, is_separator, is_separator_after_cr,
 };
 use crate::mailbox::forms::{cost, mmdf};
+use crate::prologue::BYTE_ORDER_MARK;
 use crate::span::{Span, front};
 
 const MAX_TRAILING_LINE_ENDS: usize = 2;
@@ -121,16 +122,26 @@ impl Frame {
     pub(crate) fn parts<'a>(&self, bytes: &'a [u8]) -> (&'a [u8], &'a [u8], &'a [u8]) {
         let raw = &bytes[self.start..self.end];
         let content_start = content_start(raw);
+        let unmarked = without_mark(raw);
         let content_end = match self.content_end {
             Some(end) => end - self.start,
-            None if raw.ends_with(b"\n\r\n") => raw.len() - 2,
-            None if raw.ends_with(b"\n\n") => raw.len() - 1,
-            None => raw.len(),
+            None if unmarked.ends_with(b"\n\r\n") => unmarked.len() - 2,
+            None if unmarked.ends_with(b"\n\n") => unmarked.len() - 1,
+            None => unmarked.len(),
         }
         .max(content_start);
         let (head, behind) = raw.split_at(content_end);
         let (from_line, content) = head.split_at(content_start);
         (from_line, content, behind)
+    }
+}
+
+/// Returns the message without the byte order mark at its end, which belongs to the next message: the separator of the
+/// next message follows it directly.
+fn without_mark(raw: &[u8]) -> &[u8] {
+    match raw.strip_suffix(BYTE_ORDER_MARK) {
+        Some(message) if message.ends_with(b"\n") || message.ends_with(b"\r") => message,
+        _ => raw,
     }
 }
 
@@ -315,6 +326,12 @@ fn boundary_behind(before: u8, mut rest: &[u8]) -> Option<usize> {
         let at_line_start = line_ends > 0 || before == b'\n';
         if rest.is_empty() || (at_line_start && is_separator(rest)) {
             return Some(all - rest.len());
+        }
+        if let Some(marked) = rest.strip_prefix(BYTE_ORDER_MARK)
+            && at_line_start
+            && (marked.is_empty() || is_separator_after_cr(marked))
+        {
+            return Some(all - marked.len());
         }
         let behind = rest.strip_prefix(b"\n");
         rest = behind.or_else(|| rest.strip_prefix(b"\r\n"))?;

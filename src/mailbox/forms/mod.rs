@@ -7,6 +7,7 @@
 pub(super) mod carriage;
 pub(super) mod cost;
 pub(super) mod emlx;
+pub(super) mod encoding;
 pub(super) mod eudora;
 pub(super) mod flag_fields;
 pub(super) mod flags;

@@ -8,7 +8,7 @@ use memchr::memmem::Finder;
 
 use crate::mailbox::forms::mbox::{Counted, Progress, end_of_message};
 use crate::mailbox::forms::mmdf;
-use crate::mailbox::forms::separator::{is_plausible, next_in_message};
+use crate::mailbox::forms::separator::{is_mark_of_line, is_plausible, next_in_message};
 use crate::span::Span;
 
 static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From "));
@@ -113,7 +113,7 @@ pub(crate) fn replaced(
 }
 
 /// Returns the start of each line that begins with `From `, after any number of `>`, and the position of its `From `.
-/// After a bare CR, only lines with a date are returned, because only they can be separators there.
+/// After a bare CR or a byte order mark, only lines with a date are returned, because only they can be separators there.
 pub(crate) fn from_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     FROM.find_iter(bytes).filter_map(|at| {
         let marks = bytes[..at].iter().rev().take_while(|&&b| b == b'>').count();
@@ -121,7 +121,7 @@ pub(crate) fn from_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
         let is_line = match bytes[..line].last() {
             None | Some(b'\n') => true,
             Some(b'\r') => is_plausible(&bytes[at..]),
-            Some(_) => false,
+            Some(_) => is_mark_of_line(&bytes[..line]) && is_plausible(&bytes[at..]),
         };
         is_line.then_some((line, at))
     })

@@ -23,6 +23,7 @@ use crate::mailbox::forms::mbox::{self, Frame, Header};
 use crate::mailbox::forms::quoting::{self, Quoting};
 use crate::mailbox::forms::separator::{self, next_in_message};
 use crate::mailbox::forms::{cost, mmdf};
+use crate::prologue::{BYTE_ORDER_MARK, Prologue};
 use crate::span::{Lines, Newline, Span};
 
 /// Capacity in bytes that is reserved for the `From ` line, added line endings and longer numbers.
@@ -176,13 +177,16 @@ pub(crate) fn for_mbox(content: &[u8]) -> Cow<'_, [u8]> {
 }
 
 fn body_of(content: &[u8]) -> usize {
-    Header::of(content).body.unwrap_or(content.len())
+    let message = Prologue::behind(content);
+    let prologue = content.len() - message.len();
+    let body = Header::of(message).body.map(|body| prologue + body);
+    body.unwrap_or(content.len())
 }
 
 /// Returns the offset of the text whose `From ` lines are quoted. This is the body, and the whole message if it has no
 /// header.
 fn text_of(content: &[u8]) -> usize {
-    if has_header(content) {
+    if has_header(Prologue::behind(content)) {
         body_of(content)
     } else {
         0
@@ -256,7 +260,9 @@ fn kept_lines(
 }
 
 fn ends_with_empty_line(content: &[u8], behind: &[u8]) -> bool {
-    let tail = [&content[content.len().saturating_sub(4)..], behind].concat();
+    // The byte order mark of the next message does not change what precedes its separator.
+    let blanks = behind.strip_suffix(BYTE_ORDER_MARK).unwrap_or(behind);
+    let tail = [&content[content.len().saturating_sub(4)..], blanks].concat();
     tail.ends_with(b"\n\n") || tail.ends_with(b"\n\r\n")
 }
 

@@ -10,6 +10,8 @@ use crate::mailbox::forms::Format;
 use crate::mailbox::forms::flags::{Flags, MessageFlags};
 use crate::platform::{BEFORE_FLAGS, OsStrExt as _, OsStringExt as _};
 use crate::span::split_while;
+#[cfg(feature = "cli")]
+use crate::prologue::Prologue;
 
 pub(crate) struct MessageFolder {
     pub(crate) folder: PathBuf,
@@ -295,6 +297,7 @@ pub(crate) fn flags_of(path: &Path) -> Option<(&[u8], &[u8])> {
 /// because the directory of an mbox may also be named `cur`.
 #[cfg(feature = "cli")]
 pub(crate) fn flags_of_message(file: &Path, content: &[u8], is_mbox: bool) -> Option<Flags> {
+    let content = Prologue::behind(content);
     let of_fields = || MessageFlags::of_fields(content).system;
     let part = file
         .parent()

@@ -47,6 +47,9 @@ const BLANKS: usize = 16;
 
 impl<S: Send> Job<'_, S> {
     pub(crate) fn mbox_in_place(&self) -> Result<Summary, Error> {
+        if let Some(left) = self.leave_utf16() {
+            return Ok(left);
+        }
         if !self.options.mode.writes() {
             if self.method.is_some() {
                 return self.file_to(Kind::Mbox, Output::Nowhere);

@@ -36,10 +36,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use crate::detail::Detail;
+use crate::detail::{Detail, Setting};
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::begin::Job;
-use crate::mailbox::compressed::{Content, content_of, method_of};
+use crate::mailbox::compressed::{Content, LEFT_AS_UTF16, Method, content_of, method_of};
 use crate::mailbox::failure::{cannot_read, cannot_write, unread};
 use crate::mailbox::find::Kind;
 use crate::mailbox::forms::flags::MessageFlags;
@@ -389,6 +389,12 @@ impl<S> Files<'_, S> {
         let job = self.job;
         let mut transformed = job.single((number, &path), &content, None, rewrite::spliced)?;
         let mut new = transformed.as_mut().and_then(|done| done.new.take());
+        let mut why = None;
+        if new.is_some() && method.is_some_and(Method::is_utf16) {
+            (new, transformed) = (None, None);
+            summary.damaged = 1;
+            why = Some(Detail::from(LEFT_AS_UTF16).naming(Setting::OutputFormat));
+        }
         summary.changed = u64::from(new.is_some());
         if self.names_flags
             && let Some(to) = self.destination
@@ -470,6 +476,6 @@ impl<S> Files<'_, S> {
                 finished.appear_as(record.as_ref(), false)?;
             }
         }
-        Ok((summary, None, transformed))
+        Ok((summary, why, transformed))
     }
 }

@@ -9,7 +9,7 @@ use std::io;
 
 use crate::mailbox::read::message_check::{imbalance, is_blank};
 use crate::mailbox::read::window::{Chunk, Windows};
-use crate::mailbox::start::BYTE_ORDER_MARK;
+use crate::prologue::BYTE_ORDER_MARK;
 
 #[derive(Debug)]
 pub(crate) struct Accounts {

@@ -4,8 +4,10 @@
 use std::io;
 
 use crate::mailbox::forms::mbox::Frame;
+use crate::prologue::BYTE_ORDER_MARK;
 
-/// Checks that the separator before the message is one line, and that only line endings follow the message. In MMDF,
+/// Checks that the separator before the message is one line, and that only line endings, and the byte order mark of the
+/// next message, follow the message. In MMDF,
 /// each side may also have a line of four Control-A characters.
 pub(crate) fn check_message(
     frame: &Frame,
@@ -38,7 +40,8 @@ pub(crate) fn check_message(
             "the separator of the message is not exactly one line",
         ));
     }
-    if !is_blank(without_mark(behind)) {
+    let blanks = behind.strip_suffix(BYTE_ORDER_MARK).unwrap_or(behind);
+    if !is_blank(without_mark(blanks)) {
         let at = offset + (from_line.len() + content.len()) as u64;
         return Err(imbalance(
             at,

@@ -4,21 +4,23 @@
 //! incomplete.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read as _, Write as _};
+use std::io::{self, BufWriter, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use crate::detail::{Detail, Setting};
 use crate::engine::Mode;
+use crate::engine::declared_charsets::in_declared_charsets;
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::archive::{self, MemberRules};
 use crate::mailbox::begin::Job;
-use crate::mailbox::compressed::{Damage, Decoder, Method};
+use crate::mailbox::compressed::{Damage, Decoder, LEFT_AS_UTF16, Method, NOT_ENCODED, method_of};
 use crate::mailbox::failure::{cannot_read, cannot_write, in_full, unreadable};
 use crate::mailbox::find::{self, Kind, NotMail};
 use crate::mailbox::forms::imap_backup::{self, LengthChange};
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::proton::ProtonState;
-use crate::mailbox::forms::{self, emlx, outlook};
+use crate::mailbox::forms::{self, carriage, emlx, outlook};
 use crate::mailbox::place::identity::Identity;
 use crate::mailbox::place::journal::{Record, ResultPart};
 use crate::mailbox::place::replace::{self, Beside};
@@ -33,6 +35,7 @@ use crate::mailbox::read::source::Source;
 use crate::mailbox::transfer::{self, StoredState};
 use crate::mailbox::{Format, Options, Quoting, Stop, Summary};
 use crate::platform::NewFile;
+use crate::prologue;
 
 const WINDOW: usize = 1 << 20;
 
@@ -74,6 +77,14 @@ impl Source {
         let ending = stop.of_part();
         let packed = PackedFile::new(&Arc::new(file), &ending);
         let most = options.max_expanded;
+        let method = method_of(&packed.file).map_err(in_full(name))?;
+        if let Some(method) = method.filter(|method| method.is_utf16()) {
+            let reader = PackedReader::new(&packed);
+            let open =
+                move || Ok(Box::new(Decoder::new(method, reader, most)) as Box<dyn Read + Send>);
+            let reader = Background::start(open, name.into(), ending);
+            return Ok(Self::stream(reader, Some(packed), skipped).of_utf16());
+        }
         let unpacked = archive::unpacked(&packed, most, rules, &skipped);
         Ok(match unpacked.map_err(in_full(name))? {
             Some(reader) => {
@@ -154,6 +165,9 @@ impl<S: Send> Job<'_, S> {
         output: Output<'_>,
     ) -> Result<Summary, Error> {
         let name = self.path;
+        if source.is_utf16() && !matches!(output, Output::Delivery(_) | Output::Nowhere) {
+            return self.copy_utf16(source, read, kind, output);
+        }
         let (target, whole) = match output {
             Output::Path(path) => (Some(path), None),
             Output::InFolder(path) => (Some(path), emlx::whole_name(path)),
@@ -161,27 +175,7 @@ impl<S: Send> Job<'_, S> {
         };
         let source_file = source.original().cloned();
         let original = source_file.as_deref();
-        let mut sink = match (output, self.options.mode) {
-            (Output::Delivery(delivery), _) => Sink::Delivery(delivery),
-            (_, Mode::Probe | Mode::DryRun) | (Output::Nowhere, _) => Sink::Nowhere,
-            (Output::Path(path) | Output::InFolder(path), _) => {
-                Sink::to(path, Method::of_result(path, self.method), self.journal)?
-            }
-            (Output::Open(file), _) => {
-                let name_of_output = Path::new("standard output");
-                let written = file.metadata().map_err(cannot_write(name_of_output))?;
-                let metadata = original
-                    .map(File::metadata)
-                    .transpose()
-                    .map_err(unreadable(name))?;
-                if written.is_file() && metadata.is_some_and(|it| replace::is_same(&it, &written)) {
-                    // The output would be read again as input, so the file would grow without end.
-                    let what = "standard output is the same file as the source; name a new file";
-                    return Err(Error::Usage(format!("{}: {what}", name.display()).into()));
-                }
-                Sink::Directly(name_of_output.into(), BufWriter::new(file))
-            }
-        };
+        let mut sink = self.sink_for(output, original)?;
         let mut summary = Summary::default();
         let index = self.index_of(kind, source.as_file());
         let changes = Mutex::default();
@@ -295,6 +289,96 @@ impl<S: Send> Job<'_, S> {
         })
     }
 
+    fn sink_for<'o>(&self, output: Output<'o>, original: Option<&File>) -> Result<Sink<'o>, Error> {
+        Ok(match (output, self.options.mode) {
+            (Output::Delivery(delivery), _) => Sink::Delivery(delivery),
+            (_, Mode::Probe | Mode::DryRun) | (Output::Nowhere, _) => Sink::Nowhere,
+            (Output::Path(path) | Output::InFolder(path), _) => {
+                Sink::to(path, Method::of_result(path, self.method), self.journal)?
+            }
+            (Output::Open(file), _) => {
+                let name_of_output = Path::new("standard output");
+                let written = file.metadata().map_err(cannot_write(name_of_output))?;
+                let metadata = original
+                    .map(File::metadata)
+                    .transpose()
+                    .map_err(unreadable(self.path))?;
+                if written.is_file() && metadata.is_some_and(|it| replace::is_same(&it, &written)) {
+                    // The output would be read again as input, so the file would grow without end.
+                    let what = "standard output is the same file as the source; name a new file";
+                    let named = format!("{}: {what}", self.path.display());
+                    return Err(Error::Usage(named.into()));
+                }
+                Sink::Directly(name_of_output.into(), BufWriter::new(file))
+            }
+        })
+    }
+
+    /// Copies a file in UTF-16 byte by byte, because embody does not write this encoding. The messages in the file are
+    /// read all the same: if one of them would change, or cannot be decoded, the file is reported.
+    fn copy_utf16(
+        &self,
+        source: Source,
+        read: Option<&Identity>,
+        kind: Kind,
+        output: Output<'_>,
+    ) -> Result<Summary, Error> {
+        let name = self.path;
+        let Some(file) = source.original().cloned() else {
+            let what = "a stream in UTF-16 cannot be copied";
+            return Err(unreadable(name)(io::Error::other(what)));
+        };
+        let unheard = Job {
+            observer: &(),
+            ..*self
+        };
+        let seen = unheard.open_to(source, None, kind, Output::Nowhere)?;
+        let mut sink = self.sink_for(output, Some(&file))?;
+        let mut source = Source::file(&file);
+        let mut piece = vec![0; WINDOW];
+        let mut length = 0;
+        loop {
+            self.stop.check()?;
+            match source.fill(&mut piece).map_err(in_full(name))? {
+                0 => break,
+                filled => {
+                    sink.keep(&piece[..filled])?;
+                    length += filled as u64;
+                }
+            }
+        }
+        if let Some(read) = read {
+            read.check(name)?;
+        }
+        let damaged = u64::from(seen.damaged + seen.changed > 0);
+        let complete = self.record(name, read, ResultPart::Whole);
+        let record = complete.map(|record| Record {
+            is_damaged: damaged > 0,
+            ..record
+        });
+        if !record.as_ref().is_some_and(Record::is_made) {
+            sink.appear(Some(&file), kind, record.as_ref())?;
+        }
+        let summary = Summary {
+            damaged,
+            mailboxes: 1,
+            messages: seen.messages,
+            bytes_in: length,
+            bytes_out: length,
+            ..Summary::default()
+        };
+        if seen.damaged > 0 {
+            let what = "the file is in UTF-16 and cannot be decoded exactly; the file was copied without a change";
+            self.observer.damaged(name, &what.into());
+        } else if seen.changed > 0 {
+            let what = Detail::from(LEFT_AS_UTF16).naming(Setting::OutputFormat);
+            self.observer.damaged(name, &what);
+        }
+        self.observer.advance(length, seen.messages);
+        self.observer.done(&summary);
+        Ok(summary)
+    }
+
     /// Converts a single message. `target` is the name of the result. Apple Mail stores a message without its
     /// attachments as `N.partial.emlx`. If such a message becomes complete, the result gets the name `whole` instead.
     fn message_to(
@@ -327,7 +411,26 @@ impl<S: Send> Job<'_, S> {
                 }
                 _ => None,
             };
+            // The start of a file shows this only if its first article is short.
+            if prologue::is_news_batch(&content) {
+                let error = NotMail::NEWS_BATCH.name();
+                return Err(unreadable(self.path)(io::Error::other(error)));
+            }
             let octets = content.len() as u64;
+            if source.is_utf16() {
+                match in_declared_charsets(&content) {
+                    Ok(Some(encoded)) => content = encoded,
+                    Ok(None) => {}
+                    Err(why) => {
+                        let why = format!("{NOT_ENCODED}{why}");
+                        self.observer.damaged(self.path, &why.into());
+                        return Ok(Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, 1)));
+                    }
+                }
+            }
+            if matches!(sink, Sink::Delivery(_) | Sink::Nowhere) {
+                content = carriage::with_line_feeds_alone(content);
+            }
             let (mut kept, mut missing) = (None, Vec::new());
             if let Some(mail) = mail {
                 (content, missing) = (mail.content, mail.missing);
@@ -354,7 +457,7 @@ impl<S: Send> Job<'_, S> {
                         proton,
                     };
                     summary.bytes_out = 0;
-                    self.deliver_message((result, true), stored, delivery, &mut summary)?;
+                    self.deliver_message(result, stored, delivery, &mut summary)?;
                 }
                 sink => {
                     sink.put(result)?;

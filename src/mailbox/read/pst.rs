@@ -63,7 +63,7 @@ impl<S: Send> Job<'_, S> {
                     let content = new.unwrap_or(&letter.content);
                     match &mut delivery {
                         Some(delivery) => self.deliver_message(
-                            (content, false),
+                            content,
                             StoredState::new(Some((*flags).into()), *received),
                             delivery,
                             summary,

@@ -53,7 +53,20 @@ impl Source {
             ended: false,
             damage: None,
             failed: None,
+            is_utf16: false,
         }))
+    }
+
+    /// Marks the source as decoded from UTF-16. Its text is in UTF-8, not in the charsets that the parts declare.
+    pub(crate) fn of_utf16(mut self) -> Self {
+        if let Self::Stream(stream) = &mut self {
+            stream.is_utf16 = true;
+        }
+        self
+    }
+
+    pub(crate) fn is_utf16(&self) -> bool {
+        self.as_stream().is_some_and(|stream| stream.is_utf16)
     }
 
     fn as_stream(&self) -> Option<&Stream> {
@@ -190,6 +203,7 @@ pub(crate) struct Stream {
     ended: bool,
     damage: Option<Damage>,
     failed: Option<io::Error>,
+    is_utf16: bool,
 }
 
 impl Stream {

@@ -12,6 +12,7 @@ const MODULES: &[(&str, u8)] = &[
     // Files at the top level, which all modules use.
     ("span", 0),
     ("from_field", 0),
+    ("prologue", 0),
     ("detail", 0),
     ("error", 0),
     ("key", 0),
@@ -40,6 +41,7 @@ const ALSO: &[(&str, &str)] = &[
     ("key", "error"),
     ("edit", "span"),
     ("from_field", "span"),
+    ("prologue", "span"),
     // A stopped run ends with an error.
     ("stop", "error"),
     // Errors contain sentences in which settings are named.
@@ -57,6 +59,7 @@ const ALSO: &[(&str, &str)] = &[
 /// Modules that `mailbox` may use: it treats a message as a sequence of bytes.
 const MAILBOX_USES: &[&str] = &[
     "span",
+    "prologue",
     "from_field",
     "detail",
     "error",

@@ -32,6 +32,7 @@ mod outlook_msg;
 mod outlook_pst;
 mod output_format;
 mod printed;
+mod prologue;
 mod public_inbox;
 mod ranges;
 mod ranges_recipes;
@@ -46,4 +47,5 @@ mod takeout;
 #[cfg(unix)]
 mod thunderbird;
 mod unreadable;
+mod utf16;
 mod verdicts;

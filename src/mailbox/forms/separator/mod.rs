@@ -34,6 +34,7 @@ use memchr::{memchr, memchr2};
 use std::sync::LazyLock;
 
 use crate::mailbox::forms::cost;
+use crate::prologue::{BYTE_ORDER_MARK, Prologue};
 use crate::span::{is_from_field, is_from_line};
 pub(crate) use date::is_asctime;
 use date::{ends_with_date, holds_date, holds_time, holds_whole_date, words};
@@ -103,24 +104,6 @@ pub(crate) fn line_end(bytes: &[u8]) -> (usize, usize) {
         Some(b'\n') => (end, line_feed + 1),
         _ => (end, end + 1),
     }
-}
-
-/// Finds separators at the start of a single message. A program that copied the message out of an mbox may have kept
-/// them. Returns the first separator, and the total length of all of them (`From ` and `>From ` lines). Returns `None`
-/// if no header field follows them.
-pub(crate) fn own_separator(content: &[u8]) -> Option<(&[u8], usize)> {
-    let mut length = 0;
-    let lines = content.split_inclusive(|&byte| byte == b'\n');
-    for line in lines.take_while(|line| is_from_line(line)) {
-        length += line.len();
-    }
-    let rest = content.get(length..)?;
-    if length == 0 || field(rest).is_none_or(|(name, _)| name.is_empty()) {
-        return None;
-    }
-    let line = content.strip_prefix(b">").unwrap_or(content);
-    let end = memchr(b'\n', line).unwrap_or(line.len());
-    Some((line[..end].trim_ascii_end(), length))
 }
 
 /// Maximum number of older separators after a separator. An older separator is a `From ` line that a message kept from
@@ -213,9 +196,11 @@ impl<'a> FromLine<'a> {
         let (bytes, is_cut) = (looked_at.unwrap_or(bytes), looked_at.is_some());
         let (line, next) = line_end(bytes);
         cost::count(next);
+        let behind = &bytes[next..];
+        let prologue = Prologue::of_enclosed(behind).filter(|it| !it.is_separators);
         Some(Self {
             line: &bytes[..line],
-            behind: &bytes[next..],
+            behind: &behind[prologue.unwrap_or_default().length..],
             is_cut,
         })
     }
@@ -397,7 +382,7 @@ struct Candidate {
 /// separator are required.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum After {
-    /// A bare CR.
+    /// A bare CR, or a byte order mark. An mbox that was appended to another one may begin with a mark.
     Return,
     EmptyLine,
     Text,
@@ -410,7 +395,7 @@ fn from_lines(bytes: &[u8], from: usize) -> impl Iterator<Item = Candidate> {
         let before = &bytes[..start];
         let with_cr = match (hit > 0, before.strip_suffix(b"\n")) {
             (true, Some(line)) => line,
-            (true, None) if before.ends_with(b"\r") => {
+            (true, None) if before.ends_with(b"\r") || is_mark_of_line(before) => {
                 let after = After::Return;
                 return Some(Candidate { start, after });
             }
@@ -424,6 +409,12 @@ fn from_lines(bytes: &[u8], from: usize) -> impl Iterator<Item = Candidate> {
         };
         Some(Candidate { start, after })
     })
+}
+
+/// Returns whether the last bytes are a byte order mark at the start of a line.
+pub(crate) fn is_mark_of_line(before: &[u8]) -> bool {
+    let line = before.strip_suffix(BYTE_ORDER_MARK);
+    line.is_some_and(|line| line.ends_with(b"\n") || line.ends_with(b"\r"))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::io;
 use std::sync::{Arc, Mutex};
 
+use crate::engine::declared_charsets::in_declared_charsets;
 use crate::error::unpoisoned;
 use crate::mailbox::forms::carriage;
 use crate::mailbox::forms::mbox::Frame;
@@ -38,6 +39,9 @@ pub(crate) struct Chunk {
     /// Whether damage ended the mailbox before any message of this chunk was found. The bytes of the chunk then
     /// belong to no message.
     pub(crate) is_torn: bool,
+    /// Whether the bytes were decoded from UTF-16. The text of a message is then encoded again, in the charsets that its
+    /// parts declare.
+    pub(super) is_utf16: bool,
 }
 
 impl Chunk {
@@ -67,6 +71,7 @@ impl Chunk {
                 bytes: Cow::Borrowed(bytes),
                 frame,
                 has_cr: false,
+                refused: None,
             }
         } else {
             let read = carriage::in_line_feeds(raw);
@@ -90,10 +95,11 @@ impl Chunk {
                 bytes: Cow::Owned(read),
                 frame: alone,
                 has_cr: true,
+                refused: None,
             }
         };
         check_message(&frame, text.parts(), self.offset + frame.start as u64)?;
-        Ok(text)
+        Ok(if self.is_utf16 { text.encoded() } else { text })
     }
 
     /// Returns the offset of `bytes` in the file, in bytes. Returns `None` if they do not belong to this chunk, or if the
@@ -178,9 +184,42 @@ pub(crate) struct Text<'c> {
     /// Position of the message in `bytes`.
     pub(crate) frame: Frame,
     pub(crate) has_cr: bool,
+    /// Reason why a message that was decoded from UTF-16 cannot be encoded in the charsets that its parts declare. Such a
+    /// message is in UTF-8, and must not be written.
+    pub(crate) refused: Option<String>,
 }
 
 impl Text<'_> {
+    /// Encodes a message that was decoded from UTF-16.
+    fn encoded(self) -> Self {
+        let (from_line, content, behind) = self.parts();
+        let encoded = match in_declared_charsets(content) {
+            Ok(None) => return self,
+            Ok(Some(encoded)) => encoded,
+            Err(why) => {
+                return Self {
+                    refused: Some(why),
+                    ..self
+                };
+            }
+        };
+        let bytes = [from_line, &encoded, behind].concat();
+        let content_end = from_line.len() + encoded.len();
+        let frame = Frame {
+            start: 0,
+            end: bytes.len(),
+            is_looked_at: true,
+            content_end: Some(content_end),
+            is_mboxcl2: self.frame.is_mboxcl2,
+        };
+        Self {
+            bytes: Cow::Owned(bytes),
+            frame,
+            has_cr: false,
+            refused: None,
+        }
+    }
+
     pub(crate) fn parts(&self) -> (&[u8], &[u8], &[u8]) {
         self.frame.parts(&self.bytes)
     }

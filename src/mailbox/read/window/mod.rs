@@ -111,6 +111,7 @@ impl Windows {
             first_number: self.next_number,
             oversized: 0,
             is_torn: false,
+            is_utf16: self.source.is_utf16(),
         };
         let is_end = loop {
             let whole = self.fill(&mut buffer[..full], &mut filled)?;

@@ -1,0 +1,82 @@
+//! Decodes text in UTF-16 to UTF-8, for the reader of compressed data: mail in UTF-16 is read as a compressed file is.
+
+use std::io::{self, BufRead as _, Read};
+
+use encoding_rs::{DecoderResult, UTF_16BE, UTF_16LE};
+
+use super::octets::Member;
+use crate::mailbox::forms::encoding::ByteOrder;
+
+/// Start of the reason why a message in UTF-16 is not read.
+pub(crate) const NOT_ENCODED: &str =
+    "the message is in UTF-16 and cannot be decoded exactly, because ";
+
+/// Reason why a file in UTF-16 is not changed.
+pub(crate) const LEFT_AS_UTF16: &str = "the file is in UTF-16, which embody reads but does not write, so the file was not changed; convert it to another format with ";
+
+/// Number of consecutive characters whose two bytes are both ASCII text. That many show that a program appended mail in
+/// ASCII to a file in UTF-16. In a text, the bytes of a character are independent of those of the next one.
+const ASCII_PAIRS: usize = 24;
+
+/// The bytes of the longest character in UTF-8, of a single code unit of two bytes.
+const LONGEST: usize = 3;
+
+pub(super) fn member<R: Read>(order: ByteOrder) -> Member<R> {
+    let encoding = match order {
+        ByteOrder::Little => UTF_16LE,
+        ByteOrder::Big => UTF_16BE,
+    };
+    let mut decoder = encoding.new_decoder_with_bom_removal();
+    let (mut decoded, mut at) = (String::new(), 0);
+    let (mut pairs, mut ended) = (0, None);
+    Box::new(move |octets, into| {
+        loop {
+            let rest = decoded.as_bytes().get(at..).unwrap_or_default();
+            if !rest.is_empty() {
+                let length = rest.len().min(into.len());
+                into[..length].copy_from_slice(&rest[..length]);
+                at += length;
+                return Ok(length);
+            }
+            match ended.take() {
+                Some(Ok(())) => return Ok(0),
+                Some(Err(why)) => return Err(io::Error::other(why)),
+                None => {}
+            }
+            let input = octets.fill_buf()?;
+            let is_end = input.is_empty();
+            (decoded, at) = (String::with_capacity(input.len() * LONGEST + 16), 0);
+            let (result, read) =
+                decoder.decode_to_string_without_replacement(input, &mut decoded, is_end);
+            octets.consume(read);
+            ended = match result {
+                _ if has_ascii_pairs(&decoded, &mut pairs) => {
+                    decoded.clear();
+                    Some(Err("a part of the file is in another encoding"))
+                }
+                DecoderResult::Malformed(..) => Some(Err("a character is incomplete")),
+                DecoderResult::InputEmpty if is_end => Some(Ok(())),
+                DecoderResult::InputEmpty | DecoderResult::OutputFull => None,
+            };
+        }
+    })
+}
+
+fn has_ascii_pairs(text: &str, pairs: &mut usize) -> bool {
+    if text.is_ascii() {
+        if !text.is_empty() {
+            *pairs = 0;
+        }
+        return false;
+    }
+    let is_text = |byte: u8| matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n');
+    text.chars().any(|character| {
+        let unit = u16::try_from(u32::from(character)).unwrap_or_default();
+        *pairs = if unit.to_be_bytes().into_iter().all(is_text) {
+            *pairs + 1
+        } else {
+            0
+        };
+        *pairs >= ASCII_PAIRS
+    })
+}
