@@ -11,6 +11,7 @@ use crate::mailbox::begin::Job;
 use crate::mailbox::compressed::{Content, content_of, method_of};
 use crate::mailbox::failure::{cannot_read, unread};
 use crate::mailbox::find::Kind;
+use crate::mailbox::forms::carriage;
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::mh::{self, MhSequences};
 use crate::mailbox::forms::refused::refused_message;

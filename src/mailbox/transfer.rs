@@ -519,7 +519,6 @@ struct DroppedLines {
     refused: Vec<(u64, String)>,
 }
 
-
 pub(crate) const LEFT_OUT: &str = "; the message was not written";
 
 pub(crate) fn too_large(number: Option<u64>, options: &Options) -> Detail {

@@ -9,9 +9,9 @@ use crate::mailbox::find::{self, Kind};
 use crate::mailbox::forms::Format;
 use crate::mailbox::forms::flags::{Flags, MessageFlags};
 use crate::platform::{BEFORE_FLAGS, OsStrExt as _, OsStringExt as _};
-use crate::span::split_while;
 #[cfg(feature = "cli")]
 use crate::prologue::Prologue;
+use crate::span::split_while;
 
 pub(crate) struct MessageFolder {
     pub(crate) folder: PathBuf,

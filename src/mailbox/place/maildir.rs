@@ -44,7 +44,6 @@ use crate::mailbox::failure::{cannot_read, cannot_write, unread};
 use crate::mailbox::find::Kind;
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::refused::refused_message;
-use crate::mailbox::forms::separator::own_separator;
 use crate::mailbox::forms::{mh, rewrite};
 use crate::mailbox::place::delivery::NO_LETTER;
 use crate::mailbox::place::flag_losses::FlagLosses;
@@ -63,6 +62,7 @@ use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::{Format, Summary};
 use crate::platform::{self, NewFile, OsStrExt as _, absent};
 use crate::pool;
+use crate::prologue::Prologue;
 
 /// Memory in bytes that is reserved for a message until it is written. After that, only its report needs memory.
 const UNDER_WAY: usize = 256 << 10;
@@ -407,8 +407,8 @@ impl<S> Files<'_, S> {
                     .target(to, &with_separator(&common, self.before_flags)),
             );
             // Thunderbird writes the separator of an mbox before each message. Other programs find no header after it.
-            if let Some((_, length)) = own_separator(message) {
-                new = message.get(length..).map(<[u8]>::to_owned);
+            if let Some(prologue) = Prologue::of(message).filter(|it| it.is_separators) {
+                new = message.get(prologue.length..).map(<[u8]>::to_owned);
             }
         }
         if let Some(new) = &new {
