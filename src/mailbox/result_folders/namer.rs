@@ -65,7 +65,7 @@ impl FolderNamer {
             self.taken.insert(at.clone());
             return at;
         }
-        let plain = OsString::from(layout::archive_stem(Path::new(name)));
+        let plain = self.visible(layout::archive_stem(Path::new(name)).as_ref());
         let (stem, suffix) = match kind {
             Kind::Archive => (plain.as_os_str(), OsString::from(".mbox")),
             Kind::Msg | Kind::Eml => self.message(name, kind),

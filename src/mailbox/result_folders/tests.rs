@@ -66,6 +66,7 @@ fn folders_of_each_layout_get_the_names_of_the_folders() {
     let loose = ["a.emlx", "a.eml", "b.msg", "b.eml"];
     let numbers = ["x.mbox", "x/00000001.eml/"];
     let hidden = [".hidden/", ".a/b.mbox", "..x/", ".../"];
+    let archives = [".two.zip", "one.zip", "one.mbox"];
     let thunderbird = ["Inbox", "Inbox.sbd/Work"];
     let table: &[(&[&str], Format, &[&str])] = &[
         (
@@ -131,6 +132,7 @@ fn folders_of_each_layout_get_the_names_of_the_folders() {
             &[".a/b.mbox", "_.mbox", "hidden.mbox", "x.mbox"],
         ),
         (&hidden, Eml, &["_", "a/b", "hidden", "x"]),
+        (&archives, Auto, &["one (2).mbox", "one.mbox", "two.mbox"]),
         (&thunderbird, Mbox, &["Inbox", "Inbox.sbd/Work"]),
         (&thunderbird, Maildir, &["Inbox", "Inbox.sbd/Work"]),
         (&thunderbird, Thunderbird, &["Inbox", "Inbox/Work"]),
