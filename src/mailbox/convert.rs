@@ -59,6 +59,12 @@ impl<S: Send> Job<'_, S> {
                     sum.damaged += 1;
                     sum.files.not_read += u64::from(is_file);
                 }
+                // The content shows only now that the file is no mailbox, such as a zip archive that was compressed again.
+                Err(Error::NotAMailbox { why, .. }) if is_within => {
+                    self.observer.damaged(&found.path, &why);
+                    sum.damaged += 1;
+                    sum.files.not_read += u64::from(is_file);
+                }
                 done => {
                     let done = done?;
                     if is_file {

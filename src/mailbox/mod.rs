@@ -21,6 +21,7 @@ mod collect;
 mod compressed;
 mod conversion;
 mod convert;
+mod damaged;
 mod external;
 mod failure;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]

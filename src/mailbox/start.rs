@@ -138,7 +138,7 @@ const OF_MAIL_ALONE: u16 = (1 << 10) - 1;
 /// [`MAIL_FIELDS`] is enough. More is required if a line is not a field, or if empty lines precede the header
 /// (`is_damaged`): two of these fields must occur, one of which is specific to mail, and the header fields must
 /// outnumber the other lines.
-fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
+pub(crate) fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
     let (mut known, mut fields, mut others) = (0_u16, 0_usize, 0_usize);
     let mut is_first = true;
     for whole in start.split_inclusive(|&octet| octet == b'\n') {

@@ -83,7 +83,17 @@ impl Run<'_> {
             .iter()
             .map(|source| sources.origin(source))
             .collect::<Result<_, Error>>()?;
-        let has_folders = !args.flat && origins.iter().any(|origin| origin.has_folders);
+        // A DEST with the name of a file can only be one mailbox.
+        let is_flat = args.flat || names_a_file(&args.output);
+        let have_folders = origins.iter().any(|origin| origin.has_folders);
+        let has_folders = !is_flat && have_folders;
+        if have_folders && is_flat && !args.flat && !args.quiet {
+            let output = say::shown(&args.output);
+            let what = format!(
+                "the sources have several folders; {output} will contain the mail of all of them (name a directory to keep the folders)"
+            );
+            say::tell(&what);
+        }
         let form = self.form(&origins)?;
         self.check_name(form, has_folders)?;
         let mut saved = self.saved(form, has_folders);
@@ -347,9 +357,6 @@ impl Run<'_> {
         let is_directory = has_folders || form != Format::Mbox;
         let shown = output.display();
         let what = match (is_directory, names_a_file(output)) {
-            (true, true) if has_folders => format!(
-                "{shown} is the name of a file, but the sources have several folders, so the result would be a directory; name a new directory, or make one mailbox with --flat"
-            ),
             (true, true) => format!(
                 "{shown} is the name of a file, but the result would be a directory; name a new directory"
             ),

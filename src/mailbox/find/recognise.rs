@@ -9,6 +9,7 @@ use std::path::Path;
 use crate::error::Error;
 use crate::mailbox::archive::{Judged, has_member_of_document};
 use crate::mailbox::compressed::{Damage, Decoder, MAGIC, Method, check_built, plain_suffix};
+use crate::mailbox::damaged::damaged;
 use crate::mailbox::failure::cannot_read;
 use crate::mailbox::forms::refused::{OLM, is_of_olm, refused_by_name};
 use crate::mailbox::forms::separator::is_separator_after_cr;
@@ -52,28 +53,34 @@ pub(crate) fn look_at(
             kind => kind,
         };
         let by_name = as_named(by_start, path, format);
-        let kind = as_content(by_name, (path, format), (&start, &file), None)?;
+        let by_content = as_content(by_name, (path, format), (&start, &file), None)?;
+        let kind = by_content.map_err(|other| damaged(path, &start, other).unwrap_or(other));
         return Ok(kind.map(|kind| (kind, None)));
     };
     check_built(method).map_err(cannot_read(path))?;
     let reader = start.as_slice().chain(&file);
     let decoder = Decoder::new(method, reader, u64::MAX);
     let mut plain = Vec::new();
-    let damaged = match decoder.take(LOOKED_AT).read_to_end(&mut plain) {
+    let is_damaged = match decoder.take(LOOKED_AT).read_to_end(&mut plain) {
         Ok(_) => false,
         Err(error) if error.get_ref().is_some_and(|inner| inner.is::<Damage>()) => true,
         Err(error) => return Err(cannot_read(path)(error)),
     };
-    if !damaged {
+    if !is_damaged {
         check_outlook(path, &plain)?;
     }
     Ok(match kind_of(&plain, format) {
         Ok(Kind::Pst) => Ok((Kind::Pst, Some(method))),
         _ if may_be_msg && outlook::is_packed_msg(path, &plain) => Ok((Kind::Msg, Some(method))),
-        Err(_) if damaged && format != Format::Maildir => Ok((Kind::Mbox, Some(method))),
+        Err(_) if is_damaged && format != Format::Maildir => Ok((Kind::Mbox, Some(method))),
         by_start => {
             let by_name = as_named(by_start, path, format);
-            let kind = as_content(by_name, (path, format), (&plain, &file), Some(method))?;
+            let by_content = as_content(by_name, (path, format), (&plain, &file), Some(method))?;
+            let name = match Method::of_name(path) {
+                Some(_) => Path::new(path.file_stem().unwrap_or_default()),
+                None => path,
+            };
+            let kind = by_content.map_err(|other| damaged(name, &plain, other).unwrap_or(other));
             kind.map(|kind| (kind, Some(method)))
         }
     })
@@ -233,7 +240,8 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> Judged {
         Ok(Kind::Archive) => Judged::Nested,
         Ok(Kind::Pst) => Judged::Left("a mailbox of Outlook"),
         Ok(kind) => Judged::Message(kind),
-        Err(other) => {
+        Err(without_mail) => {
+            let other = damaged(path, start, without_mail).unwrap_or(without_mail);
             let name = path.file_name();
             let state_file = name.and_then(|name| is_state_file(name, false));
             match (other.verdict(), state_file) {

@@ -42,12 +42,14 @@ pub(crate) fn groups<'f>(finds: &'f Finds, options: &Options) -> Vec<MailboxGrou
     } else {
         BTreeSet::new()
     };
+    let has_one_folder = is_other_layout && is_one_folder(finds, options);
     let mut groups: BTreeMap<(&Path, usize), MailboxGroup<'_>> = BTreeMap::new();
     for (number, found) in finds.mailboxes.iter().enumerate() {
         let relative = found.relative.as_path();
         let is_moved = is_moved(found.kind, options) || is_numbered(found, options);
         let exported = exported_to(found).filter(|_| is_other_layout);
         let key = match found.kind {
+            _ if has_one_folder => Path::new(""),
             Kind::Eml | Kind::Msg if is_moved => emlx::mailbox_of(&found.path, relative)
                 .or(relative.parent())
                 .unwrap_or(relative),
@@ -56,7 +58,7 @@ pub(crate) fn groups<'f>(finds: &'f Finds, options: &Options) -> Vec<MailboxGrou
         // Messages in one directory belong together, whether they are in the files of a Maildir, of an MH folder or in
         // other files. All other files are mailboxes of their own.
         let is_of_directory = found.kind.is_folder() || matches!(found.kind, Kind::Eml | Kind::Msg);
-        let slot = if is_moved && is_of_directory {
+        let slot = if has_one_folder || is_moved && is_of_directory {
             0
         } else {
             number + 1
@@ -77,6 +79,21 @@ pub(crate) fn groups<'f>(finds: &'f Finds, options: &Options) -> Vec<MailboxGrou
         group.founds.push(found);
     }
     groups.into_values().collect()
+}
+
+/// Returns whether the source is a Maildir or an MH folder that is converted to another format, and whether all other mail is
+/// in files directly next to its messages. This mail then belongs to the same mailbox.
+fn is_one_folder(finds: &Finds, options: &Options) -> bool {
+    let mut founds = finds.mailboxes.iter();
+    let is_source = |found: &Found| found.relative.as_os_str().is_empty();
+    let is_folder = founds.next().is_some_and(|first| {
+        is_source(first) && first.kind.is_folder() && is_moved(first.kind, options)
+    });
+    let is_beside = |found: &Found| {
+        let is_direct = found.relative.iter().count() == 1;
+        is_direct && !found.kind.is_folder() && !found.is_packed() && found.pst.is_none()
+    };
+    is_folder && founds.all(is_beside)
 }
 
 /// Returns whether the message belongs to a mailbox of Apple Mail that becomes a directory of numbered messages. Other

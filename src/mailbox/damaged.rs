@@ -1,0 +1,92 @@
+//! Files that show no format of mail at their start, but may be damaged mail: their name says so, or an mbox begins further on.
+
+use std::path::Path;
+
+use crate::mailbox::forms::separator::is_separator_in_text;
+use crate::mailbox::not_mail::NotMail;
+use crate::mailbox::start::starts_with_mail_header;
+use crate::span::rest_or_empty;
+
+const DAMAGED: NotMail = NotMail::Format(
+    "a file with the name of mail or of an archive, but with other content",
+    "the file is damaged or has another format; get another copy of the file",
+);
+
+const BEHIND: NotMail = NotMail::Format(
+    "a file that does not begin with mail, but contains the messages of an mbox",
+    "remove the bytes before the first line that starts with \"From \", and read the file again",
+);
+
+const EMPTIED: NotMail = NotMail::Format(
+    "a file that consists of NUL bytes, as after a crash of the system",
+    "get another copy of the file",
+);
+
+/// Suffixes of mailboxes and archives. Text can have the names of the others.
+const OF_ANY: [&str; 13] = [
+    "mbox", "emlx", "pst", "ost", "zip", "tar", "tgz", "tbz2", "txz", "gz", "bz2", "xz", "zst",
+];
+const OF_BINARY: [&str; 4] = ["mbx", "msg", "oft", "dbx"];
+
+/// Returns whether a file without a format of mail may be damaged mail, by its name and its first bytes. `name` is the name
+/// without the suffix of a compression that was removed.
+pub(crate) fn damaged(name: &Path, start: &[u8], other: NotMail) -> Option<NotMail> {
+    let is_binary = match other {
+        NotMail::Binary => true,
+        NotMail::Text => false,
+        _ => return None,
+    };
+    let suffix = name.extension();
+    let is_one_of = |suffixes: &[&str]| {
+        let mut suffixes = suffixes.iter();
+        suffix.is_some_and(|suffix| suffixes.any(|it| suffix.eq_ignore_ascii_case(it)))
+    };
+    if !start.is_empty() && (is_one_of(&OF_ANY) || is_binary && is_one_of(&OF_BINARY)) {
+        return Some(DAMAGED);
+    }
+    if holds_mbox(start) {
+        return Some(BEHIND);
+    }
+    let is_emptied = !start.is_empty() && start.iter().all(|&byte| byte == 0);
+    (is_emptied && suffix.is_none()).then_some(EMPTIED)
+}
+
+/// Returns whether a separator with a date and the header of a mail follow somewhere. The time is linear in the length of
+/// `start`, because a header is read only after a complete separator.
+fn holds_mbox(start: &[u8]) -> bool {
+    let mut hits = memchr::memmem::find_iter(start, b"From ");
+    hits.any(|at| {
+        let is_line = at.checked_sub(1).and_then(|before| start.get(before));
+        let text = rest_or_empty(start, at);
+        let end = memchr::memchr(b'\n', text).map_or(text.len(), |end| end + 1);
+        matches!(is_line, Some(b'\n' | b'\r'))
+            && is_separator_in_text(text)
+            && starts_with_mail_header(rest_or_empty(text, end), false)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_mail_is_told_from_files_without_mail() {
+        let mbox = b"\0\0\0\nFrom a@b Mon Jan  6 10:00:00 2020\nFrom: a@b\nSubject: x\n\nx\n";
+        let text = b"Dear all,\nFrom here on, nothing.\n";
+        for (name, start, other, expected) in [
+            ("old", &mbox[..], NotMail::Binary, true),
+            ("old.txt", mbox, NotMail::Text, true),
+            ("old.mbox", text, NotMail::Text, true),
+            ("a.pst", &[0; 100][..], NotMail::Binary, true),
+            ("Inbox", &[0; 100], NotMail::Binary, true),
+            ("core.bin", &[0; 100], NotMail::Binary, false),
+            ("notes", text, NotMail::Text, false),
+            ("de.msg", text, NotMail::Text, false),
+            ("x.png", b"\x89PNG\r\n", NotMail::Binary, false),
+            ("x.mbox", text, NotMail::Special, false),
+        ] {
+            let found = damaged(Path::new(name), start, other);
+            assert_eq!(found.is_some(), expected, "{name}");
+        }
+    }
+}
