@@ -3,14 +3,14 @@
 
 use super::args::{InspectArgs, ProgressOption};
 use super::exit::{Signals, Status};
-use super::merge::{Collector, Sources, Summary};
+use super::merge::{Collector, Sources, Summary, united};
 use super::progress::Display;
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
 use super::streams::{is_standard, print, write_error};
 use crate::engine::Mode;
 use crate::error::Error;
-use crate::mailbox::{Options, looked_at};
+use crate::mailbox::{FileCounts, Options, looked_at};
 use crate::merge::{Index, Order, ReadSource};
 
 pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
@@ -52,6 +52,7 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<Status, Error> {
     let mut status = Status::Success;
     let collector = Collector::new(Index::new(&directory)?, false, &[]);
     let mut form = None;
+    let mut files = Some(FileCounts::default());
     for (number, source) in args.sources.iter().enumerate() {
         let mut read = || {
             let origin = sources.origin(source)?;
@@ -62,8 +63,9 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<Status, Error> {
             };
             let nothing = (ReadSource::NONE, None);
             let source = (number, source.as_path());
-            let is_whole = collector.read(source, (&origin, form), &sources, &display, nothing)?;
-            Ok(is_whole && !origin.is_damaged)
+            let read = collector.read(source, (&origin, form), &sources, &display, nothing)?;
+            files = united(files, read.files);
+            Ok(read.is_whole && !origin.is_damaged)
         };
         match read() {
             Ok(true) => {}
@@ -80,6 +82,7 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<Status, Error> {
     let summary = Summary {
         sources: &args.sources,
         tally: &kept.tally,
+        files,
     };
     if args.json {
         print(&summary.json("duplicates").map_err(write_error)?)?

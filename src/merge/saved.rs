@@ -24,7 +24,7 @@ use super::index::{Index, Position};
 use super::record;
 use super::stamp::stamps;
 use crate::error::Error;
-use crate::mailbox::{boot, folder_of};
+use crate::mailbox::{FileCounts, boot, folder_of};
 use crate::platform::{self, OsStrExt as _};
 
 const PREFIX: &str = ".embody-merge-";
@@ -49,6 +49,9 @@ pub(crate) struct ReadSource {
     pub(crate) is_whole: bool,
     /// Lines that were printed about the source, such as the names of files that contain no mail.
     pub(crate) lines: Vec<String>,
+    /// Files of the source, by verdict. `None` if they are not known, because a stopped run has read a part of the source.
+    #[serde(default)]
+    pub(crate) files: Option<FileCounts>,
 }
 
 impl ReadSource {
@@ -57,6 +60,7 @@ impl ReadSource {
         mailboxes: None,
         is_whole: true,
         lines: Vec::new(),
+        files: None,
     };
 }
 

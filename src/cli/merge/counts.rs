@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::super::report_file::{Fields, json};
 use super::super::say;
 use super::super::sizes::size;
+use crate::mailbox::FileCounts;
 use crate::merge::{MOST_SOURCES, Tally};
 
 /// Maximum number of pairs of sources for which the summary prints the number of common mails.
@@ -18,6 +19,8 @@ const MOST_PAIRS: usize = 10;
 pub(crate) struct Summary<'s> {
     pub(crate) sources: &'s [PathBuf],
     pub(crate) tally: &'s Tally,
+    /// Files of the sources, by verdict. `None` if they are not known.
+    pub(crate) files: Option<FileCounts>,
 }
 
 impl Summary<'_> {
@@ -183,6 +186,8 @@ impl Summary<'_> {
             shared: u64,
             widespread: u64,
             pairs: Vec<Pair>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            files: Option<FileCounts>,
         }
         let named = |number: u32| {
             let source = self.sources.get(number as usize);
@@ -215,6 +220,7 @@ impl Summary<'_> {
             shared: tally.shared,
             widespread: tally.widespread,
             pairs: pairs.collect(),
+            files: self.files,
         };
         json(&Fields::default().with(name, &counts))
     }

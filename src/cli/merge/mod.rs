@@ -27,7 +27,8 @@ use crate::engine::Mode;
 use crate::engine::policy::Policy;
 use crate::error::Error;
 use crate::mailbox::{
-    Envelope, Format, Keywords, Letter, Merged, Options, Stop, folder_of, looked_at, names_a_file,
+    Envelope, FileCounts, Format, Keywords, Letter, Merged, Options, Stop, folder_of, looked_at,
+    names_a_file,
 };
 use crate::merge::{FinishedReport, Index, Kept, ReadSource, SavedIndex, Tally, finished, record};
 
@@ -57,6 +58,13 @@ pub(super) fn run(args: &MergeArgs) -> Result<Status, Error> {
         Err(Error::Interrupted) => Ok(signals.status()),
         done => done,
     }
+}
+
+/// Returns the sum of the counts, or `None` if one of them is not known.
+pub(super) fn united(sum: Option<FileCounts>, more: Option<FileCounts>) -> Option<FileCounts> {
+    let mut sum = sum?;
+    sum.add(&more?);
+    Some(sum)
 }
 
 struct Run<'r> {
@@ -221,16 +229,22 @@ impl Run<'_> {
         }
         let collector = Collector::new(index, has_folders, &folders);
         let mut before = partial.cloned();
+        let complete_sources = already.iter().take(complete);
+        let mut files = complete_sources.fold(Some(FileCounts::default()), |sum, source| {
+            united(sum, source.files)
+        });
         let numbered = origins.iter().zip(&args.sources).enumerate();
         for (number, (origin, source)) in numbered.skip(complete) {
             let before = before.take().unwrap_or(ReadSource::NONE);
-            is_damaged |= !collector.read(
+            let read = collector.read(
                 (number, source),
                 (origin, form),
                 sources,
                 &display,
                 (before, saved.as_deref_mut()),
             )?;
+            is_damaged |= !read.is_whole;
+            files = united(files, read.files);
         }
         let (index, folders) = collector.finish()?;
         let kept = index.decide(
@@ -274,7 +288,7 @@ impl Run<'_> {
         }
         let mut lost = Vec::new();
         merged.take_losses(&mut |what, count| lost.push(say::lost_flags(what, count)));
-        let report = self.report(&tally, is_damaged, &lost)?;
+        let report = self.report(&tally, is_damaged, &lost, files)?;
         merged.finish(&mut |named| {
             if let Some(saved) = &saved
                 && let Some(command) = self.command_of_result()
@@ -373,10 +387,12 @@ impl Run<'_> {
         tally: &Tally,
         is_damaged: bool,
         lost: &[String],
+        files: Option<FileCounts>,
     ) -> Result<FinishedReport, Error> {
         let summary = Summary {
             sources: &self.args.sources,
             tally,
+            files,
         };
         let json = summary.json("merge").map_err(write_error)?;
         Ok(FinishedReport {

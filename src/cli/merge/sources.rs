@@ -24,8 +24,8 @@ use crate::imap::download::Download;
 #[cfg(all(unix, feature = "imap"))]
 use crate::mailbox::temporary_folder_in;
 use crate::mailbox::{
-    AtMailboxes, Batch, Envelope, Format, Handler, Letter, Message, MessageFlags, Observer,
-    Options, Stop, Summary, Transform, looked_at, names_a_file, read_letters,
+    AtMailboxes, Batch, Envelope, FileCounts, Format, Handler, Letter, Message, MessageFlags,
+    Observer, Options, Stop, Summary, Transform, looked_at, names_a_file, read_letters,
 };
 use crate::merge::{Arrivals, Index, Numbers, ReadSource, SavedIndex};
 
@@ -99,6 +99,14 @@ impl Sources<'_> {
     }
 }
 
+/// What is known about a source after it was read.
+pub(crate) struct SourceRead {
+    /// Whether all of its messages could be read.
+    pub(crate) is_whole: bool,
+    /// Its files, by verdict. `None` if a stopped run has read a part of the source.
+    pub(crate) files: Option<FileCounts>,
+}
+
 /// Adds the messages of one source after the other to an index.
 pub(crate) struct Collector {
     collecting: SharedCollecting,
@@ -170,7 +178,7 @@ impl Collector {
     /// Reads all messages of a source. They are converted to the format of the result, `form`, so that their flags and
     /// lengths are those of the messages in the result. `number` is the number of the source, `name` the name that the
     /// user gave, and `before` the part that a stopped run has already read. The saved index records which part was
-    /// read. Returns false if some of the messages could not be read.
+    /// read.
     ///
     /// # Errors
     /// Nothing in the source can be read, or a temporary file cannot be written.
@@ -181,7 +189,7 @@ impl Collector {
         sources: &Sources<'_>,
         display: &Display,
         (before, mut saved): (ReadSource, Option<&mut SavedIndex>),
-    ) -> Result<bool, Error> {
+    ) -> Result<SourceRead, Error> {
         let mut enter = |levels: &[String]| {
             let folder = match levels {
                 _ if !self.has_folders => String::new(),
@@ -198,6 +206,8 @@ impl Collector {
             lines: Mutex::new(before.lines),
         };
         let is_whole = |done: &Summary| before.is_whole && done.damaged == 0 && done.oversized == 0;
+        let is_continued = before.mailboxes.is_some();
+        let files = |done: &Summary| (!is_continued).then_some(done.files);
         let mut note = |mailboxes: Option<usize>, done: &Summary| {
             let (Some(saved), Some(collecting)) =
                 (&mut saved, &mut *unpoisoned(self.collecting.lock()))
@@ -208,6 +218,7 @@ impl Collector {
                 mailboxes,
                 is_whole: is_whole(done),
                 lines: unpoisoned(reading.lines.lock()).clone(),
+                files: files(done),
             };
             saved.note(
                 number,
@@ -229,7 +240,10 @@ impl Collector {
             &self.handler,
         )?;
         note(None, &done)?;
-        Ok(is_whole(&done))
+        Ok(SourceRead {
+            is_whole: is_whole(&done),
+            files: files(&done),
+        })
     }
 
     /// Returns the index with all messages, and the names of the folders.
