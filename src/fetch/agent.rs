@@ -11,6 +11,7 @@ use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, AsSendBody};
 
 use super::connection::{Connections, NoConnection};
+use super::response_head::LONGEST_HEAD;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Reason, Refusal};
 use crate::error::Error;
@@ -48,6 +49,8 @@ pub(super) fn agent(
             .timeout_per_write(silence)
             .max_redirects(0)
             .max_redirects_will_error(false)
+            // `HeadTransport` has its own limit. Normalising a head can add a few bytes to it.
+            .max_response_header_size(LONGEST_HEAD.saturating_mul(2))
             .max_idle_age(MOST_IDLE)
             .max_idle_connections_per_host(policy.limits.in_flight)
             .max_idle_connections(policy.limits.in_flight.saturating_mul(2))

@@ -26,6 +26,7 @@ use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, DefaultConnector, NextTimeout, Transport,
 };
 
+use super::response_head::HeadTransport;
 use super::tap::{self, Current};
 
 #[derive(Debug)]
@@ -60,7 +61,7 @@ impl Connector for Connections {
         };
         let tapped = is_recorded.then(|| (tap::connected(address), address));
         if forwarding.is_none() && tapped.is_none() {
-            return Ok(transport);
+            return Ok(normalizing(transport));
         }
         let authority = details.uri.authority().map_or("", |it| it.as_str());
         let absolute = forwarding.map(|proxy| AbsoluteForm {
@@ -68,14 +69,18 @@ impl Connector for Connections {
             authorization: authorization(proxy),
             is_answered: true,
         });
-        Ok(transport.map(|transport| {
+        Ok(normalizing(transport.map(|transport| {
             Box::new(Connection {
                 transport,
                 tapped,
                 absolute,
             }) as Box<dyn Transport>
-        }))
+        })))
     }
+}
+
+fn normalizing(transport: Option<Box<dyn Transport>>) -> Option<Box<dyn Transport>> {
+    transport.map(|transport| Box::new(HeadTransport::new(transport)) as Box<dyn Transport>)
 }
 
 impl Connections {

@@ -2,6 +2,7 @@
 //! of responses ([`Disk`]) gets each request before it is sent. It returns a stored response, or sends the request, with
 //! additional header fields if a stored response must be validated.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
@@ -49,7 +50,7 @@ pub(crate) struct Response {
     /// once, so that a report about the first retrieval and one about the stored response name the same time.
     pub(crate) at: u64,
     pub(crate) headers: HeaderMap,
-    /// Content, decompressed. Empty unless the status is 200 and the whole content was requested ([`How::Whole`]).
+    /// Content, decompressed. Empty unless [`is_success`] and the whole content was requested ([`How::Whole`]).
     pub(crate) body: Bytes,
     pub(crate) source: Source,
     pub(crate) recorded: Option<Recorded>,
@@ -85,9 +86,24 @@ pub(crate) fn time(seconds: u64) -> SystemTime {
 }
 
 pub(crate) fn text(headers: &HeaderMap, name: &header::HeaderName) -> Option<String> {
-    // `to_str` accepts only ASCII, but many servers send a Location field in raw UTF-8.
-    let value = std::str::from_utf8(headers.get(name)?.as_bytes()).ok()?;
+    // `to_str` accepts only ASCII, but many servers send a Location field in raw UTF-8 or in Latin-1.
+    let value = field_text(headers.get(name)?.as_bytes());
     Some(value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+/// Decodes the value of a field. If it is not UTF-8, its bytes that are not ASCII are percent-encoded, as curl and Chromium do
+/// for a Location: the server then receives the bytes that it sent.
+pub(crate) fn field_text(value: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(value) {
+        Ok(value) => Cow::Borrowed(value),
+        Err(_) => Cow::Owned(value.iter().fold(String::new(), |mut text, octet| {
+            match octet {
+                0x80.. => text.push_str(&format!("%{octet:02X}")),
+                _ => text.push(char::from(*octet)),
+            }
+            text
+        })),
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -110,6 +126,11 @@ pub(crate) struct Recorded {
     pub(crate) url: String,
     pub(crate) date: String,
     pub(crate) payload: String,
+}
+
+/// Whether a response has the requested content. A proxy that has changed the content sends 203 (RFC 9110 §15.3.4).
+pub(crate) fn is_success(status: u16) -> bool {
+    matches!(status, 200 | 203)
 }
 
 pub(crate) fn is_redirect(status: u16) -> bool {

@@ -41,6 +41,8 @@ mod order;
 #[cfg(feature = "http")]
 mod pace;
 mod request;
+#[cfg(feature = "http")]
+mod response_head;
 mod several;
 #[doc(hidden)]
 pub mod store;
@@ -76,7 +78,8 @@ pub(crate) use self::{
     connection::basic,
     exchange::{
         Ask, Asked, Disk, How, LONGEST_PAUSE, MEMENTO_DATETIME, Recorded, Response, Source, Whose,
-        agrees, captured, is_redirect, is_temporary, now, retry_after, text, time,
+        agrees, captured, field_text, is_redirect, is_success, is_temporary, now, retry_after,
+        text, time,
     },
     names::SystemNames,
     system::Servers,

@@ -82,7 +82,7 @@ reasons! {
     ConnectionFailed "connection-failed" none "the connection failed or was interrupted";
     NameNotFound "name-not-found" none "the host name cannot be resolved";
     TlsFailed "tls-failed" CaFile "the certificate of the server is not trusted, or the TLS handshake failed";
-    HttpStatus "http-status" none "the server returned a status other than 200";
+    HttpStatus "http-status" none "the server returned a status other than 200 and 203";
     FtpStatus "ftp-status" none "the FTP server refused a command";
     IncompleteBody "incomplete-body" none "the content is incomplete: the server closed the connection too early, or the end of the part is missing";
     BadResponse "bad-response" none "the response of the server is malformed";

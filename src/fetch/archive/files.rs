@@ -163,7 +163,7 @@ impl Replaying {
         let detail = Detail::from(format!("the nearest capture, from {when}, "));
         not_archived(match (nearest.is_useful(), nearest.status) {
             (true, _) => detail.then("is outside ").naming(Setting::ArchiveWindow),
-            (false, 0 | 200) => detail.then("is incomplete"),
+            (false, 0 | 200 | 203) => detail.then("is incomplete"),
             (false, status) => detail.then(format!("is a response with the status {status}")),
         })
     }

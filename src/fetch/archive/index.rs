@@ -7,7 +7,7 @@ use super::time;
 /// Maximum size of an index in bytes. A larger one is not parsed.
 pub(super) const LONGEST: usize = 1 << 20;
 
-/// Returns the captures with status 200: times in seconds since 1970, and media types.
+/// Returns the captures with status 200 or 203: times in seconds since 1970, and media types.
 pub(super) fn captures(index: &[u8]) -> Vec<(i64, Option<String>)> {
     if index.trim_ascii_start().starts_with(b"[") {
         return of_array(index);
@@ -19,7 +19,7 @@ pub(super) fn captures(index: &[u8]) -> Vec<(i64, Option<String>)> {
 }
 
 fn capture(stamp: &str, status: &str, media_type: &str) -> Option<(i64, Option<String>)> {
-    let at = time::of_stamp(stamp).filter(|_| status == "200")?;
+    let at = time::of_stamp(stamp).filter(|_| matches!(status, "200" | "203"))?;
     let media_type = media_type.contains('/').then(|| media_type.to_owned());
     Some((at, media_type))
 }

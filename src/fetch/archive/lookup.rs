@@ -152,7 +152,7 @@ impl Archive {
                 (status, _) if is_redirect(status) => {
                     (target, original) = self.redirected(&answer, captured, &target, &original)?;
                 }
-                (200, Some(at)) => {
+                (200 | 203, Some(at)) => {
                     let found = Captured {
                         original,
                         at,
@@ -167,7 +167,7 @@ impl Archive {
                     );
                     return Ok(Nearest::Other(why.into(), None));
                 }
-                (200, None) => {
+                (200 | 203, None) => {
                     return Err(not_archived(
                         "the archive's response does not say when the page was captured",
                     ));
@@ -251,8 +251,8 @@ impl Archive {
         };
         let answer = self.ask(&question)?;
         match answer.status {
-            200 if answer.body.len() <= index::LONGEST => {}
-            200 => {
+            200 | 203 if answer.body.len() <= index::LONGEST => {}
+            200 | 203 => {
                 return Err(not_archived(
                     "the index of the archive returned a response that is too long",
                 ));

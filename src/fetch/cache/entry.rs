@@ -41,7 +41,7 @@ pub(super) struct Entry {
     pub(super) gone: Option<Gone>,
 }
 
-/// A response in the cache: a response with the status 200, or a redirect.
+/// A response in the cache: a response with the status 200 or 203, or a redirect.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct KeptAnswer {
     /// Time when the server sent the content or last confirmed it with the status 304, in seconds since 1970.

@@ -24,8 +24,8 @@ use super::semantics::{self, Ignoring, header_map};
 use crate::engine::policy::{Host, Policy};
 use crate::engine::report::{Reason, Refusal};
 use crate::fetch::{
-    Ask, Asked, Disk, Failed, How, Response, Source, Whose, agrees, is_redirect, is_temporary, now,
-    retry_after,
+    Ask, Asked, Disk, Failed, How, Response, Source, Whose, agrees, is_redirect, is_success,
+    is_temporary, now, retry_after,
 };
 use crate::key::Key;
 use crate::platform::disk::layout::Area;
@@ -200,8 +200,9 @@ impl Kept {
             }
         }
         let given = self.ask(asked, ask)?;
-        let is_whole = given.status != 200 || asked.how == How::Whole;
-        let is_lasting = matches!(given.status, 200 | 404 | 410)
+        let is_whole = !is_success(given.status) || asked.how == How::Whole;
+        let is_lasting = matches!(given.status, 404 | 410)
+            || is_success(given.status)
             || is_redirect(given.status)
             || is_capture(&given);
         if is_whole && is_lasting {
@@ -345,7 +346,7 @@ impl Kept {
                     from,
                 });
             }
-            status if (status == 200 || is_redirect(status)) && asked.how == How::Whole => {
+            status if (is_success(status) || is_redirect(status)) && asked.how == How::Whole => {
                 entry.gone = None;
                 entry.answer = None;
                 // Content whose type differs from the one that the reference expects is not put into the mail, so it is not
@@ -354,8 +355,9 @@ impl Kept {
                     .headers
                     .get(header::CONTENT_TYPE)
                     .and_then(|value| value.to_str().ok());
-                let may_be_put_in =
-                    status != 200 || self.policy.accept_mismatch || agrees(asked.accept, named);
+                let may_be_put_in = !is_success(status)
+                    || self.policy.accept_mismatch
+                    || agrees(asked.accept, named);
                 if may_be_put_in && semantics::may_be_kept(status, asked, &headers) {
                     entry.answer = self.kept_answer(asked, given, headers, from);
                 }
@@ -373,7 +375,7 @@ impl Kept {
         from: Source,
     ) -> Option<KeptAnswer> {
         let body = match given.status {
-            200 => {
+            status if is_success(status) => {
                 let key = Key::of(&given.body);
                 if !self.folder.write(Area::Bodies, &key, &given.body) {
                     return None;

@@ -12,7 +12,7 @@ use ureq::http::request::Parts;
 use ureq::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 
 use super::entry::KeptAnswer;
-use crate::fetch::{Asked, MEMENTO_DATETIME, USER_AGENT, time};
+use crate::fetch::{Asked, MEMENTO_DATETIME, USER_AGENT, field_text, time};
 
 /// Which directives of Cache-Control the cache ignores, of those that forbid storing a response (`no-store` and
 /// `private`). The user can allow the cache to ignore them with `--cache-ignore`. The cache of one run ignores all.
@@ -42,7 +42,7 @@ const PLAIN: [HeaderName; 8] = [
     header::LAST_MODIFIED,
 ];
 
-/// Fields whose values can contain characters that are not ASCII: valid UTF-8 in them is kept. In the fields of [`PLAIN`],
+/// Fields whose values can contain characters that are not ASCII: valid UTF-8 in them is kept, and other bytes are percent-encoded. In the fields of [`PLAIN`],
 /// bytes that are not ASCII are replaced with `?`.
 const TEXT: [HeaderName; 2] = [header::CONTENT_TYPE, header::LOCATION];
 
@@ -77,9 +77,9 @@ pub(super) fn relevant(headers: &HeaderMap, ignoring: Ignoring) -> Vec<(String, 
         kept.push((name.as_str().to_owned(), value));
     }
     for name in TEXT {
-        let value = headers.get(&name).map(HeaderValue::as_bytes);
-        if let Some(value) = value.and_then(|value| std::str::from_utf8(value).ok()) {
-            kept.push((name.as_str().to_owned(), value.to_owned()));
+        if let Some(value) = headers.get(&name) {
+            let value = field_text(value.as_bytes()).into_owned();
+            kept.push((name.as_str().to_owned(), value));
         }
     }
     if headers.contains_key(header::SET_COOKIE) {

@@ -19,6 +19,7 @@ use super::volume::{Volume, is_warc};
 use super::zstandard::{self, is_zstandard};
 use super::{is_of_mails, wacz};
 use crate::error::Error;
+use crate::fetch::{is_redirect, is_success};
 use crate::platform::FileExt as _;
 
 /// Maximum number of captures in the index. This many need 200 MB of memory.
@@ -65,7 +66,7 @@ pub(crate) struct Capture {
 impl Capture {
     /// Returns whether the capture may have content, or may lead to content by a redirect or as a revisit of another capture.
     pub(crate) fn is_useful(&self) -> bool {
-        let is_answer = matches!(self.status, 0 | 200 | 301 | 302 | 303 | 307 | 308);
+        let is_answer = self.status == 0 || is_success(self.status) || is_redirect(self.status);
         let is_unchanged = self.status == 304 && self.kind == CaptureKind::Revisit;
         self.kind != CaptureKind::Useless && (is_answer || is_unchanged)
     }

@@ -87,7 +87,7 @@ impl Answered {
         lines
             .filter_map(|line| {
                 let (known, value) = split_once(b':', line)?;
-                let is_it = known.eq_ignore_ascii_case(name.as_bytes());
+                let is_it = known.trim_ascii_end().eq_ignore_ascii_case(name.as_bytes());
                 is_it.then(|| value.trim_ascii())
             })
             .next()
@@ -168,7 +168,8 @@ impl Answered {
         if self.is_head || matches!(status, Some(204 | 304)) {
             return Stage::Whole;
         }
-        if let Some(coding) = self.value("transfer-encoding") {
+        let coding = self.value("transfer-encoding");
+        if let Some(coding) = coding.filter(|it| !it.eq_ignore_ascii_case(b"identity")) {
             return if coding.eq_ignore_ascii_case(b"chunked") {
                 SIZE
             } else {

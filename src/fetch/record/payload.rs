@@ -16,7 +16,7 @@ use super::captures::{Capture, CaptureKind, Captures, keys, seconds};
 use super::header::{RecordHeader, names};
 use crate::engine::policy::Policy;
 use crate::engine::report::{Reason, Refusal};
-use crate::fetch::Coding;
+use crate::fetch::{Coding, field_text};
 use crate::mime::picture_end;
 use crate::span::split_once;
 
@@ -288,9 +288,10 @@ impl Head {
         fields.map(|(_, value)| value.as_slice())
     }
 
-    /// Returns the value of the first field with this name, if it is UTF-8 and not empty.
+    /// Returns the value of the first field with this name, if it is not empty.
     fn text(&self, name: &str) -> Option<String> {
-        let value = std::str::from_utf8(self.all(name).next()?).ok()?.trim();
+        let text = field_text(self.all(name).next()?);
+        let value = text.trim();
         (!value.is_empty()).then(|| value.to_owned())
     }
 }

@@ -20,7 +20,9 @@ use super::{MASKED, identifier, is_of_mails};
 use crate::engine::Content;
 use crate::engine::report::Reason;
 use crate::error::{Error, unpoisoned};
-use crate::fetch::{Asked, How, Recorded, Recorder, Recording, Response, USER_AGENT, text};
+use crate::fetch::{
+    Asked, How, Recorded, Recorder, Recording, Response, USER_AGENT, is_success, text,
+};
 
 const RESPONSE: &str = "application/http; msgtype=response";
 const REQUEST: &str = "application/http; msgtype=request";
@@ -233,7 +235,7 @@ impl Recorder for WarcRecorder {
         let Some(first) = &answer.recorded else {
             // An earlier run without a recorder stored the response in the cache. No record contains its content, so the
             // content is recorded now.
-            return (answer.status == 200 && asked.how == How::Whole)
+            return (is_success(answer.status) && asked.how == How::Whole)
                 .then(|| {
                     let media_type = text(&answer.headers, &header::CONTENT_TYPE);
                     shared.resource(&url, media_type.as_deref(), &answer.body, None)
@@ -432,7 +434,7 @@ impl WireExchange {
         let status = answered.status();
         let payload = digest(&self.content.hash.clone().finalize());
         let is_whole = answered.is_whole();
-        let has_payload = self.content.length > 0 && status == Some(200) && is_whole;
+        let has_payload = self.content.length > 0 && status.is_some_and(is_success) && is_whole;
         let first = has_payload.then(|| self.shared.known(&payload)).flatten();
         let kind = match (&first, status) {
             _ if self.is_head => RecordType::Metadata,

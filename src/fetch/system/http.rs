@@ -16,7 +16,7 @@ use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::fetch::Request;
 use crate::fetch::allowance::{Allowance, Failed};
 use crate::fetch::exchange::{
-    Asked, How, Response, Source, Whose, is_redirect, is_temporary, text,
+    Asked, How, Response, Source, Whose, is_redirect, is_success, is_temporary, text,
 };
 
 impl Servers {
@@ -74,7 +74,7 @@ impl Servers {
             let answer = self.exchange(&asked).map_err(Failed::into_refusal)?;
             let status = answer.status;
             match status {
-                200 => return Ok((target, answer)),
+                _ if is_success(status) => return Ok((target, answer)),
                 _ if is_redirect(status) => {
                     let location = text(&answer.headers, &header::LOCATION).ok_or_else(|| {
                         let detail = format!(

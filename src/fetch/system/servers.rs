@@ -4,10 +4,11 @@
 //!   reused connection needs no check: its address was checked when it was made.
 //! * Cookies, Referer, proxies from environment variables and `.netrc` are never used. `Authorization` is sent only for a URL
 //!   that `--allow-userinfo` permits.
-//! * A body is complete if the status is 200 and its end is *marked*, by Content-Length or by the last chunk. A body that ends
+//! * A body is complete if the status is 200 or 203 and its end is *marked*, by Content-Length or by the last chunk. A body that ends
 //!   only because the connection was closed may be truncated. It is refused, unless it is a picture that marks its own end
 //!   (`mime::picture_end`). A Transfer-Encoding other than a single `chunked` with HTTP/1.1 is refused: RFC 9112 §6.1 allows
 //!   others, but ureq does not decode them.
+//! * `fetch::response_head` normalises odd header fields before ureq parses them.
 //! * Only gzip is requested as content coding. `fetch::coding` describes how others are handled. `--max-body` limits the
 //!   decoded content, while it is being read.
 //! * With a proxy, https uses CONNECT, and http requests are sent in absolute form (`fetch::connection`). The proxy resolves
@@ -35,7 +36,7 @@ use crate::error::{Error, unpoisoned};
 use crate::fetch::agent::{agent, broke, certificates, idle_age, is_of_tls, system_roots};
 use crate::fetch::allowance::{Allowance, Failed, Nobody, is_long};
 use crate::fetch::connection::{NoConnection, basic};
-use crate::fetch::exchange::{Asked, Disk, How, Response, Source, Whose, now};
+use crate::fetch::exchange::{Asked, Disk, How, Response, Source, Whose, is_success, now};
 use crate::fetch::gate::IsStopped;
 use crate::fetch::names::{self, Names};
 use crate::fetch::pace::Pace;
@@ -148,7 +149,7 @@ impl Servers {
         }
         let headers = response.headers().clone();
         let body = match asked.how {
-            How::Whole if status == 200 => {
+            How::Whole if is_success(status) => {
                 match whole_body(&self.policy, response, asked.allowance) {
                     Ok(body) => Bytes::from(body),
                     Err(refusal) => {

@@ -22,6 +22,7 @@ mod fetch_http;
 mod fetch_proxy;
 mod idle_connections;
 mod names_and_limits;
+mod odd_responses;
 mod provenance;
 mod proxies;
 mod resolver;
