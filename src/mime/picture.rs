@@ -52,7 +52,7 @@ pub fn sniff(octets: &[u8]) -> Option<FileType> {
             FileType::new("image/vnd.microsoft.icon", "ico")
         }
         _ if is_icon(octets, 2) => return Some(cursor(octets)),
-        _ => return svg(octets),
+        _ => return of_jpeg_committee(octets).or_else(|| svg(octets)),
     };
     let size = imagesize::blob_size(octets).ok();
     let size =
@@ -141,6 +141,39 @@ pub fn is_recognised(octets: &[u8]) -> bool {
         || sniff(octets).is_some()
         || sniff_font(octets).is_some()
         || sniff_media(octets).is_some()
+}
+
+/// Detects JPEG XL (ISO 18181-2) and JPEG 2000 (ISO 15444-1), in a container or as a bare codestream. Their sizes are not read.
+fn of_jpeg_committee(octets: &[u8]) -> Option<FileType> {
+    // The codestream of JPEG XL has only two bytes of signature, which a text could begin with, too.
+    let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
+    let is_codestream = |rest: &[u8]| rest.len() > 8 && !front(rest, 64).iter().all(is_text);
+    const SIGNATURE: &[u8] = b"\r\n\x87\n";
+    match octets {
+        [0xff, b'\n', rest @ ..] if is_codestream(rest) => Some(FileType::new("image/jxl", "jxl")),
+        [0xff, 0x4f, 0xff, 0x51, ..] => Some(FileType::new("image/j2c", "j2c")),
+        [0, 0, 0, 12, name @ ..] if name.get(4..8) == Some(SIGNATURE) => match name.get(..4)? {
+            b"JXL " => Some(FileType::new("image/jxl", "jxl")),
+            b"jP  " => Some(match name.get(16..20) {
+                Some(b"jpx ") => FileType::new("image/jpx", "jpx"),
+                Some(b"jpm ") => FileType::new("image/jpm", "jpm"),
+                _ => FileType::new("image/jp2", "jp2"),
+            }),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Detects a metafile of Windows: WMF with and without the placeable header ([MS-WMF] §2.3.2), and EMF ([MS-EMF] §2.3.4.2).
+pub fn sniff_metafile(octets: &[u8]) -> Option<&'static str> {
+    match octets {
+        [0xd7, 0xcd, 0xc6, 0x9a, ..] => Some("WMF"),
+        // In memory or on disk, a header of nine words, and the version of Windows.
+        [1 | 2, 0, 9, 0, 0, 1 | 3, ..] => Some("WMF"),
+        [1, 0, 0, 0, ..] if octets.get(40..44) == Some(b" EMF") => Some("EMF"),
+        _ => None,
+    }
 }
 
 /// Returns the size if both sides are positive. In some formats, 0 means that the size is elsewhere: a GIF can store it

@@ -1,4 +1,4 @@
-//! Detects whether a picture is complete, by the structure of its format: PNG, GIF, JPEG and RIFF (WebP).
+//! Detects whether a picture is complete, or contains an image at all, by the structure of its format: PNG, GIF, JPEG and RIFF (WebP).
 //!
 //! A server can close the connection without having announced the length of the content (RFC 9112 §6.3, item 8), so the
 //! content may be cut off. A picture that is complete by its structure can be used. A negative result does not prove
@@ -7,6 +7,9 @@
 //! Any input is accepted, and the time is linear.
 
 use memchr::memchr;
+
+/// Length of the signature and the screen descriptor of a GIF, in bytes.
+const SCREEN: usize = 13;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
@@ -38,6 +41,53 @@ pub fn ends_itself(octets: &[u8]) -> bool {
     may_end_itself(octets) && rest.is_some_and(|rest| rest.trim_ascii().is_empty())
 }
 
+/// Returns whether a GIF or a JPEG contains an image, which may be truncated. Other content can begin with their signatures: a
+/// script can begin with `GIF89a=1;`. Returns true for all other formats.
+pub fn has_image(octets: &[u8]) -> bool {
+    if octets.starts_with(b"GIF8") {
+        image_of_gif(octets).is_some()
+    } else if let Some(segments) = octets.strip_prefix(b"\xff\xd8") {
+        frame_of_jpeg(segments).is_some()
+    } else {
+        true
+    }
+}
+
+/// Returns the bytes after the introducer of the first image of a GIF.
+fn image_of_gif(octets: &[u8]) -> Option<&[u8]> {
+    let mut rest = after_colours(octets.get(SCREEN..)?, *octets.get(10)?)?;
+    loop {
+        let (&introducer, block) = rest.split_first()?;
+        rest = match introducer {
+            b',' => return Some(block),
+            b'!' => after_sub_blocks(block.get(1..)?)?,
+            _ => return None,
+        };
+    }
+}
+
+/// Returns the bytes after the first frame marker of a JPEG (SOF, ITU T.81 §B.1.1.3). Decoders skip wrong bytes before a marker.
+fn frame_of_jpeg(mut rest: &[u8]) -> Option<&[u8]> {
+    loop {
+        let marked = rest.get(memchr(0xff, rest)?..)?;
+        let fill = marked.iter().position(|byte| *byte != 0xff)?;
+        let (&marker, behind) = marked.get(fill..)?.split_first()?;
+        rest = match marker {
+            0xc4 | 0xc8 | 0xcc => after_segment(behind)?,
+            0xc0..=0xcf => return Some(behind),
+            // The end, or a scan without a frame.
+            0xd9 | 0xda => return None,
+            0x00 | 0x01 | 0xd0..=0xd8 => behind,
+            _ => after_segment(behind)?,
+        };
+    }
+}
+
+fn after_segment(behind: &[u8]) -> Option<&[u8]> {
+    let length = behind.first_chunk().copied().map(u16::from_be_bytes)?;
+    behind.get(usize::from(length)..).filter(|_| length >= 2)
+}
+
 /// Skips the chunks of a PNG to the end of IEND (PNG §5.3). Each has a length, a type, data and a CRC.
 fn after_png(mut chunks: &[u8]) -> Option<&[u8]> {
     loop {
@@ -53,7 +103,6 @@ fn after_png(mut chunks: &[u8]) -> Option<&[u8]> {
 
 /// Skips the screen and the blocks of a GIF to the end of the trailer (GIF89a §17 to §27).
 fn after_gif(octets: &[u8]) -> Option<&[u8]> {
-    const SCREEN: usize = 13;
     let mut rest = after_colours(octets.get(SCREEN..)?, *octets.get(10)?)?;
     loop {
         let (&introducer, block) = rest.split_first()?;

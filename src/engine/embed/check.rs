@@ -11,6 +11,7 @@ use crate::link::svg::is_harmless_svg;
 use crate::link::value::Role;
 use crate::mime::charset::Charset;
 use crate::mime::picture::{self, FileType};
+use crate::mime::picture_end;
 
 pub(super) const SVG: &str = "image/svg+xml";
 
@@ -54,6 +55,12 @@ pub(super) fn admitted(
         .or_else(|| picture::sniff_font(octets).filter(|_| fonts))
         .or_else(|| picture::sniff_media(octets).filter(|_| media));
     let Some(kind) = found else {
+        if let Some(format) = picture::sniff_metafile(octets) {
+            let detail = format!(
+                "the content is a Windows metafile ({format}), which only Office and Outlook show"
+            );
+            return Err(Refusal::lasting(Reason::NotAnImage, detail));
+        }
         return Err(match declared {
             Some(declared) if declared.starts_with("image/") => {
                 let detail = format!(
@@ -67,6 +74,13 @@ pub(super) fn admitted(
             }
         });
     };
+    if !picture_end::has_image(octets) {
+        let detail = format!(
+            "the content begins like {}, but contains no image",
+            kind.essence
+        );
+        return Err(Refusal::lasting(Reason::NotAnImage, detail));
+    }
     if kind.essence == SVG && !is_harmless_svg(octets) {
         let detail = "the SVG contains scripts, event handlers or references to other files";
         return Err(Refusal::lasting(Reason::NotAnImage, detail));

@@ -108,3 +108,86 @@ fn picture_of_each_format_is_shown_by_chromium_as_the_table_says() {
     // The bytes in the table are valid base64.
     assert!(rows.iter().all(|row| STANDARD.decode(row.base64).is_ok()));
 }
+
+/// Returns the reason for which a picture with these bytes is left, or `None` if it is embedded.
+fn reason(essence: &str, bytes: &[u8]) -> Option<String> {
+    let url = format!("data:{essence};base64,{}", STANDARD.encode(bytes));
+    let mail = format!("MIME-Version: 1.0\nContent-Type: text/html\n\n<img src=\"{url}\">\n");
+    let ran = filter("--embed data", mail.as_bytes());
+    let reason = ran.column("reason").first().cloned().unwrap_or_default();
+    (!reason.is_empty()).then_some(reason)
+}
+
+#[test]
+fn jpeg_xl_and_jpeg_2000_are_embedded_and_metafiles_are_named() {
+    let container = |name: &[u8; 4], brand: &[u8; 4]| {
+        let start = [b"\0\0\0\x0c", &name[..], b"\r\n\x87\n\0\0\0\x14ftyp"].concat();
+        [&start[..], brand, b"\0\0\0\0", brand].concat()
+    };
+    for (essence, bytes) in [
+        (
+            "image/jxl",
+            b"\xff\n\xfa\x1f\x41\x91\x08\x06\x01\0\0\0".to_vec(),
+        ),
+        ("image/jxl", container(b"JXL ", b"jxl ")),
+        ("image/jp2", container(b"jP  ", b"jp2 ")),
+        ("image/jpx", container(b"jP  ", b"jpx ")),
+        (
+            "image/j2c",
+            b"\xff\x4f\xff\x51\0\x29\0\0\0\0\0\x01".to_vec(),
+        ),
+    ] {
+        assert_eq!(reason(essence, &bytes), None, "{essence}");
+    }
+    let emf = [&b"\x01\0\0\0\x6c\0\0\0"[..], &[0; 32], b" EMF\0\0\x01\0"].concat();
+    for (essence, bytes) in [
+        ("image/x-wmf", &b"\xd7\xcd\xc6\x9a\0\0\0\0"[..]),
+        ("image/wmf", b"\x01\0\x09\0\0\x03\x20\0\0\0"),
+        ("image/emf", &emf),
+        ("application/octet-stream", &emf),
+    ] {
+        assert_eq!(
+            reason(essence, bytes).as_deref(),
+            Some("not-an-image"),
+            "{essence}"
+        );
+    }
+    let page = reason("image/png", b"<!DOCTYPE html><p>sign in");
+    assert_eq!(page.as_deref(), Some("type-mismatch"));
+    let script = reason("image/jxl", b"\xff\nalert(document.cookie)");
+    assert_eq!(script.as_deref(), Some("type-mismatch"));
+}
+
+#[test]
+fn gif_or_jpeg_without_an_image_is_left_and_a_truncated_one_is_embedded() {
+    let gif = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01";
+    let jpeg =
+        b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0x\xff\xff\xc0\0\x0b\x08\0\x01";
+    for (essence, bytes, image) in [("image/gif", &gif[..], 28), ("image/jpeg", &jpeg[..], 24)] {
+        for end in 13..bytes.len() {
+            let left = (end < image).then_some("not-an-image");
+            assert_eq!(
+                reason(essence, &bytes[..end]).as_deref(),
+                left,
+                "{essence} {end}"
+            );
+        }
+    }
+    for (essence, bytes) in [
+        ("image/gif", &b"GIF89a=1;alert(1)"[..]),
+        ("image/gif", b"GIF87a/*\0\0*/=1;alert(',')"),
+        ("image/gif", b"GIF89a\x01\0\x01\0\0\0\0;"),
+        (
+            "image/jpeg",
+            b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0\xff\xd9",
+        ),
+    ] {
+        let reason = reason(essence, bytes);
+        assert_eq!(
+            reason.as_deref(),
+            Some("not-an-image"),
+            "{}",
+            bytes.escape_ascii()
+        );
+    }
+}
