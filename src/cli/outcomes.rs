@@ -407,7 +407,7 @@ fn phrase(reason: Reason) -> &'static str {
         Reason::SignIn => "available only after a login",
         Reason::ScanPage => "replaced by a virus scan warning",
         Reason::Expired => "expired",
-        Reason::OnlineDocument => "online documents without a file",
+        Reason::OnlineDocument => "online documents or download pages without a file",
         Reason::ResolverFailed => "not delivered by --resolver",
         Reason::Deleted => "deleted from the mail on purpose",
         Reason::ContentIdNotFound => "with a Content-ID that no part of the mail has",

@@ -102,7 +102,7 @@ reasons! {
     SignIn "sign-in" Resolver "the cloud storage requires a login before it sends the file";
     ScanPage "scan-page" Resolver "the cloud storage sends a warning page instead of the file, because it did not scan the file for viruses";
     Expired "expired" none "the cloud storage no longer has the file, and according to the mail it has expired";
-    OnlineDocument "online-document" Resolver "the link leads to an online document or a folder, not to a file";
+    OnlineDocument "online-document" Resolver "the link leads to an online document, a folder or a download page, not to a file";
     ResolverFailed "resolver-failed" none "the resolver program did not return the file";
     Deleted "deleted" none "the attachment was deleted from the mail, not detached, so there is nothing to retrieve";
     ContentIdNotFound "content-id-not-found" none "no other part of the message has this Content-ID";

@@ -218,9 +218,12 @@ fn place_of(shown: &Marked) -> Option<(ServerUrl, Located)> {
         Follow::Outlook => {
             found.filter(|place| ["onedrive", "sharepoint"].contains(&place.provider))
         }
-        // A bare link, without the mark of a mail program, counts only if its URL leads to a single file. A Mail Drop link
+        // A bare link, without the mark of a mail program, counts only if its URL leads to a single file, or to the
+        // download page of one. A Mail Drop link
         // counts only with the mark that Apple Mail writes.
-        _ => found.filter(|place| place.plain.is_ok() && place.provider != "mail-drop"),
+        _ => found.filter(|place| {
+            (place.plain.is_ok() || place.is_download_page) && place.provider != "mail-drop"
+        }),
     };
     place.map(|place| (url, place))
 }

@@ -22,6 +22,8 @@ pub(crate) struct Located {
     pub size: Option<u64>,
     /// Expiry date of the file, in seconds since 1970.
     pub ends: Option<u64>,
+    /// Whether the page certainly offers a file for download, even if `plain` has no URL for it.
+    pub is_download_page: bool,
 }
 
 /// The rules for one provider: its name, the end of its host names, and a function that converts the URL of a page to
@@ -32,8 +34,9 @@ type Row = (
     fn(&ServerUrl, Option<&str>) -> Option<Located>,
 );
 
-const ROWS: [Row; 9] = [
+const ROWS: [Row; 16] = [
     ("google-drive", "drive.google.com", drive),
+    ("google-drive", "drive.usercontent.google.com", drive),
     ("google-drive", "docs.google.com", document),
     ("mail-drop", "www.icloud.com", mail_drop),
     ("onedrive", "1drv.ms", onedrive),
@@ -42,24 +45,35 @@ const ROWS: [Row; 9] = [
     ("dropbox", "dropbox.com", dropbox),
     ("dropbox", "www.dropbox.com", dropbox),
     ("box", ".box.com", by_token),
+    ("qq-mail", ".mail.qq.com", qq_mail),
+    ("netease", ".163.com", netease),
+    ("netease", ".126.com", netease),
+    ("netease", ".yeah.net", netease),
+    ("wetransfer", "we.tl", wetransfer),
+    ("wetransfer", ".wetransfer.com", wetransfer),
 ];
 
 /// Parts of the host names of the providers. A document without any of them contains no bare link to a hosted file, so it need
 /// not be parsed.
-pub(super) const HOSTS: [&str; 6] = [
+pub(super) const HOSTS: [&str; 14] = [
     "drive.google.com",
+    "drive.usercontent.google.com",
+    "docs.google.com",
     "1drv.ms",
     "onedrive.live.com",
     "sharepoint.com",
     "dropbox.com",
     "box.com",
+    "mail.qq.com",
+    "163.com",
+    "126.com",
+    "yeah.net",
+    "we.tl",
+    "wetransfer.com",
 ];
 
 /// Returns the file that a page of a known provider shows. `name` is the name of the file in the mail.
 pub(crate) fn known(page: &ServerUrl, name: Option<&str>) -> Option<Located> {
-    if page.scheme() != "https" {
-        return None;
-    }
     let host = page.host_str();
     let is_of = |end: &str| {
         if end.starts_with('.') {
@@ -69,7 +83,9 @@ pub(crate) fn known(page: &ServerUrl, name: Option<&str>) -> Option<Located> {
         }
     };
     let (provider, _, place) = ROWS.iter().find(|(_, end, _)| is_of(end))?;
-    let place = place(page, name)?;
+    // No request is sent to a download page, and old links to such pages have the scheme http.
+    let place =
+        place(page, name).filter(|place| page.scheme() == "https" || place.is_download_page)?;
     Some(Located { provider, ..place })
 }
 
@@ -95,6 +111,7 @@ impl Located {
             name: None,
             size: None,
             ends: None,
+            is_download_page: false,
         }
     }
 
@@ -105,6 +122,18 @@ impl Located {
     fn nowhere(what: &str) -> Self {
         let detail = format!("the link leads to {what}, which is not a file that can be retrieved");
         Self::with(Err(Refusal::lasting(Reason::OnlineDocument, detail)))
+    }
+}
+
+/// Returns the result for a page that offers a file, but that only a browser can use.
+fn download_page(service: &str, name: Option<Cow<'_, str>>) -> Located {
+    let detail = format!(
+        "the link leads to a download page of {service}, not to the file; download the file with a browser soon, because such files expire"
+    );
+    Located {
+        name: name.map(Cow::into_owned),
+        is_download_page: true,
+        ..Located::with(Err(Refusal::lasting(Reason::OnlineDocument, detail)))
     }
 }
 
@@ -121,18 +150,26 @@ fn is_token(text: &str) -> bool {
 }
 
 fn drive(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
-    let path = page.path();
-    if path.contains("/folders/") {
-        return Some(Located::nowhere("a folder of Google Drive"));
-    }
-    let of_path = path
-        .split_once("/file/d/")
-        .map(|(_, id)| id.split('/').next().unwrap_or_default().to_owned());
-    let of_query = || match path {
-        "/open" | "/uc" => parameter(page, "id").map(Cow::into_owned),
-        _ => None,
+    let segments: Vec<&str> = page.path().split('/').filter(|it| !it.is_empty()).collect();
+    // The path can begin with the domain of an organisation, and with the number of an account of the reader.
+    let of_account = match segments.as_slice() {
+        ["a", _, rest @ ..] => rest,
+        all => all,
     };
-    let id = of_path.or_else(of_query).filter(|id| is_token(id))?;
+    let of_file = match of_account {
+        ["u", _, rest @ ..] => rest,
+        all => all,
+    };
+    let written: Cow<'_, str> = match of_file {
+        ["drive", .., "folders", _] | ["folders", _] | ["folderview" | "embeddedfolderview"] => {
+            return Some(Located::nowhere("a folder of Google Drive"));
+        }
+        ["file", "d", id, ..] | ["file", "u", _, "d", id, ..] => (*id).into(),
+        ["open" | "uc" | "leaf" | "download"] => parameter(page, "id")?,
+        ["viewer"] => parameter(page, "srcid").or_else(|| parameter(page, "id"))?,
+        _ => return None,
+    };
+    let id = Some(written).filter(|id| is_token(id))?;
     let key = parameter(page, "resourcekey")
         .filter(|key| is_token(key))
         .map_or_else(String::new, |key| format!("&resourcekey={key}"));
@@ -141,11 +178,8 @@ fn drive(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
 }
 
 fn document(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
-    if page.path().contains("/file/d/") {
-        return drive(page, None);
-    }
-    let is_document = page.path().contains("/d/");
-    is_document.then(|| Located::nowhere("a document of Google"))
+    let document = || Located::nowhere("a document of Google");
+    drive(page, None).or_else(|| page.path().contains("/d/").then(document))
 }
 
 /// Reads a Mail Drop link. One parameter is a template for the URL of the file, and the others are inserted into it.
@@ -227,6 +261,32 @@ fn dropbox(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
     })
 }
 
+/// Reads a link to a large attachment of QQ Mail, such as `/cgi-bin/ftnExs_download?...` or `/ftn/download?...`.
+fn qq_mail(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
+    let is_file = page.path().contains("/ftn") || page.path().contains("/exs_ftn");
+    is_file.then(|| download_page("QQ Mail", None))
+}
+
+/// Reads a link to a large attachment of NetEase (163, 126 and yeah.net).
+fn netease(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
+    let is_marked = |text: &str| text.contains("NETEASE-HUGE-ATTACHMENT");
+    let is_file = page.query().is_some_and(is_marked)
+        || page.path().contains("attachment-download")
+        || page.host_str() == "fs.163.com";
+    let name = || parameter(page, "title").filter(|name| !name.is_empty());
+    (is_file && page.path().len() > 1).then(|| download_page("NetEase", name()))
+}
+
+/// Reads `https://we.tl/t-...` or `https://wetransfer.com/downloads/...`.
+fn wetransfer(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
+    let path = page.path();
+    let is_file = match page.host_str() {
+        "we.tl" => path.len() > 1,
+        _ => path.starts_with("/downloads/"),
+    };
+    is_file.then(|| download_page("WeTransfer", None))
+}
+
 fn by_token(page: &ServerUrl, name: Option<&str>) -> Option<Located> {
     let token = page.path().strip_prefix("/s/")?.trim_end_matches('/');
     let host = is_token(token).then(|| page.host_str())?;
@@ -283,6 +343,67 @@ mod tests {
                 "https://docs.google.com/spreadsheets/d/1Ab/edit",
                 "google-drive: online-document",
             ),
+            (
+                "https://docs.google.com/file/d/1Ab/edit?usp=drivesdk",
+                "google-drive: https://drive.google.com/uc?export=download&id=1Ab",
+            ),
+            (
+                "https://docs.google.com/a/example.org/file/d/1Ab/edit",
+                "google-drive: https://drive.google.com/uc?export=download&id=1Ab",
+            ),
+            (
+                "https://docs.google.com/a/example.org/u/2/uc?export=download&id=1Ab",
+                "google-drive: https://drive.google.com/uc?export=download&id=1Ab",
+            ),
+            (
+                "https://docs.google.com/open?authuser=0&id=1Ab",
+                "google-drive: https://drive.google.com/uc?export=download&id=1Ab",
+            ),
+            (
+                "https://drive.google.com/file/u/1/d/1Ab/view",
+                "google-drive: https://drive.google.com/uc?export=download&id=1Ab",
+            ),
+            (
+                "https://drive.google.com/u/0/uc?id=1Ab&export=download",
+                "google-drive: https://drive.google.com/uc?export=download&id=1Ab",
+            ),
+            (
+                "https://drive.usercontent.google.com/download?export=download&confirm=t&id=1Ab",
+                "google-drive: https://drive.google.com/uc?export=download&id=1Ab",
+            ),
+            (
+                "https://docs.google.com/viewer?a=v&srcid=1Ab",
+                "google-drive: https://drive.google.com/uc?export=download&id=1Ab",
+            ),
+            ("https://docs.google.com/forms/", "unknown"),
+            (
+                "https://drive.google.com/drive/u/0/folders/1Ab",
+                "google-drive: online-document",
+            ),
+            (
+                "https://wx.mail.qq.com/ftn/download?func=3&key=a&code=b",
+                "qq-mail: online-document",
+            ),
+            (
+                "https://mail.qq.com/cgi-bin/ftnExs_download?k=1&code=a1b2",
+                "qq-mail: online-document",
+            ),
+            ("https://mail.qq.com/", "unknown"),
+            (
+                "http://fs.163.com/fs/display/?p=X-NETEASE-HUGE-ATTACHMENT&file=A",
+                "netease: online-document",
+            ),
+            (
+                "https://mail.126.com/large-attachment-download/index.html?file=A",
+                "netease: online-document",
+            ),
+            ("https://www.163.com/news", "unknown"),
+            ("https://we.tl/t-AbC", "wetransfer: online-document"),
+            (
+                "https://company.wetransfer.com/downloads/a/b",
+                "wetransfer: online-document",
+            ),
+            ("https://wetransfer.com/", "unknown"),
             ("https://drive.google.com/file/d/a%26b/view", "unknown"),
             ("https://drive.google.com/", "unknown"),
             ("http://drive.google.com/file/d/1Ab/view", "unknown"),
