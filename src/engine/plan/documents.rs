@@ -68,7 +68,9 @@ pub(crate) struct Documents<'p> {
     /// For each URL: the part with this Content-Location in each multipart/related. A document can be inside 64 nested
     /// multiparts. One lookup of a long URL finds the parts in all of them.
     located: HashMap<String, HashMap<PartId, PartId>>,
-    /// Total length of the URLs in `located`, in bytes. It is limited, because ten thousand locations can be relative to one
+    /// The same parts as in `located`, by the key that is equal for all spellings that a browser treats as one URL.
+    located_in_browser: HashMap<String, HashMap<PartId, PartId>>,
+    /// Total length of the URLs in `located` and `located_in_browser`, in bytes. It is limited, because ten thousand locations can be relative to one
     /// long base.
     held: usize,
     bearers: Option<Bearers>,
@@ -84,6 +86,7 @@ impl<'p> Documents<'p> {
             bases: Bases::default(),
             have_targets: HashMap::new(),
             located: HashMap::new(),
+            located_in_browser: HashMap::new(),
             held: 0,
             bearers: None,
             identities: HashMap::new(),

@@ -5,10 +5,10 @@
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr2, memchr3};
-use percent_encoding::percent_encode_byte;
+use percent_encoding::{AsciiSet, CONTROLS, percent_encode_byte, utf8_percent_encode};
 
 use super::split::{Reference, Unresolvable};
-use super::split::{remove_dot_segments, resolve, up_to_last_slash};
+use super::split::{equivalence_key, remove_dot_segments, resolve, up_to_last_slash};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Relation {
@@ -104,6 +104,36 @@ pub fn absolute_as_browser(reference: Cow<'_, str>) -> Cow<'_, str> {
         }
         _ => reference,
     }
+}
+
+/// Characters that browsers percent-encode in a path. All characters outside ASCII are encoded, too.
+const ESCAPED: AsciiSet = CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'<')
+    .add(b'>')
+    .add(b'`')
+    .add(b'{')
+    .add(b'}');
+
+/// Returns a key for comparing absolute URLs: two URLs with equal keys are the same URL for a browser, which removes dot segments
+/// and percent-encodes blanks and characters outside ASCII. Existing escapes are not decoded, as in [`equivalence_key`].
+pub fn browser_key(url: &str) -> String {
+    let key = equivalence_key(&absolute_as_browser(Cow::Borrowed(url)));
+    let reference = Reference::split(&key);
+    let path = if reference.path.starts_with('/') {
+        remove_dot_segments(reference.path, 0, dots)
+    } else {
+        reference.path.to_owned()
+    };
+    let escaped = |text: &str| utf8_percent_encode(text, &ESCAPED).to_string();
+    let (path, query) = (escaped(&path), reference.query.map(escaped));
+    Reference {
+        path: &path,
+        query: query.as_deref(),
+        ..reference
+    }
+    .recompose()
 }
 
 /// Returns the host and the path of a reference without a scheme, such as `//host/path`. Returns `None` if the

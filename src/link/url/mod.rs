@@ -10,7 +10,9 @@ mod in_charset;
 mod split;
 
 pub(crate) use browser::{NETWORK_SCHEMES, scheme_and_rest};
-pub use browser::{Relation, absolute_as_browser, behind_slashes, relation, resolve_as_browser};
+pub use browser::{
+    Relation, absolute_as_browser, behind_slashes, browser_key, relation, resolve_as_browser,
+};
 #[cfg(feature = "cli")]
 pub use clean::holds_token;
 pub(crate) use clean::{all_but, with_blanks_escaped};

@@ -115,7 +115,7 @@ fn reason(essence: &str, bytes: &[u8]) -> Option<String> {
     let mail = format!("MIME-Version: 1.0\nContent-Type: text/html\n\n<img src=\"{url}\">\n");
     let ran = filter("--embed data", mail.as_bytes());
     let reason = ran.column("reason").first().cloned().unwrap_or_default();
-    (!reason.is_empty()).then_some(reason)
+    (!matches!(&*reason, "" | "-")).then_some(reason)
 }
 
 #[test]
@@ -189,5 +189,66 @@ fn gif_or_jpeg_without_an_image_is_left_and_a_truncated_one_is_embedded() {
             "{}",
             bytes.escape_ascii()
         );
+    }
+}
+
+#[test]
+fn part_whose_location_is_the_same_url_for_a_browser_is_used_without_a_request() {
+    let picture = "Content-Transfer-Encoding: base64\n\nR0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAICRAEAOw==";
+    for (link, location, is_equal) in [
+        ("http://h.example/a b.gif", "http://h.example/a b.gif", true),
+        (
+            "http://h.example/a%20b.gif",
+            "http://h.example/a b.gif",
+            true,
+        ),
+        (
+            "http://h.example/a b.gif",
+            "http://h.example/a%20b.gif",
+            true,
+        ),
+        (
+            "http://h.example/x/../a.gif",
+            "http://h.example/a.gif",
+            true,
+        ),
+        (
+            "http://h.example/a.gif",
+            "HTTP://H.example:80/./x/%2e%2e/a.gif",
+            true,
+        ),
+        (
+            "http://h.example/caf\u{e9}.gif?\u{e9}",
+            "http://h.example/caf%C3%A9.gif?%C3%A9",
+            true,
+        ),
+        ("my pic.gif", "my pic.gif", true),
+        ("my%20pic.gif", "my pic.gif", true),
+        ("http://h.example/a.gif", "http://h.example/A.gif", false),
+        (
+            "http://h.example/ab.gif",
+            "http://h.example/x/ab.gif",
+            false,
+        ),
+    ] {
+        for html in [
+            format!("<img src=\"{link}\">"),
+            format!("<p style=\"background: url('{link}')\">x"),
+        ] {
+            let mail = format!(
+                "MIME-Version: 1.0\nContent-Type: multipart/related; boundary=x\n\n--x\nContent-Type: text/html; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\n{html}\n--x\nContent-Type: image/gif\nContent-Location: {location}\n{picture}\n--x--\n"
+            );
+            let ran = filter(
+                "--embed remote --fetch http --deny-host h.example",
+                mail.as_bytes(),
+            );
+            let output = String::from_utf8(ran.stdout).unwrap();
+            assert_eq!(
+                output.contains("cid:"),
+                is_equal,
+                "{link} {location}: {output}"
+            );
+            assert_eq!(output.matches("Content-Type: image/gif").count(), 1);
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! A link can refer to a part with a Content-Location in the same multipart/related. The part must contain its content, and
 //! its Content-ID must be unique: if two parts have the same id, a mail client may show the wrong one.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use md5::{Digest as _, Md5};
@@ -13,7 +14,7 @@ use crate::engine::external_body::{ExternalBody, holds_blank, own_identifier};
 use crate::engine::ledger::Ledger;
 use crate::engine::report::{Reason, Refusal};
 use crate::link::base::{Base, location};
-use crate::link::url::{equivalence_key, without_fragment};
+use crate::link::url::{browser_key, equivalence_key, without_fragment};
 use crate::mime::{PartId, PartKind, Tree};
 
 impl Documents<'_> {
@@ -62,21 +63,30 @@ impl Documents<'_> {
             .find(|&sibling| sibling != document && !self.tree.part(sibling).span.contains(span))
     }
 
-    /// Returns the parts with this location, the nearest first. Parts in another branch of a multipart/alternative are left
-    /// out.
-    pub(super) fn located(
-        &self,
+    /// Returns the parts with this location, the nearest first, and then those whose location is the same URL only for a
+    /// browser. Parts in another branch of a multipart/alternative are left out.
+    pub(super) fn located<'s>(
+        &'s self,
         document: PartId,
-        related: &[PartId],
+        related: &'s [PartId],
         absolute: &str,
-    ) -> impl Iterator<Item = PartId> {
-        let key = || equivalence_key(without_fragment(absolute));
-        let located = (!related.is_empty())
-            .then(|| self.located.get(&key()))
-            .flatten();
-        related
-            .iter()
-            .filter_map(move |above| located?.get(above).copied())
+    ) -> impl Iterator<Item = PartId> + 's {
+        let url = without_fragment(absolute);
+        let [exact, in_browser] = if related.is_empty() {
+            [None, None]
+        } else {
+            [
+                self.located.get(&equivalence_key(url)),
+                self.located_in_browser.get(&browser_key(url)),
+            ]
+        };
+        let of = |located: Option<&'s HashMap<PartId, PartId>>| {
+            related
+                .iter()
+                .filter_map(move |above| located?.get(above).copied())
+        };
+        of(exact)
+            .chain(of(in_browser))
             .filter(move |&part| !self.tree.are_alternatives(document, part))
     }
 
@@ -127,6 +137,13 @@ impl Documents<'_> {
                 }
                 let located = self.located.entry(equivalence_key(&url)).or_default();
                 located.entry(related).or_insert(part);
+                for url in self.spaced_location_of(part).into_iter().chain([url]) {
+                    let key = browser_key(&url);
+                    ledger.work(key.len())?;
+                    self.held += key.len();
+                    let located = self.located_in_browser.entry(key).or_default();
+                    located.entry(related).or_insert(part);
+                }
                 any = true;
             }
         }
@@ -136,7 +153,29 @@ impl Documents<'_> {
     /// Returns the location of a part. It is relative to the Content-Base of the part, otherwise to the base of the
     /// surrounding part, otherwise to the message itself.
     pub(super) fn location_of(&mut self, part: PartId) -> Option<String> {
-        let value = self.tree.value(part, "Content-Location")?;
+        self.location_in(part, self.tree.value(part, "Content-Location")?)
+    }
+
+    /// Returns the location of a part whose Content-Location contains blanks that are not folds. RFC 2557 §4.4.2 removes them,
+    /// but programs write file names such as `my picture.png` into the field, and browsers escape the blanks.
+    fn spaced_location_of(&mut self, part: PartId) -> Option<String> {
+        let value = self.tree.value(part, "Content-Location")?.trim_ascii();
+        let is_escaped = value.contains(&b' ') && memchr::memmem::find(value, b"=?").is_none();
+        let mut escaped = Vec::with_capacity(value.len());
+        let mut is_fold = false;
+        for &octet in value.iter().filter(|_| is_escaped) {
+            is_fold = matches!(octet, b'\r' | b'\n') || (is_fold && matches!(octet, b' ' | b'\t'));
+            match octet {
+                b' ' if !is_fold => escaped.extend_from_slice(b"%20"),
+                _ => escaped.push(octet),
+            }
+        }
+        is_escaped
+            .then(|| self.location_in(part, &escaped))
+            .flatten()
+    }
+
+    fn location_in(&mut self, part: PartId, value: &[u8]) -> Option<String> {
         let parent = self.tree.part(part).parent;
         let around = parent.and_then(|parent| self.base_of(parent));
         let content_base = self.tree.value(part, "Content-Base");
