@@ -102,9 +102,10 @@ impl Status {
             Some("filter") => Self::TryAgain,
             Some("help") => Self::Usage,
             Some(name) if FILTERS.contains(&name) => {
-                match arguments.iter().any(walks) || has_operand(arguments) {
-                    true => Self::Usage,
-                    false => Self::TryAgain,
+                if arguments.iter().any(walks) || has_operand(arguments) {
+                    Self::Usage
+                } else {
+                    Self::TryAgain
                 }
             }
             _ if similar.iter().any(|name| is_filter(name)) => Self::TryAgain,

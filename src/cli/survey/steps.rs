@@ -199,9 +199,10 @@ pub(super) fn probe(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step
             context.repeated.all(),
             quoted(page)
         );
-        let title = match context.has_no_response {
-            true => "Ask again: no server responded",
-            false => "Count what is gone",
+        let title = if context.has_no_response {
+            "Ask again: no server responded"
+        } else {
+            "Count what is gone"
         };
         Step {
             title: title.to_owned(),

@@ -143,9 +143,10 @@ impl Answers {
     /// down, so a later run may find them.
     pub(super) fn settle(&mut self, has_no_response: bool) {
         let unresolved = std::mem::take(&mut self.unresolved);
-        match has_no_response {
-            true => self.silent += unresolved,
-            false => self.gone += unresolved,
+        if has_no_response {
+            self.silent += unresolved;
+        } else {
+            self.gone += unresolved;
         }
     }
 }

@@ -203,9 +203,10 @@ impl RunTally {
         *causes.exactly(cause.to_owned()) += unresolved.sum();
         self.hosts.each_mut(|it| {
             let unresolved = std::mem::take(&mut it.unresolved);
-            match has_no_response {
-                true => it.again += unresolved,
-                false => it.lost += unresolved,
+            if has_no_response {
+                it.again += unresolved;
+            } else {
+                it.lost += unresolved;
             }
         });
     }
