@@ -180,13 +180,14 @@ impl InPlaceObserver<Said> for Reporter<'_> {
         match fate {
             Some(Fate::Left(reason, why)) => said.leave(reason, &Detail::from(why)),
             Some(Fate::Both(reason, why)) => {
-                let why = say::harmless(&why).into_owned();
-                self.display.say(&format!(
-                    "{}, UID {}: {why}",
-                    say::harmless(&place.folder),
-                    place.uid
-                ));
+                let why = self.name_message(&place, &why);
                 said.leave(reason, &Detail::from(why));
+            }
+            Some(Fate::Doubled(_, why)) => {
+                let why = self.name_message(&place, &why);
+                for row in &mut said.report.rows {
+                    row.detail.push(format!("; {why}"));
+                }
             }
             Some(Fate::Replaced(_, Some(remark))) => {
                 for row in &mut said.report.rows {
@@ -206,7 +207,9 @@ impl InPlaceObserver<Said> for Reporter<'_> {
             Fate::Replaced(new, _) => {
                 format!("the replacement is now complete, and the message has the UID {new}")
             }
-            Fate::Left(_, why) | Fate::Both(_, why) => say::harmless(why).into_owned(),
+            Fate::Left(_, why) | Fate::Both(_, why) | Fate::Doubled(_, why) => {
+                say::harmless(why).into_owned()
+            }
         };
         let folder = say::shown(folder);
         self.display.say(&format!(
@@ -219,6 +222,17 @@ impl InPlaceObserver<Said> for Reporter<'_> {
         self.display.say(&format!(
             "{folder}: an earlier run was stopped while it replaced a message, and embody could not finish the replacement now: {why}; run the same command again later"
         ));
+    }
+}
+
+impl Reporter<'_> {
+    /// Prints a line about a message on the server. Returns the text without control characters.
+    fn name_message(&self, place: &MessagePlace, why: &str) -> String {
+        let why = say::harmless(why).into_owned();
+        let folder = say::harmless(&place.folder);
+        self.display
+            .say(&format!("{folder}, UID {}: {why}", place.uid));
+        why
     }
 }
 

@@ -401,7 +401,7 @@ impl<S: Send> AccountRun<'_, S> {
         };
         let is_dry = !self.job.mode.writes() && fate.is_none();
         let size = match &fate {
-            Some(Fate::Replaced(uid, _)) => {
+            Some(Fate::Replaced(uid, _) | Fate::Doubled(uid, _)) => {
                 self.summary.changed += 1;
                 self.altered = 0;
                 place.new_uid = Some(*uid);
@@ -418,14 +418,14 @@ impl<S: Send> AccountRun<'_, S> {
                     | Fate::Both(Reason::AlteredByServer | Reason::AmbiguousCopy, _)
             )
         ));
-        self.summary.damaged += u64::from(matches!(fate, Some(Fate::Both(..))));
+        self.summary.damaged += u64::from(fate.as_ref().is_some_and(Fate::may_be_doubled));
         {
             let _one = unpoisoned(work.telling.lock());
             self.job.observer.message_at(said, place, fate);
         }
         if self.altered >= ALTERED {
             let what = format!(
-                "{}: the run ended early and replaces no more messages, because the server altered {ALTERED} new messages in a row",
+                "{}: the run ended early and replaces no more messages, because the server altered {ALTERED} new messages in a row, or embody could not tell which messages they are",
                 account_url(self.job.account)
             );
             return Err(ImapFailure::Run(Error::Usage(what.into())));
@@ -449,6 +449,16 @@ impl<S: Send> AccountRun<'_, S> {
             if let Some(fate) = run.resumed.take() {
                 return Ok(fate);
             }
+            // A command failed, and the session continues. If the replacement was begun anew, another new message would be
+            // appended.
+            if run.is_open(metadata.uid) {
+                let folder = run.selected.folder.clone();
+                let mut fates = Vec::new();
+                run.resume_in(&folder, Some(metadata.uid), &mut fates)?;
+                if let Some((_, fate)) = fates.pop() {
+                    return Ok(fate);
+                }
+            }
             let least = run.least;
             let none = ImapFailure::Protocol(
                 "embody has no journal for the replacement (a defect of embody; please report it)",
@@ -466,7 +476,7 @@ impl<S: Send> AccountRun<'_, S> {
         });
         self.in_work = None;
         let fate = fate?;
-        if let Fate::Replaced(uid, _) = &fate {
+        if let Fate::Replaced(uid, _) | Fate::Doubled(uid, _) = &fate {
             self.least = self.least.max(uid.saturating_add(1));
         }
         Ok(fate)

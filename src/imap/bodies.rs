@@ -7,9 +7,15 @@
 //!
 //! A server that closes the list of items too early sends the content without a UID. Such content is accepted only if one
 //! message was requested on its own, and only if its length is the announced size.
+//!
+//! Some servers and proxies send the content of one message under the UID of another one. A content is therefore passed on
+//! only after its command ended. If a second, different content with the same UID arrived until then, the message is
+//! requested once more, alone. The result must be one of the two contents.
 
 use std::borrow::Cow;
+use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::Hasher as _;
 
 use super::command::{ImapCommand, sequence_set};
 use super::exchange::{Exchange, PendingCommand};
@@ -23,6 +29,8 @@ const PIECE: usize = 1 << 20;
 /// responses small.
 const BATCH_OCTETS: u64 = 512 << 10;
 const BATCH_MESSAGES: usize = 100;
+/// Maximum number of different contents that are remembered for one UID. A server could send any number.
+const MOST_CONTENTS: usize = 8;
 /// Number of bytes that a response may have in addition to the announced size of the message (RFC822.SIZE). The
 /// response also contains other items, and the announced size may be too small.
 const MORE: usize = 1 << 20;
@@ -43,6 +51,35 @@ pub(crate) enum BodyPiece<'p> {
 /// Callback that receives the pieces. The number is the UID of the message.
 pub(crate) type BodySink<'s> = dyn FnMut(u32, BodyPiece<'_>) -> Result<(), ImapFailure> + 's;
 
+/// Contents that arrived for one UID, until the command that requested it ends.
+enum Arrived {
+    Content(Vec<u8>),
+    /// Several different contents, by their hashes.
+    Different(Vec<u64>),
+    /// The content has not the announced size, so the message is requested piece by piece.
+    Odd,
+}
+
+impl Arrived {
+    fn and(self, octets: Vec<u8>) -> Self {
+        match self {
+            Self::Content(first) if first == octets => Self::Content(first),
+            Self::Content(first) => Self::Different(vec![hash(&first), hash(&octets)]),
+            Self::Different(mut hashes) if hashes.len() < MOST_CONTENTS => {
+                hashes.push(hash(&octets));
+                Self::Different(hashes)
+            }
+            other => other,
+        }
+    }
+}
+
+fn hash(octets: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(octets);
+    hasher.finish()
+}
+
 /// Requests the complete content of each message, given as a UID and a size.
 ///
 /// A server may return messages of a later command during an earlier one, as Dovecot does. So a response is accepted for any
@@ -52,12 +89,18 @@ pub(super) fn bodies(
     messages: &[(u32, u64)],
     sink: &mut BodySink<'_>,
 ) -> Result<(), ImapFailure> {
-    let (small, mut alone): (Vec<_>, Vec<_>) = messages
+    let (small, large): (Vec<_>, Vec<_>) = messages
         .iter()
         .copied()
         .partition(|(_, size)| !is_large(*size));
+    let mut alone: Vec<(u32, u64, Vec<u64>)> = large
+        .into_iter()
+        .map(|(uid, size)| (uid, size, Vec::new()))
+        .collect();
     let mut rest = small.as_slice();
+    // Messages that were requested, and the contents that arrived for them.
     let mut missing: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut arrived: BTreeMap<u32, Arrived> = BTreeMap::new();
     let mut under_way: VecDeque<(PendingCommand, Vec<u32>)> = VecDeque::new();
     exchange.allow(0);
     loop {
@@ -79,34 +122,51 @@ pub(super) fn bodies(
                 return Ok(false);
             };
             // Content without a UID may belong to any of the requested messages. Each of them is requested again, alone.
-            let Some((uid, size)) = told
-                .uid
-                .filter(|_| told.from == 0)
-                .and_then(|uid| missing.remove_entry(&uid))
-            else {
-                return Ok(told.uid.is_some());
+            let Some(uid) = told.uid else {
+                return Ok(false);
             };
-            match told.octets {
-                Some(octets)
+            let size = match told.from {
+                0 => missing.get(&uid).copied(),
+                _ => None,
+            };
+            let Some(size) = size else {
+                return Ok(true);
+            };
+            let now = match (arrived.remove(&uid), told.octets) {
+                (before, Some(octets))
                     if octets.len() < PIECE
                         && (octets.len() as u64 == size
                             || octets.len() as u64 > size && told.is_closed) =>
                 {
-                    sink(uid, BodyPiece::Octets(&octets))?;
-                    sink(uid, BodyPiece::Whole)?;
+                    let octets = octets.into_owned();
+                    match before {
+                        Some(before) => before.and(octets),
+                        None => Arrived::Content(octets),
+                    }
                 }
-                _ => alone.push((uid, size)),
-            }
+                _ => Arrived::Odd,
+            };
+            arrived.insert(uid, now);
             Ok(true)
         });
         for uid in uids {
-            alone.extend(missing.remove(&uid).map(|size| (uid, size)));
+            let Some(size) = missing.remove(&uid) else {
+                continue;
+            };
+            match arrived.remove(&uid) {
+                Some(Arrived::Content(octets)) => {
+                    sink(uid, BodyPiece::Octets(&octets))?;
+                    sink(uid, BodyPiece::Whole)?;
+                }
+                Some(Arrived::Different(hashes)) => alone.push((uid, size, hashes)),
+                Some(Arrived::Odd) | None => alone.push((uid, size, Vec::new())),
+            }
         }
         if !tolerated(exchange, done)? {
             exchange.habits.refused_in_a_row = 0;
         }
     }
-    for (uid, size) in alone {
+    for (uid, size, hashes) in alone {
         let whole = match size {
             // A size of 0 means that the server did not return RFC822.SIZE. The message can then have any size up to the
             // maximum.
@@ -114,7 +174,10 @@ pub(super) fn bodies(
             size => usize::try_from(size).unwrap_or(usize::MAX),
         };
         exchange.allow(whole.saturating_add(MORE).min(MOST_WHOLE));
-        let done = body_alone(exchange, uid, size, sink);
+        let done = match hashes.as_slice() {
+            [] => body_alone(exchange, uid, size, sink),
+            hashes => one_of(exchange, uid, size, hashes, sink),
+        };
         exchange.allow(0);
         done?;
     }
@@ -124,6 +187,30 @@ pub(super) fn bodies(
 /// Returns whether a message of this size is requested on its own, after the small ones. The size 0 is unknown.
 pub(super) fn is_large(size: u64) -> bool {
     !(1..PIECE as u64).contains(&size)
+}
+
+/// Requests a message again for which different contents arrived. It is passed on only if it is one of these contents.
+fn one_of(
+    exchange: &mut Exchange,
+    uid: u32,
+    size: u64,
+    hashes: &[u64],
+    sink: &mut BodySink<'_>,
+) -> Result<(), ImapFailure> {
+    let (mut content, mut is_whole) = (Vec::new(), false);
+    body_alone(exchange, uid, size, &mut |_, piece| {
+        match piece {
+            BodyPiece::Octets(octets) => content.extend_from_slice(octets),
+            BodyPiece::Whole => is_whole = true,
+            BodyPiece::Gone => {}
+        }
+        Ok(())
+    })?;
+    if !is_whole || !hashes.contains(&hash(&content)) {
+        return sink(uid, BodyPiece::Gone);
+    }
+    sink(uid, BodyPiece::Octets(&content))?;
+    sink(uid, BodyPiece::Whole)
 }
 
 /// Returns the number of messages at the start of `messages` that are requested with one command.
@@ -212,6 +299,10 @@ struct Alone {
     early: BTreeMap<u64, Vec<u8>>,
     /// Whether a response had no UID, so that only the length shows that its content belongs to the message.
     lacks_uid: bool,
+    /// Hashes of the pieces that arrived, by their position.
+    hashes: BTreeMap<u64, u64>,
+    /// Whether two different pieces arrived for the same position, so that the content is not certain.
+    is_torn: bool,
     end: Option<BodyPiece<'static>>,
 }
 
@@ -252,6 +343,8 @@ fn body_alone(
         given: 0,
         early: BTreeMap::new(),
         lacks_uid: false,
+        hashes: BTreeMap::new(),
+        is_torn: false,
         end: None,
     };
     let accepts_no_uid = exchange.habits.accepts_no_uid;
@@ -285,7 +378,15 @@ fn body_alone(
                 return Ok(false);
             };
             let is_meant = told.uid.map_or(accepts_no_uid, |it| it == uid);
-            if !is_meant || alone.end.is_some() {
+            if !is_meant {
+                return Ok(told.uid.is_some());
+            }
+            if let Some(octets) = told.octets.as_ref().filter(|_| told.is_closed) {
+                let now = hash(octets);
+                let before = *alone.hashes.entry(told.from).or_insert(now);
+                alone.is_torn |= before != now;
+            }
+            if alone.end.is_some() {
                 return Ok(told.uid.is_some());
             }
             alone.lacks_uid |= told.uid.is_none();
@@ -336,5 +437,8 @@ fn body_alone(
             alone.end = Some(BodyPiece::Gone);
         }
     }
-    sink(uid, alone.end.unwrap_or(BodyPiece::Gone))
+    match alone.end {
+        Some(end) if !alone.is_torn => sink(uid, end),
+        _ => sink(uid, BodyPiece::Gone),
+    }
 }

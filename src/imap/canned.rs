@@ -148,7 +148,9 @@ fn talk(mut exchange: Exchange, told: &mut Told) -> Result<(), ImapFailure> {
     session.fetch_gmail(&uids)?;
     let date = InternalDate::of(" 1-Jan-2020 10:00:00 +0000");
     session.store_flags(1, FlagChange::Add, &["\\Seen".to_owned()])?;
-    session.look(&uids[..uids.len().min(2)])?.1?;
+    let two = &uids[..uids.len().min(2)];
+    session.look(two, two)?.1?;
+    session.message_ids(two)?;
     session.remove(1, Some("Trash"), true)?.1?;
     session.append("INBOX", &[], &date, b"Subject: x\r\n\r\n")?;
     session.uid_move(1, "Trash")?;

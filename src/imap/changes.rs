@@ -28,6 +28,8 @@ pub(super) struct Removal {
     /// COPYUID). Earlier reports do not count, because they are about other messages or about a removal by another
     /// program.
     pub(super) is_told: bool,
+    /// Whether the server confirmed with COPYUID that this command moved the message.
+    pub(super) is_moved: bool,
 }
 
 impl ImapSession {
@@ -195,12 +197,14 @@ impl ImapSession {
         let _ = self.heard(&fetch, uid, &mut removal)?;
         removal.is_told = false;
         let left = self.heard(&leave, uid, &mut removal)?;
-        removal.is_told |= left.as_ref().is_ok_and(|done| done.code == "COPYUID");
+        if let Ok(done) = &left {
+            removal.hear_copyuid(&done.code, &done.argument, uid);
+        }
         Ok((removal, left.map(|_| ())))
     }
 
     /// Reads until the end of a command and records the responses about the message. The inner `Err` means that the
-    /// server refused the command.
+    /// server refused the command, or that a response cannot be read.
     fn heard(
         &mut self,
         pending: &PendingCommand,
@@ -230,13 +234,16 @@ impl ImapSession {
                 }
                 Response::Numbered(_, word, _) if word == "EXPUNGE" => removal.is_told = true,
                 Response::Data(word, _) if word == "VANISHED" => removal.is_told = true,
-                Response::Status(status) if status.code == "COPYUID" => removal.is_told = true,
+                Response::Status(status) => {
+                    let argument = String::from_utf8_lossy(status.argument);
+                    removal.hear_copyuid(&status.code, &argument, uid);
+                }
                 _ => {}
             }
             Ok(false)
         });
         match done {
-            Err(why @ ImapFailure::Refused { .. }) => Ok(Err(why)),
+            Err(why @ (ImapFailure::Refused { .. } | ImapFailure::Unreadable(_))) => Ok(Err(why)),
             done => done.map(Ok),
         }
     }
@@ -265,6 +272,27 @@ impl ImapSession {
         self.exchange.run(command.text(")"), &mut |_| Ok(false))?;
         Ok(())
     }
+}
+
+impl Removal {
+    /// Processes the response code COPYUID, whose argument is `UIDVALIDITY UIDS UIDS`.
+    fn hear_copyuid(&mut self, code: &str, argument: &str, uid: u32) {
+        let set = argument.split_whitespace().nth(1).unwrap_or_default();
+        if code == "COPYUID" && is_in(set, uid) {
+            (self.is_told, self.is_moved) = (true, true);
+        }
+    }
+}
+
+/// Returns whether a set of UIDs, such as `3:5,9`, contains the UID.
+fn is_in(set: &str, uid: u32) -> bool {
+    set.split(',').any(|range| {
+        let (first, last) = range.split_once(':').unwrap_or((range, range));
+        match (first.trim().parse::<u32>(), last.trim().parse::<u32>()) {
+            (Ok(first), Ok(last)) => (first.min(last)..=first.max(last)).contains(&uid),
+            _ => false,
+        }
+    })
 }
 
 fn sign(change: FlagChange) -> &'static str {

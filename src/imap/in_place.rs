@@ -26,7 +26,7 @@ use crate::mailbox::{Observer, Stop, Summary, Transform};
 
 /// Waiting time before unfinished replacements are examined. The server may still execute the last command of an
 /// interrupted connection, and store a copy after the folder was examined.
-const SETTLING: Duration = Duration::from_secs(1);
+pub(super) const SETTLING: Duration = Duration::from_secs(1);
 
 /// Receives the outcome of messages, in addition to the events of an [`Observer`].
 pub(crate) trait InPlaceObserver<S>: Observer<S> {
@@ -99,6 +99,7 @@ impl<S: Send> InPlace<'_, S> {
             })
         };
         run.resume_earlier()?;
+        run.adopt_others()?;
         let before = used(&mut run)?;
         for folder in &folders {
             self.stop.check()?;
@@ -127,10 +128,10 @@ impl<S: Send> InPlace<'_, S> {
 pub(super) struct AccountRun<'r, S> {
     pub(super) job: &'r InPlace<'r, S>,
     /// How all connections of the run are opened.
-    connecting: Arc<Connecting<'r>>,
+    pub(super) connecting: Arc<Connecting<'r>>,
     session: Option<ImapSession>,
     /// Journal of the account. `None` in a dry run.
-    journal: Option<&'r Journal>,
+    pub(super) journal: Option<&'r Journal>,
     /// Trash folder in the spelling of the server.
     trash: Option<String>,
     pub(super) selected: Selected,
@@ -141,6 +142,9 @@ pub(super) struct AccountRun<'r, S> {
     /// Outcome of the message in `in_work`, if its replacement was completed after the connection was interrupted.
     pub(super) resumed: Option<Fate>,
     pub(super) altered: u32,
+    /// Messages with an unfinished replacement in the journal of this account under another name: folder, UIDVALIDITY and
+    /// UID. They are not changed.
+    pub(super) avoided: Vec<(String, u32, u32)>,
     pub(super) summary: Summary,
 }
 
@@ -157,6 +161,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
             in_work: None,
             resumed: None,
             altered: 0,
+            avoided: Vec::new(),
             summary: Summary::default(),
         };
         run.again(|run| run.session().map(drop))?;
@@ -194,6 +199,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
             in_work: None,
             resumed: None,
             altered: 0,
+            avoided: self.avoided.clone(),
             summary: Summary::default(),
         }
     }
@@ -397,7 +403,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
                 run.resume_in(&folder, None, &mut fates)
             });
             for (uid, fate) in fates {
-                self.summary.damaged += u64::from(matches!(fate, Fate::Both(..)));
+                self.summary.damaged += u64::from(fate.may_be_doubled());
                 self.job.observer.resumed(&url, uid, &fate);
             }
             match done {
@@ -418,7 +424,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
     /// counts as selected. The UIDs in the journal then belong to no message, because the missing UIDVALIDITY differs from
     /// that in the journal. A refusal of SELECT alone does not prove that the folder is gone, so the list of folders is
     /// checked too.
-    fn select_to_resume(&mut self, folder: &str) -> Result<(), ImapFailure> {
+    pub(super) fn select_to_resume(&mut self, folder: &str) -> Result<(), ImapFailure> {
         let refusal = match self.select(folder) {
             Err(refusal @ ImapFailure::Refused { .. }) => refusal,
             other => return other,
@@ -436,7 +442,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
 
     /// Completes the unfinished replacements in the folder. If a UID is given, completes only the replacement of
     /// this message, because the other replacements belong to other connections.
-    fn resume_in(
+    pub(super) fn resume_in(
         &mut self,
         folder: &str,
         only: Option<u32>,
@@ -485,32 +491,40 @@ impl<'r, S: Send> AccountRun<'r, S> {
             uidvalidity,
             ..
         } = &self.selected;
-        self.journal
-            .is_some_and(|journal| journal.is_open(folder, *uidvalidity, uid))
+        let is_it = |it: &(String, u32, u32)| {
+            (&it.0, &it.1, it.2) == (folder, uidvalidity, uid)
+        };
+        self.avoided.iter().any(is_it)
+            || self
+                .journal
+                .is_some_and(|journal| journal.is_open(folder, *uidvalidity, uid))
     }
 
     /// Returns the [`Replacing`] that replaces messages of the selected folder over the current session. Returns `None` in
     /// a dry run, which has no journal.
     pub(super) fn replacing(&mut self) -> Result<Option<Replacing<'_>>, ImapFailure> {
-        let Self {
-            session,
-            journal,
-            selected,
-            trash,
-            job,
-            ..
-        } = self;
-        let session = session.as_mut().ok_or(ImapFailure::Protocol(
+        match self.journal {
+            Some(journal) => self.replacing_in(journal).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Does the same as [`replacing`](Self::replacing) with another journal.
+    pub(super) fn replacing_in<'s>(
+        &'s mut self,
+        journal: &'s Journal,
+    ) -> Result<Replacing<'s>, ImapFailure> {
+        let session = self.session.as_mut().ok_or(ImapFailure::Protocol(
             "the connection to the server is closed",
         ))?;
-        Ok(journal.map(|journal| Replacing {
+        Ok(Replacing {
             session,
             journal,
-            selected,
-            trash: trash.as_deref(),
-            by_replace: job.by_replace,
-            stop: job.stop,
-        }))
+            selected: &self.selected,
+            trash: self.trash.as_deref(),
+            by_replace: self.job.by_replace,
+            stop: self.job.stop,
+        })
     }
 
     /// Returns whether a replacement in the folder was begun and not completed. The run must then end, and the next run

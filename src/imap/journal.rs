@@ -15,7 +15,7 @@
 //! Unfinished replacements in another journal, on another computer or with another `--state`, are unknown to this run. Their
 //! new messages are kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -52,6 +52,16 @@ pub(super) enum ReplacementStep {
     /// The command REPLACE removed the old message without storing the right new one. The old message may have been appended
     /// again.
     PuttingBack,
+}
+
+impl ReplacementStep {
+    /// Returns the UID of the new message, if it is known.
+    pub(super) fn copy(&self) -> Option<u32> {
+        match self {
+            Self::Appended(uid) | Self::Deleting(uid) | Self::TakingBack(uid, _) => Some(*uid),
+            Self::Begun | Self::Replacing | Self::PuttingBack => None,
+        }
+    }
 }
 
 /// A message and the new message that replaces it.
@@ -131,6 +141,8 @@ pub(super) struct Journal {
 #[derive(Debug)]
 struct JournalState {
     open: BTreeMap<u64, NotedReplacement>,
+    /// UIDs of the new messages of replacements that ended in this run, by the name and the UIDVALIDITY of the folder.
+    finished: BTreeMap<(String, u32), BTreeSet<u32>>,
     next: u64,
     length: u64,
     /// Name of the server software in this run. It is written into each line.
@@ -168,7 +180,7 @@ impl Journal {
             OFlags::RDWR | OFlags::CREATE | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let descriptor = rustix::fs::openat(&opened, &name, flags, Mode::RUSR | Mode::WUSR)
             .map_err(|why| failed(why.into()))?;
-        let mut file = File::from(descriptor);
+        let file = File::from(descriptor);
         is_of_this_user(&file).map_err(&failed)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => {
@@ -178,8 +190,51 @@ impl Journal {
             done => done.map_err(|why| failed(why.into()))?,
         }
         sync(&opened).map_err(&failed)?;
+        Self::read(file, path, Some(account))
+    }
+
+    /// Opens and locks the journals of other accounts in the same directory. One of them may belong to the same account,
+    /// under another name of the server or of the user. Journals without unfinished replacements, journals of version 0.3.0,
+    /// and journals that another run uses are left out.
+    pub(super) fn others(&self) -> Vec<Self> {
+        let directory = self.path.parent().unwrap_or(Path::new("."));
+        let Ok(entries) = std::fs::read_dir(directory) else {
+            return Vec::new();
+        };
+        let mut paths: Vec<PathBuf> = entries
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| {
+                let name = path.file_name().and_then(|name| name.to_str());
+                name.is_some_and(|it| it.starts_with("imap-") && it.ends_with(".journal"))
+                    && *path != self.path
+            })
+            .collect();
+        paths.sort();
+        let others = paths.into_iter().filter_map(Self::other);
+        others.filter(|it| !it.noted().open.is_empty()).collect()
+    }
+
+    fn other(path: PathBuf) -> Option<Self> {
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::open(&path, flags, Mode::empty()).ok()?);
+        is_of_this_user(&file).ok()?;
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+        Self::read(file, path, None).ok()
+    }
+
+    /// Reads a journal that is locked. If `account` is `None`, the journal belongs to the account in its lines.
+    fn read(
+        mut file: File,
+        path: PathBuf,
+        account: Option<JournalAccount>,
+    ) -> Result<Self, Error> {
+        let failed = Error::cannot_write(path.display().to_string());
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(&failed)?;
+        let account = account.or_else(|| account_of(&text)).ok_or_else(|| {
+            let what = format!("{}: the journal does not name its account", path.display());
+            Error::Usage(what.into())
+        })?;
         let (open, whole) = read(&text, &account);
         // An incomplete line at the end is removed. Otherwise the next line would be appended to it and become unreadable.
         if whole < text.len() as u64 {
@@ -188,6 +243,7 @@ impl Journal {
         let noted = Mutex::new(JournalState {
             next: open.last_key_value().map_or(0, |(id, _)| id + 1),
             open,
+            finished: BTreeMap::new(),
             length: whole,
             server: None,
         });
@@ -236,22 +292,30 @@ impl Journal {
         })
     }
 
-    /// Returns whether the message with this UID is the new message of another unfinished replacement in the same folder.
-    /// The replacement `of` must then not treat the message as its own new message.
+    /// Returns whether the message with this UID is the new message of another replacement of this run, or of another
+    /// unfinished replacement, in the same folder. The replacement `of` must then not treat the message as its own new
+    /// message.
     pub(super) fn is_known_copy(&self, of: &Replacement, uid: u32) -> bool {
+        let noted = self.noted();
+        let of_folder = noted.finished.get(&(of.folder.clone(), of.uidvalidity));
+        of_folder.is_some_and(|uids| uids.contains(&uid))
+            || noted.open.values().any(|noted| {
+                let other = &noted.replacement;
+                (&other.folder, other.uidvalidity) == (&of.folder, of.uidvalidity)
+                    && other.uid != of.uid
+                    && other.step.copy() == Some(uid)
+            })
+    }
+
+    /// Returns whether the new message of another unfinished replacement with the same content may exist, although its UID
+    /// is not known yet.
+    pub(super) fn has_unplaced_copy(&self, of: &Replacement) -> bool {
         self.noted().open.values().any(|noted| {
             let other = &noted.replacement;
-            let copy = match other.step {
-                ReplacementStep::Appended(uid)
-                | ReplacementStep::Deleting(uid)
-                | ReplacementStep::TakingBack(uid, _) => Some(uid),
-                ReplacementStep::Begun
-                | ReplacementStep::Replacing
-                | ReplacementStep::PuttingBack => None,
-            };
-            (&other.folder, other.uidvalidity) == (&of.folder, of.uidvalidity)
+            (&other.folder, other.uidvalidity, &other.sha256)
+                == (&of.folder, of.uidvalidity, &of.sha256)
                 && other.uid != of.uid
-                && copy == Some(uid)
+                && other.step == ReplacementStep::Begun
         })
     }
 
@@ -282,8 +346,18 @@ impl Journal {
     /// left to do.
     pub(super) fn end(&self, id: u64) -> Result<(), Error> {
         let mut noted = self.noted();
-        if noted.open.remove(&id).is_none() {
+        let Some(ended) = noted.open.remove(&id) else {
             return Ok(());
+        };
+        let Replacement {
+            folder,
+            uidvalidity,
+            step,
+            ..
+        } = ended.replacement;
+        if let Some(uid) = step.copy() {
+            let of_folder = noted.finished.entry((folder, uidvalidity)).or_default();
+            of_folder.insert(uid);
         }
         self.write(id, None, &mut noted)?;
         if noted.open.is_empty() && noted.length > LONG {
@@ -400,6 +474,12 @@ fn line(text: &[u8]) -> Option<JournalLine> {
     // Only lines of version 0.3.0 have no checksum, and they contain no account. A line with an account but without a
     // checksum is damaged, so it counts as unreadable.
     line.account.is_none().then_some(line)
+}
+
+/// Returns the account in the last readable line of a journal that has one.
+fn account_of(text: &[u8]) -> Option<JournalAccount> {
+    let lines = text.split(|octet| *octet == b'\n').rev();
+    lines.filter_map(|text| line(text)?.account).next()
 }
 
 /// Returns the unfinished replacements, and the length of the readable part in bytes.

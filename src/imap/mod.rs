@@ -17,12 +17,14 @@
 //!   of the files, and `same_mail` compares messages. `doubts` judges what the server sent, and `substitute` recognises a text
 //!   that is not the message. `unchanged` shortens the update of a large folder. `overview` lists the contents of an account.
 //! * `in_place` runs a command that changes the messages of an account, and `batch` does its work in one folder. `candidates`
-//!   selects the messages to read, and `originals` downloads them. `machine` decides, step by step, how a new message replaces an old one, also after a crash.
-//!   `replace` executes these steps, `journal` records them on disk, and `model` tests them.
+//!   selects the messages to read, and `originals` downloads them. `machine` decides, step by step, how a new message replaces
+//!   an old one, also after a crash. `replace` executes these steps, `copies` finds messages by their content, `journal` records
+//!   the steps on disk, and `model` tests them. `adopt` finishes replacements that began under another name of the server.
 //! * `place` is the position of a message on the server, for reports. `failure` lists the errors, and `retry` repeats what
 //!   failed temporarily. `narrowing` finds the messages at which a server ends the connection. `canned` is a scripted server for fuzzing.
 
 pub(crate) mod account;
+mod adopt;
 mod backup;
 mod batch;
 mod bodies;
@@ -31,6 +33,7 @@ pub(crate) mod candidates;
 pub mod canned;
 mod changes;
 mod command;
+mod copies;
 mod directories;
 mod doubts;
 pub(crate) mod download;

@@ -12,21 +12,24 @@
 //!    this UID, or move it to the trash. Both commands are sent together. Flags that changed up to this reading are applied to
 //!    the new message.
 //!
-//! The new message is deleted again if it differs from what was sent, or if another program removed the old message in the
-//! meantime. A message is deleted only if it is known to be written or read by embody.
+//! The new message is deleted again if it differs from what was sent, but only while the old message exists. A message is
+//! deleted only if it is known to be written or read by embody, and if its size, date and first bytes were still the same in
+//! the last command before it was marked.
 //!
 //! One gap remains: the moment on the server between the last reading of the flags and the expunging, because no command does
 //! both. Flags that another program sets in this moment are lost. Moving the old message to a temporary folder first, and
 //! reading its flags there, would have the same gap inside MOVE: RFC 6851 requires a complete copy, but not the latest flags.
 //! It would also exclude Courier, which has no MOVE, and leave a temporary folder behind after a crash.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::failure::ImapFailure;
+use super::fetch::{START, message_id};
 use super::journal::{Journal, OpenReplacement, Replacement, ReplacementStep};
 pub(crate) use super::machine::Fate;
 use super::machine::{
-    Body, Command, Conclusion, Event, Labelled, Machine, Reading, Refusal, Seen, Sight, Terms,
+    Body, Command, Conclusion, Event, Labelled, Machine, MessageStart, Refusal, Seen, Sight, Terms,
 };
 pub(super) use super::machine::{DELETED, has};
 use super::names::shown;
@@ -35,10 +38,6 @@ use crate::engine::report::Reason;
 use crate::error::Error;
 use crate::key::Key;
 use crate::mailbox::Stop;
-
-/// Number of bytes that is added to twice the expected size of a message. The sum is the maximum that embody reads
-/// back. If the server sends more, the session ends.
-const MORE: usize = 1 << 20;
 
 /// Maximum duration of one sleep in a longer pause. After each sleep, the program checks whether the user interrupted
 /// the run.
@@ -77,23 +76,39 @@ pub(super) trait AppendTurn {
     fn is_over(&mut self);
 }
 
-/// The append order for a replacement that is not one of several: it never waits.
-struct OnlyTurn;
-
-impl AppendTurn for OnlyTurn {
-    fn wait(&mut self) -> Result<(), ImapFailure> {
-        Ok(())
-    }
-
-    fn is_over(&mut self) {}
+/// Data for executing the commands of a [`Machine`] that the journal entry does not contain.
+pub(super) struct Work<'w> {
+    pub(super) id: u64,
+    pub(super) new: &'w [u8],
+    pub(super) original: &'w [u8],
+    /// `None` for a replacement that is not one of several.
+    pub(super) turn: Option<&'w mut dyn AppendTurn>,
+    /// First bytes of the messages that were read in this session, by UID. They show whether a UID still belongs to the
+    /// same message.
+    pub(super) starts: BTreeMap<u32, Vec<u8>>,
+    /// Message-ID of the old and the new message. `None` as long as neither was read.
+    pub(super) message_id: Option<Vec<u8>>,
 }
 
-/// Data for executing the commands of a [`Machine`] that the journal entry does not contain.
-struct Work<'w> {
-    id: u64,
-    new: &'w [u8],
-    original: &'w [u8],
-    turn: &'w mut dyn AppendTurn,
+impl Work<'_> {
+    /// Returns the data for a replacement of an earlier session, whose messages were not read yet.
+    pub(super) fn empty(id: u64) -> Self {
+        Self {
+            id,
+            new: &[],
+            original: &[],
+            turn: None,
+            starts: BTreeMap::new(),
+            message_id: None,
+        }
+    }
+
+    pub(super) fn was_read(&mut self, uid: u32, content: &[u8]) {
+        self.starts.insert(uid, start(content));
+        if self.message_id.is_none() {
+            self.message_id = message_id(content);
+        }
+    }
 }
 
 impl Replacing<'_> {
@@ -128,23 +143,19 @@ impl Replacing<'_> {
             date: (old.internal_date.text.clone(), old.internal_date.seconds),
             step: ReplacementStep::Begun,
         };
-        let work = Work {
-            id: self.journal.next_id(),
+        let mut work = Work {
             new: change.new,
             original: change.original,
-            turn,
+            turn: Some(turn),
+            ..Work::empty(self.journal.next_id())
         };
+        work.was_read(old.uid, change.original);
         self.run(Machine::new(self.terms(), entry), work)
     }
 
     /// Finishes or undoes a replacement of an earlier session. Returns `None` if nothing is left to report.
     pub(super) fn resume(&mut self, open: OpenReplacement) -> Result<Option<Fate>, ImapFailure> {
-        let work = Work {
-            id: open.id,
-            new: &[],
-            original: &[],
-            turn: &mut OnlyTurn,
-        };
+        let work = Work::empty(open.id);
         let machine = Machine::resumed(self.terms(), open.replacement, open.doubt);
         self.run(machine, work)
     }
@@ -226,9 +237,13 @@ impl Replacing<'_> {
                 Event::Done
             }
             Command::Append(Body::New) => {
-                work.turn.wait()?;
+                if let Some(turn) = &mut work.turn {
+                    turn.wait()?;
+                }
                 let appended = self.append(entry, work.new);
-                work.turn.is_over();
+                if let Some(turn) = &mut work.turn {
+                    turn.is_over();
+                }
                 Event::Appended(appended?)
             }
             Command::Append(Body::Original) => {
@@ -248,20 +263,14 @@ impl Replacing<'_> {
                 self.session.noop_with_next();
                 Event::Appended(answer(replaced)?)
             }
-            Command::Search(body) => Event::Found(self.copies(entry, body)?),
-            Command::Read(uid) => {
-                let size = if uid == old {
-                    entry.original_size
-                } else {
-                    entry.size
-                };
-                Event::Read(self.digest(uid, size)?)
+            Command::Search(body) => Event::Found(self.copies(entry, body, work)?),
+            Command::FindTwins { copy, with_kin } => {
+                Event::Found(self.twins(entry, copy, with_kin, work)?)
             }
-            Command::Look { copy, is_fresh } => {
-                if is_fresh {
-                    self.session.noop_with_next();
-                }
-                let (old, copy) = self.both(old, copy)?;
+            Command::Read(uid) => Event::Read(self.read(uid, entry, work)?),
+            Command::Look { copy } => {
+                self.session.noop_with_next();
+                let (old, copy) = self.both(old, copy, work)?;
                 Event::Seen(old, copy)
             }
             Command::Store(uid, change, flags) => {
@@ -282,6 +291,7 @@ impl Replacing<'_> {
                     flags: removal.flags,
                     labels: removal.labels,
                     is_told: removal.is_told,
+                    is_proven: removal.is_moved,
                 }
             }
             Command::TakeAway(uid) => {
@@ -342,112 +352,54 @@ impl Replacing<'_> {
         }
     }
 
-    /// Reads a complete message and returns its digest. If the server refused a command while the message was read, a
-    /// missing message counts as unknown, because it may still exist.
-    fn digest(&mut self, uid: u32, size: u64) -> Result<Reading, ImapFailure> {
-        let most = usize::try_from(size)
-            .unwrap_or(usize::MAX)
-            .saturating_mul(2)
-            .saturating_add(MORE);
-        let before = self.session.refusals().0;
-        let body = match self.session.fetch_body(uid, size, most) {
-            // The content is longer than the message that embody looks for, so this is a different message. The empty
-            // digest differs from every real digest.
-            Err(ImapFailure::TooLarge(_)) => return Ok(Reading::Digest(String::new())),
-            Err(ImapFailure::Refused { .. }) => None,
-            body => body?,
-        };
-        let (after, said) = self.session.refusals();
-        Ok(match body {
-            Some(octets) => Reading::Digest(Key::of(&octets).to_string()),
-            None if after > before => Reading::Unknown(said.to_owned()),
-            None => Reading::Nothing,
-        })
-    }
-
-    fn both(&mut self, old: u32, copy: u32) -> Result<(Sight, Sight), ImapFailure> {
+    fn both(
+        &mut self,
+        old: u32,
+        copy: u32,
+        work: &Work<'_>,
+    ) -> Result<(Sight, Sight), ImapFailure> {
         let uids = [old.min(copy), old.max(copy)];
         // UID 0 means that the new message does not exist yet. Only the old message is then requested.
         let uids = match copy {
             0 => &uids[1..],
             _ => &uids[..],
         };
-        let (mut found, done) = self.session.look(uids)?;
+        let known: Vec<u32> = uids
+            .iter()
+            .copied()
+            .filter(|uid| work.starts.contains_key(uid))
+            .collect();
+        let (mut found, done) = self.session.look(uids, &known)?;
         let done = answer(done)?;
-        let mut of = |uid| match (found.remove(&uid), &done) {
-            (Some(glimpse), _) => match glimpse.flags {
+        let gives_all = self.session.gives_all();
+        let mut of = |uid| {
+            let Some(glimpse) = found.remove(&uid) else {
+                return match &done {
+                    Ok(()) => Sight::Absent,
+                    Err(refusal) => Sight::Unknown(refusal.said()),
+                };
+            };
+            let start = match (work.starts.get(&uid), &glimpse.start) {
+                (None, _) => MessageStart::NotCompared,
+                (Some(_), None) if gives_all => MessageStart::NotCompared,
+                (Some(_), None) => return Sight::Unknown(NO_CONTENT.into()),
+                (Some(known), Some(start)) if is_start(known, start) => MessageStart::Same,
+                _ => MessageStart::Different,
+            };
+            match glimpse.flags {
                 Some(flags) => Sight::Present(Seen {
                     flags,
                     date: glimpse.date,
+                    size: glimpse.size,
                     modseq: glimpse.modseq,
+                    start,
                 }),
                 None => Sight::Unknown(
                     "the server lists the message, but does not send its flags".into(),
                 ),
-            },
-            (None, Ok(())) => Sight::Absent,
-            (None, Err(refusal)) => Sight::Unknown(refusal.said()),
+            }
         };
         Ok((of(old), of(copy)))
-    }
-
-    /// Finds a message that embody appended if the server did not return its UID. Returns the UIDs of all messages with
-    /// the same content, except those that existed before the run. The inner error is the reason why the server did not
-    /// allow the search.
-    fn copies(
-        &mut self,
-        entry: &Replacement,
-        body: Body,
-    ) -> Result<Result<Vec<u32>, String>, ImapFailure> {
-        let wanted = match body {
-            Body::New => Some(&entry.sha256),
-            Body::Original => entry.original.as_ref(),
-        };
-        self.session.noop_with_next();
-        let before = self.session.refusals().0;
-        let least = entry.least;
-        let criteria = format!("UID {least}:* UNDELETED");
-        let all = match self.session.search(&criteria) {
-            Err(ImapFailure::Refused { text, .. }) => return Ok(Err(text)),
-            all => all?,
-        };
-        // `N:*` always includes the last message of the folder, even if its UID is smaller than `N`, so such a UID is
-        // removed.
-        let found: Vec<u32> = all.into_iter().filter(|uid| *uid >= least).collect();
-        if found.is_empty() {
-            return Ok(Ok(Vec::new()));
-        }
-        let sizes = match self.session.fetch_sizes(&found) {
-            Err(ImapFailure::Refused { text, .. }) => return Ok(Err(text)),
-            sizes => sizes?,
-        };
-        let (after, said) = self.session.refusals();
-        if after > before {
-            return Ok(Err(said.to_owned()));
-        }
-        let mut copies = Vec::new();
-        for uid in found {
-            let size = sizes
-                .binary_search_by_key(&uid, |(uid, _)| *uid)
-                .ok()
-                .and_then(|at| sizes.get(at))
-                .map(|(_, size)| *size);
-            // Only messages of the expected size are read and compared. A message of unknown size could also be the new
-            // message, so it is read as well.
-            let is_likely = match body {
-                Body::New => size.is_none_or(|size| size == entry.size),
-                Body::Original => true,
-            };
-            if !is_likely || self.journal.is_known_copy(entry, uid) {
-                continue;
-            }
-            match self.digest(uid, size.unwrap_or(entry.size))? {
-                Reading::Digest(digest) if Some(&digest) == wanted => copies.push(uid),
-                Reading::Digest(_) | Reading::Nothing => {}
-                Reading::Unknown(why) => return Ok(Err(why)),
-            }
-        }
-        Ok(Ok(copies))
     }
 
     /// Returns the first of these flags that the folder cannot store permanently (RFC 3501 §7.1, PERMANENTFLAGS). A
@@ -471,6 +423,19 @@ impl Replacement {
         }
     }
 }
+
+pub(super) fn start(content: &[u8]) -> Vec<u8> {
+    content.get(..START).unwrap_or(content).to_vec()
+}
+
+/// Returns whether the bytes that the server sent are the first bytes of the message whose first bytes are `known`.
+fn is_start(known: &[u8], sent: &[u8]) -> bool {
+    // If less than the maximum is known, the whole message is known.
+    let is_length = known.len() == START || known.len() == sent.len();
+    is_length && sent.starts_with(known)
+}
+
+const NO_CONTENT: &str = "the server lists the message, but does not send its content";
 
 /// Separates a refusal, to which [`Machine`] reacts, from a failure that ends the session.
 fn answer<T>(done: Result<T, ImapFailure>) -> Result<Result<T, Refusal>, ImapFailure> {

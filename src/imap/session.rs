@@ -296,9 +296,38 @@ impl ImapSession {
         Ok(())
     }
 
-    /// Returns the flags and dates of a few messages, and whether the server refused the command ([`fetch::look`]).
-    pub(super) fn look(&mut self, uids: &[u32]) -> Result<fetch::Glimpses, ImapFailure> {
-        fetch::look(&mut self.exchange, uids, self.has_modseq)
+    /// Returns the flags, dates and sizes of a few messages, the first bytes of those in `starts`, and whether the server
+    /// refused the command ([`fetch::look`]). If the server ignores the requested range and sends whole messages, no first
+    /// bytes are requested, because they would be a second download.
+    pub(super) fn look(
+        &mut self,
+        uids: &[u32],
+        starts: &[u32],
+    ) -> Result<fetch::Glimpses, ImapFailure> {
+        let starts = if self.exchange.habits.gives_all {
+            &[]
+        } else {
+            starts
+        };
+        fetch::look(&mut self.exchange, uids, starts, self.has_modseq)
+    }
+
+    /// Returns whether the server sends a whole message when a piece of it was requested.
+    pub(super) fn gives_all(&self) -> bool {
+        self.exchange.habits.gives_all
+    }
+
+    /// Returns the number of unreadable responses so far.
+    pub(super) fn odd(&self) -> u64 {
+        self.exchange.odd()
+    }
+
+    /// Returns the Message-ID of messages. It is empty if a message has none, and missing if the server does not send it.
+    pub(super) fn message_ids(
+        &mut self,
+        uids: &[u32],
+    ) -> Result<BTreeMap<u32, Vec<u8>>, ImapFailure> {
+        fetch::message_ids(&mut self.exchange, uids)
     }
 
     /// Returns the number of commands that the server has refused, and the text of the last refusal.

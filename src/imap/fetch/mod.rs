@@ -10,11 +10,15 @@ use super::command::{ImapCommand, sequence_set};
 use super::exchange::Exchange;
 use super::failure::ImapFailure;
 use super::internal_date::InternalDate;
-use super::response::{Value, is_flag};
+use super::response::{Response, Value, is_flag};
 use super::structure::BodyPart;
+use crate::mime::Header;
 pub(super) use items::{item, items, uid};
 pub(super) use pipeline::{AHEAD, given, is_unavailable, tolerated};
 use pipeline::{Listener, ask};
+
+/// Maximum size of a header section in which the Message-ID is looked for, in bytes.
+const MOST_HEADER: usize = 1 << 20;
 
 /// Metadata of a message from FETCH: everything except its content.
 #[derive(Clone, Debug)]
@@ -229,57 +233,109 @@ impl Heard {
     }
 }
 
-/// Flags, date and modification sequence of a message, as far as a FETCH returned them. A value that the server left out is
-/// `None`.
+/// Number of bytes at the beginning of a message that show whether a UID still belongs to the message. They contain the
+/// fields Received and Message-ID, which differ in each message.
+pub(super) const START: usize = 4096;
+
+/// Metadata of a message, as far as a FETCH returned it. A value that the server left out is `None`.
 #[derive(Default)]
 pub(super) struct Glimpse {
     pub(super) flags: Option<Vec<String>>,
     pub(super) date: Option<InternalDate>,
+    pub(super) size: Option<u64>,
     pub(super) modseq: Option<u64>,
+    /// The first bytes of the message, at least [`START`] if the message is not shorter. `None` if the server sent none, or
+    /// sent different bytes for the same message.
+    pub(super) start: Option<Vec<u8>>,
+    has_different_starts: bool,
 }
 
-/// Metadata of messages by UID, and the result of the command that requested them: `Err` if the server refused it.
+/// Metadata of messages by UID, and the result of the command that requested them: `Err` if the server refused it or if a
+/// response cannot be read. A message that is not listed then may still exist.
 pub(super) type Glimpses = (BTreeMap<u32, Glimpse>, Result<(), ImapFailure>);
 
-/// Requests flags and dates of a few messages. Also returns messages of which the server returned only a part
-/// of the metadata, which [`metadata`] would skip, and whether the server refused the command. With both, the
-/// caller can tell a message that does not exist from a message whose metadata is missing.
+/// Requests flags, dates and sizes of a few messages, and the first bytes of those in `starts`. Also returns messages of
+/// which the server returned only a part of the metadata, which [`metadata`] would skip, and whether the server refused the
+/// command. With both, the caller can tell a message that does not exist from a message whose metadata is missing.
 pub(super) fn look(
     exchange: &mut Exchange,
     uids: &[u32],
+    starts: &[u32],
     has_modseq: bool,
 ) -> Result<Glimpses, ImapFailure> {
-    let text = format!(
-        "UID FETCH {} (UID FLAGS INTERNALDATE{})",
-        sequence_set(uids),
-        if has_modseq { " MODSEQ" } else { "" }
-    );
-    let pending = exchange.send(ImapCommand::new("FETCH", &text))?;
+    let odd = exchange.odd();
     let mut found: BTreeMap<u32, Glimpse> = BTreeMap::new();
-    let done = exchange.finish(&pending, &mut |read| {
+    let mut hear = |read: &Response<'_>| {
         let Some(items) = items(read)? else {
             return Ok(false);
         };
         let Some(uid) = uid(&items).filter(|uid| uids.contains(uid)) else {
             return Ok(false);
         };
+        found.entry(uid).or_default().hear(&items);
+        Ok(true)
+    };
+    // Both commands are sent together. The metadata come last, so that they are as recent as possible.
+    let start = (!starts.is_empty()).then(|| {
+        let text = format!(
+            "UID FETCH {} (UID BODY.PEEK[]<0.{START}>)",
+            sequence_set(starts)
+        );
+        exchange.hold("FETCH", &text)
+    });
+    let text = format!(
+        "UID FETCH {} (UID FLAGS INTERNALDATE RFC822.SIZE{})",
+        sequence_set(uids),
+        if has_modseq { " MODSEQ" } else { "" }
+    );
+    let metadata = exchange.send(ImapCommand::new("FETCH", &text))?;
+    let mut done = Ok(());
+    for pending in start.iter().chain([&metadata]) {
+        match exchange.finish(pending, &mut hear) {
+            Ok(_) => {}
+            Err(why @ (ImapFailure::Refused { .. } | ImapFailure::Unreadable(_))) => {
+                done = done.and(Err(why));
+            }
+            Err(why) => return Err(why),
+        }
+    }
+    // An unreadable line may have been the response about a message.
+    if done.is_ok() && exchange.odd() > odd {
+        done = Err(ImapFailure::Unreadable("a line is malformed"));
+    }
+    Ok((found, done))
+}
+
+impl Glimpse {
+    fn hear(&mut self, items: &[[Value<'_>; 2]]) {
         let mut heard = Heard::default();
-        heard.hear(&items);
-        let glimpse = found.entry(uid).or_default();
+        heard.hear(items);
         // Flags that are not atoms cannot be set on another message. A list with such a flag counts as missing, so that no flag
         // is lost silently.
         let flags = heard
             .flags
             .filter(|flags| flags.odd.is_empty())
             .map(|flags| flags.words);
-        glimpse.flags = flags.or(glimpse.flags.take());
-        glimpse.date = heard.date.or(glimpse.date.take());
-        glimpse.modseq = heard.modseq.or(glimpse.modseq);
-        Ok(true)
-    });
-    match done {
-        Err(why @ ImapFailure::Refused { .. }) => Ok((found, Err(why))),
-        done => done.map(|_| (found, Ok(()))),
+        self.flags = flags.or(self.flags.take());
+        self.date = heard.date.or(self.date.take());
+        self.size = heard.size.or(self.size);
+        self.modseq = heard.modseq.or(self.modseq);
+        let is_start = |name: &[u8]| {
+            [&b"BODY[]<0>"[..], b"BODY[]"]
+                .iter()
+                .any(|it| name.eq_ignore_ascii_case(it))
+        };
+        for [name, value] in items {
+            let (Value::Atom(name), Value::Text(octets)) = (name, value) else {
+                continue;
+            };
+            if !is_start(name) {
+                continue;
+            }
+            let octets = octets.get(..=START).unwrap_or(octets);
+            self.has_different_starts |= self.start.as_deref().is_some_and(|it| it != octets);
+            self.start = Some(octets.to_vec()).filter(|_| !self.has_different_starts);
+        }
     }
 }
 
@@ -288,6 +344,34 @@ pub(super) fn sizes(exchange: &mut Exchange, uids: &[u32]) -> Result<Vec<(u32, u
     let mut found = Found::of(uids, |items| item(items, "RFC822.SIZE")?.size());
     ask(exchange, uids, "(UID RFC822.SIZE)", &[], &mut found)?;
     Ok(found.told.into_iter().collect())
+}
+
+/// Requests the field Message-ID of messages. The value is empty if the message has no such field.
+pub(super) fn message_ids(
+    exchange: &mut Exchange,
+    uids: &[u32],
+) -> Result<BTreeMap<u32, Vec<u8>>, ImapFailure> {
+    let mut found = Found::of(uids, |items| {
+        items.iter().find_map(|[name, value]| match (name, value) {
+            (Value::Atom(name), Value::Text(octets))
+                if name.len() > 5 && name[..5].eq_ignore_ascii_case(b"BODY[") =>
+            {
+                Some(message_id(octets).unwrap_or_default())
+            }
+            _ => None,
+        })
+    });
+    let wanted = "(UID BODY.PEEK[HEADER.FIELDS (MESSAGE-ID)])";
+    ask(exchange, uids, wanted, &[], &mut found)?;
+    Ok(found.told)
+}
+
+/// Returns the value of the field Message-ID without white space, or `None` if the message has no such field.
+pub(super) fn message_id(message: &[u8]) -> Option<Vec<u8>> {
+    let header = Header::of_message(message, MOST_HEADER);
+    let value = header.fields.value(message, "Message-ID")?;
+    let letters = value.iter().copied().filter(|it| !it.is_ascii_whitespace());
+    Some(letters.collect()).filter(|id: &Vec<u8>| !id.is_empty())
 }
 
 /// Returns the labels (X-GM-LABELS) in the items of a FETCH response.

@@ -1,11 +1,11 @@
 //! Starts or resumes a replacement: writes the new message to the folder, finds its UID, and reads its content.
 
-use super::events::{Body, Command, Conclusion, Fate, Labelled, Reading, Refusal};
+use super::events::{Body, Command, Conclusion, Fate, FoundCopies, Labelled, Reading, Refusal};
 use super::texts::{
-    BY_REPLACE, EARLIER, NO_LABELS, NOT_OURS, NOT_PUT_BACK, NOT_SAID, NOT_STORED, NOT_THE_ORIGINAL,
-    OTHER_BYTES, RENUMBERED, SAME, SEVERAL, UNREADABLE,
+    BY_REPLACE, EARLIER, KIN, NO_LABELS, NOT_OURS, NOT_PUT_BACK, NOT_SAID, NOT_STORED,
+    NOT_THE_ORIGINAL, OTHER_BYTES, RENUMBERED, SAME, SEVERAL, SHIFTING, UNREADABLE, WRONG_UID,
 };
-use super::{Again, At, Goal, Machine, Purpose, altered};
+use super::{Again, At, Goal, Machine, Purpose, Rule, altered};
 use crate::engine::report::Reason;
 use crate::imap::journal::ReplacementStep;
 
@@ -25,10 +25,10 @@ impl Machine {
                 };
             }
             ReplacementStep::Replacing => {
-                return self.look_at(At::LookingResumed(false), false);
+                return self.look_at(At::LookingResumed(false));
             }
             ReplacementStep::PuttingBack => {
-                return self.look_at(At::LookingResumed(false), false);
+                return self.look_at(At::LookingResumed(false));
             }
             ReplacementStep::Appended(uid)
             | ReplacementStep::Deleting(uid)
@@ -46,22 +46,30 @@ impl Machine {
     pub(super) fn appended(&mut self, answer: Result<Option<(u32, u32)>, Refusal>) -> Command {
         match answer {
             Ok(Some((uidvalidity, _))) if uidvalidity != self.entry.uidvalidity => {
-                self.both(Reason::ChangedMeanwhile, RENUMBERED)
+                if self.is_off(Rule::WrongUid) {
+                    return self.both(Reason::ChangedMeanwhile, RENUMBERED);
+                }
+                self.search(Body::New, Purpose::WrongUid(RENUMBERED))
             }
             Ok(Some((_, uid))) if uid >= self.entry.least && uid != self.entry.uid => {
                 self.has_copy(uid)
             }
-            Ok(Some(_)) => {
-                let refusal = Refusal {
-                    command: "APPEND",
-                    code: Some("EARLIER".into()),
-                    text: EARLIER.into(),
-                };
-                self.search(Body::New, Purpose::AfterAppend(Some(refusal)))
-            }
+            Ok(Some((_, uid))) => self.to(At::ReadingEarlier(uid), Command::Read(uid)),
             Ok(None) => self.search(Body::New, Purpose::AfterAppend(None)),
             // The server may have stored the message despite the refusal, so the new message is searched for.
             Err(refusal) => self.search(Body::New, Purpose::AfterAppend(Some(refusal))),
+        }
+    }
+
+    /// Handles a UID in the response to APPEND that belonged to another message before. If the message with this UID now has
+    /// the new content, the server changes the UIDs of messages, and nothing in this folder can be deleted safely.
+    pub(super) fn earlier_was_read(&mut self, uid: u32, reading: Reading) -> Command {
+        match reading {
+            Reading::Content { digest, .. } if digest == self.entry.sha256 => {
+                self.both(Reason::AmbiguousCopy, SHIFTING)
+            }
+            Reading::Unknown(why) => self.doubt(why, Again::ReadEarlier(uid)),
+            _ => self.search(Body::New, Purpose::WrongUid(EARLIER)),
         }
     }
 
@@ -71,30 +79,55 @@ impl Machine {
         self.to(At::NotingCopy, Command::Note)
     }
 
-    pub(super) fn found(&mut self, purpose: Purpose, found: Result<Vec<u32>, String>) -> Command {
-        let found = match found {
+    pub(super) fn found(
+        &mut self,
+        purpose: Purpose,
+        found: Result<FoundCopies, String>,
+    ) -> Command {
+        let FoundCopies { same: found, kin } = match found {
             Ok(found) => found,
-            Err(_) if self.is_without_unknown() => Vec::new(),
+            Err(_) if self.is_off(Rule::Unknown) => FoundCopies::default(),
             Err(why) => return self.doubt(why, Again::Search(purpose)),
         };
         let is_copy = !matches!(purpose, Purpose::PutBack(_));
         if let ([_], true) = (found.as_slice(), is_copy) {
             self.copy_digest = Some(self.entry.sha256.clone());
         }
+        // After a refusal, it is unknown whether this run wrote the message. Otherwise the server confirmed that it stored the
+        // new message, so the only message with its content is the new message.
+        let is_doubtful = !matches!(purpose, Purpose::AfterAppend(None) | Purpose::WrongUid(_));
         match (purpose, found.as_slice()) {
-            (Purpose::AfterAppend(_) | Purpose::Resumed | Purpose::ReplaceResumed(true), [uid]) => {
+            (
+                Purpose::AfterAppend(_)
+                | Purpose::WrongUid(_)
+                | Purpose::Resumed
+                | Purpose::ReplaceResumed(true),
+                [uid],
+            ) => {
+                self.is_found = is_doubtful;
                 self.has_copy(*uid)
             }
             (Purpose::AfterAppend(None), _) => self.both(Reason::AmbiguousCopy, NOT_SAID),
+            // A new message with the same Message-ID may be the new message, which the server altered.
+            (
+                Purpose::AfterAppend(Some(_)) | Purpose::WrongUid(_) | Purpose::Resumed,
+                [],
+            ) if !kin.is_empty() => {
+                let why = format!("{KIN} (UID {})", listed(&kin));
+                self.drop_and_end(Conclusion::Settled(Fate::Both(Reason::AmbiguousCopy, why)))
+            }
+            (Purpose::WrongUid(why), []) if why == EARLIER || why == NOT_STORED => {
+                self.left(Reason::AlteredByServer, why)
+            }
+            (Purpose::WrongUid(why), []) if why == RENUMBERED => {
+                self.both(Reason::ChangedMeanwhile, why)
+            }
+            (Purpose::WrongUid(why), []) => self.both(Reason::AmbiguousCopy, why),
             (Purpose::AfterAppend(Some(refusal)), []) => {
                 let Refusal { code, text, .. } = &refusal;
                 match code.as_deref() {
-                    Some("EARLIER") => {
-                        let text = text.clone();
-                        self.left(Reason::AlteredByServer, text)
-                    }
                     Some("OVERQUOTA") if self.terms.may_replace => {
-                        self.look_at(At::LookingBefore(false, refusal), false)
+                        self.look_at(At::LookingBefore(false, refusal))
                     }
                     Some("OVERQUOTA") => {
                         let text = text.clone();
@@ -108,7 +141,10 @@ impl Machine {
             }
             (Purpose::Resumed, []) => self.drop_and_end(Conclusion::Nothing),
             (
-                Purpose::AfterAppend(Some(_)) | Purpose::Resumed | Purpose::ReplaceResumed(true),
+                Purpose::AfterAppend(Some(_))
+                | Purpose::WrongUid(_)
+                | Purpose::Resumed
+                | Purpose::ReplaceResumed(true),
                 _,
             ) => self.drop_and_end(Conclusion::Settled(Fate::Both(
                 Reason::AmbiguousCopy,
@@ -162,23 +198,27 @@ impl Machine {
 
     pub(super) fn was_read(&mut self, uid: u32, reading: Reading) -> Command {
         match reading {
-            Reading::Digest(digest) if uid == self.entry.uid => {
+            Reading::Content { digest, .. } if uid == self.entry.uid => {
                 if self.entry.original.as_deref() != Some(&digest) {
                     self.goal = Goal::LeaveBoth(NOT_THE_ORIGINAL.to_owned());
                 }
-                self.is_original = true;
+                self.is_original_read = true;
                 self.look(false)
             }
-            Reading::Digest(digest) => {
+            Reading::Content { digest, is_kin } => {
                 let is_whole = digest == self.entry.sha256;
+                if !is_whole && !self.is_resumed && !is_kin && !self.is_off(Rule::WrongUid) {
+                    return self.search(Body::New, Purpose::WrongUid(WRONG_UID));
+                }
                 self.copy_digest = Some(digest);
+                self.is_kin = is_kin;
                 if !is_whole && self.goal == Goal::Finish && !self.is_resumed {
                     self.goal = altered(OTHER_BYTES);
                 }
                 self.look(false)
             }
             Reading::Nothing => self.look_after_nothing(),
-            Reading::Unknown(_) if self.is_without_unknown() => self.look_after_nothing(),
+            Reading::Unknown(_) if self.is_off(Rule::Unknown) => self.look_after_nothing(),
             Reading::Unknown(why) => self.doubt(why, Again::Look),
         }
     }
@@ -186,7 +226,7 @@ impl Machine {
     /// Handles a message whose content the server did not return. Either the message no longer exists, or the
     /// server lists it but cannot read it.
     pub(super) fn look_after_nothing(&mut self) -> Command {
-        if self.is_without_unknown() {
+        if self.is_off(Rule::Unknown) {
             self.goal = altered(NOT_STORED);
             self.end(Conclusion::Settled(Fate::Left(
                 Reason::AlteredByServer,
@@ -196,4 +236,10 @@ impl Machine {
             self.doubt(UNREADABLE.to_owned(), Again::Look)
         }
     }
+}
+
+/// Formats UIDs for a text.
+pub(super) fn listed(uids: &[u32]) -> String {
+    let uids: Vec<String> = uids.iter().map(u32::to_string).collect();
+    uids.join(", ")
 }

@@ -2,20 +2,24 @@
 //! removes the old message itself, so the old message is kept in a file until the new one was read.
 
 use super::events::{Body, Command, Conclusion, Fate, Reading, Refusal, Sight};
-use super::texts::{BY_REPLACE, KEPT_FILE, MOVED, NOT_PUT_BACK, NOT_SAID, PUT_BACK, UNREADABLE};
+use super::texts::{BY_REPLACE, KEPT_FILE, MOVED, NOT_PUT_BACK, NOT_SAID, NOT_THE_ORIGINAL, PUT_BACK, UNREADABLE};
 use super::{Again, At, DELETED, Goal, Machine, Purpose, has};
 use crate::engine::report::Reason;
 use crate::imap::journal::ReplacementStep;
 
 impl Machine {
-    pub(super) fn seen_before(&mut self, old: Sight, is_fresh: bool, why: Refusal) -> Command {
+    pub(super) fn seen_before(&mut self, old: Sight, is_again: bool, why: Refusal) -> Command {
         match self.known(old) {
+            // REPLACE removes the old message at once, so its UID must still belong to it.
+            Ok(Some(old)) if !self.is_original(&old) => {
+                self.left(Reason::ChangedMeanwhile, NOT_THE_ORIGINAL)
+            }
             Ok(Some(old)) if !has(&old.flags, DELETED) => {
                 self.entry.flags = old.flags;
                 self.entry.step = ReplacementStep::Replacing;
                 self.to(At::Keeping(why), Command::Keep)
             }
-            Ok(None) if !is_fresh => self.look_at(At::LookingBefore(true, why), true),
+            Ok(None) if !is_again => self.look_at(At::LookingBefore(true, why)),
             Ok(_) => self.left(Reason::ChangedMeanwhile, MOVED),
             Err(_) => self.left(Reason::QuotaFull, why.text),
         }
@@ -29,35 +33,37 @@ impl Machine {
                 self.to(At::ReadingReplaced(uid), Command::Read(uid))
             }
             Ok(_) => self.search(Body::New, Purpose::AfterReplace),
-            Err(refusal) => self.look_at(At::LookingAgain(true, refusal), true),
+            Err(refusal) => self.look_at(At::LookingAgain(true, refusal)),
         }
     }
 
     /// Handles a refused REPLACE. The old message still exists, unless the server executed the command despite the refusal.
-    pub(super) fn seen_again(&mut self, old: Sight, is_fresh: bool, why: Refusal) -> Command {
+    pub(super) fn seen_again(&mut self, old: Sight, is_again: bool, why: Refusal) -> Command {
         match self.known(old) {
             Ok(Some(_)) => {
                 let fate = Fate::Left(Reason::QuotaFull, why.text);
                 self.drop_and_end(Conclusion::Settled(fate))
             }
-            Ok(None) if is_fresh => self.search(Body::New, Purpose::AfterReplace),
+            Ok(None) if is_again => self.search(Body::New, Purpose::AfterReplace),
             _ => self.doubt(why.said(), Again::LookResumed),
         }
     }
 
     pub(super) fn replaced_read(&mut self, uid: u32, reading: Reading) -> Command {
         match reading {
-            Reading::Digest(digest) if digest == self.entry.sha256 => {
+            Reading::Content { digest, .. } if digest == self.entry.sha256 => {
                 let fate = Fate::Replaced(uid, Some(BY_REPLACE));
                 self.drop_and_end(Conclusion::Settled(fate))
             }
-            Reading::Digest(_) => self.begin_put_back(),
+            Reading::Content { is_kin: true, .. } => self.begin_put_back(),
+            // The server reported a wrong UID.
+            Reading::Content { .. } => self.search(Body::New, Purpose::AfterReplace),
             Reading::Nothing => self.doubt(UNREADABLE.to_owned(), Again::ReadReplaced(uid)),
             Reading::Unknown(why) => self.doubt(why, Again::ReadReplaced(uid)),
         }
     }
 
-    pub(super) fn seen_resumed(&mut self, old: Sight, is_fresh: bool) -> Command {
+    pub(super) fn seen_resumed(&mut self, old: Sight, is_again: bool) -> Command {
         let old = match self.known(old) {
             Ok(old) => old,
             Err(why) => return self.doubt(why, Again::LookResumed),
@@ -67,7 +73,7 @@ impl Machine {
             return self.both(Reason::AmbiguousCopy, why);
         }
         match (old, &self.entry.step) {
-            (None, _) if !is_fresh => self.look_at(At::LookingResumed(true), true),
+            (None, _) if !is_again => self.look_at(At::LookingResumed(true)),
             (Some(_), ReplacementStep::PuttingBack) => self.drop_and_end(Conclusion::Nothing),
             (None, ReplacementStep::PuttingBack) => {
                 self.search(Body::Original, Purpose::PutBack(None))
@@ -103,12 +109,12 @@ impl Machine {
 
     pub(super) fn put_back_read(&mut self, uid: u32, reading: Reading) -> Command {
         match reading {
-            Reading::Digest(digest) if Some(&digest) == self.entry.original.as_ref() => {
+            Reading::Content { digest, .. } if Some(&digest) == self.entry.original.as_ref() => {
                 self.is_put_back()
             }
             // The server altered the old message when it was appended again. Another attempt would append one more
             // message, so the machine stops here and keeps the file with the old message.
-            Reading::Digest(_) => self.both(Reason::AlteredByServer, NOT_PUT_BACK),
+            Reading::Content { .. } => self.both(Reason::AlteredByServer, NOT_PUT_BACK),
             Reading::Nothing => self.doubt(UNREADABLE.to_owned(), Again::ReadPutBack(uid)),
             Reading::Unknown(why) => self.doubt(why, Again::ReadPutBack(uid)),
         }

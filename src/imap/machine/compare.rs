@@ -1,26 +1,28 @@
 //! Compares the old and the new message, and copies the flags and labels of the old message to the new one: the steps before
 //! the old message is removed.
 
-use super::events::{Command, Conclusion, Labelled, Seen, Sight};
+use super::events::{Body, Command, Conclusion, Labelled, MessageStart, Seen, Sight};
 use super::texts::{
-    CARRIED, COPY_MARKED, COPY_WENT, LABELS, MARKED, MARKED_STAYS, NO_DATE, NO_LABELS, NOT_OURS,
-    NOT_STORED, NOT_THE_ORIGINAL, OTHER_BYTES, OTHER_DATE, RESTLESS, STAYS_MARKED,
+    CARRIED, COPY_MARKED, COPY_WENT, LABELS, MARKED, MARKED_STAYS, NO_DATE, NO_LABELS, NO_SIZE,
+    NOT_OURS, NOT_STORED, NOT_THE_ORIGINAL, OTHER_BYTES, OTHER_DATE, RESTLESS, STAYS_MARKED,
 };
 use super::{
-    Again, At, DELETED, DOUBTS, Goal, Machine, ROUNDS, has, is_same, why_altered, without,
+    Again, At, DELETED, DOUBTS, Goal, Machine, Purpose, ROUNDS, Rule, has, is_same, why_altered,
+    without,
 };
 use crate::engine::report::Reason;
+use crate::imap::journal::ReplacementStep;
 use crate::imap::session::{FlagChange, InternalDate};
 
 impl Machine {
-    pub(super) fn seen(&mut self, old: Sight, copy: Sight, is_fresh: bool) -> Command {
+    pub(super) fn seen(&mut self, old: Sight, copy: Sight, is_again: bool) -> Command {
         let (old, copy) = match (self.known(old), self.known(copy)) {
             (Ok(old), Ok(copy)) => (old, copy),
             (Err(why), _) | (_, Err(why)) => return self.doubt(why, Again::Look),
         };
         // Some servers briefly hide a message while neighbouring messages are being expunged, so a missing message is checked
         // again.
-        if (old.is_none() || copy.is_none()) && !is_fresh {
+        if (old.is_none() || copy.is_none()) && !is_again {
             return self.look(true);
         }
         match self.goal.clone() {
@@ -34,7 +36,7 @@ impl Machine {
         match sight {
             Sight::Present(seen) => Ok(Some(seen)),
             Sight::Absent => Ok(None),
-            Sight::Unknown(_) if self.is_without_unknown() => Ok(None),
+            Sight::Unknown(_) if self.is_off(Rule::Unknown) => Ok(None),
             Sight::Unknown(why) => Err(why),
         }
     }
@@ -61,9 +63,10 @@ impl Machine {
                 // again, so that no other program expunges the old message before the comparison.
                 return self.unmark();
             }
-            if self.is_resumed {
+            if self.is_resumed || self.is_found {
                 // An earlier session was interrupted, and the user may have seen both messages since then. Marking the
-                // old one may have been a deliberate choice, so the new one is kept.
+                // old one may have been a deliberate choice, so the new one is kept. It is also kept if another run may
+                // have written it, which now removes the old message.
                 return self.left(Reason::ChangedMeanwhile, MARKED_STAYS);
             }
             let why = (Reason::ChangedMeanwhile, MARKED.to_owned());
@@ -72,7 +75,22 @@ impl Machine {
         // The old message does not have the `\Deleted` that embody set. Any `\Deleted` from now on was set by another
         // program.
         (self.is_ours, self.was_there) = (false, false);
+        if !self.is_original(&old) {
+            return self.both(Reason::AmbiguousCopy, NOT_THE_ORIGINAL);
+        }
         let Some(copy) = copy else {
+            // The server may have reported a wrong UID, which the journal of an earlier session then contains.
+            if self.copy_digest.is_none() && !self.is_off(Rule::WrongUid) {
+                match (self.is_resumed, &self.entry.step) {
+                    (false, _) => {
+                        return self.search(Body::New, Purpose::WrongUid(NOT_STORED));
+                    }
+                    (true, ReplacementStep::Appended(_)) => {
+                        return self.search(Body::New, Purpose::Resumed);
+                    }
+                    _ => {}
+                }
+            }
             let why = match (self.is_resumed, self.copy_digest.is_some()) {
                 (true, _) => None,
                 (_, true) => Some((Reason::ChangedMeanwhile, COPY_WENT.to_owned())),
@@ -80,12 +98,15 @@ impl Machine {
             };
             return self.turn_back(why, Some(old), None);
         };
-        if has(&copy.flags, DELETED) && !self.is_without_marked_copy() {
+        if has(&copy.flags, DELETED) && !self.is_off(Rule::MarkedCopy) {
             let why = (Reason::ChangedMeanwhile, COPY_MARKED.to_owned());
             return self.turn_back(Some(why), Some(old), Some(copy));
         }
+        if !self.is_copy(&copy) {
+            return self.both(Reason::AmbiguousCopy, NOT_OURS);
+        }
         match &self.copy_digest {
-            None if !(self.is_resumed && self.is_without_digest()) => return self.read(self.copy),
+            None if !(self.is_resumed && self.is_off(Rule::Digest)) => return self.read(self.copy),
             Some(digest) if *digest != self.entry.sha256 => {
                 return if self.is_resumed {
                     self.both(Reason::AmbiguousCopy, NOT_OURS)
@@ -95,7 +116,7 @@ impl Machine {
             }
             _ => {}
         }
-        if !self.is_original && !self.is_without_digest() {
+        if !self.is_original_read && !self.is_off(Rule::Digest) {
             if self.entry.original.is_some() {
                 return self.read(self.entry.uid);
             }
@@ -108,6 +129,13 @@ impl Machine {
                 self.both(Reason::AmbiguousCopy, NOT_THE_ORIGINAL)
             };
         }
+        if (old.date.is_none() || old.size.is_none()) && !self.is_off(Rule::Identity) {
+            if self.doubts >= DOUBTS {
+                let why = Some((Reason::ServerRefused, NO_SIZE.to_owned()));
+                return self.turn_back(why, Some(old), Some(copy));
+            }
+            return self.doubt(NO_SIZE.to_owned(), Again::Look);
+        }
         match &copy.date {
             None if self.doubts >= DOUBTS => {
                 return self.turn_back(why_altered(NO_DATE), Some(old), Some(copy));
@@ -119,6 +147,23 @@ impl Machine {
             Some(_) => {}
         }
         self.bring_flags(&old, &copy)
+    }
+
+    /// Returns whether the UID of the old message can still belong to the message that was read: size, date and first
+    /// bytes did not change. Some servers change UIDs when messages are added or removed.
+    pub(super) fn is_original(&self, old: &Seen) -> bool {
+        // A journal of version 0.3.0 does not contain the size of the old message.
+        let has_size = self.entry.original.is_some();
+        let is_size = |size: &u64| !has_size || *size == self.entry.original_size;
+        let is_same = old.start != MessageStart::Different
+            && old.size.as_ref().is_none_or(is_size)
+            && old.date.as_ref().is_none_or(|date| self.is_date(date));
+        is_same || self.is_off(Rule::Identity)
+    }
+
+    /// Returns whether the UID of the new message can still belong to the message that was read.
+    pub(super) fn is_copy(&self, copy: &Seen) -> bool {
+        copy.start != MessageStart::Different || self.is_off(Rule::Identity)
     }
 
     pub(super) fn is_date(&self, date: &InternalDate) -> bool {
@@ -144,9 +189,10 @@ impl Machine {
             self.entry.flags = old.flags.clone();
             self.last = Some(old.flags.clone());
             self.modseq = old.modseq;
-            return if self.terms.is_gmail {
+            return if self.terms.is_gmail && !self.is_labelled {
                 self.label()
             } else {
+                self.is_labelled = false;
                 self.note_deleting()
             };
         }
@@ -184,7 +230,7 @@ impl Machine {
 
     pub(super) fn labelled(&mut self, old: Option<Labelled>, copy: Option<Labelled>) -> Command {
         let (Some(old), Some(copy)) = (old, copy) else {
-            if self.is_without_unknown() {
+            if self.is_off(Rule::Unknown) {
                 return self.note_deleting();
             }
             return self.doubt(NO_LABELS.to_owned(), Again::Label);
@@ -197,7 +243,8 @@ impl Machine {
             .collect();
         if missing.is_empty() && taken.is_empty() {
             self.entry.labels = old.labels;
-            return self.note_deleting();
+            self.is_labelled = true;
+            return self.look(false);
         }
         let is_given = |given: &Vec<String>| missing.iter().any(|label| has(given, label));
         if self.given_labels.as_ref().is_some_and(is_given) {

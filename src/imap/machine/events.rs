@@ -35,20 +35,38 @@ pub(in crate::imap) enum Sight {
     Unknown(String),
 }
 
-/// Metadata of an existing message.
+/// Metadata of an existing message, and whether its UID still denotes the message that was read.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(in crate::imap) struct Seen {
     pub(in crate::imap) flags: Vec<String>,
     /// INTERNALDATE of the message. `None` if the response did not contain it.
     pub(in crate::imap) date: Option<InternalDate>,
+    /// RFC822.SIZE of the message in bytes. `None` if the response did not contain it.
+    pub(in crate::imap) size: Option<u64>,
     pub(in crate::imap) modseq: Option<u64>,
+    pub(in crate::imap) start: MessageStart,
+}
+
+/// Comparison of the first bytes of a message with the first bytes that were read under the same UID earlier in this
+/// session.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(in crate::imap) enum MessageStart {
+    Same,
+    Different,
+    /// The message was not read yet in this session.
+    NotCompared,
 }
 
 /// Result of reading a whole message.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(in crate::imap) enum Reading {
-    /// SHA-256 of the content, in hexadecimal digits.
-    Digest(String),
+    Content {
+        /// SHA-256 of the content, in hexadecimal digits.
+        digest: String,
+        /// Whether the message has the Message-ID of the message that embody appended, so that it can be that message
+        /// after the server altered it. Without this sign, the message may belong to another program.
+        is_kin: bool,
+    },
     /// The command ended with OK, but the server returned no content.
     Nothing,
     Unknown(String),
@@ -77,11 +95,14 @@ pub(in crate::imap) enum Command {
     /// Find the messages with this content. Only messages from the UID `least` in the journal entry count, because
     /// messages with smaller UIDs existed before the replacement.
     Search(Body),
+    /// Find other messages in the folder that have the same content as the new message with the UID `copy`. If `with_kin`
+    /// is true, also find new messages with the same Message-ID.
+    FindTwins { copy: u32, with_kin: bool },
     /// Read the whole message with this UID.
     Read(u32),
-    /// Fetch the metadata of the old and the new message. If `is_fresh` is true, send NOOP first, so that the server reports
-    /// recent changes.
-    Look { copy: u32, is_fresh: bool },
+    /// Fetch the metadata of the old and the new message, after a NOOP, so that the server reports recent changes. The
+    /// first bytes of the messages are compared in the same round trip.
+    Look { copy: u32 },
     /// Change the flags of the message with this UID.
     Store(u32, FlagChange, Vec<String>),
     /// Mark the old message as `\Deleted`, unless it changed since this modification sequence.
@@ -116,8 +137,8 @@ pub(in crate::imap) enum Event {
     /// Result of [`Command::Append`] or [`Command::Replace`]: UIDVALIDITY and UID of the new message, if the server reports
     /// them.
     Appended(Result<Option<(u32, u32)>, Refusal>),
-    /// Result of [`Command::Search`]. The error is the reason why the result is unknown.
-    Found(Result<Vec<u32>, String>),
+    /// Result of [`Command::Search`] or [`Command::FindTwins`]. The error is the reason why the result is unknown.
+    Found(Result<FoundCopies, String>),
     Read(Reading),
     /// Result of [`Command::Look`]: metadata of the old message and of the new message.
     Seen(Sight, Sight),
@@ -135,12 +156,24 @@ pub(in crate::imap) enum Event {
         /// Flags and labels of the old message immediately before the removal.
         flags: Option<Vec<String>>,
         labels: Option<Vec<String>>,
-        /// Whether the response to [`Command::Remove`] reported that the server removed a message. Such a report shows
-        /// that the old message still existed when the server executed [`Command::Remove`].
+        /// Whether the response to [`Command::Remove`] reported that the server removed the old message. Such a report
+        /// shows that the old message still existed when the server executed [`Command::Remove`].
         is_told: bool,
+        /// Whether the server confirmed with COPYUID that this command moved the old message.
+        is_proven: bool,
     },
     /// Result of [`Command::Labels`] for the old and the new message. `None` if the server did not return them.
     Labels(Option<Labelled>, Option<Labelled>),
+}
+
+/// Messages that a search found.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(in crate::imap) struct FoundCopies {
+    /// UIDs of the messages with the content.
+    pub(in crate::imap) same: Vec<u32>,
+    /// UIDs of the messages that have other content, but the same Message-ID, and that did not exist before the
+    /// replacement. Such a message can be the new message after the server altered it, or the new message of another run.
+    pub(in crate::imap) kin: Vec<u32>,
 }
 
 /// Outcome for a message that was to be replaced.
@@ -149,11 +182,21 @@ pub(crate) enum Fate {
     /// The message was replaced. The number is the UID of the new message. The remark describes anything unusual that was
     /// necessary.
     Replaced(u32, Option<&'static str>),
+    /// The message was replaced by the message with this UID, but it may now exist twice, for this reason. The user must
+    /// decide which message to keep.
+    Doubled(u32, String),
     /// The message is unchanged.
     Left(Reason, String),
     /// The old message is unchanged or was removed by another program, and the folder contains a message that may be its new
     /// version. The user must decide which message to keep.
     Both(Reason, String),
+}
+
+impl Fate {
+    /// Whether the folder may contain the message twice, so that the user must be told and the exit status is 1.
+    pub(in crate::imap) fn may_be_doubled(&self) -> bool {
+        matches!(self, Self::Both(..) | Self::Doubled(..))
+    }
 }
 
 /// Final result of a replacement.

@@ -15,11 +15,16 @@
 //!    repeated. If the state stays unknown, the machine gives up ([`Conclusion::Unknown`]), and the journal keeps the entry for
 //!    the next session.
 //! 2. A message is absent only if two FETCH commands with a NOOP between them end with OK and do not list it.
-//! 3. A message is deleted only if its content was read in this session and its SHA-256 is that of this run or of the journal.
+//! 3. A message is deleted only if its content was read in this session and its SHA-256 is that of this run or of the journal,
+//!    and if size, date, flags and first bytes of its UID were still the same in the last command before `\Deleted`.
 //! 4. The old message is deleted only while the new message exists, is complete, and does not have `\Deleted`. The new message
-//!    is deleted only while the old message exists without a `\Deleted` that embody set, or after another program removed the
-//!    old message in this session.
-//! 5. If a resumed replacement finds any other state, both messages are kept and reported.
+//!    is deleted only while the old message exists with its content and without a `\Deleted` that embody set. If the old
+//!    message is gone, the new message stays.
+//! 5. An altered message is taken for the new message only if it has the same Message-ID. The UID in an APPENDUID response
+//!    may be wrong.
+//! 6. After the old message was removed, other messages with the same content or the same Message-ID show that another run
+//!    replaced the message, too. They are reported and kept.
+//! 7. If a resumed replacement finds any other state, both messages are kept and reported.
 
 mod append;
 mod by_replace;
@@ -31,7 +36,8 @@ mod texts;
 
 pub(crate) use events::Fate;
 pub(super) use events::{
-    Body, Command, Conclusion, Event, Labelled, Reading, Refusal, Seen, Sight,
+    Body, Command, Conclusion, Event, FoundCopies, Labelled, MessageStart, Reading, Refusal, Seen,
+    Sight,
 };
 use texts::{FINISHED, KEPT, NOT_CARRIED, RESTLESS};
 
@@ -74,7 +80,6 @@ pub(super) struct Terms {
 
 /// Rules of the machine. If one of these rules were missing, mail would be lost or duplicated; the tests switch
 /// off one rule at a time.
-#[cfg(test)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Rule {
     /// If the new message has `\Deleted`, the new message is removed and the old message is kept.
@@ -85,6 +90,20 @@ pub(super) enum Rule {
     /// If a command is refused, it is unknown whether a message exists: a refusal does not show that the message is
     /// absent.
     Unknown,
+    /// If the old message is gone, the new message is kept. The server may have removed the old message itself, because
+    /// it takes messages with the same Message-ID for the same message.
+    Absence,
+    /// If size, date or first bytes under the UID of a message changed, the UID belongs to a different message.
+    Identity,
+    /// If the UID of the new message belongs to a message with another Message-ID or does not exist, the new message is
+    /// searched for. Only a message with the same Message-ID can be the new message, altered by the server.
+    WrongUid,
+    /// After the old message was removed, the new message of another run is searched for.
+    Twins,
+    /// If a command fails and the session can continue, the replacement in the journal is resumed. It is not begun
+    /// afresh, which would append another new message.
+    #[cfg(test)]
+    Resume,
 }
 
 /// Goal that the next steps of a replacement work towards: finish it, undo it, or keep both messages.
@@ -103,6 +122,9 @@ enum Goal {
 enum Purpose {
     /// APPEND returned no UID of the new message, or was refused. A server may have stored the message despite the refusal.
     AfterAppend(Option<Refusal>),
+    /// The server reported a UID of the new message that does not exist or that belongs to a different message, for
+    /// this reason.
+    WrongUid(&'static str),
     /// An earlier session may have appended the new message.
     Resumed,
     AfterReplace,
@@ -120,6 +142,7 @@ enum At {
     Searching(Purpose),
     NotingCopy,
     Identifying,
+    ReadingEarlier(u32),
     Reading(u32),
     Looking(bool),
     Unmarking,
@@ -136,6 +159,7 @@ enum At {
     CheckingLast,
     LabellingLast,
     CheckingLabels,
+    FindingTwins,
     NotingTakeBack,
     MarkingCopy,
     UnmarkingCopy,
@@ -163,6 +187,8 @@ enum Again {
     Search(Purpose),
     Identify,
     Label,
+    FindTwins,
+    ReadEarlier(u32),
     ReadReplaced(u32),
     ReadPutBack(u32),
     LookResumed,
@@ -183,14 +209,32 @@ pub(super) struct Machine {
     copy: u32,
     /// Digest of the new message, if it was read in this session.
     copy_digest: Option<String>,
+    /// Whether the new message was found by its content, and may have been written by another run. It is then never
+    /// removed.
+    is_found: bool,
+    /// Whether the message that was read as the new message has the Message-ID of the new message.
+    is_kin: bool,
     /// Whether the old message was read in this session and has the expected content, so that it may be deleted.
-    is_original: bool,
+    is_original_read: bool,
     /// Whether the old message may have a `\Deleted` that embody set. Only then embody removes the flag from the old
     /// message.
     is_ours: bool,
     /// Whether the old message was still in the folder, as far as known, when embody marked or removed it. If the
     /// message is missing later, its removal may have been caused by embody.
     was_there: bool,
+    /// Whether only this run can have removed the old message: the server set `\Deleted` on the condition that nobody
+    /// else had changed the message, or confirmed the move of this UID.
+    is_proven: bool,
+    /// Whether the server reported no removal during the command that removes the old message. Another run may then have
+    /// removed the old message, and may have written a new message of its own.
+    is_untold: bool,
+    /// Whether other copies were searched for.
+    is_checked: bool,
+    /// Whether the labels of both messages were the same at the last check. Flags, size and date are then checked once
+    /// more, because this check must be the last command before the removal.
+    is_labelled: bool,
+    /// Why the message may exist twice, if the old message was removed by the server or by another program.
+    doubled: Option<&'static str>,
     /// Whether the server answered OK to the removal of the old message. If it did and the message still exists later,
     /// the server did not refuse the removal: it needs more time, or keeps the message.
     is_kept: bool,
@@ -231,9 +275,16 @@ impl Machine {
             is_resumed: false,
             copy: 0,
             copy_digest: None,
-            is_original: true,
+            is_found: false,
+            is_kin: false,
+            is_original_read: true,
             is_ours: false,
             was_there: false,
+            is_proven: false,
+            is_untold: false,
+            is_checked: false,
+            is_labelled: false,
+            doubled: None,
             is_kept: false,
             modseq: None,
             changes: Vec::new(),
@@ -262,7 +313,7 @@ impl Machine {
         Self {
             goal,
             is_resumed: true,
-            is_original: false,
+            is_original_read: false,
             // With a trash folder, embody moves the old message and does not mark it, so a `\Deleted` comes from
             // another program.
             is_ours: is_deleting && !terms.has_trash,
@@ -291,9 +342,10 @@ impl Machine {
             (At::Appending, Event::Appended(answer)) => self.appended(answer),
             (At::Searching(purpose), Event::Found(found)) => self.found(purpose, found),
             (At::NotingCopy, Event::Done) => self.identify(),
+            (At::ReadingEarlier(uid), Event::Read(reading)) => self.earlier_was_read(uid, reading),
             (At::Identifying, Event::Labels(old, copy)) => self.identified(old, copy),
             (At::Reading(uid), Event::Read(reading)) => self.was_read(uid, reading),
-            (At::Looking(is_fresh), Event::Seen(old, copy)) => self.seen(old, copy, is_fresh),
+            (At::Looking(is_again), Event::Seen(old, copy)) => self.seen(old, copy, is_again),
             (At::Unmarking | At::UnmarkingCopy, Event::Answered(answer)) => match answer {
                 Ok(()) => self.look(false),
                 Err(refusal) => self.doubt(refusal.said(), Again::Look),
@@ -318,10 +370,11 @@ impl Machine {
                     flags,
                     labels,
                     is_told,
+                    is_proven,
                 },
-            ) => self.removed(answer, flags, labels, is_told),
-            (At::LookingAfter(is_fresh), Event::Seen(old, copy)) => {
-                self.seen_after(old, copy, is_fresh)
+            ) => self.removed(answer, flags, labels, is_told, is_proven),
+            (At::LookingAfter(is_again), Event::Seen(old, copy)) => {
+                self.seen_after(old, copy, is_again)
             }
             (At::CarryingLast, Event::Answered(answer)) => {
                 if answer.is_err() {
@@ -337,6 +390,7 @@ impl Machine {
                 self.label_last()
             }
             (At::CheckingLabels, Event::Labels(_, copy)) => self.checked_labels(copy),
+            (At::FindingTwins, Event::Found(found)) => self.found_twins(found),
             (At::NotingTakeBack, Event::Done) => self.mark_copy(),
             (At::MarkingCopy, Event::Answered(answer)) => match answer {
                 Ok(()) => self.to(At::TakingAway, Command::TakeAway(self.copy)),
@@ -346,17 +400,17 @@ impl Machine {
                 Ok(()) => self.look(false),
                 Err(refusal) => self.not_taken(refusal),
             },
-            (At::LookingBefore(is_fresh, why), Event::Seen(old, _)) => {
-                self.seen_before(old, is_fresh, why)
+            (At::LookingBefore(is_again, why), Event::Seen(old, _)) => {
+                self.seen_before(old, is_again, why)
             }
             (At::Keeping(why), Event::Done) => self.to(At::NotingReplace(why), Command::Note),
             (At::NotingReplace(_), Event::Done) => self.to(At::Replacing, Command::Replace),
             (At::Replacing, Event::Appended(answer)) => self.replaced(answer),
-            (At::LookingAgain(is_fresh, why), Event::Seen(old, _)) => {
-                self.seen_again(old, is_fresh, why)
+            (At::LookingAgain(is_again, why), Event::Seen(old, _)) => {
+                self.seen_again(old, is_again, why)
             }
             (At::ReadingReplaced(uid), Event::Read(reading)) => self.replaced_read(uid, reading),
-            (At::LookingResumed(is_fresh), Event::Seen(old, _)) => self.seen_resumed(old, is_fresh),
+            (At::LookingResumed(is_again), Event::Seen(old, _)) => self.seen_resumed(old, is_again),
             (At::NotingPutBack, Event::Done) => {
                 self.to(At::PuttingBack, Command::Append(Body::Original))
             }
@@ -378,14 +432,14 @@ impl Machine {
         command
     }
 
-    fn look(&mut self, is_fresh: bool) -> Command {
-        let copy = self.copy;
-        self.to(At::Looking(is_fresh), Command::Look { copy, is_fresh })
+    /// Checks both messages. `is_again` is true if a message was missing at the check before.
+    fn look(&mut self, is_again: bool) -> Command {
+        self.look_at(At::Looking(is_again))
     }
 
-    fn look_at(&mut self, at: At, is_fresh: bool) -> Command {
+    fn look_at(&mut self, at: At) -> Command {
         let copy = self.copy;
-        self.to(at, Command::Look { copy, is_fresh })
+        self.to(at, Command::Look { copy })
     }
 
     fn search(&mut self, body: Body, purpose: Purpose) -> Command {
@@ -399,6 +453,13 @@ impl Machine {
 
     fn left(&mut self, reason: Reason, why: impl Into<String>) -> Command {
         self.end(Conclusion::Settled(Fate::Left(reason, why.into())))
+    }
+
+    /// Ends the replacement after the old message was removed by the server or by another program. The new message is
+    /// kept, but the message may exist twice.
+    fn doubled(&mut self, why: impl Into<String>) -> Command {
+        let fate = Fate::Doubled(self.copy, why.into());
+        self.end(Conclusion::Settled(fate))
     }
 
     /// Ends the replacement and keeps both messages, because embody cannot determine which message is safe to delete.
@@ -419,7 +480,7 @@ impl Machine {
 
     fn again(&mut self, again: Again) -> Command {
         match again {
-            Again::Look => self.look(true),
+            Again::Look => self.look(false),
             Again::Search(purpose) => {
                 let body = match purpose {
                     Purpose::PutBack(_) => Body::Original,
@@ -429,9 +490,11 @@ impl Machine {
             }
             Again::Identify => self.identify(),
             Again::Label => self.label(),
+            Again::FindTwins => self.find_twins(),
+            Again::ReadEarlier(uid) => self.to(At::ReadingEarlier(uid), Command::Read(uid)),
             Again::ReadReplaced(uid) => self.to(At::ReadingReplaced(uid), Command::Read(uid)),
             Again::ReadPutBack(uid) => self.to(At::ReadingPutBack(uid), Command::Read(uid)),
-            Again::LookResumed => self.look_at(At::LookingResumed(true), true),
+            Again::LookResumed => self.look_at(At::LookingResumed(false)),
         }
     }
 
@@ -446,13 +509,13 @@ impl Machine {
                 (Reason::ChangedMeanwhile, RESTLESS)
             };
             self.goal = Goal::TakeBack(Some((reason, why.to_owned())));
-            return self.look(true);
+            return self.look(false);
         }
         // While the old message has the `\Deleted` that embody set, another program may expunge it, so there is no pause. The
         // exception is a server that confirmed the removal and still lists the message: it needs time. Dovecot does this for a
         // moment while the folder changes.
         if self.is_ours && !self.is_kept {
-            return self.look(true);
+            return self.look(false);
         }
         let pause = PAUSE << (self.rounds - 1);
         self.to(At::Resting(Again::Look), Command::Rest(pause))
@@ -462,39 +525,18 @@ impl Machine {
     fn refused(&mut self, refusal: &Refusal) -> Command {
         let why = refusal.said();
         self.goal = Goal::TakeBack(Some((Reason::ServerRefused, why)));
-        self.look(true)
+        self.look(false)
     }
 
+    /// Returns whether a test switched off the rule.
     #[cfg(test)]
-    fn is_without_unknown(&self) -> bool {
-        self.terms.without == Some(Rule::Unknown)
-    }
-
-    #[cfg(test)]
-    fn is_without_marked_copy(&self) -> bool {
-        self.terms.without == Some(Rule::MarkedCopy)
-    }
-
-    #[cfg(test)]
-    fn is_without_digest(&self) -> bool {
-        self.terms.without == Some(Rule::Digest)
+    fn is_off(&self, rule: Rule) -> bool {
+        self.terms.without == Some(rule)
     }
 
     #[cfg(not(test))]
     #[allow(clippy::unused_self)]
-    fn is_without_unknown(&self) -> bool {
-        false
-    }
-
-    #[cfg(not(test))]
-    #[allow(clippy::unused_self)]
-    fn is_without_marked_copy(&self) -> bool {
-        false
-    }
-
-    #[cfg(not(test))]
-    #[allow(clippy::unused_self)]
-    fn is_without_digest(&self) -> bool {
+    fn is_off(&self, _rule: Rule) -> bool {
         false
     }
 }

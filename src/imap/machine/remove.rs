@@ -1,10 +1,12 @@
 //! Removes the old message, and then copies its last flags and labels to the new message.
 
-use super::events::{Command, Conclusion, Fate, Labelled, Refusal, Seen, Sight};
+use super::append::listed;
+use super::events::{Command, Conclusion, Fate, FoundCopies, Labelled, Refusal, Seen, Sight};
 use super::texts::{
-    BOTH_WENT, CARRIED, LAST_UNKNOWN, MARK_REMOVED, MOVED, NOT_CARRIED, NOT_OURS_ALONE, REMOVED,
+    BOTH_WENT, CARRIED, GONE, GONE_ALTERED, LAST_UNKNOWN, MARK_REMOVED, MOVED, NOT_CARRIED,
+    NOT_OURS_ALONE, RENEWED, UNTOLD,
 };
-use super::{Again, At, DELETED, Machine, has, is, without};
+use super::{Again, At, DELETED, DOUBTS, Machine, Rule, has, is, without};
 use crate::engine::report::Reason;
 use crate::imap::journal::ReplacementStep;
 use crate::imap::session::FlagChange;
@@ -16,6 +18,7 @@ impl Machine {
     }
 
     pub(super) fn delete(&mut self) -> Command {
+        (self.is_proven, self.is_untold) = (false, false);
         if self.terms.has_trash {
             self.to(At::Removing, Command::Remove)
         } else {
@@ -34,6 +37,9 @@ impl Machine {
             Ok(false) => {
                 self.is_ours = true;
                 self.was_there = flags.is_some();
+                // The server marks the message only if nobody else has changed it, so of several runs only one can
+                // mark and remove it.
+                self.is_proven = self.modseq.is_some() && flags.is_some();
                 self.last = flags.or(self.last.take());
                 self.to(At::Removing, Command::Remove)
             }
@@ -53,8 +59,11 @@ impl Machine {
         flags: Option<Vec<String>>,
         labels: Option<Vec<String>>,
         is_told: bool,
+        is_proven: bool,
     ) -> Command {
         self.was_there |= flags.is_some() || is_told;
+        self.is_proven |= is_proven;
+        self.is_untold = !is_told;
         let flags_are_unknown = flags.is_none();
         if let Some(mut flags) = flags {
             // embody set `\Deleted` on the old message in order to remove the message. This flag must not be copied to
@@ -72,14 +81,10 @@ impl Machine {
         self.last_labels = labels;
         self.is_kept = answer.is_ok();
         self.refusal = answer.err();
-        // A server that refused the removal may have removed the old message nevertheless, and without a response about
-        // the old message it is unknown whether it existed. In both cases, NOOP is sent before the next check, because it
-        // makes the server report removed messages.
-        let is_fresh = self.refusal.is_some() || !self.was_there;
-        self.look_at(At::LookingAfter(is_fresh), is_fresh)
+        self.look_at(At::LookingAfter(false))
     }
 
-    pub(super) fn seen_after(&mut self, old: Sight, copy: Sight, is_fresh: bool) -> Command {
+    pub(super) fn seen_after(&mut self, old: Sight, copy: Sight, is_again: bool) -> Command {
         let old = match self.known(old) {
             Ok(old) => old,
             Err(why) => return self.doubt(why, Again::Look),
@@ -89,7 +94,7 @@ impl Machine {
                 let copy = match self.known(copy) {
                     Ok(Some(copy)) => copy,
                     // The new message is missing, so both messages are checked again after a NOOP.
-                    _ if !is_fresh => return self.look_at(At::LookingAfter(true), true),
+                    _ if !is_again => return self.look_at(At::LookingAfter(true)),
                     Ok(None) => return self.left(Reason::ChangedMeanwhile, BOTH_WENT),
                     Err(why) => return self.doubt(why, Again::Look),
                 };
@@ -102,8 +107,8 @@ impl Machine {
                     Ok(copy) => copy,
                     Err(why) => return self.doubt(why, Again::Look),
                 };
-                if copy.is_none() && !is_fresh {
-                    return self.look_at(At::LookingAfter(true), true);
+                if !is_again {
+                    return self.look_at(At::LookingAfter(true));
                 }
                 self.finish(None, copy)
             }
@@ -123,26 +128,43 @@ impl Machine {
             };
         };
         if is_by_us {
-            if self.copy_digest.is_none() && !self.is_without_digest() {
+            if self.copy_digest.is_none() && !self.is_off(Rule::Digest) {
                 return self.read(self.copy);
             }
             let is_whole = self.copy_digest.as_ref() == Some(&self.entry.sha256);
-            if !is_whole && !self.is_without_digest() {
+            if !is_whole && !self.is_off(Rule::Digest) {
                 return self.both(Reason::AmbiguousCopy, NOT_OURS_ALONE);
             }
             return self.finished_with(&copy);
         }
-        if self.is_resumed {
-            // An earlier session was interrupted, and the user may have seen both messages since then. Removing the old
-            // one may have been a deliberate choice, so the new one is kept.
-            return self.left(Reason::ChangedMeanwhile, REMOVED);
+        if self.is_off(Rule::Absence) && !self.is_resumed {
+            self.goal = super::Goal::TakeBack(Some((Reason::ChangedMeanwhile, MOVED.to_owned())));
+            return self.remove_copy(Some((Reason::ChangedMeanwhile, MOVED.to_owned())), &copy);
         }
-        let why = Some((Reason::ChangedMeanwhile, MOVED.to_owned()));
-        self.turn_back(why, None, Some(copy))
+        // The server or another program removed the old message. A server that takes messages with the same Message-ID for
+        // the same message may have put the new message in place of the old one, or may have given the old message a new
+        // UID. In each case, the new message may be the only one, so it stays.
+        let Some(digest) = self.copy_digest.clone() else {
+            return self.read(self.copy);
+        };
+        if digest == self.entry.sha256 {
+            self.doubled = Some(GONE);
+            return self.finished_with(&copy);
+        }
+        if Some(&digest) == self.entry.original.as_ref() {
+            return self.left(Reason::AlteredByServer, RENEWED);
+        }
+        if self.is_kin && !self.is_resumed {
+            return self.both(Reason::AlteredByServer, GONE_ALTERED);
+        }
+        self.both(Reason::AmbiguousCopy, NOT_OURS_ALONE)
     }
 
     /// Sets the last flags of the old message on the new message, after the old message is gone.
     pub(super) fn finished_with(&mut self, copy: &Seen) -> Command {
+        if self.is_untold && !self.is_proven && !self.is_off(Rule::Twins) {
+            self.doubled = self.doubled.or(Some(UNTOLD));
+        }
         if has(&copy.flags, DELETED) && !self.is_resumed {
             // At the last check before the old message was removed, the new message did not have `\Deleted`. Another
             // program set the flag while two equal messages existed. Now the new message is the only one, so the flag
@@ -174,7 +196,7 @@ impl Machine {
                 self.to(At::CarryingLast, Command::Store(self.copy, change, flags))
             }
             None if self.given.is_empty() && self.taken.is_empty() => self.finished(),
-            None => self.look_at(At::CheckingLast, false),
+            None => self.look_at(At::CheckingLast),
         }
     }
 
@@ -194,6 +216,38 @@ impl Machine {
         self.finished()
     }
 
+    /// Searches for the new message of another run that replaced the same message.
+    pub(super) fn find_twins(&mut self) -> Command {
+        // If only this run can have removed the old message, a new message with the same Message-ID is another mail, such
+        // as the copy from a mailing list.
+        let (copy, with_kin) = (self.copy, !self.is_proven);
+        self.to(At::FindingTwins, Command::FindTwins { copy, with_kin })
+    }
+
+    pub(super) fn found_twins(&mut self, found: Result<FoundCopies, String>) -> Command {
+        self.is_checked = true;
+        let FoundCopies { mut same, kin } = match found {
+            Ok(found) => found,
+            Err(why) if self.doubts < DOUBTS => {
+                self.is_checked = false;
+                return self.doubt(why, Again::FindTwins);
+            }
+            // The server cannot search.
+            Err(_) => FoundCopies::default(),
+        };
+        same.extend(kin);
+        if !same.is_empty() {
+            same.push(self.copy);
+            same.sort_unstable();
+            let why = format!(
+                "the message now exists more than once (UID {}), probably because another run of embody replaced it, too; compare these messages and delete all but one",
+                listed(&same)
+            );
+            return self.doubled(why);
+        }
+        self.finished()
+    }
+
     pub(super) fn finished(&mut self) -> Command {
         if let Some(last) = &self.last_labels {
             let missing = without(last, &self.entry.labels);
@@ -210,8 +264,15 @@ impl Machine {
                 return self.label_last();
             }
         }
+        if !self.is_checked && !self.is_off(Rule::Twins) {
+            return self.find_twins();
+        }
         if self.is_last_unknown {
             self.remark = Some(LAST_UNKNOWN);
+        }
+        if let Some(why) = self.doubled {
+            let remark = self.remark.map(|remark| format!("; {remark}"));
+            return self.doubled(format!("{why}{}", remark.unwrap_or_default()));
         }
         let fate = Fate::Replaced(self.copy, self.remark);
         self.end(Conclusion::Settled(fate))

@@ -1,8 +1,10 @@
 //! Gives up a replacement: removes the new message and keeps the old one, or keeps both messages.
 
 use super::events::{Command, Conclusion, Fate, Refusal, Seen};
-use super::texts::{KEEPS_COPY, MARKED_STAYS, NOT_OURS, REMOVED, STAYS_MARKED, TAKEN_BACK};
-use super::{Again, At, BACK_OFF, DELETED, Goal, Machine, REMOVALS, ROUNDS, has};
+use super::texts::{
+    KEEPS_COPY, MARKED_STAYS, NOT_OURS, NOT_THE_ORIGINAL, STAYS_MARKED, TAKEN_BACK, TWICE,
+};
+use super::{Again, At, BACK_OFF, DELETED, Goal, Machine, REMOVALS, ROUNDS, Rule, has};
 use crate::engine::report::Reason;
 use crate::imap::journal::ReplacementStep;
 use crate::imap::session::FlagChange;
@@ -25,42 +27,66 @@ impl Machine {
         old: Option<Seen>,
         copy: Option<Seen>,
     ) -> Command {
-        match &old {
-            // The old message was removed because of the `\Deleted` that embody set, so the new message is the only message and
-            // is kept.
-            None if self.was_there => {
+        let is_marked = copy.as_ref().is_some_and(|copy| has(&copy.flags, DELETED));
+        let is_by_us = matches!(self.entry.step, ReplacementStep::TakingBack(..));
+        let old = match old {
+            // The old message is gone: it was removed because of the `\Deleted` that embody set, or by the server or another
+            // program. The new message may be the only message and is kept.
+            None => {
+                if self.is_resumed && is_marked && is_by_us {
+                    return self.unmark_copy();
+                }
                 self.goal = Goal::Finish;
                 return self.finish_without_original(copy);
             }
             Some(old) if self.is_ours && has(&old.flags, DELETED) => return self.unmark(),
-            _ if self.is_resumed && old.as_ref().is_none_or(|old| has(&old.flags, DELETED)) => {
-                // An earlier session was interrupted, and the user may have seen both messages since then. Removing or
-                // marking the old one may have been a deliberate choice, so the new one is kept.
-                let is_marked = copy.as_ref().is_some_and(|copy| has(&copy.flags, DELETED));
-                let is_by_us = matches!(self.entry.step, ReplacementStep::TakingBack(..));
-                if is_marked && is_by_us {
-                    return self.unmark_copy();
-                }
-                return match (copy, old) {
-                    (Some(_), None) => self.left(Reason::ChangedMeanwhile, REMOVED),
-                    (Some(_), Some(_)) => self.left(Reason::ChangedMeanwhile, MARKED_STAYS),
-                    (None, _) => self.end(Conclusion::Nothing),
+            Some(old) if self.is_resumed && has(&old.flags, DELETED) => {
+                // An earlier session was interrupted, and the user may have seen both messages since then. Marking the old
+                // one may have been a deliberate choice, so the new one is kept.
+                return match copy {
+                    Some(_) if is_marked && is_by_us => self.unmark_copy(),
+                    Some(_) => self.left(Reason::ChangedMeanwhile, MARKED_STAYS),
+                    None => self.end(Conclusion::Nothing),
                 };
             }
-            Some(_) => (self.is_ours, self.was_there) = (false, false),
-            None => {}
+            Some(old) => old,
+        };
+        (self.is_ours, self.was_there) = (false, false);
+        if !self.is_original(&old) {
+            return self.both(Reason::AmbiguousCopy, NOT_THE_ORIGINAL);
         }
-        let Some(copy) = copy else {
-            return self.end(match why {
+        match copy {
+            Some(copy) => self.remove_copy(why, &copy),
+            None => self.end(match why {
                 Some((reason, why)) => Conclusion::Settled(Fate::Left(reason, why)),
                 None => Conclusion::Nothing,
-            });
-        };
+            }),
+        }
+    }
+
+    /// Removes the new message. Its content and that of the old message are read before, if this session did not read them.
+    pub(super) fn remove_copy(&mut self, why: Option<(Reason, String)>, copy: &Seen) -> Command {
+        if !self.is_copy(copy) {
+            return self.both(Reason::AmbiguousCopy, NOT_OURS);
+        }
         let Some(digest) = self.copy_digest.clone() else {
             return self.read(self.copy);
         };
-        if self.is_resumed && !self.is_vouched(&digest) {
+        let is_known = if self.is_resumed {
+            self.is_vouched(&digest)
+        } else {
+            digest == self.entry.sha256 || self.is_kin || self.is_off(Rule::WrongUid)
+        };
+        if !is_known || self.is_found {
             return self.both(Reason::AmbiguousCopy, NOT_OURS);
+        }
+        // The server may have stored the old message under a second UID, and may remove both together.
+        if Some(&digest) == self.entry.original.as_ref() && !self.is_off(Rule::Absence) {
+            return self.both(Reason::AlteredByServer, TWICE);
+        }
+        let has_digest = self.entry.original.is_some();
+        if !self.is_original_read && has_digest && !self.is_off(Rule::Digest) {
+            return self.read(self.entry.uid);
         }
         if self.removals >= REMOVALS {
             let text = self.refusal.as_ref().map_or(KEEPS_COPY, |it| &it.text);

@@ -12,7 +12,6 @@ pub(super) const BY_REPLACE: &str = "the message was replaced in one step (REPLA
 pub(super) const MOVED: &str = "another program moved or deleted the message during the run";
 pub(super) const MARKED: &str = "another program marked the message as deleted during the run";
 pub(super) const MARKED_STAYS: &str = "another program marked the message as deleted after the new message was written; the new message is kept";
-pub(super) const REMOVED: &str = "another program removed the message after the new message was written; the new message is kept";
 pub(super) const BOTH_WENT: &str =
     "another program removed both the old and the new message during the run";
 pub(super) const COPY_WENT: &str =
@@ -30,7 +29,16 @@ pub(super) const OTHER_BYTES: &str = "the server altered the new message while s
 pub(super) const NOT_STORED: &str =
     "the server reported that the new message was stored, but the folder does not contain it";
 pub(super) const OTHER_DATE: &str = "the server stored the new message with a different date";
+pub(super) const NO_SIZE: &str = "the server does not send the size and the date of the message";
 pub(super) const NO_DATE: &str = "the server does not send the date of the new message";
+pub(super) const KIN: &str = "embody cannot tell whether a new message with the same Message-ID is the new message that it wrote; the message may exist twice";
+pub(super) const SHIFTING: &str = "the server gave the new message a UID that belonged to a different message; the server changes UIDs, so nothing was deleted, and the message now exists twice";
+pub(super) const WRONG_UID: &str = "the server reported the UID of a different message for the new message, and embody cannot find the new message; the message may exist twice";
+pub(super) const GONE: &str = "the message disappeared after the new message was written, so the new message is kept; if another program moved the message, it exists twice";
+pub(super) const GONE_ALTERED: &str = "the message disappeared after the new message was written, and the server altered the new message while storing it; the altered message is kept";
+pub(super) const UNTOLD: &str = "another program removed the message at the same moment, so the new message is kept; if another program moved or replaced the message, it exists twice";
+pub(super) const RENEWED: &str = "the server takes the new message for the old one: it discarded the new content and gave the old message a new UID";
+pub(super) const TWICE: &str = "the server stored the content of the old message in place of the new one; the message may exist twice, and nothing was deleted";
 pub(super) const EARLIER: &str = "the server reported an older message as the new message";
 pub(super) const SAME: &str =
     "the server treated the new message as a duplicate of an existing message";

@@ -14,11 +14,11 @@ impl Model {
         entry: &Replacement,
         command: &Command,
     ) {
-        let gone = |it: &&Mail| !after.server.mails.iter().any(|there| there.uid == it.uid);
+        let gone = |it: &&Mail| !after.server.mails.iter().any(|there| there.id == it.id);
         for gone in before.server.mails.iter().filter(gone) {
             let is_ours = match gone.content {
                 Content::Old => gone.uid == entry.uid,
-                Content::New => true,
+                Content::New | Content::NewForeign => !gone.is_rivals,
                 Content::Altered => {
                     after.has_read_altered
                         || matches!(&entry.step, ReplacementStep::TakingBack(_, digest) if *digest == Content::Altered.digest())
@@ -40,7 +40,7 @@ impl Model {
     /// Checks the end of a run. Exit status 0 means that the journal is empty, the message exists only once, and it
     /// exists not only in a file.
     pub(super) fn check_end(&self, world: &World) {
-        if world.status == 0 {
+        if world.status == 0 && !world.is_rival_at_work() {
             assert!(
                 world.journal.is_none(),
                 "the run ended with status 0, but the journal still lists an unfinished change"
@@ -57,6 +57,9 @@ impl Model {
     }
 
     pub(super) fn check_quiet(&self, world: &World) {
+        if world.is_rival_at_work() {
+            return;
+        }
         let mut quiet = world.clone();
         quiet.budget = Budget {
             faults: 0,

@@ -1,12 +1,13 @@
 //! Model checker for the replacement of a message: a test that tries every combination of faults, within a budget, at
-//! every step. Faults are refused commands, interrupted connections, actions of a second client, a server that is
-//! restored from a snapshot, and a crash of the program.
+//! every step. Faults are refused commands, unreadable responses, wrong UIDs and contents, interrupted connections, actions
+//! of a second client, another run of embody, a server that is restored from a snapshot, and a crash of the program.
 //!
 //! The machine under test is [`Machine`], the same code that embody runs. The server, the journal file and the loop around the
 //! machine (`AccountRun::again` and `resume_earlier`) are simulated. States are hashed and explored breadth-first, so the trace
 //! of a failure is as short as possible.
 //!
-//! `server` simulates the server, and `check` verifies the invariants. This file has the states, the program and the tests.
+//! `server` simulates the server, `rival` another run of embody, and `check` verifies the invariants. This file has the
+//! states and the program, and `tests` the servers and budgets that are explored.
 //!
 //! The invariants:
 //!
@@ -18,18 +19,21 @@
 //! 4. The exit status is 0 only if no replacement is unfinished.
 
 mod check;
+mod rival;
 mod server;
+mod tests;
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashSet, VecDeque};
 use std::hash::{Hash, Hasher};
 
 use super::journal::{Replacement, ReplacementStep};
-use super::machine::{Command, Conclusion, Event, Machine, Rule, Seen, Sight};
+use super::machine::{Command, Conclusion, Event, Machine, Reading, Rule, Seen, Sight};
 use super::replace::Fate;
 use super::session::InternalDate;
+use rival::Rival;
 use server::{
-    CODES, Content, DATE, DELETED, FLAGGED, Mail, Nature, SEEN, Server, bits, good, label_bits,
+    CODES, Content, DATE, DELETED, FLAGGED, Mail, Nature, SEEN, SIZE, Server, bits, good, label_bits,
     names, refused,
 };
 
@@ -51,7 +55,7 @@ enum Process {
         command: Command,
         is_earlier: bool,
     },
-    /// The connection was interrupted.
+    /// The connection was interrupted, or a command failed and the session continues.
     Broken,
     /// The program starts. If the journal contains an unfinished replacement of an earlier run, the program finishes it
     /// first.
@@ -93,6 +97,10 @@ struct World {
     /// Whether embody read a message that the server had changed while storing it. Only after reading a changed message
     /// may embody remove the message, because an unread message could belong to another program.
     has_read_altered: bool,
+    /// Contents that the program read in this session, by UID.
+    read: Vec<(u32, Content)>,
+    /// Another run of embody, with a journal of its own, that replaces the same message.
+    rival: Rival,
 }
 
 #[derive(Clone, Copy)]
@@ -105,6 +113,19 @@ struct Model {
     has_empty_snapshot: bool,
     /// Whether the journal was written by version 0.3.0, which did not record the digest of the old message.
     is_old_journal: bool,
+    /// Whether another run of embody replaces the same message.
+    has_rival: bool,
+    download: Download,
+}
+
+/// Content that the program downloaded as the old message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Download {
+    Right,
+    /// The server sent the content of another message under the UID of the old message.
+    OtherContent,
+    /// The server sent the content of the old message under the UID of another message, or the UIDs changed since then.
+    OtherUid,
 }
 
 type Step = (String, World);
@@ -126,20 +147,27 @@ impl Model {
             was_raced: false,
             last: None,
             has_read_altered: false,
+            read: Vec::new(),
+            rival: Rival::Downloaded,
         };
         self.settle(world)
     }
 
     fn entry(&self, old: &Mail, next: u32) -> Replacement {
+        let (uid, original, new) = match self.download {
+            Download::Right => (old.uid, Content::Old, Content::New),
+            Download::OtherContent => (old.uid, Content::Foreign, Content::NewForeign),
+            Download::OtherUid => (old.uid + 1, Content::Old, Content::New),
+        };
         Replacement {
             folder: "INBOX".into(),
             uidvalidity: 7,
-            uid: old.uid,
-            least: next.max(old.uid + 1),
-            sha256: Content::New.digest(),
-            size: 3,
-            original: Some(Content::Old.digest()),
-            original_size: 3,
+            uid,
+            least: next.max(uid + 1),
+            sha256: new.digest(),
+            size: SIZE,
+            original: Some(original.digest()),
+            original_size: SIZE,
             flags: names(old.flags),
             labels: Vec::new(),
             date: (DATE.into(), InternalDate::of(DATE).seconds),
@@ -153,6 +181,8 @@ impl Model {
         match &world.process {
             Process::Starting | Process::Broken => {
                 world.has_read_altered = false;
+                world.read.clear();
+                world.server.ghost = None;
                 let is_earlier = world.process == Process::Starting;
                 match world.journal.clone() {
                     Some(mut entry) => {
@@ -179,8 +209,10 @@ impl Model {
             .filter(|it| it.content == Content::Old && it.is_good())
             .max_by_key(|it| it.uid);
         match old {
-            Some(old) if world.journal.is_none() => {
-                let entry = self.entry(old, world.server.next);
+            Some(old) if world.journal.is_none() || self.without == Some(Rule::Resume) => {
+                let entry = self.entry(old, self.next_uid(&world.server));
+                let downloaded = Content::of_digest(entry.original.as_ref().unwrap());
+                world.read = vec![(entry.uid, downloaded)];
                 let machine = Machine::new(self.terms(), entry);
                 self.advance(world, machine, Event::Begin, false)
             }
@@ -188,6 +220,13 @@ impl Model {
                 world.process = Process::Over;
                 world
             }
+        }
+    }
+
+    fn next_uid(&self, server: &Server) -> u32 {
+        match self.nature.shifts {
+            None => server.next,
+            Some(_) => u32::try_from(server.mails.len()).unwrap() + 1,
         }
     }
 
@@ -204,9 +243,10 @@ impl Model {
         match conclusion {
             Conclusion::Settled(fate) => {
                 match &fate {
-                    Fate::Both(..) => {
+                    Fate::Both(_, why) | Fate::Doubled(_, why) => {
                         world.status = 1;
                         world.is_told = true;
+                        world.is_told_of_flags |= why.contains("last moment");
                     }
                     Fate::Replaced(_, Some(remark)) if remark.contains("last moment") => {
                         world.is_told_of_flags = true;
@@ -344,13 +384,29 @@ impl Model {
             next.process = Process::Broken;
             self.forget(&mut next);
             steps.push((format!("{command:?}: break {when}"), self.settle(next)));
+            // Fault: a response cannot be read, but the session continues. The program must resume the replacement.
+            if self.without == Some(Rule::Resume) {
+                steps.push((
+                    format!("{command:?}: unreadable"),
+                    self.afresh(faulty(world)),
+                ));
+            }
         }
+        self.wrong_answers(&done, &entry, command, &event, &mut |label, world, event| {
+            let next = go(&faulty(world), event);
+            steps.push((format!("{command:?}: {label}"), next));
+        });
         for code in CODES {
             for (when, world) in [("before", world), ("after", &done)] {
                 // MODIFIED means that the server did not store the flags, so the case of a server that sends MODIFIED
                 // after storing them is skipped. It would be the same as a second client that sets the flag, which
                 // `client` simulates.
                 if code == "MODIFIED" && when == "after" {
+                    continue;
+                }
+                // A server that changes UIDs and also refuses an APPEND that it executes is not simulated.
+                let is_append = matches!(command, Command::Append(_));
+                if self.nature.shifts.is_some() && is_append && when == "after" {
                     continue;
                 }
                 for event in refused(&event, code) {
@@ -376,6 +432,7 @@ impl Model {
                     flags,
                     labels,
                     is_told: false,
+                    is_proven: false,
                 },
                 event => event,
             };
@@ -398,7 +455,57 @@ impl Model {
         }
     }
 
+    /// Faults: the server reports a wrong UID for the new message, or sends the content of another message.
+    fn wrong_answers(
+        &self,
+        done: &World,
+        entry: &Replacement,
+        command: &Command,
+        event: &Event,
+        say: &mut dyn FnMut(String, &World, Event),
+    ) {
+        // The message of the other run has the same content, so a wrong UID of it cannot be recognised.
+        if self.has_rival {
+            return;
+        }
+        match event {
+            Event::Appended(Ok(Some((_, uid)))) => {
+                let is_other = |it: &&Mail| it.uid != *uid;
+                let others = done.server.mails.iter().filter(is_other);
+                let wrong = others.map(|it| (7, it.uid));
+                for answer in wrong.chain([(9, *uid), (7, 99)]) {
+                    let event = Event::Appended(Ok(Some(answer)));
+                    say(format!("APPENDUID {answer:?}"), done, event);
+                }
+            }
+            Event::Read(Reading::Content { .. }) if self.nature.shifts.is_none() => {
+                let Command::Read(uid) = command else {
+                    return;
+                };
+                // A server that sends the expected content in place of an altered one cannot be recognised.
+                let is_expected = |it: &Content| {
+                    let is_old = *uid == entry.uid;
+                    match it {
+                        Content::Old => is_old || self.nature.has_replace,
+                        Content::New => !is_old,
+                        _ => false,
+                    }
+                };
+                let contents = [Content::Old, Content::New, Content::Foreign].into_iter();
+                for content in contents.filter(|it| !is_expected(it)) {
+                    let mut world = done.clone();
+                    let event = self.reading(&mut world, *uid, content, entry);
+                    say(format!("content {content:?}"), &world, event);
+                }
+            }
+            _ => {}
+        }
+    }
+
     fn client(&self, world: &World, steps: &mut Vec<Step>) {
+        if self.has_rival {
+            return self.rival(world, steps);
+        }
         let is_running = matches!(world.process, Process::Running { .. });
         let mut act = |what: String, is_original: bool, change: &dyn Fn(&mut Server)| {
             let mut next = world.clone();
@@ -437,25 +544,20 @@ impl Model {
             }
             act(format!("moves {}", it.uid), is_original, &|server| {
                 server.mails.remove(at);
+                self.renumber(server);
             });
         }
         if world.server.mails.iter().any(|it| it.flags & DELETED != 0) {
             act("EXPUNGE".into(), false, &|server| {
                 server.mails.retain(|it| it.flags & DELETED == 0);
+                self.renumber(server);
             });
         }
         act("appends".into(), false, &|server| {
-            let uid = server.next;
+            let id = server.next;
             server.next += 1;
-            server.mails.push(Mail {
-                uid,
-                content: Content::Foreign,
-                flags: 0,
-                labels: 0,
-                modseq: 1,
-                has_date: true,
-                by_client: 0,
-            });
+            server.mails.push(Mail::new(id, Content::Foreign, 0));
+            self.renumber(server);
         });
     }
 
@@ -510,239 +612,5 @@ impl Model {
             }
         }
         Ok(seen.len())
-    }
-}
-
-const BUDGET: Budget = Budget {
-    faults: 1,
-    client: 1,
-    kills: 1,
-    restores: 0,
-};
-
-fn model(nature: Nature) -> Model {
-    Model {
-        nature,
-        without: None,
-        budget: BUDGET,
-        has_empty_snapshot: false,
-        is_old_journal: false,
-    }
-}
-
-#[track_caller]
-fn holds(name: &str, model: &Model) {
-    let begun = std::time::Instant::now();
-    match model.explore() {
-        Ok(states) => eprintln!("{name}: {states} states, {:?}", begun.elapsed()),
-        Err(why) => panic!("{name}: {why}"),
-    }
-}
-
-/// Returns the simulated servers to explore, with their names. Only combinations of properties that real servers have
-/// are included.
-fn natures() -> Vec<(String, Nature)> {
-    let plain = Nature::default();
-    let condstore = Nature {
-        has_condstore: true,
-        ..plain
-    };
-    let gmail = Nature {
-        is_gmail: true,
-        has_trash: true,
-        ..plain
-    };
-    let replace = Nature {
-        is_full: true,
-        has_replace: true,
-        ..plain
-    };
-    vec![
-        ("plain".into(), plain),
-        ("CONDSTORE".into(), condstore),
-        ("Gmail".into(), gmail),
-        (
-            "trash".into(),
-            Nature {
-                has_trash: true,
-                ..plain
-            },
-        ),
-        (
-            "no APPENDUID".into(),
-            Nature {
-                gives_no_uid: true,
-                ..plain
-            },
-        ),
-        (
-            "other bytes".into(),
-            Nature {
-                alters: true,
-                ..plain
-            },
-        ),
-        (
-            "another date".into(),
-            Nature {
-                changes_date: true,
-                ..plain
-            },
-        ),
-        (
-            "no date".into(),
-            Nature {
-                gives_no_date: true,
-                ..plain
-            },
-        ),
-        (
-            "quota".into(),
-            Nature {
-                is_full: true,
-                ..plain
-            },
-        ),
-        ("REPLACE".into(), replace),
-        (
-            "REPLACE, other bytes".into(),
-            Nature {
-                alters: true,
-                ..replace
-            },
-        ),
-        (
-            "REPLACE, no APPENDUID".into(),
-            Nature {
-                gives_no_uid: true,
-                ..replace
-            },
-        ),
-        (
-            "REPLACE, and the server alters the new message and the restored old message".into(),
-            Nature {
-                alters: true,
-                alters_original: true,
-                ..replace
-            },
-        ),
-        (
-            "REPLACE, no APPENDUID, other bytes".into(),
-            Nature {
-                gives_no_uid: true,
-                alters: true,
-                ..replace
-            },
-        ),
-    ]
-}
-
-fn explored(name: &str, nature: Nature, budgets: &[(u8, u8, u8)]) {
-    for (faults, client, kills) in budgets {
-        let budget = Budget {
-            faults: *faults,
-            client: *client,
-            kills: *kills,
-            restores: 0,
-        };
-        let model = Model {
-            budget,
-            ..model(nature)
-        };
-        let name =
-            format!("{name}, {faults} faults, {client} actions of another client, {kills} kills");
-        holds(&name, &model);
-    }
-}
-
-#[test]
-fn no_server_loses_or_doubles_a_message() {
-    for (name, nature) in natures() {
-        explored(&name, nature, &[(1, 1, 0), (1, 0, 1), (0, 1, 1)]);
-    }
-}
-
-/// All combinations of a fault, an action of the second client and a crash. This takes too long for every run of the
-/// tests, so only `.ci/peers` runs it.
-#[test]
-#[ignore = "400,000 states"]
-fn no_server_loses_or_doubles_a_message_if_fault_client_and_crash_coincide() {
-    for (name, nature) in natures() {
-        explored(&name, nature, &[(1, 1, 1)]);
-    }
-}
-
-#[test]
-#[ignore = "10,000,000 states: with --release"]
-fn no_server_loses_or_doubles_a_message_if_one_event_happens_twice() {
-    for (name, nature) in natures() {
-        explored(&name, nature, &[(2, 1, 1), (1, 2, 1), (1, 1, 2)]);
-    }
-}
-
-#[test]
-fn a_server_restored_from_a_snapshot_loses_and_doubles_nothing() {
-    for (has_empty_snapshot, is_old_journal) in [(false, false), (true, false), (false, true)] {
-        let restored = Model {
-            has_empty_snapshot,
-            is_old_journal,
-            budget: Budget {
-                faults: 0,
-                client: 1,
-                kills: 1,
-                restores: 1,
-            },
-            ..model(Nature::default())
-        };
-        holds("restored", &restored);
-    }
-}
-
-/// Shows that each rule of [`Machine`] is needed: the test switches off one rule at a time, and the model must then
-/// find lost or duplicated mail.
-#[test]
-fn model_finds_lost_or_doubled_mail_if_a_rule_is_omitted() {
-    for (rule, budget) in [
-        (
-            Rule::MarkedCopy,
-            Budget {
-                faults: 0,
-                client: 1,
-                kills: 1,
-                restores: 0,
-            },
-        ),
-        (
-            Rule::Digest,
-            Budget {
-                faults: 0,
-                client: 1,
-                kills: 1,
-                restores: 1,
-            },
-        ),
-        (
-            Rule::Unknown,
-            Budget {
-                faults: 1,
-                client: 0,
-                kills: 0,
-                restores: 0,
-            },
-        ),
-    ] {
-        let whole = Model {
-            budget,
-            ..model(Nature::default())
-        };
-        let states = whole.explore().unwrap();
-        let without = Model {
-            without: Some(rule),
-            ..whole
-        };
-        let found = without.explore().unwrap_err();
-        eprintln!(
-            "the machine with all rules has no error in {states} states; the machine without the rule {rule:?}: {found}\n"
-        );
     }
 }

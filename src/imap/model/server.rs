@@ -2,7 +2,9 @@
 
 use super::{Model, World};
 use crate::imap::journal::Replacement;
-use crate::imap::machine::{Body, Command, Event, Labelled, Reading, Refusal, Seen, Sight, Terms};
+use crate::imap::machine::{
+    Body, Command, Event, FoundCopies, Labelled, MessageStart, Reading, Refusal, Seen, Sight, Terms,
+};
 use crate::imap::session::{FlagChange, InternalDate};
 
 pub(super) const SEEN: u8 = 1;
@@ -44,14 +46,19 @@ pub(super) const CODES: [&str; 24] = [
 ];
 
 pub(super) const DATE: &str = " 3-Jan-2020 10:00:00 +0100";
+/// Size of each message, in bytes. All messages have the same size, which is the worst case.
+pub(super) const SIZE: u64 = 3;
 pub(super) const OTHER_DATE: &str = "25-Nov-2026 10:00:00 +0100";
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) enum Content {
     Old,
     New,
     Altered,
     Foreign,
+    /// New version of the foreign message, which embody wrote because the server sent the content of the foreign message
+    /// under the UID of the old one.
+    NewForeign,
 }
 
 impl Content {
@@ -59,13 +66,32 @@ impl Content {
         format!("{self:?}")
     }
 
+    pub(super) fn of_digest(digest: &str) -> Self {
+        let all = [
+            Self::Old,
+            Self::New,
+            Self::Altered,
+            Self::Foreign,
+            Self::NewForeign,
+        ];
+        all.into_iter().find(|it| it.digest() == digest).unwrap()
+    }
+
     pub(super) fn is_version(self) -> bool {
         matches!(self, Self::Old | Self::New)
+    }
+
+    /// Whether the message has the same Message-ID as `of`.
+    pub(super) fn is_kin(self, of: Self) -> bool {
+        let is_foreign = |it| matches!(it, Self::Foreign | Self::NewForeign);
+        is_foreign(self) == is_foreign(of)
     }
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Mail {
+    /// Number of the message, which never changes, unlike the UID on some servers.
+    pub(super) id: u32,
     pub(super) uid: u32,
     pub(super) content: Content,
     pub(super) flags: u8,
@@ -75,9 +101,25 @@ pub(super) struct Mail {
     /// Flags that the second client set or removed on this message, as a bit set. The final check does not compare
     /// these flags with those of the old message.
     pub(super) by_client: u8,
+    /// Whether another run of embody wrote the message.
+    pub(super) is_rivals: bool,
 }
 
 impl Mail {
+    pub(super) fn new(id: u32, content: Content, flags: u8) -> Self {
+        Self {
+            id,
+            uid: id,
+            content,
+            flags,
+            labels: 0,
+            modseq: 1,
+            has_date: true,
+            by_client: 0,
+            is_rivals: false,
+        }
+    }
+
     pub(super) fn is_good(&self) -> bool {
         self.content.is_version() && self.flags & DELETED == 0
     }
@@ -88,6 +130,26 @@ pub(super) struct Server {
     pub(super) mails: Vec<Mail>,
     pub(super) trash: Vec<Mail>,
     pub(super) next: u32,
+    /// UID of a message that the server removed without a report. The server still lists it until the session ends.
+    pub(super) ghost: Option<u32>,
+}
+
+/// What a server does with a new message that has the same Message-ID as an existing one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Deduplication {
+    /// The old message gets the UID of the new one, and keeps its content.
+    KeepsOld,
+    /// The new message takes the place of the old one.
+    KeepsNew,
+}
+
+/// Place of a new message on a server whose UIDs are the places of the messages.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Place {
+    First,
+    BeforeOld,
+    AfterOld,
+    Last,
 }
 
 pub(super) fn good(server: &Server) -> usize {
@@ -110,6 +172,26 @@ pub(super) struct Nature {
     pub(super) gives_no_uid: bool,
     pub(super) gives_no_date: bool,
     pub(super) has_condstore: bool,
+    pub(super) deduplicates: Option<Deduplication>,
+    /// Whether the server does not report that it removed the old message.
+    pub(super) is_quiet: bool,
+    /// Where the server puts a new message if UIDs are the places of the messages. They change with each message that is
+    /// added or removed.
+    pub(super) shifts: Option<Place>,
+    /// Whether the folder contains other messages, with the same size, date and flags.
+    pub(super) has_neighbours: bool,
+}
+
+impl World {
+    fn has_read(&self, uid: u32) -> bool {
+        self.read.iter().any(|(known, _)| *known == uid)
+    }
+
+    fn remember(&mut self, uid: u32, content: Content) {
+        self.read.retain(|(known, _)| *known != uid);
+        self.read.push((uid, content));
+        self.read.sort_unstable();
+    }
 }
 
 impl Model {
@@ -123,19 +205,45 @@ impl Model {
     }
 
     pub(super) fn snapshot(&self) -> Server {
-        let old = Mail {
-            uid: 1,
-            content: Content::Old,
-            flags: SEEN,
-            labels: u8::from(self.nature.is_gmail),
-            modseq: 1,
-            has_date: true,
-            by_client: 0,
+        let contents: &[Content] = match self.nature.has_neighbours {
+            true => &[Content::Foreign, Content::Old, Content::Foreign],
+            false => &[Content::Old],
         };
+        let mails = (1..).zip(contents).map(|(id, content)| Mail {
+            labels: u8::from(self.nature.is_gmail),
+            ..Mail::new(id, *content, SEEN)
+        });
         Server {
-            mails: vec![old],
+            mails: mails.collect(),
             trash: Vec::new(),
-            next: 2,
+            next: 1 + u32::try_from(contents.len()).unwrap(),
+            ghost: None,
+        }
+    }
+
+    /// Adds a message to the folder, and returns its UID.
+    pub(super) fn add(&self, server: &mut Server, mail: Mail, entry: &Replacement) -> u32 {
+        let is_old = |it: &Mail| it.uid == entry.uid;
+        let old = server.mails.iter().position(is_old).unwrap_or(0);
+        let end = server.mails.len();
+        let at = match self.nature.shifts {
+            None | Some(Place::Last) => end,
+            Some(Place::First) => 0,
+            Some(Place::BeforeOld) => old,
+            Some(Place::AfterOld) => end.min(old + 1),
+        };
+        let id = mail.id;
+        server.mails.insert(at, mail);
+        self.renumber(server);
+        server.mails.iter().find(|it| it.id == id).unwrap().uid
+    }
+
+    /// Gives each message its place as its UID, if the server does so.
+    pub(super) fn renumber(&self, server: &mut Server) {
+        if self.nature.shifts.is_some() {
+            for (at, it) in server.mails.iter_mut().enumerate() {
+                it.uid = u32::try_from(at).unwrap() + 1;
+            }
         }
     }
 
@@ -187,45 +295,84 @@ impl Model {
                     // later is lost, which is allowed here. `None` switches off the comparison of flags at the end.
                     world.last = None;
                 }
-                let uid = server.next;
+                let id = server.next;
                 server.next += 1;
-                let content = match (is_original, nature.alters) {
+                let new = Content::of_digest(&entry.sha256);
+                let mut content = match (is_original, nature.alters) {
                     (true, _) if nature.alters_original => Content::Altered,
                     (true, _) => Content::Old,
                     (false, true) => Content::Altered,
-                    (false, false) => Content::New,
+                    (false, false) => new,
                 };
-                server.mails.push(Mail {
-                    uid,
-                    content,
-                    flags: bits(&entry.flags),
-                    labels: 0,
-                    modseq: 1,
-                    has_date: true,
-                    by_client: 0,
+                let twin = server.mails.iter().position(|it| {
+                    nature.deduplicates.is_some() && it.content.is_kin(new)
                 });
+                if let Some(twin) = twin {
+                    let twin = server.mails.remove(twin);
+                    if nature.is_quiet {
+                        server.ghost = Some(twin.uid);
+                    }
+                    if nature.deduplicates == Some(Deduplication::KeepsOld) {
+                        content = twin.content;
+                    }
+                    // The server chooses the flags of the message that stays, so they are not compared.
+                    world.last = None;
+                }
+                let mail = Mail::new(id, content, bits(&entry.flags));
+                let uid = self.add(server, mail, entry);
                 Event::Appended(Ok((!nature.gives_no_uid).then_some((7, uid))))
             }
             Command::Search(body) => {
                 let wanted = match body {
-                    Body::New => Content::New,
+                    Body::New => Content::of_digest(&entry.sha256),
                     Body::Original => Content::Old,
                 };
-                let found = server.mails.iter().filter(|it| {
-                    it.content == wanted && it.uid >= entry.least && it.flags & DELETED == 0
-                });
-                Event::Found(Ok(found.map(|it| it.uid).collect()))
+                let new = |it: &&Mail| it.uid >= entry.least && it.flags & DELETED == 0;
+                let new: Vec<&Mail> = server.mails.iter().filter(new).collect();
+                let uids = |is: &dyn Fn(&Mail) -> bool| {
+                    let found = new.iter().filter(|it| is(it));
+                    found.map(|it| it.uid).collect::<Vec<_>>()
+                };
+                let same = uids(&|it| it.content == wanted);
+                let kin = match (body, same.as_slice()) {
+                    (Body::New, []) => uids(&|it| it.content.is_kin(wanted)),
+                    _ => Vec::new(),
+                };
+                for uid in &same {
+                    world.remember(*uid, wanted);
+                }
+                Event::Found(Ok(FoundCopies { same, kin }))
+            }
+            Command::FindTwins { copy, with_kin } => {
+                let new = Content::of_digest(&entry.sha256);
+                let is_other = |it: &&Mail| {
+                    it.uid != *copy && it.uid != entry.uid && it.flags & DELETED == 0
+                };
+                let others: Vec<&Mail> = server.mails.iter().filter(is_other).collect();
+                let is_same = |it: &Mail| it.content == new;
+                let is_kin = |it: &Mail| {
+                    *with_kin && it.uid >= entry.least && !is_same(it) && it.content.is_kin(new)
+                };
+                let uids = |is: &dyn Fn(&Mail) -> bool| {
+                    let found = others.iter().filter(|it| is(it));
+                    found.map(|it| it.uid).collect::<Vec<_>>()
+                };
+                Event::Found(Ok(FoundCopies {
+                    same: uids(&is_same),
+                    kin: uids(&is_kin),
+                }))
             }
             Command::Read(uid) => {
                 let found = server.mails.iter().find(|it| it.uid == *uid);
                 world.has_read_altered |= found.is_some_and(|it| it.content == Content::Altered);
-                Event::Read(
-                    found.map_or(Reading::Nothing, |it| Reading::Digest(it.content.digest())),
-                )
+                let Some(content) = found.map(|it| it.content) else {
+                    return Event::Read(Reading::Nothing);
+                };
+                self.reading(world, *uid, content, entry)
             }
             Command::Look { copy, .. } => {
                 world.is_raced = false;
-                Event::Seen(self.sight(server, entry.uid), self.sight(server, *copy))
+                Event::Seen(self.sight(world, entry.uid), self.sight(world, *copy))
             }
             Command::Store(uid, change, flags) => {
                 let bits = bits(flags);
@@ -275,6 +422,7 @@ impl Model {
                         if nature.has_trash {
                             server.trash.push(it);
                         }
+                        self.renumber(server);
                         is_told = true;
                     }
                 }
@@ -283,6 +431,7 @@ impl Model {
                     flags,
                     labels,
                     is_told,
+                    is_proven: is_told && nature.has_trash,
                 }
             }
             Command::TakeAway(uid) => {
@@ -294,6 +443,7 @@ impl Model {
                     if nature.is_gmail {
                         server.trash.push(it);
                     }
+                    self.renumber(server);
                 }
                 Event::Answered(Ok(()))
             }
@@ -321,9 +471,37 @@ impl Model {
         }
     }
 
-    pub(super) fn sight(&self, server: &Server, uid: u32) -> Sight {
+    /// Reads a content, and remembers its first bytes.
+    pub(super) fn reading(
+        &self,
+        world: &mut World,
+        uid: u32,
+        content: Content,
+        entry: &Replacement,
+    ) -> Event {
+        // The content of the old message is the one from which the new message was made.
+        if uid != entry.uid || !world.has_read(uid) {
+            world.remember(uid, content);
+        }
+        Event::Read(Reading::Content {
+            digest: content.digest(),
+            is_kin: content.is_kin(Content::of_digest(&entry.sha256)),
+        })
+    }
+
+    pub(super) fn sight(&self, world: &World, uid: u32) -> Sight {
+        let server = &world.server;
         let Some(it) = server.mails.iter().find(|it| it.uid == uid) else {
-            return Sight::Absent;
+            return match server.ghost {
+                // The server sends the metadata, but not the content.
+                Some(ghost) if ghost == uid => Sight::Unknown("no content".into()),
+                _ => Sight::Absent,
+            };
+        };
+        let start = match world.read.iter().find(|(known, _)| *known == uid) {
+            None => MessageStart::NotCompared,
+            Some((_, content)) if *content == it.content => MessageStart::Same,
+            Some(_) => MessageStart::Different,
         };
         let is_copy = it.content != Content::Old;
         let date = if self.nature.changes_date && is_copy {
@@ -335,6 +513,8 @@ impl Model {
         Sight::Present(Seen {
             flags: names(it.flags),
             date: has_date.then(|| InternalDate::of(date)),
+            size: has_date.then_some(SIZE),
+            start,
             modseq: self.nature.has_condstore.then_some(it.modseq),
         })
     }
@@ -387,18 +567,21 @@ pub(super) fn refused(event: &Event, code: &str) -> Vec<Event> {
             flags,
             labels,
             is_told,
+            is_proven,
         } => vec![
             Event::Removed {
                 answer: Err(refusal(code)),
                 flags: flags.clone(),
                 labels: labels.clone(),
                 is_told: false,
+                is_proven: false,
             },
             Event::Removed {
                 answer: answer.clone(),
                 flags: None,
                 labels: None,
                 is_told: *is_told,
+                is_proven: *is_proven,
             },
         ],
         Event::Found(_) => vec![Event::Found(Err(why()))],

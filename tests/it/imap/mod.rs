@@ -3,6 +3,7 @@
 mod accounts;
 mod broken_off;
 mod client;
+mod doubled;
 mod each_response;
 mod foreseen;
 mod hostile;

@@ -206,7 +206,7 @@ fn a_command_that_is_refused_once_at_gmail_loses_and_doubles_nothing() {
 }
 
 /// Returns a server that responds with `answer`, which can access the model, and otherwise as the model does.
-fn server(
+pub(super) fn server(
     model: &Arc<Mutex<Model>>,
     answer: impl Fn(&mut Model, &str) -> Option<String> + Send + Sync + 'static,
 ) -> Scripted {

@@ -1,0 +1,277 @@
+//! Finds the messages of a replacement by their content: the new message if the server did not report its UID, and other
+//! copies of it.
+
+use std::collections::BTreeMap;
+
+use super::failure::ImapFailure;
+use super::fetch::message_id;
+use super::journal::{OpenReplacement, Replacement};
+use super::machine::{Body, FoundCopies, Reading};
+use super::replace::{Replacing, Work, start};
+use crate::key::Key;
+
+/// Number of bytes that is added to twice the expected size of a message. The sum is the maximum that embody reads
+/// back. If the server sends more, the session ends.
+const MORE: usize = 1 << 20;
+
+/// Maximum number of messages of the same size that are read in order to find other copies of a message.
+const MOST_TWINS: usize = 16;
+
+const UNREADABLE: &str = "the server sent a response that cannot be read";
+
+impl Replacing<'_> {
+    /// Reads a complete message, and remembers its first bytes.
+    pub(super) fn read(
+        &mut self,
+        uid: u32,
+        entry: &Replacement,
+        work: &mut Work<'_>,
+    ) -> Result<Reading, ImapFailure> {
+        let size = if uid == entry.uid {
+            entry.original_size
+        } else {
+            entry.size
+        };
+        let content = match self.content(uid, size)? {
+            Ok(Some(content)) => content,
+            Ok(None) => return Ok(Reading::Nothing),
+            Err(why) => return Ok(Reading::Unknown(why)),
+        };
+        let is_kin = match &work.message_id {
+            Some(id) => message_id(&content).as_ref() == Some(id),
+            // A message without a Message-ID can only be recognised by its text.
+            None => !work.new.is_empty() && body(&content) == body(work.new),
+        };
+        // The first bytes of the old message are those from which the new message was made.
+        if uid != entry.uid || !work.starts.contains_key(&uid) {
+            work.was_read(uid, &content);
+        }
+        Ok(Reading::Content {
+            digest: Key::of(&content).to_string(),
+            is_kin,
+        })
+    }
+
+    /// Reads a complete message. Returns `None` if the server returns no content. If the server refused a command while the
+    /// message was read, or sent an unreadable response, a missing message counts as unknown, because it may still exist. The
+    /// inner error is the reason.
+    fn content(
+        &mut self,
+        uid: u32,
+        size: u64,
+    ) -> Result<Result<Option<Vec<u8>>, String>, ImapFailure> {
+        let most = usize::try_from(size)
+            .unwrap_or(usize::MAX)
+            .saturating_mul(2)
+            .saturating_add(MORE);
+        let (before, odd) = (self.session.refusals().0, self.session.odd());
+        let content = match self.session.fetch_body(uid, size, most) {
+            // The content is longer than the message that embody looks for, so this is a different message. An empty message
+            // differs from every message that embody looks for.
+            Err(ImapFailure::TooLarge(_)) => return Ok(Ok(Some(Vec::new()))),
+            Err(ImapFailure::Refused { .. }) => None,
+            Err(ImapFailure::Unreadable(why)) => return Ok(Err(why.to_owned())),
+            content => content?,
+        };
+        let (after, said) = self.session.refusals();
+        Ok(match content {
+            Some(content) => Ok(Some(content)),
+            None if after > before => Err(said.to_owned()),
+            None if self.session.odd() > odd => Err(UNREADABLE.to_owned()),
+            None => Ok(None),
+        })
+    }
+
+    /// Finds a message that embody appended if the server did not return its UID. Returns the UIDs of all messages with
+    /// the same content, except those that existed before the run. The inner error is the reason why the server did not
+    /// allow the search.
+    pub(super) fn copies(
+        &mut self,
+        entry: &Replacement,
+        body: Body,
+        work: &mut Work<'_>,
+    ) -> Result<Result<FoundCopies, String>, ImapFailure> {
+        let (wanted, size) = match body {
+            Body::New => (Some(&entry.sha256), Some(entry.size)),
+            Body::Original => (entry.original.as_ref(), None),
+        };
+        let criteria = format!("UID {}:* UNDELETED", entry.least);
+        let new = match self.found(&criteria)? {
+            Ok(found) => found,
+            Err(why) => return Ok(Err(why)),
+        };
+        // `N:*` always includes the last message of the folder, even if its UID is smaller than `N`, so such a UID is
+        // removed.
+        let is_new = |uid: &u32| *uid >= entry.least && !self.journal.is_known_copy(entry, *uid);
+        let new: Vec<u32> = new.into_iter().filter(is_new).collect();
+        let same = match self.equal(&new, wanted, size, entry, work)? {
+            Ok(same) => same,
+            Err(why) => return Ok(Err(why)),
+        };
+        let kin = if same.is_empty() && body == Body::New {
+            self.kin(entry, &new, work)?
+        } else {
+            Vec::new()
+        };
+        Ok(Ok(FoundCopies { same, kin }))
+    }
+
+    /// Finds messages with the same content as the new message `copy` in the whole folder, and new messages with the same
+    /// Message-ID. Messages that this run wrote for other messages are not among them.
+    pub(super) fn twins(
+        &mut self,
+        entry: &Replacement,
+        copy: u32,
+        with_kin: bool,
+        work: &mut Work<'_>,
+    ) -> Result<Result<FoundCopies, String>, ImapFailure> {
+        let size = entry.size;
+        let criteria = format!(
+            "UNDELETED LARGER {} SMALLER {}",
+            size.saturating_sub(1),
+            size.saturating_add(1)
+        );
+        let all = match self.found(&criteria)? {
+            Ok(found) => found,
+            Err(why) => return Ok(Err(why)),
+        };
+        let new = match with_kin {
+            true => match self.found(&format!("UID {}:* UNDELETED", entry.least))? {
+                Ok(found) => found,
+                Err(why) => return Ok(Err(why)),
+            },
+            false => Vec::new(),
+        };
+        let journal = self.journal;
+        let is_other = |uid: &u32| {
+            *uid != copy && *uid != entry.uid && !journal.is_known_copy(entry, *uid)
+        };
+        let all: Vec<u32> = all.into_iter().filter(is_other).collect();
+        let is_new = |uid: &u32| *uid >= entry.least && is_other(uid);
+        let mut new: Vec<u32> = new.into_iter().filter(is_new).collect();
+        let same = match self.equal(&all, Some(&entry.sha256), Some(size), entry, work)? {
+            Ok(same) => same,
+            Err(why) => return Ok(Err(why)),
+        };
+        new.retain(|uid| !same.contains(uid));
+        let kin = self.kin(entry, &new, work)?;
+        // Another connection of this run may have appended an equal message a moment ago, and not noted its UID yet.
+        if self.journal.has_unplaced_copy(entry) {
+            return Ok(Ok(FoundCopies::default()));
+        }
+        Ok(Ok(FoundCopies { same, kin }))
+    }
+
+    /// Returns whether the server has both messages of a replacement, with the content that the journal lists. The journal
+    /// then belongs to this account, even if it was written under another name of the server.
+    pub(super) fn has_both(&mut self, open: &OpenReplacement) -> Result<bool, ImapFailure> {
+        let entry = &open.replacement;
+        let mut work = Work::empty(open.id);
+        let mut is = |run: &mut Self, uid, wanted: Option<&String>| {
+            let reading = run.read(uid, entry, &mut work)?;
+            let is_it = matches!(&reading, Reading::Content { digest, .. } if Some(digest) == wanted);
+            Ok::<_, ImapFailure>(is_it)
+        };
+        if entry.original.is_none() || !is(self, entry.uid, entry.original.as_ref())? {
+            return Ok(false);
+        }
+        match entry.step.copy() {
+            Some(uid) => is(self, uid, Some(&entry.sha256)),
+            None => {
+                let found = self.copies(entry, Body::New, &mut Work::empty(open.id))?;
+                Ok(found.is_ok_and(|found| !found.same.is_empty()))
+            }
+        }
+    }
+
+    /// Sends SEARCH. The inner error is the reason why the server did not allow the search, or why its result is unknown.
+    fn found(&mut self, criteria: &str) -> Result<Result<Vec<u32>, String>, ImapFailure> {
+        self.session.noop_with_next();
+        Ok(match self.session.search(criteria) {
+            Err(ImapFailure::Refused { text, .. }) => Err(text),
+            Err(ImapFailure::Unreadable(why)) => Err(why.to_owned()),
+            found => Ok(found?),
+        })
+    }
+
+    /// Returns which of the messages have the content with this digest. Only messages of the size are read, if a size is
+    /// given.
+    fn equal(
+        &mut self,
+        uids: &[u32],
+        digest: Option<&String>,
+        wanted: Option<u64>,
+        entry: &Replacement,
+        work: &mut Work<'_>,
+    ) -> Result<Result<Vec<u32>, String>, ImapFailure> {
+        if uids.is_empty() {
+            return Ok(Ok(Vec::new()));
+        }
+        let before = self.session.refusals().0;
+        let sizes = match self.session.fetch_sizes(uids) {
+            Err(ImapFailure::Refused { text, .. }) => return Ok(Err(text)),
+            sizes => sizes?,
+        };
+        let (after, said) = self.session.refusals();
+        if after > before {
+            return Ok(Err(said.to_owned()));
+        }
+        let sizes: BTreeMap<u32, u64> = sizes.into_iter().collect();
+        // Only messages of the expected size are read and compared. A message of unknown size could also be the new
+        // message, so it is read as well.
+        let is_likely = |uid: &u32| {
+            let size = sizes.get(uid);
+            wanted.is_none() || size.is_none_or(|size| wanted == Some(*size))
+        };
+        let mut same = Vec::new();
+        // The newest messages are the most likely ones.
+        let likely = uids.iter().rev().copied().filter(is_likely);
+        for uid in likely.take(MOST_TWINS) {
+            let size = sizes.get(&uid).copied().unwrap_or(entry.size);
+            match self.content(uid, size)? {
+                Ok(Some(content)) if Some(&Key::of(&content).to_string()) == digest => {
+                    work.starts.insert(uid, start(&content));
+                    same.push(uid);
+                }
+                Ok(_) => {}
+                Err(why) => return Ok(Err(why)),
+            }
+        }
+        same.reverse();
+        Ok(Ok(same))
+    }
+
+    /// Returns which of the messages have the Message-ID of the old message. A message whose Message-ID the server does not
+    /// send is not among them.
+    fn kin(
+        &mut self,
+        entry: &Replacement,
+        uids: &[u32],
+        work: &mut Work<'_>,
+    ) -> Result<Vec<u32>, ImapFailure> {
+        if uids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let fetched = |done| match done {
+            Err(ImapFailure::Refused { .. }) => Ok(BTreeMap::new()),
+            done => done,
+        };
+        if work.message_id.is_none() && work.new.is_empty() {
+            let mut of_old = fetched(self.session.message_ids(&[entry.uid]))?;
+            work.message_id = of_old.remove(&entry.uid).filter(|id| !id.is_empty());
+        }
+        let Some(wanted) = work.message_id.clone() else {
+            return Ok(Vec::new());
+        };
+        let ids = fetched(self.session.message_ids(uids))?;
+        let is_kin = |(uid, id): (u32, Vec<u8>)| (id == wanted).then_some(uid);
+        Ok(ids.into_iter().filter_map(is_kin).collect())
+    }
+}
+
+/// Returns the text of a message, without its header.
+fn body(message: &[u8]) -> &[u8] {
+    let end = memchr::memmem::find(message, b"\r\n\r\n");
+    end.and_then(|at| message.get(at..)).unwrap_or_default()
+}
+

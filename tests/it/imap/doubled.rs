@@ -1,0 +1,413 @@
+//! Servers and runs that can make one message of two, or two of one: servers that take messages with the same Message-ID for
+//! the same message, change UIDs, report wrong UIDs or send wrong contents, and other runs of embody. No mail may be lost, and
+//! a message that exists twice is named, with status 1.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::mails::{command, started};
+use super::refused_once::server;
+use super::refusing::{Model, Nature, Stored};
+use super::scripted::{CLOSE, Scripted};
+use crate::common::mta::eventually;
+
+/// Text of the message in the model, without its attachment.
+const DETACHED: &str = "X-Embody-Detached";
+
+fn run_with(folder: &Path, verb: &str, url: &str, more: &[&str]) -> (i32, String) {
+    let mut command = command(folder, verb, url);
+    command.args(["--connections", "1"]).args(more);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code().unwrap_or(-1), said)
+}
+
+fn run(folder: &Path, verb: &str, server: &Scripted) -> (i32, String) {
+    run_with(folder, verb, &server.url("INBOX"), &[])
+}
+
+/// Returns a folder with messages of the same size, date and flags, whose subjects contain `number 1`, `number 2` and so on.
+fn several(count: u32) -> Arc<Mutex<Model>> {
+    let mut model = Model::new(Nature::Honest);
+    let one = model.inbox[0].clone();
+    let numbered = (1..=count).map(|number| Stored {
+        uid: number,
+        text: one
+            .text
+            .replace("number 1 ", &format!("number {number} "))
+            .replace("Message-ID: <1@", &format!("Message-ID: <{number}@")),
+        ..one.clone()
+    });
+    model.inbox = numbered.collect();
+    model.next = count + 1;
+    Arc::new(Mutex::new(model))
+}
+
+/// Returns the messages without `\Deleted` whose subject contains this number.
+fn of_number(model: &Model, number: u32) -> Vec<String> {
+    let is_it = |it: &&Stored| {
+        it.text.contains(&format!("number {number} ")) && !it.flags.contains(&"\\Deleted".into())
+    };
+    let found = model.inbox.iter().filter(is_it);
+    found.map(|it| it.text.clone()).collect()
+}
+
+/// Changes the response to an APPEND, after the model executed it.
+fn after_append(model: &mut Model, command: &str, change: impl FnOnce(&mut Model)) -> Option<String> {
+    if !command.starts_with("APPEND") {
+        return None;
+    }
+    let said = model.answer(command);
+    change(model);
+    said
+}
+
+#[test]
+fn server_that_takes_the_new_message_for_the_old_one_keeps_one_of_them() {
+    for verb in ["detach", "restore"] {
+        for keeps_new in [false, true] {
+            for is_announced in [false, true] {
+                let case = format!("{verb}, keeps new {keeps_new}, EXPUNGE {is_announced}");
+                let model = Arc::new(Mutex::new(Model::new(Nature::Honest)));
+                let is_on = Arc::new(AtomicBool::new(verb == "detach"));
+                let on = Arc::clone(&is_on);
+                let server = server(&model, move |model, command| {
+                    if !on.load(Ordering::SeqCst) {
+                        return None;
+                    }
+                    let said = after_append(model, command, |model| {
+                        let old = model.inbox.remove(0);
+                        if !keeps_new {
+                            model.inbox[0].text = old.text;
+                        }
+                    })?;
+                    let expunge = if is_announced { "* 1 EXPUNGE\r\n" } else { "" };
+                    Some(format!("{expunge}{said}"))
+                });
+                let folder = tempfile::tempdir().unwrap();
+                let original = model.lock().unwrap().inbox[0].text.clone();
+                if verb == "restore" {
+                    assert_eq!(run(folder.path(), "detach", &server).0, 0);
+                    is_on.store(true, Ordering::SeqCst);
+                }
+                let (status, said) = run(folder.path(), verb, &server);
+                let model = model.lock().unwrap();
+                assert_eq!(model.inbox.len(), 1, "{case}: {said}");
+                let text = &model.inbox[0].text;
+                assert_eq!(model.inbox[0].flags, ["\\Seen", "Keyword"], "{case}");
+                let is_original = (verb == "restore") == keeps_new;
+                assert_eq!(*text == original, is_original, "{case}: {said}");
+                assert_eq!(text.contains(DETACHED), !is_original, "{case}: {said}");
+                // The message may have been moved by another program.
+                assert_eq!(status, i32::from(keeps_new), "{case}: {said}");
+                assert_eq!(said.contains("UID 5: ") || said.contains("UID 6: "), keeps_new, "{case}: {said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn server_whose_uids_are_places_loses_no_message_of_equal_size() {
+    for place in ["first", "before its twin", "after its twin", "last"] {
+        let model = several(4);
+        let server = server(&model, move |model, command| {
+            let is_append = command.starts_with("APPEND");
+            if !is_append && !command.starts_with("UID EXPUNGE") {
+                return None;
+            }
+            let mut said = model.answer(command)?;
+            if is_append {
+                let new = model.inbox.pop().unwrap();
+                let number = (1..=4).find(|number| new.text.contains(&format!("number {number} ")));
+                let is_twin = |it: &Stored| it.text.contains(&format!("number {} ", number.unwrap()));
+                let twin = model.inbox.iter().position(is_twin).unwrap();
+                let at = match place {
+                    "first" => 0,
+                    "before its twin" => twin,
+                    "after its twin" => twin + 1,
+                    _ => model.inbox.len(),
+                };
+                said = format!("TAG OK [APPENDUID 7 {}] done\r\n", at + 1);
+                model.inbox.insert(at, new);
+            }
+            for (at, it) in (1..).zip(&mut model.inbox) {
+                it.uid = at;
+            }
+            model.next = u32::try_from(model.inbox.len()).unwrap() + 1;
+            Some(said)
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let (status, said) = run(folder.path(), "detach", &server);
+        assert_ne!(status, 0, "{place}: {said}");
+        let model = model.lock().unwrap();
+        for number in 1..=4 {
+            assert!(!of_number(&model, number).is_empty(), "{place}: {number} is lost: {said}");
+        }
+    }
+}
+
+#[test]
+fn two_contents_for_one_uid_are_requested_again() {
+    for (what, uid, instead) in [
+        ("the first for both", "UID 1 ", "UID 2 "),
+        ("the second for both", "UID 2 ", "UID 1 "),
+    ] {
+        let model = several(2);
+        let is_told = AtomicBool::new(false);
+        let server = server(&model, move |model, command| {
+            let is_first = command.contains("BODY.PEEK[]") && !is_told.swap(true, Ordering::SeqCst);
+            is_first.then(|| model.answer(command).unwrap().replace(uid, instead))
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let (status, said) = run(folder.path(), "detach", &server);
+        assert_eq!(status, 0, "{what}: {said}");
+        let model = model.lock().unwrap();
+        for number in [1, 2] {
+            let found = of_number(&model, number);
+            assert_eq!(found.len(), 1, "{what}: {number}: {said}");
+            assert!(found[0].contains(DETACHED), "{what}: {said}");
+        }
+    }
+}
+
+/// The contents of two messages are exchanged when they are downloaded, which nothing in this response shows.
+#[test]
+fn content_of_another_message_removes_no_message() {
+    let model = several(2);
+    let is_told = AtomicBool::new(false);
+    let server = server(&model, move |model, command| {
+        let is_first = command.contains("BODY.PEEK[]") && !is_told.swap(true, Ordering::SeqCst);
+        is_first.then(|| {
+            let said = model.answer(command).unwrap();
+            said.replace("UID 1 ", "UID x ")
+                .replace("UID 2 ", "UID 1 ")
+                .replace("UID x ", "UID 2 ")
+        })
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let (status, said) = run(folder.path(), "detach", &server);
+    assert_eq!(status, 1, "{said}");
+    assert!(said.contains("UID 1: ") && said.contains("UID 2: "), "{said}");
+    let model = model.lock().unwrap();
+    let is_original = |text: &String| !text.contains(DETACHED);
+    assert!(of_number(&model, 1).iter().any(is_original));
+    assert!(of_number(&model, 2).iter().any(is_original));
+}
+
+#[test]
+fn unreadable_response_before_the_removal_doubles_nothing() {
+    let garbled = [
+        r#"* 1 FETCH (UID 5 FLAGS (\Seen "x) INTERNALDATE "x")"#,
+        "* 1 FETCH (UID 5 FLAGS (\\Seen {3}\r\n\"x) INTERNALDATE \"x\")",
+        "* 1 FETCH (UID 5 FLAGS (\\Seen {1}\r\n\"xyz) INTERNALDATE \"x\")",
+        "* 1 FETCH (UID 5 FLAGS ",
+    ];
+    for verb in ["detach", "restore"] {
+        // Each FETCH, STORE and SEARCH after APPEND.
+        for number in 1..=8 {
+            for line in garbled {
+                let model = Arc::new(Mutex::new(Model::new(Nature::Honest)));
+                let counts = Mutex::new((verb == "detach", None));
+                let is_on = Arc::new(AtomicBool::new(verb == "detach"));
+                let on = Arc::clone(&is_on);
+                let server = server(&model, move |model, command| {
+                    let (_, count) = &mut *counts.lock().unwrap();
+                    if command.starts_with("APPEND") && on.load(Ordering::SeqCst) {
+                        *count = Some(0);
+                    } else if let Some(count) = count.as_mut().filter(|_| command.starts_with("UID ")) {
+                        *count += 1;
+                        if *count == number {
+                            model.answer(command);
+                            return Some(format!("{line}\r\nTAG OK done\r\n"));
+                        }
+                    }
+                    None
+                });
+                let folder = tempfile::tempdir().unwrap();
+                if verb == "restore" {
+                    run(folder.path(), "detach", &server);
+                    is_on.store(true, Ordering::SeqCst);
+                }
+                let case = format!("{verb}, command {number}, {line:?}");
+                let (first, said) = run(folder.path(), verb, &server);
+                {
+                    let model = model.lock().unwrap();
+                    assert!(model.inbox.len() == 1 || first == 1, "{case}: {said}");
+                }
+                let (_, again) = run(folder.path(), verb, &server);
+                let model = model.lock().unwrap();
+                assert_eq!(model.inbox.len(), 1, "{case}: {said}\n{again}");
+            }
+        }
+    }
+}
+
+#[test]
+fn wrong_uid_of_the_new_message_doubles_nothing_and_removes_no_other_message() {
+    for code in ["APPENDUID 9 7", "APPENDUID 7 99", "APPENDUID 7 6", "APPENDUID 7 5", ""] {
+        let model = Arc::new(Mutex::new(Model::new(Nature::Honest)));
+        let server = server(&model, move |model, command| {
+            if !command.starts_with("APPEND") {
+                return None;
+            }
+            // Another message arrives at the same time.
+            let foreign = Stored {
+                uid: model.next,
+                text: "Message-ID: <foreign@x>\r\nSubject: important\r\n\r\nhello\r\n".into(),
+                ..model.inbox[0].clone()
+            };
+            model.next += 1;
+            model.inbox.push(foreign);
+            model.answer(command);
+            Some(format!("TAG OK [{code}] done\r\n").replace("[] ", ""))
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let (status, said) = run(folder.path(), "detach", &server);
+        assert_eq!(status, 0, "{code}: {said}");
+        let model = model.lock().unwrap();
+        let uids: Vec<u32> = model.inbox.iter().map(|it| it.uid).collect();
+        assert_eq!(uids, [6, 7], "{code}: {said}");
+        assert!(model.inbox[1].text.contains(DETACHED), "{code}: {said}");
+    }
+}
+
+/// The server alters the new message and reports a wrong UID, so the new message cannot be found.
+#[test]
+fn altered_new_message_under_an_unknown_uid_is_named() {
+    let model = Arc::new(Mutex::new(Model::new(Nature::OtherOctets)));
+    let server = server(&model, |model, command| {
+        let said = after_append(model, command, |_| {})?;
+        Some(said.replace("APPENDUID 7 6", "APPENDUID 7 99"))
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let (status, said) = run(folder.path(), "detach", &server);
+    assert_eq!(status, 1, "{said}");
+    assert!(said.contains("UID 5: ") && said.contains("UID 6"), "{said}");
+    assert_eq!(model.lock().unwrap().inbox.len(), 2);
+}
+
+/// Kills a run after it appended the new message.
+fn killed_after_append(folder: &Path, model: &Arc<Mutex<Model>>) -> Scripted {
+    let is_appended = Arc::new(AtomicBool::new(false));
+    let is_killed = Arc::new(AtomicBool::new(false));
+    let (appended, killed) = (Arc::clone(&is_appended), Arc::clone(&is_killed));
+    let server = server(model, move |_, command| {
+        if killed.load(Ordering::SeqCst) {
+            return None;
+        }
+        if appended.load(Ordering::SeqCst) {
+            return Some(CLOSE.into());
+        }
+        if command.starts_with("APPEND") {
+            appended.store(true, Ordering::SeqCst);
+        }
+        None
+    });
+    let mut child = started(folder, "detach", &server.url("INBOX"));
+    eventually(30, "the new message is appended", || {
+        is_appended.load(Ordering::SeqCst) && model.lock().unwrap().inbox.len() == 2
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    is_killed.store(true, Ordering::SeqCst);
+    server
+}
+
+#[test]
+fn replacement_of_a_killed_run_is_finished_under_another_name_of_the_server() {
+    let model = Arc::new(Mutex::new(Model::new(Nature::Honest)));
+    let folder = tempfile::tempdir().unwrap();
+    let server = killed_after_append(folder.path(), &model);
+    let other = server.url("INBOX").replace("127.0.0.1", "localhost");
+    for url in [other, server.url("INBOX")] {
+        let (status, said) = run_with(folder.path(), "detach", &url, &[]);
+        assert_eq!(status, 0, "{url}: {said}");
+        let model = model.lock().unwrap();
+        assert_eq!(model.inbox.len(), 1, "{url}: {said}");
+        assert!(model.inbox[0].text.contains(DETACHED));
+    }
+}
+
+/// Another account with the same UIDVALIDITY and UIDs, and a message that differs.
+#[test]
+fn journal_of_another_account_is_left_alone() {
+    let model = Arc::new(Mutex::new(Model::new(Nature::Honest)));
+    let folder = tempfile::tempdir().unwrap();
+    let first = killed_after_append(folder.path(), &model);
+    let other = several(1);
+    other.lock().unwrap().inbox[0].uid = 5;
+    other.lock().unwrap().next = 6;
+    let second = server(&other, |_, _| None);
+    let (status, said) = run(folder.path(), "detach", &second);
+    assert_eq!(status, 0, "{said}");
+    assert!(!said.contains("an earlier run"), "{said}");
+    let (status, said) = run(folder.path(), "detach", &first);
+    assert_eq!(status, 0, "{said}");
+    assert!(said.contains("an earlier run"), "{said}");
+    assert_eq!(model.lock().unwrap().inbox.len(), 1, "{said}");
+}
+
+#[test]
+fn new_message_of_a_killed_run_with_another_state_directory_is_named() {
+    let model = Arc::new(Mutex::new(Model::new(Nature::Honest)));
+    let folder = tempfile::tempdir().unwrap();
+    let server = killed_after_append(folder.path(), &model);
+    let state = folder.path().join("other");
+    let more = ["--state", state.to_str().unwrap()];
+    let (status, said) = run_with(folder.path(), "detach", &server.url("INBOX"), &more);
+    assert_eq!(status, 1, "{said}");
+    assert!(said.contains("UID 5: ") && said.contains("UID 6, 7"), "{said}");
+}
+
+/// Both runs have appended their new messages and marked the old one. One of them removes it, and the other one removes
+/// nothing.
+#[test]
+fn message_that_two_runs_replace_at_the_same_time_is_named() {
+    let model = Arc::new(Mutex::new(Model::new(Nature::Honest)));
+    let folder = tempfile::tempdir().unwrap();
+    let folders = ["a", "b"].map(|name| {
+        let path = folder.path().join(name);
+        std::fs::create_dir(&path).unwrap();
+        path
+    });
+    // The steps at which the first run waits for the second one, and the second one for the first.
+    let is_looking = Arc::new(AtomicBool::new(false));
+    let is_removing = Arc::new(AtomicBool::new(false));
+    let is_over = Arc::new(AtomicBool::new(false));
+    let [looking, removing, over] = [&is_looking, &is_removing, &is_over].map(Arc::clone);
+    let answering = Arc::clone(&model);
+    let server = Scripted::answering(move |command| {
+        let is_first = command.starts_with("UID FETCH 5:6 (UID FLAGS");
+        let said = || answering.lock().unwrap().answer(command);
+        if is_first && !looking.swap(true, Ordering::SeqCst) {
+            let said = said();
+            eventually(30, "the second run removes the old message", || {
+                removing.load(Ordering::SeqCst)
+            });
+            return said;
+        }
+        if command.starts_with("UID EXPUNGE 5") && !removing.swap(true, Ordering::SeqCst) {
+            eventually(30, "the first run ends", || over.load(Ordering::SeqCst));
+            return Some("TAG OK done\r\n".into());
+        }
+        said()
+    });
+    let (first, second) = std::thread::scope(|scope| {
+        let first = scope.spawn(|| run(&folders[0], "detach", &server));
+        eventually(30, "the first run has appended", || {
+            is_looking.load(Ordering::SeqCst)
+        });
+        let second = scope.spawn(|| run(&folders[1], "detach", &server));
+        let first = first.join().unwrap();
+        std::thread::sleep(Duration::from_millis(10));
+        is_over.store(true, Ordering::SeqCst);
+        (first, second.join().unwrap())
+    });
+    assert_eq!(model.lock().unwrap().inbox.len(), 2, "{first:?} {second:?}");
+    for (status, said) in [first, second] {
+        assert_eq!(status, 1, "{said}");
+        assert!(said.contains("UID 5: ") && said.contains("UID 6, 7"), "{said}");
+    }
+}
