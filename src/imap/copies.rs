@@ -143,9 +143,8 @@ impl Replacing<'_> {
             false => Vec::new(),
         };
         let journal = self.journal;
-        let is_other = |uid: &u32| {
-            *uid != copy && *uid != entry.uid && !journal.is_known_copy(entry, *uid)
-        };
+        let is_other =
+            |uid: &u32| *uid != copy && *uid != entry.uid && !journal.is_known_copy(entry, *uid);
         let all: Vec<u32> = all.into_iter().filter(is_other).collect();
         let is_new = |uid: &u32| *uid >= entry.least && is_other(uid);
         let mut new: Vec<u32> = new.into_iter().filter(is_new).collect();
@@ -169,7 +168,8 @@ impl Replacing<'_> {
         let mut work = Work::empty(open.id);
         let mut is = |run: &mut Self, uid, wanted: Option<&String>| {
             let reading = run.read(uid, entry, &mut work)?;
-            let is_it = matches!(&reading, Reading::Content { digest, .. } if Some(digest) == wanted);
+            let is_it =
+                matches!(&reading, Reading::Content { digest, .. } if Some(digest) == wanted);
             Ok::<_, ImapFailure>(is_it)
         };
         if entry.original.is_none() || !is(self, entry.uid, entry.original.as_ref())? {
@@ -241,8 +241,8 @@ impl Replacing<'_> {
         Ok(Ok(same))
     }
 
-    /// Returns which of the messages have the Message-ID of the old message. A message whose Message-ID the server does not
-    /// send is not among them.
+    /// Returns which of the messages have the Message-ID of the old message, or may have it, because the server does not send
+    /// it.
     fn kin(
         &mut self,
         entry: &Replacement,
@@ -260,12 +260,12 @@ impl Replacing<'_> {
             let mut of_old = fetched(self.session.message_ids(&[entry.uid]))?;
             work.message_id = of_old.remove(&entry.uid).filter(|id| !id.is_empty());
         }
-        let Some(wanted) = work.message_id.clone() else {
-            return Ok(Vec::new());
-        };
+        let wanted = work.message_id.clone().unwrap_or_default();
         let ids = fetched(self.session.message_ids(uids))?;
-        let is_kin = |(uid, id): (u32, Vec<u8>)| (id == wanted).then_some(uid);
-        Ok(ids.into_iter().filter_map(is_kin).collect())
+        // Other connections of this run may have appended messages a moment ago, and not noted their UIDs yet.
+        let is_alone = !self.journal.has_begun_others(entry);
+        let is_kin = |uid: &u32| ids.get(uid).map_or(is_alone, |id| *id == wanted);
+        Ok(uids.iter().copied().filter(is_kin).collect())
     }
 }
 
@@ -274,4 +274,3 @@ fn body(message: &[u8]) -> &[u8] {
     let end = memchr::memmem::find(message, b"\r\n\r\n");
     end.and_then(|at| message.get(at..)).unwrap_or_default()
 }
-

@@ -491,9 +491,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
             uidvalidity,
             ..
         } = &self.selected;
-        let is_it = |it: &(String, u32, u32)| {
-            (&it.0, &it.1, it.2) == (folder, uidvalidity, uid)
-        };
+        let is_it = |it: &(String, u32, u32)| (&it.0, &it.1, it.2) == (folder, uidvalidity, uid);
         self.avoided.iter().any(is_it)
             || self
                 .journal

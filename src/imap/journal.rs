@@ -223,11 +223,7 @@ impl Journal {
     }
 
     /// Reads a journal that is locked. If `account` is `None`, the journal belongs to the account in its lines.
-    fn read(
-        mut file: File,
-        path: PathBuf,
-        account: Option<JournalAccount>,
-    ) -> Result<Self, Error> {
+    fn read(mut file: File, path: PathBuf, account: Option<JournalAccount>) -> Result<Self, Error> {
         let failed = Error::cannot_write(path.display().to_string());
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(&failed)?;
@@ -314,6 +310,16 @@ impl Journal {
             let other = &noted.replacement;
             (&other.folder, other.uidvalidity, &other.sha256)
                 == (&of.folder, of.uidvalidity, &of.sha256)
+                && other.uid != of.uid
+                && other.step == ReplacementStep::Begun
+        })
+    }
+
+    /// Returns whether another replacement in the same folder was begun, so that the UID of its new message is unknown.
+    pub(super) fn has_begun_others(&self, of: &Replacement) -> bool {
+        self.noted().open.values().any(|noted| {
+            let other = &noted.replacement;
+            (&other.folder, other.uidvalidity) == (&of.folder, of.uidvalidity)
                 && other.uid != of.uid
                 && other.step == ReplacementStep::Begun
         })

@@ -109,10 +109,9 @@ impl Machine {
             }
             (Purpose::AfterAppend(None), _) => self.both(Reason::AmbiguousCopy, NOT_SAID),
             // A new message with the same Message-ID may be the new message, which the server altered.
-            (
-                Purpose::AfterAppend(Some(_)) | Purpose::WrongUid(_) | Purpose::Resumed,
-                [],
-            ) if !kin.is_empty() => {
+            (Purpose::AfterAppend(Some(_)) | Purpose::WrongUid(_) | Purpose::Resumed, [])
+                if !kin.is_empty() =>
+            {
                 let why = format!("{KIN} (UID {})", listed(&kin));
                 self.drop_and_end(Conclusion::Settled(Fate::Both(Reason::AmbiguousCopy, why)))
             }

@@ -2,7 +2,9 @@
 //! removes the old message itself, so the old message is kept in a file until the new one was read.
 
 use super::events::{Body, Command, Conclusion, Fate, Reading, Refusal, Sight};
-use super::texts::{BY_REPLACE, KEPT_FILE, MOVED, NOT_PUT_BACK, NOT_SAID, NOT_THE_ORIGINAL, PUT_BACK, UNREADABLE};
+use super::texts::{
+    BY_REPLACE, KEPT_FILE, MOVED, NOT_PUT_BACK, NOT_SAID, NOT_THE_ORIGINAL, PUT_BACK, UNREADABLE,
+};
 use super::{Again, At, DELETED, Goal, Machine, Purpose, has};
 use crate::engine::report::Reason;
 use crate::imap::journal::ReplacementStep;

@@ -33,8 +33,8 @@ use super::replace::Fate;
 use super::session::InternalDate;
 use rival::Rival;
 use server::{
-    CODES, Content, DATE, DELETED, FLAGGED, Mail, Nature, SEEN, SIZE, Server, bits, good, label_bits,
-    names, refused,
+    CODES, Content, DATE, DELETED, FLAGGED, Mail, Nature, SEEN, SIZE, Server, bits, good,
+    label_bits, names, refused,
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -392,10 +392,21 @@ impl Model {
                 ));
             }
         }
-        self.wrong_answers(&done, &entry, command, &event, &mut |label, world, event| {
-            let next = go(&faulty(world), event);
-            steps.push((format!("{command:?}: {label}"), next));
-        });
+        self.wrong_answers(
+            &done,
+            &entry,
+            command,
+            &event,
+            &mut |label, world, event| {
+                let next = go(&faulty(world), event);
+                steps.push((format!("{command:?}: {label}"), next));
+            },
+        );
+        // An APPEND that is refused, while another run appends the same message, is not simulated: the message of the other run
+        // cannot be distinguished from an own message that the server stored despite the refusal.
+        if self.has_rival && matches!(command, Command::Append(_)) {
+            return;
+        }
         for code in CODES {
             for (when, world) in [("before", world), ("after", &done)] {
                 // MODIFIED means that the server did not store the flags, so the case of a server that sends MODIFIED
@@ -469,7 +480,7 @@ impl Model {
             return;
         }
         match event {
-            Event::Appended(Ok(Some((_, uid)))) => {
+            Event::Appended(Ok(Some((_, uid)))) if self.nature.shifts.is_none() => {
                 let is_other = |it: &&Mail| it.uid != *uid;
                 let others = done.server.mails.iter().filter(is_other);
                 let wrong = others.map(|it| (7, it.uid));

@@ -304,9 +304,10 @@ impl Model {
                     (false, true) => Content::Altered,
                     (false, false) => new,
                 };
-                let twin = server.mails.iter().position(|it| {
-                    nature.deduplicates.is_some() && it.content.is_kin(new)
-                });
+                let twin = server
+                    .mails
+                    .iter()
+                    .position(|it| nature.deduplicates.is_some() && it.content.is_kin(new));
                 if let Some(twin) = twin {
                     let twin = server.mails.remove(twin);
                     if nature.is_quiet {
@@ -345,9 +346,8 @@ impl Model {
             }
             Command::FindTwins { copy, with_kin } => {
                 let new = Content::of_digest(&entry.sha256);
-                let is_other = |it: &&Mail| {
-                    it.uid != *copy && it.uid != entry.uid && it.flags & DELETED == 0
-                };
+                let is_other =
+                    |it: &&Mail| it.uid != *copy && it.uid != entry.uid && it.flags & DELETED == 0;
                 let others: Vec<&Mail> = server.mails.iter().filter(is_other).collect();
                 let is_same = |it: &Mail| it.content == new;
                 let is_kin = |it: &Mail| {

@@ -161,12 +161,7 @@ fn deduplicating() -> Vec<(String, Nature)> {
 
 /// Returns the simulated servers whose UIDs are the places of the messages.
 fn shifting() -> Vec<(String, Nature)> {
-    let places = [
-        Place::First,
-        Place::BeforeOld,
-        Place::AfterOld,
-        Place::Last,
-    ];
+    let places = [Place::First, Place::BeforeOld, Place::AfterOld, Place::Last];
     let of = |place| {
         let nature = Nature {
             shifts: Some(place),
