@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::client::{Client, lasting};
-use super::mails::{fill, mail, run, started};
+use super::mails::{command, fill, mail, run, started};
 use super::proxy::Proxy;
 use super::rig::{Kind, Server, url};
 
@@ -286,9 +286,15 @@ fn with_another_client(test: &str, kind: Kind, count: usize) {
     let stop = AtomicBool::new(false);
     let (done, added) = std::thread::scope(|scope| {
         let at_work = scope.spawn(|| other_client(&server, &other, count, &stop));
-        run(folder, "detach", &url);
-        run(folder, "restore", &url);
+        let outputs = ["detach", "restore"].map(|verb| command(folder, verb, &url).output());
         stop.store(true, Ordering::SeqCst);
+        for output in outputs.map(Result::unwrap) {
+            let said = String::from_utf8_lossy(&output.stderr);
+            // A message that the other client removed during its replacement is named, because its new message stays.
+            let is_named = said.contains("so the new message is kept");
+            let status = output.status.code();
+            assert!(status == Some(0) || status == Some(1) && is_named, "{kind:?}: {said}");
+        }
         at_work.join().unwrap()
     });
     let mut looker = server.client();
