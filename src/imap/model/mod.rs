@@ -302,7 +302,9 @@ impl Model {
         } = &world.process
         {
             self.run(world, machine, command, *is_earlier, &mut steps);
-            if world.budget.kills > 0 {
+            // See `run`.
+            let is_unknown = self.has_rival && matches!(command, Command::Append(_));
+            if world.budget.kills > 0 && !is_unknown {
                 let mut next = world.clone();
                 next.budget.kills -= 1;
                 next.process = Process::Dead;
@@ -366,6 +368,11 @@ impl Model {
             self.advance(world.clone(), machine.clone(), event, is_earlier)
         };
         steps.push((format!("{command:?}"), go(&done, event.clone())));
+        // An APPEND whose result is unknown, while another run appends the same message, is not simulated: the message of the
+        // other run cannot be distinguished from an own message.
+        if self.has_rival && matches!(command, Command::Append(_)) {
+            return;
+        }
         let is_local = matches!(
             command,
             Command::Note | Command::End | Command::Keep | Command::Drop | Command::Rest(_)
@@ -402,11 +409,6 @@ impl Model {
                 steps.push((format!("{command:?}: {label}"), next));
             },
         );
-        // An APPEND that is refused, while another run appends the same message, is not simulated: the message of the other run
-        // cannot be distinguished from an own message that the server stored despite the refusal.
-        if self.has_rival && matches!(command, Command::Append(_)) {
-            return;
-        }
         for code in CODES {
             for (when, world) in [("before", world), ("after", &done)] {
                 // MODIFIED means that the server did not store the flags, so the case of a server that sends MODIFIED

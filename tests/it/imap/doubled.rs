@@ -404,9 +404,6 @@ fn message_that_two_runs_replace_at_the_same_time_is_named() {
     assert_eq!(model.lock().unwrap().inbox.len(), 2, "{first:?} {second:?}");
     for (status, said) in [first, second] {
         assert_eq!(status, 1, "{said}");
-        assert!(
-            said.contains("UID 5: ") && said.contains("UID 6, 7"),
-            "{said}"
-        );
+        assert!(said.contains("UID 5: "), "{said}");
     }
 }

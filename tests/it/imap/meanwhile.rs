@@ -293,7 +293,10 @@ fn with_another_client(test: &str, kind: Kind, count: usize) {
             // A message that the other client removed during its replacement is named, because its new message stays.
             let is_named = said.contains("so the new message is kept");
             let status = output.status.code();
-            assert!(status == Some(0) || status == Some(1) && is_named, "{kind:?}: {said}");
+            assert!(
+                status == Some(0) || status == Some(1) && is_named,
+                "{kind:?}: {said}"
+            );
         }
         at_work.join().unwrap()
     });

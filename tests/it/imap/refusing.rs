@@ -160,6 +160,13 @@ impl Model {
                     "* {number} FETCH (UID {uid} X-GM-MSGID {} X-GM-LABELS ({}))\r\n",
                     it.gmail, it.labels
                 ),
+                _ if command.contains("BODY.PEEK[HEADER") => {
+                    let (head, _) = it.text.split_once("\r\n\r\n").unwrap_or_default();
+                    format!(
+                        "* {number} FETCH (UID {uid} BODY[HEADER.FIELDS (MESSAGE-ID)] {{{}}}\r\n{head}\r\n\r\n)\r\n",
+                        head.len() + 4
+                    )
+                }
                 _ if command.contains("BODY.PEEK[]") => {
                     let digits = command.split_once("[]<").map(|(_, rest)| rest.split('.').next().unwrap());
                     let from: usize = digits.unwrap_or("0").parse().unwrap();
