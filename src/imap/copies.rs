@@ -19,6 +19,10 @@ const MOST_TWINS: usize = 16;
 
 const UNREADABLE: &str = "the server sent a response that cannot be read";
 
+/// Reason to search again after a pause.
+const UNPLACED: &str =
+    "another connection of this run has written an equal message whose UID is not known yet";
+
 impl Replacing<'_> {
     /// Reads a complete message, and remembers its first bytes.
     pub(super) fn read(
@@ -148,15 +152,23 @@ impl Replacing<'_> {
         let all: Vec<u32> = all.into_iter().filter(is_other).collect();
         let is_new = |uid: &u32| *uid >= entry.least && is_other(uid);
         let mut new: Vec<u32> = new.into_iter().filter(is_new).collect();
-        let same = match self.equal(&all, Some(&entry.sha256), Some(size), entry, work)? {
+        let mut same = match self.equal(&all, Some(&entry.sha256), Some(size), entry, work)? {
             Ok(same) => same,
             Err(why) => return Ok(Err(why)),
         };
         new.retain(|uid| !same.contains(uid));
-        let kin = self.kin(entry, &new, work)?;
-        // Another connection of this run may have appended an equal message a moment ago, and not noted its UID yet.
-        if self.journal.has_unplaced_copy(entry) {
-            return Ok(Ok(FoundCopies::default()));
+        let mut kin = self.kin(entry, &new, work)?;
+        // Another connection of this run may have appended one of these messages a moment ago. The check for replacements
+        // without a noted UID must come first: a UID that is noted between both checks is then found by the second one.
+        let (has_unplaced, has_begun) = (
+            self.journal.has_unplaced_copy(entry),
+            self.journal.has_begun_others(entry),
+        );
+        let is_unknown = |uid: &u32| !journal.is_known_copy(entry, *uid);
+        same.retain(is_unknown);
+        kin.retain(is_unknown);
+        if has_unplaced && !same.is_empty() || has_begun && !kin.is_empty() {
+            return Ok(Err(UNPLACED.to_owned()));
         }
         Ok(Ok(FoundCopies { same, kin }))
     }
