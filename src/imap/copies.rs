@@ -139,12 +139,13 @@ impl Replacing<'_> {
             Ok(found) => found,
             Err(why) => return Ok(Err(why)),
         };
-        let new = match with_kin {
-            true => match self.found(&format!("UID {}:* UNDELETED", entry.least))? {
+        let new = if with_kin {
+            match self.found(&format!("UID {}:* UNDELETED", entry.least))? {
                 Ok(found) => found,
                 Err(why) => return Ok(Err(why)),
-            },
-            false => Vec::new(),
+            }
+        } else {
+            Vec::new()
         };
         let journal = self.journal;
         let is_other =

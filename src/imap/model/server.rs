@@ -205,9 +205,10 @@ impl Model {
     }
 
     pub(super) fn snapshot(&self) -> Server {
-        let contents: &[Content] = match self.nature.has_neighbours {
-            true => &[Content::Foreign, Content::Old, Content::Foreign],
-            false => &[Content::Old],
+        let contents: &[Content] = if self.nature.has_neighbours {
+            &[Content::Foreign, Content::Old, Content::Foreign]
+        } else {
+            &[Content::Old]
         };
         let mails = (1..).zip(contents).map(|(id, content)| Mail {
             labels: u8::from(self.nature.is_gmail),
