@@ -22,6 +22,9 @@ const EMPTIED: NotMail = NotMail::Format(
     "get another copy of the file",
 );
 
+/// Minimum number of NUL bytes in a file that was mail before a crash. Programs keep shorter ones for their own purposes.
+const LEAST_EMPTIED: usize = 64;
+
 /// Suffixes of mailboxes and archives. Text can have the names of the others.
 const OF_ANY: [&str; 13] = [
     "mbox", "emlx", "pst", "ost", "zip", "tar", "tgz", "tbz2", "txz", "gz", "bz2", "xz", "zst",
@@ -47,7 +50,7 @@ pub(crate) fn damaged(name: &Path, start: &[u8], other: NotMail) -> Option<NotMa
     if holds_mbox(start) {
         return Some(BEHIND);
     }
-    let is_emptied = !start.is_empty() && start.iter().all(|&byte| byte == 0);
+    let is_emptied = start.len() >= LEAST_EMPTIED && start.iter().all(|&byte| byte == 0);
     (is_emptied && suffix.is_none()).then_some(EMPTIED)
 }
 

@@ -230,9 +230,10 @@ impl Run<'_> {
         let collector = Collector::new(index, has_folders, &folders);
         let mut before = partial.cloned();
         let complete_sources = already.iter().take(complete);
-        let mut files = complete_sources.fold(Some(FileCounts::default()), |sum, source| {
-            united(sum, source.files)
-        });
+        let mut files = Some(FileCounts::default());
+        for source in complete_sources {
+            files = united(files, source.files);
+        }
         let numbered = origins.iter().zip(&args.sources).enumerate();
         for (number, (origin, source)) in numbered.skip(complete) {
             let before = before.take().unwrap_or(ReadSource::NONE);

@@ -135,7 +135,7 @@ fn account_and_mailbox_become_one_mailbox_with_the_flags_of_both() {
         })
         .collect();
     flags.sort();
-    let expected = [("1", "FS"), ("2", ""), ("3", "S"), ("4", "R"), ("7", "")]
+    let expected = [("1", "FSa"), ("2", ""), ("3", "S"), ("4", "R"), ("7", "")]
         .map(|(subject, flags)| (subject.to_owned(), flags.to_owned()));
     assert_eq!(flags, expected);
     // The run changed nothing on the server.
