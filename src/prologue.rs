@@ -209,10 +209,16 @@ fn starts_with_field(bytes: &[u8]) -> bool {
     field_name(front(bytes, LONGEST_LINE)).is_some()
 }
 
-/// Returns whether `bytes` begins with the header of a mail. After lines that are no part of a mail (`is_strict`), the
-/// header needs two fields of mail, one of which no other format has.
-fn is_header(bytes: &[u8], is_strict: bool) -> bool {
-    const OF_MAIL: [&[u8]; 13] = [
+/// The header fields of a text that show that it is a mail. Every mail has at least one of them, and other files rarely
+/// have one.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct MailFields {
+    /// A bit for each field of [`MailFields::NAMES`] that occurs.
+    found: u16,
+}
+
+impl MailFields {
+    const NAMES: [&[u8]; 13] = [
         b"received",
         b"return-path",
         b"delivered-to",
@@ -229,7 +235,29 @@ fn is_header(bytes: &[u8], is_strict: bool) -> bool {
         b"content-type",
     ];
     const OF_MAIL_ALONE: u16 = (1 << 10) - 1;
-    let (mut known, mut fields, mut others) = (0_u16, 0_usize, 0_usize);
+
+    /// Adds the field with this name. Other fields than those of [`MailFields::NAMES`] are ignored.
+    pub(crate) fn add(&mut self, name: &[u8]) {
+        let is = |field: &&[u8]| name.eq_ignore_ascii_case(field);
+        if let Some(at) = Self::NAMES.iter().position(is) {
+            self.found |= 1 << at;
+        }
+    }
+
+    pub(crate) fn is_any(self) -> bool {
+        self.found != 0
+    }
+
+    /// Returns whether at least two fields occur, one of which is specific to mail.
+    pub(crate) fn are_of_mail_alone(self) -> bool {
+        self.found.count_ones() > 1 && self.found & Self::OF_MAIL_ALONE != 0
+    }
+}
+
+/// Returns whether `bytes` begins with the header of a mail. After lines that are no part of a mail (`is_strict`), the
+/// header needs two fields of mail, one of which no other format has.
+fn is_header(bytes: &[u8], is_strict: bool) -> bool {
+    let (mut known, mut fields, mut others) = (MailFields::default(), 0_usize, 0_usize);
     let mut rest = front(bytes, LOOKED_AT);
     if !starts_with_field(rest) {
         return false;
@@ -242,10 +270,7 @@ fn is_header(bytes: &[u8], is_strict: bool) -> bool {
             (Some(b' ' | b'\t'), _) => {}
             (_, Some(name)) => {
                 fields += 1;
-                let is = |field: &&[u8]| name.eq_ignore_ascii_case(field);
-                if let Some(at) = OF_MAIL.iter().position(is) {
-                    known |= 1 << at;
-                }
+                known.add(name);
             }
             // The last line may be cut.
             (_, None) if next == end || is_from_line(line) => {}
@@ -254,9 +279,9 @@ fn is_header(bytes: &[u8], is_strict: bool) -> bool {
         rest = &rest[next..];
     }
     let is_of_mail = if is_strict {
-        known.count_ones() > 1 && known & OF_MAIL_ALONE != 0
+        known.are_of_mail_alone()
     } else {
-        known != 0
+        known.is_any()
     };
     is_of_mail && fields > others
 }

@@ -250,7 +250,8 @@ impl Cache {
     }
 }
 
-/// What a run keeps until its output is complete, in a directory next to the output.
+/// The journal and the stored responses of a run, in a directory next to the output. They are removed when the output is
+/// complete.
 pub(super) struct Resume {
     folder: RunFolder,
     /// Whether the directory also contains responses of servers.
@@ -283,10 +284,12 @@ impl Resume {
             Err(Error::Usage(why)) if keeps_responses => {
                 return Err(Error::Usage(why.then(", or give --no-resume")));
             }
-            // What is kept only saves time, so an error here is reported and does not stop the run.
+            // The directory only saves time in a later run, so an error here is reported and does not stop this run.
             Err(error @ (Error::Write { .. } | Error::Usage(_))) => {
-                let is_unsupported = matches!(&error, Error::Write { source, .. } if source.kind() == io::ErrorKind::Unsupported);
-                if volume >= Volume::Normal && (keeps_responses || !is_unsupported) {
+                // Some directories, such as those of `/proc`, take no new files. The error about the output then says it.
+                let takes_no_files = matches!(&error, Error::Write { source, .. }
+                    if matches!(source.kind(), io::ErrorKind::Unsupported | io::ErrorKind::NotFound));
+                if volume >= Volume::Normal && (keeps_responses || !takes_no_files) {
                     let why = say::error(&error);
                     say::tell(&format!(
                         "{why}; if this run is stopped, remove its output before the next run, which starts again from the beginning"

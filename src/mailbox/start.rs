@@ -1,12 +1,12 @@
 //! Recognises the format of a file by its first bytes (docs/mailbox-internals.md, "What is mail").
 
-use crate::mailbox::archive;
+use crate::mailbox::forms::archive::is_archive;
 use crate::mailbox::forms::encoding::Encoding;
 use crate::mailbox::forms::refused::refused;
 use crate::mailbox::forms::separator::{from_line_length, name_length};
 use crate::mailbox::forms::{emlx, mmdf, outlook};
 use crate::mailbox::not_mail::NotMail;
-use crate::prologue::{self, BYTE_ORDER_MARK, Prologue};
+use crate::prologue::{self, BYTE_ORDER_MARK, MailFields, Prologue};
 use crate::span::split_while;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,7 +52,7 @@ pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     if from_line_length(text).is_some() || mmdf::starts(start) {
         return Ok(Kind::Mbox);
     }
-    if archive::is_archive(start) {
+    if is_archive(start) {
         return Ok(Kind::Archive);
     }
     match Encoding::of_mail(start) {
@@ -114,32 +114,12 @@ pub(crate) fn before_first_message(start: &[u8]) -> Option<usize> {
     is_mbox.then_some(start.len() - text.len() + blanks)
 }
 
-/// Header fields that show that a file is a mail. Every mail has at least one of them, and other files rarely have one.
-const MAIL_FIELDS: [&[u8]; 13] = [
-    b"received",
-    b"return-path",
-    b"delivered-to",
-    b"from",
-    b"sender",
-    b"to",
-    b"subject",
-    b"message-id",
-    b"x-mozilla-status",
-    b"x-envelope-from",
-    // The fields from here on also occur in HTTP responses, so they do not count as specific to mail.
-    b"date",
-    b"mime-version",
-    b"content-type",
-];
-
-const OF_MAIL_ALONE: u16 = (1 << 10) - 1;
-
 /// Returns whether the file starts with the header of a mail. If all lines are header fields, one field of
-/// [`MAIL_FIELDS`] is enough. More is required if a line is not a field, or if empty lines precede the header
+/// [`MailFields`] is enough. More is required if a line is not a field, or if empty lines precede the header
 /// (`is_damaged`): two of these fields must occur, one of which is specific to mail, and the header fields must
 /// outnumber the other lines.
 pub(crate) fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
-    let (mut known, mut fields, mut others) = (0_u16, 0_usize, 0_usize);
+    let (mut known, mut fields, mut others) = (MailFields::default(), 0_usize, 0_usize);
     let mut is_first = true;
     for whole in start.split_inclusive(|&octet| octet == b'\n') {
         let without_lf = whole.strip_suffix(b"\n").unwrap_or(whole);
@@ -156,10 +136,7 @@ pub(crate) fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
             // Neither counts.
         } else if !name.is_empty() && value.trim_ascii_start().starts_with(b":") {
             fields += 1;
-            let same = |field: &&[u8]| name.eq_ignore_ascii_case(field);
-            if let Some(at) = MAIL_FIELDS.iter().position(same) {
-                known |= 1 << at;
-            }
+            known.add(name);
         } else if is_first && line.iter().filter(|octet| octet.is_ascii_control()).count() > 1 {
             // Control characters in the first line show that the file is binary, for example a damaged archive. A mail
             // header further down may be the content of the archive, so the file does not count as a mail.
@@ -170,7 +147,7 @@ pub(crate) fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
         is_first = false;
     }
     match others {
-        0 if !is_damaged => known != 0,
-        _ => known.count_ones() > 1 && known & OF_MAIL_ALONE != 0 && fields > others,
+        0 if !is_damaged => known.is_any(),
+        _ => known.are_of_mail_alone() && fields > others,
     }
 }

@@ -99,7 +99,7 @@ impl Sources<'_> {
     }
 }
 
-/// What is known about a source after it was read.
+/// The result of reading a source.
 pub(crate) struct SourceRead {
     /// Whether all of its messages could be read.
     pub(crate) is_whole: bool,

@@ -15,7 +15,6 @@ mod nested;
 #[cfg_attr(not(feature = "archives"), allow(dead_code))]
 mod skipped;
 mod spooled;
-mod start;
 #[cfg(feature = "archives")]
 mod tar;
 #[cfg(feature = "archives")]
@@ -33,13 +32,14 @@ pub(crate) use self::joined::{Judged, MboxEntry, MemberRules};
 pub(crate) use self::names::has_member_of_document;
 pub(crate) use self::skipped::Skipped;
 pub(crate) use self::spooled::{Inner, Spooled};
-pub(super) use self::start::is_archive;
 #[cfg(feature = "cli")]
 pub(crate) use self::unpack::names_psts;
 #[cfg(feature = "archives")]
 pub(crate) use self::unpack::{unpacked, untarred};
 #[cfg(not(feature = "archives"))]
 use crate::mailbox::compressed::{Method, unsupported};
+#[cfg(not(feature = "archives"))]
+use crate::mailbox::forms::archive::{BLOCK, is_archive};
 #[cfg(not(feature = "archives"))]
 use crate::mailbox::read::file::{PackedFile, octets_at};
 
@@ -60,7 +60,7 @@ pub(crate) fn unpacked(
     _: MemberRules,
     _: &Arc<Mutex<Skipped>>,
 ) -> io::Result<Option<Box<dyn Read + Send>>> {
-    let first = octets_at(&packed.file, 0, start::BLOCK)?;
+    let first = octets_at(&packed.file, 0, BLOCK)?;
     match Method::of_start(&first) {
         None if is_archive(&first) => Err(unsupported("archives")),
         None => Ok(None),

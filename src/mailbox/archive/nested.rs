@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use super::members::{Member, Members};
 use super::names::has_member_of_document;
-use super::start::{BLOCK, is_tar, is_zip};
 use super::tar::Tar;
 use super::zip::Zip;
 use crate::mailbox::Stop;
 use crate::mailbox::compressed::{Method, decompressed};
+use crate::mailbox::forms::archive::{BLOCK, is_tar, is_zip};
 use crate::mailbox::read::file::{PackedFile, PackedReader, octets_at};
 
 /// An archive inside an archive. A compressed file is an archive with one member.

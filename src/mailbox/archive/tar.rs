@@ -9,8 +9,8 @@ use std::io::{self, Read};
 use tar::{Header, PaxExtensions};
 
 use super::members::{Member, Members};
-use super::start::{BLOCK, is_right};
 use crate::mailbox::compressed::Damage;
+use crate::mailbox::forms::archive::{BLOCK, is_right};
 use crate::mailbox::read::file::{filled_by, uninterrupted};
 
 const EXTENSION: u64 = 1 << 20;

@@ -9,11 +9,11 @@ use super::joined::{Joined, Limits, MemberRules};
 #[cfg(feature = "cli")]
 use super::names::any_name;
 use super::skipped::Skipped;
-use super::start::{BLOCK, is_tar, is_zip};
 use super::tar::{Passing, Tar};
 use super::zip::Zip;
 use crate::mailbox::Stop;
 use crate::mailbox::compressed::{Damage, Method, RATIO, UNJUDGED, decompressed};
+use crate::mailbox::forms::archive::{BLOCK, is_tar, is_zip};
 use crate::mailbox::read::file::{PackedFile, PackedReader, octets_at};
 
 impl Passing for PackedReader {

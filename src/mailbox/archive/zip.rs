@@ -16,8 +16,8 @@ use rawzip::{
 };
 
 use super::members::{Member, Members};
-use super::start::MARKS;
 use crate::mailbox::compressed::{Damage, exceeded};
+use crate::mailbox::forms::archive::MARKS;
 use crate::mailbox::read::file::{PackedFile, PackedReader, uninterrupted};
 use crate::platform::FileExt as _;
 

@@ -1,9 +1,10 @@
 //! The formats of mailboxes, as pure functions. `mbox`, `separator` and `quoting` find the ends of the messages of an
 //! mbox and remove quoting. `rewrite` puts a changed message back, and `carriage` handles lines that end with CR. For
 //! mail that is converted to another format, `flags` converts the flags of messages, `layout` and `modified_utf7` read the
-//! names of folders from their paths, and `names` creates the names of folders. `refused` lists formats that are recognised but
-//! not read.
+//! names of folders from their paths, and `names` creates the names of folders. `archive` recognises zip and tar archives, and
+//! `refused` lists formats that are recognised but not read.
 
+pub(super) mod archive;
 pub(super) mod carriage;
 pub(super) mod cost;
 pub(super) mod emlx;

@@ -2,18 +2,18 @@
 //! that they are not read as mail.
 
 /// Returns whether a file starts like an archive.
-pub(crate) fn is_archive(first: &[u8]) -> bool {
+pub(in crate::mailbox) fn is_archive(first: &[u8]) -> bool {
     is_zip(first) || is_tar(first)
 }
 
-pub(super) const BLOCK: usize = 512;
+pub(in crate::mailbox) const BLOCK: usize = 512;
 
 /// Bytes that may precede the first member of a complete zip archive: none, `PK\x07\x08` if the archive was split into
 /// several files, or `PK00` if it was to be split but fits into one file. Any other data before the first member is
 /// reported.
-pub(super) const MARKS: [&[u8]; 3] = [b"", b"PK\x07\x08", b"PK00"];
+pub(in crate::mailbox) const MARKS: [&[u8]; 3] = [b"", b"PK\x07\x08", b"PK00"];
 
-pub(super) fn is_zip(start: &[u8]) -> bool {
+pub(in crate::mailbox) fn is_zip(start: &[u8]) -> bool {
     let is_member = |start: &[u8]| start.starts_with(b"PK\x03\x04");
     let mut marks = MARKS.iter();
     start.starts_with(b"PK\x05\x06")
@@ -22,13 +22,13 @@ pub(super) fn is_zip(start: &[u8]) -> bool {
 
 /// Returns whether a file starts with the header of a tar archive. This is decided by the checksum of the header,
 /// because archives in the oldest format have no magic bytes.
-pub(super) fn is_tar(start: &[u8]) -> bool {
+pub(in crate::mailbox) fn is_tar(start: &[u8]) -> bool {
     start.first().is_some_and(|&octet| octet != 0)
         && start.first_chunk::<BLOCK>().is_some_and(is_right)
 }
 
 /// Returns whether a header of a tar archive has the right checksum.
-pub(super) fn is_right(block: &[u8; BLOCK]) -> bool {
+pub(in crate::mailbox) fn is_right(block: &[u8; BLOCK]) -> bool {
     let sum = |octets: &[u8]| octets.iter().map(|&octet| u32::from(octet)).sum::<u32>();
     // The checksum is the sum of all bytes of the header. Its own eight bytes are in the header too, and the format
     // defines that they count as spaces.
