@@ -146,6 +146,8 @@ def total(job, all_counts):
     """Returns the counts of all groups together, in the form that embody merge prints."""
     sums, pairs, different = {}, {}, {}
     for counts in all_counts:
+        # The files of a group are the parts into which the sources were split, so their numbers say nothing about the sources.
+        counts.pop("files", None)
         for one, other, mails in counts.pop("pairs"):
             pairs[one, other] = pairs.get((one, other), 0) + mails
         for kind in counts.pop("different"):

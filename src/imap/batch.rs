@@ -449,8 +449,8 @@ impl<S: Send> AccountRun<'_, S> {
             if let Some(fate) = run.resumed.take() {
                 return Ok(fate);
             }
-            // A command failed, and the session continues. If the replacement was begun anew, another new message would be
-            // appended.
+            // A command failed, and the session continues. The replacement is not restarted, because a restart appends
+            // a second new message.
             if run.is_open(metadata.uid) {
                 let folder = run.selected.folder.clone();
                 let mut fates = Vec::new();

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::mailbox::forms::separator::is_separator_in_text;
+use crate::mailbox::forms::state_files::is_state_file;
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::start::starts_with_mail_header;
 use crate::span::rest_or_empty;
@@ -50,8 +51,10 @@ pub(crate) fn damaged(name: &Path, start: &[u8], other: NotMail) -> Option<NotMa
     if holds_mbox(start) {
         return Some(BEHIND);
     }
-    let is_emptied = start.len() >= LEAST_EMPTIED && start.iter().all(|&byte| byte == 0);
-    (is_emptied && suffix.is_none()).then_some(EMPTIED)
+    let is_of_zeros = start.len() >= LEAST_EMPTIED && start.iter().all(|&byte| byte == 0);
+    let file_name = name.file_name();
+    let is_state = file_name.is_some_and(|name| is_state_file(name, false).is_some());
+    (is_of_zeros && suffix.is_none() && !is_state).then_some(EMPTIED)
 }
 
 /// Returns whether a separator with a date and the header of a mail follow somewhere. The time is linear in the length of
@@ -82,6 +85,8 @@ mod tests {
             ("old.mbox", text, NotMail::Text, true),
             ("a.pst", &[0; 100][..], NotMail::Binary, true),
             ("Inbox", &[0; 100], NotMail::Binary, true),
+            ("table_of_contents", &[0; 100], NotMail::Binary, false),
+            ("flags", &[0; 8], NotMail::Binary, false),
             ("core.bin", &[0; 100], NotMail::Binary, false),
             ("notes", text, NotMail::Text, false),
             ("de.msg", text, NotMail::Text, false),

@@ -190,7 +190,7 @@ impl Contents {
     }
 }
 
-/// What a storage of a message contains.
+/// Content type of a storage inside a message.
 enum Role {
     Recipient,
     Attachment,

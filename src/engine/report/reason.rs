@@ -133,11 +133,11 @@ reasons! {
     NoCounterpart "no-counterpart" none "mail has no counterpart for the content of the file, such as a contact or a task, or embody found no content in the file";
     HeaderTooLarge "header-too-large" Header "a header section in the message is larger than the limit";
     ChangedMeanwhile "changed-meanwhile" none "another program moved, deleted or changed the message on the server during the run";
-    AlteredByServer "altered-by-server" none "the server altered or lost the new message or its date, so the new message was removed and the old one is unchanged";
+    AlteredByServer "altered-by-server" none "the server altered or lost the new message or its date, so the new message was removed and the old one is unchanged; or the server discarded the new message, because it has the Message-ID of the old one";
     FlagsNotKept "flags-not-kept" none "the folder on the server cannot store the flags, keywords or labels of the message";
     QuotaFull "quota-full" none "the quota on the server has no room for both the new and the old message";
     ServerRefused "server-refused" none "the server rejected the new message or the deletion of the old message";
-    AmbiguousCopy "ambiguous-copy" none "embody cannot tell which message is the copy that it wrote, so all messages are kept";
+    AmbiguousCopy "ambiguous-copy" none "embody cannot tell which message is the original or the copy that it wrote, so all messages are kept";
     WrongSize "wrong-size" none "the server announced a size for the message and sent a different number of bytes";
     NulByte "nul-byte" none "the message may contain NUL bytes; IMAP servers send 0x80 in their place, so the new message would be different";
 }

@@ -222,8 +222,8 @@ pub(super) struct Machine {
     /// Whether the old message was still in the folder, as far as known, when embody marked or removed it. If the
     /// message is missing later, its removal may have been caused by embody.
     was_there: bool,
-    /// Whether only this run can have removed the old message: the server set `\Deleted` on the condition that nobody
-    /// else had changed the message, or confirmed the move of this UID.
+    /// Whether only this run can have removed the old message: the server set `\Deleted` with UNCHANGEDSINCE (RFC 7162,
+    /// section 3.1.3), or confirmed the move of this UID.
     is_proven: bool,
     /// Whether the server reported no removal during the command that removes the old message. Another run may then have
     /// removed the old message, and may have written a new message of its own.

@@ -329,8 +329,8 @@ impl Model {
                     Body::New => Content::of_digest(&entry.sha256),
                     Body::Original => Content::Old,
                 };
-                let new = |it: &&Mail| it.uid >= entry.least && it.flags & DELETED == 0;
-                let new: Vec<&Mail> = server.mails.iter().filter(new).collect();
+                let is_new = |it: &&Mail| it.uid >= entry.least && it.flags & DELETED == 0;
+                let new: Vec<&Mail> = server.mails.iter().filter(is_new).collect();
                 let uids = |is: &dyn Fn(&Mail) -> bool| {
                     let found = new.iter().filter(|it| is(it));
                     found.map(|it| it.uid).collect::<Vec<_>>()

