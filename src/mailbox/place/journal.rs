@@ -397,5 +397,5 @@ impl<'l> Line<'l> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cli"))]
 mod tests;
