@@ -397,5 +397,6 @@ impl<'l> Line<'l> {
     }
 }
 
-#[cfg(all(test, feature = "cli"))]
+#[cfg(test)]
+#[cfg(feature = "cli")]
 mod tests;
