@@ -14,7 +14,7 @@ use super::origin::{Entry, Origin, Start};
 use super::streams::{self, is_standard};
 use crate::error::Error;
 use crate::mailbox::folder_of;
-use crate::platform::{self, DirEntryExt as _, MetadataExt as _};
+use crate::platform::{self, DirEntryExt as _, MetadataExt as _, Stream};
 
 /// Maximum time to wait until the reader of a pipe accepts the report. The mail was already written, but the calling
 /// program waits for this process to end.
@@ -87,8 +87,8 @@ impl ReportFile {
 
     fn write_line(&mut self, mut line: Vec<u8>) -> io::Result<()> {
         match self {
-            Self::Stderr => io::stderr().write_all(&line),
-            Self::Stdout => io::stdout().write_all(&line),
+            Self::Stderr => platform::stream_or_null(io::stderr())?.write_all(&line),
+            Self::Stdout => platform::stream_or_null(io::stdout())?.write_all(&line),
             Self::File { file, before } => {
                 // If an earlier run was killed, or the disk was full, the last line of the file can be incomplete. A line
                 // ending is then written first, so that the new row is on a line of its own.
@@ -151,7 +151,7 @@ pub(super) fn check_apart(
     let Some(place) = identity(path) else {
         return Ok(());
     };
-    let is_place = |path: &Path, standard: fn() -> Result<File, Error>| {
+    let is_place = |path: &Path, standard: fn() -> Result<Stream, Error>| {
         let identity = if is_standard(path) {
             standard().ok().and_then(|it| there(&it.metadata().ok()?))
         } else {

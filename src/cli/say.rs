@@ -10,13 +10,15 @@ use super::args::Volume;
 use super::wording::{self, remedy};
 use crate::engine::policy::Policy;
 use crate::engine::report::{Report, Row};
+use crate::platform;
 
 const LONGEST: usize = 300;
 
 /// Writes a line to standard error. Errors are ignored, because the reader may have closed the pipe (`2>&1 | head`) and
 /// the run must continue.
 pub(super) fn tell(line: &str) {
-    let _ = io::stderr().write_all(format!("embody: {line}\n").as_bytes());
+    let line = format!("embody: {line}\n");
+    let _ = platform::stream_or_null(io::stderr()).and_then(|mut it| it.write_all(line.as_bytes()));
 }
 
 /// Returns text from a mail or a server as one line without control characters, cut at [`LONGEST`].

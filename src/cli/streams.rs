@@ -12,19 +12,19 @@ use crate::mailbox::find::{Found, Kind, find};
 use crate::mailbox::{
     ALL_MAIL, Background, Options, Skipped, Source, Stop, starts_like_msg, untarred,
 };
-use crate::platform;
+use crate::platform::{self, Stream};
 
 const STANDARD_OUTPUT: &str = "standard output";
 
 /// Opens standard output for mail. Returns an error if the stream is closed, because the mail would be lost. The
 /// standard library would ignore this error.
-pub(super) fn output() -> Result<File, Error> {
+pub(super) fn output() -> Result<Stream, Error> {
     platform::stream(io::stdout()).map_err(write_error)
 }
 
 /// Opens standard output for a report. A closed stream is accepted: it cannot be distinguished from Python's
 /// `subprocess.DEVNULL`, with which callers discard a report, and no mail is lost with a report.
-pub(super) fn report_output() -> Result<File, Error> {
+pub(super) fn report_output() -> Result<Stream, Error> {
     platform::stream_or_null(io::stdout()).map_err(write_error)
 }
 
@@ -41,7 +41,7 @@ pub(super) fn is_reader_gone(error: &Error) -> bool {
 
 /// Opens standard input for mail. Returns an error if the stream is closed or can only be written. The standard library
 /// would return an empty message instead.
-pub(super) fn input() -> Result<File, Error> {
+pub(super) fn input() -> Result<Stream, Error> {
     platform::stream(io::stdin()).map_err(read_error)
 }
 
@@ -95,7 +95,8 @@ pub(super) fn stream(
         let file = if is_standard {
             input()
         } else {
-            File::open(&path).map_err(Error::cannot_read(path.display()))
+            let opened = File::open(&path).map(Stream::from);
+            opened.map_err(Error::cannot_read(path.display()))
         };
         untarred(
             file.map_err(io::Error::other)?,

@@ -1,12 +1,13 @@
 //! Obtains a password or a token. The secret is kept in memory for further connections, and is never displayed.
 
 use std::fmt;
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
 use crate::error::{Error, unpoisoned};
+use crate::platform;
 
 /// Maximum length of a password or a token, in bytes. A longer output of a command is not a password.
 const LONGEST: usize = 64 << 10;
@@ -112,10 +113,18 @@ impl Secret {
 
 fn printed(command: &str) -> Result<Vec<u8>, Error> {
     let failed = Error::cannot_read("a password from its command");
+    platform::keep_exit_statuses();
+    // The caller of embody can read a list from the same standard input, as in `while read user; do embody ...; done < users`.
+    // A command that reads it would take the rest of the list, so only a terminal is inherited.
+    let input = if io::stdin().is_terminal() {
+        Stdio::inherit()
+    } else {
+        Stdio::null()
+    };
     let done = Command::new("/bin/sh")
         .arg("-c")
         .arg(command)
-        .stdin(Stdio::inherit())
+        .stdin(input)
         .stderr(Stdio::inherit())
         .output()
         .map_err(&failed)?;

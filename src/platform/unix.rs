@@ -1,7 +1,9 @@
 //! The Unix implementation of this module. It uses the calls of POSIX, and the additional calls of Linux, macOS or
 //! FreeBSD where they exist.
 
+mod children;
 mod ownership;
+mod stream;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
@@ -15,9 +17,12 @@ use std::path::Path;
 use rustix::fs::{Access, AtFlags, CWD, FlockOperation, OFlags};
 use rustix::io::Errno;
 
+#[cfg_attr(not(feature = "http"), allow(unused_imports))]
+pub(crate) use self::children::keep_exit_statuses;
 pub(crate) use self::ownership::{
     NewFile, Owner, check_ownership, dress, own, own_folder, owner_of_results,
 };
+pub(crate) use self::stream::Stream;
 pub(crate) use std::os::unix::ffi::{OsStrExt, OsStringExt};
 pub(crate) use std::os::unix::fs::{DirEntryExt, FileExt, MetadataExt};
 
@@ -208,21 +213,20 @@ pub(crate) fn is_character_device(found: &Metadata) -> bool {
 /// Duplicates a standard stream that carries mail. Returns an error if the stream was probably closed when the program
 /// started. Otherwise the mail would be written to the null device, which stands in for a closed stream, and would be
 /// lost.
-pub(crate) fn stream(of: impl AsFd) -> io::Result<File> {
-    let file = stream_or_null(of)?;
-    if is_stand_in(&file) {
+pub(crate) fn stream(of: impl AsFd) -> io::Result<Stream> {
+    if is_stand_in(&of) {
         Err(io::Error::other(
             "the stream is closed, or it is /dev/null opened for both reading and writing, which embody cannot distinguish from a closed stream; open /dev/null for one of the two",
         ))
     } else {
-        Ok(file)
+        stream_or_null(of)
     }
 }
 
 /// Duplicates a standard stream that carries a report. If the stream is closed, the report is written to the null
 /// device.
-pub(crate) fn stream_or_null(of: impl AsFd) -> io::Result<File> {
-    Ok(File::from(of.as_fd().try_clone_to_owned()?))
+pub(crate) fn stream_or_null(of: impl AsFd) -> io::Result<Stream> {
+    Ok(File::from(of.as_fd().try_clone_to_owned()?).into())
 }
 
 /// Returns whether the stream was probably closed when the program started. The standard library then opens the null

@@ -278,12 +278,52 @@ pub fn is_character_device(found: &Metadata) -> bool {
     !found.is_file() && !found.is_dir()
 }
 
-pub fn stream(of: impl AsHandle) -> io::Result<File> {
+/// A standard stream. Reads and writes always block on Windows.
+#[derive(Debug)]
+pub(crate) struct Stream(File);
+
+impl From<File> for Stream {
+    fn from(file: File) -> Self {
+        Self(file)
+    }
+}
+
+impl Stream {
+    pub(crate) fn into_file(self) -> File {
+        self.0
+    }
+
+    pub(crate) fn metadata(&self) -> io::Result<Metadata> {
+        self.0.metadata()
+    }
+}
+
+impl io::Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl io::Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// The system always keeps the exit status of a child process here.
+#[cfg_attr(not(feature = "http"), allow(dead_code))]
+pub(crate) fn keep_exit_statuses() {}
+
+pub(crate) fn stream(of: impl AsHandle) -> io::Result<Stream> {
     stream_or_null(of)
 }
 
-pub fn stream_or_null(of: impl AsHandle) -> io::Result<File> {
-    Ok(File::from(of.as_handle().try_clone_to_owned()?))
+pub(crate) fn stream_or_null(of: impl AsHandle) -> io::Result<Stream> {
+    Ok(File::from(of.as_handle().try_clone_to_owned()?).into())
 }
 
 pub fn free_space(_folder: &Path) -> io::Result<u64> {

@@ -40,6 +40,7 @@ use crate::mailbox::find::{Kind, look_at};
 use crate::mailbox::{
     Conversion, FileCounts, Format, Journal, Options, Source, Summary, Transform, folder_of,
 };
+use crate::platform::Stream;
 
 /// One run over mailboxes, with the options of its command.
 pub(super) struct Walk<'w> {
@@ -373,6 +374,7 @@ impl Walk<'_> {
             Mode::Run => streams::output(),
             Mode::Probe | Mode::DryRun => streams::report_output(),
         }
+        .map(Stream::into_file)
     }
 
     #[cfg(all(unix, feature = "imap"))]

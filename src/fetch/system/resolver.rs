@@ -15,6 +15,7 @@ use super::super::request::just_now;
 use crate::engine::Content;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Provenance, Reason, Refusal};
+use crate::platform;
 
 /// Maximum number of bytes read from standard error of the program, for the error message.
 const LONGEST_WORDS: u64 = 16 << 10;
@@ -42,6 +43,7 @@ pub(super) fn ask(
         [program, arguments @ ..] => (program, arguments),
         [] => return Err(failed("the command names no program")),
     };
+    platform::keep_exit_statuses();
     let mut command = Command::new(program);
     command
         .args(arguments)

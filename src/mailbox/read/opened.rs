@@ -309,7 +309,7 @@ impl<S: Send> Job<'_, S> {
                     let named = format!("{}: {what}", self.path.display());
                     return Err(Error::Usage(named.into()));
                 }
-                Sink::Directly(name_of_output.into(), BufWriter::new(file))
+                Sink::Directly(name_of_output.into(), BufWriter::new(file.into()))
             }
         })
     }

@@ -12,7 +12,7 @@ use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::journal::{Journal, Record};
 use crate::mailbox::place::replace::{Beside, check_replaceable, device, start_of};
 use crate::mailbox::place::temporary::folder_of;
-use crate::platform::NewFile;
+use crate::platform::{NewFile, Stream};
 
 #[cfg_attr(not(feature = "cli"), allow(dead_code))] // who names an open file
 pub(crate) enum Output<'a> {
@@ -28,7 +28,7 @@ pub(crate) enum Output<'a> {
 pub(crate) enum Sink<'a> {
     Nowhere,
     Beside(Beside),
-    Directly(PathBuf, BufWriter<File>),
+    Directly(PathBuf, BufWriter<Stream>),
     /// A file that is replaced in place. The new file is created only when a message changes, because most runs over a
     /// converted mailbox change no message.
     InPlace {
@@ -50,7 +50,7 @@ impl<'a> Sink<'a> {
         journal: Option<&Journal>,
     ) -> Result<Self, Error> {
         Ok(match device(target, journal)? {
-            Some(device) => Self::Directly(target.into(), BufWriter::new(device)),
+            Some(device) => Self::Directly(target.into(), BufWriter::new(device.into())),
             None => Self::Beside(Beside::start(folder_of(target), target, method)?),
         })
     }

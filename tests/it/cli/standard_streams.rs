@@ -387,3 +387,45 @@ fn a_page_of_the_manual_goes_to_standard_output() {
     let (status, out, _) = run(&["man", "-"], folder.path(), b"");
     assert!(status == 0 && out.contains(".TH"), "{out}");
 }
+
+/// Sets O_NONBLOCK on a file, as a process with an event loop does.
+fn unblocked<F: std::os::fd::AsFd>(file: F) -> F {
+    let flags = rustix::fs::fcntl_getfl(&file).unwrap();
+    rustix::fs::fcntl_setfl(&file, flags | rustix::fs::OFlags::NONBLOCK).unwrap();
+    file
+}
+
+#[test]
+fn nonblocking_streams_are_used_as_if_they_blocked() {
+    use std::io::Read as _;
+    let mut message = b"Subject: x\n\n".to_vec();
+    message.resize(2 << 20, b'x');
+    message.push(b'\n');
+    let mbox = [b"From a@b Mon Jan  1 10:00:00 2024\n", &message[..], b"\n"].concat();
+    for (arguments, bytes) in [
+        (&["filter"][..], &message),
+        (&["convert", "-", "--output", "-"], &mbox),
+    ] {
+        let (input, mut feeding) = std::io::pipe().unwrap();
+        let (mut reading, output) = std::io::pipe().unwrap();
+        let mut command = embody();
+        command.args(arguments).stderr(Stdio::piped());
+        command.stdin(unblocked(input)).stdout(unblocked(output));
+        let child = command.spawn().unwrap();
+        drop(command);
+        let mut read = Vec::new();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for part in bytes.chunks(300_000) {
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                    feeding.write_all(part).unwrap();
+                }
+            });
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            reading.read_to_end(&mut read).unwrap();
+        });
+        let ended = finished(child);
+        assert!(ended.status.success(), "{arguments:?}: {}", stderr(&ended));
+        assert!(read == *bytes, "{arguments:?}: {} bytes", read.len());
+    }
+}

@@ -293,3 +293,29 @@ fn resolver_command_is_split_without_a_shell_and_refused_in_a_milter() {
         stderr(&output)
     );
 }
+
+/// The setting survives exec, so a daemon that ignores SIGCHLD passes it on.
+#[test]
+fn resolver_of_a_run_that_ignores_sigchld_keeps_its_exit_status() {
+    let mail = mail(&[(LINK, "coast.webm")]);
+    let run = |script: &str| {
+        let resolver = Resolver::doing(script);
+        let run = "trap '' CHLD; exec \"$0\" filter --follow gmail --resolver \"$1\"";
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", run]).arg(embody().get_program());
+        fed(command.arg(resolver.path()), &mail)
+    };
+    let output = run("cat > /dev/null; echo here");
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("aGVyZQo="),
+        "{}",
+        stderr(&output)
+    );
+    let output = run("cat > /dev/null; echo partly; exit 4");
+    assert!(
+        stderr(&output).contains("resolver program failed: partly"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(output.stdout, mail);
+}

@@ -19,7 +19,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use tempfile::TempDir;
 
 use super::scripted::Scripted;
-use crate::common::programs::{embody, stderr};
+use crate::common::programs::{embody, fed, stderr};
 
 fn inspect(url: &str, more: &[&str]) -> Output {
     embody()
@@ -549,5 +549,24 @@ fn plain_that_the_server_does_not_understand_is_followed_by_one_login() {
             "{login} {capabilities} {says}: {said}"
         );
         assert!(!said.contains("secret"), "{said}");
+    }
+}
+
+/// A loop over accounts reads their names from the standard input of embody, and SIGCHLD can be ignored since the parent.
+#[test]
+fn password_command_reads_no_standard_input_and_needs_no_sigchld() {
+    let folder = TempDir::new().unwrap();
+    let seen = folder.path().join("seen");
+    for prefix in ["", "trap '' CHLD; "] {
+        let server = offering("AUTH=PLAIN SASL-IR");
+        let asked = format!("cat > {}; echo hidden", seen.display());
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &format!("{prefix}exec \"$0\" \"$@\"")]);
+        command.arg(embody().get_program());
+        command.args(["inspect", &at(&server, "me"), "--allow-plaintext"]);
+        command.args(["--password-command", &asked]);
+        let output = fed(&mut command, b"you\nthey\n");
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert_eq!(fs::read(&seen).unwrap(), b"");
     }
 }

@@ -37,7 +37,7 @@ use crate::mailbox::place::replace::{Beside, device, exists, may_be_result, sync
 use crate::mailbox::place::temporary::{folder_of, temporary_folder_in};
 use crate::mailbox::place::tree::{FolderTree, levels_of_label, new_file, subfolders_of};
 use crate::mailbox::{ByLabel, Format, Options, Summary};
-use crate::platform;
+use crate::platform::{self, Stream};
 pub(crate) use appear::NamedResult;
 use appear::{appear_as_folder, appear_as_tree};
 #[cfg(feature = "cli")]
@@ -100,7 +100,7 @@ enum NewMailbox {
     #[default]
     Nowhere,
     File(Beside),
-    Directly(BufWriter<File>),
+    Directly(BufWriter<Stream>),
     Folder(TempDir),
     /// Messages are passed to a [`Handler`] instead of being written to files.
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
@@ -160,7 +160,7 @@ impl Delivery {
         let is_file = form == Format::Mbox && options.by_label.is_none();
         delivery.place = match open {
             _ if !options.mode.writes() => NewMailbox::Nowhere,
-            Some(file) => NewMailbox::Directly(BufWriter::new(file)),
+            Some(file) => NewMailbox::Directly(BufWriter::new(file.into())),
             None if form == Format::Thunderbird => {
                 let made = delivery.folder_tree(target, journal);
                 NewMailbox::Folder(made.map_err(cannot_write(target))?)
@@ -170,7 +170,7 @@ impl Delivery {
                 NewMailbox::Folder(made.map_err(cannot_write(target))?)
             }
             None => match device(target, journal)? {
-                Some(device) => NewMailbox::Directly(BufWriter::new(device)),
+                Some(device) => NewMailbox::Directly(BufWriter::new(device.into())),
                 None => {
                     let method = Method::of_result(target, None);
                     NewMailbox::File(Beside::start(folder_of(target), target, method)?)
