@@ -2,9 +2,7 @@
 //! this chain is followed. Content that several references share is computed and stored once.
 
 use std::borrow::Cow;
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use std::hash::Hash;
 use std::rc::Rc;
 
 use super::copies;
@@ -28,49 +26,9 @@ pub(super) struct Contents<'t> {
     targets: HashSet<PartId>,
     /// Content of references that point to other parts, and of the references in these parts. Several references can need it,
     /// so it is computed only once. The key is the index of the reference in the plan.
-    settled: Ordered<usize, Found<Obtained>>,
+    settled: HashMap<usize, Found<Obtained>>,
     /// Content of parts to which references point.
-    copies: Ordered<PartId, Result<Obtained, Refusal>>,
-}
-
-/// A map that can go back to an earlier state.
-struct Ordered<K, V> {
-    values: HashMap<K, V>,
-    keys: Vec<K>,
-}
-
-impl<K: Copy + Eq + Hash, V> Ordered<K, V> {
-    fn new() -> Self {
-        Self {
-            values: HashMap::new(),
-            keys: Vec::new(),
-        }
-    }
-
-    fn get(&self, key: K) -> Option<&V> {
-        self.values.get(&key)
-    }
-
-    /// Adds a value, unless the map already has one for the key.
-    fn add(&mut self, key: K, value: V) {
-        if let Entry::Vacant(entry) = self.values.entry(key) {
-            entry.insert(value);
-            self.keys.push(key);
-        }
-    }
-
-    /// Removes all keys except the first `length`.
-    fn truncate(&mut self, length: usize) {
-        for key in self.keys.drain(length.min(self.keys.len())..) {
-            self.values.remove(&key);
-        }
-    }
-}
-
-/// A state of [`Contents`]: the numbers of known contents.
-pub(super) struct Settled {
-    settled: usize,
-    copies: usize,
+    copies: HashMap<PartId, Result<Obtained, Refusal>>,
 }
 
 impl<'t> Contents<'t> {
@@ -91,23 +49,10 @@ impl<'t> Contents<'t> {
             tree,
             item_of: items.map(|(at, item)| (item.body.part, at)).collect(),
             targets: targets.collect(),
-            settled: Ordered::new(),
-            copies: Ordered::new(),
+            settled: HashMap::new(),
+            copies: HashMap::new(),
             plan,
         }
-    }
-
-    pub(super) fn settled(&self) -> Settled {
-        Settled {
-            settled: self.settled.keys.len(),
-            copies: self.copies.keys.len(),
-        }
-    }
-
-    /// Goes back to an earlier state.
-    pub(super) fn undo(&mut self, to: Settled) {
-        self.settled.truncate(to.settled);
-        self.copies.truncate(to.copies);
     }
 
     /// Returns the content of a reference. It may refer to a part that is itself a reference, and so on. Such a chain can be
@@ -118,7 +63,7 @@ impl<'t> Contents<'t> {
         let mut entered = HashSet::new();
         let mut at = index;
         let mut found = loop {
-            if let Some(known) = self.settled.get(at) {
+            if let Some(known) = self.settled.get(&at) {
                 break known.clone();
             }
             let Some(item) = plan.references.get(at) else {
@@ -133,7 +78,7 @@ impl<'t> Contents<'t> {
                 let found = admitted(session, item, direct);
                 let is_part = !item.body.stands_in_text();
                 if is_part && self.targets.contains(&item.body.part) {
-                    self.settled.add(at, found.clone());
+                    self.settled.entry(at).or_insert_with(|| found.clone());
                 }
                 break found;
             };
@@ -148,7 +93,7 @@ impl<'t> Contents<'t> {
         let mut number = end.map_or("", |item| item.number.as_str());
         while let Some((waiting, item)) = chain.pop() {
             found = admitted(session, item, followed(number, found));
-            self.settled.add(waiting, found.clone());
+            self.settled.entry(waiting).or_insert_with(|| found.clone());
             number = &item.number;
         }
         found
@@ -211,13 +156,13 @@ impl<'t> Contents<'t> {
             },
             Step::Copy(part) => {
                 let tree = self.tree;
-                let copy = match self.copies.get(*part) {
+                let copy = match self.copies.get(part) {
                     Some(known) => known.clone(),
                     None => {
                         let work = session.ledger.work(tree.part(*part).body.len());
                         let octets = work.and_then(|()| obtained::decoded(tree, *part));
                         let copy = octets.map(|octets| obtained::copy(tree, *part, octets));
-                        self.copies.add(*part, copy.clone());
+                        self.copies.insert(*part, copy.clone());
                         copy
                     }
                 }?;

@@ -68,7 +68,7 @@ impl Session<'_> {
                 && !self.has_file(item)
             {
                 batch.push(need.clone());
-                self.add_retrieved(need.clone(), Ok(None));
+                self.retrieved.insert(need.clone(), Ok(None));
             }
         }
         self.look_up(batch);

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use super::context::Context;
-use super::kept::Kept;
 use super::mark::{MARK_FIELD, Mark, has_field};
 use super::mode::Mode;
 use super::needs::{Answers, Needs};
@@ -135,7 +134,7 @@ impl Engine {
             context,
             answers,
             (Mode::Run, None),
-            &mut Kept::of(self.parts(message, kinds).as_ref()),
+            self.parts(message, kinds).as_ref(),
         )
     }
 
@@ -158,7 +157,7 @@ impl Engine {
             context,
             answers,
             (Mode::DryRun, None),
-            &mut Kept::of(self.parts(message, kinds).as_ref()),
+            self.parts(message, kinds).as_ref(),
         )
     }
 
@@ -205,7 +204,7 @@ impl Engine {
             || self.settings.prefilter.matters(message, kinds)
     }
 
-    /// Returns the parts of a message for [`Kept::of`], or `None` if no reference is searched for.
+    /// Returns the parts of a message for [`Engine::round`], or `None` if no reference is searched for.
     pub(crate) fn parts<'m>(&self, message: &'m [u8], kinds: Kinds) -> Option<Tree<'m>> {
         let limits = self.settings.policy.limits.scan();
         kinds.references.then(|| mime::scan(message, &limits))
@@ -213,16 +212,16 @@ impl Engine {
 
     /// Runs one round over a message. `kinds` contains what the prefilter found in the message, such as references or
     /// documents; the round looks only for these. If `last` is set, this is the last round: content that is still missing is
-    /// refused, with this refusal as the reason. `kept` contains the parts of the message and the progress of the last round;
-    /// all rounds over the message get the same `kept`.
-    pub(crate) fn round<'m, 't>(
-        &'t self,
+    /// refused, with this refusal as the reason. `parts` is the result of [`Engine::parts`]: all rounds over the message use
+    /// the same parts, so the message is scanned once.
+    pub(crate) fn round<'m>(
+        &self,
         message: &'m [u8],
         kinds: Kinds,
-        context: &'t Context,
+        context: &Context,
         answers: Answers,
         (mode, last): (Mode, Option<Refusal>),
-        kept: &mut Kept<'t>,
+        parts: Option<&Tree<'_>>,
     ) -> Outcome<'m> {
         if !self.matters(message, kinds, context.form_beside()) {
             return Outcome {
@@ -244,23 +243,11 @@ impl Engine {
             answers,
             last,
             retrieved: Default::default(),
-            asked: Vec::new(),
             not_copied: Default::default(),
             needs: None,
             ledger: Ledger::new(limits, message.len()).until(&context.is_over),
-            uncounted: 0,
-            inherited: 0,
         };
-        let pass = session.run(message, kept);
-        // Each round has counted two readings of the message as work. Only the first round scanned the message, and later
-        // rounds use its parts, so the two readings are subtracted from the work of later rounds.
-        let was_read = std::mem::replace(&mut kept.was_read, true);
-        let saved = if was_read {
-            2 * message.len() as u64
-        } else {
-            0
-        };
-        let work = session.work().saturating_sub(saved);
+        let pass = session.run(message, parts);
         Outcome {
             message,
             edits: pass.edits,
@@ -268,7 +255,7 @@ impl Engine {
             needs: session.needs,
             answers: session.answers,
             temporary: pass.temporary,
-            work,
+            work: session.ledger.spent(),
         }
     }
 }

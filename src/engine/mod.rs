@@ -38,7 +38,6 @@ pub(crate) mod lengths;
 pub(crate) mod same;
 // Only the command line program opens these forms (winmail.dat, uuencode and others), so the code is unused in the library.
 pub(crate) mod forms;
-mod kept;
 pub(crate) mod ledger;
 pub(crate) mod mark;
 mod mode;
@@ -76,7 +75,6 @@ pub(crate) use self::context::NamedFile;
 pub(crate) use self::embed::BLANK_PICTURE;
 pub(crate) use self::{
     context::Beside,
-    kept::Kept,
     mark::Mark,
     needs::too_much,
     prefilter::{Prefilter, kinds::Kinds},

@@ -10,12 +10,11 @@ mod progress;
 mod restored;
 mod rows;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use self::progress::{Before, Filled, Progress};
-pub(super) use self::progress::{Pass, Stopped};
-use super::kept::Kept;
+pub(super) use self::progress::Pass;
+use self::progress::{Filled, Progress};
 use super::new_part::NewPart;
 use super::session::Session;
 use super::stored::by_hash;
@@ -98,40 +97,27 @@ impl Change {
 }
 
 impl Session<'_> {
-    /// Runs a pass over an entity. If the entity is the mail as it arrived, `kept` contains its parts, and the pass over them
-    /// that stopped in the last round.
+    /// Runs a pass over an entity. `parts` contains the parts of the entity, if the caller has scanned it.
     pub(super) fn pass(
         &mut self,
         entity: &[u8],
         place: &Place,
-        kept: Option<&mut Kept<'_>>,
+        parts: Option<&Tree<'_>>,
     ) -> Result<Pass, Stop> {
-        let kept = kept.and_then(|kept| Some((kept.parts?, &mut kept.stopped)));
-        let Some((tree, stopped)) = kept else {
-            let tree = mime::scan(entity, &place.limits);
-            let progress = self.begin(&tree, place)?;
-            let decided = self.decide_all(&tree, place, progress);
-            return decided.map_err(|unfinished| unfinished.0);
-        };
-        let progress = match stopped.take() {
-            Some(stopped) => {
-                self.resume(stopped.ledger, stopped.retrieved);
-                stopped.progress
+        let scanned;
+        let tree = match parts {
+            Some(tree) => tree,
+            None => {
+                scanned = mime::scan(entity, &place.limits);
+                &scanned
             }
-            None => self.begin(tree, place)?,
         };
-        let decided = self.decide_all(tree, place, progress);
-        decided.map_err(|unfinished| {
-            let (stop, progress) = *unfinished;
-            if matches!(stop, Stop::Needs) {
-                *stopped = Some(Stopped {
-                    progress,
-                    ledger: self.ledger.clone(),
-                    retrieved: std::mem::take(&mut self.retrieved),
-                });
-            }
-            stop
-        })
+        let progress = self.begin(tree, place)?;
+        let plan = Rc::clone(&progress.plan);
+        let pass = self.decide_all(tree, place, progress);
+        self.remember_copies(tree, &plan.references, place.is_mail());
+        self.ledger.release_urls(plan.held);
+        pass
     }
 
     /// Plans the pass, and looks up the content that is retrieved in advance.
@@ -202,17 +188,13 @@ impl Session<'_> {
         Ok(Box::new(Progress::new(tree, plan, place.base.clone())))
     }
 
-    /// Decides about the references of an entity, in the order of the entity. If an earlier round stopped at a reference, this
-    /// function continues with that reference.
-    ///
-    /// # Errors
-    /// If content is missing, the error contains the progress so far, without the reference that needs the content.
-    fn decide_all<'t>(
+    /// Decides about the references of an entity, in the order of the entity.
+    fn decide_all(
         &mut self,
-        tree: &'t Tree<'t>,
+        tree: &Tree<'_>,
         place: &Place,
-        progress: Box<Progress<'t>>,
-    ) -> Result<Pass, Box<(Stop, Box<Progress<'t>>)>> {
+        progress: Box<Progress<'_>>,
+    ) -> Result<Pass, Stop> {
         let plan = Rc::clone(&progress.plan);
         let in_group = by_member(&plan.rivals);
         let mut pending = Pending {
@@ -221,37 +203,18 @@ impl Session<'_> {
             place,
             progress,
         };
-        while pending.progress.next < plan.references.len() {
-            let index = pending.progress.next;
-            if !pending.progress.decided.contains(&index) {
-                let alone = [index];
-                let members = in_group.get(&index).copied();
-                let before = Before::of(pending.session, &pending.progress);
-                match pending.decide(members.unwrap_or(&alone)) {
-                    Ok(()) => {}
-                    Err(Stop::Needs) => {
-                        before.restore(pending.session, &mut pending.progress, index);
-                        return Err(Box::new((Stop::Needs, pending.progress)));
-                    }
-                    Err(stop) => {
-                        let progress = pending.progress;
-                        self.end(tree, place, &plan);
-                        return Err(Box::new((stop, progress)));
-                    }
-                }
-                let decided = &mut pending.progress.decided;
-                decided.extend(members.into_iter().flatten());
+        // References that were decided together with an earlier one, because both offer the same attachment.
+        let mut decided: HashSet<usize> = HashSet::new();
+        for index in 0..plan.references.len() {
+            if decided.contains(&index) {
+                continue;
             }
-            pending.progress.next += 1;
+            let alone = [index];
+            let members = in_group.get(&index).copied().unwrap_or(&alone);
+            pending.decide(members)?;
+            decided.extend(members);
         }
-        let pass = pending.finish();
-        self.end(tree, place, &plan);
-        Ok(pass)
-    }
-
-    fn end(&mut self, tree: &Tree<'_>, place: &Place, plan: &Plan<'_>) {
-        self.remember_copies(tree, &plan.references, place.is_mail());
-        self.ledger.release_urls(plan.held);
+        Ok(pending.finish())
     }
 }
 

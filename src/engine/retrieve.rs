@@ -76,7 +76,7 @@ impl Session<'_> {
                 if !self.is_left_open(&need) || self.answers.get(&need).is_some() {
                     batch.push(need.clone());
                 }
-                self.add_retrieved(need, Ok(None));
+                self.retrieved.insert(need, Ok(None));
             }
         }
         self.look_up(batch);
@@ -116,7 +116,7 @@ impl Session<'_> {
             if let Ok(Some(answer)) = &found {
                 self.ledger.hold(answer.len());
             }
-            self.add_retrieved(need, found);
+            self.retrieved.insert(need, found);
         }
     }
 }

@@ -2,7 +2,6 @@
 //! changed message.
 
 use super::embed::{self, Embedding};
-use super::kept::Kept;
 use super::mark::{Mark, has_field, marked};
 use super::part_edits::PartEdits;
 use super::pass::{Pass, Place};
@@ -16,9 +15,9 @@ use crate::engine::report::{Detail, Kind, Outcome, Reason, Row};
 use crate::mime::{self, Tree};
 
 impl Session<'_> {
-    pub(super) fn run(&mut self, message: &[u8], kept: &mut Kept<'_>) -> Pass {
-        let mut outcomes = self.references(message, kept);
-        let parts = kept.parts;
+    /// Processes the message. `parts` contains its parts, if the caller has scanned it.
+    pub(super) fn run(&mut self, message: &[u8], parts: Option<&Tree<'_>>) -> Pass {
+        let mut outcomes = self.references(message, parts);
         let mut embedding = Embedding::default();
         if self.policy().embed.is_on() && !self.is_stopped() {
             let none = (Kind::Embed, "nothing was embedded");
@@ -84,7 +83,7 @@ impl Session<'_> {
 
     /// Follows references in several passes over the message. Content that one pass inserted may contain the part that another
     /// reference names by its Content-ID.
-    fn references(&mut self, message: &[u8], kept: &mut Kept<'_>) -> Pass {
+    fn references(&mut self, message: &[u8], parts: Option<&Tree<'_>>) -> Pass {
         #[cfg(all(feature = "file", feature = "mailbox"))]
         let mut outcomes = self.unflatten(message);
         #[cfg(not(all(feature = "file", feature = "mailbox")))]
@@ -109,10 +108,10 @@ impl Session<'_> {
             }
             let place = Place::message(self.policy().limits.scan(), level);
             let is_as_it_arrived = level == 0 && made.is_none();
-            let kept = is_as_it_arrived.then_some(&mut *kept);
+            let parts = parts.filter(|_| is_as_it_arrived);
             // An error here always means that content is missing, because cycles of references are refused inside the pass. The
             // round ends below, so the empty pass is not used.
-            let pass: Pass = self.pass(current, &place, kept).unwrap_or_default();
+            let pass: Pass = self.pass(current, &place, parts).unwrap_or_default();
             if self.is_stopped() {
                 return outcomes;
             }

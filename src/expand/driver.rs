@@ -9,8 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::engine::policy::OnFailure;
 use crate::engine::report::{Reason, Refusal};
 use crate::engine::{
-    Answers, Beside, Content, Context, Engine, Kept, Kinds, Mode, Need, Needs, Neighbour, Outcome,
-    date,
+    Answers, Beside, Content, Context, Engine, Kinds, Mode, Need, Needs, Neighbour, Outcome, date,
 };
 use crate::error::Error;
 #[cfg(all(feature = "file", feature = "mailbox"))]
@@ -62,17 +61,19 @@ impl Driver<'_> {
             .flatten();
         let mut last = None;
         let mut answers = Answers::new();
-        let mut spent = 0_u64;
         let parsed = match parts {
             Some(_) => None,
             None => self.engine.parts(message, kinds),
         };
-        let mut kept = Kept::of(parts.or(parsed.as_ref()));
+        let parts = parts.or(parsed.as_ref());
+        // Each round counts two readings of the message as work, but the message is scanned only once for all rounds.
+        let scanned = parts.map_or(0, |_| 2 * message.len() as u64);
+        let mut spent = scanned;
         loop {
             let how = (self.mode, last.clone());
             let mut outcome = self
                 .engine
-                .round(message, kinds, &context, answers, how, &mut kept);
+                .round(message, kinds, &context, answers, how, parts);
             let Some(needs) = outcome.needs.take() else {
                 let defers = self.mode.asks_servers() && policy.on_failure == OnFailure::Defer;
                 return match outcome.temporary.take() {
@@ -83,7 +84,7 @@ impl Driver<'_> {
             // The work limit of the policy applies to one round, but each round can repeat the work of the earlier rounds.
             // So the work of all rounds is added up. If the sum exceeds the limit of one round, nothing more is
             // retrieved, and the next round gets the refusal in place of the content.
-            spent = spent.saturating_add(outcome.work);
+            spent = spent.saturating_add(outcome.work.saturating_sub(scanned));
             answers = std::mem::take(&mut outcome.answers);
             drop(outcome);
             match self.engine.judge_rounds(message, spent) {

@@ -1,6 +1,5 @@
 //! The result for a message does not depend on how its content arrives: in which order, in how many rounds, or in the first
-//! round already. A driver of this crate continues where the last round stopped, and a program that calls the engine begins
-//! again in each round, so both are compared with random mail.
+//! round already. The driver of this crate and a program that calls the engine are compared with random mail.
 
 use std::collections::BTreeSet;
 
