@@ -4,7 +4,7 @@
 use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
-#[cfg(any(unix, windows))]
+#[cfg(any(unix, windows, feature = "outlook"))]
 use std::sync::{LockResult, PoisonError};
 
 use crate::detail::{Detail, Setting};
@@ -116,7 +116,7 @@ impl Error {
 
 /// Locks a mutex (or another lock) even if a thread panicked while it held the lock. This is safe because the data
 /// behind every lock is consistent between any two steps that could panic.
-#[cfg(any(unix, windows))]
+#[cfg(any(unix, windows, feature = "outlook"))]
 pub(crate) fn unpoisoned<T>(locked: LockResult<T>) -> T {
     locked.unwrap_or_else(PoisonError::into_inner)
 }

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! `examples/` contains these programs: `fill` (fills in the pictures of one message), `fetch` (implements a fetcher),
-//! `senders` (reads any mailbox), `detach` (moves the attachments of a mailbox out and back in), `async` (runs the
+//! `senders` (reads any mailbox), `pst2eml` (converts a mailbox of Outlook), `detach` (moves the attachments of a mailbox out and back in), `async` (runs the
 //! [`engine`] with tokio and hyper), and `wasm` (runs the engine in WebAssembly, from JavaScript).
 //!
 //! # Fill a mail
@@ -91,7 +91,8 @@
 //! An [`Engine`](engine::Engine) does no I/O, starts no threads and reads no clock. It returns a list of the content
 //! that a mail needs, and takes the responses. It can therefore run in asynchronous programs, and on targets without an
 //! operating system, such as `wasm32-unknown-unknown`. On targets other than Unix and Windows, the crate contains only
-//! the modules [`engine`], [`policy`] and [`report`]; build it with `default-features = false`.
+//! the modules [`engine`], [`policy`] and [`report`], and `outlook` with the feature of this name; build it with
+//! `default-features = false`.
 //!
 //! # Process a mailbox
 //!
@@ -126,6 +127,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Read files of Outlook
+//!
+//! The module `outlook` reads mailboxes (`.pst`), messages (`.msg`) and `winmail.dat` files (TNEF) of Outlook, and converts
+//! them to mail. It needs the feature `outlook` and no other feature, and no operating system.
+//!
 //! # Detach, restore, and store responses
 //!
 //! [`detach`] moves large attachments into a [`store`], and an expander puts them back byte for byte. With the feature
@@ -159,6 +165,8 @@
 //!   directories of messages.
 //! * `archives`: the module `mailbox` also reads and writes compressed mail (gzip, zstd, bzip2, xz), and reads zip and
 //!   tar archives. Without this feature, compressed mail and archives are errors.
+//! * `outlook`: the module `outlook`, which reads files of Outlook. With this feature, the engine also opens attached
+//!   `.msg` files, and the module `mailbox` reads `.pst`, `.msg` and `winmail.dat` files.
 //! * `cache`: the module `cache`, which stores responses of servers for later runs. It needs `http`.
 //! * `serde`: reports and their rows implement `serde::Serialize`.
 //! * `s3`: attachment stores in S3 and compatible servers. Not on by default.
@@ -202,7 +210,7 @@ mod detail;
 mod edit;
 pub mod engine;
 mod error;
-// A target without files, threads and a clock, such as wasm32-unknown-unknown, has the engine alone. Modules that need the
+// A target without files, threads and a clock, such as wasm32-unknown-unknown, has the engine and the module outlook alone. Modules that need the
 // system are compiled on Unix and Windows only.
 #[cfg(any(unix, windows))]
 mod expand;
@@ -222,6 +230,8 @@ mod merge;
 #[cfg(all(unix, feature = "milter"))]
 mod milter;
 mod mime;
+#[cfg(feature = "outlook")]
+pub mod outlook;
 mod platform;
 #[cfg(any(unix, windows))]
 mod pool;

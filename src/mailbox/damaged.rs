@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::mailbox::forms::outlook::is_named_tnef;
 use crate::mailbox::forms::separator::is_separator_in_text;
 use crate::mailbox::forms::state_files::is_state_file;
 use crate::mailbox::not_mail::NotMail;
@@ -45,7 +46,9 @@ pub(crate) fn damaged(name: &Path, start: &[u8], other: NotMail) -> Option<NotMa
         let mut suffixes = suffixes.iter();
         suffix.is_some_and(|suffix| suffixes.any(|it| suffix.eq_ignore_ascii_case(it)))
     };
-    if !start.is_empty() && (is_one_of(&OF_ANY) || is_binary && is_one_of(&OF_BINARY)) {
+    let is_named =
+        is_one_of(&OF_ANY) || is_binary && (is_one_of(&OF_BINARY) || is_named_tnef(name));
+    if !start.is_empty() && is_named {
         return Some(DAMAGED);
     }
     if holds_mbox(start) {
@@ -90,6 +93,9 @@ mod tests {
             ("core.bin", &[0; 100], NotMail::Binary, false),
             ("notes", text, NotMail::Text, false),
             ("de.msg", text, NotMail::Text, false),
+            ("winmail.dat", &[1; 100], NotMail::Binary, true),
+            ("Winmail (1).DAT", &[1; 100], NotMail::Binary, true),
+            ("game.dat", &[1; 100], NotMail::Binary, false),
             ("x.png", b"\x89PNG\r\n", NotMail::Binary, false),
             ("x.mbox", text, NotMail::Special, false),
         ] {

@@ -19,7 +19,8 @@ pub(crate) enum Kind {
     Mh,
     Archive,
     Eml,
-    /// A message of Outlook, which is converted to an internet message. Never changed in place.
+    /// A file with one message of Outlook (`.msg`, `.oft`, `winmail.dat`), which is converted to an internet message. Never
+    /// changed in place.
     Msg,
     /// A mailbox of Outlook, which contains folders. Never changed in place.
     Pst,

@@ -4,12 +4,16 @@
 //! mail, so this module reads every stream that the damaged tables still lead to. [`Compound::read`] reports incomplete
 //! streams, and [`Compound::damage`] reports damage to the tables and the number of unreachable entries.
 
+mod copy;
+
 use std::collections::{BTreeMap, HashSet, btree_map};
 use std::io::{Cursor, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::span::{front, rest_or_empty};
 use cfb::CompoundFile;
+
+pub(super) use self::copy::StorageCopy;
 
 pub(super) enum Compound<'a> {
     Whole(CompoundFile<Cursor<&'a [u8]>>),
@@ -197,8 +201,8 @@ fn chain(first: u32, next: &[u32], most: usize) -> Vec<u32> {
 }
 
 impl<'a> Damaged<'a> {
-    /// Opens a damaged file. Returns `None` if its directory cannot be read.
-    fn open(bytes: &'a [u8], why: String) -> Option<Self> {
+    /// Reads only the header and the allocation table of a file.
+    fn with_table(bytes: &'a [u8], why: String) -> Self {
         let is_of_4096 = u16_at(bytes, 26) == Some(4);
         let mut file = Self {
             bytes,
@@ -211,6 +215,12 @@ impl<'a> Damaged<'a> {
             why,
         };
         file.next = file.table();
+        file
+    }
+
+    /// Opens a damaged file. Returns `None` if its directory cannot be read.
+    fn open(bytes: &'a [u8], why: String) -> Option<Self> {
+        let mut file = Self::with_table(bytes, why);
         let all = file.next.len();
         let sectors = chain(u32_at(bytes, 60)?, &file.next, all);
         let tables = sectors.iter().map(|sector| numbers(file.at(*sector)));

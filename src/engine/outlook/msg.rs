@@ -6,13 +6,12 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::io::{Cursor, Read, Seek, Write as _};
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 use cfb::CompoundFile;
 
-use super::compound::Compound;
+use super::compound::{Compound, Listed, StorageCopy};
 use super::properties::{Attachment, Content, Item, Properties, Value, id};
 use super::values::{Names, fixed, kind, set_page, stored, width};
 
@@ -507,29 +506,19 @@ impl Reading<'_> {
     /// same bytes.
     fn copy(&mut self, storage: &Path) -> Option<Vec<u8>> {
         let entries = self.file.walk(storage);
-        let mut copy = CompoundFile::create(Cursor::new(Vec::new())).ok()?;
+        let class = |listed: &Listed| listed.entry.as_ref().map(|it| it.clsid().to_bytes_le());
+        let mut copy = StorageCopy::new(entries.first().and_then(class))?;
         let root = Path::new("/");
-        let first = entries.first().and_then(|first| first.entry.as_ref());
-        if let Some(first) = first {
-            copy.set_storage_clsid(root, *first.clsid()).ok()?;
-        }
         for listed in entries.iter().skip(1) {
             let target = root.join(listed.path.strip_prefix(storage).ok()?);
             if listed.is_stream {
                 let bytes = self.stream(&listed.path)?;
-                copy.create_stream(&target).ok()?.write_all(&bytes).ok()?;
+                copy.add_stream(&target, &bytes)?;
             } else {
-                copy.create_storage(&target).ok()?;
-                if let Some(entry) = &listed.entry {
-                    copy.set_storage_clsid(&target, *entry.clsid()).ok()?;
-                }
-                copy.set_created_time(&target, UNIX_EPOCH).ok()?;
-                copy.set_modified_time(&target, UNIX_EPOCH).ok()?;
+                copy.add_storage(&target, class(listed))?;
             }
         }
-        copy.set_modified_time(root, UNIX_EPOCH).ok()?;
-        copy.flush().ok()?;
-        Some(copy.into_inner().into_inner())
+        copy.finish()
     }
 }
 

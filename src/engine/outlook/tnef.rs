@@ -6,10 +6,12 @@
 
 mod damage;
 mod unread;
+mod whole;
 
 use std::borrow::Cow;
 
 pub use self::damage::Damage;
+pub use self::whole::read_whole;
 use super::clock;
 use super::codepage;
 pub use super::codepage::wide;

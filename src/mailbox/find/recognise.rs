@@ -42,7 +42,7 @@ pub(crate) fn look_at(
     let Some(method) = method.or_else(|| Method::of_text(&start)) else {
         check_outlook(path, &start)?;
         if may_be_msg && outlook::starts_like_msg(&start) {
-            let is_msg = outlook::is_named_msg(path) || outlook::is_msg(&file);
+            let is_msg = outlook::is_msg(path, &start, &file);
             (&file).rewind().map_err(cannot_read(path))?;
             if is_msg {
                 return Ok(Ok((Kind::Msg, None)));
@@ -205,7 +205,7 @@ pub(crate) fn check_outlook(path: &Path, start: &[u8]) -> Result<(), Error> {
 fn is_named_outlook(path: &Path) -> bool {
     const SUFFIXES: [&str; 4] = ["pst", "ost", "msg", "oft"];
     let is_one = |suffix: &OsStr| SUFFIXES.iter().any(|it| suffix.eq_ignore_ascii_case(it));
-    plain_suffix(path).is_some_and(is_one)
+    plain_suffix(path).is_some_and(is_one) || outlook::is_named_tnef(path)
 }
 
 pub(crate) fn judged(name: &[u8], start: &[u8]) -> Judged {

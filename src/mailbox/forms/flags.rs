@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::engine::outlook::source::ItemState;
+use crate::engine::outlook::source::ItemFlags;
 use crate::mailbox::forms::keywords::{FORWARDED, IMPORTANT, Keywords};
 use crate::mailbox::state::MailState;
 
@@ -74,13 +74,13 @@ impl Flags {
 
     /// Returns the flags that Outlook stores. A message in Outlook is never new.
     #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
-    pub(crate) fn of_outlook(state: &ItemState) -> Self {
+    pub(crate) fn of_outlook(flags: ItemFlags) -> Self {
         let bits = [
-            (state.is_read, SEEN),
-            (state.is_draft, DRAFT),
-            (state.is_replied, REPLIED),
-            (state.is_forwarded, PASSED),
-            (state.is_flagged, FLAGGED),
+            (flags.is_read, SEEN),
+            (flags.is_draft, DRAFT),
+            (flags.is_replied, REPLIED),
+            (flags.is_forwarded, PASSED),
+            (flags.is_flagged, FLAGGED),
         ];
         let set = bits.into_iter().filter(|(is_set, _)| *is_set);
         Self(set.fold(OLD, |bits, (_, bit)| bits | bit))

@@ -14,6 +14,7 @@ use std::path::Path;
 
 use crate::mailbox::compressed::Method;
 use crate::mailbox::forms::modified_utf7::folder_name;
+use crate::mailbox::forms::outlook::is_named_tnef;
 use crate::mailbox::start::Kind;
 use crate::platform::OsStrExt as _;
 
@@ -126,6 +127,9 @@ pub(crate) fn archive_stem(path: &Path) -> String {
 
 /// Returns the kind of mail that the suffix of a file name promises, compressed or not.
 pub(crate) fn named(path: &Path) -> Option<Kind> {
+    if is_named_tnef(path) {
+        return Some(Kind::Msg);
+    }
     let name = uncompressed(path.file_name()?);
     let suffix = Path::new(name).extension()?.to_str()?;
     match suffix.to_ascii_lowercase().as_str() {

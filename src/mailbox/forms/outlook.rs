@@ -1,5 +1,5 @@
-//! Recognises files of Outlook, and converts `.msg` and `.oft` files with one message each. `engine::outlook` converts
-//! the content.
+//! Recognises files of Outlook, and converts files with one message each: `.msg`, `.oft` and `winmail.dat` (TNEF).
+//! `engine::outlook` converts the content.
 
 #[cfg(feature = "cli")]
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::engine::outlook::source::Mail;
 #[cfg(feature = "outlook")]
-use crate::engine::outlook::{msg, pst};
+use crate::engine::outlook::{msg, properties::Item, pst, source, tnef};
 use crate::mailbox::compressed::plain_suffix;
 use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::not_mail::NotMail;
@@ -28,9 +28,16 @@ pub(crate) struct OutlookMail {
 }
 
 impl OutlookMail {
+    #[cfg(feature = "outlook")]
+    fn with_damage(item: &Item<'_>, damage: Vec<String>) -> Self {
+        let mut mail = Self::of(source::mail(item));
+        mail.missing.extend(damage);
+        mail
+    }
+
     #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
     pub(crate) fn of(mail: Mail) -> Self {
-        let seconds = mail.state.received.and_then(|it| u64::try_from(it).ok());
+        let seconds = mail.received.and_then(|it| u64::try_from(it).ok());
         let received = seconds.map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds));
         let missing = mail
             .missing
@@ -38,18 +45,18 @@ impl OutlookMail {
             .map(|what| format!("not in the converted message: {what}"));
         Self {
             content: mail.content,
-            flags: Flags::of_outlook(&mail.state),
+            flags: Flags::of_outlook(mail.flags),
             received,
             missing: missing.collect(),
         }
     }
 }
 
-/// Returns whether a file may be an Outlook message. Office documents start with the same bytes, so the caller must
-/// also check the content with [`is_msg`].
+/// Returns whether a file may be an Outlook message. Office documents start with the same bytes as `.msg` files, so the
+/// caller must also check the content with [`is_msg`].
 pub(crate) fn starts_like_msg(start: &[u8]) -> bool {
     #[cfg(feature = "outlook")]
-    let is_msg = start.starts_with(msg::SIGNATURE);
+    let is_msg = start.starts_with(msg::SIGNATURE) || is_tnef(start);
     // Without the feature `outlook`, Outlook files are not read.
     #[cfg(not(feature = "outlook"))]
     let is_msg = {
@@ -57,6 +64,12 @@ pub(crate) fn starts_like_msg(start: &[u8]) -> bool {
         false
     };
     is_msg
+}
+
+/// Returns whether a file is TNEF, such as `winmail.dat`. Its first four bytes occur in no other format of mail.
+#[cfg(feature = "outlook")]
+fn is_tnef(start: &[u8]) -> bool {
+    start.starts_with(tnef::SIGNATURE)
 }
 
 /// Returns whether an Outlook mailbox can be read, by its first bytes. Returns `None` if the file is not an Outlook
@@ -78,27 +91,42 @@ pub(crate) fn pst_of_start(start: &[u8]) -> Option<Result<(), NotMail>> {
     return start.first().and(None);
 }
 
-/// Returns whether a file is an Outlook message, by reading its structure. [`starts_like_msg`] must have returned true
-/// for its first bytes.
-pub(crate) fn is_msg(file: &File) -> bool {
+/// Returns whether a file is an Outlook message, by its name or by its structure. [`starts_like_msg`] must have returned
+/// true for `start`, its first bytes.
+pub(crate) fn is_msg(path: &Path, start: &[u8], file: &File) -> bool {
     #[cfg(feature = "outlook")]
-    let is_msg = msg::is_message(file);
+    let is_msg = is_packed_msg(path, start) || msg::is_message(file);
     #[cfg(not(feature = "outlook"))]
     let is_msg = {
         let _ = file;
-        false
+        is_packed_msg(path, start)
     };
     is_msg
 }
 
-pub(crate) fn is_named_msg(path: &Path) -> bool {
+fn is_named_msg(path: &Path) -> bool {
     let suffix = plain_suffix(path);
     suffix.is_some_and(|it| it.eq_ignore_ascii_case("msg") || it.eq_ignore_ascii_case("oft"))
 }
 
-/// Returns whether a compressed file contains an Outlook message. Its name and first bytes decide, because the whole
-/// file would have to be decompressed to check its structure.
+/// Returns whether a file has the name that Outlook gives to a message in TNEF, or a similar one: a second file of this name
+/// in a directory is often called `winmail (1).dat`.
+pub(crate) fn is_named_tnef(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_winmail = name.to_ascii_lowercase().starts_with("winmail");
+    let suffix = plain_suffix(path);
+    suffix.is_some_and(|it| {
+        it.eq_ignore_ascii_case("tnef") || is_winmail && it.eq_ignore_ascii_case("dat")
+    })
+}
+
+/// Returns whether a compressed file contains an Outlook message. The whole file would have to be decompressed to check the
+/// structure of a `.msg` file, so its name and first bytes decide.
 pub(crate) fn is_packed_msg(path: &Path, start: &[u8]) -> bool {
+    #[cfg(feature = "outlook")]
+    if is_tnef(start) {
+        return true;
+    }
     starts_like_msg(start) && is_named_msg(path)
 }
 
@@ -115,9 +143,9 @@ pub(crate) fn as_mail<'f>(
 ) -> Result<(Cow<'f, [u8]>, Vec<String>), String> {
     #[cfg(feature = "outlook")]
     let is_one = starts_like_msg(&file)
-        && (is_named_msg(path) || msg::is_message(std::io::Cursor::new(&*file)));
+        && (is_packed_msg(path, &file) || msg::is_message(std::io::Cursor::new(&*file)));
     #[cfg(not(feature = "outlook"))]
-    let is_one = starts_like_msg(&file) && is_named_msg(path);
+    let is_one = is_packed_msg(path, &file);
     if !is_one {
         return Ok((file, Vec::new()));
     }
@@ -131,10 +159,12 @@ pub(crate) fn as_mail<'f>(
 /// Returns the reason why the file cannot be read.
 #[cfg(feature = "outlook")]
 pub(crate) fn message(file: &[u8]) -> Result<OutlookMail, String> {
+    if is_tnef(file) {
+        let message = tnef::read_whole(file, DEEPEST)?;
+        return Ok(OutlookMail::with_damage(&message.item, message.damage));
+    }
     let message = msg::read(file, DEEPEST)?;
-    let mut mail = OutlookMail::of(crate::engine::outlook::source::mail(&message.item));
-    mail.missing.extend(message.damage);
-    Ok(mail)
+    Ok(OutlookMail::with_damage(&message.item, message.damage))
 }
 
 #[cfg(not(feature = "outlook"))]

@@ -26,6 +26,7 @@ const MODULES: &[(&str, u8)] = &[
     ("link", 1),
     ("engine", 3),
     ("fetch", 4),
+    ("outlook", 4),
     ("expand", 5),
     ("milter", 5),
     ("mailbox", 5),
@@ -70,6 +71,7 @@ const MAILBOX_USES: &[&str] = &[
     "pool",
     // Mailboxes of Outlook contain no mail, but properties of which the engine makes mail.
     "engine",
+    "outlook",
 ];
 
 /// Files that are only compiled for tests. They are in src/ because the items that they test are private.

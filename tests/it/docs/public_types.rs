@@ -68,7 +68,7 @@ fn the_public_types_are_those_of_the_list() {
     assert_eq!(
         Vec::from_iter(modules.keys()),
         [
-            "cache", "detach", "engine", "fetch", "mailbox", "policy", "report", "store"
+            "cache", "detach", "engine", "fetch", "mailbox", "outlook", "policy", "report", "store"
         ]
     );
     for (name, place) in &modules {

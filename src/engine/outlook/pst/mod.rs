@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use self::ltp::{PropertyList, Table};
 use self::ndb::{Allowance, File, Node};
-pub use self::ndb::{Bytes, Fault, SIGNATURE, TOO_LARGE, version};
+pub use self::ndb::{Fault, RandomAccess, SIGNATURE, TOO_LARGE, header, version};
 use super::codepage::{WESTERN, is_of_system, of_locale};
 use super::properties::{Attachment, Content, Item, Properties, Value, id, integer, text};
 use super::values::{Names, set_page};
@@ -99,7 +99,7 @@ impl Mailbox {
     ///
     /// # Errors
     /// Returns a clause that follows the name of the file.
-    pub fn open(bytes: Box<dyn Bytes>) -> Result<Self, Fault> {
+    pub fn open(bytes: Box<dyn RandomAccess>) -> Result<Self, Fault> {
         let file = File::open(bytes)?;
         let mut allowance = Allowance::new(LISTS);
         let mut folders: BTreeMap<u32, u32> = BTreeMap::new();

@@ -143,9 +143,9 @@ fn categories_and_flags_are_read() {
     let text = String::from_utf8(mail.content).unwrap();
     assert!(text.contains("\nKeywords: Red, Blue\n"), "{text}");
     assert!(text.contains("\nImportance: high\n"), "{text}");
-    let state = mail.state;
-    assert!(state.is_read && state.is_replied && state.is_flagged && !state.is_forwarded);
-    assert_eq!(state.received, Some(1_600_000_100));
+    let flags = mail.flags;
+    assert!(flags.is_read && flags.is_replied && flags.is_flagged && !flags.is_forwarded);
+    assert_eq!(mail.received, Some(1_600_000_100));
 }
 
 #[test]

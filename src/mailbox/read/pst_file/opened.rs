@@ -1,15 +1,14 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::engine::outlook::pst::{Bytes, Folder, Mailbox};
+use crate::engine::outlook::pst::{Folder, Mailbox, RandomAccess};
 use crate::mailbox::Options;
 use crate::mailbox::forms::names::FolderNames;
-use crate::platform::FileExt as _;
+use crate::outlook::OnDisk;
 
 /// A folder of an open Outlook mailbox.
 #[derive(Clone)]
@@ -76,21 +75,6 @@ impl PstFolder {
     }
 }
 
-struct OnDisk {
-    file: File,
-    length: u64,
-}
-
-impl Bytes for OnDisk {
-    fn length(&self) -> u64 {
-        self.length
-    }
-
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-        self.file.read_at(into, offset)
-    }
-}
-
 /// Opens an Outlook mailbox. Returns each folder with its path, and a sentence for the report about each damaged list.
 ///
 /// # Errors
@@ -108,11 +92,9 @@ pub(crate) fn opened(
     path: &Path,
     file: File,
 ) -> Result<(Vec<(PathBuf, PstFolder)>, Vec<String>), String> {
-    let metadata = file
-        .metadata()
-        .map_err(|why| format!("the file cannot be read: {why}"))?;
-    let length = metadata.len();
-    let mailbox = Mailbox::open(Box::new(OnDisk { file, length }))?;
+    let file = OnDisk::of(file).map_err(|why| format!("the file cannot be read: {why}"))?;
+    let length = file.length();
+    let mailbox = Mailbox::open(Box::new(file))?;
     let damage = mailbox.damage().to_vec();
     let paths = paths(&mailbox);
     let opened = Arc::new(Opened {

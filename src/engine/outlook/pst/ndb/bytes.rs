@@ -4,18 +4,20 @@ use std::io;
 
 use crate::span::front;
 
-/// A file that can be read at any position.
-pub trait Bytes: Send + Sync {
+/// A file that can be read at any position, such as a file on disk, or a file that a browser has not loaded into memory.
+pub trait RandomAccess: Send + Sync {
+    /// Returns the length of the file in bytes. It must not change while the file is read.
     fn length(&self) -> u64;
 
-    /// Reads bytes at `offset`, up to the end of `into` or of the file.
+    /// Reads bytes at `offset` into `into`, up to the end of `into` or of the file, and returns their number. Fewer bytes
+    /// are allowed; 0 means the end of the file.
     ///
     /// # Errors
-    /// Returns the errors of the operating system.
+    /// Returns the error of the system that contains the file.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize>;
 }
 
-impl Bytes for Vec<u8> {
+impl RandomAccess for Vec<u8> {
     fn length(&self) -> u64 {
         self.len() as u64
     }
@@ -29,7 +31,7 @@ impl Bytes for Vec<u8> {
 }
 
 /// Reads bytes at `offset` until `into` is full or the file ends.
-pub(super) fn exact(bytes: &dyn Bytes, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+pub(super) fn exact(bytes: &dyn RandomAccess, offset: u64, into: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while let Some(rest) = into.get_mut(filled..).filter(|rest| !rest.is_empty()) {
         match bytes.read_at(offset.saturating_add(filled as u64), rest)? {

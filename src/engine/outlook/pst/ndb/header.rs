@@ -1,8 +1,10 @@
 //! The header of a `.pst` file: its version, its encoding, and the positions of the two indexes.
 
+use std::io;
+
 use super::super::encoding::Encoding;
 use super::allowance::Fault;
-use super::bytes::{Bytes, Width, exact, u16_at};
+use super::bytes::{RandomAccess, Width, exact, u16_at};
 use super::page::{BLOCKS, NODES, PAGE};
 
 /// Values from the header of a file (MS-PST 2.2.2.6).
@@ -28,12 +30,20 @@ pub fn version(start: &[u8]) -> Option<u16> {
     u16_at(start, 10)
 }
 
+/// Reads the header of a file, or the whole file if it is shorter.
+///
+/// # Errors
+/// Returns the errors of `bytes`.
+pub fn header(bytes: &dyn RandomAccess) -> io::Result<Vec<u8>> {
+    let mut header = vec![0; HEADER];
+    let length = exact(bytes, 0, &mut header)?;
+    header.truncate(length);
+    Ok(header)
+}
+
 impl Start {
-    pub(super) fn read(bytes: &dyn Bytes) -> Result<Self, Fault> {
-        let mut buffer = [0; HEADER];
-        let length = exact(bytes, 0, &mut buffer)
-            .map_err(|why| format!("the file cannot be read: {why}"))?;
-        let header = &buffer[..length];
+    pub(super) fn read(bytes: &dyn RandomAccess) -> Result<Self, Fault> {
+        let header = &*header(bytes).map_err(|why| format!("the file cannot be read: {why}"))?;
         match version(header) {
             None if header.starts_with(SIGNATURE) => {
                 Err("the file ends within its header; get a complete copy, and convert that".to_owned())
@@ -64,7 +74,7 @@ impl Start {
     }
 
     /// Returns true if the offsets in the header lead to a page of each index.
-    fn has_trees(&self, bytes: &dyn Bytes) -> bool {
+    fn has_trees(&self, bytes: &dyn RandomAccess) -> bool {
         let trailer = (PAGE - self.width.of_trailer()) as u64;
         let is = |offset: u64, kind| {
             let mut kinds = [0; 2];

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use super::super::encoding::Encoding;
 use super::allowance::{Allowance, Fault};
-use super::bytes::{Bytes, Width, checksum, exact, u32_at};
+use super::bytes::{RandomAccess, Width, checksum, exact, u32_at};
 use super::header::Start;
 use super::page::{BLOCKS, Leaves, NODES, PAGE, Page, Tree};
 use crate::error::unpoisoned;
@@ -35,7 +35,7 @@ pub(in crate::engine::outlook) struct Node {
 
 /// An open `.pst` file, with a cache of its pages.
 pub(in crate::engine::outlook) struct File {
-    pub(super) bytes: Box<dyn Bytes>,
+    pub(super) bytes: Box<dyn RandomAccess>,
     pub start: Start,
     pages: Mutex<HashMap<u64, Arc<Page>>>,
     /// Leaf pages of the index of nodes and of the index of blocks. They are collected only if a page above them is
@@ -50,7 +50,7 @@ impl File {
     ///
     /// # Errors
     /// Returns a clause that follows the name of the file.
-    pub(in crate::engine::outlook) fn open(bytes: Box<dyn Bytes>) -> Result<Self, Fault> {
+    pub(in crate::engine::outlook) fn open(bytes: Box<dyn RandomAccess>) -> Result<Self, Fault> {
         let start = Start::read(&*bytes)?;
         Ok(Self {
             bytes,

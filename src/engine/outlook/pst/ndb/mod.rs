@@ -13,9 +13,9 @@ mod page;
 
 pub(super) use self::allowance::Allowance;
 pub use self::allowance::{Fault, TOO_LARGE};
-pub use self::bytes::Bytes;
+pub use self::bytes::RandomAccess;
 #[cfg(test)]
 pub(super) use self::bytes::u64_at;
 pub(super) use self::bytes::{Width, u16_at, u32_at};
-pub use self::header::{SIGNATURE, version};
+pub use self::header::{SIGNATURE, header, version};
 pub(super) use self::index::{File, Node};
