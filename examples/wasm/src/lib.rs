@@ -1,4 +1,4 @@
-//! A WebAssembly module with the engine of embody. `run.mjs` uses the module in Node.js:
+//! A WebAssembly module with the engine of embody, and its readers of Outlook's files. `run.mjs` uses the module in Node.js:
 //!
 //! ```sh
 //! cd examples/wasm
@@ -22,6 +22,7 @@ use std::time::{Duration, SystemTime};
 
 use embody::Policy;
 use embody::engine::{Answers, Content, Context, Engine, Need, Outcome};
+use embody::outlook;
 use embody::policy::{Embed, Scheme};
 use embody::report::{Reason, Refusal};
 use serde_json::{Value, json};
@@ -61,7 +62,7 @@ pub extern "C" fn buffer_length(buffer: &Buffer) -> usize {
 #[unsafe(no_mangle)]
 pub extern "C" fn buffer_free(_: Box<Buffer>) {}
 
-/// Creates a session for a mail. `now` is the current time in milliseconds since 1970, because the module has no clock.
+/// Creates a session for a mail, or for a file of Outlook that contains one message (`.msg`, `winmail.dat`). `now` is the current time in milliseconds since 1970, because the module has no clock.
 ///
 /// If `remote` is not 0, the engine also needs content from https servers, and makes pictures that the HTML of the mail shows
 /// parts of the mail, except tracking pictures.
@@ -79,10 +80,14 @@ pub extern "C" fn session_new(mail: Box<Buffer>, now: f64, remote: u32) -> Box<S
     // `as` never fails: it converts negative numbers and NaN to 0, and numbers that are too large to the largest `u64`.
     let since = Duration::from_millis(now as u64);
     let now = SystemTime::UNIX_EPOCH.checked_add(since);
+    let mail = match outlook::convert(&mail.0) {
+        Some(Ok(converted)) => converted.content,
+        _ => mail.0,
+    };
     Box::new(Session {
         engine: Engine::new(policy),
         context: Context::new("mail", now.unwrap_or(SystemTime::UNIX_EPOCH)),
-        mail: mail.0,
+        mail,
         answers: Answers::new(),
         needs: Vec::new(),
         output: Vec::new(),

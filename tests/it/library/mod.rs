@@ -1,4 +1,5 @@
-//! The library in programs with their own retrieval: the examples that drive the engine.
+//! The library in other programs: the examples that drive the engine, and the readers of Outlook's files.
 
 mod asynchronous;
+mod outlook;
 mod wasm;

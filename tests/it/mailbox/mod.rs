@@ -30,6 +30,7 @@ mod no_bytes;
 mod ordinary_user;
 mod outlook_msg;
 mod outlook_pst;
+mod outlook_tnef;
 mod output_format;
 mod printed;
 mod prologue;

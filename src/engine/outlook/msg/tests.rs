@@ -1,3 +1,5 @@
+use std::io::{Cursor, Write as _};
+
 use super::*;
 use crate::engine::outlook::source::mail;
 

@@ -1,5 +1,7 @@
 //! Reads a TNEF stream that is not part of a mail, such as a `winmail.dat` file on disk.
 
+use super::super::properties::id;
+use super::super::{calendar, report};
 use super::{Damage, Item, SIGNATURE};
 
 /// An item, and a sentence for each fault of its stream.
@@ -37,8 +39,23 @@ pub fn read_whole(bytes: &[u8], depth: usize) -> Result<WholeStream<'_>, String>
         }
         _ => format!("{}; get an undamaged copy of the file", damage.what()),
     };
-    Ok(WholeStream {
-        item,
-        damage: damage.iter().map(sentence).collect(),
-    })
+    let mut damage: Vec<String> = damage.iter().map(sentence).collect();
+    if damage.is_empty() && !has_content(&item) {
+        damage.push(
+            "embody found no text and no attachment in the file; if the mail has some, get another copy of the file"
+                .to_owned(),
+        );
+    }
+    Ok(WholeStream { item, damage })
+}
+
+/// Returns whether an item has more than a header. Outlook writes a text even for an empty mail, so a stream without one may
+/// have been cut off between two attributes, which leaves no other trace.
+fn has_content(item: &Item<'_>) -> bool {
+    let is_text = |id| item.properties.value(id).is_some();
+    let class = item.class();
+    [id::BODY, id::HTML, id::RTF].into_iter().any(is_text)
+        || !item.attachments.is_empty()
+        || calendar::is_meeting(&class)
+        || report::is_report(&class)
 }
