@@ -151,6 +151,10 @@ pub struct Row {
     pub message: String,
     /// Number of the part as in IMAP, such as `1.2.1`. It is empty for the message itself.
     pub part: String,
+    /// Decoded file name of the part, or of the file to which the mail refers, with at most 100 characters. It is untrusted,
+    /// and can contain slashes. `None` if there is no name, or if it cannot be decoded.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub name: Option<String>,
     /// Kind of the reference.
     pub kind: Kind,
     /// Absolute URL if it is known, with the password masked. `data:` URLs are shortened.
@@ -226,6 +230,7 @@ impl Row {
         Self {
             message: message.to_owned(),
             part,
+            name: None,
             kind,
             url: None,
             outcome,
@@ -255,6 +260,7 @@ impl Row {
         let texts: usize = [
             Some(&self.message),
             Some(&self.part),
+            self.name.as_ref(),
             self.url.as_ref(),
             self.media_type.as_ref(),
             self.sha256.as_ref(),

@@ -6,6 +6,7 @@ use super::choice::{Choice, Stub, reading};
 use super::part::{Leaving, content_of, edits};
 use crate::edit::{Edit, Edits, Group};
 use crate::engine::Mode;
+use crate::engine::external_body::listing::file_name;
 use crate::engine::external_body::{ExternalBody, newline_of, relisted, restored};
 use crate::engine::lengths::{Lengths, corrected};
 use crate::engine::plan::documents::shown_inline;
@@ -242,6 +243,7 @@ impl Run<'_> {
         });
         let number = self.tree.number(part);
         let mut row = Row::new(self.name, number, Kind::Attachment, Outcome::Left);
+        row.name = file_name(self.tree.original, self.tree.fields(part));
         row.media_type = Some(entity.essence.clone());
         match decided {
             Ok((object, group)) => {

@@ -109,7 +109,12 @@ fn inserted(tree: &Tree<'_>, part: &[u8]) -> Option<Edit> {
 /// Returns the name of a part, without control characters and limited in length. Returns `None` if the name cannot be decoded.
 pub(crate) fn file_name(original: &[u8], fields: &Fields) -> Option<String> {
     let name = name_of(original, fields).text()?;
-    Some(name.chars().take(LONGEST_NAME).collect())
+    Some(short_name(&name))
+}
+
+/// Returns the first characters of a name.
+pub(crate) fn short_name(name: &str) -> String {
+    name.chars().take(LONGEST_NAME).collect()
 }
 
 /// Returns the name of a part for display. A name that cannot be decoded is returned as it is written.
@@ -118,7 +123,7 @@ pub(crate) fn shown_name(original: &[u8], fields: &Fields) -> Option<String> {
         Named::None => return None,
         Named::Text(name) | Named::Undecodable(name) => name,
     };
-    Some(name.chars().take(LONGEST_NAME).collect())
+    Some(short_name(&name))
 }
 
 /// Returns the name of a part. A name that can be decoded is preferred to one that cannot.

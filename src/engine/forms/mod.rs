@@ -33,6 +33,7 @@ use self::marks::{Mark, Marks};
 use self::opening::Opening;
 use crate::edit::Edits;
 use crate::engine::external_body::Follow;
+use crate::engine::external_body::listing::file_name;
 use crate::engine::ledger::Ledger;
 use crate::engine::lengths::{Lengths, corrected};
 use crate::engine::policy::Policy;
@@ -139,6 +140,7 @@ impl Form {
         let mut rows = Vec::new();
         for part in tree.ids().filter(|id| (self.is_of)(tree, *id)) {
             let mut row = Row::new(name, tree.number(part), self.kind, Outcome::Left);
+            row.name = file_name(tree.original, tree.fields(part));
             row.media_type = Some(tree.part(part).essence.clone());
             row.bytes = Some(tree.part(part).body.len() as u64);
             match (self.open)(opening, part, &mut row) {

@@ -30,6 +30,8 @@ pub(crate) struct Plan<'a> {
 pub(crate) struct Item<'a> {
     pub body: ExternalBody<'a>,
     pub number: String,
+    /// File name of the content for reports.
+    pub name: Option<String>,
     pub kind: Kind,
     /// The URL for reports: absolute if possible, with a masked password, and with a `data:` URL shortened.
     pub shown_url: Option<String>,
@@ -54,6 +56,7 @@ impl Item<'_> {
     /// Creates the row of the report. If the content has to be retrieved, the row says at first that a run would retrieve it.
     pub(crate) fn row(&self, message: &str) -> Row {
         let mut row = Row::new(message, self.number.clone(), self.kind, Outcome::Expanded);
+        row.name.clone_from(&self.name);
         match &self.step {
             Step::Decode => row.detail = "the content is in the data: URL".into(),
             Step::Copy(_) => row.detail = "the content is in another part".into(),

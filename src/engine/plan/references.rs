@@ -8,6 +8,7 @@ use super::content_id::ContentIds;
 use super::protection::protection;
 use super::{Item, Plan, Step, shown_url};
 use crate::engine::Need;
+use crate::engine::external_body::listing::{file_name, short_name};
 use crate::engine::external_body::{Claim, ESSENCE, ExternalBody, Form, Reading, Referent};
 use crate::engine::forms::references::TABLE;
 use crate::engine::policy::{Policy, Scheme, Target};
@@ -75,6 +76,7 @@ impl Planner<'_> {
         let (shown_url, step) = self.step(&body);
         Item {
             number: self.tree.number(body.part),
+            name: self.name(&body),
             kind: match body.claim {
                 Claim::None => body.form.facts().kind,
                 Claim::Note(_) | Claim::Unreadable => Kind::Attachment,
@@ -84,6 +86,24 @@ impl Planner<'_> {
             copy: None,
             body,
         }
+    }
+
+    /// Returns the file name of the content, as the reference or its part states it.
+    fn name(&self, body: &ExternalBody<'_>) -> Option<String> {
+        let linked = || body.linked.as_ref()?.name.clone();
+        let beside = || match &body.target {
+            Ok(Referent::Beside { name, .. }) => name.clone(),
+            _ => None,
+        };
+        // A text can contain many notes, and its own name is not that of their content.
+        let in_header = || {
+            let is_whole = body.text_note.is_none();
+            let fields = [&body.phantom.fields, self.tree.fields(body.part)];
+            let mut names = fields.into_iter().filter(|_| is_whole);
+            names.find_map(|fields| file_name(self.tree.original, fields))
+        };
+        let name = body.file_name.clone().or_else(linked).or_else(beside);
+        name.map(|name| short_name(&name)).or_else(in_header)
     }
 
     fn judge(&self, body: &ExternalBody<'_>) -> Result<(), Refusal> {
