@@ -768,6 +768,18 @@ fn odd_boxes() -> Vec<(&'static str, String)> {
             behind("From May 3, 10:30 on\nPresent: Anna\n"),
         ),
         (
+            "an empty line, a date without the day of the week in running text",
+            behind("\nFrom May 5 at 10:00 2020 the server\nis down\n"),
+        ),
+        (
+            "an empty line, a date without the day of the week, a header field",
+            behind("\nFrom b@example.org Jan  6 10:00 2020\nX-Foo: 2\n\nbody\n"),
+        ),
+        (
+            "an empty line, a date with the day of the week in running text",
+            behind("\nFrom Mon Jan  6 10:00 2020 until now\nthe server is down\n"),
+        ),
+        (
             "an empty line, a date in German, no header field behind",
             behind("\nFrom b@example.org Mo Okt 16 23:18:56 2023\nmore text\n"),
         ),

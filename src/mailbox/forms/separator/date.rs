@@ -97,6 +97,13 @@ pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     words.filter(|word| !word.is_empty())
 }
 
+/// Returns whether the line contains a complete date, and the day of the week before it. mutt and Dovecot require it.
+pub(super) fn holds_weekday_and_date(line: &[u8]) -> bool {
+    const DAYS: [&[u8; 3]; 7] = [b"mon", b"tue", b"wed", b"thu", b"fri", b"sat", b"sun"];
+    let is_day = |word: &[u8]| DAYS.iter().any(|day| word.eq_ignore_ascii_case(*day));
+    words(line).any(is_day) && holds_whole_date(line)
+}
+
 /// Returns whether the line contains a complete date, in any form that Dovecot and mutt accept: the name of a month
 /// next to a number, and after it a time of day and a second number. The numbers are the day and the year, in either
 /// order. "From Monday 10:30 on we march" contains no complete date.

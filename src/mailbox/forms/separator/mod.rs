@@ -3,8 +3,9 @@
 //! header fields after it ends at the next `From ` line, so no field is counted twice.
 //!
 //! **A separator** is a line that starts with `From ` at the start of the file, or in one of these cases:
-//! * After an empty line, if it contains a complete date as asctime(3) writes it (RFC 4155), or ends with a date in any
-//!   language or in ISO 8601 ([`ends_with_date`]).
+//! * After an empty line, if it contains a complete date with the day of the week, as asctime(3) writes it (RFC 4155), or
+//!   ends with a date in any language or in ISO 8601 ([`ends_with_date`]); or if it contains a complete date without the
+//!   day of the week and a header field follows: text can contain such a date.
 //! * After any line, if it contains such a date and a header field, a `>From ` line or an older separator follows; or
 //!   if it contains a month and a time of day and a header field of mail follows. Some programs omit the empty line,
 //!   and Python, Dovecot and mutt do not require it.
@@ -37,7 +38,9 @@ use crate::mailbox::forms::cost;
 use crate::prologue::{BYTE_ORDER_MARK, Prologue};
 use crate::span::{is_from_field, is_from_line};
 pub(crate) use date::is_asctime;
-use date::{ends_with_date, holds_date, holds_time, holds_whole_date, words};
+use date::{
+    ends_with_date, holds_date, holds_time, holds_weekday_and_date, holds_whole_date, words,
+};
 pub(crate) use written::from_line;
 
 /// Number of bytes, from the start of a `From ` line, that decide whether the line is a separator. It is large because
@@ -53,7 +56,7 @@ pub(crate) fn is_separator(bytes: &[u8]) -> bool {
         if is_from_field(from.line) {
             return false;
         }
-        from.has_date() || {
+        from.has_date_of_program() || from.has_date() && from.has_header() || {
             let follows = from.follows();
             let is_home_made = from.has_one_word() || from.names_address() || holds_time(from.line);
             from.divides_without_date(follows)
@@ -70,8 +73,7 @@ pub(crate) fn is_separator_in_text(bytes: &[u8]) -> bool {
         if is_from_field(from.line) {
             return false;
         }
-        let has_header = || starts_header(from.behind) || older_lines(from.behind) > 0;
-        from.has_date() && has_header() || from.divides_without_date(from.follows())
+        from.has_date() && from.has_header() || from.divides_without_date(from.follows())
     })
 }
 
@@ -207,6 +209,16 @@ impl<'a> FromLine<'a> {
 
     fn has_date(&self) -> bool {
         holds_whole_date(self.line) || ends_with_date(self.line)
+    }
+
+    /// Returns whether a program, and not a person, wrote the date: mutt and Dovecot accept only dates with the day of the week.
+    fn has_date_of_program(&self) -> bool {
+        holds_weekday_and_date(self.line) || ends_with_date(self.line)
+    }
+
+    /// Returns whether a header field or an older separator follows.
+    fn has_header(&self) -> bool {
+        starts_header(self.behind) || older_lines(self.behind) > 0
     }
 
     /// Returns whether the header fields after the line make it a separator, even if it has no date and no empty line
