@@ -29,6 +29,14 @@ pub(crate) fn absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
+/// Returns the entries of a directory. Returns `None` if it does not exist, or if it is not a directory.
+pub(crate) fn entries_of(folder: &Path) -> io::Result<Option<fs::ReadDir>> {
+    match fs::read_dir(folder) {
+        Err(why) if why.kind() == io::ErrorKind::NotADirectory => Ok(None),
+        found => absent(found),
+    }
+}
+
 /// Characters that programs put before the flags in the file names of a Maildir. The usual one is the colon. On file
 /// systems that do not allow colons, isync and mutt use the semicolon, and Evolution and Python use the exclamation
 /// mark.

@@ -28,7 +28,7 @@ use crate::mailbox::failure::unread;
 use crate::mailbox::forms::mh;
 use crate::mailbox::place::folder::{MessageFolder, base_of, flags_of};
 use crate::mailbox::place::partial::is_litter;
-use crate::platform::{MetadataExt as _, OsStrExt as _, absent};
+use crate::platform::{MetadataExt as _, OsStrExt as _, absent, entries_of};
 
 /// Minimum time in which a directory must be unchanged for its modification time to be trusted. Old file systems store
 /// times in seconds: a second change within the same second leaves the time as it is.
@@ -128,7 +128,7 @@ impl MessageFolder {
             for part in &parts {
                 before(part);
                 let mut list = Vec::new();
-                if let Err(error) = absent(self.list(Path::new(part), &mut list, others)) {
+                if let Err(error) = self.list(Path::new(part), &mut list, others) {
                     // The directory may contain messages that were not listed, so the error is reported.
                     others.push((self.folder.join(part), unread(&error).into()));
                 }
@@ -176,7 +176,9 @@ impl MessageFolder {
 
     fn list(&self, part: &Path, names: &mut Vec<PathBuf>, others: &mut Others) -> io::Result<()> {
         const OTHER: &str = "the file was not read, because it is a symbolic link or not a regular file; to read the target of a link, name the target as a source";
-        for entry in fs::read_dir(self.folder.join(part))? {
+        // A file `cur` or `new` is a mailbox next to the Maildir, and not a part of it.
+        let entries = entries_of(&self.folder.join(part))?;
+        for entry in entries.into_iter().flatten() {
             let entry = entry?;
             let name = entry.file_name();
             let is_message = if self.is_mh {
@@ -345,10 +347,8 @@ impl Messages<'_> {
             searches.state = state;
             for part in PARTS {
                 let mut names = Vec::new();
-                absent(
-                    self.place
-                        .list(Path::new(part), &mut names, &mut Vec::new()),
-                )?;
+                let others = &mut Vec::new();
+                self.place.list(Path::new(part), &mut names, others)?;
                 searches.cost += names.len() as u64 + 1;
                 for name in names {
                     searches.listed.entry(base(&name)).or_default().push(name);

@@ -18,7 +18,9 @@ use crate::mailbox::place::folder::{base_of, resized, with_flags_of};
 use crate::mailbox::place::identity::Identity;
 use crate::mailbox::place::replace::{Finished, is_same, sync_folder};
 use crate::mailbox::place::temporary::folder_of;
-use crate::platform::{self, MetadataExt as _, OsStrExt as _, absent, exchange, rename_to_new};
+use crate::platform::{
+    self, MetadataExt as _, OsStrExt as _, absent, entries_of, exchange, rename_to_new,
+};
 
 /// Maximum number of attempts to remove the new file when a replacement is undone. Other programs may rename the file
 /// before each attempt.
@@ -154,7 +156,7 @@ impl Old<'_> {
         let base = self.path.file_name().map(|name| base_of(name.as_bytes()));
         for folder in self.folders {
             // A Maildir may lack one of its directories, which is not an error.
-            let entries = absent(fs::read_dir(folder)).map_err(cannot_read(folder))?;
+            let entries = entries_of(folder).map_err(cannot_read(folder))?;
             for entry in entries.into_iter().flatten() {
                 let entry = entry.map_err(cannot_read(folder))?;
                 if Some(base_of(entry.file_name().as_bytes())) == base

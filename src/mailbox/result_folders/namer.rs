@@ -54,6 +54,7 @@ impl FolderNamer {
         let (key, kind) = (group.key, group.kind);
         let Some(name) = key.file_name() else {
             self.taken.insert(PathBuf::new());
+            self.reserve_parts(kind, Path::new(""));
             return PathBuf::new();
         };
         let mut at = PathBuf::new();
@@ -63,6 +64,7 @@ impl FolderNamer {
         if kind.is_folder() {
             at = self.directory(&at, name, name);
             self.taken.insert(at.clone());
+            self.reserve_parts(kind, &at);
             return at;
         }
         let plain = self.visible(layout::archive_stem(Path::new(name)).as_ref());
@@ -76,6 +78,20 @@ impl FolderNamer {
             self.taken.insert(at);
         }
         file
+    }
+
+    /// Reserves the names of the directories of a Maildir. A mailbox next to them may have such a name, and gets another one.
+    fn reserve_parts(&mut self, kind: Kind, at: &Path) {
+        for part in ["cur", "new", "tmp"]
+            .into_iter()
+            .filter(|_| kind == Kind::Maildir)
+        {
+            let path = at.join(part);
+            self.used.insert(self.folded(&path));
+            // Directories with mail inside `cur` and `new` keep their places.
+            self.taken.insert(path.clone());
+            self.directories.insert((at.to_owned(), part.into()), path);
+        }
     }
 
     /// Returns a new path for a folder with these levels. Messages without a folder get the folder `inbox`.

@@ -450,3 +450,58 @@ fn several_outlook_mailboxes_become_directories_in_one_directory() {
         assert!(at.join("all").join(file).is_file(), "{file}");
     }
 }
+
+#[test]
+fn mbox_with_the_name_of_a_part_of_a_maildir_is_read_and_copied() {
+    for (directories, mboxes) in [
+        (&["cur", "new"][..], &["tmp"][..]),
+        (&["cur"], &["new", "tmp"]),
+        (&["new"], &["cur"]),
+        (&[], &["cur", "new", "tmp", "Inbox"]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        for (place, count) in [("mail", 1), ("mail/Work", 2)] {
+            let source = at.join(place);
+            for part in directories {
+                fs::create_dir_all(source.join(part)).unwrap();
+                let name = format!("{count}{part}");
+                let path = source.join(part).join("1700000000.M1P1.host");
+                fs::write(path, message(&name)).unwrap();
+            }
+            fs::create_dir_all(&source).unwrap();
+            for name in mboxes {
+                fs::write(source.join(name), mbox(&format!("{count}{name}"))).unwrap();
+            }
+        }
+        let messages = 2 * (directories.len() + mboxes.len());
+        let case = format!("{directories:?} {mboxes:?}");
+        let inspected = embody_in(at, &["inspect", "--json", "mail"]);
+        let said = String::from_utf8(inspected.stdout).unwrap();
+        let files = format!("\"files\":{{\"read\":{messages},\"parts\":0,\"not_mail\":0,");
+        assert!(said.contains(&files), "{case}: {said}");
+        for format in ["auto", "maildir", "mbox", "eml", "thunderbird"] {
+            let format = ["--output-format", format];
+            let format = if format[1] == "auto" {
+                &[][..]
+            } else {
+                &format
+            };
+            let convert = [&["convert", "mail", "--output", "out"], format].concat();
+            for words in [&convert[..], &["compare", "mail", "out"]] {
+                let output = embody_in(at, words);
+                let said = String::from_utf8_lossy(&output.stderr);
+                let flags = words[0] == "compare" && format.contains(&"eml");
+                let status = output.status.code();
+                assert!(status == Some(0) || flags, "{case} {words:?}: {said}");
+                assert!(!said.contains("not read"), "{case} {words:?}: {said}");
+            }
+            fs::remove_dir_all(at.join("out")).unwrap();
+        }
+        done(&embody_in(at, &["merge", "mail", "--output", "merged"]), 0);
+        done(
+            &embody_in(at, &["compare", "--merged", "mail", "merged"]),
+            0,
+        );
+    }
+}
