@@ -1,5 +1,5 @@
 //! Header fields that contain the flags and keywords of a message: Status, X-Status and X-Keywords of mboxes, and the
-//! fields of Thunderbird. The header is read once, and no I/O is performed.
+//! fields of Thunderbird and Evolution. The header is read once, and no I/O is performed.
 //!
 //! If several Status fields exist, their flags are combined, as in mutt and Dovecot. Fields of Thunderbird take
 //! precedence, but only at the start of the header, where Thunderbird writes them: further down, the sender may have
@@ -15,7 +15,7 @@ use crate::mailbox::forms::keywords::{
 };
 use crate::mailbox::forms::mbox::{self, Header};
 use crate::mailbox::forms::quoting::replaced;
-use crate::span::{Lines, Newline, Span, is_from_line, starts_like};
+use crate::span::{Lines, Newline, Span, is_from_line, split_while, starts_like};
 
 const STATUS: [(u8, u8); 2] = [(b'R', SEEN), (b'O', OLD)];
 const MORE_STATUS: [(u8, u8); 4] = [
@@ -30,6 +30,13 @@ const MOZILLA: [(u32, u8); 5] = [
     (0x0004, FLAGGED),
     (0x0008, TRASHED),
     (0x1000, PASSED),
+];
+const EVOLUTION: [(u32, u8); 5] = [
+    (0x01, REPLIED),
+    (0x02, TRASHED),
+    (0x04, DRAFT),
+    (0x08, FLAGGED),
+    (0x10, SEEN),
 ];
 const MOZILLA_EXPUNGED: u32 = 0x0008;
 const MOZILLA_NEW: u32 = 0x0001_0000;
@@ -56,10 +63,12 @@ enum Noted {
     MoreMozilla,
     Tags,
     Keywords,
+    Evolution,
 }
 
-const NAMES: [(&[u8], Noted); 6] = [
+const NAMES: [(&[u8], Noted); 7] = [
     (b"x-keywords", Noted::Keywords),
+    (b"x-evolution", Noted::Evolution),
     (b"status", Noted::Status),
     (b"x-status", Noted::MoreStatus),
     (b"x-mozilla-status", Noted::Mozilla),
@@ -72,7 +81,7 @@ impl MessageFlags {
     /// most keywords are no flags.
     pub(crate) fn has_fields(content: &[u8]) -> bool {
         let mut fields = fields(content);
-        fields.any(|(noted, ..)| !matches!(noted, Noted::Keywords | Noted::Tags))
+        fields.any(|(noted, ..)| !matches!(noted, Noted::Keywords | Noted::Tags | Noted::Evolution))
     }
 
     /// Returns whether the header starts with a field in which Thunderbird stores flags. A `From ` line may precede it.
@@ -82,7 +91,7 @@ impl MessageFlags {
 
     pub(crate) fn of_fields(content: &[u8]) -> Self {
         let mut flags = 0;
-        let (mut mozilla, mut more_mozilla) = (None, None);
+        let (mut mozilla, mut more_mozilla, mut evolution) = (None, None, None);
         let (mut names, mut tags): (Vec<Cow<'_, str>>, Vec<Cow<'_, str>>) = Default::default();
         let end = header_end(content);
         for (noted, line, value) in fields(content) {
@@ -95,11 +104,16 @@ impl MessageFlags {
                 }
                 Noted::Mozilla => mozilla = mozilla.or(hexadecimal(value)),
                 Noted::MoreMozilla => more_mozilla = more_mozilla.or(hexadecimal(value)),
+                Noted::Evolution => evolution = evolution.or(of_evolution(value)),
                 Noted::Keywords => names.push(String::from_utf8_lossy(whole.of(content))),
                 Noted::Tags => tags.push(String::from_utf8_lossy(whole.of(content))),
             }
         }
         let more = more_mozilla.unwrap_or(0);
+        // Programs that write Status fields leave the field of Evolution as it is, so it is older.
+        if let (0, None, Some(noted)) = (flags, mozilla, evolution) {
+            flags = OLD | bits(&EVOLUTION, |mask| noted & mask != 0);
+        }
         if let Some(mozilla) = mozilla {
             // X-Mozilla-Status replaces the flags of Status fields. Only the flag for drafts is kept, because
             // Thunderbird does not store it in this field.
@@ -213,7 +227,10 @@ impl MessageFlags {
             tags = format!("{tags} {tag}");
         }
         let tags = tags.trim();
+        // A folded line before the first field would become a part of a new field before it.
+        let (first, kept) = kept.split_at(leading_folded(&kept, kept.len()));
         let mut out = Vec::with_capacity(content.len() + 200);
+        out.extend_from_slice(first);
         for field in [
             format!("X-Mozilla-Status: {value:04x}"),
             format!("X-Mozilla-Status2: {more:08x}"),
@@ -222,7 +239,7 @@ impl MessageFlags {
             out.extend_from_slice(field.as_bytes());
             out.extend_from_slice(newline);
         }
-        out.extend_from_slice(&kept);
+        out.extend_from_slice(kept);
         out.extend_from_slice(&content[at..]);
         out
     }
@@ -231,7 +248,12 @@ impl MessageFlags {
 /// Returns the message with these flags in its Status fields, and with these keywords in addition to those of the header.
 /// `noted` contains the flags of the header.
 fn put<'c>(flags: Flags, noted: &MessageFlags, keywords: &str, content: &'c [u8]) -> Cow<'c, [u8]> {
-    let keeps_status = noted.system == flags;
+    // Only Evolution reads its field, so the flags are also written to Status.
+    let is_of_evolution = || {
+        let mut fields = fields(content);
+        fields.any(|(noted, ..)| noted == Noted::Evolution) && !MessageFlags::has_fields(content)
+    };
+    let keeps_status = noted.system == flags && !is_of_evolution();
     if keeps_status && keywords.is_empty() {
         return Cow::Borrowed(content);
     }
@@ -244,9 +266,6 @@ fn put<'c>(flags: Flags, noted: &MessageFlags, keywords: &str, content: &'c [u8]
         fields.any(|(noted, line, _)| noted == wanted && is_seen(line))
     };
     let mut out = Vec::with_capacity(content.len() + 80);
-    if !keeps_status && flags.0 & PASSED != 0 && !has(Noted::Mozilla) {
-        out.extend(field(b"X-Mozilla-Status", &mozilla(flags, 0)));
-    }
     let mut status = text(&STATUS, flags.0);
     let mut more_status = text(&MORE_STATUS, flags.0);
     let mut missing = Vec::new();
@@ -265,7 +284,7 @@ fn put<'c>(flags: Flags, noted: &MessageFlags, keywords: &str, content: &'c [u8]
     let adds_keywords = keywords.is_some();
     let edited = fields(content).filter(|(noted, line, _)| match noted {
         Noted::Keywords => adds_keywords && is_seen(*line),
-        Noted::Tags => false,
+        Noted::Tags | Noted::Evolution => false,
         _ => !keeps_status,
     });
     let changes = edited.map(|(noted, line, value)| {
@@ -280,7 +299,7 @@ fn put<'c>(flags: Flags, noted: &MessageFlags, keywords: &str, content: &'c [u8]
             Noted::MoreStatus => std::mem::take(&mut more_status),
             Noted::Mozilla => mozilla(flags, old),
             Noted::MoreMozilla => more_mozilla(flags, old),
-            Noted::Keywords | Noted::Tags => String::new(),
+            Noted::Keywords | Noted::Tags | Noted::Evolution => String::new(),
         };
         if new.is_empty() {
             let end = folded_end(content, line.end, end);
@@ -308,6 +327,11 @@ fn put<'c>(flags: Flags, noted: &MessageFlags, keywords: &str, content: &'c [u8]
     let changed = replaced(rest, 0, unseen);
     out.extend_from_slice(changed.as_deref().unwrap_or(rest));
     out.extend_from_slice(&content[end..]);
+    if !keeps_status && flags.0 & PASSED != 0 && !has(Noted::Mozilla) {
+        let first = leading_folded(content, end);
+        let mozilla = field(b"X-Mozilla-Status", &mozilla(flags, 0));
+        out.splice(first..first, mozilla);
+    }
     Cow::Owned(out)
 }
 
@@ -332,6 +356,14 @@ fn more_mozilla(flags: Flags, before: u32) -> String {
     format!("{value:08x}")
 }
 
+/// Returns the flags in a field X-Evolution: `UID-FLAGS`, two hexadecimal numbers.
+fn of_evolution(value: &[u8]) -> Option<u32> {
+    let (uid, behind) = split_while(value, u8::is_ascii_hexdigit);
+    let digits = behind.strip_prefix(b"-")?;
+    hexadecimal(uid)?;
+    hexadecimal(split_while(digits, u8::is_ascii_hexdigit).0)
+}
+
 fn hexadecimal(value: &[u8]) -> Option<u32> {
     u32::from_str_radix(std::str::from_utf8(value).ok()?, 16).ok()
 }
@@ -346,6 +378,11 @@ fn folded_end(content: &[u8], end: usize, header_end: usize) -> usize {
 
 fn is_folded(line: &[u8]) -> bool {
     line.starts_with(b" ") || line.starts_with(b"\t")
+}
+
+/// Returns the length of the lines at the start of the header that begin with a blank. They belong to no field.
+fn leading_folded(content: &[u8], header_end: usize) -> usize {
+    folded_end(content, 0, header_end)
 }
 
 fn header_end(content: &[u8]) -> usize {

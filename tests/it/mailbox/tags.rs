@@ -519,3 +519,63 @@ fn sequences_of_an_mh_folder_become_flags_and_keywords() {
     found.sort();
     assert_eq!(found, ["cur  ", "cur F todo", "cur FS ", "cur RS "]);
 }
+
+#[test]
+fn flags_of_evolution_are_read_unless_a_status_field_is_newer() {
+    for (header, expected) in [
+        ("X-Evolution: 00000001-0010", "cur S "),
+        ("X-Evolution: 0000002a-0019;tag", "cur FRS "),
+        ("X-Evolution: 0000002a-0000", "cur  "),
+        ("X-Evolution: 0000002a-0010\nStatus: O", "cur  "),
+        ("X-Evolution: 12", "new  "),
+    ] {
+        let folder = Folder::new();
+        let mbox = format!("From a Mon Jan  6 10:00:00 2020\n{header}\n{}\n", mail("x"));
+        folder.write("Inbox", mbox);
+        folder.run("convert Inbox --output-format maildir --output md");
+        assert_eq!(flags(&folder.at("md")), [expected], "{header}");
+        // Other programs do not read the field of Evolution, so an mbox gets Status fields.
+        folder.run("convert md --output-format mbox --output out.mbox");
+        let has_status = folder.read("out.mbox").contains("\nStatus: ");
+        assert_eq!(has_status, expected.starts_with("cur"), "{header}");
+        folder.run("compare Inbox md");
+        folder.run("compare Inbox out.mbox");
+    }
+}
+
+#[test]
+fn folded_line_before_the_first_field_does_not_become_a_part_of_a_new_field() {
+    for first in [" X: y\n", "\tX\n\tY\n", " X: y\nX-Mozilla-Status: 0001\n"] {
+        let folder = Folder::new();
+        let content = format!("{first}{}", mail("one"));
+        folder.write("Maildir/cur/1578304801.M1P1.h:2,PS", &content);
+        folder.write("Maildir/new/.keep", "");
+        folder.write("mails/1.eml", &content);
+        let folded = first.split("X-Mozilla").next().unwrap();
+        for (source, format) in [
+            ("Maildir", "mbox"),
+            ("Maildir", "thunderbird"),
+            ("mails", "thunderbird"),
+            ("mails/1.eml", "thunderbird"),
+        ] {
+            folder.run(&format!(
+                "convert {source} --output-format {format} --output out"
+            ));
+            folder.run(&format!("compare {source} out"));
+            let found = names(folder.path());
+            let name = found.iter().find(|name| name.starts_with("out")).unwrap();
+            let mbox = folder.read(name);
+            let (_, mail) = mbox.split_once('\n').unwrap();
+            assert!(
+                mail.starts_with(&format!("{folded}X-Mozilla-Status: ")),
+                "{mbox}"
+            );
+            let out = folder.at("out");
+            if out.is_dir() {
+                fs::remove_dir_all(out).unwrap();
+            } else {
+                fs::remove_file(out).unwrap();
+            }
+        }
+    }
+}
