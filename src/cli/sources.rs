@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::fetch::store::layers::Layers;
 use crate::mailbox::find::{Kind, LOOKED_AT, NotMail, find, kind_of};
 use crate::mailbox::{
-    Format, Judged, MemberRules, Method, Options, PackedFile, Stop, mbox_entry, unpacked,
+    Format, Judged, MemberRules, Method, Options, PackedFile, Stop, archive_entries, unpacked,
 };
 use crate::platform::disk::layout::is_name_of_store;
 use crate::platform::{MetadataExt as _, OsStrExt as _};
@@ -269,7 +269,7 @@ impl Sources {
 /// `judged` takes each file as it is, so no message is converted.
 const RULES: MemberRules = MemberRules {
     judge: judged,
-    convert: mbox_entry,
+    entries: archive_entries,
 };
 
 fn judged(name: &[u8], start: &[u8]) -> Judged {

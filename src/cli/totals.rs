@@ -267,13 +267,16 @@ pub(super) fn files(counts: &FileCounts) -> String {
     if counts.not_read + counts.ignored == 0 {
         return String::new();
     }
+    let by_number = |count, one, many| if count == 1 { one } else { many };
+    let parts = by_number(counts.parts, "part of a mailbox", "parts of mailboxes");
     let named = [
-        (counts.parts, "parts of mailboxes"),
+        (counts.parts, parts),
         (counts.not_mail, "without mail"),
         (counts.not_read, "not read"),
         (counts.ignored, "ignored"),
     ];
-    let mut text = format!("{} files: {} read", counts.total(), counts.read);
+    let files = by_number(counts.total(), "file", "files");
+    let mut text = format!("{} {files}: {} read", counts.total(), counts.read);
     for (count, what) in named.iter().filter(|(count, _)| *count > 0) {
         let _ = write!(text, ", {count} {what}");
     }

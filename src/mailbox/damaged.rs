@@ -1,5 +1,6 @@
 //! Files that show no format of mail at their start, but may be damaged mail: their name says so, or an mbox begins further on.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use crate::mailbox::forms::outlook::is_named_tnef;
@@ -12,6 +13,11 @@ use crate::span::rest_or_empty;
 const DAMAGED: NotMail = NotMail::Format(
     "a file with the name of mail or of an archive, but with other content",
     "the file is damaged or has another format; get another copy of the file",
+);
+
+const ENCRYPTED: NotMail = NotMail::Format(
+    "an encrypted file with the name of mail or of an archive",
+    "decrypt the file first",
 );
 
 const BEHIND: NotMail = NotMail::Format(
@@ -31,6 +37,8 @@ const LEAST_EMPTIED: usize = 64;
 const OF_ANY: [&str; 13] = [
     "mbox", "emlx", "pst", "ost", "zip", "tar", "tgz", "tbz2", "txz", "gz", "bz2", "xz", "zst",
 ];
+/// Suffixes that programs for encryption add to the name of a file.
+const OF_ENCRYPTED: [&str; 4] = ["gpg", "pgp", "asc", "age"];
 const OF_BINARY: [&str; 4] = ["mbx", "msg", "oft", "dbx"];
 
 /// Returns whether a file without a format of mail may be damaged mail, by its name and its first bytes. `name` is the name
@@ -42,10 +50,18 @@ pub(crate) fn damaged(name: &Path, start: &[u8], other: NotMail) -> Option<NotMa
         _ => return None,
     };
     let suffix = name.extension();
-    let is_one_of = |suffixes: &[&str]| {
+    let is_among = |suffix: Option<&OsStr>, suffixes: &[&str]| {
         let mut suffixes = suffixes.iter();
         suffix.is_some_and(|suffix| suffixes.any(|it| suffix.eq_ignore_ascii_case(it)))
     };
+    let is_one_of = |suffixes| is_among(suffix, suffixes);
+    let inner = Path::new(name.file_stem().unwrap_or_default()).extension();
+    // A file with a signature has such a name, too.
+    let is_signature = memchr::memmem::find(start, b"-----BEGIN PGP SIGNATURE-----").is_some();
+    let is_of_mail = is_among(inner, &OF_ANY) || is_among(inner, &["eml"]);
+    if is_one_of(&OF_ENCRYPTED) && is_of_mail && !is_signature {
+        return Some(ENCRYPTED);
+    }
     let is_named =
         is_one_of(&OF_ANY) || is_binary && (is_one_of(&OF_BINARY) || is_named_tnef(name));
     if !start.is_empty() && is_named {
@@ -68,7 +84,8 @@ fn holds_mbox(start: &[u8]) -> bool {
         let is_line = at.checked_sub(1).and_then(|before| start.get(before));
         let text = rest_or_empty(start, at);
         let end = memchr::memchr(b'\n', text).map_or(text.len(), |end| end + 1);
-        matches!(is_line, Some(b'\n' | b'\r'))
+        // A crash of the system can replace the bytes before a message by NULs.
+        matches!(is_line, Some(b'\n' | b'\r' | 0))
             && is_separator_in_text(text)
             && starts_with_mail_header(rest_or_empty(text, end), false)
     })
@@ -81,9 +98,11 @@ mod tests {
     #[test]
     fn damaged_mail_is_told_from_files_without_mail() {
         let mbox = b"\0\0\0\nFrom a@b Mon Jan  6 10:00:00 2020\nFrom: a@b\nSubject: x\n\nx\n";
+        let zeros = [&[0; 100][..], &mbox[4..]].concat();
         let text = b"Dear all,\nFrom here on, nothing.\n";
         for (name, start, other, expected) in [
             ("old", &mbox[..], NotMail::Binary, true),
+            ("Inbox", &zeros[..], NotMail::Binary, true),
             ("old.txt", mbox, NotMail::Text, true),
             ("old.mbox", text, NotMail::Text, true),
             ("a.pst", &[0; 100][..], NotMail::Binary, true),
@@ -91,6 +110,15 @@ mod tests {
             ("table_of_contents", &[0; 100], NotMail::Binary, false),
             ("flags", &[0; 8], NotMail::Binary, false),
             ("core.bin", &[0; 100], NotMail::Binary, false),
+            ("Inbox.mbox.gpg", b"\x85\x01", NotMail::Binary, true),
+            ("mail.tar.asc", text, NotMail::Text, true),
+            (
+                "mail.tar.asc",
+                b"-----BEGIN PGP SIGNATURE-----\n",
+                NotMail::Text,
+                false,
+            ),
+            ("letter.asc", text, NotMail::Text, false),
             ("notes", text, NotMail::Text, false),
             ("de.msg", text, NotMail::Text, false),
             ("winmail.dat", &[1; 100], NotMail::Binary, true),

@@ -13,8 +13,10 @@ use crate::mailbox::failure::{cannot_read, unread};
 use crate::mailbox::find::Kind;
 use crate::mailbox::forms::carriage;
 use crate::mailbox::forms::flags::MessageFlags;
+use crate::mailbox::forms::keywords::unexplained;
 use crate::mailbox::forms::mh::{self, MhSequences};
 use crate::mailbox::forms::refused::refused_message;
+use crate::mailbox::forms::state_files::unused_beside;
 use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::flag_losses::FlagLosses;
 use crate::mailbox::place::folder::{MessageFolder, noted_in_name};
@@ -131,6 +133,8 @@ struct FolderFlags {
     /// The sequences of an MH folder. `None` if the folder has none.
     sequences: Option<MhSequences>,
     is_mh: bool,
+    /// Flags that other programs keep in files of their own, which embody does not read.
+    unused: Vec<String>,
     losses: Mutex<FlagLosses>,
 }
 
@@ -146,12 +150,16 @@ impl FolderFlags {
             },
             sequences: sequences.map(|content| MhSequences::of_file(&content)),
             is_mh: place.is_mh,
+            unused: unused_beside(&place.folder, &|path| path.exists()),
             losses: Mutex::default(),
         }
     }
 
     /// Returns the flags of a message. Returns `None` if only its header contains flags.
     fn of_message(&self, name: &Path, content: &[u8]) -> Option<MessageFlags> {
+        for what in &self.unused {
+            unpoisoned(self.losses.lock()).count(what.clone());
+        }
         if self.is_mh {
             let number = name.file_name().and_then(mh::number)?;
             let sequences = self.sequences.as_ref()?;
@@ -160,9 +168,7 @@ impl FolderFlags {
         let system = noted_in_name(name, content)?;
         let (keywords, unknown) = self.keywords.of_message(name);
         for letter in unknown {
-            let why = "because the file dovecot-keywords does not explain it";
-            let what = format!("keyword letter {letter}, {why}");
-            unpoisoned(self.losses.lock()).count(what);
+            unpoisoned(self.losses.lock()).count(unexplained(letter));
         }
         Some(MessageFlags::new(system, keywords))
     }

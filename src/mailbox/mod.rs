@@ -88,7 +88,7 @@ pub(crate) use {
     place::tree::subfolders_of,
     read::Background,
     read::cut::{Piece, pieces},
-    read::entry::{ALL_MAIL, mbox_entry},
+    read::entry::{ALL_MAIL, entries as archive_entries},
     read::file::PackedFile,
     read::opened::kind_of_open,
     read::second::{has_second_message, holds_second_message},

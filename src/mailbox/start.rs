@@ -7,7 +7,7 @@ use crate::mailbox::forms::separator::{from_line_length, name_length};
 use crate::mailbox::forms::{emlx, mmdf, outlook};
 use crate::mailbox::not_mail::NotMail;
 use crate::prologue::{self, BYTE_ORDER_MARK, MailFields, Prologue};
-use crate::span::split_while;
+use crate::span::{front, split_while};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
@@ -125,7 +125,9 @@ pub(crate) fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
     for whole in start.split_inclusive(|&octet| octet == b'\n') {
         let without_lf = whole.strip_suffix(b"\n").unwrap_or(whole);
         let is_cut = without_lf.len() == whole.len();
-        let line = without_lf.strip_suffix(b"\r").unwrap_or(without_lf);
+        // Several CRs belong to one line ending: files that were converted twice contain CR CR LF.
+        let returns = without_lf.iter().rev().take_while(|&&octet| octet == b'\r');
+        let line = front(without_lf, without_lf.len() - returns.count());
         if line.is_empty() {
             break;
         }

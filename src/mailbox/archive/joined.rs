@@ -8,6 +8,8 @@ use std::fmt;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
+use super::ahead::{LookAhead, MOST_KEYWORDS, joined_name};
+use super::entries::EntryMaker;
 use super::members::Members;
 #[cfg(feature = "archives")]
 use super::nested::Nested;
@@ -17,10 +19,10 @@ use crate::error::unpoisoned;
 use crate::mailbox::compressed::Damage;
 use crate::mailbox::find::{Kind, NotMail};
 use crate::mailbox::{FileCounts, Stop};
-use crate::span::front;
 
 const LOOKED_AT: usize = 64 << 10;
-const NAME: usize = 200;
+/// Number of characters of the path of a member that a message shows.
+const SHOWN: usize = 200;
 /// Maximum number of members that are named because they are or may be mail and were not read. Further ones are counted.
 const MOST_LEFT: usize = 100;
 
@@ -47,15 +49,8 @@ pub(crate) enum Judged {
 pub(crate) struct MemberRules {
     /// Recognises a member by its path and its first bytes.
     pub(crate) judge: fn(&[u8], &[u8]) -> Judged,
-    /// Converts a single message to an entry of an mbox, by its path and its content. The error is the reason why the message
-    /// cannot be read.
-    pub(crate) convert: fn(&str, &[u8], Kind) -> Result<MboxEntry, String>,
-}
-
-/// A message as an entry of an mbox, and sentences for the report about data that it does not contain.
-pub(crate) struct MboxEntry {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) missing: Vec<String>,
+    /// Creates the converter of single messages.
+    pub(crate) entries: fn() -> Box<dyn EntryMaker>,
 }
 
 /// The limits for archives and messages inside an archive.
@@ -79,8 +74,12 @@ pub(crate) struct Joined<M> {
     /// Archives and compressed files inside the archive that are being read, from the outermost to the innermost.
     #[cfg(feature = "archives")]
     nested: Vec<Nested>,
+    ahead: LookAhead,
+    /// Number of bytes of files with keywords in a stream that are still kept.
+    keywords_left: u64,
     limits: Limits,
     rules: MemberRules,
+    entries: Box<dyn EntryMaker>,
     skipped: Arc<Mutex<Skipped>>,
     ready: io::Cursor<Vec<u8>>,
     within: Option<String>,
@@ -100,13 +99,16 @@ impl<M: Members> Joined<M> {
         members: M,
         rules: MemberRules,
         skipped: &Arc<Mutex<Skipped>>,
-        limits: Limits,
+        (limits, ahead): (Limits, LookAhead),
     ) -> Self {
         Self {
             members,
             #[cfg(feature = "archives")]
             nested: Vec::new(),
+            ahead,
+            keywords_left: MOST_KEYWORDS,
             limits,
+            entries: (rules.entries)(),
             rules,
             skipped: Arc::clone(skipped),
             ready: io::Cursor::default(),
@@ -139,18 +141,30 @@ impl<M: Members> Joined<M> {
 
     /// Returns the path of a member in all archives around it.
     fn full_name(&self, name: &[u8]) -> String {
-        // The name is only shown in messages. It is never used as a path.
-        let name = String::from_utf8_lossy(front(name, NAME)).into_owned();
+        // The name shows the format and the flags of a message, and is shown in messages. It is never used as a path on the
+        // disk.
         #[cfg(feature = "archives")]
         if let Some(nested) = self.nested.last() {
-            let above = &nested.name;
-            return if name.is_empty() {
-                above.clone()
-            } else {
-                format!("{above}/{name}")
-            };
+            return joined_name(&nested.name, name);
         }
-        name
+        joined_name("", name)
+    }
+
+    /// Reads the keywords of the messages in the innermost archive, so that they are known before its first message.
+    fn look_ahead(&mut self) -> io::Result<()> {
+        #[cfg(feature = "archives")]
+        if let Some(nested) = self.nested.last_mut() {
+            return nested.ahead.run(&nested.name, &mut *self.entries);
+        }
+        self.ahead.run("", &mut *self.entries)
+    }
+
+    fn is_stream(&self) -> bool {
+        #[cfg(feature = "archives")]
+        if !self.nested.is_empty() {
+            return false;
+        }
+        matches!(self.ahead, LookAhead::Stream)
     }
 
     fn between(&self) -> &'static [u8] {
@@ -181,13 +195,19 @@ impl<M: Members> Joined<M> {
             self.leave(&name, why);
             return Ok(());
         }
+        if let Some(what) = member.without_mail {
+            self.skip(&name, what);
+            return Ok(());
+        }
         let mut ready = self.between().to_vec();
         let between = ready.len();
         // If the reader fails, the bytes before the error are enough to recognise the format of the member.
         let mut failed = start_of(self.current(), &mut ready).err();
         // An empty member contains no mail, whatever its format would be. It is left only if its name says that it should.
         let start = &ready[between..];
-        let is_used = |judged: &Judged| !start.is_empty() || matches!(judged, Judged::Left(_));
+        let is_used = |judged: &Judged| {
+            !start.is_empty() || matches!(judged, Judged::Left(_) | Judged::Part(_))
+        };
         let judged = Some((self.rules.judge)(name.as_bytes(), start)).filter(is_used);
         match judged {
             Some(Judged::Taken) => {
@@ -204,13 +224,16 @@ impl<M: Members> Joined<M> {
             Some(Judged::Message(_)) => {}
             Some(Judged::Nested) => failed = self.begin_nested(&name, &ready[between..], failed)?,
             Some(Judged::Left(what)) => self.leave(&name, what),
-            Some(Judged::Skipped(what)) => {
-                self.counts(|files| files.not_mail += 1);
-                unpoisoned(self.skipped.lock()).add(name.clone(), what);
-            }
+            Some(Judged::Skipped(what)) => self.skip(&name, what),
             Some(Judged::Part(what)) => {
                 self.counts(|files| files.parts += 1);
-                unpoisoned(self.skipped.lock()).add(name.clone(), what);
+                self.name_skipped(&name, what);
+                if let Some(lost) = self.entries.unused_flags(&name, start) {
+                    unpoisoned(self.skipped.lock()).lost.count(lost.to_owned());
+                }
+                if failed.is_none() && self.is_stream() && self.entries.is_keyword_file(&name) {
+                    failed = self.keep_keywords(&name, &ready[between..])?;
+                }
             }
             Some(Judged::Spooled) => {
                 let start = &ready[between..];
@@ -258,8 +281,14 @@ impl<M: Members> Joined<M> {
             self.leave(&name, "a message of more than 512 MiB");
             return Ok(());
         }
-        match (self.rules.convert)(&name, &content, kind) {
+        if self.entries.uses_keyword_files(&name) {
+            self.look_ahead()?;
+        }
+        match self.entries.entry(&name, &content, kind) {
             Ok(entry) => {
+                let mut skipped = unpoisoned(self.skipped.lock());
+                entry.lost.into_iter().for_each(|it| skipped.lost.count(it));
+                drop(skipped);
                 ready.extend_from_slice(&entry.bytes);
                 self.ready = io::Cursor::new(ready);
                 self.has_taken = true;
@@ -312,9 +341,7 @@ impl<M: Members> Joined<M> {
                 self.nested.push(nested);
             }
             Ok(None) => {
-                self.counts(|files| files.not_mail += 1);
-                let what = NotMail::DOCUMENT.name();
-                unpoisoned(self.skipped.lock()).add(name.to_owned(), what);
+                self.skip(name, NotMail::DOCUMENT.name());
             }
             Err(error) => self.leave(name, error.downcast::<Damage>()?),
         }
@@ -351,6 +378,36 @@ impl<M: Members> Joined<M> {
         count(&mut unpoisoned(self.skipped.lock()).files);
     }
 
+    /// Counts a member without mail.
+    fn skip(&self, name: &str, what: &'static str) {
+        self.counts(|files| files.not_mail += 1);
+        self.name_skipped(name, what);
+    }
+
+    fn name_skipped(&self, name: &str, what: &'static str) {
+        unpoisoned(self.skipped.lock()).add(shown(name), what);
+    }
+
+    /// Keeps a file with keywords of a stream for the messages after it. Returns the error that ended its reading.
+    fn keep_keywords(&mut self, name: &str, start: &[u8]) -> io::Result<Option<io::Error>> {
+        let mut content = start.to_vec();
+        let most = self.keywords_left;
+        let rest = most.saturating_sub(content.len() as u64);
+        if let Err(error) = self.current().take(rest).read_to_end(&mut content) {
+            return Ok(Some(error));
+        }
+        self.keywords_left = most.saturating_sub(content.len() as u64);
+        let late = match self.keywords_left {
+            0 => 1,
+            _ => self.entries.add_keyword_file(name, &content),
+        };
+        let what = "keywords, because they come after their messages in the stream";
+        let mut skipped = unpoisoned(self.skipped.lock());
+        skipped.lost.count_all(what.to_owned(), late);
+        drop(skipped);
+        Ok(None)
+    }
+
     /// Notes a member that was not read, and counts it.
     fn leave(&mut self, name: &str, why: impl fmt::Display) {
         self.counts(|files| files.not_read += 1);
@@ -367,7 +424,7 @@ impl<M: Members> Joined<M> {
         let (count, names) = &mut self.left;
         *count += 1;
         if names.len() < MOST_LEFT {
-            names.push(format!("{name} ({why})"));
+            names.push(format!("{} ({why})", shown(name)));
         }
     }
 
@@ -411,7 +468,7 @@ impl<M: Members> Joined<M> {
             self.end = Some(Err(damage.clone()));
         } else if let Some(name) = name {
             let why = format!("{damage}; the complete messages before the damage were read");
-            damage = Damage::of_member(format!("{name} ({damage})"));
+            damage = Damage::of_member(format!("{} ({damage})", shown(&name)));
             self.was_not_read(&name, why);
             // The damage cut off a message in the middle. `last` is set as if an empty line had been read after it, so
             // that the next member starts a new message and no line endings are inserted before it.
@@ -436,6 +493,11 @@ impl<M: Members> Joined<M> {
         }
         Ok(read)
     }
+}
+
+/// Returns the first characters of the path of a member, for messages.
+fn shown(name: &str) -> String {
+    name.chars().take(SHOWN).collect()
 }
 
 /// Reads the start of a member, up to `LOOKED_AT` bytes. If a read fails because of damage, the bytes of this read are
@@ -474,130 +536,4 @@ impl<M: Members> Read for Joined<M> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::members::Member;
-    use super::*;
-
-    struct Texts(Vec<&'static str>, &'static str);
-
-    impl Members for Texts {
-        fn next(&mut self) -> io::Result<Option<Member>> {
-            let next = (!self.0.is_empty()).then(|| self.0.remove(0));
-            self.1 = next.unwrap_or_default();
-            let closed = self.1.starts_with('!').then_some("encrypted");
-            Ok(next.map(|text| Member {
-                name: text.as_bytes().to_vec(),
-                closed,
-            }))
-        }
-    }
-
-    impl Read for Texts {
-        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-            if self.1.starts_with('~') {
-                return Err(io::Error::other(Damage::of_member("damaged".to_owned())));
-            }
-            if self.1.starts_with('#') {
-                let damage = Damage::of_archive("the end".to_owned(), false);
-                return Err(io::Error::other(damage));
-            }
-            let length = self.1.len().min(into.len()).min(1);
-            let (now, rest) = self.1.split_at(length);
-            into[..length].copy_from_slice(now.as_bytes());
-            self.1 = rest;
-            Ok(length)
-        }
-    }
-
-    const RULES: MemberRules = MemberRules {
-        judge,
-        convert: |_, _, _| Err("not a message".to_owned()),
-    };
-
-    fn limits() -> Limits {
-        Limits {
-            expanded: 1 << 20,
-            stop: Stop::default(),
-        }
-    }
-
-    fn judge(_: &[u8], start: &[u8]) -> Judged {
-        match start.first() {
-            Some(b'F') => Judged::Taken,
-            Some(b'S') => Judged::Left("a message"),
-            _ => Judged::Skipped("text"),
-        }
-    }
-
-    #[test]
-    fn joined_mboxes_are_separated_by_an_empty_line_and_unread_files_are_reported() {
-        for (texts, expected, left) in [
-            (
-                vec!["F1\n\n", "F2\n", "F3", "F4\r\n\r\n", "F5"],
-                "F1\n\nF2\n\nF3\n\nF4\r\n\r\nF5",
-                "",
-            ),
-            (vec!["F", "x", "", "F2"], "F\n\nF2", ""),
-            (
-                vec!["S", "F", "!", "!"],
-                "F",
-                "3 files in the archive were not read: S (a message), ! (encrypted), ! (encrypted)",
-            ),
-            (
-                vec!["F", "!x"],
-                "F",
-                "a file in the archive was not read: !x (encrypted)",
-            ),
-            (vec!["x", ""], "", "the archive contains no mbox"),
-            (
-                vec!["~x", "F"],
-                "F",
-                "a file in the archive was not read: ~x (damaged)",
-            ),
-            (
-                vec!["S", "F1", "F2#", "F3"],
-                "F1\n\nF2",
-                "the end; a file in the archive was not read: S (a message)",
-            ),
-        ] {
-            let skipped = Arc::<Mutex<Skipped>>::default();
-            let mut joined = Joined::new(Texts(texts, ""), RULES, &skipped, limits());
-            let mut out = Vec::new();
-            let text =
-                |error: Option<io::Error>| error.map(|error| error.to_string()).unwrap_or_default();
-            let said = joined.read_to_end(&mut out).err();
-            assert_eq!(String::from_utf8(out).unwrap(), expected);
-            assert_eq!(text(said), left);
-            let again = joined.read(&mut [0; 9]).err();
-            assert_eq!(text(again), left);
-            let skipped = skipped.lock().unwrap();
-            assert!(
-                skipped
-                    .named
-                    .iter()
-                    .all(|one| *one == ("x".to_owned(), "text"))
-            );
-        }
-    }
-
-    #[test]
-    fn mbox_after_a_damaged_archive_member_starts_without_an_empty_line() {
-        let texts = Texts(vec!["F1\n\n", "F2~", "S~", "F3", "F4"], "");
-        let mut joined = Joined::new(texts, RULES, &Arc::default(), limits());
-        let mut said = Vec::new();
-        let mut all = Vec::new();
-        for _ in 0..2 {
-            let mut out = Vec::new();
-            let error = joined.read_to_end(&mut out).unwrap_err();
-            said.push(error.downcast::<Damage>().unwrap());
-            all.push(String::from_utf8(out).unwrap());
-        }
-        assert_eq!(all, ["F1\n\nF2", "F3\n\nF4"]);
-        assert!(said[0].goes_on && !said[0].whole);
-        assert!(!said[1].goes_on && said[1].whole);
-        assert_eq!(
-            said[1].to_string(),
-            "2 files in the archive were not read: F2~ (damaged; the complete messages before the damage were read), S~ (a message)"
-        );
-    }
-}
+mod tests;

@@ -4,7 +4,10 @@ use std::io::{self, Read};
 
 pub(super) struct Member {
     pub(super) name: Vec<u8>,
+    /// The reason why the content of the member cannot be read.
     pub(super) closed: Option<&'static str>,
+    /// Describes a member that is not a file, and therefore contains no mail: a link, a device or a pipe.
+    pub(super) without_mail: Option<&'static str>,
 }
 
 /// The members of an archive, in order. An error is an I/O error of the system, or contains a [`Damage`]. If

@@ -5,6 +5,9 @@
 //! at a time. Members that could not be read are reported as [`Damage`] after all other members were read.
 
 #[cfg_attr(not(feature = "archives"), allow(dead_code))]
+mod ahead;
+mod entries;
+#[cfg_attr(not(feature = "archives"), allow(dead_code))]
 mod joined;
 #[cfg_attr(not(feature = "archives"), allow(dead_code))]
 mod members;
@@ -27,7 +30,8 @@ use std::io::{self, Read};
 #[cfg(not(feature = "archives"))]
 use std::sync::{Arc, Mutex};
 
-pub(crate) use self::joined::{Judged, MboxEntry, MemberRules};
+pub(crate) use self::entries::{EntryMaker, MboxEntry};
+pub(crate) use self::joined::{Judged, MemberRules};
 #[cfg(feature = "archives")]
 pub(crate) use self::names::has_member_of_document;
 pub(crate) use self::skipped::Skipped;

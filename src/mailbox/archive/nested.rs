@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
 
+use super::ahead::LookAhead;
 use super::members::{Member, Members};
 use super::names::has_member_of_document;
 use super::tar::Tar;
@@ -19,6 +20,7 @@ pub(super) struct Nested {
     /// Path of the archive in the archives around it.
     pub(super) name: String,
     pub(super) members: Box<dyn Members + Send>,
+    pub(super) ahead: LookAhead,
     /// Whether this is an archive, and not a compressed file.
     pub(super) is_archive: bool,
 }
@@ -40,37 +42,53 @@ impl Nested {
     ) -> io::Result<Option<Self>> {
         let packed = PackedFile::new(&Arc::new(file), stop);
         let start = octets_at(&packed.file, 0, BLOCK)?;
-        let mut is_archive = true;
-        let members: Box<dyn Members + Send> = if is_zip(&start) {
-            if has_member_of_document(packed.file.try_clone()?) {
-                return Ok(None);
-            }
-            Box::new(Zip::new(&packed, most))
-        } else if is_tar(&start) {
-            Box::new(Tar::new(PackedReader::new(&packed)))
+        if is_zip(&start) && has_member_of_document(packed.file.try_clone()?) {
+            return Ok(None);
+        }
+        let (members, is_archive) = opened(&packed, most)?;
+        let ahead = if is_archive {
+            LookAhead::of(&packed, most)
         } else {
-            debug_assert!(Method::of_start(&start).is_some());
-            let mut reader = decompressed(PackedReader::new(&packed), most)?;
-            let mut start = Vec::with_capacity(BLOCK);
-            // An error is returned again by the next read, after the bytes before it were used.
-            let _ = (&mut reader).take(BLOCK as u64).read_to_end(&mut start);
-            is_archive = is_tar(&start);
-            let all = io::Cursor::new(start).chain(reader);
-            if is_archive {
-                Box::new(Tar::new(all))
-            } else {
-                Box::new(Single {
-                    reader: Box::new(all),
-                    is_read: false,
-                })
-            }
+            LookAhead::Done
         };
         Ok(Some(Self {
             name,
             members,
+            ahead,
             is_archive,
         }))
     }
+}
+
+/// Opens an archive or a compressed file. Returns its members, and whether it is an archive. `most` is the limit of the
+/// decompressed size, in bytes.
+pub(super) fn opened(
+    packed: &Arc<PackedFile>,
+    most: u64,
+) -> io::Result<(Box<dyn Members + Send>, bool)> {
+    let start = octets_at(&packed.file, 0, BLOCK)?;
+    if is_zip(&start) {
+        return Ok((Box::new(Zip::new(packed, most)), true));
+    }
+    if is_tar(&start) {
+        return Ok((Box::new(Tar::new(PackedReader::new(packed))), true));
+    }
+    debug_assert!(Method::of_start(&start).is_some());
+    let mut reader = decompressed(PackedReader::new(packed), most)?;
+    let mut start = Vec::with_capacity(BLOCK);
+    // An error is returned again by the next read, after the bytes before it were used.
+    let _ = (&mut reader).take(BLOCK as u64).read_to_end(&mut start);
+    let is_archive = is_tar(&start);
+    let all = io::Cursor::new(start).chain(reader);
+    let members: Box<dyn Members + Send> = if is_archive {
+        Box::new(Tar::new(all))
+    } else {
+        Box::new(Single {
+            reader: Box::new(all),
+            is_read: false,
+        })
+    };
+    Ok((members, is_archive))
 }
 
 impl Members for Single {
@@ -79,6 +97,7 @@ impl Members for Single {
         Ok(is_first.then(|| Member {
             name: Vec::new(),
             closed: None,
+            without_mail: None,
         }))
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::spooled::Spooled;
 use crate::mailbox::FileCounts;
+use crate::mailbox::place::flag_losses::FlagLosses;
 
 /// Maximum number of skipped members that are reported by name. Further members are only counted, because an archive
 /// can contain millions of them.
@@ -16,6 +17,8 @@ pub(crate) struct Skipped {
     pub(crate) named: Vec<(String, &'static str)>,
     pub(crate) others: BTreeMap<&'static str, u64>,
     pub(crate) spooled: Vec<Spooled>,
+    /// Flags and keywords of messages in the archive that are not kept.
+    pub(crate) lost: FlagLosses,
 }
 
 impl Skipped {

@@ -4,6 +4,8 @@
 //! length into memory. Sparse files are not supported. A member of an unknown type is read as a file (as POSIX
 //! requires).
 
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Read};
 
 use tar::{Header, PaxExtensions};
@@ -29,14 +31,24 @@ pub(super) struct Tar<R> {
     left: u64,
     padding: u64,
     is_over: bool,
+    /// Hashes of the paths of all files before this one.
+    names: HashSet<u64>,
 }
 
 #[derive(Default)]
 struct Extended {
     name: Option<Vec<u8>>,
+    /// Path of the file to which a link leads.
+    target: Option<Vec<u8>>,
     size: Option<u64>,
     is_sparse: bool,
     is_continued: bool,
+}
+
+fn hash(path: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    path.strip_prefix(b"./").unwrap_or(path).hash(&mut hasher);
+    hasher.finish()
 }
 
 fn damaged(why: &str, whole: bool) -> io::Error {
@@ -55,7 +67,19 @@ impl<R: Passing> Tar<R> {
             left: 0,
             padding: 0,
             is_over: false,
+            names: HashSet::new(),
         }
+    }
+
+    fn remember(&mut self, path: &[u8]) {
+        if self.names.len() < MOST_NAMES {
+            self.names.insert(hash(path));
+        }
+    }
+
+    /// Returns whether a file with this path precedes, as far as paths are remembered.
+    fn has(&self, path: &[u8]) -> bool {
+        self.names.len() >= MOST_NAMES || self.names.contains(&hash(path))
     }
 
     fn block(&mut self) -> io::Result<Option<[u8; BLOCK]>> {
@@ -122,6 +146,7 @@ impl Extended {
         for record in PaxExtensions::new(records).flatten() {
             match record.key_bytes() {
                 b"path" => self.name = Some(record.value_bytes().to_vec()),
+                b"linkpath" => self.target = Some(record.value_bytes().to_vec()),
                 b"size" => self.size = record.value().ok().and_then(|size| size.parse().ok()),
                 b"GNU.volume.offset" => self.is_continued |= record.value_bytes() != b"0",
                 key => self.is_sparse |= key.starts_with(b"GNU.sparse."),
@@ -130,11 +155,19 @@ impl Extended {
     }
 }
 
-/// Returns whether a member has no content that could be mail: a link, device, directory or pipe, or a list or label of
-/// GNU tar. A hard link can have content in some archives.
-fn holds_no_content(kind: u8, size: u64) -> bool {
-    matches!(kind, b'2'..=b'6' | b'D' | b'V') || kind == b'1' && size == 0
+/// Returns whether a member is not a file: a directory, or a list or label of GNU tar.
+fn is_no_file(kind: u8) -> bool {
+    matches!(kind, b'5' | b'D' | b'V')
 }
+
+const SYMBOLIC_LINK: &str = "a symbolic link in an archive";
+const HARD_LINK: &str = "a second name of another file in the archive, with the same content";
+const MISSING_LINK: &str =
+    "a hard link to a file that is not in the archive; unpack the archive next to that file";
+const SPECIAL: &str = "a device or a pipe";
+
+/// Maximum number of members whose names are remembered, to find the targets of hard links.
+const MOST_NAMES: usize = 1 << 20;
 
 impl<R: Passing> Members for Tar<R> {
     fn next(&mut self) -> io::Result<Option<Member>> {
@@ -171,12 +204,42 @@ impl<R: Passing> Members for Tar<R> {
                 let mut global = Extended::default();
                 global.add_pax(&self.extension()?);
                 extended.is_continued |= global.is_continued;
-            } else if kind.is_gnu_longlink() || kind.is_pax_global_extensions() {
+            } else if kind.is_gnu_longlink() {
+                let target = self.extension()?;
+                extended.target = Some(target.strip_suffix(b"\0").unwrap_or(&target).to_vec());
+            } else if kind.is_pax_global_extensions() {
                 self.pass()?;
-            } else if holds_no_content(kind.as_byte(), size) {
+            } else if is_no_file(kind.as_byte()) {
                 self.pass()?;
                 extended = Extended::default();
             } else {
+                let name = extended
+                    .name
+                    .unwrap_or_else(|| header.path_bytes().into_owned());
+                // A hard link can have content in some archives.
+                let is_hard_link = kind.as_byte() == b'1' && size == 0;
+                let without_mail = match kind.as_byte() {
+                    _ if is_hard_link => Some(HARD_LINK),
+                    b'2' => Some(SYMBOLIC_LINK),
+                    b'3' | b'4' | b'6' => Some(SPECIAL),
+                    _ => None,
+                };
+                if let Some(what) = without_mail {
+                    self.pass()?;
+                    let target = extended
+                        .target
+                        .or_else(|| Some(header.link_name_bytes()?.into_owned()));
+                    let is_missing = is_hard_link && !self.has(&target.unwrap_or_default());
+                    if !is_missing {
+                        self.remember(&name);
+                    }
+                    return Ok(Some(Member {
+                        name,
+                        closed: is_missing.then_some(MISSING_LINK),
+                        without_mail: Some(what),
+                    }));
+                }
+                self.remember(&name);
                 if kind.is_gnu_sparse() {
                     self.pass_map(&block)?;
                 }
@@ -187,10 +250,11 @@ impl<R: Passing> Members for Tar<R> {
                     true => Some("a sparse file"),
                     false => None,
                 };
-                let name = extended
-                    .name
-                    .unwrap_or_else(|| header.path_bytes().into_owned());
-                return Ok(Some(Member { name, closed }));
+                return Ok(Some(Member {
+                    name,
+                    closed,
+                    without_mail: None,
+                }));
             }
         }
     }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
+use super::ahead::LookAhead;
 use super::joined::{Joined, Limits, MemberRules};
 #[cfg(feature = "cli")]
 use super::names::any_name;
@@ -35,23 +36,24 @@ pub(crate) fn unpacked(
     skipped: &Arc<Mutex<Skipped>>,
 ) -> io::Result<Option<Box<dyn Read + Send>>> {
     let start = octets_at(&packed.file, 0, BLOCK)?;
-    let whole = PackedReader::new(packed);
+    let (whole, ahead) = (PackedReader::new(packed), LookAhead::of(packed, most));
     let limits = Limits {
         expanded: expanded_of(packed, most)?,
         stop: packed.stop.clone(),
     };
     Ok(if is_zip(&start) {
         let zip = Zip::new(packed, most);
-        Some(Box::new(Joined::new(zip, rules, skipped, limits)))
+        Some(Box::new(Joined::new(zip, rules, skipped, (limits, ahead))))
     } else if is_tar(&start) {
-        Some(Box::new(Joined::new(
-            Tar::new(whole),
+        let tar = Tar::new(whole);
+        Some(Box::new(Joined::new(tar, rules, skipped, (limits, ahead))))
+    } else if Method::of_start(&start).is_some() {
+        Some(untarred_within(
+            whole,
+            (most, limits, ahead),
             rules,
             skipped,
-            limits,
-        )))
-    } else if Method::of_start(&start).is_some() {
-        Some(untarred_within(whole, (most, limits), rules, skipped)?)
+        )?)
     } else {
         None
     })
@@ -93,12 +95,12 @@ pub(crate) fn untarred<R: Read + Send + 'static>(
         expanded: most,
         stop: stop.clone(),
     };
-    untarred_within(reader, (most, limits), rules, skipped)
+    untarred_within(reader, (most, limits, LookAhead::Stream), rules, skipped)
 }
 
 fn untarred_within<R: Read + Send + 'static>(
     reader: R,
-    (most, limits): (u64, Limits),
+    (most, limits, ahead): (u64, Limits, LookAhead),
     rules: MemberRules,
     skipped: &Arc<Mutex<Skipped>>,
 ) -> io::Result<Box<dyn Read + Send>> {
@@ -113,7 +115,7 @@ fn untarred_within<R: Read + Send + 'static>(
     let is_archive = is_tar(&start);
     let all = io::Cursor::new(start).chain(reader);
     Ok(if is_archive {
-        Box::new(Joined::new(Tar::new(all), rules, skipped, limits))
+        Box::new(Joined::new(Tar::new(all), rules, skipped, (limits, ahead)))
     } else {
         Box::new(all)
     })

@@ -171,7 +171,11 @@ impl Members for Zip {
             let closed = Some(
                 "damaged: the file is not at the position that the directory of the archive declares",
             );
-            return Ok(Some(Member { name, closed }));
+            return Ok(Some(Member {
+                name,
+                closed,
+                without_mail: None,
+            }));
         };
         let (start, end) = found.compressed_data_range();
         let behind = opened.starts.partition_point(|&other| other <= entry.start);
@@ -193,6 +197,7 @@ impl Members for Zip {
         Ok(Some(Member {
             name,
             closed: entry.closed,
+            without_mail: None,
         }))
     }
 }

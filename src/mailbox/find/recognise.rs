@@ -13,7 +13,7 @@ use crate::mailbox::damaged::damaged;
 use crate::mailbox::failure::cannot_read;
 use crate::mailbox::forms::refused::{OLM, is_of_olm, refused_by_name};
 use crate::mailbox::forms::separator::is_separator_after_cr;
-use crate::mailbox::forms::state_files::is_state_file;
+use crate::mailbox::forms::state_files::archived_state;
 use crate::mailbox::forms::{Format, eudora, mmdf, outlook};
 use crate::mailbox::not_mail::{NotMail, Verdict, starts_like_document};
 use crate::mailbox::read::second::is_one_message;
@@ -34,7 +34,7 @@ pub(crate) fn look_at(
         .take(LOOKED_AT)
         .read_to_end(&mut start)
         .map_err(cannot_read(path))?;
-    if let Some(other) = refused_by_name(path).filter(|_| format == Format::Auto) {
+    if let Some(other) = refused_by_name(path, &start).filter(|_| format == Format::Auto) {
         return Ok(Err(other));
     }
     let may_be_msg = matches!(format, Format::Auto | Format::Eml);
@@ -214,13 +214,18 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> Judged {
     if start.is_empty() && is_named_outlook(path) {
         return Judged::Left("an empty file of Outlook, which is a copy that failed");
     }
+    if start.is_empty()
+        && let Some(what) = archived_state(path, start)
+    {
+        return Judged::Part(what);
+    }
     if Method::of_start(start).is_some() {
         return Judged::Nested;
     }
     if is_of_olm(name) {
         return Judged::Left(OLM.name());
     }
-    if let Some(other) = refused_by_name(path) {
+    if let Some(other) = refused_by_name(path, start) {
         return Judged::Left(other.name());
     }
     if outlook::is_packed_msg(path, start) {
@@ -242,9 +247,7 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> Judged {
         Ok(kind) => Judged::Message(kind),
         Err(without_mail) => {
             let other = damaged(path, start, without_mail).unwrap_or(without_mail);
-            let name = path.file_name();
-            let state_file = name.and_then(|name| is_state_file(name, false));
-            match (other.verdict(), state_file) {
+            match (other.verdict(), archived_state(path, start)) {
                 (Verdict::NotRead, _) => Judged::Left(other.name()),
                 (Verdict::NotMail, None) => Judged::Skipped(other.name()),
                 (Verdict::NotMail, Some(what)) => Judged::Part(what),
@@ -331,6 +334,7 @@ mod tests {
             b"\n\r\nFrom: a@b\nTo: c@d\n\n",
             b"Fr\xffm: a@b\nSubject: x\nTo: c@d\n\n",
             b"Received: x\n\0\0\nDate: y\nX-\n\ty\nX: y\n\n",
+            b"From: a@b\r\r\nTo: c@d\r\r\n\r\r\nDear all,\r\r\n",
         ] {
             assert_eq!(
                 kind_of(damaged),

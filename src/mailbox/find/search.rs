@@ -13,7 +13,9 @@ use crate::error::Error;
 use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::{cannot_read, unread};
 use crate::mailbox::forms::flags::MessageFlags;
-use crate::mailbox::forms::state_files::{is_state_directory, is_state_file, state_beside};
+use crate::mailbox::forms::state_files::{
+    is_state_directory, is_state_file, mailbox_of_copies, state_beside,
+};
 use crate::mailbox::forms::{Format, emlx, eudora, mh};
 use crate::mailbox::not_mail::{NotMail, Verdict, not_a_mailbox};
 use crate::mailbox::place::partial::{self, is_litter};
@@ -209,7 +211,12 @@ impl<'s> Search<'s> {
         }
         let beside = emlx::aside(&within.path, name)
             .or_else(|| within.eudora.and_then(|it| it.aside(name, true, false)))
-            .or_else(|| is_state_directory(name, within.is_maildir));
+            .or_else(|| is_state_directory(name, within.is_maildir))
+            .or_else(|| {
+                let mailbox = within.path.join(mailbox_of_copies(name)?);
+                let what = "copies of messages that Thunderbird makes for the search of the system";
+                mailbox.exists().then_some(what)
+            });
         let other = beside.map(NotMail::Beside);
         match other.or_else(|| NotMail::of_folder(path)) {
             Some(other) => {
@@ -288,7 +295,9 @@ impl<'s> Search<'s> {
         };
         let is_mail = match fs::metadata(&target) {
             _ if target.starts_with(&self.whole) => false,
-            Ok(found) if found.is_file() => matches!(look_at(&target, Format::Auto), Ok(Ok(_))),
+            Ok(found) if found.is_file() => {
+                found.len() > 0 && matches!(look_at(&target, Format::Auto), Ok(Ok(_)))
+            }
             // A link to a directory above the source leads back to the source.
             Ok(found) if found.is_dir() => {
                 !self.whole.starts_with(&target) && is_directory_of_mail(&target)

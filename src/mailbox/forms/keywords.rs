@@ -8,6 +8,7 @@
 //!   each message a line `FILE:NUMBER NUMBER`. Further files have the name of a message, and contain one keyword per line.
 //! * mboxes: the header fields X-Keywords (Dovecot, UW IMAP) and X-Mozilla-Keys (Thunderbird), in `flag_fields`.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use crate::mailbox::forms::modified_utf7;
@@ -80,6 +81,16 @@ impl Keywords {
 /// Returns whether a header field can contain the keyword.
 pub(crate) fn is_writable(name: &str) -> bool {
     !name.contains(char::is_control) && words(name) == [name]
+}
+
+/// Describes a letter of a keyword without a meaning, for the report.
+pub(crate) fn unexplained(letter: char) -> String {
+    format!("keyword letter {letter}, because the file dovecot-keywords does not explain it")
+}
+
+/// Describes a keyword that an mbox cannot store, for the report.
+pub(crate) fn unwritable(name: &str) -> String {
+    format!("keyword {name}, because a header field cannot contain it")
 }
 
 /// Returns the keywords of a field X-Keywords. Blanks are between them, and in OfflineIMAP commas. A comma in an encoded
@@ -192,10 +203,65 @@ impl KeywordLetters {
 }
 
 /// Keywords by the name of a message in a Maildir, without its flags, as Courier stores them.
-pub(crate) type CourierKeywords = HashMap<Vec<u8>, Keywords>;
+///
+/// The list is the oldest source of the keywords of a message. A file `NAME` is newer, and a file `.N.NAME` is newer still:
+/// Courier renames it to `NAME` later.
+#[derive(Default)]
+pub(crate) struct CourierKeywords(HashMap<Vec<u8>, (CourierAge, Keywords)>);
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum CourierAge {
+    List,
+    File,
+    /// A file `.N.NAME`, with its number.
+    Pending(u64),
+}
+
+impl CourierKeywords {
+    /// Adds a file of the directory `courierimapkeywords`. The order in which the files are added is not important.
+    pub(crate) fn add_file(&mut self, name: &[u8], content: &[u8]) {
+        let is_list = name.ends_with(b"list") && !name.contains(&b'.');
+        if is_list {
+            // On file systems without colons, another character precedes the word.
+            for (message, own) in of_courier_list(content) {
+                self.add(message, CourierAge::List, own);
+            }
+            return;
+        }
+        let pending = || {
+            let rest = name.strip_prefix(b".")?;
+            let dot = memchr::memchr(b'.', rest)?;
+            let (number, message) = rest.split_at(dot);
+            let number = std::str::from_utf8(number).ok()?.parse().ok()?;
+            Some((CourierAge::Pending(number), message.get(1..)?))
+        };
+        let (age, message) = pending().unwrap_or((CourierAge::File, name));
+        self.add(message.to_owned(), age, of_courier_file(content));
+    }
+
+    fn add(&mut self, message: Vec<u8>, age: CourierAge, own: Keywords) {
+        match self.0.entry(message) {
+            Entry::Occupied(known) if known.get().0 > age => {}
+            Entry::Occupied(mut known) => _ = known.insert((age, own)),
+            Entry::Vacant(new) => _ = new.insert((age, own)),
+        }
+    }
+
+    /// Returns the keywords of the message with this name. Returns `None` if it has none.
+    pub(crate) fn of_message(&self, name: &[u8]) -> Option<&Keywords> {
+        let (_, own) = self.0.get(name)?;
+        (!own.is_empty()).then_some(own)
+    }
+
+    /// Returns the messages that have keywords, by name.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = (&[u8], &Keywords)> {
+        let named = self.0.iter().map(|(name, (_, own))| (name.as_slice(), own));
+        named.filter(|(_, own)| !own.is_empty())
+    }
+}
 
 /// Parses Courier's file `:list`.
-pub(crate) fn of_courier_list(content: &[u8]) -> CourierKeywords {
+fn of_courier_list(content: &[u8]) -> HashMap<Vec<u8>, Keywords> {
     let mut lines = content
         .split(|&byte| byte == b'\n')
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line));
@@ -204,7 +270,7 @@ pub(crate) fn of_courier_list(content: &[u8]) -> CourierKeywords {
         .take_while(|line| !line.is_empty())
         .map(decoded)
         .collect();
-    let mut keywords = CourierKeywords::new();
+    let mut keywords = HashMap::new();
     for line in lines {
         // The name of a file can contain a colon only in damaged lists, so the last one separates the numbers.
         let Some(at) = memchr::memrchr(b':', line) else {
@@ -223,7 +289,7 @@ pub(crate) fn of_courier_list(content: &[u8]) -> CourierKeywords {
 }
 
 /// Parses a file of Courier that contains the keywords of one message.
-pub(crate) fn of_courier_file(content: &[u8]) -> Keywords {
+fn of_courier_file(content: &[u8]) -> Keywords {
     let names = decoded(content);
     Keywords::of_names(names.lines())
 }

@@ -128,6 +128,31 @@ pub(crate) const OLM: NotMail = NotMail::Format(
     "embody does not read this format; drag the folders out of Outlook, which makes mboxes, or import the archive into Outlook for Windows and export a .pst file",
 );
 
+const OUTLOOK_FOR_MAC: NotMail = NotMail::Format(
+    "a message in the profile of Outlook for Mac",
+    "embody does not read this format; drag the folders out of Outlook, which makes mboxes",
+);
+
+const EM_CLIENT: NotMail = NotMail::Format(
+    "a database of eM Client",
+    "embody does not read this format; export the mail as .eml files in eM Client",
+);
+
+const EXIM: NotMail = NotMail::Format(
+    "a file in the queue of Exim",
+    "embody does not read this format; print the message with exim -Mvc, and save it as an .eml file",
+);
+
+const SENDMAIL: NotMail = NotMail::Format(
+    "a file in the queue of sendmail",
+    "embody does not read this format; append the body in the file df... to the header in the file qf...",
+);
+
+const POSTFIX: NotMail = NotMail::Format(
+    "a file in the queue of Postfix",
+    "embody does not read this format; print the message with postcat -h -b, and save it as an .eml file",
+);
+
 /// Returns the format of a file that embody refuses, by its first bytes.
 pub(crate) fn refused(start: &[u8]) -> Option<NotMail> {
     let is_at = |offset: usize, magic: &[u8]| {
@@ -141,7 +166,34 @@ pub(crate) fn refused(start: &[u8]) -> Option<NotMail> {
     if is_dbox(start) {
         return Some(DBOX);
     }
-    is_pegasus(start).then_some(PEGASUS)
+    queued(start).or(is_pegasus(start).then_some(PEGASUS))
+}
+
+/// Returns the mail server whose queue contains the file. A queue contains each message in a format of its own.
+fn queued(start: &[u8]) -> Option<NotMail> {
+    let (line, behind) = split_while(front(start, 256), |byte| *byte != b'\n');
+    // The first line is the name of the file: three groups of letters and digits, and a letter for its content.
+    let words: Vec<&[u8]> = line.split(|&byte| byte == b'-').collect();
+    if let [one, two, three, b"H" | b"D" | b"J"] = words.as_slice() {
+        let is_group = |word: &[u8]| word.iter().all(u8::is_ascii_alphanumeric);
+        let is_id = one.len() == 6
+            && matches!((two.len(), three.len()), (6, 2) | (11, 4))
+            && [*one, *two, *three].into_iter().all(is_group);
+        return is_id.then_some(EXIM);
+    }
+    let is_number = |word: &[u8]| !word.is_empty() && word.iter().all(u8::is_ascii_digit);
+    if let Some(version) = line.strip_prefix(b"V") {
+        let (second, _) = split_while(behind.get(1..)?, |byte| *byte != b'\n');
+        let time = second.strip_prefix(b"T")?;
+        return (is_number(version) && is_number(time)).then_some(SENDMAIL);
+    }
+    // A record has a letter, its length, and its content. The first one contains only numbers in columns.
+    let [b'C', length @ 31..=127, record @ ..] = start else {
+        return None;
+    };
+    let record = record.get(..usize::from(*length))?;
+    let is_column = |byte: &u8| byte.is_ascii_digit() || *byte == b' ';
+    (record.starts_with(b" ") && record.iter().all(is_column)).then_some(POSTFIX)
 }
 
 /// Returns the format of a message in a Maildir or an MH folder if embody refuses it, by its first bytes. Mail servers compress
@@ -152,16 +204,29 @@ pub(crate) fn refused_message(content: &[u8]) -> Option<NotMail> {
     refused(content).or(is_zlib.then_some(NotMail::Format("compressed (zlib)", UNPACK)))
 }
 
-/// Returns the format of a file that embody refuses, whose first bytes are those of another format: its name ends in the
-/// suffix that only this program uses.
-pub(crate) fn refused_by_name(path: &Path) -> Option<NotMail> {
+/// Returns the format of a file that embody refuses, whose first bytes are those of another format: its name is one that only
+/// this program uses. `start` contains its first bytes.
+pub(crate) fn refused_by_name(path: &Path, start: &[u8]) -> Option<NotMail> {
+    let is_database = || start.starts_with(b"SQLite format 3\0");
+    if path.file_name()? == "mail_data.dat" && is_database() {
+        return Some(EM_CLIENT);
+    }
     let suffix = plain_suffix(path)?.to_str()?.to_ascii_lowercase();
     match suffix.as_str() {
         "olm" => Some(OLM),
         "bmf" => Some(BECKY),
         "pmm" => Some(PEGASUS),
+        suffix if is_of_outlook_for_mac(suffix) => Some(OUTLOOK_FOR_MAC),
         _ => None,
     }
+}
+
+/// Returns whether the suffix is that of a message in a profile of Outlook for Mac, such as `olk15MsgSource`.
+fn is_of_outlook_for_mac(suffix: &str) -> bool {
+    let kind = ["olk14", "olk15"]
+        .iter()
+        .find_map(|version| suffix.strip_prefix(version));
+    matches!(kind, Some("message" | "msgsource" | "msgattachment"))
 }
 
 /// Returns whether a member of an archive is a part of an archive of Outlook for Mac, by its name.
@@ -210,6 +275,7 @@ fn is_pegasus(start: &[u8]) -> bool {
     let (title, padding) = split_while(title, |&byte| byte != 0);
     let (word, colon) = split_while(text, |&byte| byte.is_ascii_alphanumeric() || byte == b'-');
     is_name(file)
+        && !rest.is_empty()
         && (title.is_empty() || is_name(title))
         && padding.iter().all(|&byte| byte == 0)
         && !word.is_empty()
@@ -235,6 +301,10 @@ mod tests {
             (b"2 M1e".to_vec(), ""),
             (pegasus("From: a@b\r\n"), "Pegasus"),
             (pegasus("hello"), ""),
+            (
+                [b'x'; 128].iter().chain(b"style: a\n").copied().collect(),
+                "",
+            ),
             (b"7z\xbc\xaf\x27\x1c\0\x04".to_vec(), "7z"),
             (b"Rar!\x1a\x07\x01\0".to_vec(), "RAR"),
             (b"!\x09\x70\x19\x30\0".to_vec(), "The Bat!"),
@@ -254,7 +324,7 @@ mod tests {
             ("x.eml", false),
         ] {
             assert_eq!(
-                refused_by_name(Path::new(name)).is_some(),
+                refused_by_name(Path::new(name), b"").is_some(),
                 expected,
                 "{name}"
             );

@@ -1,8 +1,10 @@
 //! Files and directories that mail programs keep next to messages: indexes, locks, lists of flags and of folders. They contain
 //! no mail and are parts of the mailbox.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
+use crate::mailbox::forms::mh::SEQUENCES;
 use crate::mailbox::forms::proton::{LABELS, METADATA};
 use crate::platform::OsStrExt as _;
 
@@ -28,6 +30,8 @@ const FILES: &[(&str, &str, &str)] = &[
     (".mew-cache", "", OF_CLIENT),
     (".sylpheed_", "", OF_CLIENT),
     (".claws_", "", OF_CLIENT),
+    (".marks", "", OF_CLIENT),
+    (".", ".index", OF_CLIENT),
     (".overview", "", OF_CLIENT),
     (".isyncuidmap", "", OF_CLIENT),
     (".mbsyncstate", "", OF_CLIENT),
@@ -39,12 +43,89 @@ const FILES: &[(&str, &str, &str)] = &[
     ("", ".index.ids", OF_CLIENT),
     ("", ".index.sorted", OF_CLIENT),
     ("table_of_contents", "", OF_CLIENT),
+    ("", ".ev-summary", OF_CLIENT),
+    ("", ".ev-summary-meta", OF_CLIENT),
+    ("", ".snm", OF_CLIENT),
+    ("winmail.fol", "", OF_CLIENT),
+    ("", ".oeaccount", OF_CLIENT),
+    ("", ".fld", OF_SERVER),
+    ("", ".mrk", OF_SERVER),
     (
         "embody-folder",
         "",
         "a file of embody about a folder of a server",
     ),
 ];
+
+/// Files in which mail programs keep flags of the messages in a directory, and that embody does not read, with the flags.
+const FLAG_FILES: [(&str, &str); 4] = [
+    (".claws_mark", "flags of Claws Mail"),
+    (".sylpheed_mark", "flags of Sylpheed"),
+    (".marks", "marks of Gnus"),
+    (".notmuch", "tags of notmuch"),
+];
+
+/// Files that contain flags of the messages of an MH folder, by the number of the message. A copy of the folder keeps the numbers,
+/// so it contains the files, too.
+pub(crate) const FILES_BY_NUMBER: [&str; 4] =
+    [SEQUENCES, ".claws_mark", ".sylpheed_mark", ".marks"];
+
+fn unused(flags: &str, file: &str) -> String {
+    format!("{flags}, because embody does not read {file}")
+}
+
+/// Describes the flags of the messages in a directory that embody does not read, for the report. `exists` returns whether a
+/// file or directory exists.
+pub(crate) fn unused_beside(folder: &Path, exists: &dyn Fn(&Path) -> bool) -> Vec<String> {
+    let known = FLAG_FILES
+        .iter()
+        .filter(|(file, _)| exists(&folder.join(file)));
+    let mut found: Vec<String> = known.map(|(file, flags)| unused(flags, file)).collect();
+    // notmuch has one database for all Maildirs in a directory.
+    let above = folder
+        .parent()
+        .filter(|_| !exists(&folder.join(".notmuch")));
+    if above.is_some_and(|above| exists(&above.join(".notmuch"))) {
+        found.push(unused("tags of notmuch", ".notmuch"));
+    }
+    if let Some(name) = folder.file_name() {
+        let index = [OsStr::new("."), name, OsStr::new(".index")];
+        let index: OsString = index.into_iter().collect();
+        if exists(&folder.with_file_name(index)) {
+            found.push(unused("flags of KMail", "its index"));
+        }
+    }
+    found
+}
+
+/// Returns whether the file is an index of imap-backup, or the state of a message that Proton, Gmvault or Zimbra exported. In an archive, its neighbours are
+/// not known, so its content is necessary.
+fn is_state_with_flags(name: &[u8], start: &[u8]) -> bool {
+    let holds = |text: &[u8]| memchr::memmem::find(start, text).is_some();
+    let is_json = start.trim_ascii_start().starts_with(b"{");
+    let is_of_export = name.ends_with(b".meta") && holds(b"\"flags\"");
+    let is_of_proton = name.ends_with(METADATA.as_bytes()) || name == LABELS.as_bytes();
+    is_json
+        && (is_of_export
+            || name.ends_with(b".imap") && holds(b"\"uid_validity\"")
+            || is_of_proton && holds(b"\"Payload\""))
+}
+
+/// Returns a description if a member of an archive contains flags that are used only if the archive is unpacked.
+pub(crate) fn unused_flags(name: &OsStr, start: &[u8]) -> Option<&'static str> {
+    const IN_ARCHIVE: &str = "flags in a file of another program (imap-backup, Proton, Gmvault, Zimbra, MH, Claws Mail, Gnus), which embody does not use in an archive";
+    let is_known = name == SEQUENCES || FLAG_FILES.iter().any(|(file, _)| name == *file);
+    (is_known || is_state_with_flags(name.as_bytes(), start)).then_some(IN_ARCHIVE)
+}
+
+/// Returns a description if a member of an archive is a part of a mailbox, and contains no mail.
+pub(crate) fn archived_state(path: &Path, start: &[u8]) -> Option<&'static str> {
+    let name = path.file_name()?;
+    let folder = path.parent().and_then(Path::file_name);
+    is_state_file(name, start.is_empty())
+        .or_else(|| is_state_directory(folder?, true))
+        .or_else(|| is_state_with_flags(name.as_bytes(), start).then_some(OF_CLIENT))
+}
 
 /// Returns a description if a mail program keeps a file with this name next to messages. The caller must know that the file
 /// contains no mail, because a folder of mail can have such a name, too. An empty file whose name begins with a dot is a mark.
@@ -68,10 +149,44 @@ pub(crate) fn state_beside(name: &OsStr, has: &dyn Fn(&str, bool) -> bool) -> Op
     if of(".imap").is_some_and(|stem| has(&format!("{stem}.mbox"), true)) {
         return Some("an index of imap-backup");
     }
+    let is_compressed = |stem: &str| {
+        let suffixes = ["gz", "zst", "bz2", "xz"];
+        suffixes
+            .iter()
+            .any(|suffix| has(&format!("{stem}.mbox.{suffix}"), true))
+    };
+    if of(".imap").is_some_and(is_compressed) {
+        return Some(
+            "an index of imap-backup, whose flags are used only if its mbox is not compressed",
+        );
+    }
     if of(METADATA).is_some_and(|stem| has(&format!("{stem}.eml"), true)) {
         return Some("the state of a message that Proton exported");
     }
+    // Zimbra adds the suffix to the name of the message.
+    let is_export = |stem: &str| {
+        let messages = [
+            stem.to_owned(),
+            format!("{stem}.eml"),
+            format!("{stem}.eml.gz"),
+        ];
+        messages
+            .iter()
+            .any(|message| message.contains(".eml") && has(message, true))
+    };
+    if of(".meta").is_some_and(is_export) {
+        return Some(
+            "the state of a message that Gmvault or Zimbra exported, which embody does not read",
+        );
+    }
     (name == LABELS && has(METADATA, false)).then_some("the labels of mail that Proton exported")
+}
+
+/// Returns the name of the mailbox of Thunderbird whose messages are copied to a directory with this name, for the search of the
+/// operating system.
+pub(crate) fn mailbox_of_copies(directory: &OsStr) -> Option<&OsStr> {
+    let name = directory.as_bytes().strip_suffix(b".mozmsgs")?;
+    (!name.is_empty()).then(|| OsStr::from_bytes(name))
 }
 
 /// Returns a description if a mail server keeps its state in a directory with this name next to `cur` and `new`.
@@ -114,6 +229,7 @@ mod tests {
     fn state_file_is_a_part_of_a_mailbox_only_next_to_its_mail() {
         for (name, neighbours, is_part) in [
             ("INBOX.imap", &["INBOX.mbox"][..], true),
+            ("INBOX.imap", &["INBOX.mbox.gz"], true),
             ("INBOX.imap", &["Sent.mbox"], false),
             (".imap", &[".mbox"], false),
             ("a==.metadata.json", &["a==.eml"], true),
@@ -121,6 +237,9 @@ mod tests {
             ("labels.json", &["a==.metadata.json"], true),
             ("labels.json", &["a==.eml"], false),
             ("x.json", &["x.eml"], false),
+            ("12.meta", &["12.eml.gz"], true),
+            ("12.eml.meta", &["12.eml"], true),
+            ("12.meta", &["12"], false),
         ] {
             let has = |wanted: &str, is_whole: bool| {
                 let is_one = |it: &&str| {

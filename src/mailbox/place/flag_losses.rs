@@ -7,7 +7,7 @@ use crate::mailbox::Observer;
 /// Maximum number of flags and keywords that are named. The names of keywords are untrusted input.
 const MOST: usize = 1000;
 
-#[derive(Default)]
+#[derive(Default, Debug)]
 pub(crate) struct FlagLosses {
     named: BTreeMap<String, u64>,
     others: u64,
@@ -16,10 +16,16 @@ pub(crate) struct FlagLosses {
 impl FlagLosses {
     /// Counts a message. `what` names the flag and says why it is lost.
     pub(crate) fn count(&mut self, what: String) {
-        if self.named.len() < MOST || self.named.contains_key(&what) {
-            *self.named.entry(what).or_default() += 1;
+        self.count_all(what, 1);
+    }
+
+    /// Counts several messages, if there are any.
+    pub(crate) fn count_all(&mut self, what: String, messages: u64) {
+        if messages == 0 {
+        } else if self.named.len() < MOST || self.named.contains_key(&what) {
+            *self.named.entry(what).or_default() += messages;
         } else {
-            self.others += 1;
+            self.others += messages;
         }
     }
 

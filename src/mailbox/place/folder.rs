@@ -88,7 +88,7 @@ impl MessageFolder {
 pub(crate) fn noted_in_name(name: &Path, content: &[u8]) -> Option<Flags> {
     let bytes = name.file_name().unwrap_or_default().as_bytes();
     let is_in_cur = name.starts_with("cur");
-    let parts = FileName::of(bytes);
+    let parts = FileName::of_path(name);
     let is_of_thunderbird = || {
         bytes.to_ascii_lowercase().ends_with(b".eml")
             || is_in_cur && MessageFlags::has_fields_of_thunderbird(content)
@@ -114,6 +114,20 @@ pub(super) struct FileName<'n> {
 }
 
 impl<'n> FileName<'n> {
+    /// Returns the parts of the name of a message, by its path in the Maildir. A new message has no flags, so a name such as
+    /// `1.M2P3.host2,S` is read as one from which the colon was removed only in `cur`.
+    pub(super) fn of_path(path: &'n Path) -> Self {
+        let name = path.file_name().unwrap_or_default().as_bytes();
+        match Self::of(name) {
+            parts if parts.separator.is_empty() && !path.starts_with("cur") => Self {
+                base: name,
+                separator: b"",
+                info: None,
+            },
+            parts => parts,
+        }
+    }
+
     pub(super) fn of(name: &'n [u8]) -> Self {
         let colon = memchr::memmem::find(name, b":2,").or_else(|| memchr::memchr(b':', name));
         if let Some(at) = colon {

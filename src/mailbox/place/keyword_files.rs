@@ -2,14 +2,12 @@
 //! `courierimapkeywords`. A copy of a Maildir contains them, so that its messages keep their keywords.
 
 use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::mailbox::forms::keywords::{
-    CourierKeywords, KeywordLetters, Keywords, courier_list, of_courier_file, of_courier_list,
-};
+use crate::mailbox::forms::keywords::{CourierKeywords, KeywordLetters, Keywords, courier_list};
 use crate::mailbox::place::folder::{FileName, base_of};
 use crate::mailbox::place::temporary::{folder_of, temporary_in};
 use crate::platform::{self, OsStrExt as _, absent};
@@ -42,6 +40,24 @@ impl FolderKeywords {
         }
     }
 
+    /// Adds a file of an archive, by its path below the Maildir. Returns whether it is a file with keywords.
+    pub(crate) fn add_file(&mut self, path: &Path, content: &[u8]) -> bool {
+        let name = path.file_name().unwrap_or_default();
+        if path == Path::new(DOVECOT) {
+            self.letters = KeywordLetters::of_file(content);
+        } else if path.parent() == Some(Path::new(COURIER)) {
+            self.courier.add_file(name.as_bytes(), content);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Returns the number of messages with keywords of Courier.
+    pub(crate) fn messages_of_courier(&self) -> u64 {
+        self.courier.messages().count() as u64
+    }
+
     /// Reads the files of a Maildir that is copied to `to`. A stopped run may have added letters to the file in the copy.
     pub(crate) fn of_copy(folder: &Path, to: &Path) -> Self {
         let keywords = Self::of(folder);
@@ -56,13 +72,13 @@ impl FolderKeywords {
 
     /// Returns the keywords of the message with this path, and the letters in its name that no file explains.
     pub(crate) fn of_message(&self, path: &Path) -> (Keywords, Vec<char>) {
-        let name = FileName::of(path.file_name().unwrap_or_default().as_bytes());
+        let name = FileName::of_path(path);
         let letters = name.letters().iter().filter(|it| it.is_ascii_lowercase());
         let named = letters
             .clone()
             .filter_map(|letter| self.letters.name(*letter));
         let of_dovecot = Keywords::of_names(named);
-        let keywords = match self.courier.get(name.base) {
+        let keywords = match self.courier.of_message(name.base) {
             Some(of_courier) => of_dovecot.with(of_courier),
             None => of_dovecot,
         };
@@ -76,12 +92,12 @@ impl FolderKeywords {
     /// Writes Courier's list for the copy of the Maildir. The sizes in the names of changed messages are different there,
     /// so messages are found by the unique parts of their names.
     pub(crate) fn write_courier(&self, to: &Path, colon: char) -> io::Result<()> {
-        if self.courier.is_empty() {
-            return Ok(());
-        }
-        let entries = self.courier.iter();
+        let entries = self.courier.messages();
         let known: HashMap<&[u8], &Keywords> =
             entries.map(|(name, own)| (base_of(name), own)).collect();
+        if known.is_empty() {
+            return Ok(());
+        }
         let mut messages = Vec::new();
         for part in ["cur", "new"] {
             let Some(entries) = absent(fs::read_dir(to.join(part)))? else {
@@ -105,7 +121,8 @@ impl FolderKeywords {
     /// Stores the keywords of a message whose name has changed, so that Courier finds them.
     pub(crate) fn follow(&self, folder: &Path, (old, new): (&Path, PathBuf)) -> io::Result<()> {
         let (before, after) = (base(old), base(&new));
-        let Some(own) = self.courier.get(before).filter(|_| before != after) else {
+        let own = self.courier.of_message(before);
+        let Some(own) = own.filter(|_| before != after) else {
             return Ok(());
         };
         let content: String = own.names().map(|name| format!("{name}\n")).collect();
@@ -165,52 +182,19 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     is_read.then(|| fs::read(path).ok()).flatten()
 }
 
-/// Reads Courier's list, and the files of single messages. A file `NAME` is newer than the list, and a file `.N.NAME` is
-/// newer still: Courier renames it to `NAME` later.
+/// Reads Courier's list, and the files of single messages.
 fn courier(folder: &Path) -> CourierKeywords {
-    let mut keywords = CourierKeywords::new();
+    let mut keywords = CourierKeywords::default();
     let Ok(entries) = fs::read_dir(folder) else {
         return keywords;
     };
     let listed = entries.flatten().map(|entry| entry.file_name());
-    let mut names: Vec<OsString> = listed.take(MOST_FILES).collect();
-    names.sort_by_cached_key(|name| age(name.as_bytes()));
-    for name in names {
-        let Some(content) = read(&folder.join(&name)) else {
-            continue;
-        };
-        match age(name.as_bytes()) {
-            (Age::List, ..) => keywords.extend(of_courier_list(&content)),
-            (_, _, message) => _ = keywords.insert(message, of_courier_file(&content)),
+    for name in listed.take(MOST_FILES) {
+        if let Some(content) = read(&folder.join(&name)) {
+            keywords.add_file(name.as_bytes(), &content);
         }
     }
-    keywords.retain(|_, own| !own.is_empty());
     keywords
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Age {
-    List,
-    File,
-    Pending,
-}
-
-/// Returns the sort key of a file of Courier, oldest first: its kind, the number N of `.N.NAME`, and the message.
-fn age(name: &[u8]) -> (Age, u64, Vec<u8>) {
-    let pending = || {
-        let rest = name.strip_prefix(b".")?;
-        let dot = memchr::memchr(b'.', rest)?;
-        let (number, message) = rest.split_at(dot);
-        let number = std::str::from_utf8(number).ok()?.parse().ok()?;
-        Some((Age::Pending, number, message.get(1..)?.to_owned()))
-    };
-    let is_list = name.ends_with(b"list") && !name.contains(&b'.');
-    if is_list {
-        // On file systems without colons, another character precedes the word.
-        (Age::List, 0, Vec::new())
-    } else {
-        pending().unwrap_or_else(|| (Age::File, 0, name.to_owned()))
-    }
 }
 
 #[cfg(test)]

@@ -44,7 +44,8 @@ use crate::mailbox::failure::{cannot_read, cannot_write, unread};
 use crate::mailbox::find::Kind;
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::refused::refused_message;
-use crate::mailbox::forms::{mh, rewrite};
+use crate::mailbox::forms::rewrite;
+use crate::mailbox::forms::state_files::{FILES_BY_NUMBER, unused_beside};
 use crate::mailbox::place::delivery::NO_LETTER;
 use crate::mailbox::place::flag_losses::FlagLosses;
 use crate::mailbox::place::folder::{
@@ -207,7 +208,15 @@ impl<S: Send> Job<'_, S> {
             let written = keywords.write_courier(to, before_flags);
             written.map_err(cannot_write(&to.join(COURIER)))?;
         }
-        unpoisoned(losses.into_inner()).report(observer);
+        let mut losses = unpoisoned(losses.into_inner());
+        if destination.is_some() {
+            let exists =
+                |path: &Path| path.exists() && !(place.is_mh && is_kept_with_numbers(path));
+            for what in unused_beside(folder, &exists) {
+                losses.count_all(what, summary.messages);
+            }
+        }
+        losses.report(observer);
         observer.done(&summary);
         if writes && summary.changed > 0 {
             for part in place.synced_in(destination.unwrap_or(folder)) {
@@ -221,7 +230,9 @@ impl<S: Send> Job<'_, S> {
             && outcome.is_ok()
             && let Some(to) = destination
         {
-            self.copy_file(&self.path.join(mh::SEQUENCES), &to.join(mh::SEQUENCES))?;
+            for name in FILES_BY_NUMBER {
+                self.copy_file(&self.path.join(name), &to.join(name))?;
+            }
         }
         outcome.map(|()| summary)
     }
@@ -478,4 +489,10 @@ impl<S> Files<'_, S> {
         }
         Ok((summary, why, transformed))
     }
+}
+
+/// Returns whether a file contains flags by the numbers of messages. A copy of an MH folder contains it, too.
+fn is_kept_with_numbers(path: &Path) -> bool {
+    let name = path.file_name();
+    name.is_some_and(|name| FILES_BY_NUMBER.iter().any(|file| name == *file))
 }

@@ -3,63 +3,158 @@
 //! The sender `mboxrd@z` in the separator, which public-inbox introduced, says that the entry is quoted as mboxrd. The quoting
 //! can therefore be undone exactly.
 
+use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::path::Path;
 
-use crate::mailbox::archive::{MboxEntry, MemberRules};
+use crate::mailbox::archive::{EntryMaker, MboxEntry, MemberRules};
 use crate::mailbox::find::{self, Kind};
 use crate::mailbox::forms::flags::MessageFlags;
+use crate::mailbox::forms::keywords::{unexplained, unwritable};
 use crate::mailbox::forms::rewrite::{MBOXRD_SEPARATOR, for_mbox};
+use crate::mailbox::forms::state_files::unused_flags;
 use crate::mailbox::forms::{emlx, outlook};
 use crate::mailbox::place::folder::noted_in_name;
+use crate::mailbox::place::keyword_files::{COURIER, DOVECOT, FolderKeywords};
 
 /// How the members of an archive are read: the mboxes and messages as one mbox, and the Outlook mailboxes later.
 pub(crate) const ALL_MAIL: MemberRules = MemberRules {
     judge: find::judged_with_psts,
-    convert: mbox_entry,
+    entries,
 };
 
 /// How the members of an archive are read if Outlook mailboxes in it are only named.
 #[cfg(feature = "cli")]
 pub(crate) const WITHOUT_PSTS: MemberRules = MemberRules {
     judge: find::judged,
-    convert: mbox_entry,
+    entries,
 };
 
-/// Converts the file `content` of an archive, whose path is `name`. The flags in the name of a message of a Maildir and in the
-/// data of Apple Mail are written to Status fields.
-///
-/// # Errors
-/// Returns the reason why the message cannot be read.
-pub(crate) fn mbox_entry(name: &str, content: &[u8], kind: Kind) -> Result<MboxEntry, String> {
-    if kind == Kind::Msg {
-        let mail = outlook::message(content)?;
-        return Ok(MboxEntry {
-            bytes: entry(&mail.content, Some(&mail.flags.into())),
-            missing: mail.missing,
-        });
-    }
-    let (message, flags) = match emlx::message(content) {
-        Some(Ok(range)) => (
-            content.get(range).unwrap_or(content),
-            emlx::noted(content).0,
-        ),
-        Some(Err(why)) => return Err(why.to_owned()),
-        None => (content, flags_in_name(name, content)),
-    };
-    Ok(MboxEntry {
-        bytes: entry(message, flags.as_ref()),
-        missing: Vec::new(),
-    })
+/// Creates a converter of messages. The flags in the name of a message of a Maildir and in the data of Apple Mail are written
+/// to Status fields, and the keywords of a Maildir to X-Keywords.
+pub(crate) fn entries() -> Box<dyn EntryMaker> {
+    Box::new(ArchiveEntries::default())
 }
 
-/// Returns the flags in the file name of a message in `cur` or `new` of a Maildir.
-fn flags_in_name(name: &str, content: &[u8]) -> Option<MessageFlags> {
-    let path = Path::new(name);
-    let part = path.parent()?.file_name()?;
-    if part != "cur" && part != "new" {
-        return None;
+/// Maximum number of Maildirs in a stream of which it is remembered that they contain messages.
+const MOST_MAILDIRS: usize = 10_000;
+
+#[derive(Default)]
+struct ArchiveEntries {
+    /// The Maildirs in the archive, by path.
+    maildirs: HashMap<String, ArchivedMaildir>,
+}
+
+#[derive(Default)]
+struct ArchivedMaildir {
+    keywords: FolderKeywords,
+    has_messages: bool,
+}
+
+impl EntryMaker for ArchiveEntries {
+    fn entry(&mut self, name: &str, content: &[u8], kind: Kind) -> Result<MboxEntry, String> {
+        if kind == Kind::Msg {
+            let mail = outlook::message(content)?;
+            return Ok(MboxEntry {
+                bytes: entry(&mail.content, Some(&mail.flags.into())),
+                missing: mail.missing,
+                lost: Vec::new(),
+            });
+        }
+        let mut lost = Vec::new();
+        let (message, flags) = match emlx::message(content) {
+            Some(Ok(range)) => (
+                content.get(range).unwrap_or(content),
+                emlx::noted(content).0,
+            ),
+            Some(Err(why)) => return Err(why.to_owned()),
+            None => (content, self.flags(name, content, &mut lost)),
+        };
+        Ok(MboxEntry {
+            bytes: entry(message, flags.as_ref()),
+            missing: Vec::new(),
+            lost,
+        })
     }
-    noted_in_name(&Path::new(part).join(path.file_name()?), content).map(MessageFlags::from)
+
+    fn uses_keyword_files(&self, name: &str) -> bool {
+        maildir_of(name).is_some()
+    }
+
+    fn is_keyword_file(&self, name: &str) -> bool {
+        keyword_file(name).is_some()
+    }
+
+    fn add_keyword_file(&mut self, name: &str, content: &[u8]) -> u64 {
+        let Some((folder, file)) = keyword_file(name) else {
+            return 0;
+        };
+        let file = Path::new(file);
+        let maildir = self.maildirs.entry(folder.to_owned()).or_default();
+        maildir.keywords.add_file(file, content);
+        if !maildir.has_messages {
+            return 0;
+        }
+        // The letters of messages that were converted without `dovecot-keywords` are counted one by one.
+        let mut late = FolderKeywords::default();
+        late.add_file(file, content);
+        late.messages_of_courier()
+    }
+
+    fn unused_flags(&self, name: &str, start: &[u8]) -> Option<&'static str> {
+        unused_flags(OsStr::new(divided(name).1), start)
+    }
+}
+
+impl ArchiveEntries {
+    /// Returns the flags and keywords of a message in `cur` or `new` of a Maildir. Letters whose meaning is unknown are added to
+    /// `lost`.
+    fn flags(
+        &mut self,
+        name: &str,
+        content: &[u8],
+        lost: &mut Vec<String>,
+    ) -> Option<MessageFlags> {
+        let (folder, short) = maildir_of(name)?;
+        let system = noted_in_name(short, content)?;
+        if self.maildirs.len() < MOST_MAILDIRS {
+            let maildir = self.maildirs.entry(folder.to_owned()).or_default();
+            maildir.has_messages = true;
+        }
+        let none = FolderKeywords::default();
+        let maildir = self.maildirs.get(folder);
+        let known = maildir.map_or(&none, |maildir| &maildir.keywords);
+        let (keywords, unknown) = known.of_message(short);
+        lost.extend(unknown.into_iter().map(unexplained));
+        let flags = MessageFlags::new(system, keywords);
+        lost.extend(flags.unwritable().map(unwritable));
+        Some(flags)
+    }
+}
+
+/// Divides the path of a member into the path of its directory and its name.
+fn divided(name: &str) -> (&str, &str) {
+    name.rsplit_once('/').unwrap_or(("", name))
+}
+
+/// Returns the path of the Maildir of a message, and the path of the message in it. Returns `None` for files that are not in `cur`
+/// or `new`.
+fn maildir_of(name: &str) -> Option<(&str, &Path)> {
+    let (part, _) = divided(name);
+    let (folder, last) = divided(part);
+    let short = name.get(part.len() - last.len()..)?;
+    matches!(last, "cur" | "new").then(|| (folder, Path::new(short)))
+}
+
+/// Returns the path of the Maildir whose keywords a file contains, and the path of the file in it.
+fn keyword_file(name: &str) -> Option<(&str, &str)> {
+    let (folder, file) = divided(name);
+    if file == DOVECOT {
+        return Some((folder, file));
+    }
+    let (above, last) = divided(folder);
+    let short = name.get(folder.len() - last.len()..)?;
+    (last == COURIER).then_some((above, short))
 }
 
 fn entry(message: &[u8], flags: Option<&MessageFlags>) -> Vec<u8> {
@@ -68,4 +163,40 @@ fn entry(message: &[u8], flags: Option<&MessageFlags>) -> Vec<u8> {
         None => message.into(),
     };
     [MBOXRD_SEPARATOR, b"\n", &for_mbox(&content)].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maildirs_in_an_archive_are_found_by_the_paths_of_their_files() {
+        for (name, folder, short) in [
+            ("cur/1.h:2,S", "", "cur/1.h:2,S"),
+            ("./new/1.h", ".", "new/1.h"),
+            ("a/b/cur/1.h", "a/b", "cur/1.h"),
+            ("x.tar/cur/1", "x.tar", "cur/1"),
+        ] {
+            assert_eq!(maildir_of(name), Some((folder, Path::new(short))), "{name}");
+        }
+        for name in ["cur", "1.h", "a/1.h", "a/xcur/1.h", "cur/a/1.h"] {
+            assert_eq!(maildir_of(name), None, "{name}");
+        }
+        for (name, found) in [
+            ("dovecot-keywords", Some(("", "dovecot-keywords"))),
+            ("a/dovecot-keywords", Some(("a", "dovecot-keywords"))),
+            (
+                "a/courierimapkeywords/:list",
+                Some(("a", "courierimapkeywords/:list")),
+            ),
+            (
+                "courierimapkeywords/.1.x.y",
+                Some(("", "courierimapkeywords/.1.x.y")),
+            ),
+            ("a/courierimapkeywords", None),
+            ("a/dovecot-keywords/x", None),
+        ] {
+            assert_eq!(keyword_file(name), found, "{name}");
+        }
+    }
 }

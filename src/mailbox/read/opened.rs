@@ -249,6 +249,7 @@ impl<S: Send> Job<'_, S> {
         self.observer.done(&summary);
         summary.skipped_files += is_empty;
         summary.files.add(&skipped.files);
+        skipped.lost.report(self.observer);
         for (member, what) in skipped.named {
             summary.skipped_files += 1;
             self.observer

@@ -1,6 +1,7 @@
 //! Mailboxes: where messages begin, which changes are allowed, locks, and other programs that read at the same time.
 
 mod apple_mail;
+mod archived_flags;
 mod archives;
 mod archives_damaged;
 mod by_label;

@@ -9,7 +9,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::common::archives::{tar, zip};
+use crate::common::archives::{sum_up, tar, tar_member, zip};
 use crate::common::programs::embody_in;
 use crate::common::pst::{Form, Message, Pst};
 
@@ -277,6 +277,7 @@ fn home_directory_of_a_desktop_user_is_accounted_for() {
         "{}",
         found.files
     );
+    counts_agree(temporary.path(), "home", &found);
     // Without the files that cannot be read, the run is complete.
     let ignoring = [
         "inspect",
@@ -295,6 +296,39 @@ fn home_directory_of_a_desktop_user_is_accounted_for() {
     );
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("2 ignored"), "{said}");
+}
+
+/// Converts, merges and compares the source. The counts of all commands are those of `inspect`, and each command ends with
+/// status 1 if a file was not read.
+#[track_caller]
+fn counts_agree(place: &Path, source: &str, found: &Inspected) {
+    let counts = |words: &[&str]| {
+        let output = embody_in(place, words);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(
+            output.status.code(),
+            Some(found.status),
+            "{words:?}: {said}"
+        );
+        let last = String::from_utf8(output.stdout).unwrap();
+        let row = last.lines().last().map(serde_json::from_str::<Value>);
+        row.map_or(Value::Null, Result::unwrap)
+    };
+    let row = counts(&["merge", "--json", source, "--output", "merged"]);
+    assert_eq!(row["merge"]["files"], found.files);
+    for format in ["mbox", "maildir"] {
+        let (to, report) = (format!("to-{format}"), format!("{format}.json"));
+        let words = ["convert", source, "--output", &to, "--report", &report];
+        counts(&[&words[..], &["--output-format", format]].concat());
+        let row = counts(&["compare", "--json", source, &to]);
+        assert_eq!(row["compare"]["files"]["old"], found.files);
+        for (count, reason) in [("missing", "mail"), ("altered", "change")] {
+            assert_eq!(row["compare"][count], 0, "{reason}: {row}");
+        }
+        let report = fs::read_to_string(place.join(report)).unwrap();
+        let not_read = report.matches("\"not-read\"").count();
+        assert_eq!(not_read > 0, found.status == 1, "{report}");
+    }
 }
 
 /// A generator of pseudorandom numbers (xorshift), so that a failure can be repeated.
@@ -437,5 +471,176 @@ fn random_trees_of_all_formats_are_accounted_for_and_planted_mail_is_read() {
             i32::from(found.files["not_read"] != 0),
             "{context}"
         );
+        if round % 20 == 0 {
+            counts_agree(temporary.path(), "tree", &found);
+        }
     }
+}
+
+/// Returns directories with many kinds of files: those of this repository, and the public corpora that EMBODY_CORPORA contains
+/// as plain directories.
+fn corpora() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = ["samples", "tests", "docs", "src"]
+        .map(|name| root.join(name))
+        .to_vec();
+    if let Some(cache) = std::env::var_os("EMBODY_CORPORA") {
+        let entries = fs::read_dir(cache).unwrap();
+        found.extend(entries.map(|entry| entry.unwrap().path()));
+        found.retain(|path| path.is_dir() && !path.join("HEAD").exists());
+    }
+    found
+}
+
+#[test]
+fn verdicts_on_the_files_of_each_corpus_add_up() {
+    for corpus in corpora() {
+        let output = embody_in(&corpus, &["inspect", "--json", "."]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let Some(row) = String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .last()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        else {
+            // A directory without mail has no counts, and the message says so.
+            assert!(
+                said.contains("contains no mail"),
+                "{}: {said}",
+                corpus.display()
+            );
+            continue;
+        };
+        let counts = row["survey"]["files"].as_object().unwrap().values();
+        let total: u64 = counts.map(|count| count.as_u64().unwrap()).sum();
+        let expected = files_below(&corpus);
+        // The members of archives count, too.
+        assert!(total >= expected, "{}: {expected} {row}", corpus.display());
+        let not_read = row["survey"]["files"]["not_read"].as_u64().unwrap();
+        assert_eq!(output.status.code() == Some(0), not_read == 0, "{said}");
+    }
+}
+
+/// Returns a member of a tar archive that is a link to `target`.
+fn link(name: &str, kind: u8, target: &str) -> Vec<u8> {
+    let mut block = tar_member(name, kind, b"");
+    block[157..157 + target.len()].copy_from_slice(target.as_bytes());
+    sum_up(&mut block);
+    block
+}
+
+#[test]
+fn links_in_a_tar_archive_are_counted_and_a_link_without_its_file_is_named() {
+    let mail = Tree::default().mail();
+    for (members, counts, named) in [
+        (vec![link("b.eml", b'1', "a.eml")], (1, 0), ""),
+        (vec![link("./b.eml", b'1', "./a.eml")], (1, 0), ""),
+        (
+            vec![link("b.eml", b'1', "a.eml"), link("c.eml", b'1', "b.eml")],
+            (2, 0),
+            "",
+        ),
+        (vec![link("b.eml", b'2', "/var/mail/ann")], (1, 0), ""),
+        (vec![tar_member("pipe", b'6', b"")], (1, 0), ""),
+        (vec![tar_member("folder/", b'5', b"")], (0, 0), ""),
+        (
+            vec![link("b.eml", b'1', "x.eml")],
+            (0, 1),
+            "b.eml (a hard link to a file that is not in the archive",
+        ),
+    ] {
+        let first = tar_member("a.eml", b'0', &mail);
+        let archive = [first, members.concat(), vec![0; 1024]].concat();
+        for (name, content) in [("in.tar", archive.clone()), ("in.tgz", gzipped(&archive))] {
+            let temporary = tempfile::tempdir().unwrap();
+            fs::write(temporary.path().join(name), content).unwrap();
+            let found = inspected(temporary.path(), name);
+            // The archive and its first member were read. If another member was not read, the archive was not read completely.
+            let (not_mail, not_read) = counts;
+            assert_eq!(found.files["read"], 2 - not_read, "{}", found.files);
+            assert_eq!(found.files["not_mail"], not_mail, "{}", found.files);
+            assert_eq!(found.files["not_read"], 2 * not_read, "{}", found.files);
+            assert_eq!(found.status, not_read, "{}", found.stderr);
+            assert!(found.stderr.contains(named), "{}", found.stderr);
+        }
+    }
+}
+
+#[test]
+fn files_of_other_programs_that_may_contain_mail_are_named() {
+    let body = "From: a@b\nSubject: x\n\nx\n";
+    let queued = format!("C\x1f{:>15} {:>15}T\x111578304800 123456A", 1234, 200);
+    for (name, content, is_named) in [
+        (
+            "1hBx3y-0001Qa-Ab-H",
+            "1hBx3y-0001Qa-Ab-H\nDebian-exim 101 103\n".to_owned(),
+            true,
+        ),
+        (
+            "1hBx3y-0001Qa-Ab-D",
+            format!("1hBx3y-0001Qa-Ab-D\n{body}"),
+            true,
+        ),
+        (
+            "x",
+            "1rlmnv-00000001Abc-2xYz-H\nmail 8 8\n".to_owned(),
+            true,
+        ),
+        (
+            "qfx06A0001",
+            "V8\nT1578304800\nK0\nN0\nHSubject: a\n.\n".to_owned(),
+            true,
+        ),
+        ("ABCDEF", queued, true),
+        ("x_1.olk15MsgSource", "\u{1}\0\0Mess".to_owned(), true),
+        ("x_1.olk15Contact", "\u{1}\0\0Cont".to_owned(), false),
+        ("mail_data.dat", "SQLite format 3\0".to_owned(), true),
+        ("other.dat", "SQLite format 3\0".to_owned(), false),
+        ("Inbox.mbox.gpg", "\u{1}\u{2}\0".to_owned(), true),
+        ("photo.jpg.gpg", "\u{1}\u{2}\0".to_owned(), false),
+        (
+            "Inbox",
+            format!(
+                "{}From a@b Mon Jan  6 10:00:00 2020\n{body}",
+                "\0".repeat(4096)
+            ),
+            true,
+        ),
+        ("V8", "V8\nText\n".to_owned(), false),
+        ("C", "C is a language\n".to_owned(), false),
+        ("a-b-H", "a-b-H\n".to_owned(), false),
+    ] {
+        let mut tree = Tree::default();
+        let mail = tree.mail();
+        tree.add("first.eml", mail);
+        tree.add(name, content);
+        let temporary = tempfile::tempdir().unwrap();
+        tree.write(&temporary.path().join("tree"));
+        let found = inspected(temporary.path(), "tree");
+        let named = found.stderr.contains(&format!("tree/{name}: "));
+        assert_eq!(
+            (named, found.status),
+            (is_named, i32::from(is_named)),
+            "{name}: {}",
+            found.stderr
+        );
+        assert_eq!(found.total, 2, "{name}: {}", found.files);
+    }
+}
+
+#[test]
+fn copies_of_messages_for_a_search_are_parts_of_their_mailbox() {
+    let mut tree = Tree::default();
+    let mbox = tree.mbox(1);
+    tree.add("Inbox", mbox);
+    let copy = Tree::default().mail();
+    tree.add("Inbox.mozmsgs/12.wdseml", copy.clone());
+    // Without the mailbox, they are the only messages.
+    let mail = tree.mail();
+    tree.add("Sent.mozmsgs/13.wdseml", mail);
+    let temporary = tempfile::tempdir().unwrap();
+    tree.write(&temporary.path().join("tree"));
+    let found = inspected(temporary.path(), "tree");
+    assert_eq!(found.files["parts"], 1, "{}", found.files);
+    assert_eq!(found.files["read"], 2, "{}", found.files);
+    assert_eq!(found.read, (1..=2).collect(), "{}", found.stderr);
 }

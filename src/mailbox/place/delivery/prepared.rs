@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::from_field::{FromSpelling, spelled};
 use crate::mailbox::forms::flags::{Flags, MessageFlags};
 use crate::mailbox::forms::keywords::Keywords;
+use crate::mailbox::forms::keywords::unwritable;
 use crate::mailbox::forms::rewrite::for_mbox;
 use crate::mailbox::forms::separator::from_line;
 use crate::mailbox::{ByLabel, Envelope, Format, MailState};
@@ -75,8 +76,7 @@ impl MessageForm {
         match self.form {
             Format::Mbox | Format::Thunderbird => {
                 let lost = flags.unwritable();
-                lost.map(|name| format!("keyword {name}, because a header field cannot contain it"))
-                    .collect()
+                lost.map(unwritable).collect()
             }
             Format::Eml => {
                 let lost = flags.missing_in(&MessageFlags::of_fields(content));
