@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use super::entries::EntryMaker;
 #[cfg(feature = "archives")]
-use super::nested::opened;
+use super::entries::MOST_KEYWORDS;
+#[cfg(feature = "archives")]
+use super::opened::opened;
 #[cfg(feature = "archives")]
 use crate::mailbox::compressed::Damage;
+use crate::mailbox::place::flag_losses::FlagLosses;
 use crate::mailbox::read::file::PackedFile;
-
-/// Maximum size of all files with keywords in an archive, in bytes. Their content is kept in memory.
-pub(super) const MOST_KEYWORDS: u64 = 16 << 20;
 
 /// Whether the files with keywords in an archive can be read before its messages.
 pub(super) enum LookAhead {
@@ -40,7 +40,12 @@ impl LookAhead {
 
     /// Reads the files with keywords, unless this was done before. `above` is the path of the archive. Damage is ignored here,
     /// because the pass over the messages reports it.
-    pub(super) fn run(&mut self, above: &str, entries: &mut dyn EntryMaker) -> io::Result<()> {
+    pub(super) fn run(
+        &mut self,
+        above: &str,
+        entries: &mut dyn EntryMaker,
+        lost: &mut FlagLosses,
+    ) -> io::Result<()> {
         if matches!(self, Self::Stream) {
             return Ok(());
         }
@@ -48,31 +53,31 @@ impl LookAhead {
             return Ok(());
         };
         #[cfg(feature = "archives")]
-        if let Err(error) = keywords(&packed, most, above, entries) {
+        if let Err(error) = keywords((&packed, most), above, entries, lost) {
             error.downcast::<Damage>()?;
         }
         #[cfg(not(feature = "archives"))]
-        let _ = (packed, most, above, entries);
+        let _ = (packed, most, above, entries, lost);
         Ok(())
     }
 }
 
 #[cfg(feature = "archives")]
 fn keywords(
-    packed: &Arc<PackedFile>,
-    most: u64,
+    (packed, most): (&Arc<PackedFile>, u64),
     above: &str,
     entries: &mut dyn EntryMaker,
+    lost: &mut FlagLosses,
 ) -> io::Result<()> {
     let (mut members, _) = opened(packed, most)?;
-    let mut left = MOST_KEYWORDS;
     while let Some(member) = members.next()? {
         let name = joined_name(above, &member.name);
         if member.closed.is_some() || !entries.is_keyword_file(&name) {
             continue;
         }
         let mut content = Vec::new();
-        let read = (&mut members).take(left + 1).read_to_end(&mut content);
+        let limited = &mut (&mut members).take(MOST_KEYWORDS + 1);
+        let read = limited.read_to_end(&mut content);
         if let Err(error) = read {
             let damage: Damage = error.downcast()?;
             if !damage.goes_on {
@@ -80,11 +85,7 @@ fn keywords(
             }
             continue;
         }
-        left = left.saturating_sub(content.len() as u64);
-        if left == 0 {
-            break;
-        }
-        entries.add_keyword_file(&name, &content);
+        entries.add_keyword_file(&name, &content, lost);
     }
     Ok(())
 }

@@ -1,6 +1,10 @@
 //! Interface between the reader of archives, which knows only members, and the code that knows the formats of messages.
 
 use crate::mailbox::find::Kind;
+use crate::mailbox::place::flag_losses::FlagLosses;
+
+/// Maximum size of all files with keywords in an archive and the archives in it, in bytes. Their content is kept in memory.
+pub(crate) const MOST_KEYWORDS: u64 = 16 << 20;
 
 /// A message as an entry of an mbox, and sentences for the report about data that it does not contain.
 pub(crate) struct MboxEntry {
@@ -25,9 +29,9 @@ pub(crate) trait EntryMaker: Send {
 
     fn is_keyword_file(&self, name: &str) -> bool;
 
-    /// Uses a file with keywords for all messages that follow. Returns the number of messages whose keywords come too late,
-    /// because the messages were converted before. This happens only in streams.
-    fn add_keyword_file(&mut self, name: &str, content: &[u8]) -> u64;
+    /// Uses a file with keywords for all messages that follow. Keywords that are not used are added to `lost`: the file is too
+    /// large, or it comes after its messages in a stream.
+    fn add_keyword_file(&mut self, name: &str, content: &[u8], lost: &mut FlagLosses);
 
     /// Returns a description of the flags that a file of another program contains and that are not used in archives.
     fn unused_flags(&self, name: &str, start: &[u8]) -> Option<&'static str>;

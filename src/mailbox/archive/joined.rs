@@ -8,8 +8,8 @@ use std::fmt;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
-use super::ahead::{LookAhead, MOST_KEYWORDS, joined_name};
-use super::entries::EntryMaker;
+use super::ahead::{LookAhead, joined_name};
+use super::entries::{EntryMaker, MOST_KEYWORDS};
 use super::members::Members;
 #[cfg(feature = "archives")]
 use super::nested::Nested;
@@ -75,8 +75,6 @@ pub(crate) struct Joined<M> {
     #[cfg(feature = "archives")]
     nested: Vec<Nested>,
     ahead: LookAhead,
-    /// Number of bytes of files with keywords in a stream that are still kept.
-    keywords_left: u64,
     limits: Limits,
     rules: MemberRules,
     entries: Box<dyn EntryMaker>,
@@ -106,7 +104,6 @@ impl<M: Members> Joined<M> {
             #[cfg(feature = "archives")]
             nested: Vec::new(),
             ahead,
-            keywords_left: MOST_KEYWORDS,
             limits,
             entries: (rules.entries)(),
             rules,
@@ -152,16 +149,18 @@ impl<M: Members> Joined<M> {
 
     /// Reads the keywords of the messages in the innermost archive, so that they are known before its first message.
     fn look_ahead(&mut self) -> io::Result<()> {
+        let mut skipped = unpoisoned(self.skipped.lock());
+        let lost = &mut skipped.lost;
         #[cfg(feature = "archives")]
-        if let Some(nested) = self.nested.last_mut() {
-            return nested.ahead.run(&nested.name, &mut *self.entries);
+        if let Some(nested) = self.nested.iter_mut().rev().find(|it| it.is_archive) {
+            return nested.ahead.run(&nested.name, &mut *self.entries, lost);
         }
-        self.ahead.run("", &mut *self.entries)
+        self.ahead.run("", &mut *self.entries, lost)
     }
 
     fn is_stream(&self) -> bool {
         #[cfg(feature = "archives")]
-        if !self.nested.is_empty() {
+        if self.nested.iter().any(|nested| nested.is_archive) {
             return false;
         }
         matches!(self.ahead, LookAhead::Stream)
@@ -391,19 +390,13 @@ impl<M: Members> Joined<M> {
     /// Keeps a file with keywords of a stream for the messages after it. Returns the error that ended its reading.
     fn keep_keywords(&mut self, name: &str, start: &[u8]) -> io::Result<Option<io::Error>> {
         let mut content = start.to_vec();
-        let most = self.keywords_left;
-        let rest = most.saturating_sub(content.len() as u64);
+        let rest = (MOST_KEYWORDS + 1).saturating_sub(content.len() as u64);
         if let Err(error) = self.current().take(rest).read_to_end(&mut content) {
             return Ok(Some(error));
         }
-        self.keywords_left = most.saturating_sub(content.len() as u64);
-        let late = match self.keywords_left {
-            0 => 1,
-            _ => self.entries.add_keyword_file(name, &content),
-        };
-        let what = "keywords, because they come after their messages in the stream";
         let mut skipped = unpoisoned(self.skipped.lock());
-        skipped.lost.count_all(what.to_owned(), late);
+        self.entries
+            .add_keyword_file(name, &content, &mut skipped.lost);
         drop(skipped);
         Ok(None)
     }

@@ -15,6 +15,8 @@ mod members;
 mod names;
 #[cfg(feature = "archives")]
 mod nested;
+#[cfg(feature = "archives")]
+mod opened;
 #[cfg_attr(not(feature = "archives"), allow(dead_code))]
 mod skipped;
 mod spooled;
@@ -30,7 +32,7 @@ use std::io::{self, Read};
 #[cfg(not(feature = "archives"))]
 use std::sync::{Arc, Mutex};
 
-pub(crate) use self::entries::{EntryMaker, MboxEntry};
+pub(crate) use self::entries::{EntryMaker, MOST_KEYWORDS, MboxEntry};
 pub(crate) use self::joined::{Judged, MemberRules};
 #[cfg(feature = "archives")]
 pub(crate) use self::names::has_member_of_document;

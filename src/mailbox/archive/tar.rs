@@ -167,7 +167,7 @@ const MISSING_LINK: &str =
 const SPECIAL: &str = "a device or a pipe";
 
 /// Maximum number of members whose names are remembered, to find the targets of hard links.
-const MOST_NAMES: usize = 1 << 20;
+const MOST_NAMES: usize = 1 << 18;
 
 impl<R: Passing> Members for Tar<R> {
     fn next(&mut self) -> io::Result<Option<Member>> {
@@ -228,8 +228,9 @@ impl<R: Passing> Members for Tar<R> {
                     self.pass()?;
                     let target = extended
                         .target
-                        .or_else(|| Some(header.link_name_bytes()?.into_owned()));
-                    let is_missing = is_hard_link && !self.has(&target.unwrap_or_default());
+                        .or_else(|| Some(header.link_name_bytes()?.into_owned()))
+                        .unwrap_or_default();
+                    let is_missing = is_hard_link && !target.is_empty() && !self.has(&target);
                     if !is_missing {
                         self.remember(&name);
                     }

@@ -5,6 +5,8 @@
 use std::path::Path;
 
 use crate::mailbox::compressed::plain_suffix;
+use crate::mailbox::forms::archive::is_archive;
+use crate::mailbox::forms::outlook::starts_like_msg;
 use crate::mailbox::not_mail::NotMail;
 use crate::span::{front, split_while};
 
@@ -200,8 +202,19 @@ fn queued(start: &[u8]) -> Option<NotMail> {
 /// messages also with zlib. Many other files begin like zlib data, so this format is recognised only here.
 pub(crate) fn refused_message(content: &[u8]) -> Option<NotMail> {
     const ZLIB: [&[u8]; 3] = [b"x\x01", b"x\x9c", b"x\xda"];
+    const MOVE: &str = "move the file to another directory, where embody reads it as what it is";
     let is_zlib = ZLIB.iter().any(|magic| content.starts_with(magic));
-    refused(content).or(is_zlib.then_some(NotMail::Format("compressed (zlib)", UNPACK)))
+    let not_a_message = [
+        (is_zlib, "compressed (zlib)", UNPACK),
+        (is_archive(content), "an archive among messages", MOVE),
+        (
+            starts_like_msg(content),
+            "a file of Outlook or a document among messages",
+            MOVE,
+        ),
+    ];
+    let other = not_a_message.into_iter().find(|(is_it, ..)| *is_it);
+    refused(content).or(other.map(|(_, name, advice)| NotMail::Format(name, advice)))
 }
 
 /// Returns the format of a file that embody refuses, whose first bytes are those of another format: its name is one that only

@@ -90,8 +90,7 @@ pub(crate) fn unused_beside(folder: &Path, exists: &dyn Fn(&Path) -> bool) -> Ve
     }
     if let Some(name) = folder.file_name() {
         let index = [OsStr::new("."), name, OsStr::new(".index")];
-        let index: OsString = index.into_iter().collect();
-        if exists(&folder.with_file_name(index)) {
+        if exists(&folder.with_file_name(OsString::from_iter(index))) {
             found.push(unused("flags of KMail", "its index"));
         }
     }

@@ -7,13 +7,14 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use crate::mailbox::archive::{EntryMaker, MboxEntry, MemberRules};
+use crate::mailbox::archive::{EntryMaker, MOST_KEYWORDS, MboxEntry, MemberRules};
 use crate::mailbox::find::{self, Kind};
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::keywords::{unexplained, unwritable};
 use crate::mailbox::forms::rewrite::{MBOXRD_SEPARATOR, for_mbox};
 use crate::mailbox::forms::state_files::unused_flags;
 use crate::mailbox::forms::{emlx, outlook};
+use crate::mailbox::place::flag_losses::FlagLosses;
 use crate::mailbox::place::folder::noted_in_name;
 use crate::mailbox::place::keyword_files::{COURIER, DOVECOT, FolderKeywords};
 
@@ -41,6 +42,8 @@ const MOST_MAILDIRS: usize = 10_000;
 
 #[derive(Default)]
 struct ArchiveEntries {
+    /// Size of the files with keywords that were used, in bytes.
+    used: u64,
     /// The Maildirs in the archive, by path.
     maildirs: HashMap<String, ArchivedMaildir>,
 }
@@ -85,20 +88,28 @@ impl EntryMaker for ArchiveEntries {
         keyword_file(name).is_some()
     }
 
-    fn add_keyword_file(&mut self, name: &str, content: &[u8]) -> u64 {
+    fn add_keyword_file(&mut self, name: &str, content: &[u8], lost: &mut FlagLosses) {
         let Some((folder, file)) = keyword_file(name) else {
-            return 0;
+            return;
         };
+        let used = self.used.saturating_add(content.len() as u64);
+        if used > MOST_KEYWORDS {
+            let what =
+                "file with keywords, because such files are larger than 16 MiB in the archive";
+            lost.count(what.to_owned());
+            return;
+        }
+        self.used = used;
         let file = Path::new(file);
         let maildir = self.maildirs.entry(folder.to_owned()).or_default();
         maildir.keywords.add_file(file, content);
-        if !maildir.has_messages {
-            return 0;
+        if maildir.has_messages {
+            // The letters of messages that were converted without `dovecot-keywords` are counted one by one.
+            let mut late = FolderKeywords::default();
+            late.add_file(file, content);
+            let what = "keywords, because they come after their messages in the stream";
+            lost.count_all(what.to_owned(), late.messages_of_courier());
         }
-        // The letters of messages that were converted without `dovecot-keywords` are counted one by one.
-        let mut late = FolderKeywords::default();
-        late.add_file(file, content);
-        late.messages_of_courier()
     }
 
     fn unused_flags(&self, name: &str, start: &[u8]) -> Option<&'static str> {

@@ -21,12 +21,12 @@ type Members = Vec<(String, String)>;
 
 /// Returns the files of a Maildir at `place`. The file with keywords is the last one if `is_last` is true.
 fn maildir(place: &str, state: &[(&str, &str)], is_last: bool) -> Members {
-    let messages = [
+    let mails = [
         ("cur/1578304801.M1P1.h,S=90:2,FSab", mail("one")),
         ("cur/1578304802.M2P1.h:2,S", mail("two")),
         ("new/1578304803.M3P1.h", mail("three")),
     ];
-    let messages = messages.map(|(name, content)| (format!("{place}{name}"), content));
+    let messages = mails.map(|(name, content)| (format!("{place}{name}"), content));
     let state = state
         .iter()
         .map(|(name, content)| (format!("{place}{name}"), (*content).to_owned()));
@@ -133,6 +133,20 @@ fn each_maildir_in_an_archive_has_its_own_keywords() {
     }
     let lost = "not kept        1  keyword letter b, because the file dovecot-keywords does not explain it";
     assert!(said.contains(lost), "{said}");
+}
+
+#[test]
+fn keywords_of_compressed_messages_in_an_archive_are_kept() {
+    let message = gzipped(mail("one").as_bytes());
+    let folder = Folder::new();
+    let members: [(&str, &[u8]); 2] = [
+        ("Maildir/cur/1578304801.M1P1.h:2,Sb", &message),
+        ("Maildir/dovecot-keywords", DOVECOT.as_bytes()),
+    ];
+    folder.write("in.zip", zip(&members));
+    folder.run("convert in.zip --output out.mbox");
+    let mbox = folder.read("out.mbox");
+    assert!(mbox.contains("X-Keywords: Invoices\n"), "{mbox}");
 }
 
 #[test]

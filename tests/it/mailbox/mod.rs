@@ -17,6 +17,7 @@ mod emlx;
 mod eudora;
 mod folder_trees;
 mod folders;
+mod formats;
 mod from_field;
 mod from_lines;
 mod large;

@@ -644,3 +644,36 @@ fn copies_of_messages_for_a_search_are_parts_of_their_mailbox() {
     assert_eq!(found.files["read"], 2, "{}", found.files);
     assert_eq!(found.read, (1..=2).collect(), "{}", found.stderr);
 }
+
+#[test]
+fn archive_or_file_of_outlook_among_the_messages_of_a_folder_is_named() {
+    let archives = ["x.zip", "x.tar"].map(|name| archive(name, &[("a", b"From x".to_vec())]));
+    let [zip, tar] = archives;
+    let ole = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0\0\0".to_vec();
+    for content in [zip.clone(), tar, ole, gzipped(&zip)] {
+        for (messages, other) in [("cur/1578304800.M1P1.h:2,S", "cur/x.msg"), ("1", "2")] {
+            let mut tree = Tree::default();
+            let mail = tree.mail();
+            tree.add(messages, mail);
+            tree.add(other, content.clone());
+            tree.add(
+                if other == "2" {
+                    ".mh_sequences"
+                } else {
+                    "new/.keep"
+                },
+                "",
+            );
+            let temporary = tempfile::tempdir().unwrap();
+            tree.write(&temporary.path().join("tree"));
+            let found = inspected(temporary.path(), "tree");
+            assert_eq!(found.files["not_read"], 1, "{other}: {}", found.stderr);
+            assert!(
+                found.stderr.contains(&format!("tree/{other}: ")),
+                "{}",
+                found.stderr
+            );
+            counts_agree(temporary.path(), "tree", &found);
+        }
+    }
+}

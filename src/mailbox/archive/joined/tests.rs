@@ -1,6 +1,7 @@
 use super::super::entries::MboxEntry;
 use super::super::members::Member;
 use super::*;
+use crate::mailbox::place::flag_losses::FlagLosses;
 
 struct Texts(Vec<&'static str>, &'static str);
 
@@ -49,9 +50,7 @@ impl EntryMaker for NoEntries {
         false
     }
 
-    fn add_keyword_file(&mut self, _: &str, _: &[u8]) -> u64 {
-        0
-    }
+    fn add_keyword_file(&mut self, _: &str, _: &[u8], _: &mut FlagLosses) {}
 
     fn unused_flags(&self, _: &str, _: &[u8]) -> Option<&'static str> {
         None
