@@ -210,6 +210,7 @@ impl<M: Members> Joined<M> {
         let judged = Some((self.rules.judge)(name.as_bytes(), start)).filter(is_used);
         match judged {
             Some(Judged::Taken) => {
+                self.name_unused(&name, start);
                 self.ready = io::Cursor::new(ready);
                 self.within = Some(name);
                 self.failed = failed;
@@ -227,9 +228,7 @@ impl<M: Members> Joined<M> {
             Some(Judged::Part(what)) => {
                 self.counts(|files| files.parts += 1);
                 self.name_skipped(&name, what);
-                if let Some(lost) = self.entries.unused_flags(&name, start) {
-                    unpoisoned(self.skipped.lock()).lost.count(lost.to_owned());
-                }
+                self.name_unused(&name, start);
                 if failed.is_none() && self.is_stream() && self.entries.is_keyword_file(&name) {
                     failed = self.keep_keywords(&name, &ready[between..])?;
                 }
@@ -385,6 +384,13 @@ impl<M: Members> Joined<M> {
 
     fn name_skipped(&self, name: &str, what: &'static str) {
         unpoisoned(self.skipped.lock()).add(shown(name), what);
+    }
+
+    /// Names the flags that a member contains and that are not used.
+    fn name_unused(&self, name: &str, start: &[u8]) {
+        if let Some(lost) = self.entries.unused_flags(name, start) {
+            unpoisoned(self.skipped.lock()).lost.count(lost.to_owned());
+        }
     }
 
     /// Keeps a file with keywords of a stream for the messages after it. Returns the error that ended its reading.

@@ -16,6 +16,7 @@ use crate::mailbox::forms::separator::is_separator_after_cr;
 use crate::mailbox::forms::state_files::archived_state;
 use crate::mailbox::forms::{Format, eudora, mmdf, outlook};
 use crate::mailbox::not_mail::{NotMail, Verdict, starts_like_document};
+use crate::mailbox::place::partial::is_path_of_message;
 use crate::mailbox::read::second::is_one_message;
 use crate::mailbox::start::{Kind, before_first_message, kind_of_start};
 use crate::prologue::BYTE_ORDER_MARK;
@@ -232,6 +233,10 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> Judged {
         return Judged::Message(Kind::Msg);
     }
     match as_named(kind_of_start(start), path, Format::Auto) {
+        // A message of a Maildir can begin with the separator that it had in an mbox. Its flags are in its name.
+        Ok(Kind::Mbox) if is_path_of_message(path) && !mmdf::starts(start) => {
+            Judged::Message(Kind::Eml)
+        }
         // The mboxes of an archive are read one after the other as one mbox. If the mark hides the first separator of a
         // later mbox, the first message would become a part of the previous one. So such an mbox is not read.
         Ok(Kind::Mbox) if hides_separator(start) => {

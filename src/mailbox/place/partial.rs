@@ -92,6 +92,15 @@ fn has_suffix(name: &OsStr) -> bool {
     name.as_bytes().to_ascii_lowercase().ends_with(b".eml")
 }
 
+/// Returns whether the path is that of a message in `cur` or `new` of a Maildir, by the names of the file and its directory.
+pub(crate) fn is_path_of_message(path: &Path) -> bool {
+    let part = path.parent().and_then(Path::file_name);
+    let name = path.file_name().unwrap_or_default();
+    let has_flags = memchr::memmem::find(name.as_bytes(), b"2,").is_some();
+    part.is_some_and(|part| part == "cur" || part == "new")
+        && (is_named_as_message(name) || has_flags)
+}
+
 /// Returns whether a file name looks like `1700000000.M1P2.host`, which is how programs name messages in a Maildir.
 /// Flags may follow.
 fn is_named_as_message(name: &OsStr) -> bool {

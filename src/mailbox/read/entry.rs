@@ -13,7 +13,7 @@ use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::keywords::{unexplained, unwritable};
 use crate::mailbox::forms::rewrite::{MBOXRD_SEPARATOR, for_mbox};
 use crate::mailbox::forms::state_files::unused_flags;
-use crate::mailbox::forms::{emlx, outlook};
+use crate::mailbox::forms::{emlx, eudora, outlook};
 use crate::mailbox::place::flag_losses::FlagLosses;
 use crate::mailbox::place::folder::noted_in_name;
 use crate::mailbox::place::keyword_files::{COURIER, DOVECOT, FolderKeywords};
@@ -64,7 +64,7 @@ impl EntryMaker for ArchiveEntries {
                 lost: Vec::new(),
             });
         }
-        let mut lost = Vec::new();
+        let (mut lost, mut missing) = (Vec::new(), Vec::new());
         let (message, flags) = match emlx::message(content) {
             Some(Ok(range)) => (
                 content.get(range).unwrap_or(content),
@@ -73,9 +73,14 @@ impl EntryMaker for ArchiveEntries {
             Some(Err(why)) => return Err(why.to_owned()),
             None => (content, self.flags(name, content, &mut lost)),
         };
+        if emlx::whole_name(Path::new(name)).is_some() && emlx::is_partial(message) {
+            let what =
+                "its attachments are in other files of the archive, so unpack the archive first";
+            missing.push(what.to_owned());
+        }
         Ok(MboxEntry {
             bytes: entry(message, flags.as_ref()),
-            missing: Vec::new(),
+            missing,
             lost,
         })
     }
@@ -113,7 +118,9 @@ impl EntryMaker for ArchiveEntries {
     }
 
     fn unused_flags(&self, name: &str, start: &[u8]) -> Option<&'static str> {
-        unused_flags(OsStr::new(divided(name).1), start)
+        const EUDORA: &str = "flags and attachments of a mailbox of Eudora, which are used only if the archive is unpacked";
+        let of_eudora = eudora::starts(start).then_some(EUDORA);
+        of_eudora.or_else(|| unused_flags(OsStr::new(divided(name).1), start))
     }
 }
 

@@ -1,8 +1,9 @@
 //! Flags and keywords of the messages in an archive are kept, or named (docs/mailboxes.md, "Google Takeout and other
 //! archives").
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write as _;
+use std::path::Path;
 
 use crate::common::archives::{tar, zip};
 use crate::common::folder::Folder;
@@ -14,6 +15,15 @@ fn mail(subject: &str) -> String {
     format!(
         "From: Ann <a@example.org>\nSubject: {subject}\nMessage-ID: <{subject}@example.org>\n\nText.\n"
     )
+}
+
+/// Returns the paths of all files in `cur` and `new` of a Maildir.
+fn names(maildir: &Path) -> Vec<String> {
+    let entries = ["cur", "new"].map(|part| (part, fs::read_dir(maildir.join(part)).unwrap()));
+    let names = entries.into_iter().flat_map(|(part, entries)| {
+        entries.map(move |entry| format!("{part}/{}", entry.unwrap().file_name().display()))
+    });
+    names.collect()
 }
 
 /// The members of an archive with a Maildir, in order.
@@ -133,6 +143,60 @@ fn each_maildir_in_an_archive_has_its_own_keywords() {
     }
     let lost = "not kept        1  keyword letter b, because the file dovecot-keywords does not explain it";
     assert!(said.contains(lost), "{said}");
+}
+
+#[test]
+fn flags_of_a_message_with_a_separator_in_an_archive_are_kept() {
+    for first in [
+        "From - Mon Jan  6 10:00:00 2020\n",
+        ">From a@b Mon Jan  6 10:00:00 2020\n",
+    ] {
+        let message = format!("{first}{}>From here on, quoted.\n", mail("one"));
+        let members = vec![
+            ("M/cur/1578304801.M1P1.h:2,FSb".to_owned(), message),
+            ("M/dovecot-keywords".to_owned(), DOVECOT.to_owned()),
+        ];
+        let folder = Folder::new();
+        folder.write("in.zip", zipped(&members));
+        folder.run("convert in.zip --output-format maildir --output md");
+        let maildir = names(&folder.at("md"));
+        let name = maildir.iter().find(|name| name.ends_with(":2,FSa"));
+        let content = folder.read(&format!("md/{}", name.unwrap()));
+        assert!(content.starts_with("From: Ann"), "{content}");
+        assert!(content.ends_with("\n>From here on, quoted.\n"), "{content}");
+        folder.run("compare in.zip md");
+    }
+}
+
+#[test]
+fn attachments_that_other_files_of_an_archive_contain_are_named() {
+    let part = format!("{}--b\nX-Apple-Content-Length: 7\n\n--b--\n", mail("one"));
+    let emlx = format!("{}\n{part}", part.len());
+    let eudora = format!("From ???@??? Mon Jan 06 10:00:00 2020\n{}\n", mail("two"));
+    for (name, content, status, named) in [
+        (
+            "Messages/1.partial.emlx",
+            &emlx,
+            1,
+            "Messages/1.partial.emlx (its attachments are in other files of the archive",
+        ),
+        ("Messages/1.emlx", &emlx, 0, ""),
+        (
+            "In.mbx",
+            &eudora,
+            0,
+            "not kept        1  flags and attachments of a mailbox of Eudora",
+        ),
+    ] {
+        let folder = Folder::new();
+        let members = vec![(name.to_owned(), content.clone())];
+        folder.write("in.zip", zipped(&members));
+        let output = folder.output("convert in.zip --output out.mbox");
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(status), "{name}: {said}");
+        assert!(said.contains(named), "{name}: {said}");
+        assert!(folder.read("out.mbox").contains("Subject: "), "{name}");
+    }
 }
 
 #[test]
