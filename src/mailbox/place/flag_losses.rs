@@ -22,7 +22,9 @@ impl FlagLosses {
     /// Counts several messages, if there are any.
     pub(crate) fn count_all(&mut self, what: String, messages: u64) {
         if messages == 0 {
-        } else if self.named.len() < MOST || self.named.contains_key(&what) {
+            return;
+        }
+        if self.named.len() < MOST || self.named.contains_key(&what) {
             *self.named.entry(what).or_default() += messages;
         } else {
             self.others += messages;

@@ -322,8 +322,8 @@ fn counts_agree(place: &Path, source: &str, found: &Inspected) {
         counts(&[&words[..], &["--output-format", format]].concat());
         let row = counts(&["compare", "--json", source, &to]);
         assert_eq!(row["compare"]["files"]["old"], found.files);
-        for (count, reason) in [("missing", "mail"), ("altered", "change")] {
-            assert_eq!(row["compare"][count], 0, "{reason}: {row}");
+        for count in ["missing", "altered"] {
+            assert_eq!(row["compare"][count], 0, "{row}");
         }
         let report = fs::read_to_string(place.join(report)).unwrap();
         let not_read = report.matches("\"not-read\"").count();
