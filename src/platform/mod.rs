@@ -49,15 +49,29 @@ pub(crate) fn before_flags(folder: &Path) -> io::Result<char> {
     if cfg!(windows) {
         return Ok(';');
     }
-    let probe = |separator| {
-        let path = folder.join(format!("embody{separator}2,"));
-        File::options().write(true).create_new(true).open(&path)?;
-        fs::remove_file(path)
-    };
+    let probe = |separator| with_probe(&folder.join(format!("embody{separator}2,")), || ());
     match probe(':') {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => probe(';').map(|()| ';'),
-        _ => Ok(':'),
+        Err(_) => probe(';').map(|()| ';'),
+        Ok(()) => Ok(':'),
     }
+}
+
+/// Calls `ask` while an empty file with this path exists, which is removed afterwards.
+fn with_probe<T>(path: &Path, ask: impl FnOnce() -> T) -> io::Result<T> {
+    match File::options().write(true).create_new(true).open(path) {
+        // A run that was killed left the file, or another run creates and removes it at the same time.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let found = fs::symlink_metadata(path);
+            let is_probe = |it: fs::Metadata| it.is_file() && it.len() == 0 && is_ours(&it);
+            if !found.is_ok_and(is_probe) {
+                return Ok(ask());
+            }
+        }
+        opened => drop(opened?),
+    }
+    let answer = ask();
+    absent(fs::remove_file(path))?;
+    Ok(answer)
 }
 
 /// Returns a name in lower case, to find names that APFS, NTFS or FAT treat as equal. These file systems also treat the
@@ -87,13 +101,10 @@ pub(crate) fn folds_names(folder: &Path) -> io::Result<bool> {
     let ends = std::process::id();
     let is_same = |name: &str, other: &str| {
         let [path, there] = [name, other].map(|name| folder.join(name));
-        if there.exists() {
+        if there.exists() && !path.exists() {
             return Ok(false);
         }
-        File::options().write(true).create_new(true).open(&path)?;
-        let folds = there.exists();
-        fs::remove_file(path)?;
-        Ok::<bool, io::Error>(folds)
+        with_probe(&path, || there.exists())
     };
     let name = format!(".embody-case-{ends}");
     if is_same(&name, &name.to_uppercase())? {

@@ -303,4 +303,24 @@ mod tests {
         assert_eq!(crate::platform::before_flags(folder.path()).unwrap(), ':');
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
+
+    #[test]
+    fn probe_that_a_killed_run_left_is_removed_and_other_files_with_its_name_are_kept() {
+        use crate::platform::{before_flags, folds_names};
+
+        let folder = tempfile::tempdir().unwrap();
+        let case = folder
+            .path()
+            .join(format!(".embody-case-{}", std::process::id()));
+        let flags = folder.path().join("embody:2,");
+        for content in ["", "mail"] {
+            for path in [&case, &flags] {
+                fs::write(path, content).unwrap();
+            }
+            assert_eq!(before_flags(folder.path()).unwrap(), ':');
+            assert!(!folds_names(folder.path()).unwrap());
+            let left = fs::read_dir(folder.path()).unwrap().count();
+            assert_eq!(left, if content.is_empty() { 0 } else { 2 }, "{content}");
+        }
+    }
 }
