@@ -69,6 +69,10 @@ impl Machine {
                 // have written it, which now removes the old message.
                 return self.left(Reason::ChangedMeanwhile, MARKED_STAYS);
             }
+            // The other program may be another run that takes this new message for its own, and removes the old one next.
+            if copy.is_some() {
+                return self.both(Reason::ChangedMeanwhile, MARKED_STAYS);
+            }
             let why = (Reason::ChangedMeanwhile, MARKED.to_owned());
             return self.turn_back(Some(why), Some(old), copy);
         }

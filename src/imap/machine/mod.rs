@@ -18,8 +18,8 @@
 //! 3. A message is deleted only if its content was read in this session and its SHA-256 is that of this run or of the journal,
 //!    and if size, date, flags and first bytes of its UID were still the same in the last command before `\Deleted`.
 //! 4. The old message is deleted only while the new message exists, is complete, and does not have `\Deleted`. The new message
-//!    is deleted only while the old message exists with its content and without a `\Deleted` that embody set. If the old
-//!    message is gone, the new message stays.
+//!    is deleted only while the old message exists with its content and without `\Deleted`. If the old message is gone
+//!    or marked, the new message stays.
 //! 5. An altered message is taken for the new message only if it has the same Message-ID. The UID in an APPENDUID response
 //!    may be wrong.
 //! 6. After the old message was removed, other messages with the same content or the same Message-ID show that another run

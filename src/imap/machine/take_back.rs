@@ -40,12 +40,13 @@ impl Machine {
                 return self.finish_without_original(copy);
             }
             Some(old) if self.is_ours && has(&old.flags, DELETED) => return self.unmark(),
-            Some(old) if self.is_resumed && has(&old.flags, DELETED) => {
-                // An earlier session was interrupted, and the user may have seen both messages since then. Marking the old
-                // one may have been a deliberate choice, so the new one is kept.
+            Some(old) if has(&old.flags, DELETED) && (self.is_resumed || copy.is_some()) => {
+                // The user may have marked the old message on purpose, after both messages were there. Or another run takes
+                // this new message for its own, and removes the old one next. In each case, the new message is kept.
                 return match copy {
                     Some(_) if is_marked && is_by_us => self.unmark_copy(),
-                    Some(_) => self.left(Reason::ChangedMeanwhile, MARKED_STAYS),
+                    Some(_) if self.is_resumed => self.left(Reason::ChangedMeanwhile, MARKED_STAYS),
+                    Some(_) => self.both(Reason::ChangedMeanwhile, MARKED_STAYS),
                     None => self.end(Conclusion::Nothing),
                 };
             }

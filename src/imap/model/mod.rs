@@ -302,9 +302,7 @@ impl Model {
         } = &world.process
         {
             self.run(world, machine, command, *is_earlier, &mut steps);
-            // See `run`.
-            let is_unknown = self.has_rival && matches!(command, Command::Append(_));
-            if world.budget.kills > 0 && !is_unknown {
+            if world.budget.kills > 0 {
                 let mut next = world.clone();
                 next.budget.kills -= 1;
                 next.process = Process::Dead;
@@ -368,11 +366,6 @@ impl Model {
             self.advance(world.clone(), machine.clone(), event, is_earlier)
         };
         steps.push((format!("{command:?}"), go(&done, event.clone())));
-        // An APPEND whose result is unknown, while another run appends the same message, is not simulated: the message of the
-        // other run cannot be distinguished from an own message.
-        if self.has_rival && matches!(command, Command::Append(_)) {
-            return;
-        }
         let is_local = matches!(
             command,
             Command::Note | Command::End | Command::Keep | Command::Drop | Command::Rest(_)

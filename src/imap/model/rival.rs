@@ -47,11 +47,8 @@ impl Model {
             }
             Rival::Appended(id) => match old.map(|at| &server.mails[at]) {
                 Some(old) if old.flags & DELETED == 0 => Rival::Looked(id, old.modseq),
-                Some(_) => {
-                    server.mails.retain(|it| it.id != id);
-                    Rival::Over
-                }
-                None => {
+                // The old message is marked or gone, so the new message stays.
+                _ => {
                     next.is_told = true;
                     Rival::Over
                 }

@@ -468,9 +468,10 @@ fn a_message_that_changed_before_its_mark_is_not_expunged() {
         *expunged += usize::from(command.starts_with("UID EXPUNGE 5"));
         model.answer(command)
     });
-    assert_eq!(status, 0);
+    // The other program may be another run of embody, which takes the new message for its own.
+    assert_eq!(status, 1);
     assert_eq!(row["reason"], "changed-meanwhile", "{row}");
     let (model, expunged) = &*model.lock().unwrap();
-    assert_eq!((model.inbox.len(), expunged), (1, &0));
+    assert_eq!((model.inbox.len(), expunged), (2, &0));
     assert_eq!(model.inbox[0].flags, ["\\Seen", "Keyword", "\\Deleted"]);
 }
