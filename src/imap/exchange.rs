@@ -124,6 +124,10 @@ impl Exchange {
         self.wire.set_silence(silence);
     }
 
+    pub(super) fn slowest(&self) -> Duration {
+        self.wire.slowest()
+    }
+
     /// Sets the maximum size of a response, in bytes. The limit is never lower than the normal one.
     pub(super) fn allow(&mut self, octets: usize) {
         self.wire.allow(octets);

@@ -17,7 +17,7 @@ use super::narrowing::{AT_A_TIME, BreakSearch, RequestedMessage};
 use super::place::MessagePlace;
 use super::reading::BrokenMessage;
 use super::replace::{Fate, GMAIL, Replacing, has};
-use super::retry::{Connecting, Tries};
+use super::retry::{Connecting, Patience, Tries};
 use super::session::{ImapSession, RemoteFolder, Selected};
 use crate::engine::Mode;
 use crate::engine::report::Reason;
@@ -262,6 +262,12 @@ impl<'r, S: Send> AccountRun<'r, S> {
         }
     }
 
+    fn set_patience(&mut self, patience: Patience) -> Result<(), ImapFailure> {
+        let connecting = Arc::clone(&self.connecting);
+        connecting.set_patience(self.session()?, patience);
+        Ok(())
+    }
+
     /// Requests messages of the selected folder with `work`, and requests those again that did not arrive because the connection
     /// ended. `work` stores what arrives in `state`, in which `has` finds it. Returns the messages at which the server ends
     /// the connection each time.
@@ -278,13 +284,11 @@ impl<'r, S: Send> AccountRun<'r, S> {
             let mut narrowing = BreakSearch::of(messages.to_vec());
             while let Some(group) = narrowing.next().map(<[T]>::to_vec) {
                 self.job.stop.check()?;
-                let silence = self.connecting.silence(narrowing.is_narrow());
-                let opened = self.session().map(|session| session.set_silence(silence));
+                let opened = self.set_patience(narrowing.patience());
                 let is_open = opened.is_ok();
                 let failure = match opened.and_then(|()| work(self, &group, state)) {
                     Ok(()) => {
-                        let silence = self.connecting.silence(false);
-                        self.session()?.set_silence(silence);
+                        self.set_patience(Patience::Command)?;
                         self.connecting.progressed();
                         tries = Tries::default();
                         narrowing.done();

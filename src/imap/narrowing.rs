@@ -6,6 +6,8 @@
 //! connection ends at this message twice more, the message is given up, and the run continues with the others. A message is
 //! requested at most about 5 + log2(n) times, where n is the number of messages in the first group.
 
+use super::retry::Patience;
+
 /// Number of failed requests after which a whole group is split. The first failure may have another cause, such as a network
 /// that was interrupted.
 const FAILED_GROUP: u32 = 2;
@@ -18,17 +20,28 @@ pub(super) const AT_A_TIME: usize = 5000;
 /// A message to request: a UID, with its size if that is known.
 pub(super) trait RequestedMessage: Copy {
     fn uid(&self) -> u32;
+
+    /// Returns the announced size in bytes, or 0 if only metadata are requested.
+    fn size(&self) -> u64;
 }
 
 impl RequestedMessage for u32 {
     fn uid(&self) -> u32 {
         *self
     }
+
+    fn size(&self) -> u64 {
+        0
+    }
 }
 
 impl RequestedMessage for (u32, u64) {
     fn uid(&self) -> u32 {
         self.0
+    }
+
+    fn size(&self) -> u64 {
+        self.1
     }
 }
 
@@ -59,10 +72,23 @@ impl<T: Copy> BreakSearch<T> {
         self.groups.last().map(|group| group.messages.as_slice())
     }
 
-    /// Returns whether an earlier request for messages of the next group failed.
-    pub(super) fn is_narrow(&self) -> bool {
-        let group = self.groups.last();
-        group.is_some_and(|group| group.is_suspect || group.failed > 0)
+    /// Returns how long the request for the next group may wait for the server.
+    pub(super) fn patience(&self) -> Patience
+    where
+        T: RequestedMessage,
+    {
+        let Some(group) = self.groups.last() else {
+            return Patience::Command;
+        };
+        let sizes = group.messages.iter().map(RequestedMessage::size);
+        let size = sizes.max().unwrap_or(0);
+        let is_last = group.messages.len() == 1 && group.failed + 1 >= FAILED_ALONE;
+        let is_narrow = group.is_suspect || group.failed > 0;
+        if is_narrow && !is_last {
+            Patience::Search(size)
+        } else {
+            Patience::Messages(size)
+        }
     }
 
     /// Removes the group that [`next`](Self::next) returned, after all its messages were requested.

@@ -11,7 +11,7 @@ use super::bodies;
 use super::failure::ImapFailure;
 use super::names::shown;
 use super::narrowing::{AT_A_TIME, BreakSearch};
-use super::retry::{Connecting, Tries};
+use super::retry::{Connecting, Patience, Tries};
 use super::session::{BodyPiece, ImapSession, Selected};
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::Stop;
@@ -123,13 +123,13 @@ impl<'s> Sessions<'s> {
             let mut tries = Tries::default();
             while let Some(group) = narrowing.next().map(<[u32]>::to_vec) {
                 let mut session = None;
-                let silence = self.connecting.silence(narrowing.is_narrow());
+                let patience = narrowing.patience();
                 let opened = self.session_in(&mut session, folder);
                 let is_open = opened.is_ok();
                 let done = opened.and_then(|session| {
-                    session.set_silence(silence);
+                    self.connecting.set_patience(session, patience);
                     work(session, &group, state)?;
-                    session.set_silence(self.connecting.silence(false));
+                    self.connecting.set_patience(session, Patience::Command);
                     Ok(())
                 });
                 match done {
@@ -255,14 +255,14 @@ impl<'s> Sessions<'s> {
                 continue;
             };
             let mut share: HashMap<u32, u64> = group.iter().copied().collect();
-            let silence = self.connecting.silence(narrowing.is_narrow());
+            let patience = narrowing.patience();
             let paused = match self.session_in(&mut session, folder) {
                 Err(why) => {
                     session = None;
                     self.connecting.pause(&mut tries, why)
                 }
                 Ok(session_in) => {
-                    session_in.set_silence(silence);
+                    self.connecting.set_patience(session_in, patience);
                     match self.serve_share(session_in, most, &group, &mut share, sender) {
                         Ok(true) => {
                             narrowing.done();
@@ -290,7 +290,7 @@ impl<'s> Sessions<'s> {
             }
         }
         if let Some(session) = &mut session {
-            session.set_silence(self.connecting.silence(false));
+            self.connecting.set_patience(session, Patience::Command);
         }
         self.give_back(session);
     }

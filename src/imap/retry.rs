@@ -1,7 +1,7 @@
 //! Decides whether a failed operation is repeated, how often, and after which pauses. All connections to a server, for
 //! reading and for changes, repeat their operations by these rules.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::account::Account;
@@ -27,6 +27,9 @@ const BREAK_PAUSE: Duration = Duration::from_millis(100);
 const MOST_BREAKS: u32 = 80;
 const SILENT_BREAKS: u32 = 4;
 
+/// Total time for which the server may send nothing to the attempts of one operation, in seconds.
+const MOST_SILENT: u64 = 15 * 60;
+
 /// Interval at which a pause checks whether the run was interrupted.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -43,6 +46,38 @@ pub(crate) struct Connecting<'r> {
     breaks: AtomicU32,
     /// Whether the run skipped a folder because the server ends the connection there.
     has_skipped: AtomicBool,
+    /// Longest time after which the server sent data, in milliseconds.
+    slowest: AtomicU64,
+}
+
+/// How long a command waits for a server that sends nothing.
+///
+/// The time limit of the account is long, because a search can take minutes. A request for messages is made again if the server
+/// sends nothing, and a server that sends nothing for one message would otherwise cost the time limit for each of these
+/// requests. So they wait for a part of the time limit, but at least ten times as long as this server ever needed, and one
+/// second more for each MiB of the largest message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Patience {
+    /// Any other command: the time limit of the account.
+    Command,
+    /// The first request for a group of messages, and the last request for a message before it is given up. The number is the
+    /// size of the largest message in bytes.
+    Messages(u64),
+    /// The requests that find the message at which the server sends nothing.
+    Search(u64),
+}
+
+impl Patience {
+    fn of(self, silence: Duration, slowest: Duration) -> Duration {
+        const LEAST: Duration = Duration::from_secs(5);
+        let (share, size) = match self {
+            Self::Command => return silence,
+            Self::Messages(size) => (silence / 5, size),
+            Self::Search(size) => (silence / 30, size),
+        };
+        let least = share.max(LEAST).max(slowest.saturating_mul(10));
+        silence.min(least.saturating_add(Duration::from_secs(size >> 20)))
+    }
 }
 
 impl<'r> Connecting<'r> {
@@ -54,6 +89,7 @@ impl<'r> Connecting<'r> {
             is_resigned: AtomicBool::new(false),
             breaks: AtomicU32::new(0),
             has_skipped: AtomicBool::new(false),
+            slowest: AtomicU64::new(0),
         }
     }
 
@@ -129,15 +165,14 @@ impl<'r> Connecting<'r> {
         ImapFailure::OnlyHere(why.to_string())
     }
 
-    /// Returns how long a command may wait for the server. While a message is searched at which the server sends nothing, this
-    /// is much shorter than the time limit of the account.
-    pub(super) fn silence(&self, is_narrow: bool) -> Duration {
-        let silence = self.account.silence;
-        if is_narrow {
-            silence.min((silence / 10).max(Duration::from_secs(5)))
-        } else {
-            silence
-        }
+    /// Sets how long the next commands of a session may wait for the server.
+    pub(super) fn set_patience(&self, session: &mut ImapSession, patience: Patience) {
+        let slowest = u64::try_from(session.slowest().as_millis()).unwrap_or(u64::MAX);
+        let slowest = self
+            .slowest
+            .fetch_max(slowest, Ordering::Relaxed)
+            .max(slowest);
+        session.set_silence(patience.of(self.account.silence, Duration::from_millis(slowest)));
     }
 
     /// Waits for this time.
@@ -158,6 +193,8 @@ impl<'r> Connecting<'r> {
 #[derive(Default)]
 pub(super) struct Tries {
     failed: usize,
+    /// Time for which the server sent nothing, in seconds.
+    silent: u64,
     /// Whether the attempt that skips refused messages was made.
     had_last_attempt: bool,
 }
@@ -169,6 +206,7 @@ impl Tries {
     /// * An interrupted connection may work again soon: the operation is repeated after each of the pauses.
     /// * If the first connection cannot be opened, the name of the server is probably wrong: no further attempt. If the first
     ///   greeting is BYE, the server probably rejects this client: two more attempts.
+    /// * A server that sends nothing gets no further attempt after a quarter of an hour.
     /// * An unreadable response may have been garbled by accident: one more attempt. A server that keeps sending unrelated data
     ///   gets no further attempt.
     fn pause(&mut self, why: &ImapFailure, was_open: bool, pauses: &[u64]) -> Option<u64> {
@@ -179,7 +217,12 @@ impl Tries {
             why if why.is_passing() => pauses.len(),
             _ => 0,
         };
-        let pause = pauses.get(self.failed).filter(|_| self.failed < most)?;
+        if let ImapFailure::Silent(seconds) = why {
+            self.silent = self.silent.saturating_add(*seconds);
+        }
+        let pause = pauses
+            .get(self.failed)
+            .filter(|_| self.failed < most && self.silent < MOST_SILENT)?;
         self.failed += 1;
         Some(*pause)
     }
@@ -200,11 +243,34 @@ mod tests {
             source: std::io::ErrorKind::ConnectionRefused.into(),
         };
         assert_eq!(pauses(ImapFailure::Silent(1), false), PAUSES);
+        assert_eq!(pauses(ImapFailure::Silent(300), true), [0, 1]);
         assert_eq!(pauses(connect(), true), PAUSES);
         assert!(pauses(connect(), false).is_empty());
         assert_eq!(pauses(ImapFailure::TurnedAway("x".into()), false), [0, 1]);
         assert_eq!(pauses(ImapFailure::TurnedAway("x".into()), true), PAUSES);
         assert_eq!(pauses(ImapFailure::Unreadable("x"), true), [0]);
         assert!(pauses(ImapFailure::Endless("x".into()), true).is_empty());
+    }
+
+    #[test]
+    fn requests_for_messages_wait_for_a_part_of_the_time_limit_unless_the_server_is_slow() {
+        let seconds = Duration::from_secs;
+        for (patience, silence, slowest, expected) in [
+            (Patience::Command, 300, 1, 300),
+            (Patience::Messages(0), 300, 1, 60),
+            (Patience::Messages(100 << 20), 300, 1, 160),
+            (Patience::Messages(u64::MAX), 300, 1, 300),
+            (Patience::Messages(0), 300, 20, 200),
+            (Patience::Messages(0), 300, 40, 300),
+            (Patience::Search(0), 300, 0, 10),
+            (Patience::Search(0), 300, 2, 20),
+            (Patience::Search(30 << 20), 300, 0, 40),
+            (Patience::Search(0), 3600, 0, 120),
+            (Patience::Messages(0), 20, 0, 5),
+            (Patience::Search(0), 2, 0, 2),
+        ] {
+            let found = patience.of(seconds(silence), seconds(slowest));
+            assert_eq!(found, seconds(expected), "{patience:?} {silence} {slowest}");
+        }
     }
 }

@@ -99,6 +99,11 @@ impl ImapSession {
         self.exchange.set_silence(silence);
     }
 
+    /// Returns the longest time after which the server sent data.
+    pub(super) fn slowest(&self) -> std::time::Duration {
+        self.exchange.slowest()
+    }
+
     /// Returns a session over a connection that is already authenticated.
     #[cfg(any(test, feature = "internals"))]
     pub(super) fn of(exchange: Exchange) -> Self {

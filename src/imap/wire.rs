@@ -89,6 +89,8 @@ pub(crate) struct Wire {
     /// Number of bytes at the start of the buffer that were received.
     filled: usize,
     silence: Duration,
+    /// Longest time after which the server sent data.
+    slowest: Duration,
     stop: Stop,
     /// Maximum size of a response, in bytes.
     longest: usize,
@@ -151,6 +153,7 @@ impl Wire {
             taken: 0,
             filled: 0,
             silence: Duration::from_secs(60),
+            slowest: Duration::ZERO,
             stop: stop.clone(),
             longest: LONGEST,
             waited: Duration::ZERO,
@@ -190,6 +193,11 @@ impl Wire {
     /// Sets the time without any data from the server after which the connection is given up.
     pub(crate) fn set_silence(&mut self, silence: Duration) {
         self.silence = silence;
+    }
+
+    /// Returns the longest time after which the server sent data.
+    pub(crate) fn slowest(&self) -> Duration {
+        self.slowest
     }
 
     /// Sleeps for `time`. Returns early with an error if the run is interrupted.
@@ -349,6 +357,7 @@ impl Wire {
                 Ok(read) => {
                     self.filled += read;
                     missing = missing.saturating_sub(read);
+                    self.slowest = self.slowest.max(since.elapsed());
                     since = Instant::now();
                 }
                 Err(why) if is_tick(&why) => {
