@@ -4,6 +4,10 @@
 //! classes in quoted mail (`x_`, `gmail-m_-123...`), and a reply contains the original mail in a `<blockquote>`. Files in
 //! quoted mail are attachments of the original mail and are not retrieved again.
 
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+
 use super::provider::HOSTS;
 use crate::engine::external_body::{Follow, Followed};
 use crate::link::markup::{StartTag, Token, text_of, tokens};
@@ -42,7 +46,18 @@ pub(super) fn may_show(document: &[u8], forms: Followed) -> bool {
     MARKS
         .iter()
         .any(|&(follow, _, value, _)| forms.contains(follow) && holds(value))
-        || (forms.contains(Follow::Links) && HOSTS.iter().any(|host| holds(host)))
+        || (forms.contains(Follow::Links) && holds_host(document))
+}
+
+/// Returns whether a document contains the name of a host of [`HOSTS`], in upper or lower case.
+fn holds_host(document: &[u8]) -> bool {
+    static SEARCH: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+        let mut builder = AhoCorasick::builder();
+        builder.ascii_case_insensitive(true).build(HOSTS).ok()
+    });
+    SEARCH
+        .as_ref()
+        .is_none_or(|search| search.is_match(document))
 }
 
 /// Calls `see` for each file that the document shows. A file can occur several times.
@@ -258,4 +273,23 @@ fn mark_of(tag: &StartTag<'_>) -> Option<(Follow, bool, bool)> {
 fn bytes(size: &str) -> Option<u64> {
     let (number, unit) = size.split_once(' ')?;
     number.parse().ok().filter(|_| unit.starts_with("byte"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn document_with_the_host_of_a_provider_in_any_case_may_show_a_file() {
+        let links = Followed::none().with(Follow::Links);
+        for (document, expected) in [
+            ("<a href=\"https://docs.google.com/file/d/1/edit\">", true),
+            ("<A HREF=\"HTTPS://DOCS.GOOGLE.COM/file/d/1/edit\">", true),
+            ("<a href=\"https://We.tl/t-AbC\">", true),
+            ("<a href=\"https://docs.example.org/\">", false),
+        ] {
+            assert_eq!(may_show(document.as_bytes(), links), expected, "{document}");
+            assert!(!may_show(document.as_bytes(), Followed::none()));
+        }
+    }
 }

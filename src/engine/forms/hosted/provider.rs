@@ -34,7 +34,7 @@ type Row = (
     fn(&ServerUrl, Option<&str>) -> Option<Located>,
 );
 
-const ROWS: [Row; 16] = [
+const ROWS: [Row; 17] = [
     ("google-drive", "drive.google.com", drive),
     ("google-drive", "drive.usercontent.google.com", drive),
     ("google-drive", "docs.google.com", document),
@@ -46,6 +46,7 @@ const ROWS: [Row; 16] = [
     ("dropbox", "www.dropbox.com", dropbox),
     ("box", ".box.com", by_token),
     ("qq-mail", ".mail.qq.com", qq_mail),
+    ("qq-mail", "exmail.qq.com", qq_mail),
     ("netease", ".163.com", netease),
     ("netease", ".126.com", netease),
     ("netease", ".yeah.net", netease),
@@ -55,7 +56,7 @@ const ROWS: [Row; 16] = [
 
 /// Parts of the host names of the providers. A document without any of them contains no bare link to a hosted file, so it need
 /// not be parsed.
-pub(super) const HOSTS: [&str; 14] = [
+pub(super) const HOSTS: [&str; 15] = [
     "drive.google.com",
     "drive.usercontent.google.com",
     "docs.google.com",
@@ -65,6 +66,7 @@ pub(super) const HOSTS: [&str; 14] = [
     "dropbox.com",
     "box.com",
     "mail.qq.com",
+    "exmail.qq.com",
     "163.com",
     "126.com",
     "yeah.net",
@@ -83,9 +85,12 @@ pub(crate) fn known(page: &ServerUrl, name: Option<&str>) -> Option<Located> {
         }
     };
     let (provider, _, place) = ROWS.iter().find(|(_, end, _)| is_of(end))?;
-    // No request is sent to a download page, and old links to such pages have the scheme http.
-    let place =
-        place(page, name).filter(|place| page.scheme() == "https" || place.is_download_page)?;
+    // Old links have the scheme http. The file is requested only over https, and a download page is not requested.
+    let is_safe = |place: &Located| match &place.plain {
+        Ok(plain) => plain.starts_with("https://"),
+        Err(_) => page.scheme() == "https" || place.is_download_page,
+    };
+    let place = place(page, name).filter(is_safe)?;
     Some(Located { provider, ..place })
 }
 
@@ -272,7 +277,7 @@ fn netease(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
     let is_marked = |text: &str| text.contains("NETEASE-HUGE-ATTACHMENT");
     let is_file = page.query().is_some_and(is_marked)
         || page.path().contains("attachment-download")
-        || page.host_str() == "fs.163.com";
+        || matches!(page.host_str(), "fs.163.com" | "u.163.com");
     let name = || parameter(page, "title").filter(|name| !name.is_empty());
     (is_file && page.path().len() > 1).then(|| download_page("NetEase", name()))
 }
@@ -388,6 +393,10 @@ mod tests {
                 "https://mail.qq.com/cgi-bin/ftnExs_download?k=1&code=a1b2",
                 "qq-mail: online-document",
             ),
+            (
+                "https://exmail.qq.com/cgi-bin/ftnExs_download?k=1&code=a1b2",
+                "qq-mail: online-document",
+            ),
             ("https://mail.qq.com/", "unknown"),
             (
                 "http://fs.163.com/fs/display/?p=X-NETEASE-HUGE-ATTACHMENT&file=A",
@@ -397,6 +406,7 @@ mod tests {
                 "https://mail.126.com/large-attachment-download/index.html?file=A",
                 "netease: online-document",
             ),
+            ("https://u.163.com/AbCdEf", "netease: online-document"),
             ("https://www.163.com/news", "unknown"),
             ("https://we.tl/t-AbC", "wetransfer: online-document"),
             (
@@ -406,7 +416,12 @@ mod tests {
             ("https://wetransfer.com/", "unknown"),
             ("https://drive.google.com/file/d/a%26b/view", "unknown"),
             ("https://drive.google.com/", "unknown"),
-            ("http://drive.google.com/file/d/1Ab/view", "unknown"),
+            (
+                "http://docs.google.com/file/d/1Ab/edit",
+                "google-drive: https://drive.google.com/uc?export=download&id=1Ab",
+            ),
+            ("http://docs.google.com/spreadsheets/d/1Ab/edit", "unknown"),
+            ("http://www.dropbox.com/s/a/b.png", "unknown"),
             (
                 "https://drive.google.com.evil.example/file/d/1Ab/view",
                 "unknown",
