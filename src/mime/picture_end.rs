@@ -41,16 +41,60 @@ pub fn ends_itself(octets: &[u8]) -> bool {
     may_end_itself(octets) && rest.is_some_and(|rest| rest.trim_ascii().is_empty())
 }
 
-/// Returns whether a GIF or a JPEG contains an image, which may be truncated. Other content can begin with their signatures: a
-/// script can begin with `GIF89a=1;`. Returns true for all other formats.
+/// Returns whether a picture contains an image, which may be truncated. Other content can begin with the signature of a
+/// picture: a script can begin with `GIF89a=1;`. Returns true for formats without a check.
 pub fn has_image(octets: &[u8]) -> bool {
     if octets.starts_with(b"GIF8") {
         image_of_gif(octets).is_some()
     } else if let Some(segments) = octets.strip_prefix(b"\xff\xd8") {
         frame_of_jpeg(segments).is_some()
+    } else if let Some(chunks) = octets.strip_prefix(PNG) {
+        !ends_without_image(chunks)
+    } else if octets.starts_with(b"RIFF") && octets.get(8..12) == Some(b"WEBP") {
+        octets.get(12..).is_some_and(has_image_of_webp)
     } else {
         true
     }
+}
+
+/// Returns whether the chunks of a PNG end with IEND, and none of them is an IDAT with data.
+fn ends_without_image(mut chunks: &[u8]) -> bool {
+    while let Some((length, rest)) = chunks.split_first_chunk() {
+        let length = u32::from_be_bytes(*length) as usize;
+        match rest.first_chunk() {
+            Some(b"IEND") => return true,
+            Some(b"IDAT") if length > 0 => return false,
+            _ => {}
+        }
+        let Some(next) = rest.get(4..).and_then(|data| data.get(length..)?.get(4..)) else {
+            return false;
+        };
+        chunks = next;
+    }
+    false
+}
+
+/// Returns whether the chunks of a WebP contain an image. The first one is the image, or the header VP8X of a file with further
+/// chunks, such as a colour profile before the image (RFC 9649 §2.7).
+fn has_image_of_webp(mut chunks: &[u8]) -> bool {
+    let mut is_extended = false;
+    while let Some((kind, rest)) = chunks.split_first_chunk() {
+        match kind {
+            b"VP8 " | b"VP8L" | b"ANMF" => return true,
+            b"VP8X" => is_extended = true,
+            _ if !is_extended => return false,
+            _ => {}
+        }
+        let next = rest.split_first_chunk().and_then(|(length, data)| {
+            let length = u32::from_le_bytes(*length) as usize;
+            data.get(length..)?.get(length % 2..)
+        });
+        let Some(next) = next else {
+            return false;
+        };
+        chunks = next;
+    }
+    false
 }
 
 /// Returns the bytes after the introducer of the first image of a GIF.

@@ -159,7 +159,7 @@ fn jpeg_xl_and_jpeg_2000_are_embedded_and_metafiles_are_named() {
 }
 
 #[test]
-fn gif_or_jpeg_without_an_image_is_left_and_a_truncated_one_is_embedded() {
+fn picture_without_an_image_is_left_and_a_truncated_one_is_embedded() {
     let gif = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01";
     let jpeg =
         b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0x\xff\xff\xc0\0\x0b\x08\0\x01";
@@ -180,6 +180,15 @@ fn gif_or_jpeg_without_an_image_is_left_and_a_truncated_one_is_embedded() {
         (
             "image/jpeg",
             b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0\xff\xd9",
+        ),
+        (
+            "image/png",
+            b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x40\0\0\0\x40\x08\x02\0\0\0\0\0\0\0\0\0\0\0IEND\xaeB`\x82",
+        ),
+        ("image/webp", b"RIFF\x18\0\0\0WEBPalert(1)/*xxxxxxxx*/"),
+        (
+            "image/webp",
+            b"RIFF\x16\0\0\0WEBPVP8X\x0a\0\0\0\x10\0\0\0\x2b\x01\0\xc7\0\0",
         ),
     ] {
         let reason = reason(essence, bytes);
