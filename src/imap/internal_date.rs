@@ -57,7 +57,9 @@ fn seconds(text: &str) -> Option<i64> {
         number(time.next()?)?,
         number(time.next()?)?,
     );
-    if !(1..=31).contains(&day) || year > 9999 || hour > 24 || minute > 60 || second > 60 {
+    // A year such as 0001 or 0020 is a wrong value of the server, and no date of a message.
+    let is_day = (1..=31).contains(&day) && (1900..=9999).contains(&year);
+    if !is_day || hour > 24 || minute > 60 || second > 60 {
         return None;
     }
     let (sign, digits) = match zone.split_at_checked(1)? {
@@ -116,6 +118,8 @@ mod tests {
             (" 3-Jan-120 10:00:00 +0100", 1_578_042_000),
             ("yesterday", 0),
             ("32-Jan-1970 00:00:00 +0000", 0),
+            ("01-Jan-0001 00:00:00 +0000", 0),
+            ("03-Jan-0020 10:00:00 +0100", 0),
             ("1-anf-1970 00:00:00 +0000", 0),
             ("1-Jan-1970 00:00:00 GMT", 0),
         ] {
