@@ -12,6 +12,7 @@ use super::listing::{Criteria, Listing};
 use super::place::{ReadFolder, message_url};
 use super::reading::{BrokenMessage, Sessions};
 use super::session::Metadata;
+use super::substitute::SUBSTITUTED;
 use crate::detail::Detail;
 use crate::mailbox::Summary;
 
@@ -122,15 +123,11 @@ impl<S: Send> Download<'_, S> {
         backup: &mut Backup,
     ) -> Result<u64, ImapFailure> {
         let mut count = 0;
+        let untold = "the server did not send the flags and the date of the message; the message was saved without flags";
+        let substitute = format!("{SUBSTITUTED}; the next run requests the message again");
         for (uids, why) in [
-            (
-                &doubts.untold_given,
-                "the server did not send the flags and the date of the message; the message was saved without flags",
-            ),
-            (
-                &doubts.substitutes,
-                "the server cannot convert the message, and sent a text about this error in place of the message (Microsoft Exchange: \"Retrieval using the IMAP4 protocol failed\"); the next run requests the message again",
-            ),
+            (&doubts.untold_given, untold),
+            (&doubts.substitutes, &substitute),
         ] {
             for uid in uids {
                 let path = message_url(place.url, place.selected, *uid);

@@ -12,6 +12,7 @@ use super::place::ABSENT;
 use super::reading::BrokenMessage;
 use super::replace::{DELETED, has};
 use super::session::{BodyPiece, Structure};
+use super::substitute::{SUBSTITUTED, is_substitute};
 
 /// Number of failed attempts after which the search for header fields is no longer checked with a sample of the messages that
 /// it did not find. The server may end the connection at one of these.
@@ -93,9 +94,15 @@ impl<S: Send> AccountRun<'_, S> {
             // A group is downloaded completely or not at all.
             |_, _| false,
         )?;
-        let (items, lost) = state;
+        let (mut items, lost) = state;
         self.name_broken(&broken);
         self.name_lost(&lost);
+        let is_text = |item: &mut Downloaded| is_substitute(&item.content, item.metadata.size);
+        let texts: Vec<Downloaded> = items.extract_if(.., is_text).collect();
+        for text in texts {
+            let why = format!("{SUBSTITUTED}; the message was not changed");
+            self.damaged(text.metadata.uid, why);
+        }
         Ok(items)
     }
 

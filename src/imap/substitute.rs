@@ -8,6 +8,8 @@ use crate::mime::{Header, header};
 
 /// Maximum size of the text in bytes. It quotes the subject and the sender of the message.
 pub(super) const LONGEST_SUBSTITUTE: usize = 16 << 10;
+/// Report for a message in place of which the server sent the text.
+pub(super) const SUBSTITUTED: &str = "the server cannot convert the message, and sent a text about this error in place of the message (Microsoft Exchange: \"Retrieval using the IMAP4 protocol failed\")";
 /// Name of the sender in front of a possible year.
 const SENDER: &str = "microsoft exchange server";
 

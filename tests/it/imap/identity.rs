@@ -184,7 +184,8 @@ fn text_of_exchange_in_place_of_a_message_is_named_and_replaced_in_a_later_run()
             ..mail(3, 3, 0)
         };
         let place = Place::new();
-        let account = inbox(&[mail(1, 1, 0), text, quoting.clone()]);
+        let all = [mail(1, 1, 0), text, quoting.clone()];
+        let account = inbox(&all);
         for _ in 0..2 {
             let run = place.run("convert", &account.server.url(""), &[]);
             assert_eq!(run.code, Some(1), "{}", run.said);
@@ -201,6 +202,14 @@ fn text_of_exchange_in_place_of_a_message_is_named_and_replaced_in_a_later_run()
             let run = place.run("compare", &account.server.url(""), &[]);
             assert_eq!(run.code, Some(1), "{} {}", run.said, run.printed);
         }
+        let run = Place::new().run(
+            "embed",
+            &inbox(&all).server.url(""),
+            &["--in-place", "--state", "state", "--mark"],
+        );
+        assert_eq!(run.code, Some(1), "{}", run.said);
+        let named = "/;UID=2: the server cannot convert";
+        assert!(run.said.contains(named), "{}", run.said);
         account.folders().of("INBOX")[1] = real.clone();
         for _ in 0..2 {
             let run = place.run("convert", &account.server.url(""), &[]);
