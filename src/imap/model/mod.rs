@@ -521,6 +521,8 @@ impl Model {
             let after = good(&next.server);
             if after < before {
                 next.is_raced = is_running;
+                // A run named several versions, and the user removes one of them. The others need not have its flags.
+                next.is_told_of_flags |= next.is_told;
                 // If no version is left, or if the second client removed the old message during the run, then it
                 // removed the message on purpose. embody must not restore the message.
                 next.is_taken |= after == 0 || is_running && is_original;

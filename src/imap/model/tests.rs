@@ -254,22 +254,38 @@ fn content_of_another_message_under_the_uid_of_the_old_one_removes_neither() {
     }
 }
 
-#[test]
-fn two_runs_with_journals_of_their_own_report_each_doubled_message() {
+/// Explores two runs with journals of their own on several servers.
+fn explore_two_runs(budgets: &[(u8, u8)]) {
+    let plain = Nature::default();
     let condstore = Nature {
         has_condstore: true,
-        ..Nature::default()
+        ..plain
     };
-    for nature in [Nature::default(), condstore] {
-        for (faults, kills) in [(1, 0), (0, 1)] {
+    let no_uid = Nature {
+        gives_no_uid: true,
+        ..plain
+    };
+    for nature in [plain, condstore, no_uid] {
+        for (faults, kills) in budgets {
             let model = Model {
-                budget: budget(faults, 1, kills, 0),
+                budget: budget(*faults, 1, *kills, 0),
                 has_rival: true,
                 ..model(nature)
             };
-            holds("two runs", &model);
+            holds(&format!("two runs, {faults} faults, {kills} kills"), &model);
         }
     }
+}
+
+#[test]
+fn two_runs_with_journals_of_their_own_report_each_doubled_message() {
+    explore_two_runs(&[(1, 0), (0, 1)]);
+}
+
+#[test]
+#[ignore = "run it in a release build"]
+fn two_runs_report_each_doubled_message_if_two_faults_or_crashes_coincide() {
+    explore_two_runs(&[(1, 1), (2, 0), (0, 2)]);
 }
 
 /// Shows that each rule of [`Machine`] is needed: the test switches off one rule at a time, and the model must then
