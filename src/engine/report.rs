@@ -27,6 +27,7 @@ words! {
         Detached "detached" "An attachment that Thunderbird or a similar mail program detached.";
         Shortcut "shortcut" "An `[InternetShortcut]` file with the URL of the content, as Exchange writes it.";
         Mailman "mailman" "An attachment that Mailman removed from a message to a mailing list.";
+        YahooGroups "yahoo-groups" "An attachment that an archive of Yahoo Groups contains only as a note.";
         Hosted "hosted" "A file in cloud storage that a mail links to instead of attaching it.";
         Apple "apple" "An attachment that Apple Mail stores in a separate file.";
         Eudora "eudora" "An attachment that Eudora stores in a separate file, or text that Eudora marked without MIME.";

@@ -224,12 +224,12 @@ struct ContentArgs {
     ///
     /// message/external-body parts are always followed. thunderbird: detached attachments. exchange: shortcuts that
     /// Exchange sends in place of attachments. shortcuts: .url files. apple, eudora: attachments that these programs
-    /// keep next to their mailboxes. mailman, mailman-digests, sympa: attachments that mailing lists removed. gmail,
-    /// outlook, mail-drop, filelink: links to cloud files that these programs put in place of attachments. links: all
-    /// other links to cloud files. winmail: the text and the attachments in Outlook's winmail.dat; convert, embed,
-    /// recover and inspect follow it by default. rtf-body: RTF that readpst attached in place of HTML or text.
-    /// msg: attached messages of Outlook. uuencode: uuencoded files in text. The words all and none mean every kind and
-    /// no kind.
+    /// keep next to their mailboxes. mailman, mailman-digests, sympa, yahoo-groups: attachments that mailing lists
+    /// removed. gmail, outlook, mail-drop, filelink: links to cloud files that these programs put in place of
+    /// attachments. links: all other links to cloud files. winmail: the text and the attachments in Outlook's
+    /// winmail.dat; convert, embed, recover and inspect follow it by default. rtf-body: RTF that readpst attached in
+    /// place of HTML or text. msg: attached messages of Outlook. uuencode: uuencoded files in text. The words all and
+    /// none mean every kind and no kind.
     #[arg(long, value_name = "WHAT,...", value_delimiter = ',', allow_hyphen_values = true, value_parser = follow)]
     follow: Vec<String>,
     /// The former name of --follow.

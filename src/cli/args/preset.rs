@@ -79,7 +79,7 @@ const RECOVERED: &str =
     "Kinds of references to follow; -NAME removes one [default: all that replace an attachment]";
 
 const RECOVERED_KINDS: &str = "Kinds of references to follow; -NAME removes one [default: thunderbird, exchange, apple, eudora, \
-    mailman, mailman-digests, sympa, gmail, outlook, mail-drop, filelink, winmail]\n\nOther values: links (cloud files \
+    mailman, mailman-digests, sympa, yahoo-groups, gmail, outlook, mail-drop, filelink, winmail]\n\nOther values: links (cloud files \
     that the text links to), shortcuts (.url files), all, none.";
 
 impl EmbedArgs {

@@ -82,6 +82,10 @@ fn named(row: &Row) -> Option<Named> {
             "attachment that Mailman removed",
             "attachments that Mailman removed",
         ),
+        Kind::YahooGroups => (
+            "attachment that Yahoo Groups removed",
+            "attachments that Yahoo Groups removed",
+        ),
         Kind::Detached if matches!(row.reason, Some(Reason::Deleted | Reason::NotInCopies)) => (
             "attachment that was deleted in Thunderbird",
             "attachments that were deleted in Thunderbird",

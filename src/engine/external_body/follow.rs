@@ -5,7 +5,7 @@ use crate::error::Error;
 
 words! {
     /// A kind of reference, named after the program that writes it.
-    pub enum Follow [17] {
+    pub enum Follow [18] {
         Thunderbird "thunderbird" "Attachments that Thunderbird detached or uploaded, and the enclosures of its news feeds.";
         Exchange "exchange" "`[InternetShortcut]` files inside a `message/external-body` part, as Exchange writes them.";
         Shortcuts "shortcuts" "Attached `[InternetShortcut]` files, which contain a URL (`application/internet-shortcut`).";
@@ -14,6 +14,7 @@ words! {
         Mailman "mailman" "Attachments that Mailman removed from a message to a mailing list.";
         MailmanDigests "mailman-digests" "Attachments that Mailman removed from the messages in a digest.";
         Sympa "sympa" "Attachments that the mailing-list manager Sympa stores on its server.";
+        YahooGroups "yahoo-groups" "Attachments that an archive of Yahoo Groups contains only as a note.";
         Gmail "gmail" "Files in Google Drive that a mail from Gmail links to instead of attaching them.";
         Outlook "outlook" "Files in OneDrive and SharePoint that a mail from Outlook links to instead of attaching them.";
         MailDrop "mail-drop" "Attachments that Apple Mail uploaded to Mail Drop.";
@@ -164,7 +165,7 @@ mod tests {
             ("shortcuts,none", ""),
             (
                 "all,-thunderbird",
-                "exchange,shortcuts,apple,eudora,mailman,mailman-digests,sympa,gmail,outlook,mail-drop,filelink,links,winmail,rtf-body,msg,uuencode",
+                "exchange,shortcuts,apple,eudora,mailman,mailman-digests,sympa,yahoo-groups,gmail,outlook,mail-drop,filelink,links,winmail,rtf-body,msg,uuencode",
             ),
             ("none,mailman-digests", "mailman-digests"),
         ] {

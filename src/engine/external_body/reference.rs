@@ -39,6 +39,8 @@ pub enum Form {
     Hosted,
     /// A text part that the list server Sympa put in place of an attachment which it removed.
     Sympa,
+    /// An attachment that an archive of Yahoo Groups contains only as a note: a part whose body is the note.
+    YahooGroups,
     /// An attachment that Apple Mail stored in a separate file: a part without a body, with the field
     /// `X-Apple-Content-Length`. The body is restored from the file.
     Apple,

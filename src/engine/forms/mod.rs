@@ -23,6 +23,7 @@ pub(crate) mod sympa;
 pub(crate) mod thunderbird;
 pub(crate) mod uuencode;
 pub(crate) mod winmail;
+pub(crate) mod yahoo;
 
 use std::sync::LazyLock;
 

@@ -3,7 +3,7 @@
 
 pub(crate) use super::mailman::divided;
 use super::reference_form::{Needles, ReferenceForm};
-use super::{apple, hosted, mailman, shortcut, sympa, thunderbird};
+use super::{apple, hosted, mailman, shortcut, sympa, thunderbird, yahoo};
 use crate::engine::external_body::facts::Facts;
 use crate::engine::external_body::{ExternalBody, Form, Reading};
 use crate::engine::report::Kind;
@@ -15,6 +15,7 @@ pub(crate) static TABLE: &[&dyn ReferenceForm] = &[
     &thunderbird::Thunderbird,
     &shortcut::Shortcut,
     &sympa::Sympa,
+    &yahoo::Yahoo,
     &mailman::Mailman,
     &hosted::Hosted,
 ];
@@ -39,6 +40,7 @@ impl Form {
             Self::Mailman => &mailman::FACTS,
             Self::Hosted => &hosted::FACTS,
             Self::Sympa => &sympa::FACTS,
+            Self::YahooGroups => &yahoo::FACTS,
             Self::Apple => &apple::FACTS,
         }
     }

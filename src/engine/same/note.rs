@@ -72,6 +72,8 @@ impl Missing {
                 }
                 header
             }
+            // The note is the body of the part, which has the header of the removed part.
+            Form::YahooGroups => own.clone(),
             Form::Sympa if notes == Notes::All => return missing.with_name(&body),
             Form::ExternalBody if notes == Notes::All && is_described(&body) => {
                 return missing
@@ -98,8 +100,11 @@ impl Missing {
         };
         let value = header.value(original, "Content-Type")?;
         let name = name_of(original, &header).text();
-        // A note with neither a name nor a digest does not identify the removed part: it would match any part.
-        if name.is_none() && missing.content.is_none() {
+        // A note with neither a name nor a digest does not identify the removed part: it would match any part. A picture in
+        // HTML can have only a Content-ID.
+        let has_id =
+            || body.form == Form::YahooGroups && header.value(original, "Content-ID").is_some();
+        if name.is_none() && missing.content.is_none() && !has_id() {
             return None;
         }
         let essence = MediaType::parse(value).essence;

@@ -12,8 +12,8 @@ use crate::mime::header::unfold;
 /// Returns whether the program that left the note writes this field into the header of the note.
 pub(super) fn is_of_note(original: &[u8], field: &Field, body: &ExternalBody<'_>) -> bool {
     match body.form {
-        // Apple Mail keeps the header of the removed part, which is compared field by field.
-        Form::Apple => true,
+        // The header is that of the removed part, which is compared field by field.
+        Form::Apple | Form::YahooGroups => true,
         Form::Detached | Form::Enclosure => {
             let is_note = field.is(original, NOTE_FIELD);
             is_note && matches!(body.claim, Claim::Note(_)) || is_of_thunderbird(original, field)

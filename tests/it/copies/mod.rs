@@ -6,6 +6,7 @@ mod mailboxes;
 mod mailman;
 mod many_notes;
 mod notes;
+mod yahoo;
 
 use std::fs;
 use std::path::{Path, PathBuf};
