@@ -26,6 +26,8 @@ enum Thing {
     /// An attachment in the mail that `detach` moves into a store, or would move in a dry run.
     Stored,
     Document,
+    /// A link that a mail filter wrapped, or a document with such links.
+    Wrapped,
 }
 
 impl Thing {
@@ -34,6 +36,7 @@ impl Thing {
             Kind::Embed => Self::Picture,
             Kind::Attachment => Self::Stored,
             Kind::Link => Self::Document,
+            Kind::Wrapped => Self::Wrapped,
             _ => Self::Attachment,
         }
     }
@@ -114,6 +117,9 @@ impl Outcomes {
             }
             (Outcome::Blanked | Outcome::WouldBlank, _) => self.blanked += 1,
             (Outcome::WouldFetch, _) => *self.would_fetch.entry(thing).or_default() += 1,
+            (Outcome::Rewritten | Outcome::WouldRewrite, _) if thing == Thing::Wrapped => {
+                *self.done.entry(thing).or_default() += 1;
+            }
             (Outcome::Rewritten | Outcome::WouldRewrite | Outcome::Left, _) => {}
             _ => *self.done.entry(thing).or_default() += 1,
         }
@@ -260,6 +266,18 @@ impl Outcomes {
         if self.links > 0 {
             let (links, was) = (counted(self.links, "link"), was(self.links));
             let _ = writeln!(text, "{links} {was} made absolute.");
+        }
+        if let Some(&unwrapped) = self.done.get(&Thing::Wrapped) {
+            let (links, was) = (counted(unwrapped, "wrapped link"), was(unwrapped));
+            let _ = writeln!(text, "{links} {was} replaced with the original URL.");
+        }
+        if let Some(reasons) = self.kept.get(&Thing::Wrapped) {
+            let count: u64 = reasons.values().sum();
+            let (texts, keep) = (
+                counted(count, "text"),
+                if count == 1 { "keeps" } else { "keep" },
+            );
+            let _ = writeln!(text, "{texts} {keep} wrapped links: {}.", listed(reasons));
         }
         if let Some(reasons) = self.kept.get(&Thing::Document) {
             let count: u64 = reasons.values().sum();

@@ -7,7 +7,7 @@ use super::say::{self, harmless};
 use super::wording;
 use crate::engine::plan::{Bases, opaque_details};
 use crate::engine::policy::Policy;
-use crate::engine::report::{Kind as RowKind, Outcome, Report, Row};
+use crate::engine::report::{Outcome, Report, Row};
 use crate::link::url::masked;
 use crate::mime::{PartId, PartKind, Tree};
 
@@ -82,7 +82,7 @@ fn summary(report: &Report) -> String {
     if report.rows.is_empty() {
         return "nothing to do\n".to_owned();
     }
-    let is_document = |row: &&Row| row.kind == RowKind::Link;
+    let is_document = |row: &&Row| row.kind.is_of_links();
     let (documents, references): (Vec<&Row>, Vec<&Row>) = report.rows.iter().partition(is_document);
     let mut text = String::new();
     for (rows, name, done) in [

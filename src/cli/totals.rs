@@ -78,7 +78,7 @@ impl Totals {
             let told = outcome(row);
             let option = follow(row).map(|option| format!(" ({option})"));
             self.tally("outcome", told + &option.unwrap_or_default(), 1);
-            let Some(url) = row.url.as_deref().filter(|_| row.kind != Kind::Link) else {
+            let Some(url) = row.url.as_deref().filter(|_| !row.kind.is_of_links()) else {
                 continue;
             };
             let reference = Reference::split(url);

@@ -14,9 +14,11 @@ use crate::engine::external_body::Referent;
 use crate::engine::external_body::facts::Insertion;
 use crate::engine::plan::{Item, Plan, Step};
 use crate::engine::policy::{Policy, Scheme};
-use crate::engine::report::{Detail, Reason, Refusal};
+use crate::engine::report::{Detail, Reason, Refusal, Retry};
 use crate::engine::{Content, Need, Neighbour};
 use crate::link::server_url::ServerUrl;
+use crate::link::url::masked;
+use crate::link::wrapper::Unwrapped;
 use crate::mime::{PartId, TransferEncoding, Tree};
 
 pub(super) struct Contents<'t> {
@@ -118,28 +120,20 @@ impl<'t> Contents<'t> {
                     return Ok(None);
                 }
                 let answered = answered.ok_or_else(|| session.ledger.enough_retrievals())?;
-                let Some(answer) = answered? else {
-                    return Ok(None);
+                let taken = answered.and_then(|answer| self.taken(session, item, need, answer));
+                let Some(original) = &item.original else {
+                    return taken;
                 };
-                // Thousands of parts can refer to the same response. Each one reads the URL and the media type of the
-                // response again, so this counts as work, which is limited.
-                session.ledger.work(answer.names_length())?;
-                let fields = &item.body.phantom.fields;
-                let encoding = TransferEncoding::of(
-                    fields.value(self.tree.original, "Content-Transfer-Encoding"),
-                );
-                // Each reference to the response decodes the content again, and computes its digests and line endings
-                // again, so this counts as work, which is limited.
-                if obtained::is_decoded(&item.body, encoding) {
-                    session.ledger.work(answer.len() * 3)?;
+                if original.0 == *need {
+                    return Ok(taken?.map(|obtained| of_wrapped(obtained, &original.1)));
                 }
-                let location = location(session.policy(), item, need, &answer);
-                let source_field = provenance(session.policy(), item, need, (&answer, &location));
-                let obtained = obtained::take(&item.body, &answer, encoding, &location)?;
-                Ok(Some(Obtained {
-                    source_field,
-                    ..obtained
-                }))
+                // A server that wraps links can return a page of its own, which is not the content that the mail describes.
+                match admitted(session, item, taken.clone()) {
+                    Err(refusal) if !refusal.reason.is_bound() => {
+                        self.of_original(session, item, original, refusal)
+                    }
+                    _ => taken,
+                }
             }
             Step::Read { folder, name } => match session.context.beside {
                 None => Ok(None),
@@ -173,6 +167,78 @@ impl<'t> Contents<'t> {
             }
         }
     }
+
+    /// Returns the content of the original of a wrapped URL. `refusal` is the reason why the wrapped URL returned no content.
+    fn of_original(
+        &self,
+        session: &mut Session<'_>,
+        item: &Item<'_>,
+        (need, unwrapped): &(Need, Unwrapped),
+        refusal: Refusal,
+    ) -> Found<Obtained> {
+        session.ask([need.clone()]);
+        if session.is_stopped() {
+            return Ok(None);
+        }
+        let answered = session.retrieved.get(need).cloned();
+        let answered = answered.unwrap_or_else(|| Err(session.ledger.enough_retrievals()));
+        let taken = answered.and_then(|answer| self.taken(session, item, need, answer));
+        let url = masked(&unwrapped.original);
+        match taken {
+            Ok(obtained) => Ok(obtained.map(|obtained| of_wrapped(obtained, unwrapped))),
+            Err(other) => Err(Refusal {
+                retry: if other.retry == Retry::Later {
+                    Retry::Later
+                } else {
+                    refusal.retry
+                },
+                detail: refusal
+                    .detail
+                    .then(format!("; the original URL {url} failed too: "))
+                    .then(other.detail),
+                ..refusal
+            }),
+        }
+    }
+
+    /// Makes the content of a reference from the response to its request.
+    fn taken(
+        &self,
+        session: &mut Session<'_>,
+        item: &Item<'_>,
+        need: &Need,
+        answer: Option<Content>,
+    ) -> Found<Obtained> {
+        let Some(answer) = answer else {
+            return Ok(None);
+        };
+        // Thousands of parts can refer to the same response. Each one reads the URL and the media type of the
+        // response again, so this counts as work, which is limited.
+        session.ledger.work(answer.names_length())?;
+        let fields = &item.body.phantom.fields;
+        let encoding =
+            TransferEncoding::of(fields.value(self.tree.original, "Content-Transfer-Encoding"));
+        // Each reference to the response decodes the content again, and computes its digests and line endings
+        // again, so this counts as work, which is limited.
+        if obtained::is_decoded(&item.body, encoding) {
+            session.ledger.work(answer.len() * 3)?;
+        }
+        let location = location(session.policy(), item, need, &answer);
+        let source_field = provenance(session.policy(), item, need, (&answer, &location));
+        let obtained = obtained::take(&item.body, &answer, encoding, &location)?;
+        Ok(Some(Obtained {
+            source_field,
+            ..obtained
+        }))
+    }
+}
+
+/// Adds the remark that the content is from the original of a wrapped URL.
+fn of_wrapped(mut obtained: Obtained, unwrapped: &Unwrapped) -> Obtained {
+    let (url, service) = (masked(&unwrapped.original), unwrapped.service);
+    let note = format!("the content is from {url}, the original of the URL that {service} wrapped");
+    obtained.notes.push(note);
+    obtained
 }
 
 /// Returns the URL of the content for the message. If `--map` rewrote the URL, this is the original one, because the rewritten
@@ -183,7 +249,10 @@ fn location<'a>(
     need: &Need,
     answer: &'a Content,
 ) -> Cow<'a, str> {
-    let own = item.shown_url.as_deref().unwrap_or_default();
+    let own = match &item.original {
+        Some((original, unwrapped)) if original == need => &unwrapped.original,
+        _ => item.shown_url.as_deref().unwrap_or_default(),
+    };
     let is_mapped = matches!(policy.map(own), Cow::Owned(_));
     if !is_mapped || !answer.is_direct(policy, need.url().unwrap_or_default()) {
         return Cow::Borrowed(&answer.origin.url);
@@ -214,7 +283,12 @@ fn provenance(
     };
     // The path of a local file is private, so only the name in the mail is written.
     let has_server = Scheme::of_url(location).is_some_and(Scheme::has_server);
-    let last = if has_server && !answer.is_direct(policy, need.url().unwrap_or_default()) {
+    let is_original = item
+        .original
+        .as_ref()
+        .is_some_and(|(original, _)| original == need);
+    let is_direct = || answer.is_direct(policy, need.url().unwrap_or_default());
+    let last = if has_server && (is_original || !is_direct()) {
         location
     } else {
         named

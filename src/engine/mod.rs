@@ -59,6 +59,7 @@ mod settings;
 mod source_field;
 mod stored;
 mod substitute;
+mod unwrap;
 mod wrapped;
 
 pub use self::announcement::{Announcement, Answer};

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use crate::engine::forms::reference_form::{Needles, Search};
 use crate::engine::forms::references::TABLE;
 use crate::engine::forms::{FORMS, Form, first_of_any};
-use crate::engine::plan::documents::subtypes;
+use crate::engine::plan::documents::{mentions_original_source, subtypes};
 use crate::engine::plan::opaque_parts;
 use crate::engine::policy::{Embed, Follow, Followed, Links, Policy};
 use crate::mime::{self, PartId, ScanLimits, TransferEncoding, Tree};
@@ -27,6 +27,8 @@ use words::{Word, Words, word};
 #[derive(Clone, Debug)]
 pub struct Prefilter {
     links: Links,
+    /// Whether every text may have to be changed. Links can be in any text, in any encoding, so no word shows them.
+    unwrap: bool,
     embed: Embed,
     references: &'static Words,
     forms: Followed,
@@ -43,6 +45,7 @@ impl Prefilter {
     pub fn new(policy: &Policy) -> Self {
         Self {
             links: policy.links,
+            unwrap: policy.unwrap,
             embed: policy.embed,
             references: &REFERENCES,
             forms: policy.reading_to_tell().forms,
@@ -63,6 +66,7 @@ impl Prefilter {
     pub fn of_detached() -> Self {
         Self {
             links: Links::Keep,
+            unwrap: false,
             embed: Embed::default(),
             references: &DETACHED,
             forms: Followed::none(),
@@ -94,6 +98,9 @@ impl Prefilter {
     }
 
     fn or_note(&self, bytes: &[u8], word: Option<usize>) -> Option<usize> {
+        if self.unwrap && !bytes.is_empty() {
+            return Some(0);
+        }
         let front = bytes.get(..word.unwrap_or(bytes.len()));
         front.and_then(|front| self.first_note(front)).or(word)
     }
@@ -172,7 +179,9 @@ impl Prefilter {
     /// must be searched too.
     #[cfg(feature = "milter")]
     pub(crate) fn looks_at_bodies(&self) -> bool {
-        self.looks_at_texts() || FORMS.iter().any(|form| self.forms.contains(form.follow))
+        self.unwrap
+            || self.looks_at_texts()
+            || FORMS.iter().any(|form| self.forms.contains(form.follow))
     }
 
     #[cfg(feature = "milter")]
@@ -189,6 +198,9 @@ impl Prefilter {
     /// the result with that of `in_message` for each message.
     #[cfg(any(test, feature = "mailbox"))]
     pub(crate) fn messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
+        if self.unwrap {
+            return (0..ends.len()).collect();
+        }
         let mut found = Vec::new();
         let is_quick = self.types_show_forms();
         let sought: &Words = match (self.search_of_marks(), self.looks_at_documents()) {
@@ -252,10 +264,19 @@ impl Prefilter {
         let seeks_data = self.embed.is_only_data();
         if part.encoding == TransferEncoding::QuotedPrintable && !seeks_data {
             // Searching the encoded body is faster than decoding it.
-            return seeks_base && may_spell_base(body);
+            // A soft line break can divide the name of the attribute, so one of its halves must occur.
+            let may_be_original = || {
+                let halves = ["origin", "nalsrc", "nalSrc"].iter();
+                let is_there = |half: &&str| memchr::memmem::find(body, half.as_bytes()).is_some();
+                let decoded = || part.encoding.decode(body);
+                halves.clone().any(|half| is_there(&half))
+                    && decoded().is_none_or(|text| mentions_original_source(&text))
+            };
+            return seeks_base && (may_spell_base(body) || may_be_original());
         }
         part.encoding.decode(body).is_none_or(|text| {
-            seeks_base && BASE.first(&text).is_some() || seeks_data && may_show_data(&text)
+            let may_change = || BASE.first(&text).is_some() || mentions_original_source(&text);
+            seeks_base && may_change() || seeks_data && may_show_data(&text)
         })
     }
 
@@ -266,7 +287,7 @@ impl Prefilter {
 
     /// Returns true if `bytes` may contain HTML or CSS whose links must be resolved.
     pub fn documents(&self, bytes: &[u8]) -> bool {
-        self.looks_at_documents() && DOCUMENTS.first(bytes).is_some()
+        self.unwrap || self.looks_at_documents() && DOCUMENTS.first(bytes).is_some()
     }
 }
 

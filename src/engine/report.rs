@@ -36,8 +36,16 @@ words! {
         Msg "msg" "An attached message of Outlook (`.msg`).";
         Uuencode "uuencode" "uuencoded files in a text.";
         Link "link" "The links in one HTML or CSS document.";
+        Wrapped "wrapped" "A link that a mail filter or a picture proxy replaced with a URL of its own server.";
         Embed "embed" "Content embedded into HTML.";
         Attachment "attachment" "An attachment that `detach` moves, or has moved, into a store.";
+    }
+}
+
+impl Kind {
+    /// Returns true if a row is about the links of a document, and not about content that is missing in the mail.
+    pub(crate) fn is_of_links(self) -> bool {
+        matches!(self, Self::Link | Self::Wrapped)
     }
 }
 
@@ -93,6 +101,9 @@ pub struct HostedFile {
     pub name: Option<String>,
     /// URL that the mail displays, with the password masked.
     pub link: String,
+    /// The original of `link`, if a mail filter wrapped it in a URL of its own server.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub original: Option<String>,
     /// Time at which the file expires, as in RFC 3339. If the time in the mail cannot be parsed, its text is copied.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub expires: Option<String>,
@@ -275,7 +286,7 @@ impl Row {
         let hosted = self
             .hosted
             .as_ref()
-            .map_or(0, |it| size_of_val(&**it) + it.link.len());
+            .map_or(0, |it| size_of_val(&**it) + 2 * it.link.len());
         let copy = self.copy.as_ref().map_or(0, |copy| copy.source.len());
         size_of_val(self) + texts + self.detail.len() + hosted + copy
     }
@@ -379,7 +390,7 @@ impl Report {
 
     /// Returns the number of references that were left. Documents whose links were left are not counted.
     pub fn left(&self) -> usize {
-        let is_left = |row: &&Row| row.outcome == Outcome::Left && row.kind != Kind::Link;
+        let is_left = |row: &&Row| row.outcome == Outcome::Left && !row.kind.is_of_links();
         self.rows.iter().filter(is_left).count()
     }
 

@@ -6,6 +6,7 @@ use super::mark::{Mark, has_field, marked};
 use super::part_edits::PartEdits;
 use super::pass::{Pass, Place};
 use super::session::Session;
+use super::unwrap::unwrapped;
 use crate::edit::{Edit, Edits};
 use crate::engine::forms::is_kind;
 use crate::engine::lengths::{Lengths, corrected};
@@ -43,6 +44,16 @@ impl Session<'_> {
                 &mut outcomes,
                 none,
                 |session, tree, outcomes| resolved(session, tree, outcomes, &embedding),
+            );
+        }
+        if self.policy().unwrap {
+            let none = (Kind::Wrapped, "no link was unwrapped");
+            self.documents(
+                message,
+                parts,
+                &mut outcomes,
+                none,
+                |session, tree, outcomes| unwrapped(session, tree, outcomes, &embedding),
             );
         }
         let report = &mut outcomes.report;

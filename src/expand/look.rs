@@ -45,6 +45,17 @@ impl Expander {
     }
 }
 
+impl Expander {
+    /// Calls `see` with the service of each wrapped link whose URL contains the original, in documents and in texts.
+    pub(crate) fn look_for_wrapped(&self, tree: &Tree<'_>, mut see: impl FnMut(&'static str)) {
+        let mut ledger = Ledger::new(&self.policy().limits, tree.original.len());
+        let mut documents = Documents::new(tree, self.policy());
+        for part in tree.ids() {
+            documents.wrapped_links(part, &mut ledger, &mut see);
+        }
+    }
+}
+
 fn target<'d>(shown: &'d Shown<'_>) -> Target<'d> {
     if shown.sibling.is_some() {
         return Target::Part;

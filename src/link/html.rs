@@ -43,10 +43,25 @@ pub struct HtmlLinks {
     /// The `href` of the first `<base>` that has one. It may be empty or relative, or have a scheme that cannot be a base.
     pub base_href: Option<LinkValue>,
     pub charset: Option<Vec<u8>>,
+    /// The pictures whose `src` was removed and is still in `originalsrc`, in the order of the document.
+    pub originals: Vec<OriginalSource>,
     /// Whether an attribute has a value such as `3D"x"`. The document is then probably quoted-printable text that was
     /// not decoded (`src=3D"x"`).
     pub looks_encoded: bool,
 }
+
+/// A picture that Outlook on the web took out of its place: `<img originalsrc="cid:...">` without a `src`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OriginalSource {
+    /// The `cid:` URL in `originalsrc`.
+    pub url: Vec<u8>,
+    /// The bytes that must be replaced so that the picture is shown: the name `originalsrc`, and an empty `src` before it.
+    pub range: Span,
+    pub replacement: Vec<u8>,
+}
+
+/// Maximum number of pictures without `src` in one document. Further ones are left.
+const MOST_ORIGINALS: usize = 1_000;
 
 #[cfg(any(test, feature = "internals"))]
 pub fn locate(document: &[u8]) -> HtmlLinks {
@@ -158,6 +173,10 @@ impl Locator<'_> {
                     self.found.looks_encoded |= looks_encoded(self.document, attribute);
                     self.attribute(element, attribute, attributes);
                 }
+                if element == Element::Img && self.found.originals.len() < MOST_ORIGINALS {
+                    let original = original_source(self.document, attributes);
+                    self.found.originals.extend(original);
+                }
             }
             Event::Style(content, markup) => self.style_element(content, markup),
             Event::Conditional(_) => {}
@@ -261,6 +280,49 @@ impl Locator<'_> {
             escapes_ampersands: self.syntax == Syntax::Xhtml || entity::escapes_ampersands(value),
         }
     }
+}
+
+/// Returns the picture of an `<img>` that has an `originalsrc` with a `cid:` URL, and no `src` or an empty one.
+fn original_source(document: &[u8], attributes: &[Attribute]) -> Option<OriginalSource> {
+    let find = |name| attributes.iter().find(|attribute| attribute.name == name);
+    let original = find(Name::Originalsrc)?;
+    let value = original.value.trimmed(document);
+    let is_plain = |byte: &u8| byte.is_ascii_graphic() && !b"\"'<>`".contains(byte);
+    if !starts_like(value.of(document), b"cid:") || !value.of(document).iter().all(is_plain) {
+        return None;
+    }
+    let name = name_of(document, original)?;
+    let (range, replacement) = match find(Name::Src) {
+        _ if find(Name::Srcset).is_some() => return None,
+        None => (name, b"src".to_vec()),
+        Some(src) if !src.value.trimmed(document).is_empty() => return None,
+        // Browsers use the first attribute of a name, so an empty `src` after the other one has no effect.
+        Some(src) if src.value.start > original.value.end => (name, b"src".to_vec()),
+        Some(src) => {
+            let end = src.value.end + usize::from(src.quote.is_some());
+            let between = document.get(end..name.start)?.trim_ascii_start();
+            let replaced = Span::new(name_of(document, src)?.start, name.end);
+            (replaced, [between, b"src"].concat())
+        }
+    };
+    Some(OriginalSource {
+        url: entity::text(value.of(document), Within::Attribute).into_owned(),
+        range,
+        replacement,
+    })
+}
+
+/// Returns the span of the name of an attribute, which precedes its value.
+fn name_of(document: &[u8], attribute: &Attribute) -> Option<Span> {
+    let before = document.get(..attribute.value.start)?;
+    let before = match attribute.quote {
+        Some(_) => before.split_last()?.1,
+        None => before,
+    };
+    let before = before.trim_ascii_end().strip_suffix(b"=")?.trim_ascii_end();
+    let start = before.len().checked_sub(attribute.name.as_str().len())?;
+    let is_name = before[start..].eq_ignore_ascii_case(attribute.name.as_str().as_bytes());
+    is_name.then(|| Span::new(start, before.len()))
 }
 
 fn style_text(document: &[u8], within: Span, markup: Markup, mut push: impl FnMut(LinkValue)) {

@@ -16,4 +16,5 @@ pub mod svg;
 mod tags;
 pub mod url;
 pub mod value;
+pub(crate) mod wrapper;
 mod wrapping;

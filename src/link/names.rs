@@ -72,7 +72,7 @@ names! {
     Action "action" Archive "archive" Background "background" Cite "cite" Classid "classid"
     Charset "charset" Codebase "codebase" Content "content" Data "data" Dynsrc "dynsrc" Formaction "formaction"
     Height "height" Hidden "hidden" Href "href" HttpEquiv "http-equiv" Imagesrcset "imagesrcset" Integrity "integrity"
-    Longdesc "longdesc"    Lowsrc "lowsrc" Manifest "manifest" Ping "ping" Poster "poster" Profile "profile" Rel "rel"
+    Longdesc "longdesc"    Lowsrc "lowsrc" Manifest "manifest" Originalsrc "originalsrc" Ping "ping" Poster "poster" Profile "profile" Rel "rel"
     Src "src" Srcset "srcset" Style "style" Type "type" Usemap "usemap"
     Width "width" XlinkHref "xlink:href"
 }

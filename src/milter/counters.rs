@@ -13,7 +13,7 @@ use super::draft::Left;
 use super::listen::Address;
 use super::service::Verdict;
 use crate::engine::Content;
-use crate::engine::report::{Kind, Outcome, Reason, Refusal, Report, Retry};
+use crate::engine::report::{Outcome, Reason, Refusal, Report, Retry};
 use crate::error::unpoisoned;
 
 /// Upper limits of the histogram of processing times, in seconds. Most messages take milliseconds, and retrievals take
@@ -70,7 +70,7 @@ impl Counters {
         add(counter, 1);
         add(&self.expanded, report.expanded() as u64);
         for row in &report.rows {
-            let is_left = row.outcome == Outcome::Left && row.kind != Kind::Link;
+            let is_left = row.outcome == Outcome::Left && !row.kind.is_of_links();
             if let Some(reason) = row.reason.filter(|_| is_left) {
                 *unpoisoned(self.left.lock()).entry(reason).or_default() += 1;
             }

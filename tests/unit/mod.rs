@@ -54,3 +54,4 @@ mod store_web;
 mod transfer_encodings;
 mod url_property;
 mod whatwg_data_urls;
+mod wrapped;

@@ -220,6 +220,13 @@ struct ContentArgs {
     /// Relative links in HTML: resolve or keep [default: resolve]
     #[arg(long, value_parser = word::<Links>(), hide_possible_values = true, value_name = "WHAT")]
     links: Option<Links>,
+    /// Make links that a mail filter replaced what they were
+    ///
+    /// Mail filters and picture proxies replace links with URLs of their own servers: Microsoft SafeLinks, Proofpoint,
+    /// Barracuda, Mimecast, Google, Gmail and Yahoo. If such a URL contains the original link, --unwrap writes the
+    /// original into HTML and text. It sends no request.
+    #[arg(long)]
+    unwrap: bool,
     /// Further kinds of references to follow; -NAME removes one [default: thunderbird,exchange,apple,eudora]
     ///
     /// message/external-body parts are always followed. thunderbird: detached attachments. exchange: shortcuts that
@@ -310,6 +317,7 @@ impl ContentArgs {
             accept_mismatch: self.accept_mismatch,
             protected: self.signed.unwrap_or_default(),
             links: self.links.unwrap_or_default(),
+            unwrap: self.unwrap,
             follow,
             provenance: self.provenance,
             embed: Embed {

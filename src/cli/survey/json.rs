@@ -33,7 +33,8 @@ pub(crate) fn as_json(
     let links = with_all(Fields::default(), &survey.links)
         .with("schemes", &survey.link_schemes)
         .with_some("other_schemes", survey.link_schemes.others())
-        .with("roles", &survey.link_roles);
+        .with("roles", &survey.link_roles)
+        .with("wrapped", &survey.wrapped);
     let references = Fields::default()
         .with("count", &survey.references)
         .with("kinds", &survey.kinds);

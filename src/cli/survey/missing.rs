@@ -61,7 +61,7 @@ pub(super) fn of(row: &Row) -> Option<(Way, Named)> {
 
 fn named(row: &Row) -> Option<Named> {
     let (one, many) = match row.kind {
-        Kind::Link | Kind::Embed => return None,
+        Kind::Link | Kind::Wrapped | Kind::Embed => return None,
         // The content of the file was already put into the mail, so nothing is missing.
         Kind::Tnef | Kind::Rtf | Kind::Msg if row.reason == Some(Reason::AlreadyInMail) => {
             return None;

@@ -71,7 +71,8 @@ const OF_RUN: [&str; 25] = [
     "not-folder",
 ];
 
-const FLAGS_OF_RUN: [&str; 6] = [
+const FLAGS_OF_RUN: [&str; 7] = [
+    "unwrap",
     "accept-mismatch",
     "inline",
     "note",

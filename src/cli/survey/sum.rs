@@ -35,6 +35,8 @@ pub(crate) struct Survey {
     pub links: Links,
     pub link_schemes: Named<u64>,
     pub link_roles: BTreeMap<Role, u64>,
+    /// Number of links that a mail filter or a picture proxy wrapped, and whose URL contains the original, by service.
+    pub wrapped: BTreeMap<&'static str, u64>,
     pub references: u64,
     pub kinds: BTreeMap<&'static str, Named<u64>>,
     pub probe: Probe,
@@ -114,6 +116,7 @@ impl Survey {
         self.links.add(&other.links);
         self.link_schemes.add(other.link_schemes);
         add(&mut self.link_roles, other.link_roles);
+        add(&mut self.wrapped, other.wrapped);
         self.references += other.references;
         for (kind, schemes) in other.kinds {
             self.kinds.entry(kind).or_default().add(schemes);

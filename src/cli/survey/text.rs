@@ -218,6 +218,20 @@ fn links(survey: &Survey) -> String {
             either(works, "it", "them")
         ));
     }
+    if !survey.wrapped.is_empty() {
+        let sum: u64 = survey.wrapped.values().sum();
+        let services: Vec<String> = survey
+            .wrapped
+            .iter()
+            .map(|(service, count)| format!("{service} {}", grouped(*count)))
+            .collect();
+        said.push(format!(
+            "{} wrapped by a mail filter or a picture proxy ({}), and --unwrap restores {}",
+            counted(sum, "is", "are"),
+            services.join(", "),
+            either(sum, "its original", "their originals")
+        ));
+    }
     if links.unread > 0 {
         said.push(format!(
             "{} not be read as a whole",

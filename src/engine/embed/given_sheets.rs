@@ -9,7 +9,7 @@ use super::container::Container;
 use super::fallbacks::{self, Lost};
 use super::places::{Meaning, Place};
 use super::style;
-use super::wanted::{SHEET, Wanted};
+use super::wanted::{Instead, SHEET, Wanted};
 use super::{Given, Pending};
 use crate::engine::Content;
 use crate::engine::plan::documents::{Fallbacks, cid_escaped, sheet_with_urls};
@@ -44,21 +44,39 @@ impl Pending<'_, '_> {
 
     fn try_otherwise(&mut self, asked: Range<usize>) {
         for number in asked {
-            if let Some(wanted) = self.places.urls.get(number)
-                && let Some((url, source)) = wanted.otherwise.clone()
-                && let Some(Err(refusal)) = self.session.retrieved.get(&wanted.need())
-                && !refusal.reason.is_bound()
-                && !matches!(refusal.reason, Reason::TooLarge | Reason::PrivateAddress)
-            {
-                let is_sheet = wanted.is_sheet;
-                let other = self.places.number(Wanted {
-                    url,
-                    source,
-                    is_sheet,
-                    otherwise: None,
-                });
-                self.places.instead.insert(number, other);
+            let Some(wanted) = self.places.urls.get(number).cloned() else {
+                continue;
+            };
+            let mut rest = wanted.otherwise.as_slice();
+            let refusal = match self.session.retrieved.get(&wanted.need()) {
+                Some(Err(refusal)) => Some(refusal.clone()),
+                // A server that wraps links can return a page of its own in place of the content. It would return the same
+                // page with http, so only the original is requested then.
+                Some(Ok(Some(_))) => {
+                    let is_original = |it: &&Instead| it.original.is_some();
+                    let first = rest.iter().take_while(|it| !is_original(it)).count();
+                    rest = rest.get(first..).unwrap_or_default();
+                    let is_wrapped = !rest.is_empty();
+                    is_wrapped.then(|| self.answer(number)?.err()).flatten()
+                }
+                _ => None,
+            };
+            let Some((next, further)) = rest.split_first() else {
+                continue;
+            };
+            if refusal.is_none_or(|refusal| refuses_all(&refusal, next)) {
+                continue;
             }
+            self.answers.remove(&number);
+            let other = self.places.number(Wanted {
+                url: next.url.clone(),
+                source: next.source.clone(),
+                is_sheet: wanted.is_sheet,
+                otherwise: further.to_vec(),
+                original: next.original.clone(),
+                refused_original: wanted.refused_original,
+            });
+            self.places.instead.insert(number, other);
         }
     }
 
@@ -69,11 +87,9 @@ impl Pending<'_, '_> {
         while let Some(beside) = self.places.sheets.pop_front() {
             let number = match beside.0 {
                 Meaning::Picture(number) => Some(number),
-                // This style sheet has not been requested yet. Its URL was found in this round, or its https URL failed
-                // and an http URL replaces it. The next round requests it, so the sheet is kept until then.
-                Meaning::Url(url)
-                    if self.places.instead.get(&url).copied().unwrap_or(url) >= asked =>
-                {
+                // This style sheet has not been requested yet. Its URL was found in this round, or its URL failed
+                // and another one replaces it. The next round requests it, so the sheet is kept until then.
+                Meaning::Url(url) if self.places.last_instead(url) >= asked => {
                     later.push(beside);
                     continue;
                 }
@@ -250,5 +266,15 @@ impl Pending<'_, '_> {
             self.session.ledger.lose(most as i64 - new.len() as i64);
         }
         self.put_part(container, new);
+    }
+}
+
+/// Returns true if a refusal of one URL is also a refusal of the URL that would be requested instead.
+fn refuses_all(refusal: &Refusal, next: &Instead) -> bool {
+    match refusal.reason {
+        Reason::TooLarge | Reason::Tracker | Reason::TypeNotAllowed => true,
+        // The original has another host, which has other addresses.
+        Reason::PrivateAddress => next.original.is_none(),
+        reason => reason.is_bound(),
     }
 }

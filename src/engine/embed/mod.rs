@@ -33,6 +33,7 @@ use super::wrapped::above;
 use crate::edit::{Edits, Group};
 use crate::engine::plan::documents::{Documents, Fallbacks, cid_escaped};
 use crate::engine::report::{Detail, Kind, Outcome, Provenance, Refusal, Retry, Row, Setting};
+use crate::link::url::masked;
 use crate::mime::{PartId, Tree};
 
 #[derive(Default)]
@@ -304,11 +305,14 @@ impl Pending<'_, '_> {
         if let Some(known) = self.answers.get(&number) {
             return Some(known.clone());
         }
-        if let Some(&other) = self.places.instead.get(&number)
-            && let Ok(picture) = self.answer(other)?
-        {
-            self.answers.insert(number, Ok(picture));
-            return Some(Ok(picture));
+        if let Some(&other) = self.places.instead.get(&number) {
+            let answer = self.answer(other)?;
+            let is_original = (self.places.urls.get(other)).is_some_and(|it| it.original.is_some());
+            let may_come = |refusal: &Refusal| is_original && refusal.retry == Retry::Later;
+            if answer.is_ok() || answer.as_ref().is_err_and(may_come) {
+                self.answers.insert(number, answer.clone());
+                return Some(answer);
+            }
         }
         let wanted = self.places.urls.get(number)?;
         let result = match self.session.retrieved.get(&wanted.need()) {
@@ -317,12 +321,12 @@ impl Pending<'_, '_> {
             Some(Err(refusal)) => Err(refusal.clone()),
             Some(Ok(Some(answer))) => {
                 let pictures = &mut self.pictures;
-                let urls = (wanted.url.as_str(), wanted.source.as_str());
+                let names = wanted.names();
                 if !wanted.is_sheet {
-                    pictures.of_answer(answer, urls)
+                    pictures.of_answer(answer, names)
                 } else {
                     (self.session.ledger.work(answer.len() * 3))
-                        .and_then(|()| style::of_answer(pictures, answer, urls))
+                        .and_then(|()| style::of_answer(pictures, answer, names))
                 }
             }
         };
@@ -330,14 +334,81 @@ impl Pending<'_, '_> {
         Some(result)
     }
 
+    /// Returns the number of the URL from which the content for the URL `number` came: of the URL itself, or of one that was
+    /// requested in its place.
+    fn came(&self, mut number: usize) -> usize {
+        while let Some(&other) = self.places.instead.get(&number)
+            && let Some(Ok(_)) = self.answers.get(&other)
+        {
+            number = other;
+        }
+        number
+    }
+
     fn row(&mut self, part: PartId, place: &Place, given: &Given) -> Option<Row> {
+        let mut row = self.row_of_outcome(part, place, given)?;
+        if let Meaning::Url(number) = place.meaning {
+            self.tell_original(&mut row, number);
+        }
+        Some(row)
+    }
+
+    /// Adds what became of the original to the row of a wrapped URL.
+    fn tell_original(&self, row: &mut Row, number: usize) {
+        let [came, last] = [self.came(number), self.places.last_instead(number)];
+        let of = |number: usize| self.places.urls.get(number);
+        let failure = |number: usize| match self.session.retrieved.get(&of(number)?.need()) {
+            Some(Err(refusal)) => Some(refusal.detail.clone()),
+            _ => match self.answers.get(&number) {
+                Some(Err(refusal)) => Some(refusal.detail.clone()),
+                _ => None,
+            },
+        };
+        let is_left = row.outcome == Outcome::Left;
+        if let Some(original) = of(came)
+            .and_then(|it| it.original.as_ref())
+            .filter(|_| !is_left)
+        {
+            let what = if row.outcome == Outcome::WouldFetch {
+                "the content would be retrieved"
+            } else {
+                "the content is"
+            };
+            row.remark(&format!(
+                "{what} from {}, the original of the URL that {} wrapped",
+                masked(&original.original),
+                original.service
+            ));
+        } else if let Some(original) = of(last).and_then(|it| it.original.as_ref()) {
+            let url = masked(&original.original);
+            row.remark(&format!("the original URL {url} failed too"));
+            if let Some(detail) = failure(last) {
+                row.detail = std::mem::take(&mut row.detail).then(": ").then(detail);
+            }
+        } else if let Some(refused) = of(last)
+            .and_then(|it| it.refused_original.as_ref())
+            .filter(|_| is_left)
+        {
+            let (original, refusal) = &**refused;
+            let url = masked(&original.original);
+            row.remark(&format!("the original URL {url} was not requested: "));
+            row.detail = std::mem::take(&mut row.detail).then(refusal.detail.clone());
+        } else if row.outcome == Outcome::WouldFetch
+            && let Some(next) = of(number).and_then(|it| it.otherwise.last()?.original.as_ref())
+        {
+            let url = masked(&next.original);
+            row.remark(&format!(
+                "if this fails, the original URL {url} is requested"
+            ));
+        }
+    }
+
+    fn row_of_outcome(&mut self, part: PartId, place: &Place, given: &Given) -> Option<Row> {
         let mut row = self.left(part);
         row.url.clone_from(&place.shown);
         let mut answer = None;
         if let Meaning::Url(number) = &place.meaning {
-            let instead = self.places.instead.get(number);
-            let came = instead.filter(|other| matches!(self.answers.get(other), Some(Ok(_))));
-            let wanted = self.places.urls.get(*came.unwrap_or(number))?;
+            let wanted = self.places.urls.get(self.came(*number))?;
             row.url = Some(wanted.source.clone());
             row.media_type = wanted.is_sheet.then(|| SHEET.to_owned());
             if let Some(Ok(Some(found))) = self.session.retrieved.get(&wanted.need()) {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::check::{admitted, charset, decoded, label};
 use super::container::Container;
 use super::names::{DIGITS, Names};
+use super::wanted::SourceUrls;
 use crate::engine::Content;
 use crate::engine::external_body::ExternalBody;
 use crate::engine::plan::protection;
@@ -22,21 +23,21 @@ pub(crate) const BLANK_PICTURE: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00
 
 pub(super) fn source(
     answer: &Content,
-    (url, source): (&str, &str),
+    names: SourceUrls<'_>,
     policy: &Policy,
 ) -> (String, Vec<u8>) {
     // If `--map` rewrote the URL, the message gets the original URL. The rewritten URL belongs to the configuration of this
     // computer.
-    let last = if answer.is_direct(policy, url) {
-        source
+    let last = if answer.is_direct(policy, names.url) {
+        names.direct
     } else {
         &answer.origin.url
     };
     let field = policy
         .provenance
-        .then(|| source_field::of(answer, source, last))
+        .then(|| source_field::of(answer, names.source, last))
         .flatten();
-    (source.to_owned(), field.unwrap_or_default())
+    (names.source.to_owned(), field.unwrap_or_default())
 }
 
 pub(super) struct Picture {
@@ -90,7 +91,7 @@ impl<'p> Pictures<'p> {
     pub(super) fn of_answer(
         &mut self,
         answer: &Content,
-        urls: (&str, &str),
+        names: SourceUrls<'_>,
     ) -> Result<usize, Refusal> {
         let policy = self.policy;
         let declared = answer.essence();
@@ -108,9 +109,9 @@ impl<'p> Pictures<'p> {
                 }
             }
         }
-        let named = (declared.as_deref().unwrap_or_default(), label);
-        let charset = charset(&kind, octets.bytes(), named)?;
-        let source = source(answer, urls, policy);
+        let declared_as = (declared.as_deref().unwrap_or_default(), label);
+        let charset = charset(&kind, octets.bytes(), declared_as)?;
+        let source = source(answer, names, policy);
         Ok(self.add_text(octets, (kind, charset), Some(source)))
     }
 

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use super::check::{decoded, label};
 use super::pictures::{self, Pictures};
-use super::wanted::SHEET;
+use super::wanted::{SHEET, SourceUrls};
 use crate::engine::Content;
 use crate::engine::plan::documents::absolute_sheet;
 use crate::engine::policy::Policy;
@@ -23,12 +23,12 @@ pub(super) fn of_data(pictures: &mut Pictures<'_>, url: &str) -> Result<usize, R
     Ok(pictures.add_text(Content::of_message(octets), (kind(), charset), None))
 }
 
-/// Adds a style sheet that a server sent. `source` is its URL in the document. Relative URLs in the sheet are resolved against
+/// Adds a style sheet that a server sent. Relative URLs in the sheet are resolved against
 /// the URL after all redirects.
 pub(super) fn of_answer(
     pictures: &mut Pictures<'_>,
     answer: &Content,
-    (url, source): (&str, &str),
+    names: SourceUrls<'_>,
 ) -> Result<usize, Refusal> {
     let policy = pictures.policy;
     let octets = answer.clone();
@@ -36,8 +36,8 @@ pub(super) fn of_answer(
     let charset = label(answer.charset().as_deref());
     // Relative URLs in the sheet refer to the URL in the document. If `--map` changed the URL of the request, the changed URL
     // is not used as their base.
-    let base = if *answer.origin.url == *url {
-        source
+    let base = if *answer.origin.url == *names.url {
+        names.direct
     } else {
         &answer.origin.url
     };
@@ -51,7 +51,7 @@ pub(super) fn of_answer(
         Cow::Borrowed(_) => octets,
         Cow::Owned(written) => Content::of_message(written),
     };
-    let source = pictures::source(answer, (url, source), policy);
+    let source = pictures::source(answer, names, policy);
     Ok(pictures.add_text(absolute, (kind(), charset), Some(source)))
 }
 

@@ -1,8 +1,11 @@
 //! A URL that must be retrieved because a document shows its content.
 
 use crate::engine::Need;
+use crate::engine::report::Refusal;
+use crate::link::wrapper::Unwrapped;
 
-pub(super) type Key = (String, bool, Option<String>);
+/// Key of a URL to retrieve. URLs with the same key share one response and one row.
+pub(super) type Key = (String, bool, Vec<String>, Option<String>);
 
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
@@ -11,18 +14,44 @@ pub(super) struct Wanted {
     pub(super) url: String,
     pub(super) source: String,
     pub(super) is_sheet: bool,
-    /// The URL to request if `url` fails: http instead of https, for a reference without a scheme.
-    pub(super) otherwise: Option<(String, String)>,
+    /// The URLs to request one after the other if `url` fails: http instead of https, for a reference without a scheme, and
+    /// the original URL, for a URL that a mail filter or a picture proxy wrapped.
+    pub(super) otherwise: Vec<Instead>,
+    /// The original that `url` is, if the URL in the document is wrapped. `source` is then the URL in the document.
+    pub(super) original: Option<Unwrapped>,
+    /// The original that is not requested, because the policy refuses it.
+    pub(super) refused_original: Option<Box<(Unwrapped, Refusal)>>,
+}
+
+/// A URL that is requested if another one fails.
+#[derive(Clone, Debug)]
+pub(super) struct Instead {
+    /// As in [`Wanted::url`].
+    pub(super) url: String,
+    pub(super) source: String,
+    pub(super) original: Option<Unwrapped>,
 }
 
 impl Wanted {
     pub(super) fn key(&self) -> Key {
-        let otherwise = self.otherwise.as_ref().map(|(url, _)| url.clone());
-        (self.url.clone(), self.is_sheet, otherwise)
+        let otherwise = self.otherwise.iter().map(|instead| instead.url.clone());
+        // The part of an original contains the wrapped URL of the document, so originals of different URLs are different.
+        let source = self.original.as_ref().map(|_| self.source.clone());
+        let url = self.url.clone();
+        (url, self.is_sheet, otherwise.collect(), source)
     }
 
     pub(super) fn need(&self) -> Need {
         Need::of_url(&self.url, Some(self.accept()))
+    }
+
+    /// Returns the names of the content in the message.
+    pub(super) fn names(&self) -> SourceUrls<'_> {
+        SourceUrls {
+            url: &self.url,
+            source: &self.source,
+            direct: (self.original.as_ref()).map_or(&self.source, |unwrapped| &unwrapped.original),
+        }
     }
 
     pub(super) fn accept(&self) -> &'static str {
@@ -31,3 +60,14 @@ impl Wanted {
 }
 
 pub(super) const SHEET: &str = "text/css";
+
+/// The URLs of retrieved content.
+#[derive(Clone, Copy)]
+pub(super) struct SourceUrls<'n> {
+    /// As in [`Wanted::url`].
+    pub(super) url: &'n str,
+    /// The URL in the document, which becomes the Content-Location of the part.
+    pub(super) source: &'n str,
+    /// The URL of the content before `--map` changed it: `source`, or its original if `source` is wrapped.
+    pub(super) direct: &'n str,
+}

@@ -13,6 +13,7 @@ mod new_links;
 mod referred;
 mod shown;
 mod siblings;
+mod unwrapping;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -22,12 +23,14 @@ pub(crate) use self::document::subtypes;
 use self::document::{Document, Language, unsupported};
 pub(crate) use self::link_text::cid_escaped;
 use self::link_text::mentions_base;
+pub(crate) use self::link_text::mentions_original_source;
 #[cfg(feature = "cli")]
 pub(crate) use self::referred::Showing;
 pub(crate) use self::referred::shown_inline;
 #[cfg(feature = "cli")]
 pub(crate) use self::shown::Piece;
 pub(crate) use self::shown::{Shown, absolute_sheet, sheet_with_urls};
+pub(crate) use self::unwrapping::UnwrappedLinks;
 use super::bases::Bases;
 use super::protection::protection;
 use crate::edit::{Edit, Group};
@@ -122,11 +125,14 @@ impl<'p> Documents<'p> {
         let encoding = self.tree.part(part).encoding;
         let body = self.tree.part(part).body;
         // The message has no base for this document, and no part to which its links could refer. So links can change
-        // only if the document itself has a `<base href>`. Most documents have none and are skipped here.
+        // only if the document itself has a `<base href>`, or pictures without `src`. Most documents have neither and
+        // are skipped here.
         if is_hopeless {
             let decoded = || encoding.decode(body.of(self.tree.original));
-            let may_help =
-                language != Language::Css && decoded().is_some_and(|octets| mentions_base(&octets));
+            let may_help = language != Language::Css
+                && decoded().is_some_and(|octets| {
+                    mentions_base(&octets) || mentions_original_source(&octets)
+                });
             if !may_help {
                 return Ok(None);
             }

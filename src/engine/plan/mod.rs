@@ -16,6 +16,7 @@ use crate::engine::Need;
 use crate::engine::external_body::ExternalBody;
 use crate::engine::report::{Kind, Outcome, Refusal, Row};
 use crate::link::url;
+use crate::link::wrapper::Unwrapped;
 use crate::mime::PartId;
 
 pub(crate) struct Plan<'a> {
@@ -36,6 +37,8 @@ pub(crate) struct Item<'a> {
     /// The URL for reports: absolute if possible, with a masked password, and with a `data:` URL shortened.
     pub shown_url: Option<String>,
     pub step: Step,
+    /// The request for the original, if a mail filter wrapped the URL of the reference. It is sent if `step` fails.
+    pub original: Option<(Need, Unwrapped)>,
     /// Request for a copy of the missing part, which is searched for in the mailboxes of `--copies`. If a copy is
     /// found, its content is used, and `step` is not carried out.
     pub copy: Option<Need>,
@@ -101,13 +104,19 @@ impl Item<'_> {
             let end = file.expires.as_ref().map(|end| format!(", until {end}"));
             let (size, end) = (size.unwrap_or_default(), end.unwrap_or_default());
             row.remark(&format!("{name} at {}{size}{end}", file.provider));
+            if let Some(original) = &file.original {
+                let url = shown_url(original);
+                row.remark(&format!(
+                    "the link in the mail is wrapped; its original is {url}"
+                ));
+            }
         }
     }
 }
 
 /// Returns a URL for reports, with a masked password. A very long URL is shortened, because one base can give ten thousand
 /// parts long URLs.
-fn shown_url(url: &str) -> String {
+pub(crate) fn shown_url(url: &str) -> String {
     const LONGEST: usize = 1_000;
     let shown = url::masked(url);
     if shown.len() <= LONGEST {

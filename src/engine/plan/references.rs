@@ -15,6 +15,7 @@ use crate::engine::policy::{Policy, Scheme, Target};
 use crate::engine::report::{Detail, Kind, Reason, Refusal, Setting};
 use crate::link::base::Base;
 use crate::link::url;
+use crate::link::wrapper::{Unwrapped, unwrapped_link};
 use crate::mime::header::SectionEnd;
 use crate::mime::{Limit, PartId, PartKind, Tree};
 
@@ -74,6 +75,15 @@ struct Planner<'p> {
 impl Planner<'_> {
     fn item<'a>(&mut self, body: ExternalBody<'a>) -> Item<'a> {
         let (shown_url, step) = self.step(&body);
+        let original = self.original(&body);
+        // If the policy refuses the wrapped URL, only the original is requested.
+        let step = step.or_else(|refusal| match &original {
+            Some((need, _)) if refuses_url(&refusal) => {
+                self.judge_declared(&body)?;
+                Ok(Step::Retrieve(need.clone()))
+            }
+            _ => Err(refusal),
+        });
         Item {
             number: self.tree.number(body.part),
             name: self.name(&body),
@@ -83,6 +93,7 @@ impl Planner<'_> {
             },
             shown_url: shown_url.or_else(|| Some(body.linked.as_ref()?.link.clone())),
             step: self.judge(&body).and(step).unwrap_or_else(Step::Leave),
+            original,
             copy: None,
             body,
         }
@@ -222,6 +233,27 @@ impl Planner<'_> {
         (shown, step)
     }
 
+    /// Returns the request for the original of a wrapped URL, if the policy allows it. An object of a store is proved by its
+    /// hash, and has no other source.
+    fn original(&self, body: &ExternalBody<'_>) -> Option<(Need, Unwrapped)> {
+        let Ok(Referent::Url(reference)) = &body.target else {
+            return None;
+        };
+        if body.claim != Claim::None {
+            return None;
+        }
+        let unwrapped = unwrapped_link(reference)?;
+        let mapped = self.policy.map(&unwrapped.original);
+        self.policy.judge_url(&mapped).ok()?;
+        let accept = body
+            .declared
+            .as_ref()
+            .filter(|_| body.form.facts().server_knows_type);
+        let accept = accept.map(|declared| declared.essence.to_string());
+        let need = Need::of_url(url::without_fragment(&mapped), accept.as_deref());
+        Some((need, unwrapped))
+    }
+
     fn absolute(&mut self, part: PartId, reference: &str) -> Result<String, Refusal> {
         if !url::Reference::split(reference).is_relative() {
             return Ok(reference.to_owned());
@@ -263,7 +295,7 @@ pub(crate) fn question(policy: &Policy, body: &ExternalBody<'_>) -> Option<Need>
     if policy.resolver.is_empty() {
         return None;
     }
-    let url = &linked.link;
+    let url = linked.original.as_ref().unwrap_or(&linked.link);
     let scheme = Scheme::of_url(url).filter(|scheme| scheme.is_http())?;
     policy
         .judge_server(&Target::parse(scheme, url).ok()?)
@@ -273,6 +305,17 @@ pub(crate) fn question(policy: &Policy, body: &ExternalBody<'_>) -> Option<Need>
         name: linked.name.clone().filter(|name| !name.is_empty()),
         url: url.clone(),
     })
+}
+
+/// Returns true if a refusal is about a URL and not about its content.
+fn refuses_url(refusal: &Refusal) -> bool {
+    matches!(
+        refusal.reason,
+        Reason::SchemeNotAllowed
+            | Reason::HostNotAllowed
+            | Reason::PrivateAddress
+            | Reason::PortNotAllowed
+    )
 }
 
 fn shorten(url: &[u8]) -> String {

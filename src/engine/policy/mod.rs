@@ -107,6 +107,9 @@ pub struct Policy {
     pub(crate) protected: Protected,
     /// `--links`: treatment of relative links.
     pub(crate) links: Links,
+    /// `--unwrap`: whether links that a mail filter or a picture proxy wrapped in a URL of its own server become the original
+    /// links again.
+    pub(crate) unwrap: bool,
     /// `--embed` and related options: content of HTML that is embedded into the mail.
     pub(crate) embed: Embed,
     /// `--follow`: kinds of references that are followed, in addition to `message/external-body`.

@@ -72,6 +72,9 @@ impl Policy {
         with_protected protected: Protected;
         /// Sets the treatment of relative links (`--links`).
         with_links links: Links;
+        /// Sets whether links that a mail filter or a picture proxy wrapped in a URL of its own server become the
+        /// original links again. The default is false (`--unwrap`).
+        with_unwrap unwrap: bool;
         /// Sets which content of HTML is embedded into the mail (`--embed`).
         with_embed embed: Embed;
         /// Sets the kinds of references that are followed, in addition to `message/external-body` (`--follow`).

@@ -13,7 +13,7 @@ pub(crate) struct Kinds {
 
 impl Prefilter {
     pub(in crate::engine) fn matters(&self, message: &[u8], kinds: Kinds) -> bool {
-        let embeds_any = self.embed.is_on() && !self.embed.is_only_data();
+        let embeds_any = self.unwrap || self.embed.is_on() && !self.embed.is_only_data();
         kinds.references || kinds.documents && (embeds_any || self.has_document(message))
     }
 
@@ -46,6 +46,7 @@ impl Prefilter {
     /// Searches only for words. A document counts as a reference if the policy follows references in documents.
     fn kinds_of_words(&self, bytes: &[u8], known: Kinds) -> Kinds {
         let mut kinds = self.of_words(bytes, known);
+        kinds.documents |= self.unwrap;
         let is_in_documents = |needles| match needles {
             Needles::Documents(kinds, _) => self.reads_any(kinds),
             _ => false,
@@ -87,7 +88,7 @@ impl Prefilter {
     #[cfg(feature = "milter")]
     pub(crate) fn kinds_in_all(&self, bytes: &[u8], searched: usize, known: Kinds) -> Kinds {
         let mut kinds = self.kinds_so_far(bytes, searched, known);
-        kinds.documents = kinds.documents && DOCUMENTS.first(bytes).is_some();
+        kinds.documents = kinds.documents && (self.unwrap || DOCUMENTS.first(bytes).is_some());
         kinds
     }
 }

@@ -92,7 +92,7 @@ impl RunTally {
     ) {
         for row in rows {
             self.links += row.links.unwrap_or(0);
-            if row.kind == Kind::Link {
+            if row.kind.is_of_links() {
                 continue;
             }
             let octets = row.bytes.unwrap_or(0);

@@ -4,13 +4,14 @@ use super::super::check::{SVG, part_of_svg};
 use super::super::names::is_ours;
 use super::super::pictures::Pictures;
 use super::super::style;
-use super::super::wanted::Wanted;
+use super::super::wanted::{Instead, Wanted};
 use super::{Meaning, Places, fragment, shortened};
 use crate::engine::plan::documents::{Shown, cid_escaped};
 use crate::engine::policy::{Policy, Trackers};
 use crate::engine::report::{Reason, Refusal};
 use crate::link::url::{Reference, equivalence_key, masked, without_fragment};
 use crate::link::value::Role;
+use crate::link::wrapper::unwrapped_link;
 
 impl Places {
     pub(super) fn meaning(
@@ -98,34 +99,50 @@ impl Places {
     }
 
     /// Decides which URL is retrieved for a place. For a URL without a scheme (`//host/...`), https is tried first and then
-    /// http, if the policy allows both.
+    /// http, if the policy allows both. If a mail filter or a picture proxy wrapped the URL, its original is tried last.
     fn retrieval(&mut self, shown: &Shown<'_>, policy: &Policy) -> Meaning {
         if shown.holds_octets() {
             return not_text(shown.charset).into();
         }
         let mut refusal = None;
+        let mut refused_original = None;
         let mut allowed = Vec::new();
-        for candidate in shown.candidates() {
+        let candidates = shown.candidates();
+        let wrapped = candidates.first().and_then(|first| unwrapped_link(first));
+        let named = masked(without_fragment(
+            candidates.first().map_or("", String::as_str),
+        ));
+        let originals = wrapped.map(|unwrapped| (unwrapped.original.clone(), Some(unwrapped)));
+        let urls = candidates.iter().map(|url| (url.clone(), None));
+        for (candidate, original) in urls.chain(originals) {
             let mapped = policy.map(&candidate).into_owned();
-            match policy.judge_url(&mapped) {
-                Ok(_) => allowed.push((
-                    equivalence_key(without_fragment(&mapped)),
-                    masked(without_fragment(&candidate)).into_owned(),
-                )),
-                Err(why) => {
+            match (policy.judge_url(&mapped), original) {
+                (Ok(_), original) => allowed.push(Instead {
+                    url: equivalence_key(without_fragment(&mapped)),
+                    source: match original {
+                        Some(_) => named.clone().into_owned(),
+                        None => masked(without_fragment(&candidate)).into_owned(),
+                    },
+                    original,
+                }),
+                // The original is judged like any other URL, so a wrapped link cannot widen the policy.
+                (Err(why), Some(original)) => refused_original = Some(Box::new((original, why))),
+                (Err(why), None) => {
                     refusal.get_or_insert(why);
                 }
             }
         }
         let mut allowed = allowed.into_iter();
-        let Some((url, first_source)) = allowed.next() else {
+        let Some(first) = allowed.next() else {
             return refusal.map_or(Meaning::Nothing, Meaning::from);
         };
         let number = self.number(Wanted {
-            url,
-            source: first_source,
+            url: first.url,
+            source: first.source,
             is_sheet: shown.link.role == Role::StyleSheet,
-            otherwise: allowed.next(),
+            otherwise: allowed.collect(),
+            original: first.original,
+            refused_original,
         });
         Meaning::Url(number)
     }

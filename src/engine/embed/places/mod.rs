@@ -15,6 +15,7 @@ use crate::engine::policy::Embed;
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::link::url::{equivalence_key, masked, without_fragment};
 use crate::link::value::{Grammar, ImageSet, Role};
+use crate::link::wrapper::unwrapped_link;
 use crate::mime::{PartId, Tree};
 
 const SHOWN_DATA: usize = 48;
@@ -160,7 +161,7 @@ impl Places {
             self.unseen += usize::from(is_wanted);
             return None;
         }
-        let has_fragment = !fragment(&shown.absolute).is_empty();
+        let has_fragment = has_fragment(&shown.absolute);
         self.image_sets += usize::from(link.image_set == ImageSet::First);
         let image_set = (link.image_set != ImageSet::Outside).then_some(self.image_sets);
         let absolute = match shown.relative {
@@ -222,6 +223,14 @@ impl Places {
         })
     }
 
+    /// Returns the number of the URL that was requested last in place of the URL `number`, because all before it failed.
+    pub(super) fn last_instead(&self, mut number: usize) -> usize {
+        while let Some(&other) = self.instead.get(&number) {
+            number = other;
+        }
+        number
+    }
+
     pub(super) fn number(&mut self, wanted: Wanted) -> usize {
         let next = self.urls.len();
         let number = *self.numbers.entry(wanted.key()).or_insert(next);
@@ -273,6 +282,13 @@ fn is_wanted(embed: Embed, role: Role) -> bool {
         Role::StyleSheet => embed.styles,
         _ => false,
     }
+}
+
+/// Returns true if the URL of a picture has a fragment, which can select a part of an SVG. The picture proxy of Gmail writes
+/// the original URL as the fragment, so then the fragment of the original counts.
+fn has_fragment(url: &str) -> bool {
+    !fragment(url).is_empty()
+        && unwrapped_link(url).is_none_or(|unwrapped| !fragment(&unwrapped.original).is_empty())
 }
 
 fn fragment(url: &str) -> &str {

@@ -24,6 +24,7 @@ use crate::engine::report::{HostedFile, Kind, rfc3339};
 use crate::link::html::{Syntax, locate_in};
 use crate::link::label::in_xml_declaration;
 use crate::link::server_url::ServerUrl;
+use crate::link::wrapper::unwrapped_link;
 use crate::mime::charset::{self, Charset, is_ascii_label, is_utf16_label};
 use crate::mime::entity::uri;
 use crate::mime::{PartId, PartKind, Tree};
@@ -205,8 +206,11 @@ fn is_other(label: &[u8]) -> bool {
     Charset::of_label(label) == Some(Charset::Other)
 }
 
+/// Returns the URL of a page in cloud storage, and the file to which it leads. If a mail filter wrapped the link, this is its
+/// original.
 fn place_of(shown: &Marked) -> Option<(ServerUrl, Located)> {
-    let url = ServerUrl::parse(&shown.link).ok()?;
+    let original = unwrapped_link(&shown.link).map(|unwrapped| unwrapped.original);
+    let url = ServerUrl::parse(original.as_ref().unwrap_or(&shown.link)).ok()?;
     if !["http", "https"].contains(&url.scheme()) {
         return None;
     }
@@ -262,10 +266,13 @@ fn body<'a>(
         .map(|ends| rfc3339(UNIX_EPOCH + Duration::from_secs(ends)));
     body.size = shown.size.or(place.size);
     body.file_name = name;
+    // The part of the file gets the URL in the mail as its Content-Location, so the link stays as it is.
+    let wrapped = unwrapped_link(&shown.link).and_then(|_| ServerUrl::parse(&shown.link).ok());
     body.linked = Some(Box::new(HostedFile {
         provider: place.provider,
         name: None,
-        link: uri(url.as_str()),
+        original: wrapped.as_ref().map(|_| uri(url.as_str())),
+        link: uri(wrapped.as_ref().unwrap_or(url).as_str()),
         expires: ends.or_else(|| shown.expires.clone()),
     }));
     body

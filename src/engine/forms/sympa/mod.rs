@@ -100,6 +100,7 @@ impl<'a> Reader<'a, '_> {
         let name = target.is_ok().then_some(name);
         let mut body = ExternalBody::bare(tree, part, Form::Sympa, target);
         body.linked = Some(Box::new(HostedFile {
+            original: None,
             provider: "sympa",
             name: name.clone(),
             link: uri(&url),

@@ -7,7 +7,7 @@ use super::link_text::{ascii, carried, cleaned, holds_carried, is_data, readable
 use crate::engine::report::{Reason, Refusal};
 use crate::link::base::Base;
 use crate::link::css;
-use crate::link::html::{self, Syntax};
+use crate::link::html::{self, OriginalSource, Syntax};
 use crate::link::label;
 use crate::link::url::with_query_in;
 use crate::link::value::{LinkValue, Links, Markup};
@@ -58,6 +58,8 @@ pub(super) struct Document<'d> {
     /// The charset with which browsers decode the document. `None` if neither the mail nor the document declares a known one.
     pub(super) encoding: Option<&'static Encoding>,
     pub(super) links: Links,
+    /// The pictures whose `src` was removed and is still in `originalsrc`.
+    pub(super) originals: Vec<OriginalSource>,
     pub(super) base_href: Option<LinkValue>,
     pub(super) base: Option<Rc<Base>>,
     /// The multiparts whose parts a link can refer to, the nearest first.
@@ -81,6 +83,7 @@ impl<'d> Document<'d> {
             charset: named,
             encoding: declared(octets, label),
             links: Links::default(),
+            originals: Vec::new(),
             base_href: None,
             base: None,
             related: Vec::new(),
@@ -115,6 +118,7 @@ impl<'d> Document<'d> {
             Language::Html(syntax) => {
                 let found = html::locate_in(&self.text, syntax);
                 self.links = found.links;
+                self.originals = found.originals;
                 self.base_href = found.base_href;
                 self.looks_encoded = found.looks_encoded;
                 let declared = || label::in_xml_declaration(self.octets).map(<[u8]>::to_vec);

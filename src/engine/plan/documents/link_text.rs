@@ -15,6 +15,13 @@ pub(super) fn mentions_base(document: &[u8]) -> bool {
     memchr::memchr_iter(b'<', document).any(|at| document.get(at + 1..at + 5).is_some_and(is_base))
 }
 
+/// Returns true if a document may contain an `originalsrc` attribute, which Outlook on the web writes.
+pub(crate) fn mentions_original_source(document: &[u8]) -> bool {
+    ["originalsrc", "originalSrc", "ORIGINALSRC"]
+        .iter()
+        .any(|name| memchr::memmem::find(document, name.as_bytes()).is_some())
+}
+
 /// Offset of the private-use characters that represent bytes that are not UTF-8 while a URL is text. For example,
 /// U+F7E9 represents the byte 0xE9.
 const CARRIED: u32 = 0xF700;

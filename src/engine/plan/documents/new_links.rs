@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
+use percent_encoding::percent_decode;
+
 use super::document::Document;
 use super::link_text::{ascii, base_url, cid_escaped, raw, readable, scheme};
 use super::{Documents, LONGEST};
@@ -117,6 +119,10 @@ impl Documents<'_> {
         let room = i64::try_from(ledger.room()).unwrap_or(i64::MAX);
         let mut gained = -i64::try_from(mapped.spare()).unwrap_or(i64::MAX);
         let mut memory = Memory::default();
+        let mut originals = std::mem::take(&mut document.originals)
+            .into_iter()
+            .peekable();
+        let mut changed_to = 0;
         let mut links = links.iter();
         // Links are processed in up to three steps. First, links are changed until they have doubled the size of the
         // document. Then the growth by the other links is counted, without storing them. Only if this growth is
@@ -127,7 +133,21 @@ impl Documents<'_> {
                 if is_counted && is_made && gained > document.octets.len() as i64 {
                     break;
                 }
-                let Some(link) = links.next() else { break };
+                let next = links.next();
+                if is_made {
+                    let before = next.as_ref().map_or(usize::MAX, |link| link.span.start);
+                    while let Some(original) = originals.next_if(|it| it.range.end <= before) {
+                        if original.range.start >= changed_to
+                            && self.is_shown_by_id(document, &original.url)
+                        {
+                            changed_to = original.range.end;
+                            let range = original.range.start..original.range.end;
+                            changes.push(range, &original.replacement);
+                            made.to_parts += 1;
+                        }
+                    }
+                }
+                let Some(link) = next else { break };
                 if link.span.len() > LONGEST {
                     continue;
                 }
@@ -195,6 +215,7 @@ impl Documents<'_> {
                     }
                     None => made.absolute += 1,
                 }
+                changed_to = link.span.end;
                 changes.push(link.span.start..link.span.end, replacement);
             }
             if !is_made {
@@ -206,6 +227,12 @@ impl Documents<'_> {
             return Err(Refusal::lasting(Reason::CharsetNotSupported, detail));
         }
         Ok((changes, made))
+    }
+
+    /// Returns true if exactly one part of the message has the Content-ID of this `cid:` URL.
+    fn is_shown_by_id(&mut self, document: &Document<'_>, url: &[u8]) -> bool {
+        let id: Vec<u8> = percent_decode(url.get(4..).unwrap_or_default()).collect();
+        String::from_utf8(id).is_ok_and(|id| self.is_only_id(document.part, id))
     }
 
     /// Returns true if a link can be resolved from its decoded characters, although its bytes cannot be read safely.

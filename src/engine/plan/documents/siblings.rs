@@ -196,6 +196,12 @@ impl Documents<'_> {
         written.is_none() && entity.header.of(self.tree.original).ends_with(b"\n")
     }
 
+    /// Returns true if exactly one other part of the same message has this Content-ID.
+    pub(super) fn is_only_id(&mut self, document: PartId, content_id: String) -> bool {
+        let key = (self.tree.message_of(document), content_id);
+        self.bearers().get(&key) == Some(&1)
+    }
+
     fn bearers(&mut self) -> &Bearers {
         let tree = self.tree;
         self.bearers.get_or_insert_with(|| {
