@@ -81,6 +81,16 @@ impl Ending<'_> {
                 "messages began with text before their headers (separators, lines of other programs, empty lines or byte order marks); embody removed this text",
             ),
             (
+                summary.deleted,
+                "message is marked as deleted and was left out (--skip-deleted)",
+                "messages are marked as deleted and were left out (--skip-deleted)",
+            ),
+            (
+                summary.internal,
+                "message is not mail, but the state that UW IMAP stores in an mbox; it was not converted",
+                "messages are not mail, but the state that UW IMAP stores in mboxes; they were not converted",
+            ),
+            (
                 summary.repeated,
                 "message occurs twice with the same label; one copy was written to the mailbox of the label",
                 "messages occur twice with the same label; one copy of each was written to the mailbox of the label",

@@ -11,7 +11,7 @@ use super::streams::is_standard;
 use crate::engine::policy::{HostPattern, Scheme};
 use crate::fetch::archive::Window;
 use crate::link::url::{Reference, masked};
-use crate::mailbox::Format;
+use crate::mailbox::{Format, MboxVariant};
 
 pub(super) fn scheme(text: &str) -> Result<Scheme, String> {
     Scheme::from_name(text.trim().as_bytes())
@@ -169,8 +169,36 @@ pub(super) fn cache_max(text: &str) -> Result<CacheMax, String> {
     }
 }
 
-pub(super) fn output_format(text: &str) -> Result<Format, String> {
-    let written = [Format::Auto, Format::Mbox, Format::Maildir, Format::Eml];
+/// A value of `--output-format`.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct OutputFormat {
+    pub(super) format: Format,
+    /// The variant, if the value names one.
+    pub(super) variant: Option<MboxVariant>,
+}
+
+pub(super) fn output_format(text: &str) -> Result<OutputFormat, String> {
+    let variant = match text {
+        "mboxrd" => Some(MboxVariant::Rd),
+        "mboxo" => Some(MboxVariant::O),
+        "mboxcl2" => Some(MboxVariant::Cl2),
+        _ => None,
+    };
+    let format = match variant {
+        Some(_) => Format::Mbox,
+        None => format_of_result(text)?,
+    };
+    Ok(OutputFormat { format, variant })
+}
+
+fn format_of_result(text: &str) -> Result<Format, String> {
+    let written = [
+        Format::Auto,
+        Format::Mbox,
+        Format::Maildir,
+        Format::Mh,
+        Format::Eml,
+    ];
     // `thunderbird` is a format only for results. It is checked separately, because the values of `--format` do not
     // include it.
     if text == "thunderbird" {
@@ -180,7 +208,8 @@ pub(super) fn output_format(text: &str) -> Result<Format, String> {
         .ok()
         .filter(|format| written.contains(format))
         .ok_or_else(|| {
-            "the format must be one of auto, mbox, maildir, eml and thunderbird".to_owned()
+            "the format must be one of auto, mbox, mboxrd, mboxo, mboxcl2, maildir, mh, eml and thunderbird"
+                .to_owned()
         })
 }
 

@@ -59,8 +59,8 @@ use crate::pool;
 pub use crate::stop::Stop;
 pub use conversion::Conversion;
 pub use external::{ExternalMessage, ExternalMessages};
-pub use forms::Format;
 pub use forms::quoting::Quoting;
+pub use forms::{Format, MboxVariant};
 pub use messages::{Messages, OwnedMessage};
 #[cfg(feature = "cli")]
 pub(crate) use place::journal::{Journal, JournalFiles, place_beside, place_inside};
@@ -82,6 +82,7 @@ pub(crate) use {
     forms::outlook::{as_mail, starts_like_msg},
     forms::rewrite::{plain, takes_separators},
     forms::shown,
+    forms::uw_imap::is_internal,
     place::delivery::{Batch, Handler, Letter, NamedResult},
     place::folder::flags_of_message,
     place::temporary::{boot, field_of_stat, folder_of, sweep as sweep_temporary},
@@ -260,8 +261,12 @@ pub struct Options {
     /// Format of the result: mbox, Maildir or one file for each message. `Auto` keeps the format of the source. A
     /// conversion in place or with a range always keeps the format.
     pub output_format: Format,
+    /// Variant of a new mbox. `None` is mboxrd, and keeps a source that is an mbox as it is.
+    pub mbox_variant: Option<MboxVariant>,
     /// Writes a directory with one mailbox for each label. Not available in place or with a range.
     pub by_label: Option<ByLabel>,
+    /// Leaves out messages that are marked as deleted. Not available in place or with a range.
+    pub skip_deleted: bool,
     /// Number of threads for computation; at least one.
     pub jobs: usize,
     /// Maximum number of messages that are transformed at the same time. A value above `jobs` is useful if the
@@ -303,7 +308,9 @@ impl Default for Options {
         Self {
             format: Format::Auto,
             output_format: Format::Auto,
+            mbox_variant: None,
             by_label: None,
+            skip_deleted: false,
             jobs,
             max_in_flight: jobs,
             backup: None,
@@ -375,6 +382,10 @@ pub struct Summary {
     pub overlabelled: u64,
     /// Files and directories that cannot be read completely. Each was reported to [`Observer::damaged`].
     pub damaged: u64,
+    /// Messages that were left out because they are marked as deleted ([`Options::skip_deleted`]).
+    pub deleted: u64,
+    /// Messages in which UW IMAP stores the state of an mbox. They are not mail, and were not converted.
+    pub internal: u64,
 }
 
 impl Summary {
@@ -402,6 +413,8 @@ impl Summary {
         self.repeated += other.repeated;
         self.overlabelled += other.overlabelled;
         self.damaged += other.damaged;
+        self.deleted += other.deleted;
+        self.internal += other.internal;
     }
 }
 

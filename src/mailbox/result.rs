@@ -29,7 +29,8 @@ pub(crate) fn result(finds: &Finds, options: &Options) -> Option<Format> {
         return None;
     }
     if is_moved(kind, options) {
-        Some(form(kind, options)).filter(|it| matches!(it, Format::Mbox | Format::Maildir))
+        Some(form(kind, options))
+            .filter(|it| matches!(it, Format::Mbox | Format::Maildir | Format::Mh))
     } else {
         Some(own_form(kind))
     }

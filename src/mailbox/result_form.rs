@@ -16,15 +16,17 @@ pub(crate) fn own_form(kind: Kind) -> Format {
 /// Returns whether messages are converted to another format, or moved into another mailbox.
 pub(crate) fn is_moved(kind: Kind, options: &Options) -> bool {
     let wanted = options.output_format;
-    let is_other = wanted != Format::Auto && wanted != own_form(kind);
+    let is_single = matches!(kind, Kind::Eml | Kind::Msg);
+    let is_rewritten = options.skip_deleted && !is_single
+        || options.mbox_variant.is_some() && own_form(kind) == Format::Mbox;
+    let is_other = is_rewritten || wanted != Format::Auto && wanted != own_form(kind);
     options.by_label.is_some() || matches!(kind, Kind::Eudora | Kind::Pst) || is_other
 }
 
 /// Returns the format of the mailbox that is written.
 pub(crate) fn form(kind: Kind, options: &Options) -> Format {
     match (options.output_format, own_form(kind)) {
-        // embody does not write MH folders, so the messages of an MH folder are written to a Maildir.
-        (Format::Auto, Format::Mh) => Format::Maildir,
+        (Format::Auto, Format::Mh) if options.by_label.is_some() => Format::Maildir,
         (Format::Auto, own) => own,
         (wanted, _) => wanted,
     }

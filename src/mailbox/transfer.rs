@@ -31,6 +31,7 @@ use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::keywords::Keywords;
 use crate::mailbox::forms::proton::{self, ProtonLabels, ProtonState};
 use crate::mailbox::forms::separator;
+use crate::mailbox::forms::uw_imap;
 use crate::mailbox::forms::{mmdf, rewrite};
 use crate::mailbox::place::delivery::{Delivery, Handler, Letter};
 use crate::mailbox::place::journal::Record;
@@ -377,12 +378,21 @@ impl<S: Send> Job<'_, S> {
             let rest = prologue::without_banner_in_header(plain);
             lines.prologues += u64::from(prologue.length > 0 || rest.is_some());
             let plain = rest.as_deref().unwrap_or(plain);
+            let number = chunk.first_number + index as u64;
+            if number == 1 && uw_imap::is_internal(plain) {
+                lines.internal += 1;
+                continue;
+            }
             deliver(Letter {
                 content: plain,
                 flags: self.index.and_then(|index| index.get(&start).cloned()),
                 keywords: Keywords::default(),
                 envelope: self.envelope(separator, plain),
-                separator: None,
+                // A variant of the same mbox keeps the separators that all programs read.
+                separator: Some(separator).filter(|line| {
+                    let is_same = self.options.mbox_variant.is_some() || self.options.skip_deleted;
+                    is_same && separator::is_asctime(line)
+                }),
             })?;
         }
         Ok(lines)
@@ -391,6 +401,7 @@ impl<S: Send> Job<'_, S> {
     fn count_lines(&self, lines: DroppedLines, summary: &mut Summary) {
         summary.ambiguous += lines.ambiguous;
         summary.prologues += lines.prologues;
+        summary.internal += lines.internal;
         summary.damaged += lines.refused.len() as u64;
         for (number, why) in lines.refused {
             let why = Detail::from(format!("message {number}: {NOT_ENCODED}{why}"));
@@ -515,6 +526,8 @@ struct DroppedLines {
     ambiguous: u64,
     /// Messages with lines before their headers.
     prologues: u64,
+    /// Messages that contain the state of the mailbox.
+    internal: u64,
     /// Numbers of the messages that were not written, and the reasons.
     refused: Vec<(u64, String)>,
 }

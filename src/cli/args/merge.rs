@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::super::values::output_format;
+use super::super::values::{OutputFormat, output_format};
 #[cfg(all(unix, feature = "imap"))]
 use super::imap::{ConnectionArgs, ImapArgs};
 use super::levels::levels;
 use super::walk::{CompressedArgs, ProgressOption};
-use crate::mailbox::Format;
+use crate::mailbox::{Format, MboxVariant};
 use crate::merge::Order;
 
 #[derive(Args, Debug)]
@@ -26,11 +26,11 @@ pub(crate) struct MergeArgs {
     /// A file whose name ends with .gz, .zst, .bz2 or .xz is compressed.
     #[arg(short, long, value_name = "DEST")]
     pub(crate) output: PathBuf,
-    /// Format of the result: auto, mbox, maildir, eml or thunderbird [default: auto]
+    /// Format of the result: auto, mbox, mboxrd, mboxo, mboxcl2, maildir, mh, eml or thunderbird [default: auto]
     ///
     /// auto is maildir if the first SOURCE is a Maildir or an MH folder, otherwise mbox.
     #[arg(long, value_name = "WHAT", value_parser = output_format)]
-    pub(crate) output_format: Option<Format>,
+    output_format: Option<OutputFormat>,
     /// Order of the mails: date, or first (the order in which they are read)
     #[arg(
         long,
@@ -68,4 +68,12 @@ pub(crate) struct MergeArgs {
     #[cfg(all(unix, feature = "imap"))]
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
+}
+
+impl MergeArgs {
+    /// Returns the value of `--output-format`. Its format is [`Format::Auto`] if the option is not given.
+    pub(crate) fn output_form(&self) -> (Format, Option<MboxVariant>) {
+        let given = self.output_format.unwrap_or_default();
+        (given.format, given.variant)
+    }
 }

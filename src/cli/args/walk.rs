@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 #[cfg(all(unix, feature = "imap"))]
 use super::imap::{ImapArgs, ReplacingArgs};
-use crate::cli::values::{at_least_one, output_format, size};
+use crate::cli::values::{OutputFormat, at_least_one, output_format, size};
 use crate::engine::Mode;
 use crate::engine::policy::Policy;
 use crate::error::Error;
@@ -32,13 +32,21 @@ pub(crate) struct WalkArgs {
     /// Format of the sources
     #[arg(long, value_name = "WHAT", default_value = "auto")]
     format: Format,
-    /// Format of the result: auto, mbox, maildir, eml or thunderbird [default: auto]
+    /// Format of the result: auto, mbox, mboxrd, mboxo, mboxcl2, maildir, mh, eml or thunderbird [default: auto]
     ///
-    /// auto is the format of the source. eml is a directory with one file per message; for a single message it is a
+    /// auto is the format of the source. mbox is mboxrd, and keeps an mbox as it is. mboxrd writes > before lines that
+    /// begin with From or >From, mboxo only before lines that begin with From; mboxcl2 changes no line and adds
+    /// Content-Length. eml is a directory with one file per message; for a single message it is a
     /// file. thunderbird is a directory of folders for Thunderbird (docs/thunderbird.md). docs/mailboxes.md describes
     /// what becomes of flags and dates.
     #[arg(long, value_name = "WHAT", conflicts_with = "in_place", value_parser = output_format)]
-    output_format: Option<Format>,
+    output_format: Option<OutputFormat>,
+    /// Leave out messages that are marked as deleted
+    ///
+    /// Thunderbird keeps deleted messages in its mailboxes until it compacts them, and marks them in X-Mozilla-Status.
+    /// Without --output-format, an mbox is then written as mboxrd.
+    #[arg(long, conflicts_with = "in_place")]
+    skip_deleted: bool,
     /// Make one mailbox per label of Google Takeout
     ///
     /// DEST is a directory of mailboxes. The labels are those in X-Gmail-Labels. Each mail is written to one mailbox:
@@ -191,8 +199,10 @@ impl WalkArgs {
         let waits = !policy.fetch.is_empty();
         self.compressed.added_to(mailbox::Options {
             format: self.format,
-            output_format: self.output_format.unwrap_or_default(),
+            output_format: self.output_format.unwrap_or_default().format,
+            mbox_variant: self.output_format.and_then(|it| it.variant),
             by_label: self.by_label,
+            skip_deleted: self.skip_deleted,
             jobs,
             max_in_flight: if waits {
                 policy.limits.in_flight.max(jobs)

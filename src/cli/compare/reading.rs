@@ -13,7 +13,7 @@ use crate::engine::same::{Description, Digest, MailCopy, Place, copy_key, identi
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::{
     Conversion, FileCounts, Flags, Message, Observer, Options, Quoting, Stop, Transform,
-    flags_of_message,
+    flags_of_message, is_internal,
 };
 
 /// The messages for which a [`MailCopy`] is computed: a description that shows whether one message is a copy of
@@ -36,6 +36,8 @@ pub(super) struct Look {
     /// Flags of the message in its mailbox. `None` if this format of mailbox cannot store flags.
     pub(super) flags: Option<Flags>,
     pub(super) described: Option<Described>,
+    /// Whether the message only contains the state of the mailbox. `convert` does not write it, so it is not compared.
+    is_internal: bool,
 }
 
 pub(super) struct Described {
@@ -154,6 +156,7 @@ impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Transform<Look> for R
         };
         let look = Look {
             identity,
+            is_internal: message.number == 1 && is_internal(message.content),
             flags: flags_of_message(
                 message.source,
                 message.content,
@@ -167,7 +170,9 @@ impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Transform<Look> for R
 
 impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Observer<Look> for Reading<'_, D, S> {
     fn message(&self, look: Look, _is_refused: bool) {
-        (self.locked().0)(look);
+        if !look.is_internal {
+            (self.locked().0)(look);
+        }
     }
 
     fn damaged(&self, path: &Path, why: &Detail) {

@@ -42,6 +42,7 @@ pub(super) fn run(args: &MergeArgs) -> Result<Status, Error> {
     let run = Run {
         args,
         options: args.compressed.added_to(Options {
+            mbox_variant: args.output_form().1,
             format: args.format,
             mode: if args.dry_run {
                 Mode::DryRun
@@ -150,7 +151,7 @@ impl Run<'_> {
     /// Returns everything that determines the result, apart from the files of the sources.
     fn command_of_result(&self) -> Option<String> {
         let args = self.args;
-        let how = (args.order, args.output_format, args.flat, args.format);
+        let how = (args.order, args.output_form(), args.flat, args.format);
         self.command(format_args!("{how:?} {:?}", args.compressed))
     }
 
@@ -360,8 +361,8 @@ impl Run<'_> {
     }
 
     fn form(&self, origins: &[Origin]) -> Result<Format, Error> {
-        match (self.args.output_format, origins.first()) {
-            (Some(form), _) if form != Format::Auto => Ok(form),
+        match (self.args.output_form().0, origins.first()) {
+            (form, _) if form != Format::Auto => Ok(form),
             (_, Some(first)) => Ok(looked_at(&first.path, &self.options, self.stop)?.0),
             (_, None) => Ok(Format::Mbox),
         }

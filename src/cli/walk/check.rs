@@ -78,7 +78,7 @@ impl Walk<'_> {
             Some(output) if !is_standard(output) => return Ok(()),
             Some(_)
                 if self.options.by_label.is_some()
-                    || matches!(form, Format::Maildir | Format::Thunderbird) =>
+                    || matches!(form, Format::Maildir | Format::Mh | Format::Thunderbird) =>
             {
                 "standard output can receive only one mbox or message; name a directory with --output for the result"
             }

@@ -115,6 +115,10 @@ impl Flags {
         text(&LETTERS, self.0 & !other.0)
     }
 
+    pub(crate) fn is_deleted(self) -> bool {
+        self.0 & TRASHED != 0
+    }
+
     pub(crate) fn is_in_cur(self) -> bool {
         self.0 != 0
     }

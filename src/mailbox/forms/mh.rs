@@ -4,12 +4,14 @@
 //! A directory is an MH folder if it contains a file that mail programs keep next to messages. Only files named by a
 //! plain number are messages: names such as `,12` and `#12` mark removed messages.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::mailbox::compressed::Method;
-use crate::mailbox::forms::flags::MessageFlags;
-use crate::mailbox::forms::keywords::of_label;
+use crate::mailbox::forms::flags::{Flags, MessageFlags};
+use crate::mailbox::forms::keywords::{FORWARDED, Keywords, of_label};
 
 /// The file in which nmh and Python store flags, by message number.
 pub(crate) const SEQUENCES: &str = ".mh_sequences";
@@ -84,6 +86,104 @@ impl MhSequences {
     }
 }
 
+/// The sequences of a new MH folder.
+#[derive(Default)]
+pub(crate) struct NewSequences {
+    /// The ranges of message numbers of each sequence. Numbers are added in ascending order.
+    named: BTreeMap<String, Vec<(u32, u32)>>,
+    last: u32,
+}
+
+impl NewSequences {
+    /// Returns the number of the next message, whose flags are added to the sequences. Also returns the keywords that no
+    /// sequence can store: sequences of the same name have another meaning, or their file cannot contain the name.
+    pub(crate) fn add(&mut self, flags: Flags, keywords: &Keywords) -> (u32, Vec<String>) {
+        self.last = self.last.saturating_add(1);
+        let letters = flags.letters();
+        let of_letters = [
+            ('R', "replied"),
+            ('F', "flagged"),
+            ('P', "forwarded"),
+            ('T', "deleted"),
+            ('D', "draft"),
+        ];
+        if !letters.contains('S') {
+            self.put(UNSEEN);
+        }
+        for (letter, name) in of_letters {
+            if letters.contains(letter) {
+                self.put(name);
+            }
+        }
+        let mut lost = Vec::new();
+        for name in keywords.names() {
+            if name.eq_ignore_ascii_case(FORWARDED) {
+                continue;
+            }
+            let is_new = !self.named.contains_key(name);
+            if !is_name(name) || is_new && self.named.len() >= MOST - 1 {
+                lost.push(name.to_owned());
+            } else {
+                self.put(name);
+            }
+        }
+        (self.last, lost)
+    }
+
+    fn put(&mut self, name: &str) {
+        let number = self.last;
+        let ranges = self.named.entry(name.to_owned()).or_default();
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+
+    /// Returns the content of the file [`SEQUENCES`]. The sequence of unread messages is written even if it is empty, because
+    /// without it all messages count as unread.
+    pub(crate) fn file(&self) -> String {
+        let mut text = String::new();
+        if !self.named.contains_key(UNSEEN) {
+            let _ = writeln!(text, "{UNSEEN}:");
+        }
+        for (name, ranges) in &self.named {
+            let _ = write!(text, "{name}:");
+            for (first, last) in ranges {
+                let _ = match first == last {
+                    true => write!(text, " {first}"),
+                    false => write!(text, " {first}-{last}"),
+                };
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Returns true if a keyword can be the name of a sequence, and the sequence is read as this keyword.
+fn is_name(keyword: &str) -> bool {
+    const OTHERS: [&str; 13] = [
+        "cur",
+        "pcur",
+        "unseen",
+        "seen",
+        "replied",
+        "answered",
+        "flagged",
+        "deleted",
+        "forwarded",
+        "passed",
+        "draft",
+        "recent",
+        "all",
+    ];
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b':';
+    let is_other = OTHERS
+        .iter()
+        .any(|other| keyword.eq_ignore_ascii_case(other));
+    keyword.bytes().all(is_plain) && !is_other && of_label(keyword) == keyword
+}
+
 pub(crate) fn is_marked(folder: &Path) -> bool {
     MARKS.iter().any(|name| folder.join(name).is_file())
 }
@@ -147,6 +247,36 @@ mod tests {
             assert_eq!(of(&without, number), other, "{number}");
         }
         assert!(!without.flags(1, MessageFlags::default()).system.is_in_cur());
+    }
+
+    #[test]
+    fn written_sequences_are_read_as_the_same_flags() {
+        let mut sequences = NewSequences::default();
+        let mut mails = Vec::new();
+        for (letters, keywords) in [
+            ("", "a"),
+            ("S", "$MDNSent a"),
+            ("DFPRST", "x.y"),
+            ("S", ""),
+            ("F", "$Forwarded"),
+        ] {
+            let flags = Flags::of_letters(letters.as_bytes(), true);
+            let keywords = Keywords::of_names(keywords.split_whitespace());
+            let (number, lost) = sequences.add(flags, &keywords);
+            assert_eq!(lost, [""; 0]);
+            mails.push((number, MessageFlags::new(flags, keywords)));
+        }
+        let file = sequences.file();
+        let read = MhSequences::of_file(file.as_bytes());
+        for (number, flags) in mails {
+            let found = read.flags(number, MessageFlags::default());
+            assert_eq!(found.system, flags.system, "{number}: {file}");
+            let missing = flags.missing_in(&found);
+            assert!(missing.is_empty(), "{number}: {missing:?}");
+        }
+        let (_, lost) = sequences.add(Flags::default(), &Keywords::of_names(["cur", "a:b", "a b"]));
+        assert_eq!(lost, ["cur", "a:b", "a b"]);
+        assert_eq!(NewSequences::default().file(), "unseen:\n");
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub(super) mod refused;
 pub(super) mod rewrite;
 pub(super) mod separator;
 pub(super) mod state_files;
+pub(crate) mod uw_imap;
 
 use std::path::Path;
 
@@ -56,6 +57,18 @@ pub enum Format {
     /// ordinary mboxes.
     #[cfg_attr(feature = "cli", value(skip))]
     Thunderbird,
+}
+
+/// How a new mbox marks lines that start with `From ` inside of messages, so that they are not read as separators.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum MboxVariant {
+    /// mboxrd: each such line gets a `>`, and also each line that starts with `>` and `From `. It can be undone.
+    #[default]
+    Rd,
+    /// mboxo: each such line gets a `>`. A reader cannot know whether a sender wrote it.
+    O,
+    /// mboxcl2: no line is changed. The field Content-Length of each message contains the length of its body.
+    Cl2,
 }
 
 impl Format {

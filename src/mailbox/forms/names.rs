@@ -155,7 +155,8 @@ pub(crate) fn thunderbird_top(name: &str) -> String {
     }
 }
 
-fn safe(label: &str) -> String {
+/// Returns a name for `label` that is valid on every system.
+pub(crate) fn safe(label: &str) -> String {
     let mut name = String::new();
     for symbol in label.trim().chars() {
         let symbol = match symbol {
@@ -164,7 +165,7 @@ fn safe(label: &str) -> String {
             '\\' | '<' | '>' | ':' | '"' | '|' | '?' | '*' => '_',
             // Characters without a width, and characters that change the direction of text. They could hide the real
             // name. Joiners are kept, because some scripts and emoji need them.
-            '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => '_',
+            '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => '_',
             '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => '_',
             symbol if symbol.is_control() => '_',
             symbol => symbol,

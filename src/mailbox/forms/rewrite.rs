@@ -19,6 +19,7 @@ use memchr::memchr_iter;
 use crate::edit::{Edits, moved};
 use crate::engine::lengths::{Lengths, Measure};
 use crate::from_field::has_header;
+use crate::mailbox::forms::MboxVariant;
 use crate::mailbox::forms::mbox::{self, Frame, Header};
 use crate::mailbox::forms::quoting::{self, Quoting};
 use crate::mailbox::forms::separator::{self, next_in_message};
@@ -150,9 +151,9 @@ pub(crate) fn plain(content: &[u8], quoting: Quoting) -> (Cow<'_, [u8]>, u64) {
     )
 }
 
-/// Returns the content in the form for an mbox: quoted as mboxrd, with a line ending at its end, and with a correct
+/// Returns the content in the form for an mbox: quoted as the variant says, with a line ending at its end, and with a correct
 /// Content-Length. A wrong Content-Length would make some programs merge the next messages with this one.
-pub(crate) fn for_mbox(content: &[u8]) -> Cow<'_, [u8]> {
+pub(crate) fn for_mbox(content: &[u8], variant: MboxVariant) -> Cow<'_, [u8]> {
     let body = text_of(content);
     // In the header, a line that starts with `From ` is quoted, because it would be read as a separator. A line that
     // starts with `>` is kept, because unquoting does not change the header. A From field with a blank before its colon
@@ -161,7 +162,12 @@ pub(crate) fn for_mbox(content: &[u8]) -> Cow<'_, [u8]> {
         .filter(|(line, at)| at > line)
         .map(|(line, _)| line)
         .collect();
-    let quoted = Quoting::Rd.marked(content, &kept);
+    let quoted = match variant {
+        MboxVariant::Rd => Quoting::Rd.marked(content, &kept),
+        MboxVariant::O => Quoting::O.marked(content, &kept),
+        // Content-Length says where the body ends, so its lines are not quoted. Nothing says it about the header.
+        MboxVariant::Cl2 => quoted_header(content, body),
+    };
     let mut new = quoted.map_or(Cow::Borrowed(content), Cow::Owned);
     if !new.is_empty() && !new.ends_with(b"\n") {
         let newline = Newline::of_first_line(content).bytes();
@@ -173,7 +179,49 @@ pub(crate) fn for_mbox(content: &[u8]) -> Cow<'_, [u8]> {
         let is_wrong = measure == Measure::Octets && mbox::number(value.of(&new)) != Some(octets);
         is_wrong.then(|| (value, octets.to_string()))
     });
-    quoting::replaced(&new, ROOM, wrong).map_or(new, Cow::Owned)
+    let new = quoting::replaced(&new, ROOM, wrong).map_or(new, Cow::Owned);
+    match variant {
+        MboxVariant::Cl2 => Cow::Owned(with_length(new.into_owned())),
+        MboxVariant::Rd | MboxVariant::O => new,
+    }
+}
+
+fn quoted_header(content: &[u8], body: usize) -> Option<Vec<u8>> {
+    let (header, rest) = content.split_at(body);
+    let marks = quoting::from_lines(header).filter(|(line, at)| line == at);
+    let quoted = quoting::replaced(
+        header,
+        0,
+        marks.map(|(line, _)| (Span::empty_at(line), b">")),
+    )?;
+    Some([&quoted, rest].concat())
+}
+
+/// Adds a field Content-Length to a message that has none. If one message of an mboxcl2 mailbox lacks the field, no program can
+/// read the others by their fields.
+fn with_length(mut content: Vec<u8>) -> Vec<u8> {
+    let body = if has_header(Prologue::behind(&content)) {
+        body_of(&content)
+    } else {
+        0
+    };
+    let is_there =
+        body > 0 && length_fields(&content, body).any(|(measure, _)| measure == Measure::Octets);
+    if is_there {
+        return content;
+    }
+    let newline = Newline::of_first_line(&content).bytes();
+    let mut field = format!("Content-Length: {}", content.len() - body).into_bytes();
+    field.extend_from_slice(newline);
+    let at = if body > 0 {
+        content.len() - Prologue::behind(&content).len()
+    } else {
+        // A text without a header gets one, so that the text is its body.
+        field.extend_from_slice(newline);
+        0
+    };
+    content.splice(at..at, field);
+    content
 }
 
 fn body_of(content: &[u8]) -> usize {

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use crate::mailbox::archive::{EntryMaker, MOST_KEYWORDS, MboxEntry, MemberRules};
 use crate::mailbox::find::{self, Kind};
+use crate::mailbox::forms::MboxVariant;
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::keywords::{unexplained, unwritable};
 use crate::mailbox::forms::rewrite::{MBOXRD_SEPARATOR, for_mbox};
@@ -180,7 +181,12 @@ fn entry(message: &[u8], flags: Option<&MessageFlags>) -> Vec<u8> {
         Some(flags) => flags.put_into(message),
         None => message.into(),
     };
-    [MBOXRD_SEPARATOR, b"\n", &for_mbox(&content)].concat()
+    [
+        MBOXRD_SEPARATOR,
+        b"\n",
+        &for_mbox(&content, MboxVariant::Rd),
+    ]
+    .concat()
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::keywords::KeywordLetters;
+use crate::mailbox::forms::mh::{NewSequences, SEQUENCES};
 use crate::mailbox::forms::names::FolderNames;
 use crate::mailbox::place::flag_losses::FlagLosses;
 use crate::mailbox::place::journal::{Journal, Record};
@@ -36,7 +37,7 @@ use crate::mailbox::place::keyword_files::{DOVECOT, letters_of};
 use crate::mailbox::place::replace::{Beside, device, exists, may_be_result, sync_folder};
 use crate::mailbox::place::temporary::{folder_of, temporary_folder_in};
 use crate::mailbox::place::tree::{FolderTree, levels_of_label, new_file, subfolders_of};
-use crate::mailbox::{ByLabel, Format, Options, Summary};
+use crate::mailbox::{ByLabel, Format, MboxVariant, Options, Summary};
 use crate::platform::{self, Stream};
 pub(crate) use appear::NamedResult;
 use appear::{appear_as_folder, appear_as_tree};
@@ -67,6 +68,8 @@ pub(crate) struct Delivery {
     target: PathBuf,
     place: NewMailbox,
     by_label: Option<ByLabel>,
+    variant: MboxVariant,
+    skips_deleted: bool,
     /// The mailbox of each label. The key `None` is for mail without a label.
     labels: HashMap<Option<String>, usize>,
     names: FolderNames,
@@ -91,6 +94,8 @@ pub(crate) struct Delivery {
     before_flags: char,
     /// For the index of each Maildir, the letters of its keywords.
     letters: HashMap<usize, KeywordLetters>,
+    /// For the index of each MH folder, the sequences of its messages.
+    sequences: HashMap<usize, NewSequences>,
     losses: FlagLosses,
     owner: Option<platform::Owner>,
 }
@@ -153,6 +158,8 @@ impl Delivery {
             form,
             target: target.to_owned(),
             by_label: options.by_label,
+            variant: options.mbox_variant.unwrap_or_default(),
+            skips_deleted: options.skip_deleted,
             before_flags: ':',
             owner: platform::owner_of_results(like),
             ..Self::default()
@@ -284,6 +291,10 @@ impl Delivery {
             batch.add(&letter, self.message_form().flags(&letter));
             return batch.finish();
         }
+        if self.skips_deleted && self.message_form().flags(&letter).system.is_deleted() {
+            summary.deleted += 1;
+            return Ok(());
+        }
         let may_repeat = self.by_label.is_some() && !self.is_distinct;
         let seconds = seconds(letter.envelope.date);
         if may_repeat && !self.known.insert(identity(&letter, seconds)) {
@@ -298,6 +309,7 @@ impl Delivery {
         MessageForm {
             form: self.form,
             by_label: self.by_label,
+            variant: self.variant,
         }
     }
 
@@ -337,8 +349,13 @@ impl Delivery {
             }
         } else {
             for &number in &numbers {
-                let letters = self.letters(number, message);
-                let name = self.name(message, &letters);
+                let name = match self.form {
+                    Format::Mh => self.mh_number(number, message),
+                    _ => {
+                        let letters = self.letters(number, message);
+                        self.name(message, &letters)
+                    }
+                };
                 let written = self.put(number, &name, bytes, message.date);
                 written.map_err(cannot_write(&self.target))?;
             }
@@ -522,6 +539,17 @@ impl Delivery {
         letters
     }
 
+    /// Returns the number of a message in the MH folder with the index `number`, and adds its flags to the sequences.
+    fn mh_number(&mut self, number: usize, message: &PreparedMessage<'_>) -> String {
+        let sequences = self.sequences.entry(number).or_default();
+        let (name, lost) = sequences.add(message.system, &message.keywords);
+        for keyword in lost {
+            let what = format!("keyword {keyword}, because no sequence of MH can have this name");
+            self.losses.count(what);
+        }
+        name.to_string()
+    }
+
     fn name(&self, message: &PreparedMessage<'_>, keywords: &str) -> String {
         let number = self.delivered;
         if self.form == Format::Eml {
@@ -539,9 +567,19 @@ impl Delivery {
         }
     }
 
-    /// Writes the file `dovecot-keywords` of each Maildir whose messages have keywords. Dovecot reads this file. Other
+    /// Writes the sequences of each MH folder, and the file `dovecot-keywords` of each Maildir whose messages have keywords. Dovecot reads this file. Other
     /// programs ignore it, and the letters in the file names.
     fn write_letters(&self) -> io::Result<()> {
+        // An MH folder is recognised by the file of its sequences, so even an empty folder gets one.
+        let folders = (0..)
+            .zip(&self.mailboxes)
+            .filter(|_| self.form == Format::Mh);
+        for (number, mailbox) in folders {
+            let sequences = self.sequences.get(&number).map(NewSequences::file);
+            let mut file = new_file(&mailbox.join(SEQUENCES))?;
+            file.write_all(sequences.unwrap_or_default().as_bytes())?;
+            platform::own(&file, self.owner)?;
+        }
         for (number, letters) in &self.letters {
             // A dry run creates no mailboxes, so there is nothing to write to.
             let Some(mailbox) = self.mailboxes.get(*number).filter(|_| !letters.is_empty()) else {

@@ -14,7 +14,7 @@ use crate::mailbox::forms::keywords::Keywords;
 use crate::mailbox::forms::keywords::unwritable;
 use crate::mailbox::forms::rewrite::for_mbox;
 use crate::mailbox::forms::separator::from_line;
-use crate::mailbox::{ByLabel, Envelope, Format, MailState};
+use crate::mailbox::{ByLabel, Envelope, Format, MailState, MboxVariant};
 use crate::span::Newline;
 
 pub(crate) struct Letter<'m> {
@@ -37,6 +37,7 @@ pub(crate) struct Letter<'m> {
 pub(crate) struct MessageForm {
     pub(super) form: Format,
     pub(super) by_label: Option<ByLabel>,
+    pub(super) variant: MboxVariant,
 }
 
 impl MessageForm {
@@ -120,7 +121,7 @@ impl MessageForm {
                     Cow::Owned(line.into_bytes())
                 }
             };
-            [&line, newline, &for_mbox(&content), newline]
+            [&line, newline, &for_mbox(&content, self.variant), newline]
                 .concat()
                 .into()
         };

@@ -1,0 +1,63 @@
+//! The first message of an mbox in which UW IMAP and Dovecot store the state of the mailbox: the UIDVALIDITY, the last UID and the
+//! keywords. It is from `MAILER-DAEMON` and is not mail, but every program that does not know it shows it as mail.
+
+use crate::mime::Header;
+use crate::span::front;
+
+/// Maximum length of the header of the message, in bytes.
+const LONGEST: usize = 64 << 10;
+
+const SUBJECT: &[u8] = b"FOLDER INTERNAL DATA";
+const TEXT: &[u8] = b"This text is part of the internal format of your mail folder";
+
+/// Returns true for the first message of an mbox if it contains the state of the mailbox. A bounce is also from `MAILER-DAEMON`,
+/// and a program can add X-IMAPbase to any first message, so the subject or the text must be that of UW IMAP too.
+pub(crate) fn is_internal(message: &[u8]) -> bool {
+    let header = Header::of_message(message, LONGEST);
+    let value = |name| header.fields.value(message, name);
+    let has = |value: &[u8], words: &[u8]| memchr::memmem::find(value, words).is_some();
+    let is_of_server = value("From").is_some_and(|from| has(from, b"MAILER-DAEMON"));
+    let has_state = value("X-IMAP").or_else(|| value("X-IMAPbase")).is_some();
+    let starts_with_text = || {
+        let body = memchr::memmem::find(front(message, LONGEST), b"\n\n")
+            .or_else(|| memchr::memmem::find(front(message, LONGEST), b"\n\r\n"));
+        let body = body.and_then(|at| message.get(at..)).unwrap_or_default();
+        body.trim_ascii_start().starts_with(TEXT)
+    };
+    let is_told = value("Subject").is_some_and(|subject| has(subject, SUBJECT));
+    is_of_server && has_state && (is_told || starts_with_text())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_message_of_the_server_is_internal() {
+        let mail = |from: &str, subject: &str, field: &str| {
+            format!("Date: x\nFrom: {from}\nSubject: {subject}\n{field}\nStatus: RO\n\nText.\n")
+        };
+        let system = "Mail System Internal Data <MAILER-DAEMON@x.example>";
+        let subject = "DON'T DELETE THIS MESSAGE -- FOLDER INTERNAL DATA";
+        let real = mail(system, subject, "X-IMAP: 1234567890 0000000042 $Forwarded");
+        assert!(is_internal(real.as_bytes()));
+        assert!(is_internal(
+            mail(system, subject, "X-IMAPbase: 1 2").as_bytes()
+        ));
+        let translated = mail(system, "x", "X-IMAP: 1 2");
+        let text = "This text is part of the internal format of your mail folder, and is not";
+        assert!(is_internal(translated.replace("Text.", text).as_bytes()));
+        for mail in [
+            mail(system, subject, "X-Other: 1"),
+            mail(
+                system,
+                "Undelivered Mail Returned to Sender",
+                "X-IMAPbase: 1 2",
+            ),
+            mail("anna@x.example", subject, "X-IMAP: 1 2"),
+            translated.replace("Text.", &format!("> {text}")),
+        ] {
+            assert!(!is_internal(mail.as_bytes()), "{mail}");
+        }
+    }
+}
