@@ -38,6 +38,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         task: Task::FillIn,
         policy: &policy,
         needs_attachments: args.needs_attachments,
+        files: None,
         signals: Signals::watch(),
     };
     walk.check()?;

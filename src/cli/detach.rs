@@ -4,10 +4,11 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::args::{DetachArgs, PolicyArgs, RestoreArgs, SayingArgs, WalkArgs};
+use super::args::{DetachArgs, PolicyArgs, RestoreArgs, SayingArgs, Volume, WalkArgs};
 use super::cache::{Cache, Resume, shared_fetcher};
 use super::exit::{Signals, Status};
 use super::filter::Job;
+use super::named_files::NamedFiles;
 use super::outcomes::Task;
 use super::say;
 use super::streams::is_standard;
@@ -40,15 +41,18 @@ fn detach_one(args: &DetachArgs, policy: &Policy) -> Result<(), Error> {
     let job = Job::begin(&args.saying, file, "detach", MAILBOXES)?;
     args.walk
         .one_message(&args.sources, args.resume.no_resume)?;
-    let (detaching, store) = detacher(args, policy)?;
+    let files = named_files(args.files.as_deref(), args.walk.dry_run)?;
+    let (detaching, store) = detacher(args, policy, files.clone())?;
     if let Some(store) = store {
         store.puts_from(User::this(Mail::Filtered));
     }
+    let job = job.with_files(files.as_deref());
     job.run(&detaching, &Prefilter::of_attachments(), policy, Mark::Off)
 }
 
 fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
     let store = Some(args.store.as_str());
+    let files = named_files(args.files.as_deref(), args.walk.dry_run)?;
     let mailboxes = (args.sources.as_slice(), args.walk.mode(false));
     let walk = Walk {
         #[cfg(all(unix, feature = "imap"))]
@@ -57,22 +61,52 @@ fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
             types: args.choice().types,
         },
         task: Task::Detach,
+        files: files.clone(),
         ..over_mailboxes(mailboxes, &args.walk, &args.saying, policy, store)?
     };
     walk.check()?;
     let resume = walk.resume(&args.resume, false, &args.kept())?;
-    let (detaching, store) = detacher(args, policy)?;
-    walk.run(&detaching, store.as_deref(), resume.as_ref(), || {
-        let (objects, octets) = detaching.0.foreseen();
+    let (detaching, store) = detacher(args, policy, files.clone())?;
+    let status = walk.run(&detaching, store.as_deref(), resume.as_ref(), || {
+        let (objects, octets) = detaching.detacher.foreseen();
         if args.walk.dry_run {
-            format!("The store would contain {objects} objects with these attachments: {octets} bytes.\n")
-        } else { String::new() }
-    })
+            return format!("The store would contain {objects} objects with these attachments: {octets} bytes.\n");
+        }
+        let ended = files.as_ref().map(|files| files.ended().0 + "\n");
+        ended.unwrap_or_default()
+    })?;
+    Ok(with_files(status, files.as_deref(), args.saying.volume()))
+}
+
+/// Opens the directory of `--files`. A dry run writes no files.
+fn named_files(
+    directory: Option<&Path>,
+    is_dry_run: bool,
+) -> Result<Option<Arc<NamedFiles>>, Error> {
+    let directory = directory.filter(|_| !is_dry_run);
+    directory
+        .map(|it| NamedFiles::open(it).map(Arc::new))
+        .transpose()
+}
+
+/// Returns the status of a run that also wrote files. The mail itself is complete, even if a file is missing.
+fn with_files(status: Status, files: Option<&NamedFiles>, volume: Volume) -> Status {
+    let Some((text, false)) = files.map(NamedFiles::ended) else {
+        return status;
+    };
+    if volume < Volume::Normal {
+        say::tell(&text);
+    }
+    match status {
+        Status::Success => Status::Trouble,
+        other => other,
+    }
 }
 
 fn detacher(
     args: &DetachArgs,
     policy: &Policy,
+    files: Option<Arc<NamedFiles>>,
 ) -> Result<(Detaching, Option<Arc<dyn Store>>), Error> {
     let (store, base_url) = if args.walk.dry_run {
         // In a dry run the store is not opened, because opening it would create its directory.
@@ -90,7 +124,9 @@ fn detacher(
         text: args.note,
         on_failure: policy.on_failure,
     });
-    Ok((Detaching(detacher), store))
+    let objects = (!is_remote(&args.store)).then(|| PathBuf::from(&args.store));
+    let files = files.map(|files| (files, objects));
+    Ok((Detaching { detacher, files }, store))
 }
 
 pub(super) fn restore(args: &RestoreArgs) -> Status {
@@ -209,6 +245,7 @@ fn over_mailboxes<'a>(
         task: Task::Restore,
         policy,
         needs_attachments: false,
+        files: None,
         signals: Signals::watch(),
     })
 }

@@ -13,6 +13,7 @@ use super::args::{FilterArgs, ProgressOption, SayingArgs, Volume};
 use super::cache::{Cache, Process};
 use super::copies::CopyMailboxes;
 use super::exit::{Status, heeded, limits_on_files_are_failed_writes};
+use super::named_files::NamedFiles;
 use super::origin::{Origin, Start};
 use super::report_file::{self, ReportFile};
 use super::streams::{self, Input, is_standard, write_error};
@@ -83,6 +84,8 @@ pub(super) struct Job<'j> {
     start: Option<Start>,
     is_pending: Arc<AtomicBool>,
     is_out: Arc<AtomicBool>,
+    /// The directory of `detach --files`.
+    files: Option<&'j NamedFiles>,
 }
 
 impl<'j> Job<'j> {
@@ -103,6 +106,7 @@ impl<'j> Job<'j> {
             start: saying.report.as_ref().map(|_| Start::now(None)),
             is_pending: Arc::new(AtomicBool::new(true)),
             is_out: Arc::new(AtomicBool::new(false)),
+            files: None,
         };
         let statuses = [
             (Status::TryAgain, &job.is_pending),
@@ -124,6 +128,10 @@ impl<'j> Job<'j> {
         let sources = [file.unwrap_or(standard)];
         report_file::check(saying.report.as_deref(), &sources, &[standard])?;
         Ok(job)
+    }
+
+    pub(super) fn with_files(self, files: Option<&'j NamedFiles>) -> Self {
+        Self { files, ..self }
     }
 
     fn mail_is_out(&self) {
@@ -218,6 +226,13 @@ impl<'j> Job<'j> {
         .map_err(write_error)?;
         drop(buffered);
         self.mail_is_out();
+        if let Some(files) = self.files.filter(|_| !is_left) {
+            files.place(&said.files);
+            let (text, is_whole) = files.ended();
+            if !is_whole || self.saying.volume() >= Volume::Verbose {
+                say::tell(&text);
+            }
+        }
         // The mail was written, so an error of the report must not change the exit status.
         self.report(&name, &said, &message, policy, mark);
         Ok(())

@@ -18,6 +18,7 @@ use super::duplicates;
 use super::exit::Signals;
 use super::exit::Status;
 use super::messages;
+use super::named_files::NamedFiles;
 use super::origin::Start;
 use super::outline::outline;
 use super::progress::Display;
@@ -103,9 +104,12 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
         tells_rows: args.json,
     };
     let defaults = Options::default();
+    let mut surveying = Surveying::new(expanding, larger_than, base_url.clone(), tells_embeds);
+    let directory = args.save_attachments.as_deref();
+    surveying.files = directory.map(NamedFiles::open).transpose()?;
     let inspection = Inspection {
         args,
-        surveying: Surveying::new(expanding, larger_than, base_url.clone(), tells_embeds),
+        surveying,
         says: match (args.json, is_page_printed) {
             (true, _) => Says::Rows,
             (false, true) => Says::Nothing,
@@ -148,6 +152,13 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
     if has_no_response {
         say::tell(&sum.outcomes.no_response());
         status = Status::Trouble;
+    }
+    if let Some(files) = &inspection.surveying.files {
+        let (text, is_whole) = files.ended();
+        say::tell(&text);
+        inspection
+            .trouble
+            .set(inspection.trouble.get() || !is_whole);
     }
     cache.tell_trouble(Volume::Normal);
     if cache.tell_record() || inspection.trouble.get() {
@@ -196,9 +207,12 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
 
 #[cfg(all(unix, feature = "imap"))]
 fn accounts(args: &InspectArgs, policy: &Policy, larger_than: u64) -> Result<Status, Error> {
-    let needs_content = args.html.is_some() || !args.by.is_empty() || policy.embed.is_on();
+    let needs_content = args.html.is_some()
+        || args.save_attachments.is_some()
+        || !args.by.is_empty()
+        || policy.embed.is_on();
     if needs_content || args.mode() != Mode::DryRun || args.format != Format::Auto {
-        let what = "--html, --by, --embed, --probe and --format work only with mail in files, because inspect reads only the sizes and the structure of mail on a server: download the mail with embody convert first";
+        let what = "--html, --by, --embed, --probe, --save-attachments and --format work only with mail in files, because inspect reads only the sizes and the structure of mail on a server: download the mail with embody convert first";
         return Err(Error::Usage(what.into()));
     }
     let signals = Signals::watch();
@@ -343,6 +357,7 @@ impl Inspection<'_> {
             needs_rows: Some(stop),
             policy: self.policy(),
             start: &self.start,
+            files: self.surveying.files.as_ref(),
             several: self.named || is_folder(source),
             counts: Counts::new((self.says == Says::Rows).then_some(ReportFile::Stdout)),
         };
@@ -406,6 +421,9 @@ impl Inspection<'_> {
             quoting: Quoting::None,
             beside,
         })?;
+        if let Some(files) = &self.surveying.files {
+            files.place(&said.files);
+        }
         said.name(&source.display().to_string());
         let mut totals = Totals::default();
         totals.survey = said.survey.take().map(|survey| *survey).unwrap_or_default();

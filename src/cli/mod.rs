@@ -22,6 +22,7 @@ mod merge;
 mod messages;
 #[cfg(all(unix, feature = "milter"))]
 mod milter;
+mod named_files;
 mod origin;
 mod outcomes;
 mod outline;

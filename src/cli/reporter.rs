@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use super::args::Volume;
+use super::named_files::NamedFiles;
 use super::origin::{Origin, Start};
 use super::progress::Display;
 use super::report_file::ReportFile;
@@ -28,6 +29,7 @@ pub(super) struct Reporter<'r> {
     pub(super) policy: &'r Policy,
     pub(super) start: &'r Start,
     pub(super) several: bool,
+    pub(super) files: Option<&'r NamedFiles>,
     pub(super) counts: Mutex<Counts>,
 }
 
@@ -128,6 +130,10 @@ impl Observer<Said> for Reporter<'_> {
 
     fn message(&self, mut said: Said, is_refused: bool) {
         let mut counts = unpoisoned(self.counts.lock());
+        let is_kept = is_refused && said.survey.is_none();
+        if let Some(files) = self.files.filter(|_| !is_kept) {
+            files.place(&said.files);
+        }
         if let Some(mut survey) = said.survey.take() {
             survey.locate(&counts.mailbox);
             counts.of_mailbox.survey.add(*survey);

@@ -1,9 +1,17 @@
 //! The transforms of the commands: how each command processes one message, alone or in a mailbox.
 
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::named_files::{NamedFiles, SavedAttachment};
 use super::origin::Origin;
 use super::survey::{Listed, Survey};
 use crate::edit::Edits;
 use crate::engine::Mode;
+use crate::engine::detach::Detachment;
 use crate::engine::lengths::Lengths;
 use crate::engine::report::{Detail, Outcome, Reason, Report, Row};
 use crate::error::Error;
@@ -11,13 +19,15 @@ use crate::expand::detach::Detacher;
 use crate::expand::{Expander, envelope};
 use crate::fetch::record::WarcRecorder;
 use crate::mailbox::{Envelope, Message, Transform};
-use crate::mime::Tree;
+use crate::mime::{PartId, ScanLimits, Tree, scan};
 
 pub(super) struct Said {
     pub(super) origin: Option<Origin>,
     pub(super) report: Report,
     pub(super) survey: Option<Box<Survey>>,
     pub(super) listed: Vec<Listed>,
+    /// Attachments that get their names when the message is reported.
+    pub(super) files: Vec<SavedAttachment>,
 }
 
 impl Said {
@@ -30,6 +40,7 @@ impl Said {
             report,
             survey: None,
             listed: Vec::new(),
+            files: Vec::new(),
         }
     }
 
@@ -39,7 +50,8 @@ impl Said {
         let notes: usize = self.report.notes.iter().map(String::len).sum();
         let survey = self.survey.as_deref().map_or(0, size_of_val);
         let listed = self.listed.len() * size_of::<Listed>();
-        size_of_val(self) + rows + notes + survey + listed
+        let files: usize = self.files.iter().map(SavedAttachment::weight).sum();
+        size_of_val(self) + rows + notes + survey + listed + files
     }
 
     pub(super) fn list(&mut self, message: &Message<'_>, listed: Vec<Listed>) {
@@ -148,16 +160,59 @@ impl Expanding {
     }
 }
 
-pub(super) struct Detaching(pub(super) Detacher);
+pub(super) struct Detaching {
+    pub(super) detacher: Detacher,
+    /// The directory of `--files`, and that of the objects of the store if it is on this computer.
+    pub(super) files: Option<(Arc<NamedFiles>, Option<PathBuf>)>,
+}
+
+impl Detaching {
+    /// Keeps the contents that were moved out of a message, for files with names.
+    fn kept(&self, message: &Message<'_>, detachment: &Detachment) -> Vec<SavedAttachment> {
+        let Some((files, objects)) = &self.files else {
+            return Vec::new();
+        };
+        let limits = ScanLimits::default();
+        let tree = scan(message.content, &limits);
+        let numbers: HashMap<String, PartId> =
+            tree.ids().map(|part| (tree.number(part), part)).collect();
+        let attachments = detachment.report.rows.iter().zip(&detachment.attachments);
+        let moved = attachments.filter_map(|(row, attachment)| {
+            Some((*numbers.get(&row.part)?, row.bytes?, attachment.key?))
+        });
+        let kept = moved.filter_map(|(part, octets, key)| {
+            files.keep(message, (&tree, part), (key, octets), |file| {
+                // A copy of the object can share its blocks, so it is preferred to the content in memory.
+                let object = objects.as_ref().map(|objects| objects.join(key.path()));
+                if let Some(Ok(mut object)) = object.map(File::open)
+                    && object.metadata()?.len() == octets
+                {
+                    io::copy(&mut object, file)?;
+                    return Ok(());
+                }
+                let mut contents = detachment.objects.iter();
+                let object = contents.find(|object| object.key == key);
+                let content = object.map(|object| object.content(message.content));
+                match content {
+                    Some(Ok(content)) => file.write_all(&content),
+                    _ => Err(io::Error::other("its content cannot be decoded")),
+                }
+            })
+        });
+        kept.collect()
+    }
+}
 
 impl Transform<Said> for Detaching {
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
-        self.0.first_touch(bytes)
+        self.detacher.first_touch(bytes)
     }
 
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
-        let detachment = self.0.detach(message.content, "")?;
-        Ok((detachment.edits, Said::of(message, detachment.report, true)))
+        let detachment = self.detacher.detach(message.content, "")?;
+        let files = self.kept(message, &detachment);
+        let said = Said::of(message, detachment.report, true);
+        Ok((detachment.edits, Said { files, ..said }))
     }
 
     fn weight(&self, said: &Said) -> usize {
@@ -169,6 +224,6 @@ impl Transform<Said> for Detaching {
     }
 
     fn lengths(&self) -> Lengths {
-        Transform::lengths(&self.0)
+        Transform::lengths(&self.detacher)
     }
 }

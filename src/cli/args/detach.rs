@@ -28,7 +28,7 @@ const PROXY: &str = "Use this proxy for a store that is a server";
 #[command(mut_arg("on_failure", |option| option.help(STORE_FAILS)))]
 #[command(mut_arg("proxy", |option| option.help(PROXY).long_help(PROXY)))]
 #[command(mut_args(levels(
-    &["store", "base_url", "larger_than", "types", "inline", "note"],
+    &["store", "files", "base_url", "larger_than", "types", "inline", "note"],
     &["note_format", "on_failure"]
 )))]
 pub(crate) struct DetachArgs {
@@ -39,6 +39,11 @@ pub(crate) struct DetachArgs {
     /// Move attachments to DIR, s3://BUCKET/PREFIX or https://HOST/PATH
     #[arg(long, value_name = "DIR|URL")]
     pub store: String,
+    /// Also write the attachments as files into DIR, as in "2020-03-01 Anna - report.pdf"
+    ///
+    /// DIR/index.csv lists the mail, the name and the SHA-256 of each file. Files that exist are never overwritten.
+    #[arg(long, value_name = "DIR")]
+    pub files: Option<PathBuf>,
     /// Beginning of the attachments' URLs [default: the file: URL of the store]
     #[arg(long, value_name = "URL", value_parser = base_url)]
     pub base_url: Option<String>,

@@ -19,7 +19,7 @@ use crate::mailbox::Format;
 #[group(skip)]
 #[command(mut_arg("follow", |option| option.help(FOLLOWED)))]
 #[command(mut_args(levels(
-    &["json", "html", "probe", "by", "embed", "duplicates"],
+    &["json", "html", "probe", "by", "embed", "duplicates", "save_attachments"],
     &["keys", "larger_than", "messages", "links"]
 )))]
 pub(crate) struct InspectArgs {
@@ -55,6 +55,12 @@ pub(crate) struct InspectArgs {
     /// is printed, and for all sources the number of missing parts that recover --copies would fill. Nothing is written.
     #[arg(long, conflicts_with_all = ["html", "by", "keys", "larger_than", "messages", "probe", "verbose"])]
     pub(crate) duplicates: bool,
+    /// Write all attachments as files into DIR, as in "2020-03-01 Anna - report.pdf"
+    ///
+    /// DIR/index.csv lists the mail, the name and the SHA-256 of each file. Files that exist are never overwritten, and the
+    /// mail is not changed.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["duplicates", "keys", "messages"])]
+    pub(crate) save_attachments: Option<PathBuf>,
     /// Group the survey by host, type, year, sender, outcome
     #[arg(
         long,

@@ -3,11 +3,13 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::io::Write as _;
 use std::sync::Mutex;
 use std::time::SystemTime;
 
 use mail_parser::parsers::MessageStream;
 
+use super::super::named_files::{NamedFiles, SavedAttachment};
 use super::super::verb::{Expanding, Said};
 use super::answer::Answer;
 use super::broken::{Broken, LARGEST, Large, Place};
@@ -45,6 +47,8 @@ pub(crate) struct Surveying {
     planner: Planner,
     now: SystemTime,
     pub tells_embeds: bool,
+    /// The directory of `--save-attachments`.
+    pub files: Option<NamedFiles>,
     /// Sizes of the largest messages that any thread has seen. A smaller message cannot be one of the largest of the
     /// mail, so its subject is not parsed.
     largest: Mutex<BinaryHeap<Reverse<u64>>>,
@@ -66,8 +70,34 @@ impl Surveying {
             planner: Planner::new(choice, base_url, Mode::DryRun),
             now: SystemTime::now(),
             tells_embeds,
+            files: None,
             largest: Mutex::default(),
         }
+    }
+
+    /// Keeps the contents of all attachments of a message, for files with names.
+    fn saved(
+        &self,
+        message: &Message<'_>,
+        (tree, limits): (&Tree<'_>, &ScanLimits),
+    ) -> Vec<SavedAttachment> {
+        let Some(files) = &self.files else {
+            return Vec::new();
+        };
+        let attachments = tree.ids().filter(|part| is_attachment(tree, *part, limits));
+        let saved = attachments.filter_map(|part| {
+            let entity = tree.part(part);
+            let Some(octets) = entity.encoding.decode(entity.body.of(tree.original)) else {
+                let what = format!("the {} encoding is damaged", tree.encoding_word(part));
+                files.fail(&tree.number(part), &what);
+                return None;
+            };
+            let identity = (Key::of(&octets), octets.len() as u64);
+            files.keep(message, (tree, part), identity, |file| {
+                file.write_all(&octets)
+            })
+        });
+        saved.collect()
     }
 
     fn may_be_among_largest(&self, octets: u64) -> bool {
@@ -115,6 +145,9 @@ impl Surveying {
         };
         (survey.links.documents, survey.links.unread) =
             expander.look(tree, |shown, target| survey.link(shown, &target));
+        expander.look_for_wrapped(tree, |service| {
+            *survey.wrapped.entry(service).or_default() += 1
+        });
         for row in &report.rows {
             survey.row(row, self.expanding.mode.asks_servers());
         }
@@ -215,6 +248,7 @@ impl Transform<Said> for Surveying {
         }
         let (edits, survey, listed) = self.survey(message, (&tree, &limits), &said.report)?;
         said.survey = Some(survey);
+        said.files = self.saved(message, (&tree, &limits));
         if !listed.is_empty() {
             said.list(message, listed);
         }
@@ -292,7 +326,7 @@ impl Survey {
         *self.outcomes.entry(row.outcome_and_reason()).or_default() += 1;
         let reference = Reference::split(row.url.as_deref().unwrap_or_default());
         let host = host_of(&reference);
-        if !matches!(row.kind, Kind::Link | Kind::Embed) {
+        if !matches!(row.kind, Kind::Link | Kind::Wrapped | Kind::Embed) {
             self.references += 1;
             let scheme = reference.scheme.unwrap_or("none");
             *self.kinds.entry(row.kind.as_str()).or_default().of(scheme) += 1;
@@ -305,7 +339,7 @@ impl Survey {
         if let Some(missing) = missing::of(row) {
             *self.missing.entry(missing).or_default() += 1;
         }
-        if is_probed && row.kind != Kind::Link && is_asked_for {
+        if is_probed && !row.kind.is_of_links() && is_asked_for {
             let answer = Answer::of(row);
             let probe = answer.probe(row);
             self.probe.add(&probe);

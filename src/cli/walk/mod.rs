@@ -8,11 +8,13 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::args::{ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
 use super::cache::Resume;
 use super::exit::{Signals, Status, limits_on_files_are_failed_writes};
+use super::named_files::NamedFiles;
 use super::origin::{Piece, Start};
 use super::outcomes::Task;
 use super::progress::Display;
@@ -57,6 +59,8 @@ pub(super) struct Walk<'w> {
     /// Whether the exit status is 1 if none of the files to which mail refers are in the directories of
     /// `--attachments`.
     pub(super) needs_attachments: bool,
+    /// Receives the attachments that the run writes as files, in the order of the mails.
+    pub(super) files: Option<Arc<NamedFiles>>,
     pub(super) signals: Signals,
 }
 
@@ -108,7 +112,13 @@ impl Walk<'_> {
             ..self.policy.clone()
         };
         let options = &self.options;
-        let forms = (options.format, options.output_format, options.by_label);
+        let variant = (options.mbox_variant, options.skip_deleted);
+        let forms = (
+            options.format,
+            options.output_format,
+            variant,
+            options.by_label,
+        );
         let range = (&options.range, options.length, options.modified);
         let limits = (options.max_message, options.max_expanded, options.quoting);
         let version = env!("CARGO_PKG_VERSION");
@@ -304,6 +314,7 @@ impl Walk<'_> {
             needs_rows: None,
             policy: self.policy,
             start,
+            files: self.files.as_deref(),
             several: self.sources.len() > 1 || self.sources.iter().any(|source| is_folder(source)),
             counts: Counts::with_page(Counts::new(report.transpose()?), self.args.html.is_some()),
         })

@@ -14,6 +14,7 @@ mod faults_memory;
 mod follow;
 mod hosted;
 mod mailman;
+mod named_files;
 mod picture_formats;
 mod recover;
 mod rfc1864;
