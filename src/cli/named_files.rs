@@ -140,11 +140,11 @@ impl NamedFiles {
         let number = tree.number(part);
         let (stem, extension) = named(tree, &number, name.as_deref());
         let id = tree.value(PartId::ROOT, "Message-ID").unwrap_or_default();
-        let id = String::from_utf8_lossy(front(id, 998));
+        let mail = String::from_utf8_lossy(front(id, 998));
         Some(SavedAttachment {
             key,
             octets,
-            mail: id.trim().trim_matches(['<', '>']).to_owned(),
+            mail: mail.trim().trim_matches(['<', '>']).to_owned(),
             source: message.source.display().to_string(),
             number: message.number,
             part: number,
@@ -382,11 +382,10 @@ fn cell(text: &str) -> String {
 /// Returns the name of a file without its extension, and the extension.
 fn named(tree: &Tree<'_>, part: &str, name: Option<&str>) -> (String, Option<String>) {
     let now = SystemTime::now();
-    let written = tree
+    let date = tree
         .value(PartId::ROOT, "Date")
-        .and_then(|value| date::sane(value, now));
-    let written = written.and_then(|seconds| u64::try_from(seconds).ok());
-    let date = written
+        .and_then(|value| date::sane(value, now))
+        .and_then(|seconds| u64::try_from(seconds).ok())
         .and_then(|seconds| UNIX_EPOCH.checked_add(Duration::from_secs(seconds)))
         .or_else(|| date::of_fields(tree.original, tree.fields(PartId::ROOT), now));
     let day = date.map_or_else(
@@ -394,8 +393,8 @@ fn named(tree: &Tree<'_>, part: &str, name: Option<&str>) -> (String, Option<Str
         |date| rfc3339(date).chars().take(10).collect(),
     );
     let sender: String = sender(tree).chars().take(LONGEST_SENDER).collect();
-    let name = name.unwrap_or_default().replace(['/', '\\'], "_");
-    let name = name
+    let plain = name.unwrap_or_default().replace(['/', '\\'], "_");
+    let name = plain
         .trim()
         .trim_end_matches(|symbol: char| symbol == '.' || symbol.is_whitespace());
     let extension = name
@@ -405,11 +404,11 @@ fn named(tree: &Tree<'_>, part: &str, name: Option<&str>) -> (String, Option<Str
             (1..=LONGEST_EXTENSION).contains(&extension.len())
                 && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())
         });
-    let stem = match extension {
+    let without = match extension {
         Some(extension) => &name[..name.len() - extension.len() - 1],
         None => name,
     };
-    let stem = match stem.trim() {
+    let stem = match without.trim() {
         "" => format!("part {}", if part.is_empty() { "1" } else { part }),
         stem => stem.to_owned(),
     };

@@ -138,12 +138,13 @@ pub(super) fn check(options: &Options, target: &Path) -> Result<(), Error> {
         Format::Auto | Format::Maildir
             if options.by_label.is_none()
                 && options.range.is_none()
+                && !options.skip_deleted
                 && options.format == Format::Auto =>
         {
             return Ok(());
         }
         _ => {
-            "--format, --output-format, --by-label and --range do not work with mail on a server: save the mail as Maildirs first, and then convert these"
+            "--format, --output-format, --by-label, --skip-deleted and --range do not work with mail on a server: save the mail as Maildirs first, and then convert these"
         }
     };
     Err(Error::Usage(what.into()))

@@ -180,8 +180,10 @@ impl<'t> Contents<'t> {
         if session.is_stopped() {
             return Ok(None);
         }
-        let answered = session.retrieved.get(need).cloned();
-        let answered = answered.unwrap_or_else(|| Err(session.ledger.enough_retrievals()));
+        let answered = match session.retrieved.get(need).cloned() {
+            Some(answered) => answered,
+            None => Err(session.ledger.enough_retrievals()),
+        };
         let taken = answered.and_then(|answer| self.taken(session, item, need, answer));
         let url = masked(&unwrapped.original);
         match taken {

@@ -314,12 +314,13 @@ fn original_source(document: &[u8], attributes: &[Attribute]) -> Option<Original
 
 /// Returns the span of the name of an attribute, which precedes its value.
 fn name_of(document: &[u8], attribute: &Attribute) -> Option<Span> {
-    let before = document.get(..attribute.value.start)?;
-    let before = match attribute.quote {
-        Some(_) => before.split_last()?.1,
-        None => before,
-    };
-    let before = before.trim_ascii_end().strip_suffix(b"=")?.trim_ascii_end();
+    let quote = usize::from(attribute.quote.is_some());
+    let end = attribute.value.start.checked_sub(quote)?;
+    let before = document
+        .get(..end)?
+        .trim_ascii_end()
+        .strip_suffix(b"=")?
+        .trim_ascii_end();
     let start = before.len().checked_sub(attribute.name.as_str().len())?;
     let is_name = before[start..].eq_ignore_ascii_case(attribute.name.as_str().as_bytes());
     is_name.then(|| Span::new(start, before.len()))

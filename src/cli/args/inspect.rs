@@ -55,9 +55,9 @@ pub(crate) struct InspectArgs {
     /// is printed, and for all sources the number of missing parts that recover --copies would fill. Nothing is written.
     #[arg(long, conflicts_with_all = ["html", "by", "keys", "larger_than", "messages", "probe", "verbose"])]
     pub(crate) duplicates: bool,
-    /// Write all attachments as files into DIR, as in "2020-03-01 Anna - report.pdf"
+    /// Write all attachments as named files into DIR
     ///
-    /// DIR/index.csv lists the mail, the name and the SHA-256 of each file. Files that exist are never overwritten, and the
+    /// A name is the date, the sender and the name in the mail, as in "2020-03-01 Anna - report.pdf". DIR/index.csv lists the mail, the name and the SHA-256 of each file. Files that exist are never overwritten, and the
     /// mail is not changed.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["duplicates", "keys", "messages"])]
     pub(crate) save_attachments: Option<PathBuf>,

@@ -42,8 +42,9 @@ const WITH_VALUE: [&str; 28] = [
 const FLAGS: [&str; 3] = ["allow-userinfo", "archive-first", "archive-any"];
 
 /// Options with a value that define what a run does. Only the page about a run repeats them.
-const OF_RUN: [&str; 25] = [
+const OF_RUN: [&str; 26] = [
     "follow",
+    "files",
     "embed",
     "embed-kinds",
     "trackers",
@@ -184,7 +185,7 @@ mod tests {
     fn every_option_is_listed_as_repeated_or_not_repeated_by_a_later_run() {
         const NOT_REPEATED: &str = "output in-place backup output-format by-label jobs dry-run progress report quiet verbose \
             html no-resume mark record record-max on-failure probe help version shortcuts range expect oauth-file \
-            password-command password-file starttls user state trash replace imap-connections connections";
+            password-command password-file starttls user state trash replace imap-connections connections skip-deleted";
         let mut program = crate::cli::args::Cli::command();
         program.build();
         let lists: [&[&str]; 4] = [&WITH_VALUE, &FLAGS, &OF_RUN, &FLAGS_OF_RUN];

@@ -248,8 +248,8 @@ impl Planner<'_> {
         let accept = body
             .declared
             .as_ref()
-            .filter(|_| body.form.facts().server_knows_type);
-        let accept = accept.map(|declared| declared.essence.to_string());
+            .filter(|_| body.form.facts().server_knows_type)
+            .map(|declared| declared.essence.to_string());
         let need = Need::of_url(url::without_fragment(&mapped), accept.as_deref());
         Some((need, unwrapped))
     }

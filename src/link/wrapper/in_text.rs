@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::{LONGEST, Unwrapped, unwrapped_link};
-use crate::span::starts_like;
+use crate::span::{front, starts_like, until};
 
 /// A wrapped link in a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -184,8 +184,7 @@ fn start_of_url(text: &[u8], from: usize, colon: usize) -> Option<usize> {
 
 /// Returns the end of a URL: the first byte that no URL contains, without the punctuation of the sentence before it.
 fn end_of_url(text: &[u8], start: usize) -> usize {
-    let rest = text.get(start..).unwrap_or_default();
-    let rest = rest.get(..rest.len().min(LONGEST + 1)).unwrap_or_default();
+    let rest = front(text.get(start..).unwrap_or_default(), LONGEST + 1);
     let is_outside = |byte: &u8| !byte.is_ascii_graphic() || b"<>\"".contains(byte);
     let length = rest.iter().position(is_outside).unwrap_or(rest.len());
     let mut url = rest.get(..length).unwrap_or_default();
@@ -231,8 +230,7 @@ fn is_complete(text: &[u8], place: Range<usize>, url: &str) -> bool {
     let before = text.get(..place.start).unwrap_or_default();
     let line_start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
     let is_short = place.end - line_start < SHORTEST_BROKEN;
-    let next = next.unwrap_or_default();
-    let next = next.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let next = until(b'\n', next.unwrap_or_default());
     // The marks of a quotation do not count: `> ` on an empty line.
     let is_empty = next
         .iter()

@@ -4,15 +4,16 @@
 //! any other URL of the mail.
 
 mod in_text;
+mod layer;
 mod proofpoint;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use percent_encoding::percent_decode_str;
-
 pub(crate) use self::in_text::{WrappedInText, wrapped_between_tags, wrapped_in_text};
+use self::layer::{WrappedLayer, parameter, percent_decoded};
 use super::url::Reference;
+use crate::span::front;
 
 /// Maximum number of services that wrapped the same link one after another. A mail that several companies forwarded has two or
 /// three layers.
@@ -43,16 +44,6 @@ enum HostRule {
     Below(&'static str),
     /// `google.` and a top-level domain, with or without `www.`: `www.google.co.uk`.
     Google,
-}
-
-/// The original URL in one wrapped URL.
-enum WrappedLayer {
-    /// The bytes of the original URL, not yet checked.
-    Original(Vec<u8>),
-    /// The URL has the form of the service, but does not contain the original. Only the server knows it.
-    Token,
-    /// The URL names two different originals, or is damaged.
-    Unclear,
 }
 
 const SERVICES: [LinkService; 8] = [
@@ -183,8 +174,7 @@ pub(crate) fn may_hold_wrapped(text: &[u8]) -> bool {
         .any(|needle| memchr::memmem::find(text, needle).is_some())
         || memchr::memchr_iter(b':', text).any(|at| {
             // The host may be in upper case. Such a URL is rare, so the slow comparison is done only for URLs.
-            let host = text.get(at..).unwrap_or_default();
-            let host = host.get(..host.len().min(80)).unwrap_or_default();
+            let host = front(text.get(at..).unwrap_or_default(), 80);
             host.starts_with(b"://") && host.iter().any(u8::is_ascii_uppercase) && {
                 let lower = host.to_ascii_lowercase();
                 NEEDLES
@@ -233,30 +223,6 @@ impl HostRule {
             }
         }
     }
-}
-
-/// Returns the value of the first of `names` that the query has. The query must not contain the parameter twice, because it
-/// is not known which of the two values the server uses.
-fn parameter(url: &Reference<'_>, names: &[&str], decode: fn(&str) -> Vec<u8>) -> WrappedLayer {
-    for name in names {
-        let mut values = url.query.unwrap_or_default().split('&').filter_map(|pair| {
-            // In a text that was HTML before, the parameters are separated by `&amp;`.
-            let pair = pair.strip_prefix("amp;").unwrap_or(pair);
-            let (key, value) = pair.split_once('=')?;
-            key.eq_ignore_ascii_case(name).then_some(value)
-        });
-        match (values.next(), values.next()) {
-            (None, _) => {}
-            (Some(""), None) => return WrappedLayer::Token,
-            (Some(value), None) => return WrappedLayer::Original(decode(value)),
-            (Some(_), Some(_)) => return WrappedLayer::Unclear,
-        }
-    }
-    WrappedLayer::Token
-}
-
-fn percent_decoded(value: &str) -> Vec<u8> {
-    percent_decode_str(value).collect()
 }
 
 /// Returns an original URL as it may be written into a document or a text, or `None` if it is not a URL of a server. A

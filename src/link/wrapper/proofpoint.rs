@@ -9,7 +9,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::{WrappedLayer, parameter, percent_decoded};
+use super::layer::{WrappedLayer, parameter, percent_decoded};
 use crate::link::url::Reference;
 
 pub(super) fn layer(url: &Reference<'_>) -> WrappedLayer {

@@ -395,7 +395,7 @@ fn header_end(content: &[u8]) -> usize {
 
 /// Returns the offset at which some programs stop reading the header: the first line that is not a field, or the end of
 /// the header. New fields are written before this offset. A `From ` line may be the first line.
-fn agreed_end(content: &[u8]) -> usize {
+pub(super) fn agreed_end(content: &[u8]) -> usize {
     let end = header_end(content);
     let mut lines = Lines::new(content, Span::new(0, end));
     let stray = lines.find(|line| {

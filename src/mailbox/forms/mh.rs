@@ -111,7 +111,8 @@ impl NewSequences {
             self.put(UNSEEN);
         }
         for (letter, name) in of_letters {
-            if letters.contains(letter) {
+            let is_forwarded = letter == 'P' && keywords.has(FORWARDED);
+            if letters.contains(letter) || is_forwarded {
                 self.put(name);
             }
         }

@@ -20,6 +20,7 @@ use crate::edit::{Edits, moved};
 use crate::engine::lengths::{Lengths, Measure};
 use crate::from_field::has_header;
 use crate::mailbox::forms::MboxVariant;
+use crate::mailbox::forms::flag_fields::agreed_end;
 use crate::mailbox::forms::mbox::{self, Frame, Header};
 use crate::mailbox::forms::quoting::{self, Quoting};
 use crate::mailbox::forms::separator::{self, next_in_message};
@@ -214,7 +215,8 @@ fn with_length(mut content: Vec<u8>) -> Vec<u8> {
     let mut field = format!("Content-Length: {}", content.len() - body).into_bytes();
     field.extend_from_slice(newline);
     let at = if body > 0 {
-        content.len() - Prologue::behind(&content).len()
+        // Fields of Thunderbird count only before all others, so the new field comes after them.
+        agreed_end(&content)
     } else {
         // A text without a header gets one, so that the text is its body.
         field.extend_from_slice(newline);

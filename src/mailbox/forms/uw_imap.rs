@@ -1,8 +1,8 @@
 //! The first message of an mbox in which UW IMAP and Dovecot store the state of the mailbox: the UIDVALIDITY, the last UID and the
 //! keywords. It is from `MAILER-DAEMON` and is not mail, but every program that does not know it shows it as mail.
 
-use crate::mime::Header;
-use crate::span::front;
+use crate::mailbox::forms::mbox;
+use crate::span::{Lines, Span, front};
 
 /// Maximum length of the header of the message, in bytes.
 const LONGEST: usize = 64 << 10;
@@ -13,19 +13,25 @@ const TEXT: &[u8] = b"This text is part of the internal format of your mail fold
 /// Returns true for the first message of an mbox if it contains the state of the mailbox. A bounce is also from `MAILER-DAEMON`,
 /// and a program can add X-IMAPbase to any first message, so the subject or the text must be that of UW IMAP too.
 pub(crate) fn is_internal(message: &[u8]) -> bool {
-    let header = Header::of_message(message, LONGEST);
-    let value = |name| header.fields.value(message, name);
+    let start = front(message, LONGEST);
     let has = |value: &[u8], words: &[u8]| memchr::memmem::find(value, words).is_some();
-    let is_of_server = value("From").is_some_and(|from| has(from, b"MAILER-DAEMON"));
-    let has_state = value("X-IMAP").or_else(|| value("X-IMAPbase")).is_some();
-    let starts_with_text = || {
-        let body = memchr::memmem::find(front(message, LONGEST), b"\n\n")
-            .or_else(|| memchr::memmem::find(front(message, LONGEST), b"\n\r\n"));
-        let body = body.and_then(|at| message.get(at..)).unwrap_or_default();
-        body.trim_ascii_start().starts_with(TEXT)
-    };
-    let is_told = value("Subject").is_some_and(|subject| has(subject, SUBJECT));
-    is_of_server && has_state && (is_told || starts_with_text())
+    let (mut is_of_server, mut has_state, mut is_told) = (false, false, false);
+    for line in Lines::new(start, Span::new(0, start.len())) {
+        let text = line.content.of(start);
+        if text.is_empty() {
+            let body = message.get(line.whole.end..).unwrap_or_default();
+            is_told |= body.trim_ascii_start().starts_with(TEXT);
+            break;
+        }
+        let Some((name, value)) = mbox::field(text) else {
+            continue;
+        };
+        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        is_of_server |= is("From") && has(value.of(text), b"MAILER-DAEMON");
+        has_state |= is("X-IMAP") || is("X-IMAPbase");
+        is_told |= is("Subject") && has(value.of(text), SUBJECT);
+    }
+    is_of_server && has_state && is_told
 }
 
 #[cfg(test)]

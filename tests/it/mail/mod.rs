@@ -26,3 +26,4 @@ mod uuencode;
 mod wild;
 mod wild_hostile;
 mod winmail;
+mod wrapped;

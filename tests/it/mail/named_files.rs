@@ -205,7 +205,8 @@ fn detach_writes_files_from_the_store_and_from_mail_on_standard_input() {
         "1k",
     ]);
     let output = fed(&mut filter, one.as_bytes());
-    assert!(done(&output, 0).contains("message/external-body"));
+    done(&output, 0);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("message/external-body"));
     assert_eq!(
         names(&at.join("piped")),
         ["2020-03-02 anna@x.example - big.bin"]

@@ -676,8 +676,8 @@ fn result_name_that_contradicts_the_format_is_refused_with_a_remedy() {
         ),
         (&["in.mbox", "--by-label", "--in-place"], "--in-place"),
         (
-            &["in.mbox", "--output-format", "mh", "--output", "new"],
-            "mbox, maildir, eml",
+            &["in.mbox", "--output-format", "mmdf", "--output", "new"],
+            "maildir, mh, eml",
         ),
     ];
     for (arguments, way_out) in rows {

@@ -2,8 +2,15 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Output;
 
 use crate::common::programs::{done, embody_in, has_python, program, stderr};
+
+/// Returns the standard output of a successful run.
+fn printed(output: &Output) -> String {
+    done(output, 0);
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
 
 fn convert(folder: &Path, from: &str, format: &str, to: &str) -> String {
     let arguments = ["convert", from, "--output-format", format, "--output", to];
@@ -162,7 +169,7 @@ fn python_reads_the_sequences_of_a_new_mh_folder() {
         .arg(at.join("mh"))
         .output()
         .unwrap();
-    let text = done(&output, 0);
+    let text = printed(&output);
     assert_eq!(
         text.trim(),
         "10 [('$MDNSent', [8]), ('$label1', [8, 10]), ('Work', [8, 9]), ('deleted', [7, 8]), ('draft', [6, 8]), ('flagged', [3, 8]), ('forwarded', [5, 8]), ('replied', [4, 8]), ('unseen', [1, 10])]"
@@ -201,7 +208,7 @@ fn deleted_messages_are_left_out_only_with_skip_deleted() {
             stderr(&output)
         );
         let listed = embody_in(at, &["inspect", "--messages", &to]);
-        let text = done(&listed, 0);
+        let text = printed(&listed);
         assert!(
             text.contains("Subject: kept") && !text.contains("Subject: deleted"),
             "{format} {text}"
@@ -233,7 +240,7 @@ fn state_of_uw_imap_is_not_converted_and_compare_ignores_it() {
         );
         if format != "thunderbird" {
             done(&embody_in(at, &["compare", "in.mbox", format]), 0);
-            let text = done(&embody_in(at, &["inspect", "--messages", format]), 0);
+            let text = printed(&embody_in(at, &["inspect", "--messages", format]));
             assert!(
                 text.contains("Subject: mail") && !text.contains("FOLDER INTERNAL"),
                 "{text}"

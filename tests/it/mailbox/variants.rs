@@ -92,7 +92,10 @@ fn messages_of_each_mbox_variant_are_read_back() {
         convert(at, "md", format, &name);
         let text = fs::read_to_string(at.join(&name)).unwrap();
         let found = messages(at, &name);
-        let quoted = |text: &str| text.replace("\n>From an", "\nFrom an");
+        let quoted = |text: &str| {
+            text.replace(">From an", "From an")
+                .replace(">From an", "From an")
+        };
         if format == "mboxo" {
             // A `>` of the sender is not distinguished from one that was added.
             assert_eq!(
@@ -150,7 +153,12 @@ fn python_counts_the_messages_of_a_clean_mbox() {
             .arg(at.join(name))
             .output()
             .unwrap();
-        done(&output, 0).trim().parse::<usize>().unwrap()
+        done(&output, 0);
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .trim()
+            .parse::<usize>()
+            .unwrap()
     };
     for format in ["mboxrd", "mboxo"] {
         convert(at, "md", format, format);
@@ -194,7 +202,7 @@ fn text_without_header_gets_one_in_mboxcl2() {
         "{text}"
     );
     assert!(
-        text.contains("\nContent-Length: 0\nSubject: only a header\n"),
+        text.contains("\nSubject: only a header\nContent-Length: 0\n"),
         "{text}"
     );
     assert_eq!(messages(at, "out.mbox").len(), 3);
@@ -235,5 +243,5 @@ fn merge_writes_the_variant_that_is_named() {
             "x",
         ],
     );
-    assert!(done(&wrong, 2).is_empty());
+    assert!(done(&wrong, 2).contains("mboxcl2"));
 }
