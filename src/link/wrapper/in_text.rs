@@ -15,6 +15,15 @@ pub(crate) struct WrappedInText {
     pub is_complete: bool,
 }
 
+/// Marks that end a sentence or a quotation, and not a URL.
+const MARKS: &[u8] = b".,;:!?'*";
+
+/// Maximum number of marks and brackets after a URL.
+const MOST_MARKS: usize = 16;
+
+/// Maximum number of bytes after a URL that are searched for the end of its line.
+const LONGEST_REST: usize = 400;
+
 /// Length from which a line may have been broken inside of a link, in bytes. Programs break lines at 72 bytes or later.
 const SHORTEST_BROKEN: usize = 60;
 
@@ -50,7 +59,7 @@ pub(crate) fn wrapped_between_tags(
     document: &[u8],
     mut see: impl FnMut(Range<usize>, Unwrapped, String),
 ) {
-    for text in texts(document) {
+    each_text(document, |text| {
         let mut from = text.start;
         let Some(content) = document.get(..text.end) else {
             return;
@@ -73,10 +82,12 @@ pub(crate) fn wrapped_between_tags(
             };
             if let Some(unwrapped) = unwrapped_link(&url.replace("&amp;", "&")) {
                 let written = unwrapped.original.replace('&', "&amp;");
-                see(start..end, unwrapped, written);
+                if is_complete(content, start..end, url) {
+                    see(start..end, unwrapped, written);
+                }
             }
         }
-    }
+    });
 }
 
 /// Returns the end of a URL in markup. A character reference other than that of the ampersand ends it.
@@ -98,9 +109,9 @@ fn end_of_markup_url(content: &[u8], start: usize) -> usize {
     })
 }
 
-/// Returns the texts between the tags of an HTML document: without comments, and without the content of elements that is no
+/// Calls `see` for each text between the tags of an HTML document: without comments, and without the content of elements that is no
 /// text.
-fn texts(document: &[u8]) -> Vec<Range<usize>> {
+fn each_text(document: &[u8], mut see: impl FnMut(Range<usize>)) {
     const RAW: [&[u8]; 6] = [
         b"script",
         b"style",
@@ -109,12 +120,11 @@ fn texts(document: &[u8]) -> Vec<Range<usize>> {
         b"xmp",
         b"noembed",
     ];
-    let mut texts = Vec::new();
     let mut at = 0;
     while let Some(rest) = document.get(at..) {
         let length = memchr::memchr(b'<', rest).unwrap_or(rest.len());
         if length > 0 {
-            texts.push(at..at + length);
+            see(at..at + length);
         }
         let Some(tag) = rest.get(length + 1..) else {
             break;
@@ -135,7 +145,6 @@ fn texts(document: &[u8]) -> Vec<Range<usize>> {
                 None => end_of_tag(tag),
             };
     }
-    texts
 }
 
 fn end_of_raw(tag: &[u8], name: &[u8]) -> usize {
@@ -195,10 +204,13 @@ fn end_of_url(text: &[u8], start: usize) -> usize {
     {
         return start + bytes + end + 1;
     }
-    while let Some((last, before)) = url.split_last() {
+    for _ in 0..MOST_MARKS {
+        let Some((last, before)) = url.split_last() else {
+            break;
+        };
         let count = |sought: u8| url.iter().filter(|&&byte| byte == sought).count();
         let is_outer = match last {
-            b'.' | b',' | b';' | b':' | b'!' | b'?' | b'\'' | b'*' => true,
+            mark if MARKS.contains(mark) => true,
             b')' => count(b')') > count(b'('),
             b']' => count(b']') > count(b'['),
             b'}' => count(b'}') > count(b'{'),
@@ -220,13 +232,15 @@ fn is_complete(text: &[u8], place: Range<usize>, url: &str) -> bool {
         return true;
     }
     let rest = text.get(place.end..).unwrap_or_default();
-    let (line, next) = match memchr::memchr(b'\n', rest) {
-        Some(at) => (rest.get(..at).unwrap_or_default(), rest.get(at + 1..)),
-        None => (rest, None),
+    // A mark at the end of a line can belong to a link that continues on the next line.
+    let is_nothing = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r') || MARKS.contains(byte);
+    let nothing = front(rest, LONGEST_REST);
+    let length = nothing.iter().take_while(|byte| is_nothing(byte)).count();
+    let next = match rest.get(length..).and_then(<[u8]>::split_first) {
+        None => None,
+        Some((b'\n', next)) => Some(next),
+        Some(_) => return true,
     };
-    if !line.trim_ascii().is_empty() {
-        return true;
-    }
     let before = text.get(..place.start).unwrap_or_default();
     let line_start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
     let is_short = place.end - line_start < SHORTEST_BROKEN;

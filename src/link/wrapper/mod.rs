@@ -173,9 +173,11 @@ pub(crate) fn may_hold_wrapped(text: &[u8]) -> bool {
         .iter()
         .any(|needle| memchr::memmem::find(text, needle).is_some())
         || memchr::memchr_iter(b':', text).any(|at| {
+            let before = at.checked_sub(1).and_then(|at| text.get(at));
+            let is_scheme = before.is_some_and(|byte| b"pPsS".contains(byte));
             // The host may be in upper case. Such a URL is rare, so the slow comparison is done only for URLs.
             let host = front(text.get(at..).unwrap_or_default(), 80);
-            host.starts_with(b"://") && host.iter().any(u8::is_ascii_uppercase) && {
+            is_scheme && host.starts_with(b"://") && host.iter().any(u8::is_ascii_uppercase) && {
                 let lower = host.to_ascii_lowercase();
                 NEEDLES
                     .iter()

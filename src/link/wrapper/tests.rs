@@ -214,6 +214,32 @@ fn wrapped_link_at_the_end_of_a_long_line_is_not_certain() {
 }
 
 #[test]
+fn mark_at_the_end_of_a_long_line_may_be_inside_of_a_link() {
+    let url = "https://urldefense.proofpoint.com/v2/url?u=https-3A__www-2Dabcdefghijklmnop";
+    let text = format!("{url}.\nexample.org&d=x&e=\n");
+    assert!(matches!(in_text(&text)[..], [(found, _, false)] if found == url));
+    let text = format!("{url}.\n\nThe next paragraph.\n");
+    assert!(matches!(in_text(&text)[..], [(_, _, true)]));
+}
+
+#[test]
+fn search_in_hostile_text_is_linear() {
+    let line = "https://google.com/url?q=https://example.org/x ".repeat(20_000);
+    let brackets = format!(
+        "https://google.com/url?q=https://example.org/x{}",
+        ")".repeat(60_000)
+    );
+    let tags = "<a title=\"".repeat(50_000) + &"<!".repeat(50_000) + &"<script".repeat(50_000);
+    let started = std::time::Instant::now();
+    assert_eq!(in_text(&line).len(), 20_000);
+    in_text(&brackets);
+    wrapped_between_tags(tags.as_bytes(), |_, _, _| {});
+    may_hold_wrapped("s://A".repeat(100_000).as_bytes());
+    // A quadratic search would take minutes.
+    assert!(started.elapsed().as_secs() < 20);
+}
+
+#[test]
 fn url_inside_another_url_is_not_a_link_of_its_own() {
     let google = "https://google.com/url?q=https://example.org/x";
     assert!(in_text(&format!("https://web.archive.org/web/2020/{google} x")).is_empty());
