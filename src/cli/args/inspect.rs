@@ -37,7 +37,7 @@ pub(crate) struct InspectArgs {
     /// The page needs no network. An earlier page of embody is overwritten; another existing file is not. The name - means standard output.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Print the messages themselves, for other programs
+    /// Print the messages, for other programs
     ///
     /// Before each message there is a JSON line with its source, its index, and its length in bytes. After the message
     /// there is a line ending. Messages are printed unchanged, apart from the quoting of mboxes, which is undone.

@@ -93,6 +93,13 @@ pub(super) fn read(
     })
 }
 
+/// Returns true for the first message of an mbox. Other mailboxes do not store their state in a message.
+fn is_first_of_mbox(message: &Message<'_>) -> bool {
+    // A separator precedes the message, also in an mbox that quotes no lines.
+    let has_separator = message.quoting != Quoting::None || message.at.is_some_and(|at| at > 0);
+    message.number == 1 && has_separator
+}
+
 /// A file or message that could not be read completely.
 pub(super) struct NotRead {
     pub(super) path: PathBuf,
@@ -156,7 +163,7 @@ impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Transform<Look> for R
         };
         let look = Look {
             identity,
-            is_internal: message.number == 1 && is_internal(message.content),
+            is_internal: is_first_of_mbox(message) && is_internal(message.content),
             flags: flags_of_message(
                 message.source,
                 message.content,

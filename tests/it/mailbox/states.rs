@@ -46,6 +46,8 @@ fn state(maildir: &Path) -> Vec<(String, String)> {
                 .filter(char::is_ascii_lowercase)
                 .map(name_of)
                 .collect();
+            // The flag P is the same as this keyword.
+            keywords.retain(|name| name != "$Forwarded");
             keywords.sort();
             let flags: String = letters.chars().filter(char::is_ascii_uppercase).collect();
             found.push((subject, format!("{part} {flags} {}", keywords.join(" "))));
