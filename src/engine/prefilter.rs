@@ -266,11 +266,13 @@ impl Prefilter {
             // Searching the encoded body is faster than decoding it.
             // A soft line break can divide the name of the attribute, so one of its halves must occur.
             let may_be_original = || {
-                let halves = ["origin", "nalsrc", "nalSrc"].iter();
-                let is_there = |half: &&str| memchr::memmem::find(body, half.as_bytes()).is_some();
-                let decoded = || part.encoding.decode(body);
-                halves.clone().any(|half| is_there(&half))
-                    && decoded().is_none_or(|text| mentions_original_source(&text))
+                let halves = ["origin", "nalsrc", "nalSrc"];
+                let is_there = |half: &str| memchr::memmem::find(body, half.as_bytes()).is_some();
+                halves.into_iter().any(is_there)
+                    && part
+                        .encoding
+                        .decode(body)
+                        .is_none_or(|text| mentions_original_source(&text))
             };
             return seeks_base && (may_spell_base(body) || may_be_original());
         }

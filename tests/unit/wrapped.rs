@@ -56,7 +56,7 @@ fn picture_whose_proxy_fails_is_embedded_from_the_original() {
             let (output, report) = run(policy(), &world, mail.as_bytes());
             assert_eq!(
                 pictures(&output).into_values().collect::<Vec<_>>(),
-                [picture.clone()],
+                std::slice::from_ref(&picture),
                 "{wrapped}"
             );
             let text = without_folds(&output);
@@ -94,7 +94,7 @@ fn picture_whose_proxy_works_is_not_requested_from_the_original() {
         );
         assert_eq!(
             pictures(&output).into_values().collect::<Vec<_>>(),
-            [proxied.clone()]
+            std::slice::from_ref(&proxied)
         );
         assert!(
             !report.rows[0].detail.to_string().contains("original"),
@@ -165,8 +165,10 @@ fn row_of_a_picture_names_the_original_that_failed_too() {
 
 #[test]
 fn attachment_behind_a_wrapped_url_is_retrieved_from_the_original() {
-    let mut policy = Policy::default();
-    policy.fetch = [Scheme::Https].into();
+    let policy = Policy {
+        fetch: [Scheme::Https].into(),
+        ..Policy::default()
+    };
     let wrapped = "https://google.com/url?q=https://h.example/note.txt";
     let world = Canned::new().with(
         "https://h.example/note.txt",

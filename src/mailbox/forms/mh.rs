@@ -150,9 +150,10 @@ impl NewSequences {
         for (name, ranges) in &self.named {
             let _ = write!(text, "{name}:");
             for (first, last) in ranges {
-                let _ = match first == last {
-                    true => write!(text, " {first}"),
-                    false => write!(text, " {first}-{last}"),
+                let _ = if first == last {
+                    write!(text, " {first}")
+                } else {
+                    write!(text, " {first}-{last}")
                 };
             }
             text.push('\n');

@@ -110,14 +110,15 @@ fn flags_and_keywords_survive_the_circle_of_formats_or_are_named() {
         let back = format!("{from}-back");
         let said = convert(at, &from, "maildir", &back);
         assert!(!said.contains("not kept"), "{said}");
-        let found = match at.join(&back).join("cur").is_dir() {
-            true => at.join(&back),
+        let found = if at.join(&back).join("cur").is_dir() {
+            at.join(&back)
+        } else {
             // The result for Thunderbird is a directory of folders.
-            false => fs::read_dir(at.join(&back))
-                .unwrap()
+            let entries = fs::read_dir(at.join(&back)).unwrap();
+            entries
                 .map(|it| it.unwrap().path())
                 .find(|it| it.join("cur").is_dir())
-                .unwrap(),
+                .unwrap()
         };
         assert_eq!(state(&found), expected, "{formats:?}");
     }
