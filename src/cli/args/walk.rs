@@ -44,7 +44,7 @@ pub(crate) struct WalkArgs {
     /// Leave out messages that are marked as deleted
     ///
     /// Thunderbird keeps deleted messages in its mailboxes until it compacts them, and marks them in X-Mozilla-Status.
-    /// Without --output-format, an mbox is then written as mboxrd.
+    /// Without --output-format, an mbox is then written as mboxrd. Single messages (.eml) are not left out.
     #[arg(long, conflicts_with = "in_place")]
     skip_deleted: bool,
     /// Make one mailbox per label of Google Takeout
@@ -152,6 +152,7 @@ impl WalkArgs {
             || self.format != Format::Auto
             || self.output_format.is_some()
             || self.by_label.is_some()
+            || self.skip_deleted
             || self.progress != ProgressOption::Auto
             || self.html.is_some()
             || self.compressed.max_expanded.is_some()
@@ -161,7 +162,7 @@ impl WalkArgs {
                 "this command reads only one message; for several sources, name --output or --in-place"
             }
             _ if is_told_more => {
-                "--format, --output-format, --by-label, --jobs, --backup, --html, --progress, --max-expanded, --ignore and --no-resume work only with --output or --in-place"
+                "--format, --output-format, --by-label, --skip-deleted, --jobs, --backup, --html, --progress, --max-expanded, --ignore and --no-resume work only with --output or --in-place"
             }
             _ => return Ok(sources.first().map(PathBuf::as_path)),
         };
