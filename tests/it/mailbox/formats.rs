@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::common::archives::{tar, zip};
 use crate::common::programs::{embody_in, stderr};
 use crate::common::pst::{Form, Message, Pst};
+use crate::common::tnef::{Properties, Tnef};
 
 const MAIL: &str =
     "From: Ann <ann@example.org>\nSubject: x\nDate: Mon, 6 Jan 2020 10:00:00 +0000\n\nText.\n";
@@ -98,6 +99,12 @@ fn samples(row: &str) -> Files {
             let path = Path::new(env!("CARGO_MANIFEST_DIR"));
             let msg = fs::read(path.join("tests/it/mailbox/outlook/simple.msg")).unwrap();
             files([("1.msg", &msg)])
+        }
+        "Outlook message (`winmail.dat`, TNEF)" => {
+            let properties = Properties::new().text(0x37, "x").text(0x1000, "Text.");
+            let note = Tnef::new().class("IPM.Microsoft Mail.Note");
+            let winmail = note.properties(properties).file("a.txt", b"x").bytes();
+            files([("winmail.dat", &winmail)])
         }
         "Outlook mailbox (`.pst`, `.ost`)" => files([("a.pst", &pst())]),
         "zip or tar archive" => files([
