@@ -5,6 +5,7 @@ use super::cache::{Cache, shared_fetcher};
 use super::copies::CopyMailboxes;
 use super::exit::{Signals, Status};
 use super::outcomes::Task;
+use super::picture_watch::{NOTICE, PictureWatch};
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
 use super::verb::Expanding;
@@ -49,6 +50,10 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         let what = "--embed remote retrieves pictures over http and https, but --fetch allows neither; add --fetch http,https";
         return Err(Error::Usage(what.into()));
     }
+    if args.mode() == Mode::Probe && !common.policy.cache.offline && policy.fetch.is_empty() {
+        let what = "--probe asks servers whether they have the content, but --fetch allows no requests; add --fetch http,https";
+        return Err(Error::Usage(what.into()));
+    }
     let resume = walk.resume(
         &args.resume,
         common.policy.cache.offline,
@@ -72,8 +77,14 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         lengths: Lengths::Corrected,
         recorder: cache.recorder.clone(),
         tells_rows: common.saying.tells_rows() || args.walk.html.is_some(),
+        pictures: PictureWatch::of(&policy),
     };
-    let done = walk.run(&expanding, None, resume.as_ref(), String::new);
+    let done = walk.run(&expanding, None, resume.as_ref(), || {
+        match expanding.pictures.has_met() {
+            true => format!("{NOTICE}.\n"),
+            false => String::new(),
+        }
+    });
     cache.tell_trouble(common.saying.volume());
     match done {
         Ok(Status::Success) if cache.tell_record() || copies.is_damaged => Ok(Status::Trouble),

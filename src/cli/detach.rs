@@ -10,6 +10,7 @@ use super::exit::{Signals, Status};
 use super::filter::Job;
 use super::named_files::NamedFiles;
 use super::outcomes::Task;
+use super::picture_watch::PictureWatch;
 use super::say;
 use super::streams::is_standard;
 use super::verb::{Detaching, Expanding};
@@ -202,6 +203,7 @@ fn restorer(
         lengths: Lengths::Reversible,
         recorder: None,
         tells_rows: true,
+        pictures: PictureWatch::default(),
     })
 }
 

@@ -52,6 +52,7 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<Status, Error> {
     let mut status = Status::Success;
     let collector = Collector::new(Index::new(&directory)?, false, &[]);
     let mut form = None;
+    let mut has_read = false;
     let mut files = Some(FileCounts::default());
     for (number, source) in args.sources.iter().enumerate() {
         let mut read = || {
@@ -64,6 +65,7 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<Status, Error> {
             let nothing = (ReadSource::NONE, None);
             let source = (number, source.as_path());
             let read = collector.read(source, (&origin, form), &sources, &display, nothing)?;
+            has_read = true;
             files = united(files, read.files);
             Ok(read.is_whole && !origin.is_damaged)
         };
@@ -76,6 +78,9 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<Status, Error> {
                 status = Status::Trouble;
             }
         }
+    }
+    if !has_read {
+        return Ok(status);
     }
     let (index, _) = collector.finish()?;
     let kept = index.decide(Order::First, true, (options.pool_limits(), stop))?;

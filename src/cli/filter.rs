@@ -15,6 +15,7 @@ use super::copies::CopyMailboxes;
 use super::exit::{Status, heeded, limits_on_files_are_failed_writes};
 use super::named_files::NamedFiles;
 use super::origin::{Origin, Start};
+use super::picture_watch::{NOTICE, PictureWatch};
 use super::report_file::{self, ReportFile};
 use super::streams::{self, Input, is_standard, write_error};
 use super::verb::{Expanding, Said};
@@ -41,6 +42,7 @@ pub(super) fn run(
     let job = Job::begin(&common.saying, args.file.as_deref(), command, mailboxes)?;
     let cache = Cache::of(&common.policy, Mode::Run, None)?;
     let policy = args.policy();
+    let pictures = PictureWatch::of(&policy);
     // The filter is started for each message. The default options contain the number of processors, which takes twenty
     // system calls to find out, so they are made only if they are needed.
     let copies = if policy.copies.is_empty() {
@@ -62,10 +64,14 @@ pub(super) fn run(
         lengths: Lengths::Corrected,
         recorder: cache.recorder.clone(),
         tells_rows: true,
+        pictures,
     };
     let expander = &expanding.expander;
     let (prefilter, policy) = (expander.prefilter(), expander.policy());
     job.run(&expanding, prefilter, policy, common.mark)?;
+    if expanding.pictures.has_met() && common.saying.volume() >= Volume::Normal {
+        say::tell(NOTICE);
+    }
     cache.tell_trouble(common.saying.volume());
     cache.tell_record();
     Ok(())

@@ -10,12 +10,15 @@ use clap::{Arg, ArgAction, Command, CommandFactory as _};
 
 use super::args::Cli;
 
+/// Place of the options that every command has, in the lists of the help.
+const LAST: usize = 900;
+
 /// Returns the definition of the program with all its commands.
 pub(super) fn program() -> Command {
     with_flags(Cli::command())
 }
 
-/// Adds the options `-h`, `--help` and `--help-all`.
+/// Adds the options `-h`, `--help`, `--help-all` and `-V`. They are the last ones of their list.
 pub(super) fn with_flags(command: Command) -> Command {
     let help = Arg::new("help")
         .short('h')
@@ -26,8 +29,17 @@ pub(super) fn with_flags(command: Command) -> Command {
         .long("help-all")
         .action(ArgAction::HelpLong)
         .help("Print help with all options, values and exit statuses");
-    let flags = [help, help_all].map(|flag| flag.global(true).help_heading(None::<&str>));
-    command.disable_help_flag(true).args(flags)
+    let version = Arg::new("version")
+        .short('V')
+        .long("version")
+        .action(ArgAction::Version)
+        .help("Print version");
+    let flags = [help, help_all, version].map(|flag| {
+        let flag = flag.global(true).help_heading(None::<&str>);
+        flag.display_order(LAST)
+    });
+    let command = command.disable_help_flag(true).disable_version_flag(true);
+    command.args(flags)
 }
 
 /// Replaces `embody help COMMAND` by `embody COMMAND --help`.

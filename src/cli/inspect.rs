@@ -21,6 +21,7 @@ use super::messages;
 use super::named_files::NamedFiles;
 use super::origin::Start;
 use super::outline::outline;
+use super::picture_watch::PictureWatch;
 use super::progress::Display;
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
@@ -30,7 +31,7 @@ use super::say::{self, harmless_within};
 use super::streams::{is_folder, is_output_lost, is_standard, print, stream, write_error};
 use super::survey::{
     NamedSource, Repeated, SourceKind, SurveyContext, Surveying, as_json, check_page, in_units,
-    lines, of_message, page, write_page,
+    lines, page, write_page,
 };
 use super::totals::{Totals, files, read};
 use super::verb::Expanding;
@@ -39,7 +40,6 @@ use crate::engine::Mode;
 use crate::engine::declared_charsets::in_declared_charsets;
 use crate::engine::lengths::Lengths;
 use crate::engine::policy::Policy;
-use crate::engine::report::{Kind as RowKind, Row};
 use crate::error::Error;
 use crate::expand::Expander;
 use crate::expand::detach::Choice;
@@ -102,6 +102,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
         lengths: Lengths::Reversible,
         recorder: cache.recorder.clone(),
         tells_rows: args.json,
+        pictures: PictureWatch::default(),
     };
     let defaults = Options::default();
     let mut surveying = Surveying::new(expanding, larger_than, base_url.clone(), tells_embeds);
@@ -137,9 +138,13 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
         Status::Success
     };
     let mut sum = Totals::default();
+    let mut has_read = false;
     for source in sources {
         match inspection.run(source) {
-            Ok(of_source) => sum.add(of_source),
+            Ok(of_source) => {
+                has_read = true;
+                sum.add(of_source);
+            }
             Err(error) if is_output_lost(&error) => return Err(error),
             Err(error) => {
                 say::tell(&say::error(&error));
@@ -164,6 +169,10 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
     if cache.tell_record() || inspection.trouble.get() {
         status = Status::Trouble;
     }
+    if !has_read {
+        // The error messages say everything that is known. A survey of nothing would hide them.
+        return Ok(status);
+    }
     let named = sources.iter().map(|source| NamedSource {
         name: source.display().to_string(),
         kind: source_kind(source, args.format),
@@ -183,10 +192,17 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
         },
         repeated: Repeated::of_retrieval(arguments),
         page: page_file.and_then(Path::to_str).map(str::to_owned),
+        remedy: sum
+            .best_remedy()
+            .map(|(options, _)| options)
+            .filter(|options| {
+                ["--fetch ", "--allow-"]
+                    .iter()
+                    .any(|it| options.starts_with(it))
+            }),
         start: &inspection.start.time,
     };
-    // The outline or the rows already describe a single message completely. The survey is therefore printed only for
-    // mailboxes, and with `--by`.
+    // The rows already describe a single message completely, so programs get the survey only for mailboxes, and with `--by`.
     let is_told = inspection.is_of_mailbox.get() || !args.by.is_empty();
     match inspection.says {
         Says::Rows if is_told || tells_embeds => {
@@ -194,7 +210,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
             let line = as_json(&sum.survey, &context, embed);
             print(&json(&line).map_err(write_error)?)?;
         }
-        Says::Text if is_told => print(lines(&sum.survey, &context).as_bytes())?,
+        Says::Text => print(lines(&sum.survey, &context).as_bytes())?,
         _ => {}
     }
     match &args.html {
@@ -277,6 +293,10 @@ impl Inspection<'_> {
         self.surveying.expanding.expander.policy()
     }
 
+    fn asks_servers(&self) -> bool {
+        self.options.mode.asks_servers()
+    }
+
     fn run(&self, source: &Path) -> Result<Totals, Error> {
         let failed = Error::cannot_read(source.display());
         if is_folder(source) {
@@ -354,6 +374,7 @@ impl Inspection<'_> {
                 Volume::Normal
             },
             says_rows: false,
+            counts_remedies: self.asks_servers(),
             needs_rows: Some(stop),
             policy: self.policy(),
             start: &self.start,
@@ -429,6 +450,9 @@ impl Inspection<'_> {
         totals.survey = said.survey.take().map(|survey| *survey).unwrap_or_default();
         totals.survey.mail.mailboxes = 1;
         totals.count(&said.report, self.policy());
+        if self.asks_servers() {
+            totals.count_remedies(&said.report, self.policy());
+        }
         if let (Says::Rows, Some(origin)) = (self.says, &said.origin) {
             ReportFile::Stdout
                 .write(&self.start, origin, wording::rows(&said.report.rows))
@@ -438,10 +462,7 @@ impl Inspection<'_> {
             let policy = self.policy();
             let tree = scan(message, &policy.limits.scan());
             let mut text = self.heading(source);
-            let is_picture = |row: &Row| row.kind == RowKind::Embed;
-            let has_picture_rows = said.report.rows.iter().any(is_picture);
-            let outside = of_message(&totals.survey, has_picture_rows);
-            text += &outline(&tree, &said.report, policy, &outside);
+            text += &outline(&tree, &said.report, policy);
             if self.surveying.tells_embeds {
                 text += &totals.forecast.lines(policy, false);
             }

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Command, ValueHint};
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -13,7 +14,8 @@ use clap_mangen::roff::{Roff, bold, roman};
 use super::exit::Status;
 use super::help::{self, program};
 use super::streams::{is_standard, print};
-use crate::engine::policy::Scheme;
+use super::values::OUTPUT_FORMATS;
+use crate::engine::policy::{Follow, Scheme};
 use crate::error::Error;
 
 pub(super) fn man(folder: Option<&Path>) -> Status {
@@ -50,11 +52,22 @@ fn completed() -> Command {
     let mut program = program();
     program.build();
     program.mut_subcommands(|command| {
-        command.mut_args(|argument| match argument.get_long() {
-            Some("fetch") => argument.value_parser(Scheme::ALL.map(Scheme::as_str)),
-            Some("file-root") => argument.value_hint(ValueHint::DirPath),
-            Some("on-failure" | "signed" | "links") => argument.hide_possible_values(false),
-            _ => argument,
+        command.mut_args(|argument| {
+            let argument = argument.hide_possible_values(false);
+            match argument.get_long() {
+                Some("fetch") => argument.value_parser(Scheme::ALL.map(Scheme::as_str)),
+                Some("follow") => {
+                    let forms = Follow::ALL.into_iter().map(Follow::as_str);
+                    let words: Vec<&str> = forms.chain(["all", "none"]).collect();
+                    argument.value_parser(PossibleValuesParser::new(words))
+                }
+                Some("output-format") => {
+                    argument.value_parser(PossibleValuesParser::new(OUTPUT_FORMATS))
+                }
+                Some("cache-max") => argument.value_parser(["none"]),
+                Some("file-root") => argument.value_hint(ValueHint::DirPath),
+                _ => argument,
+            }
         })
     })
 }
@@ -80,7 +93,7 @@ fn written_page(command: &Command) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     page.render_title(&mut text)?;
     page.render_name_section(&mut text)?;
-    page.render_synopsis_section(&mut text)?;
+    synopsis(command).to_writer(&mut text)?;
     page.render_description_section(&mut text)?;
     page.render_options_section(&mut text)?;
     if has_commands {
@@ -98,6 +111,23 @@ fn written_page(command: &Command) -> io::Result<Vec<u8>> {
     }
     roff.to_writer(&mut text)?;
     Ok(text)
+}
+
+/// Returns the synopsis: the command, `[OPTIONS]` and the positional arguments. A list of all options would be longer than a
+/// screen.
+fn synopsis(command: &Command) -> Roff {
+    let usage = command.clone().render_usage().to_string();
+    let mut roff = Roff::new();
+    roff.control("SH", ["SYNOPSIS"]);
+    for line in usage.lines() {
+        let line = line.trim();
+        let line = line.strip_prefix("Usage: ").unwrap_or(line);
+        let places = [line.find(" ["), line.find(" <")].into_iter().flatten();
+        let arguments = places.min().unwrap_or(line.len());
+        let (name, arguments) = line.split_at_checked(arguments).unwrap_or((line, ""));
+        roff.text([bold(name), roman(arguments)]);
+    }
+    roff
 }
 
 pub(super) fn printed(bytes: &[u8]) -> Status {

@@ -16,6 +16,7 @@ use super::cache::{Cache, Process};
 use super::copies::CopyMailboxes;
 use super::exit::{Status, limits_on_files_are_failed_writes};
 use super::origin::{Origin, Start};
+use super::picture_watch::{NOTICE, PictureWatch};
 use super::report_file::ReportFile;
 use super::{say, wording};
 use crate::engine::Mode;
@@ -175,6 +176,7 @@ fn work_of(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Work, Arc<Log
     let log = Arc::new(Log {
         volume: common.saying.volume(),
         policy: expander.policy().clone(),
+        pictures: PictureWatch::of(expander.policy()),
         cache,
         is_cache_told: AtomicBool::new(false),
         is_record_told: AtomicBool::new(false),
@@ -191,6 +193,7 @@ fn work_of(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Work, Arc<Log
 struct Log {
     volume: Volume,
     policy: Policy,
+    pictures: PictureWatch,
     cache: Cache,
     is_cache_told: AtomicBool,
     is_record_told: AtomicBool,
@@ -252,6 +255,9 @@ impl Journal for Log {
             }
         }
         let tell = |line: &str| self.tell(queue_id, line);
+        if self.volume >= Volume::Normal && self.pictures.meets(&self.policy, &message.bytes) {
+            tell(NOTICE);
+        }
         match verdict {
             // An error is always logged, because `--quiet` hides only the normal outcomes.
             Verdict::Unchanged(Left::Trouble(why)) => tell(&format!(

@@ -27,6 +27,7 @@ mod origin;
 mod outcomes;
 mod outline;
 mod pages;
+mod picture_watch;
 mod progress;
 #[cfg(all(unix, feature = "imap"))]
 mod remote;

@@ -57,6 +57,8 @@ pub(super) struct Outcomes {
     answered: u64,
     /// Number of references for which no server could be reached, by reason.
     unreachable: BTreeMap<&'static str, u64>,
+    /// Number of references whose server no longer has the content: status 404 or 410, or the host does not exist.
+    gone: u64,
     /// Number of references with an error status that may be from the proxy ([`OF_PROXIES`]).
     of_proxy: u64,
     /// Number of attachments that could not be written to the store or read from it, by cause.
@@ -109,6 +111,11 @@ impl Outcomes {
         match (row.outcome, row.reason) {
             (Outcome::Left, Some(Reason::Tracker)) => self.trackers += 1,
             (Outcome::Left, Some(reason)) => {
+                let is_gone = match reason {
+                    Reason::HttpStatus => matches!(row.status, Some(404 | 410)),
+                    reason => reason == Reason::NameNotFound,
+                };
+                self.gone += u64::from(is_gone);
                 if reason == Reason::ShownInline {
                     self.displayed += row.bytes.unwrap_or(0);
                 }
@@ -175,12 +182,18 @@ impl Outcomes {
         self.links += other.links;
         self.displayed += other.displayed;
         self.answered += other.answered;
+        self.gone += other.gone;
         self.of_proxy += other.of_proxy;
     }
 
     /// Returns whether requests were sent and no server responded.
     pub(super) fn has_no_response(&self) -> bool {
         self.answered == 0 && (self.of_proxy > 0 || !self.unreachable.is_empty())
+    }
+
+    /// Returns the number of references whose server no longer has the content, or 0 if no server responded.
+    pub(super) fn gone(&self) -> u64 {
+        if self.has_no_response() { 0 } else { self.gone }
     }
 
     /// Returns the sentence of the summary for a run in which no server responded.

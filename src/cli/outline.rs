@@ -11,14 +11,8 @@ use crate::engine::report::{Outcome, Report, Row};
 use crate::link::url::masked;
 use crate::mime::{PartId, PartKind, Tree};
 
-/// Returns the parts of a message with their references. `outside` contains sentences about content outside of the message
-/// for which the report has no rows.
-pub(super) fn outline(
-    tree: &Tree<'_>,
-    report: &Report,
-    policy: &Policy,
-    outside: &[String],
-) -> String {
+/// Returns the parts of a message with their references. The survey, which is printed after them, says what is missing.
+pub(super) fn outline(tree: &Tree<'_>, report: &Report, policy: &Policy) -> String {
     let mut bases = Bases::default();
     let mut text = String::new();
     // Maps each part to its rows. A message can have thousands of parts and rows, so searching all rows for each part
@@ -69,19 +63,11 @@ pub(super) fn outline(
     for detail in opaque_details(tree) {
         let _ = writeln!(text, "{}", wording::detail(&detail));
     }
-    for sentence in outside {
-        let _ = writeln!(text, "{sentence}");
-    }
-    if outside.is_empty() || !report.rows.is_empty() {
-        text.push_str(&summary(report));
-    }
+    text.push_str(&summary(report));
     text
 }
 
 fn summary(report: &Report) -> String {
-    if report.rows.is_empty() {
-        return "nothing to do\n".to_owned();
-    }
     let is_document = |row: &&Row| row.kind.is_of_links();
     let (documents, references): (Vec<&Row>, Vec<&Row>) = report.rows.iter().partition(is_document);
     let mut text = String::new();

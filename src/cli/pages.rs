@@ -33,10 +33,14 @@ const CONFIG: &str = "  FILE of --config
 
 pub(super) const EMBODY: &str = "\
 Examples:
-  embody filter --fetch https < in.eml > out.eml
-      One message; content from https servers is put in
-  embody inspect ~/Mail/archive.mbox
-      What a mailbox contains, and what embody could do with it
+  embody inspect --html report.html takeout.zip
+      What a mailbox contains, what is missing, and which commands help
+  embody recover takeout.zip --output whole.mbox
+      Puts missing attachments back into the mail
+  embody embed whole.mbox --output kept.mbox
+      Puts the pictures from the web into the mail
+  embody filter --config /etc/embody.toml < in.eml > out.eml
+      One message, as a mail system passes it
 
 Exit status:
   0
@@ -115,8 +119,8 @@ Exit status:
   0
       Everything was done
   1
-      A source could not be read, is damaged or is not a mailbox; or the
-      result could not be written
+      A source could not be read, is damaged or is not a mailbox; the result
+      could not be written; or no server responded in the whole run
   2
       The command line is wrong
   128 and the signal's number
@@ -154,8 +158,8 @@ Exit status:
   0
       Everything was done
   1
-      A source could not be read, is damaged or is not a mailbox; or the
-      result could not be written
+      A source could not be read, is damaged or is not a mailbox; the result
+      could not be written; or no server responded in the whole run
   2
       The command line is wrong
   75
@@ -193,9 +197,9 @@ Exit status:
   0
       Everything was done. Attachments that are gone are counted in the summary
   1
-      A source could not be read, is damaged or is not a mailbox; or the
-      result could not be written; or --attachments DIR has no file that is
-      missing
+      A source could not be read, is damaged or is not a mailbox; the result
+      could not be written; no server responded in the whole run; or
+      --attachments DIR has no file that is missing
   2
       The command line is wrong
   75
@@ -282,7 +286,8 @@ Exit status:
   0
       Everything was done
   1
-      With --output or --in-place: a file could not be read or written
+      With --output or --in-place: a file could not be read or written, the
+      store failed, or no server responded
   2
       With a FILE, --output or --in-place: the command line is wrong
   75
@@ -324,7 +329,8 @@ Exit status:
       Everything was done. If an attachment is missing, its reference is kept,
       and the summary counts it
   1
-      With --output or --in-place: a file could not be read or written
+      With --output or --in-place: a file could not be read or written, the
+      store failed, or no server responded
   2
       With a FILE, --output or --in-place: the command line is wrong
   75
@@ -368,7 +374,7 @@ Exit status:
   0
       Everything was read
   1
-      A source could not be read
+      A source could not be read, or with --probe no server responded
   2
       The command line is wrong
   141

@@ -23,6 +23,8 @@ pub(super) struct Reporter<'r> {
     pub(super) display: Display,
     pub(super) volume: Volume,
     pub(super) says_rows: bool,
+    /// Whether the options are counted that would have allowed a refused reference.
+    pub(super) counts_remedies: bool,
     /// Switch that stops the run if a row of the report cannot be written. `None` if the run has other output than
     /// rows: it then continues without them.
     pub(super) needs_rows: Option<&'r Stop>,
@@ -146,7 +148,7 @@ impl Observer<Said> for Reporter<'_> {
             counts.of_mailbox.count(&said.report, policy);
             counts.of_mailbox.count_attachments(&said.report, policy);
         }
-        if self.says_rows && self.volume > Volume::Quiet {
+        if self.counts_remedies {
             counts.of_mailbox.count_remedies(&said.report, self.policy);
         }
         if let Some([run, _]) = &mut counts.run {

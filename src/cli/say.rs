@@ -134,6 +134,12 @@ pub(super) fn lines(rows: &[Row], policy: &Policy, volume: Volume) -> Vec<String
 }
 
 pub(super) fn error(error: &(dyn std::error::Error + 'static)) -> String {
+    if let Some(crate::error::Error::Read { what, source }) = error.downcast_ref()
+        && source.kind() == io::ErrorKind::NotFound
+        && let Some(why) = wording::not_a_file(what)
+    {
+        return harmless(&why).into_owned();
+    }
     let causes: Vec<String> = std::iter::successors(Some(error), |error| error.source())
         .map(|error| harmless(&wording::error(error)).into_owned())
         .collect();

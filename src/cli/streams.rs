@@ -2,10 +2,11 @@
 //! kept in memory.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, IsTerminal as _, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use super::say;
 use crate::engine::Prefilter;
 use crate::error::Error;
 use crate::mailbox::find::{Found, Kind, find};
@@ -41,8 +42,18 @@ pub(super) fn is_reader_gone(error: &Error) -> bool {
 
 /// Opens standard input for mail. Returns an error if the stream is closed or can only be written. The standard library
 /// would return an empty message instead.
+///
+/// If standard input is a terminal, the user may not know that the command waits for input, so a line explains it.
 pub(super) fn input() -> Result<Stream, Error> {
-    platform::stream(io::stdin()).map_err(read_error)
+    let stdin = io::stdin();
+    if stdin.is_terminal() {
+        let verb = std::env::args_os().nth(1).unwrap_or_default();
+        say::tell(&format!(
+            "waiting for mail on standard input, which is this terminal: paste a message and press Ctrl-D, or press Ctrl-C and name a file: embody {} FILE",
+            say::harmless(&verb.to_string_lossy())
+        ));
+    }
+    platform::stream(stdin).map_err(read_error)
 }
 
 /// Writes a report, or a part of it, to standard output.

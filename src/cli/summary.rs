@@ -137,14 +137,14 @@ impl Ending<'_> {
         text
     }
 
-    /// Returns the option that would allow the largest number of further references.
+    /// Returns the options that would allow the largest number of further references.
     pub(super) fn remedy(&self) -> String {
         let Some((remedy, count)) = self.totals.best_remedy() else {
             return String::new();
         };
         format!(
             "{} would allow {count} more references.\n",
-            harmless(remedy)
+            harmless(&remedy)
         )
     }
 }

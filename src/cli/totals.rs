@@ -1,6 +1,6 @@
 //! Counts over many messages, and the tables of these counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::forecast::Forecast;
@@ -99,7 +99,10 @@ impl Totals {
     }
 
     pub(super) fn count_remedies(&mut self, report: &Report, policy: &Policy) {
-        for remedy in report.rows.iter().filter_map(|row| remedy(row, policy)) {
+        // Trackers are left on purpose, so no option for them is recommended.
+        let is_tracker = |row: &&Row| row.reason == Some(Reason::Tracker);
+        let rows = report.rows.iter().filter(|row| !is_tracker(row));
+        for remedy in rows.filter_map(|row| remedy(row, policy)) {
             self.tally(REMEDIES, remedy, 1);
         }
     }
@@ -197,11 +200,23 @@ impl Totals {
         }
     }
 
-    /// Returns the option that would allow the largest number of further references, and this number.
-    pub(super) fn best_remedy(&self) -> Option<(&str, u64)> {
-        let remedies = self.tables.get(REMEDIES)?.names();
-        let (remedy, count) = remedies.max_by_key(|(_, count)| **count)?;
-        Some((remedy, *count))
+    /// Returns the options that would allow the largest number of further references, and this number. All schemes, ports
+    /// and networks are named together: with only one of them, the next run would refuse the rest again.
+    pub(super) fn best_remedy(&self) -> Option<(String, u64)> {
+        let mut opening = (OpeningOptions::default(), 0);
+        let mut best: Option<(&str, u64)> = None;
+        for (remedy, count) in self.tables.get(REMEDIES)?.names() {
+            if opening.0.add(remedy) {
+                opening.1 += count;
+            } else if best.is_none_or(|best| *count >= best.1) {
+                best = Some((remedy, *count));
+            }
+        }
+        let (options, count) = opening;
+        match best {
+            Some((remedy, more)) if more > count => Some((remedy.to_owned(), more)),
+            _ => (count > 0).then(|| (options.text(), count)),
+        }
     }
 
     /// Returns the tables of attachments that are missing next to the mailbox, of skipped files, and of lost flags.
@@ -253,6 +268,56 @@ impl Totals {
     }
 }
 
+/// The options that allow requests, each with the values that several remedies need.
+#[derive(Default)]
+struct OpeningOptions<'r>([BTreeSet<&'r str>; 3]);
+
+impl<'r> OpeningOptions<'r> {
+    const NAMES: [&'static str; 3] = ["--fetch", "--allow-net", "--allow-port"];
+
+    /// Maximum number of values that are named for each option.
+    const VALUES: usize = 12;
+
+    /// Adds the values of a remedy, such as `--allow-net 10.0.0.7/32 --allow-port 8080`. Returns false if the remedy
+    /// contains any other option.
+    fn add(&mut self, remedy: &'r str) -> bool {
+        let words: Vec<&str> = remedy.split(' ').collect();
+        let mut values = Vec::new();
+        for pair in words.chunks(2) {
+            let &[name, value] = pair else {
+                return false;
+            };
+            let Some(place) = Self::NAMES.iter().position(|it| *it == name) else {
+                return false;
+            };
+            values.push((place, value));
+        }
+        for (place, value) in values {
+            if let Some(values) = self.0.get_mut(place) {
+                values.insert(value);
+            }
+        }
+        true
+    }
+
+    fn text(&self) -> String {
+        let options = Self::NAMES.iter().zip(&self.0);
+        let named = options.filter(|(_, values)| !values.is_empty());
+        let texts = named.map(|(name, values)| {
+            // A placeholder, such as CIDR, is named only if no value is known.
+            let is_known = |value: &&&str| !value.starts_with(|it: char| it.is_ascii_uppercase());
+            let known: Vec<&str> = values.iter().filter(is_known).copied().collect();
+            let shown = match known.is_empty() {
+                true => values.iter().copied().collect(),
+                false => known,
+            };
+            let shown = shown.get(..Self::VALUES).unwrap_or(&shown);
+            format!("{name} {}", shown.join(","))
+        });
+        texts.collect::<Vec<String>>().join(" ")
+    }
+}
+
 fn outcome(row: &Row) -> String {
     let words = outcome_and_reason(row);
     let is_status = matches!(row.reason, Some(Reason::HttpStatus | Reason::FtpStatus));
@@ -288,4 +353,48 @@ pub(super) fn read(summary: &Summary) -> String {
     let mailboxes = counted(summary.mailboxes, "mailbox", "mailboxes");
     let messages = counted(summary.messages, "message", "messages");
     format!("{mailboxes}, {messages}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remedies_for_schemes_ports_and_networks_are_named_together() {
+        let of = |remedies: &[(&str, u64)]| {
+            let mut totals = Totals::default();
+            for (remedy, count) in remedies {
+                totals.tally(REMEDIES, *remedy, *count);
+            }
+            totals.best_remedy().unwrap_or_default()
+        };
+        for (remedies, text, count) in [
+            (&[][..], "", 0),
+            (&[("--fetch https", 3)], "--fetch https", 3),
+            (
+                &[
+                    ("--allow-port 8081", 1),
+                    ("--allow-net 10.0.0.7/32 --allow-port 8080", 2),
+                    ("--allow-net CIDR", 4),
+                    ("--fetch http", 5),
+                    ("--max-body SIZE", 9),
+                ],
+                "--fetch http --allow-net 10.0.0.7/32 --allow-port 8080,8081",
+                12,
+            ),
+            (&[("--allow-net CIDR", 4)], "--allow-net CIDR", 4),
+            (
+                &[("--fetch http", 5), ("--trackers fetch", 6)],
+                "--trackers fetch",
+                6,
+            ),
+            (
+                &[("--allow-userinfo", 2), ("--allow-host a.example", 1)],
+                "--allow-userinfo",
+                2,
+            ),
+        ] {
+            assert_eq!(of(remedies), (text.to_owned(), count));
+        }
+    }
 }

@@ -169,6 +169,19 @@ pub(super) fn cache_max(text: &str) -> Result<CacheMax, String> {
     }
 }
 
+/// The values of `--output-format`.
+pub(super) const OUTPUT_FORMATS: [&str; 9] = [
+    "auto",
+    "mbox",
+    "mboxo",
+    "mboxrd",
+    "mboxcl2",
+    "maildir",
+    "mh",
+    "eml",
+    "thunderbird",
+];
+
 /// A value of `--output-format`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct OutputFormat {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::named_files::{NamedFiles, SavedAttachment};
 use super::origin::Origin;
+use super::picture_watch::PictureWatch;
 use super::survey::{Listed, Survey};
 use crate::edit::Edits;
 use crate::engine::Mode;
@@ -99,6 +100,7 @@ pub(super) struct Expanding {
     /// Whether rows are printed. Otherwise the origin of a mail is not read, because that takes as long as reading its
     /// references.
     pub(super) tells_rows: bool,
+    pub(super) pictures: PictureWatch,
 }
 
 impl Transform<Said> for Expanding {
@@ -107,11 +109,24 @@ impl Transform<Said> for Expanding {
     }
 
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
-        self.expander.first_touch(bytes)
+        let touched = self.expander.first_touch(bytes);
+        match self.pictures.first_tag(bytes) {
+            Some(tag) => Some(touched.map_or(tag, |touched| touched.min(tag))),
+            None => touched,
+        }
     }
 
     fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
-        self.expander.touched_messages(bytes, ends)
+        let mut touched = self.expander.touched_messages(bytes, ends);
+        if let Some(tag) = self.pictures.first_tag(bytes) {
+            let shown = ends.partition_point(|end| *end <= tag);
+            if shown < ends.len()
+                && let Err(place) = touched.binary_search(&shown)
+            {
+                touched.insert(place, shown);
+            }
+        }
+        touched
     }
 
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
@@ -140,6 +155,7 @@ impl Expanding {
         parts: Option<&Tree<'_>>,
     ) -> Result<(Edits, Said), Error> {
         let (expander, content) = (&self.expander, message.content);
+        self.pictures.meets(expander.policy(), content);
         let beside = expander.beside(message);
         let expansion = match parts {
             Some(parts) => expander.expand_parsed(parts, beside.as_ref(), self.mode),

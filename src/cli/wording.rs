@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt::Display;
 use std::io;
+use std::net::IpAddr;
 
 use crate::engine::policy::{Host, IpNet, Policy, Scheme};
 use crate::engine::report::{Detail, Kind, Outcome, Reason, Row, Setting};
 use crate::error::Error;
-use crate::link::url::Reference;
+use crate::link::url::{Reference, masked};
 use crate::mailbox::Damage;
 
 pub(super) fn detail(detail: &Detail) -> String {
@@ -35,6 +36,24 @@ pub(super) fn error(error: &(dyn StdError + 'static)) -> String {
         Some(damage) => detail(&damage.detail()),
         None => error.to_string(),
     }
+}
+
+/// Returns an error for a source that is a URL. `None` if the name of the source is not a URL.
+pub(super) fn not_a_file(source: &str) -> Option<String> {
+    let (scheme, _) = source.split_once("://")?;
+    let is_scheme = |it: char| it.is_ascii_alphanumeric() || "+-.".contains(it);
+    if scheme.is_empty() || !scheme.chars().all(is_scheme) {
+        return None;
+    }
+    let advice = if scheme.eq_ignore_ascii_case("file") {
+        "name the path of the file without file://"
+    } else {
+        "download the file first, and name the copy"
+    };
+    Some(format!(
+        "cannot read {}: embody reads mail from files, directories and IMAP accounts (imaps://USER@HOST/), not from this URL; {advice}",
+        masked(source)
+    ))
 }
 
 fn words(setting: Setting) -> &'static str {
@@ -177,8 +196,18 @@ fn opening(row: &Row, reason: Reason, policy: &Policy) -> Option<String> {
         // the host, or the target of a redirect. If this target is a host of `--deny-host`, no option would allow it. So no
         // option is named if there are such hosts.
         true if reason != Reason::TypeNotAllowed && has_denied_hosts => None,
-        true => would_allow(reason).map(str::to_owned),
+        true => match address_in(row).filter(|_| reason == Reason::PrivateAddress) {
+            Some(address) => Some(given(Setting::AllowNet, IpNet::from(address))),
+            None => would_allow(reason).map(str::to_owned),
+        },
     }
+}
+
+/// Returns the address of the host, if the detail of a row names it.
+fn address_in(row: &Row) -> Option<IpAddr> {
+    let detail = detail(&row.detail);
+    let mut words = detail.split_whitespace();
+    words.find_map(|word| word.trim_matches(',').parse().ok())
 }
 
 fn open(policy: &mut Policy, reason: Reason, reference: &Reference<'_>) -> Option<String> {

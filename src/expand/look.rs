@@ -4,9 +4,10 @@
 use super::expander::Expander;
 use crate::engine::ledger::Ledger;
 use crate::engine::plan::documents::{Documents, Shown};
-use crate::engine::policy::countable;
+use crate::engine::policy::{Policy, countable};
 use crate::link::url::Reference;
-use crate::mime::Tree;
+use crate::link::value::Role;
+use crate::mime::{Tree, scan};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Target<'d> {
@@ -29,19 +30,9 @@ impl Expander {
     pub(crate) fn look(
         &self,
         tree: &Tree<'_>,
-        mut see: impl FnMut(&Shown<'_>, Target<'_>),
+        see: impl FnMut(&Shown<'_>, Target<'_>),
     ) -> (u64, u64) {
-        let mut unread = 0;
-        let mut ledger = Ledger::new(&self.policy().limits, tree.original.len());
-        let mut documents = Documents::new(tree, self.policy());
-        let mut count = 0;
-        for part in tree.ids() {
-            if documents.is_document(part) {
-                let shown = documents.shown(part, &mut ledger, |shown| see(&shown, target(&shown)));
-                (count, unread) = (count + 1, unread + u64::from(shown.is_err()));
-            }
-        }
-        (count, unread)
+        look(self.policy(), tree, see)
     }
 }
 
@@ -54,6 +45,35 @@ impl Expander {
             documents.wrapped_links(part, &mut ledger, &mut see);
         }
     }
+}
+
+fn look(
+    policy: &Policy,
+    tree: &Tree<'_>,
+    mut see: impl FnMut(&Shown<'_>, Target<'_>),
+) -> (u64, u64) {
+    let mut unread = 0;
+    let mut ledger = Ledger::new(&policy.limits, tree.original.len());
+    let mut documents = Documents::new(tree, policy);
+    let mut count = 0;
+    for part in tree.ids() {
+        if documents.is_document(part) {
+            let shown = documents.shown(part, &mut ledger, |shown| see(&shown, target(&shown)));
+            (count, unread) = (count + 1, unread + u64::from(shown.is_err()));
+        }
+    }
+    (count, unread)
+}
+
+/// Returns whether the mail displays a picture that is only on the web. Trackers do not count.
+pub(crate) fn shows_remote_pictures(policy: &Policy, message: &[u8]) -> bool {
+    let tree = scan(message, &policy.limits.scan());
+    let mut is_found = false;
+    look(policy, &tree, |shown, target| {
+        let is_picture = shown.link.role == Role::Picture && !shown.link.hidden;
+        is_found |= is_picture && matches!(target, Target::Web { .. });
+    });
+    is_found
 }
 
 fn target<'d>(shown: &'d Shown<'_>) -> Target<'d> {

@@ -75,7 +75,7 @@ pub(crate) struct InspectArgs {
     /// Print every count, and name files that contain no mail on stderr
     #[arg(short, long)]
     pub(crate) verbose: bool,
-    /// Ask each server whether it has the content
+    /// Ask each server whether it has the content [default: --fetch http,https]
     ///
     /// The request is HEAD, or GET for servers that do not support HEAD. Content is retrieved only if a server
     /// announces a wrong type, such as a web page in place of a picture. Pictures that HTML displays are included,
@@ -96,9 +96,12 @@ pub(crate) struct InspectArgs {
 
 impl InspectArgs {
     /// Returns the options, extended so that winmail.dat parts are unpacked. Their content is already in the message,
-    /// so this needs no request.
+    /// so this needs no request. A probe asks servers over the same schemes as `embed` and `recover`.
     pub(crate) fn opening(mut self) -> Self {
         self.policy.open();
+        if self.probe {
+            self.policy.fetch_by_default();
+        }
         self
     }
 

@@ -56,7 +56,7 @@ use super::pages::{self, whole};
     args_override_self = true,
     after_help = "Examples: embody inspect --html report.html takeout.zip\n          \
         embody recover takeout.zip --output whole.mbox\n          \
-        embody embed takeout.zip --output kept.mbox\n          \
+        embody embed whole.mbox --output kept.mbox\n          \
         embody filter --fetch https < in.eml > out.eml",
     after_long_help = pages::EMBODY
 )]
@@ -89,34 +89,26 @@ impl<T: FromArgMatches> FromArgMatches for Deferred<T> {
     }
 }
 
+// The commands by task, as the help lists them: first mail of a person, then mail systems, then everything else.
 #[derive(Subcommand, Debug)]
 pub(super) enum Command {
-    #[command(about = FILTER_ABOUT, after_help = FILTER_HELP, after_long_help = whole(pages::FILTER))]
-    Filter(Deferred<FilterArgs>),
-    /// Fill in external content in mailboxes: mbox, Maildir, MH, archives
-    #[command(after_help = "Example: embody convert --in-place --backup .old ~/Mail/archive.mbox", after_long_help = whole(pages::CONVERT))]
-    Convert(Deferred<ConvertArgs>),
-    /// Put the pictures that HTML mail displays into the mail
-    #[command(after_help = "Example: embody embed ~/Mail/archive.mbox --output kept.mbox", after_long_help = whole(pages::EMBED))]
-    Embed(Deferred<EmbedArgs>),
-    /// Put missing attachments back into the mail
-    #[command(after_help = "Example: embody recover ~/Mail/archive.mbox --output whole.mbox", after_long_help = whole(pages::RECOVER))]
-    Recover(Deferred<RecoverArgs>),
-    /// Move large attachments into a store, and leave links to them
-    #[command(after_help = "Example: embody detach --store /srv/store < in.eml > out.eml", after_long_help = whole(pages::DETACH))]
-    Detach(Deferred<DetachArgs>),
-    /// Put attachments back that detach moved, byte for byte
-    #[command(after_help = "Example: embody restore --store /srv/store < in.eml > out.eml", after_long_help = whole(pages::RESTORE))]
-    Restore(Deferred<RestoreArgs>),
     /// Show what mail contains and what embody could do with it
     #[command(after_help = "Example: embody inspect --fetch https message.eml", after_long_help = whole(pages::INSPECT))]
     Inspect(Deferred<InspectArgs>),
+    /// Put missing attachments back into the mail
+    #[command(after_help = "Example: embody recover ~/Mail/archive.mbox --output whole.mbox", after_long_help = whole(pages::RECOVER))]
+    Recover(Deferred<RecoverArgs>),
+    /// Put the pictures that HTML mail displays into the mail
+    #[command(after_help = "Example: embody embed ~/Mail/archive.mbox --output kept.mbox", after_long_help = whole(pages::EMBED))]
+    Embed(Deferred<EmbedArgs>),
     /// Check that one mailbox has all the mail of another
     #[command(after_help = "Example: embody compare archive.mbox kept.mbox", after_long_help = whole(pages::COMPARE))]
     Compare(Deferred<CompareArgs>),
     /// Make one mailbox of several: each mail once, in its most complete copy
     #[command(after_help = "Example: embody merge takeout.zip ~/Mail old.mbox --output all.mbox", after_long_help = whole(pages::MERGE))]
     Merge(Deferred<MergeArgs>),
+    #[command(about = FILTER_ABOUT, after_help = FILTER_HELP, after_long_help = whole(pages::FILTER))]
+    Filter(Deferred<FilterArgs>),
     /// Run as a milter for Postfix and Sendmail
     #[cfg(all(unix, feature = "milter"))]
     #[command(after_help = "Example: embody milter --listen inet:8891 --fetch https", after_long_help = whole(pages::MILTER))]
@@ -128,6 +120,15 @@ pub(super) enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
         rest: Vec<std::ffi::OsString>,
     },
+    /// Fill in external content in mailboxes: mbox, Maildir, MH, archives
+    #[command(after_help = "Example: embody convert --in-place --backup .old ~/Mail/archive.mbox", after_long_help = whole(pages::CONVERT))]
+    Convert(Deferred<ConvertArgs>),
+    /// Move large attachments into a store, and leave links to them
+    #[command(after_help = "Example: embody detach --store /srv/store < in.eml > out.eml", after_long_help = whole(pages::DETACH))]
+    Detach(Deferred<DetachArgs>),
+    /// Put attachments back that detach moved, byte for byte
+    #[command(after_help = "Example: embody restore --store /srv/store < in.eml > out.eml", after_long_help = whole(pages::RESTORE))]
+    Restore(Deferred<RestoreArgs>),
     /// Print byte ranges for convert --range as JSON lines
     #[command(after_help = "Example: embody split --size 128M ~/Mail > ranges.jsonl", after_long_help = whole(pages::SPLIT))]
     Split(Deferred<SplitArgs>),

@@ -54,10 +54,7 @@ impl Common {
     }
 
     fn fetching(mut self) -> Self {
-        let fetch = &mut self.policy.retrieval.fetch;
-        if fetch.is_empty() {
-            *fetch = vec![Scheme::Http, Scheme::Https];
-        }
+        self.policy.fetch_by_default();
         self
     }
 
@@ -158,6 +155,14 @@ impl PolicyArgs {
     pub(crate) fn open(&mut self) {
         let form = Follow::Winmail.as_str().to_owned();
         self.content.follow.insert(0, form);
+    }
+
+    /// Sets `--fetch http,https` unless the command line has a `--fetch`.
+    pub(crate) fn fetch_by_default(&mut self) {
+        let fetch = &mut self.retrieval.fetch;
+        if fetch.is_empty() {
+            *fetch = vec![Scheme::Http, Scheme::Https];
+        }
     }
 
     pub(crate) fn policy(&self) -> Policy {

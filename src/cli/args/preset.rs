@@ -42,7 +42,8 @@ pub(crate) struct PresetArgs {
 #[command(mut_arg("embed", |option| option.help(EMBEDDED).long_help(EMBEDDED)))]
 #[command(mut_arg("fetch", |option| option.help(RETRIEVED_FROM)))]
 #[command(mut_arg("follow", |option| option.help(FOLLOWED)))]
-#[command(mut_args(levels(&["backup", "embed", "trackers", "embed_kinds"], &[])))]
+#[command(mut_arg("archive", |option| option.help_heading("Retrieval")))]
+#[command(mut_args(levels(&["backup", "embed", "trackers", "embed_kinds"], &["archive"])))]
 pub(crate) struct EmbedArgs {
     #[command(flatten)]
     pub(crate) preset: PresetArgs,

@@ -75,7 +75,9 @@ impl Answer {
             | R::RedirectRefused
             | R::TypeNotAllowed
             | R::TooLarge
-            | R::BadUrl => Self::Refused,
+            | R::BadUrl
+            // Another run with the same options would reach this limit again.
+            | R::MessageLimit => Self::Refused,
             reason if reason.is_bound() => Self::Limited,
             _ => Self::Unasked,
         }

@@ -67,6 +67,8 @@ pub(crate) struct SurveyContext<'l> {
     /// Path of the HTML page that this run writes. A recommended `inspect --probe` command writes its page to the same
     /// path.
     pub page: Option<String>,
+    /// Options that would have allowed the requests that the options of a probe refused.
+    pub remedy: Option<String>,
     pub start: &'l str,
 }
 
@@ -74,28 +76,48 @@ impl SurveyContext<'_> {
     /// Returns one command for each source: `embody VERB SOURCE --output RESULT OPTIONS`.
     pub(crate) fn commands(&self, verb: &str, options: &str, purpose: &str) -> Vec<String> {
         let options = format!("{options}{}", self.format);
-        let Some(sources) = self.named() else {
-            return vec![format!("embody {verb} MAILBOX --output NEW{options}")];
-        };
-        let results = results(sources, purpose);
-        let lines = sources.iter().zip(results).map(|(source, result)| {
-            let (name, result) = (quoted(&source.name), quoted(&result));
-            format!("embody {verb} {name} --output {result}{options}")
-        });
-        lines.collect()
+        match self.named() {
+            None => vec![format!("embody {verb} MAILBOX --output NEW{options}")],
+            Some(sources) => commands(verb, &names(sources), &results(sources, purpose), &options),
+        }
+    }
+
+    /// Returns the commands that process the results of an earlier step, whose purpose was `first`. `None` if no command can
+    /// name the sources.
+    pub(crate) fn commands_after(
+        &self,
+        first: &str,
+        verb: &str,
+        options: &str,
+        purpose: &str,
+    ) -> Option<Vec<String>> {
+        let sources = self.named()?;
+        let [from, to] = [first, purpose].map(|purpose| results(sources, purpose));
+        Some(commands(
+            verb,
+            &from,
+            &to,
+            &format!("{options}{}", self.format),
+        ))
     }
 
     /// Returns the commands of [`commands`](Self::commands), followed by one `embody compare` command for each source.
     /// The user checks the result against the source with this command.
     pub(crate) fn compared(&self, verb: &str, options: &str, purpose: &str) -> Vec<String> {
         let mut lines = self.commands(verb, options, purpose);
-        if let Some(sources) = self.named() {
-            for (source, result) in sources.iter().zip(results(sources, purpose)) {
-                let (name, result) = (quoted(&source.name), quoted(&result));
-                lines.push(format!("embody compare {name} {result}{}", self.format));
-            }
-        }
+        lines.extend(self.compares(purpose));
         lines
+    }
+
+    /// Returns the commands that check the results of a step against the sources.
+    pub(crate) fn compares(&self, purpose: &str) -> Vec<String> {
+        let sources = self.named().unwrap_or_default();
+        let pairs = sources.iter().zip(results(sources, purpose));
+        let compare = |(source, result): (&NamedSource, String)| {
+            let (name, result) = (quoted(&source.name), quoted(&result));
+            format!("embody compare {name} {result}{}", self.format)
+        };
+        pairs.map(compare).collect()
     }
 
     /// Returns the command with all sources as its arguments. The command only reads the sources, so one command is
@@ -123,6 +145,18 @@ impl SurveyContext<'_> {
         let is_few = (1..=SOURCES).contains(&self.sources.len());
         (is_few && !self.sources.iter().any(is_nameless)).then_some(&self.sources)
     }
+}
+
+fn names(sources: &[NamedSource]) -> Vec<String> {
+    sources.iter().map(|source| source.name.clone()).collect()
+}
+
+fn commands(verb: &str, from: &[String], to: &[String], options: &str) -> Vec<String> {
+    let lines = from.iter().zip(to).map(|(from, to)| {
+        let (from, to) = (quoted(from), quoted(to));
+        format!("embody {verb} {from} --output {to}{options}")
+    });
+    lines.collect()
 }
 
 fn results(sources: &[NamedSource], purpose: &str) -> Vec<String> {

@@ -1,10 +1,10 @@
 //! The meaning of a survey for the owner of the mail: one statement, the three most important numbers, and the possible
-//! steps. The page and the text in the terminal contain the same findings.
+//! steps, the most useful one first. The page and the text in the terminal contain the same findings.
 
 use super::context::SurveyContext;
 use super::missing::{self, Way};
 use super::numbers::{companies, pictured_hosts};
-use super::steps::{self, Step, embed, recover};
+use super::steps::{self, Step};
 use super::sum::Survey;
 use super::words::{capitalized, counted, either, grouped, share, size};
 
@@ -18,7 +18,8 @@ pub(super) struct Tile {
 pub(super) struct Findings {
     pub statement: String,
     pub tiles: Vec<Tile>,
-    pub step: Option<Step>,
+    /// The steps that are possible, the most useful one first.
+    pub steps: Vec<Step>,
 }
 
 /// A fact that can become one of the three numbers. Facts about content that the mail will lose have the largest
@@ -35,9 +36,18 @@ const TILES: usize = 3;
 pub(super) fn findings(survey: &Survey, context: &SurveyContext<'_>) -> Findings {
     let mut facts = facts(survey, context);
     facts.sort_by_key(|fact| std::cmp::Reverse(fact.weight));
-    let step = facts.iter_mut().find_map(|fact| fact.step.take());
+    let steps = ranked(
+        facts.iter_mut().filter_map(|fact| fact.step.take()),
+        survey,
+        context,
+    );
     let first = facts.first().filter(|fact| fact.weight > 0);
-    let statement = first.map(|fact| fact.statement.clone());
+    let statement = match first {
+        _ if context.has_no_response => {
+            Some("No server responded, so it is not known what is still there.".to_owned())
+        }
+        first => first.map(|fact| fact.statement.clone()),
+    };
     let unread = survey.broken.files + survey.mail.oversized + survey.links.unread;
     let nothing = match (survey.mail.messages, unread) {
         (0, 0) => "There is no mail here.",
@@ -48,8 +58,41 @@ pub(super) fn findings(survey: &Survey, context: &SurveyContext<'_>) -> Findings
     Findings {
         statement: statement.unwrap_or_else(|| nothing.to_owned()),
         tiles: facts.into_iter().take(TILES).map(|it| it.tile).collect(),
-        step,
+        steps,
     }
+}
+
+/// Returns all possible steps in the order of their use. `of_facts` are the steps of the most important facts.
+fn ranked(
+    of_facts: impl Iterator<Item = Step>,
+    survey: &Survey,
+    context: &SurveyContext<'_>,
+) -> Vec<Step> {
+    let again = context
+        .has_no_response
+        .then(|| steps::probe(survey, context));
+    let more = [
+        steps::allow(survey, context),
+        steps::archive(survey, context),
+        steps::restore(survey, context),
+        steps::cloud_links(survey, context),
+        steps::probe(survey, context),
+        steps::blank(survey, context),
+        steps::data(survey, context),
+        steps::links(survey, context),
+    ];
+    let mut ranked: Vec<Step> = Vec::new();
+    for step in again
+        .flatten()
+        .into_iter()
+        .chain(of_facts)
+        .chain(more.into_iter().flatten())
+    {
+        if !ranked.contains(&step) {
+            ranked.push(step);
+        }
+    }
+    ranked
 }
 
 /// Returns the size of the mail as text: `41,203 messages from 2004 to 2024, 3.9 GB in 2 mailboxes`.
@@ -154,7 +197,7 @@ fn pictures(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
                     either(answers.gone, "is", "are")
                 ),
             },
-            step: embed(survey, context),
+            step: steps::fill_in(survey, context),
         });
     }
     (remote > 0).then(|| Fact {
@@ -178,7 +221,7 @@ fn pictures(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
                 )
             },
         },
-        step: embed(survey, context),
+        step: steps::fill_in(survey, context),
     })
 }
 
@@ -215,7 +258,7 @@ fn attachments(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
             number: grouped(count),
             words,
         },
-        step: recover(survey, context),
+        step: steps::fill_in(survey, context),
     })
 }
 
@@ -280,31 +323,6 @@ fn elsewhere(survey: &Survey) -> Option<Fact> {
         },
         step: None,
     })
-}
-
-/// Returns the sentences about content outside of a single message for which its report has no rows.
-pub(crate) fn of_message(survey: &Survey, has_picture_rows: bool) -> Vec<String> {
-    let mut said = Vec::new();
-    let remote = survey.pictures.remote;
-    if remote > 0 && !has_picture_rows {
-        said.push(format!(
-            "{} only on the web; embody embed puts {} into the mail",
-            counted(remote, "picture is", "pictures are"),
-            either(remote, "it", "them")
-        ));
-    }
-    let elsewhere = survey.pictures.elsewhere;
-    if elsewhere > 0 && !has_picture_rows {
-        said.push(format!(
-            "{} an address that leads nowhere",
-            counted(elsewhere, "picture has", "pictures have")
-        ));
-    }
-    let pieces = missing::sum(&survey.missing, &[Way::Piece]);
-    if pieces > 0 {
-        said.push(counted(pieces, missing::PIECE.1.one, missing::PIECE.1.many));
-    }
-    said
 }
 
 fn are(count: u64) -> String {

@@ -1,10 +1,8 @@
 //! Computes the survey of one message. This runs in several threads; the sums are made later, in the order of the
 //! messages.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 use std::io::Write as _;
-use std::sync::Mutex;
 use std::time::SystemTime;
 
 use mail_parser::parsers::MessageStream;
@@ -12,9 +10,10 @@ use mail_parser::parsers::MessageStream;
 use super::super::named_files::{NamedFiles, SavedAttachment};
 use super::super::verb::{Expanding, Said};
 use super::answer::Answer;
+use super::at_risk::{self, AtRisk, LargestWeights};
 use super::broken::{Broken, LARGEST, Large, Place};
 use super::json::Listed;
-use super::missing;
+use super::missing::{self, Way};
 use super::sum::{SIZES, Survey, day};
 use super::tally::{Copies, Counts as _};
 use crate::edit::Edits;
@@ -24,7 +23,7 @@ use crate::engine::plan::documents::{Shown, shown_inline};
 use crate::engine::policy::countable;
 use crate::engine::report::{Kind, Outcome, Provenance, Reason, Report, Row};
 use crate::engine::{Mode, date};
-use crate::error::{Error, unpoisoned};
+use crate::error::Error;
 use crate::expand::{Target, envelope};
 use crate::fetch::store::Key;
 use crate::link::url::Reference;
@@ -49,9 +48,8 @@ pub(crate) struct Surveying {
     pub tells_embeds: bool,
     /// The directory of `--save-attachments`.
     pub files: Option<NamedFiles>,
-    /// Sizes of the largest messages that any thread has seen. A smaller message cannot be one of the largest of the
-    /// mail, so its subject is not parsed.
-    largest: Mutex<BinaryHeap<Reverse<u64>>>,
+    largest: LargestWeights,
+    at_risk: LargestWeights,
 }
 
 impl Surveying {
@@ -71,7 +69,8 @@ impl Surveying {
             now: SystemTime::now(),
             tells_embeds,
             files: None,
-            largest: Mutex::default(),
+            largest: LargestWeights::new(LARGEST),
+            at_risk: LargestWeights::new(at_risk::LISTED),
         }
     }
 
@@ -98,22 +97,6 @@ impl Surveying {
             })
         });
         saved.collect()
-    }
-
-    fn may_be_among_largest(&self, octets: u64) -> bool {
-        let mut largest = unpoisoned(self.largest.lock());
-        if largest.len() < LARGEST {
-            largest.push(Reverse(octets));
-            return true;
-        }
-        let least = largest.peek().map_or(0, |it| it.0);
-        if octets > least {
-            largest.pop();
-            largest.push(Reverse(octets));
-        }
-        // A message of equal size is also a candidate: of several messages with the same size, the list must contain
-        // the first one of the mailbox, and threads do not finish in the order of the mailbox.
-        octets >= least
     }
 
     fn survey(
@@ -169,9 +152,19 @@ impl Surveying {
             index: Some(mail.number),
         };
         survey.broken = Broken::of(tree, place);
-        if self.may_be_among_largest(survey.mail.octets) {
-            let date = survey.dates.first.map(day);
-            survey.largest = vec![large(tree, place(), date)];
+        let described = |date| large(tree, place(), date);
+        if self.largest.may_contain(survey.mail.octets) {
+            survey.largest = vec![described(survey.dates.first.map(day))];
+        }
+        let pictures = survey.pictures.remote;
+        let attachments = missing::sum(&survey.missing, &[Way::Web, Way::Ftp]);
+        let weight = at_risk::weight(pictures, attachments);
+        if weight > 0 && self.at_risk.may_contain(weight) {
+            survey.at_risk = vec![AtRisk {
+                pictures,
+                attachments,
+                message: described(survey.dates.first.map(day)),
+            }];
         }
         if tree.value(PartId::ROOT, "X-Gmail-Labels").is_some() {
             for label in envelope::of(b"", message).labels {

@@ -9,6 +9,7 @@
 //! contents.
 
 mod answer;
+mod at_risk;
 mod broken;
 mod context;
 mod findings;
@@ -28,7 +29,6 @@ mod text;
 mod words;
 
 pub(super) use self::context::{Group, NamedSource, SourceKind, SurveyContext};
-pub(super) use self::findings::of_message;
 pub(super) use self::gather::Surveying;
 pub(super) use self::html_file::{check_page, write_page};
 pub(super) use self::json::{Listed, as_json};

@@ -27,6 +27,8 @@ pub(super) const BEGIN: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<meta chars
 
 pub(super) struct Sheet {
     html: String,
+    /// Whether a section is open that the reader can fold.
+    has_fold: bool,
 }
 
 /// A horizontal bar, of which a part can have another colour.
@@ -56,10 +58,12 @@ impl Sheet {
                 "{BEGIN}<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{hash}'\">\n\
                  <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n<body>\n"
             ),
+            has_fold: false,
         }
     }
 
     pub(super) fn finish(mut self, footer: &str) -> String {
+        self.end_fold();
         self.add(&format!("<footer>{footer}</footer>"));
         self.add(&format!("<script>{SCRIPT}</script>"));
         self.html
@@ -72,6 +76,21 @@ impl Sheet {
 
     pub(super) fn heading(&mut self, text: &str) {
         self.add(&format!("<h2>{text}</h2>"));
+    }
+
+    /// Starts a section that is folded until the reader opens it. `facts` is shown next to its title.
+    pub(super) fn fold(&mut self, title: &str, facts: &str) {
+        self.end_fold();
+        self.add(&format!(
+            "<details class=\"fold\"><summary><h2>{title}</h2> <span class=\"soft\">{facts}</span></summary>"
+        ));
+        self.has_fold = true;
+    }
+
+    fn end_fold(&mut self) {
+        if std::mem::take(&mut self.has_fold) {
+            self.add("</details>");
+        }
     }
 
     /// Adds a paragraph of trusted text. Words in backticks are shown as code.
@@ -99,6 +118,19 @@ impl Sheet {
 
     pub(super) fn step(&mut self, step: &Step) {
         self.commands("act", &step.title, &step.words, &step.commands);
+    }
+
+    /// Adds a list of steps that are folded, with numbers that begin with `first`.
+    pub(super) fn steps(&mut self, first: usize, steps: &[Step]) {
+        for (number, step) in steps.iter().enumerate() {
+            self.add(&format!(
+                "<details class=\"step\"><summary><b>{}.</b> {}</summary>",
+                number + first,
+                step.title
+            ));
+            self.step(step);
+            self.add("</details>");
+        }
     }
 
     /// Adds the recommended step.

@@ -3,6 +3,7 @@
 use super::context::SurveyContext;
 use super::missing::{self, Way};
 use super::sum::Survey;
+use super::tally::Answers;
 use super::words::{counted, either, grouped, listed, option_size, quoted, size};
 
 /// A step that the user can take.
@@ -17,17 +18,52 @@ pub(super) struct Step {
 /// directory, a store or a kind of link.
 const RECOVERED: [Way; 3] = [Way::Here, Way::Web, Way::Ftp];
 
-/// Returns whether `embed` would find at least one picture. Without a probe, each picture on the web counts as
-/// available.
-fn has_living_pictures(survey: &Survey, context: &SurveyContext<'_>) -> bool {
-    let answers = &survey.answers.pictures;
-    let is_known = context.is_probed && !context.has_no_response && answers.asked() > 0;
+/// URL template of the Wayback Machine, the largest web archive.
+pub(super) const ARCHIVE: &str = "https://web.archive.org/web/{date}id_/{url}";
+
+/// Returns whether a run with the same options may retrieve at least one of the files. Without a probe, each file counts
+/// as available. If the options allow no request, or no server responded, the same run would fail again.
+fn may_succeed(answers: &Answers, survey: &Survey, context: &SurveyContext<'_>) -> bool {
+    let is_known = context.is_probed && answers.asked() + answers.refused > 0;
     let is_archived = context.has_archive && survey.probe.archived > 0;
-    survey.pictures.remote > 0 && (!is_known || answers.alive > 0 || is_archived)
+    !context.has_no_response && (!is_known || answers.alive > 0 || is_archived)
+}
+
+/// Returns the steps for the pictures and attachments that a run can put into the mail: one step with all its commands
+/// if there are both.
+pub(super) fn fill_in(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
+    let (recover, embed) = (recover(survey, context), embed(survey, context));
+    let (Some(recover), Some(embed)) = (&recover, &embed) else {
+        return recover.or(embed);
+    };
+    let words = format!(
+        "{} Then the pictures are put into the new mailbox.{}",
+        recover.words,
+        compare(context)
+    );
+    Some(Step {
+        title: "Put the missing attachments back, then keep the pictures".to_owned(),
+        words,
+        commands: match context.commands_after(
+            "recovered",
+            "embed",
+            &context.repeated.all(),
+            "embedded",
+        ) {
+            None => [&recover.commands[..], &embed.commands].concat(),
+            Some(embeds) => [
+                &recover.commands[..],
+                &embeds,
+                &context.compares("embedded"),
+            ]
+            .concat(),
+        },
+    })
 }
 
 pub(super) fn embed(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
-    has_living_pictures(survey, context).then(|| Step {
+    let has_pictures = survey.pictures.remote > 0;
+    (has_pictures && may_succeed(&survey.answers.pictures, survey, context)).then(|| Step {
         title: "Keep the pictures".to_owned(),
         words: format!(
             "This puts the pictures into the mail, except pictures that their servers no longer have. The result is a new mailbox, and your mailbox is not changed.{}",
@@ -37,10 +73,66 @@ pub(super) fn embed(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step
     })
 }
 
+/// Returns the step for content that its servers no longer have, if no archive was used.
+pub(super) fn archive(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
+    let (pictures, attachments) = (
+        survey.answers.pictures.gone,
+        survey.answers.attachments.gone,
+    );
+    let gone = pictures + attachments;
+    let verb = if pictures > 0 { "embed" } else { "recover" };
+    let options = format!(" --archive {}{}", quoted(ARCHIVE), context.repeated.all());
+    let is_possible = gone > 0 && !context.has_archive && !context.has_no_response;
+    is_possible.then(|| Step {
+        title: "Look for what is gone in a web archive".to_owned(),
+        words: format!(
+            "The servers no longer have {}. This asks the Wayback Machine for {}, and the servers for everything else. The archive learns the {} of what it is asked for.",
+            pictures_and_attachments(pictures, attachments),
+            either(gone, "it", "them"),
+            either(gone, "address", "addresses"),
+        ),
+        commands: context.commands(verb, &options, "archived"),
+    })
+}
+
+/// Returns the counts as text: `3 pictures and 1 attachment`.
+pub(super) fn pictures_and_attachments(pictures: u64, attachments: u64) -> String {
+    let mut words = Vec::new();
+    if pictures > 0 {
+        words.push(counted(pictures, "picture", "pictures"));
+    }
+    if attachments > 0 {
+        words.push(counted(attachments, "attachment", "attachments"));
+    }
+    listed(&words)
+}
+
+/// Returns the step for a probe whose requests the options did not allow.
+pub(super) fn allow(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
+    let refused = survey.answers.pictures.refused + survey.answers.attachments.refused;
+    let options = context.remedy.as_ref().filter(|_| refused > 0)?;
+    let html = match &context.page {
+        Some(page) => format!(" --html {}", quoted(page)),
+        None => String::new(),
+    };
+    let command = format!(
+        "embody inspect --probe{} {options}{html}",
+        context.repeated.all()
+    );
+    Some(Step {
+        title: "Allow the requests".to_owned(),
+        words: format!(
+            "The options did not allow the requests for {}. This allows them, and asks again.",
+            counted(refused, "picture or file", "pictures or files")
+        ),
+        commands: context.reading(&command),
+    })
+}
+
 fn compare(context: &SurveyContext<'_>) -> &'static str {
     match context.named() {
         None => "",
-        Some([_]) => " The second command proves that no message was lost.",
+        Some([_]) => " The last command proves that no message was lost.",
         Some(_) => " The last commands prove that no message was lost.",
     }
 }
@@ -49,8 +141,7 @@ pub(super) fn recover(survey: &Survey, context: &SurveyContext<'_>) -> Option<St
     let count = missing::sum(&survey.missing, &RECOVERED);
     let answers = &survey.answers.attachments;
     let here = missing::sum(&survey.missing, &[Way::Here]);
-    let is_known = context.is_probed && !context.has_no_response && answers.asked() > 0;
-    let is_there = count > 0 && (!is_known || answers.alive > 0 || here > 0);
+    let is_there = count > 0 && (here > 0 || may_succeed(answers, survey, context));
     let mut options = context.repeated.all();
     let ftp = missing::sum(&survey.missing, &[Way::Ftp]);
     if ftp > 0 && !context.repeated.has("fetch") {
@@ -189,25 +280,28 @@ pub(super) fn restore(survey: &Survey, context: &SurveyContext<'_>) -> Option<St
 }
 
 pub(super) fn probe(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
-    let is_asked = context.is_probed && !context.has_no_response || context.page.is_none();
     let web = missing::sum(&survey.missing, &[Way::Web]);
-    let page = context.page.as_deref().unwrap_or_default();
-    (!is_asked && survey.pictures.remote + web > 0).then(|| {
-        let fetch = if context.repeated.has("fetch") { "" } else { " --fetch http,https" };
-        let command = format!(
-            "embody inspect --probe{fetch}{} --html {}",
-            context.repeated.all(),
-            quoted(page)
-        );
-        let title = if context.has_no_response {
-            "Ask again: no server responded"
+    // The text for a terminal recommends a probe only if one has just failed, because a probe is most useful with a page.
+    let is_useful = context.has_no_response || context.page.is_some() && !context.is_probed;
+    let page = context
+        .page
+        .as_ref()
+        .map(|page| format!(" --html {}", quoted(page)));
+    (is_useful && survey.pictures.remote + web > 0).then(|| {
+        let (options, page) = (context.repeated.all(), page.unwrap_or_default());
+        let [title, start] = if context.has_no_response {
+            [
+                "Ask again: no server responded",
+                "Check the network connection and the option `--proxy` first. This",
+            ]
         } else {
-            "Count what is gone"
+            ["Count what is gone", "This"]
         };
+        let rewrites = if page.is_empty() { "" } else { ", and writes this page again with the answers" };
         Step {
             title: title.to_owned(),
-            words: "This asks each server whether it still has the picture or file, and writes this page again with the answers. The servers of trackers are not asked.".to_owned(),
-            commands: context.reading(&command),
+            words: format!("{start} asks each server whether it still has the picture or file{rewrites}. The servers of trackers are not asked."),
+            commands: context.reading(&format!("embody inspect --probe{options}{page}")),
         }
     })
 }

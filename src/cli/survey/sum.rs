@@ -7,6 +7,7 @@ use std::path::Path;
 use mail_parser::DateTime;
 use serde::{Serialize, Serializer};
 
+use super::at_risk::{self, AtRisk};
 use super::broken::{Broken, Large, merge};
 use super::missing::Missing;
 use super::tally::{
@@ -53,6 +54,7 @@ pub(crate) struct Survey {
     pub answers: AnswersByWhat,
     pub missing: Missing,
     pub largest: Vec<Large>,
+    pub at_risk: Vec<AtRisk>,
     /// Number of messages with each label, in mail of a Google Takeout. Gmail's own labels, such as `Inbox` in any
     /// language, are counted under the name of the standard folder.
     pub labels: Named<u64>,
@@ -133,6 +135,7 @@ impl Survey {
         self.answers.years.add(other.answers.years);
         add(&mut self.missing, other.missing);
         merge(&mut self.largest, other.largest);
+        at_risk::merge(&mut self.at_risk, other.at_risk);
         self.files.add(&other.files);
         self.labels.add(other.labels);
         self.broken.add(other.broken);
@@ -142,7 +145,8 @@ impl Survey {
     /// is named by its file, so its number is removed.
     pub(crate) fn locate(&mut self, mailbox: &Path) {
         let largest = self.largest.iter_mut().map(|it| &mut it.place);
-        for place in largest.chain(self.broken.places_mut()) {
+        let at_risk = self.at_risk.iter_mut().map(|it| &mut it.message.place);
+        for place in largest.chain(at_risk).chain(self.broken.places_mut()) {
             if Path::new(&place.source) != mailbox {
                 place.index = None;
             }
@@ -168,7 +172,7 @@ impl Survey {
     }
 
     /// Completes the counts of a probe once it is known whether any server responded in the whole run. If none did, no
-    /// source counts as dead.
+    /// source counts as dead or gone.
     pub(crate) fn settle(&mut self, has_no_response: bool) {
         let answers = &mut self.answers;
         answers.pictures.settle(has_no_response);

@@ -144,7 +144,9 @@ impl Answers {
     pub(super) fn settle(&mut self, has_no_response: bool) {
         let unresolved = std::mem::take(&mut self.unresolved);
         if has_no_response {
-            self.silent += unresolved;
+            // The status of a response, such as 403, was then from the proxy. Content counts as gone only if a server said so.
+            self.silent += unresolved + std::mem::take(&mut self.denied);
+            self.unasked += std::mem::take(&mut self.gone);
         } else {
             self.gone += unresolved;
         }

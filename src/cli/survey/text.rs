@@ -14,7 +14,7 @@ const LINES: usize = 40;
 
 pub(crate) fn lines(survey: &Survey, context: &SurveyContext<'_>) -> String {
     let Findings {
-        statement, step, ..
+        statement, steps, ..
     } = findings::findings(survey, context);
     let mut text = format!("{statement}\n");
     for (name, words) in [
@@ -25,6 +25,7 @@ pub(crate) fn lines(survey: &Survey, context: &SurveyContext<'_>) -> String {
         ("copies", copies(survey)),
         ("damaged", damaged(survey)),
         ("dates", dates(survey)),
+        ("links", linked(survey)),
         ("links", links(survey)),
         ("answers", answers(survey, context)),
     ] {
@@ -36,7 +37,7 @@ pub(crate) fn lines(survey: &Survey, context: &SurveyContext<'_>) -> String {
         text.push('\n');
         table(&mut text, survey, *group, context.has_archive);
     }
-    if let Some(step) = step {
+    if let Some(step) = steps.into_iter().next() {
         text += &format!("\nNext step: {}\n", in_words(&step.title));
         for command in step.commands {
             text += &format!("  {}\n", harmless_within(&command));
@@ -89,10 +90,33 @@ fn trackers(survey: &Survey) -> String {
     format!("{}: {}", grouped(count), listed(&names))
 }
 
+/// Ways of files to which the text of the mail only links. They are not missing from the mail, because its sender sent
+/// links.
+const LINKED: [Way; 2] = [Way::Link, Way::Shortcut];
+
 fn missing(survey: &Survey) -> String {
-    let mut kinds: Vec<(u64, String)> = survey
+    let mut text = kinds(survey, |way| !LINKED.contains(&way));
+    if missing::sum(&survey.missing, &[Way::Directory]) > 0 {
+        text += " (name their directory with --attachments)";
+    }
+    text
+}
+
+fn linked(survey: &Survey) -> String {
+    let mut text = kinds(survey, |way| LINKED.contains(&way));
+    if !text.is_empty() {
+        text += " (embody recover --follow links,shortcuts attaches them)";
+    }
+    text
+}
+
+/// Returns the kinds of content outside of the mail, the most frequent one first.
+fn kinds(survey: &Survey, is_wanted: impl Fn(Way) -> bool) -> String {
+    let found = survey
         .missing
         .iter()
+        .filter(|((way, _), _)| is_wanted(*way));
+    let mut kinds: Vec<(u64, String)> = found
         .map(|((way, names), count)| {
             let nowhere = match way {
                 Way::Never => ", which cannot come back",
@@ -103,11 +127,7 @@ fn missing(survey: &Survey) -> String {
         .collect();
     kinds.sort_by_key(|it| std::cmp::Reverse(it.0));
     let kinds: Vec<String> = kinds.into_iter().map(|it| it.1).collect();
-    let mut text = kinds.join("; ");
-    if missing::sum(&survey.missing, &[Way::Directory]) > 0 {
-        text += " (name their directory with --attachments)";
-    }
-    text
+    kinds.join("; ")
 }
 
 fn attachments(survey: &Survey) -> String {
@@ -247,12 +267,19 @@ fn answers(survey: &Survey, context: &SurveyContext<'_>) -> String {
     }
     let (pictures, attachments) = (&survey.answers.pictures, &survey.answers.attachments);
     let of = |count: fn(&super::tally::Answers) -> u64| count(pictures) + count(attachments);
+    let refused = match &context.remedy {
+        Some(remedy) => format!(
+            "not allowed by the options ({} would allow more)",
+            harmless(remedy)
+        ),
+        None => "not allowed by the options".to_owned(),
+    };
     let mut text = told(&[
         (of(|it| it.alive), "still there"),
         (of(|it| it.gone), "gone"),
         (of(|it| it.silent), "without an answer this time"),
         (of(|it| it.denied), "behind a sign-in"),
-        (of(|it| it.refused), "not allowed by the options"),
+        (of(|it| it.refused), &refused),
         (of(|it| it.unasked), "not asked for"),
     ]);
     if context.has_archive && survey.probe.dead > 0 {

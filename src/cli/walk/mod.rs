@@ -191,17 +191,17 @@ impl Walk<'_> {
         tally.settle(counts.outcomes.has_no_response());
         // The observer gets the counts of each mailbox. Only the run as a whole knows the files that are no mailboxes.
         summary.files = files;
+        let arguments: Vec<OsString> = std::env::args_os().collect();
+        let verb = arguments.get(1).and_then(|verb| verb.to_str());
+        let context = RunContext {
+            verb: verb.unwrap_or("convert"),
+            sources: &self.sources,
+            output: self.output,
+            repeated: Repeated::of_run(&arguments),
+            start: &started.time,
+            is_stopped: matches!(status, Status::Stopped(_)),
+        };
         if let Some(file) = &self.args.html {
-            let arguments: Vec<OsString> = std::env::args_os().collect();
-            let verb = arguments.get(1).and_then(|verb| verb.to_str());
-            let context = RunContext {
-                verb: verb.unwrap_or("convert"),
-                sources: &self.sources,
-                output: self.output,
-                repeated: Repeated::of_run(&arguments),
-                start: &started.time,
-                is_stopped: matches!(status, Status::Stopped(_)),
-            };
             let page = run_page(&tally, &summary, &context);
             if let Err(error) = write_page(file, &page) {
                 say::tell(&say::error(&error));
@@ -213,7 +213,10 @@ impl Walk<'_> {
         if matches!(status, Status::Stopped(_)) {
             say::tell(&self.stopped(&summary));
         }
-        if self.saying.volume() >= Volume::Normal {
+        // If no source could be read, the error messages say everything that is known.
+        if self.saying.volume() >= Volume::Normal
+            && (has_done_some || summary.messages > 0 || status != Status::Trouble)
+        {
             let word = match self.options.mode {
                 Mode::Run => "",
                 Mode::Probe | Mode::DryRun => self.word,
@@ -244,12 +247,21 @@ impl Walk<'_> {
                 .missing_below(self.policy)
                 .map(|line| line + "\n")
                 .unwrap_or_default();
+            let archived = match counts.outcomes.gone() {
+                count if count > 0 && self.options.mode.writes() => context.archived(),
+                _ => None,
+            };
+            let archived = archived.map_or_else(String::new, |command| {
+                format!("to look in a web archive for what is gone: {command}\n")
+            });
             let proof = match status {
                 Status::Success => self.proof(&summary, &targets),
                 _ => String::new(),
             };
             let more = more();
-            let all = format!("{word}{text}{table}{missing}{plans}{more}{remedy}{names}{proof}");
+            let all = format!(
+                "{word}{text}{table}{missing}{plans}{more}{remedy}{names}{archived}{proof}"
+            );
             say::tell(all.trim_end());
         }
         if self.needs_attachments && counts.has_found_nothing_below() {
@@ -311,6 +323,7 @@ impl Walk<'_> {
             display: Display::new(progress, total),
             volume,
             says_rows: true,
+            counts_remedies: volume > Volume::Quiet,
             needs_rows: None,
             policy: self.policy,
             start,

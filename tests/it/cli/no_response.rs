@@ -248,17 +248,23 @@ fn host_without_an_address_is_no_loss_unless_another_server_responded() {
         let page = fs::read_to_string(at("run.html")).unwrap();
         assert_eq!(page.contains("lost for good"), !is_down, "{page}");
         assert_eq!(page.contains("does not exist any more"), !is_down, "{page}");
-        assert_eq!(
+        assert!(
             page.contains("embody embed out.mbox --output out-2.mbox"),
-            is_down,
             "{page}"
         );
+        assert_eq!(page.contains("<h1>No server responded"), is_down, "{page}");
+        assert_eq!(page.contains("Try again later"), is_down, "{page}");
+        assert_eq!(page.contains("web archive"), !is_down, "{page}");
+        assert_eq!(said.contains("web archive"), !is_down, "{said}");
 
         let output = run(&["inspect", "--probe", "in.mbox", "--html", "survey.html"]);
         let text = String::from_utf8(output.stdout).unwrap();
         let page = fs::read_to_string(at("survey.html")).unwrap();
         for told in [&text, &page] {
             assert_eq!(told.contains("already gone"), !is_down, "{told}");
+            assert_eq!(told.contains("No server responded, so"), is_down, "{told}");
+            // The run that just failed is not recommended again.
+            assert!(!told.contains("in-embedded.mbox"), "{told}");
         }
         assert_eq!(
             page.contains("embody inspect --probe --fetch"),

@@ -211,7 +211,7 @@ fn inspect_reads_a_mailbox_on_standard_input_as_one() {
     }
     let (_, out, _) = run(&["inspect"], folder.path(), b"Subject: x\n\ny\n");
     assert!(
-        out.contains("text/plain") && out.contains("nothing to do"),
+        out.contains("text/plain") && out.contains("Nothing is missing"),
         "{out}"
     );
 }

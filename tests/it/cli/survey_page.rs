@@ -290,8 +290,10 @@ fn run_each(sources: &[&str], options: &[&str], server: &Raw) -> Vec<String> {
             .lines()
             .filter(|it| !it.starts_with("embody compare"))
             .collect();
-        assert_eq!(lines.len(), sources.len(), "{command}");
-        for (line, source) in lines.iter().zip(sources) {
+        // A step in two parts has two commands for each source. The last ones write the result.
+        assert_eq!(lines.len() % sources.len(), 0, "{command}");
+        let written = &lines[lines.len() - sources.len()..];
+        for (line, source) in written.iter().zip(sources) {
             let (_, result) = line.split_once(" --output ").unwrap();
             // The name is expanded as a shell would expand it.
             let word = shell(folder.path(), &format!("set -- {result}; printf %s \"$1\""));

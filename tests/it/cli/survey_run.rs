@@ -164,7 +164,11 @@ fn page_about_each_command_says_what_it_did() {
         page.contains("<h1>1 attachment is back in the mail and 1 is lost for good.</h1>"),
         "{page}"
     );
-    assert!(!page.contains("<pre>"), "there is nothing to do: {page}");
+    assert!(
+        command(&page).contains("embody recover whole.mbox --output whole-2.mbox")
+            && command(&page).contains("--archive 'https://"),
+        "{page}"
+    );
     let arguments = [
         "detach",
         "whole.mbox",

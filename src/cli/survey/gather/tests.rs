@@ -3,6 +3,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::*;
+use crate::cli::picture_watch::PictureWatch;
 use crate::engine::Mode;
 use crate::engine::policy::Policy;
 use crate::expand::Expander;
@@ -15,6 +16,7 @@ fn surveyed(mail: &str, larger_than: u64) -> Survey {
         mode: Mode::DryRun,
         recorder: None,
         tells_rows: false,
+        pictures: PictureWatch::default(),
         lengths: Lengths::Reversible,
     };
     let base_url = "file:///srv/store/".to_owned();

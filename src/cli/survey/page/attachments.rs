@@ -2,8 +2,7 @@
 
 use super::super::json::bound;
 use super::super::missing::{self, Way};
-use super::super::sheet::{Bar, ROWS, Table};
-use super::super::steps;
+use super::super::sheet::{BARS, Bar, ROWS, Table};
 use super::super::tally::{Counts as _, Type};
 use super::super::words::{capitalized, class, counted, either, grouped, size, type_words};
 use super::{Page, short, told};
@@ -14,13 +13,18 @@ impl Page<'_> {
         if survey.missing.is_empty() {
             return;
         }
-        self.sheet.heading("Attachments that are not in the mail");
-        let ways: [(Way, &str); 6] = [
+        let all: u64 = survey.missing.values().sum();
+        self.sheet
+            .fold("Attachments that are not in the mail", &grouped(all));
+        let ways: [(Way, &str); 9] = [
             (Way::Here, "in a file next to the mailbox, or in the mail"),
             (Way::Web, "on a server"),
             (Way::Ftp, "on an FTP server"),
             (Way::Directory, "in a directory of a computer"),
             (Way::Store, "in a store of embody"),
+            (Way::Link, "in cloud storage, linked in the text"),
+            (Way::Shortcut, "at a web address, linked by a file"),
+            (Way::Piece, "in other mails"),
             (Way::Never, "nowhere"),
         ];
         let mut rows: Vec<(u64, String, Vec<String>)> = Vec::new();
@@ -49,19 +53,37 @@ impl Page<'_> {
                 either(directory, "the file was", "the files were"),
             ));
         }
-        self.step(steps::recover(survey, context));
-        self.step(steps::restore(survey, context));
-        self.step(steps::cloud_links(survey, context));
+        self.servers_of_attachments();
+    }
+
+    fn servers_of_attachments(&mut self) {
+        let hosts = self.survey.hosts.heaviest(|it| it.references);
+        let bars: Vec<Bar> = hosts
+            .into_iter()
+            .filter(|(_, it)| it.references > 0)
+            .take(BARS)
+            .map(|(name, it)| Bar {
+                name: short(name),
+                value: it.references,
+                part: 0,
+                words: grouped(it.references),
+            })
+            .collect();
+        if !bars.is_empty() {
+            self.sheet.add("<h3>Servers of these attachments</h3>");
+        }
+        self.sheet.bars("Missing attachments by server", &bars);
     }
 
     pub(super) fn attachments(&mut self) {
-        let (survey, context) = (self.survey, self.context);
+        let survey = self.survey;
         let shown = survey.shown();
         let all = survey.attachments;
         if all.count == 0 {
             return;
         }
-        self.sheet.heading("Attachments in the mail");
+        let facts = format!("{}, {}", grouped(all.count), size(all.octets));
+        self.sheet.fold("Attachments in the mail", &facts);
         let mut words = format!(
             "{}, {}.",
             counted(all.count, "attachment", "attachments"),
@@ -92,7 +114,6 @@ impl Page<'_> {
             self.sheet.bars("Attachments by size", &bars);
             self.types();
         }
-        self.step(steps::detach(survey, context));
         let detach = &survey.detach;
         if detach.leave.count > 0 && detach.shown_inline.count > 0 {
             let shown = detach.shown_inline;

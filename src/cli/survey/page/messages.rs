@@ -1,12 +1,17 @@
 //! The sections about messages: the largest ones, their years, senders and labels, repeated and damaged ones.
 
+use super::super::broken::Large;
 use super::super::numbers;
 use super::super::sheet::{BARS, Bar, Table, escaped, foreign};
+use super::super::steps::pictures_and_attachments;
 use super::super::words::{counted, either, grouped, listed, size};
 use super::{Page, short};
 
 /// The list of the largest messages is shown only if the largest one has at least this size, in bytes.
 const LARGE: u64 = 100_000;
+
+/// Number of messages at risk that are visible without unfolding the list.
+const FIRST_AT_RISK: usize = 5;
 
 impl Page<'_> {
     pub(super) fn largest(&mut self) {
@@ -16,9 +21,45 @@ impl Page<'_> {
         if largest.len() < 2 || !is_large {
             return;
         }
-        self.sheet.heading("The largest messages");
+        self.sheet.fold("The largest messages", "");
+        let rows: Vec<(&Large, String)> = largest.iter().map(|it| (it, size(it.octets))).collect();
+        self.list(&rows);
+    }
+
+    /// Lists the messages that would lose most if their servers disappeared.
+    pub(super) fn at_risk(&mut self) {
+        let at_risk = &self.survey.at_risk;
+        if at_risk.len() < 2 {
+            return;
+        }
+        self.sheet.heading("The mails that would lose most");
+        self.sheet
+            .note("Their pictures and attachments are only on servers.");
+        let rows: Vec<(&Large, String)> = at_risk
+            .iter()
+            .map(|it| {
+                (
+                    &it.message,
+                    pictures_and_attachments(it.pictures, it.attachments),
+                )
+            })
+            .collect();
+        let (first, others) = rows.split_at(rows.len().min(FIRST_AT_RISK));
+        self.list(first);
+        if !others.is_empty() {
+            self.sheet.add(&format!(
+                "<details><summary>{} more</summary>",
+                grouped(others.len() as u64)
+            ));
+            self.list(others);
+            self.sheet.add("</details>");
+        }
+    }
+
+    /// Adds a list of messages, each with a fact about it.
+    fn list(&mut self, rows: &[(&Large, String)]) {
         let mut html = String::from("<ul class=\"list\">");
-        for it in largest {
+        for (it, fact) in rows {
             let subject = match &it.subject {
                 Some(subject) => foreign(subject),
                 None => "(no subject)".to_owned(),
@@ -27,9 +68,8 @@ impl Page<'_> {
             about.extend(it.sender.as_deref().map(foreign));
             about.extend(it.date.as_deref().map(escaped));
             html += &format!(
-                "\n<li><div><b>{subject}</b><span>{}</span></div><span class=\"right\">{}</span></li>",
+                "\n<li><div><b>{subject}</b><span>{}</span></div><span class=\"right\">{fact}</span></li>",
                 about.join(", "),
-                size(it.octets)
             );
         }
         html += "</ul>";
@@ -52,7 +92,7 @@ impl Page<'_> {
         if years.len() < 2 && odd.is_empty() {
             return;
         }
-        self.sheet.heading("Mail by year");
+        self.sheet.fold("Mail by year", "");
         if !odd.is_empty() {
             let odd = match odd.as_slice() {
                 [one] => one.replace("an impossible one", "an impossible date"),
@@ -138,7 +178,7 @@ impl Page<'_> {
             })
             .collect();
         if bars.len() > 1 {
-            self.sheet.heading("Mail by sender");
+            self.sheet.fold("Mail by sender", "");
             self.sheet.bars("Mail by domain of the sender", &bars);
         }
     }
@@ -148,7 +188,7 @@ impl Page<'_> {
         if labels.names().next().is_none() {
             return;
         }
-        self.sheet.heading("Labels of Gmail");
+        self.sheet.fold("Labels of Gmail", "");
         self.named(
             &["label", "messages"],
             labels,
@@ -162,7 +202,10 @@ impl Page<'_> {
         if repeated.count == 0 {
             return;
         }
-        self.sheet.heading("Messages that are here more than once");
+        self.sheet.fold(
+            "Messages that are here more than once",
+            &grouped(repeated.count),
+        );
         self.sheet.say(&format!(
             "{} of messages that are here already, {}. An export with a mailbox for each label contains a message once for each of its labels.",
             counted(repeated.count, "copy", "copies"),
@@ -175,7 +218,7 @@ impl Page<'_> {
         if broken.kinds().iter().all(|it| it.2.count == 0) && broken.files == 0 {
             return;
         }
-        self.sheet.heading("Damaged mail");
+        self.sheet.fold("Damaged mail", "");
         for (one, many, places) in broken.kinds() {
             if places.count == 0 {
                 continue;

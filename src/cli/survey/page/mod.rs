@@ -1,4 +1,5 @@
-//! The HTML page of a survey: first the most important findings, then all numbers that are not zero.
+//! The HTML page of a survey: first the most important findings, then the possible steps in the order of their use, the
+//! messages that would lose most, and folded sections with all numbers that are not zero.
 
 mod attachments;
 mod messages;
@@ -9,7 +10,6 @@ use super::context::SurveyContext;
 use super::findings;
 use super::json::bound;
 use super::sheet::{ROWS, Sheet, Table, escaped, foreign};
-use super::steps::Step;
 use super::sum::Survey;
 use super::tally::{Answers, Counts, Named};
 use super::words::{counted, either, grouped, listed};
@@ -28,9 +28,11 @@ pub(crate) fn page(survey: &Survey, context: &SurveyContext<'_>) -> String {
         context,
     };
     page.head(&title);
+    page.more_steps();
+    page.at_risk();
+    page.missing();
     page.pictures();
     page.trackers();
-    page.missing();
     page.attachments();
     page.largest();
     page.years();
@@ -41,7 +43,7 @@ pub(crate) fn page(survey: &Survey, context: &SurveyContext<'_>) -> String {
     page.links();
     page.outcomes();
     let made = &format!(
-        "Written by embody {} on {}. 1 kB is 1000 bytes. docs/survey.md says how each number is counted; <code>embody inspect --json</code> prints all of them for programs.",
+        "Written by embody {} on {}. 1 kB is 1000 bytes. This page is complete: it loads nothing and sends nothing. <code>embody inspect --json</code> prints all numbers for programs.",
         env!("CARGO_PKG_VERSION"),
         escaped(context.start.get(..10).unwrap_or(context.start)),
     );
@@ -89,7 +91,7 @@ impl Page<'_> {
             findings::contents(survey)
         ));
         self.sheet.tiles(&found.tiles);
-        if let Some(step) = &found.step {
+        if let Some(step) = found.steps.first() {
             self.sheet.next_step(step);
         }
         if survey.mail.oversized > 0 {
@@ -101,11 +103,12 @@ impl Page<'_> {
         }
     }
 
-    /// Shows a step, unless it is already shown as the recommended step.
-    fn step(&mut self, step: Option<Step>) {
-        let recommended = findings::findings(self.survey, self.context).step;
-        if let Some(step) = step.filter(|step| Some(step) != recommended.as_ref()) {
-            self.sheet.step(&step);
+    /// Lists the steps after the recommended one, the most useful one first.
+    fn more_steps(&mut self) {
+        let steps = findings::findings(self.survey, self.context).steps;
+        if let Some(others) = steps.get(1..).filter(|it| !it.is_empty()) {
+            self.sheet.heading("What else you can do");
+            self.sheet.steps(2, others);
         }
     }
 

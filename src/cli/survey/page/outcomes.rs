@@ -1,28 +1,23 @@
 //! The sections about links, and about the outcome of each reference.
 
 use super::super::sheet::Table;
-use super::super::steps::{self, Step};
+use super::super::steps::Step;
 use super::super::words::{counted, either, grouped};
 use super::Page;
 use crate::engine::report::Reason;
 
 impl Page<'_> {
     pub(super) fn links(&mut self) {
-        let (survey, context) = (self.survey, self.context);
-        let links = &survey.links;
-        let step = steps::links(survey, context);
-        if step.is_none() && links.unread == 0 {
+        let links = &self.survey.links;
+        if links.unread == 0 {
             return;
         }
-        self.sheet.heading("Links");
-        if links.unread > 0 {
-            self.sheet.say(&format!(
-                "{} not be examined for links completely, because of {} charset, a damaged encoding or a limit.",
-                counted(links.unread, "document could", "documents could"),
-                either(links.unread, "its", "their"),
-            ));
-        }
-        self.step(step);
+        self.sheet.fold("Links", "");
+        self.sheet.say(&format!(
+            "{} not be examined for links completely, because of {} charset, a damaged encoding or a limit.",
+            counted(links.unread, "document could", "documents could"),
+            either(links.unread, "its", "their"),
+        ));
     }
 
     pub(super) fn outcomes(&mut self) {
@@ -30,10 +25,9 @@ impl Page<'_> {
         if survey.outcomes.is_empty() {
             return;
         }
+        self.sheet.fold("Each reference, for experts", "");
         self.sheet
-            .add("<details><summary>Each reference, for experts</summary>");
-        self.sheet
-            .say("This table counts what `embody convert` would do with each reference, with the options of this survey. For each reason, docs/reasons.md names the option that changes the outcome.");
+            .say("This table counts what `embody convert` would do with each reference, with the options of this survey.");
         let rows: Vec<(String, Vec<String>)> = survey
             .outcomes
             .iter()
@@ -51,7 +45,6 @@ impl Page<'_> {
                     .to_owned(),
             commands: self.context.reading("embody inspect --json"),
         });
-        self.sheet.add("</details>");
     }
 }
 

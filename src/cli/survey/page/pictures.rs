@@ -3,7 +3,6 @@
 use super::super::context::Group;
 use super::super::numbers;
 use super::super::sheet::{BARS, Bar};
-use super::super::steps;
 use super::super::tally::{Answers, Host};
 use super::super::words::{counted, either, grouped, listed};
 use super::{Page, short, tail, told};
@@ -35,7 +34,7 @@ impl Page<'_> {
             return;
         }
         let all = pictures.remote + pictures.in_mail + pictures.data + pictures.elsewhere;
-        self.sheet.heading("Pictures");
+        self.sheet.fold("Pictures", &grouped(all));
         self.sheet.say(&match kinds.as_slice() {
             [one] if all == 1 => format!("The mail shows one picture, which {}.", tail(one)),
             [one] => format!(
@@ -89,9 +88,6 @@ impl Page<'_> {
         if context.by.contains(&Group::Host) || context.is_probed {
             self.hosts();
         }
-        self.step(steps::probe(survey, context));
-        self.step(steps::embed(survey, context));
-        self.step(steps::data(survey, context));
     }
 
     fn answers_by_year(&mut self) {
@@ -148,13 +144,13 @@ impl Page<'_> {
     }
 
     pub(super) fn trackers(&mut self) {
-        let (survey, context) = (self.survey, self.context);
+        let survey = self.survey;
         let count = survey.pictures.trackers;
         if count == 0 {
             return;
         }
         let companies = numbers::companies(survey);
-        self.sheet.heading("Trackers");
+        self.sheet.fold("Trackers", &grouped(count));
         self.sheet.say(&format!(
             "{} invisible: {} there to tell the sender when and where you open the mail. Each name below is the domain of a server for such pictures.",
             counted(count, "picture is", "pictures are"),
@@ -171,6 +167,5 @@ impl Page<'_> {
             })
             .collect();
         self.sheet.bars("Trackers by company", &bars);
-        self.step(steps::blank(survey, context));
     }
 }

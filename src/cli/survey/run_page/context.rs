@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::repeated::Repeated;
+use super::super::steps::ARCHIVE;
 use super::super::words::quoted;
 
 /// Data about the run that is not in the rows of its report.
@@ -34,15 +35,28 @@ impl RunContext<'_> {
 
     /// Returns the command that repeats the run, with the result of this run as its source.
     pub(super) fn again(&self) -> Option<String> {
+        self.further("")
+    }
+
+    /// Returns the command that repeats the run with a web archive. `None` if this run had one, or if its command retrieves
+    /// nothing from the web.
+    pub(crate) fn archived(&self) -> Option<String> {
+        let is_of_web = matches!(self.verb, "embed" | "recover" | "convert");
+        let can_use = is_of_web && !self.repeated.has("archive") && !self.repeated.has("offline");
+        let more = can_use.then(|| format!(" --archive {}", quoted(ARCHIVE)))?;
+        self.further(&more)
+    }
+
+    fn further(&self, more: &str) -> Option<String> {
         let results = self.results()?;
         let names: Vec<String> = results.iter().map(|name| quoted(name)).collect();
         let (verb, options) = (self.verb, self.repeated.all());
         let names = names.join(" ");
         let to = match (self.output, results.as_slice()) {
-            (Some(_), [name]) => format!("--output {}", quoted(&further(name))),
+            (Some(_), [name]) => format!("--output {}", quoted(&further_name(name))),
             _ => "--in-place".to_owned(),
         };
-        Some(format!("embody {verb} {names} {to}{options}"))
+        Some(format!("embody {verb} {names} {to}{options}{more}"))
     }
 
     /// Returns the command that compares the source with the result. Returns `None` for commands other than `embed`,
@@ -65,7 +79,7 @@ impl RunContext<'_> {
 }
 
 /// Returns the name for a further result: `kept.mbox` becomes `kept-2.mbox`.
-fn further(name: &str) -> String {
+fn further_name(name: &str) -> String {
     let path = Path::new(name);
     let file_name = path.file_name().map(|it| it.to_string_lossy());
     let file = file_name.as_deref().unwrap_or("mail");
@@ -97,7 +111,7 @@ mod tests {
             (".mail", ".mail-2"),
             ("a-b", "a-b-2"),
         ] {
-            assert_eq!(further(name), expected);
+            assert_eq!(further_name(name), expected);
         }
     }
 }

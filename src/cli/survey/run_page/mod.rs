@@ -96,10 +96,14 @@ impl RunPage<'_> {
         let step = match (again, context.compare()) {
             (Some(command), _) => Some(Step {
                 title: "Try again later".to_owned(),
-                words: format!(
-                    "{} had no usable response this time. This command retrieves only content that is still missing.",
-                    capitalized(&tally.again.words())
-                ),
+                words: if tally.has_no_response {
+                    "No server responded, so the network was probably down. Check the network connection and the option `--proxy`. This command retrieves only content that is still missing.".to_owned()
+                } else {
+                    format!(
+                        "{} had no usable response this time. This command retrieves only content that is still missing.",
+                        capitalized(&tally.again.words())
+                    )
+                },
                 commands: vec![command],
             }),
             (None, Some(command)) => Some(Step {
@@ -172,10 +176,11 @@ impl RunPage<'_> {
                 either(tally.lost.sum(), "is", "are")
             ));
         }
-        if said.is_empty() {
-            "Nothing was changed.".to_owned()
-        } else {
-            format!("{}.", listed(&said))
+        match (tally.has_no_response, said.is_empty()) {
+            (true, true) => "No server responded, so nothing was changed.".to_owned(),
+            (true, false) => format!("No server responded. {}.", listed(&said)),
+            (false, true) => "Nothing was changed.".to_owned(),
+            (false, false) => format!("{}.", listed(&said)),
         }
     }
 
@@ -281,11 +286,14 @@ impl RunPage<'_> {
         }
         self.sheet.heading("Lost for good");
         self.sheet.say(&format!(
-            "{} {} not on the web any more. The mail keeps the address, and `--archive` looks in a web archive.",
+            "{} {} not on the web any more. The mail keeps the address.",
             capitalized(&tally.lost.words()),
             either(tally.lost.sum(), "is", "are"),
         ));
         self.causes("why", &tally.lost_causes);
+        if let Some(step) = self.archive() {
+            self.sheet.step(&step);
+        }
         if tally.listed.is_empty() {
             return;
         }
@@ -309,6 +317,20 @@ impl RunPage<'_> {
                 grouped(more)
             ));
         }
+    }
+
+    /// Returns the step for content that is gone, if the run used no web archive.
+    fn archive(&self) -> Option<Step> {
+        let lost = self.tally.lost;
+        let command = self.context.archived().filter(|_| lost.sum() > 0)?;
+        Some(Step {
+            title: "Look for what is gone in a web archive".to_owned(),
+            words: format!(
+                "The servers no longer have {}. This asks the Wayback Machine, which learns the addresses of what it is asked for.",
+                lost.words()
+            ),
+            commands: vec![command],
+        })
     }
 
     fn again(&mut self) {

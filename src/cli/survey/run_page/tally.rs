@@ -1,8 +1,9 @@
 //! Counts of the references of a run: which content was saved, is lost, or may be available later.
 
 use super::super::answer::Answer;
+use super::super::steps::pictures_and_attachments;
 use super::super::tally::{Amount, Counts as _, Fates, Named};
-use super::super::words::{counted, listed};
+
 use crate::engine::policy::countable;
 use crate::engine::report::{Kind, Outcome, Reason, Row};
 use crate::link::url::Reference;
@@ -36,6 +37,8 @@ pub(crate) struct RunTally {
     pub(super) remedies: Named<u64>,
     pub(super) hosts: Named<Fates>,
     pub(super) listed: Vec<Lost>,
+    /// Whether requests were sent, and no server responded in the whole run.
+    pub(super) has_no_response: bool,
 }
 
 #[derive(Clone, Copy, Default, Debug)]
@@ -49,7 +52,6 @@ pub(super) struct Lost {
     pub(super) mail: String,
     pub(super) what: String,
     pub(super) cause: String,
-    is_unresolved: bool,
 }
 
 impl What {
@@ -71,14 +73,7 @@ impl What {
 
     /// Returns the counts as text: `3 pictures and 1 attachment`.
     pub(super) fn words(&self) -> String {
-        let mut words = Vec::new();
-        if self.pictures > 0 {
-            words.push(counted(self.pictures, "picture", "pictures"));
-        }
-        if self.others > 0 {
-            words.push(counted(self.others, "attachment", "attachments"));
-        }
-        listed(&words)
+        pictures_and_attachments(self.pictures, self.others)
     }
 }
 
@@ -171,43 +166,48 @@ impl RunTally {
                 return None;
             }
         }
-        let is_unresolved = answer == Answer::Unresolved;
-        let is_lost = is_unresolved || matches!(answer, Answer::Gone | Answer::Denied);
+        let is_lost = matches!(answer, Answer::Gone | Answer::Unresolved | Answer::Denied);
         if is_lost && row.kind != Kind::Embed && self.listed.len() < LISTED {
             let named = row.hosted.as_deref().and_then(|it| it.name.clone());
             self.listed.push(Lost {
                 mail: called(),
                 what: named.or_else(|| row.url.clone()).unwrap_or_default(),
                 cause,
-                is_unresolved,
             });
         }
         Some(answer)
     }
 
     /// Decides about hosts that could not be resolved. If no server responded in the whole run, the network was probably
-    /// down, so their content is not lost: a later run may find it.
+    /// down, so nothing is lost: a later run may find it.
     pub(crate) fn settle(&mut self, has_no_response: bool) {
         let unresolved = std::mem::take(&mut self.unresolved);
-        if unresolved.sum() == 0 {
+        self.has_no_response = has_no_response;
+        if !has_no_response {
+            self.lost.add(unresolved);
+            if unresolved.sum() > 0 {
+                *self.lost_causes.exactly(UNRESOLVED.to_owned()) += unresolved.sum();
+            }
+            self.hosts
+                .each_mut(|it| it.lost += std::mem::take(&mut it.unresolved));
             return;
         }
-        let (what, causes, cause) = if has_no_response {
-            self.listed.retain(|it| !it.is_unresolved);
+        self.again.add(unresolved);
+        if unresolved.sum() > 0 {
             let cause = "the host name could not be resolved, and no other server responded";
-            (&mut self.again, &mut self.again_causes, cause)
-        } else {
-            (&mut self.lost, &mut self.lost_causes, UNRESOLVED)
-        };
-        what.add(unresolved);
-        *causes.exactly(cause.to_owned()) += unresolved.sum();
+            *self.again_causes.exactly(cause.to_owned()) += unresolved.sum();
+        }
+        // A status such as 403 was from the proxy.
+        self.again.add(std::mem::take(&mut self.denied));
+        self.again_causes
+            .add(std::mem::take(&mut self.denied_causes));
+        // Content without a request, such as a link that has expired by its date.
+        self.lost = What::default();
+        self.left.add(std::mem::take(&mut self.lost_causes));
+        self.listed.clear();
         self.hosts.each_mut(|it| {
-            let unresolved = std::mem::take(&mut it.unresolved);
-            if has_no_response {
-                it.again += unresolved;
-            } else {
-                it.lost += unresolved;
-            }
+            it.again += std::mem::take(&mut it.unresolved);
+            it.left += std::mem::take(&mut it.lost);
         });
     }
 

@@ -1,0 +1,56 @@
+//! Notices pictures that a run leaves on the web although its options allow requests: a configuration with `fetch` and
+//! without `embed` would otherwise lose them without a word.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use memchr::memmem;
+
+use crate::engine::policy::Policy;
+use crate::expand::shows_remote_pictures;
+
+/// Looks for the first picture on the web, and for no further ones.
+#[derive(Default, Debug)]
+pub(super) struct PictureWatch {
+    is_looking: AtomicBool,
+    has_met: AtomicBool,
+}
+
+impl PictureWatch {
+    /// Starts to look if the policy allows requests over http or https and embeds no pictures from the web.
+    pub(super) fn of(policy: &Policy) -> Self {
+        let may_request = policy.fetch.iter().any(|scheme| scheme.is_http());
+        Self {
+            is_looking: AtomicBool::new(may_request && !policy.embed.remote),
+            has_met: AtomicBool::new(false),
+        }
+    }
+
+    fn is_looking(&self) -> bool {
+        self.is_looking.load(Ordering::Relaxed)
+    }
+
+    /// Looks at a message. Returns true only for the first message with a picture on the web.
+    pub(super) fn meets(&self, policy: &Policy, message: &[u8]) -> bool {
+        if !self.is_looking() || !shows_remote_pictures(policy, message) {
+            return false;
+        }
+        self.has_met.store(true, Ordering::Relaxed);
+        self.is_looking.swap(false, Ordering::Relaxed)
+    }
+
+    /// Returns the offset of a tag that may display a picture. HTML in base64 is not searched.
+    pub(super) fn first_tag(&self, bytes: &[u8]) -> Option<usize> {
+        let find = |tag: &str| memmem::find(bytes, tag.as_bytes());
+        let found = self
+            .is_looking()
+            .then(|| find("<img").or_else(|| find("<IMG")));
+        found.flatten()
+    }
+
+    pub(super) fn has_met(&self) -> bool {
+        self.has_met.load(Ordering::Relaxed)
+    }
+}
+
+/// What users are told once in a run.
+pub(super) const NOTICE: &str = "pictures on the web stay on their servers; embody embed, or the option --embed data,remote, puts them into the mail";
