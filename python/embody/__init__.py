@@ -18,8 +18,15 @@ module run the same program. ``embody --help`` lists its commands and options, a
 rows. Arguments are passed to the program unchanged, without a shell. A file name can be ``str``, ``bytes`` or
 ``os.PathLike``.
 
-No function makes network requests, unless an argument allows them (``--fetch``) or the command is ``embed``, which retrieves
-pictures from web servers.
+These commands use the network:
+
+* ``embed`` and ``recover`` retrieve pictures and attachments from web servers, unless ``--offline`` is an argument.
+* ``inspect`` asks web servers with ``--probe``.
+* ``filter``, ``convert``, ``restore`` and ``milter`` retrieve content only with ``--fetch``.
+* Every command that reads mailboxes also reads accounts on IMAP servers, if a source is a URL such as
+  ``imaps://user@host/``. ``detach`` and ``restore`` use a server if ``--store`` is a URL.
+
+All other commands, and ``messages()`` for files, make no network requests.
 """
 
 import json
@@ -126,8 +133,8 @@ def rows(command: str, *arguments: Argument, input: bytes = b"") -> Generator[di
     """Runs a command and returns the rows of its report. A row contains the outcome of one reference in the mail, and the
     reason if the reference was not replaced.
 
-    ``command`` is ``inspect``, which changes no mail, or a command that changes mail: ``convert``, ``embed``, ``detach``,
-    ``restore`` or ``filter``. The standard output of these commands is discarded, so add ``--output`` to keep the changed
+    ``command`` is ``inspect``, which changes no mail, or a command that changes mail: ``embed``, ``recover``, ``convert``,
+    ``detach``, ``restore`` or ``filter``. The standard output of these commands is discarded, so add ``--output`` to keep the changed
     mail. The run starts when this function is called, not with the first row.
 
     The rows of ``inspect`` are returned while it reads. Its last row, ``{"survey": {...}}``, is a summary of the mailboxes.

@@ -79,7 +79,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         tells_rows: common.saying.tells_rows() || args.walk.html.is_some(),
         pictures: PictureWatch::of(&policy),
     };
-    let done = walk.run(&expanding, None, resume.as_ref(), || {
+    let done = walk.run(&expanding, None, resume.as_ref(), |_| {
         match expanding.pictures.has_met() {
             true => format!("{NOTICE}.\n"),
             false => String::new(),

@@ -12,6 +12,7 @@ use super::named_files::NamedFiles;
 use super::outcomes::Task;
 use super::picture_watch::PictureWatch;
 use super::say;
+use super::sizes::{option_size, size};
 use super::streams::is_standard;
 use super::verb::{Detaching, Expanding};
 use super::walk::Walk;
@@ -68,7 +69,10 @@ fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
     walk.check()?;
     let resume = walk.resume(&args.resume, false, &args.kept())?;
     let (detaching, store) = detacher(args, policy, files.clone())?;
-    let status = walk.run(&detaching, store.as_deref(), resume.as_ref(), || {
+    let status = walk.run(&detaching, store.as_deref(), resume.as_ref(), |counts| {
+        if !counts.has_large_attachments() {
+            return nothing_is_large(args.choice().larger_than);
+        }
         let (objects, octets) = detaching.detacher.foreseen();
         if args.walk.dry_run {
             return format!("The store would contain {objects} objects with these attachments: {octets} bytes.\n");
@@ -102,6 +106,17 @@ fn with_files(status: Status, files: Option<&NamedFiles>, volume: Volume) -> Sta
         Status::Success => Status::Trouble,
         other => other,
     }
+}
+
+/// Returns the advice for a mailbox without an attachment of at least this size.
+fn nothing_is_large(least: u64) -> String {
+    const UNIT: u64 = 1 << 10;
+    let smaller = (least / 10 / UNIT * UNIT).max(1);
+    format!(
+        "No attachment has {} or more. A smaller size moves more of them, for example --larger-than {}; embody inspect --html shows the sizes of all attachments.\n",
+        size(least),
+        option_size(smaller)
+    )
 }
 
 fn detacher(
@@ -172,7 +187,7 @@ fn restore_all(
     let resume = walk.resume(&args.resume, args.cache.offline, &more)?;
     let mode = walk.options.mode;
     let restoring = restorer(args, mode, &walk.signals.stop, resume.as_ref(), opened)?;
-    walk.run(&restoring, None, resume.as_ref(), String::new)
+    walk.run(&restoring, None, resume.as_ref(), |_| String::new())
 }
 
 fn restorer(

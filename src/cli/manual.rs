@@ -119,9 +119,8 @@ fn synopsis(command: &Command) -> Roff {
     let usage = command.clone().render_usage().to_string();
     let mut roff = Roff::new();
     roff.control("SH", ["SYNOPSIS"]);
-    for line in usage.lines() {
-        let line = line.trim();
-        let line = line.strip_prefix("Usage: ").unwrap_or(line);
+    for written in usage.lines().map(str::trim) {
+        let line = written.strip_prefix("Usage: ").unwrap_or(written);
         let places = [line.find(" ["), line.find(" <")].into_iter().flatten();
         let arguments = places.min().unwrap_or(line.len());
         let (name, arguments) = line.split_at_checked(arguments).unwrap_or((line, ""));

@@ -19,6 +19,12 @@ const BAR_EVERY: Duration = Duration::from_millis(200);
 
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
+/// Maximum length of a line that is not on a terminal, without `embody: ` before it.
+const LINE_COLUMNS: usize = 80 - 8;
+
+/// Maximum length of the name of a folder in the line, in characters.
+const FOLDER_COLUMNS: usize = 24;
+
 const BAR_COLUMNS: std::ops::RangeInclusive<usize> = 8..=26;
 
 pub(super) struct Display {
@@ -27,7 +33,10 @@ pub(super) struct Display {
 }
 
 struct Progress {
+    /// Name of the folder of an account, with `: ` after it. Each folder has a progress of its own, because the sizes of the
+    /// later folders are not known yet.
     folder: String,
+    /// Bytes to read, and bytes that were read. In an account, these are the bytes of the folder.
     total: u64,
     bytes: u64,
     messages: u64,
@@ -77,7 +86,10 @@ impl Display {
     #[cfg(all(unix, feature = "imap"))]
     pub(super) fn within(&self, folder: &str) {
         let mut progress = unpoisoned(self.progress.lock());
-        progress.folder = format!("{folder}: ");
+        let is_long = folder.chars().count() > FOLDER_COLUMNS;
+        let name: String = folder.chars().take(FOLDER_COLUMNS).collect();
+        progress.folder = format!("{name}{}: ", if is_long { "..." } else { "" });
+        (progress.total, progress.bytes, progress.start) = (0, 0, Instant::now());
     }
 
     pub(super) fn advance(&self, bytes: u64, messages: u64, totals: [&Totals; 2]) {
@@ -89,18 +101,20 @@ impl Display {
             return;
         }
         progress.next = Some(now + progress.every);
-        let text = progress.text(progress.start.elapsed(), totals);
+        let elapsed = progress.start.elapsed();
         match &self.terminal {
             Some(terminal) => {
                 let (_, columns) = terminal.size();
-                let line = progress.bar(&text, usize::from(columns));
+                let columns = usize::from(columns);
+                let text = progress.text(elapsed, totals, columns.saturating_sub(1));
+                let line = progress.bar(&text, columns);
                 // The terminal may have been closed. The run continues without progress.
                 let _ = terminal.clear_line();
                 let _ = terminal.write_str(&line);
                 let _ = terminal.flush();
                 progress.drawn = true;
             }
-            None => tell(&text),
+            None => tell(&progress.text(elapsed, totals, LINE_COLUMNS)),
         }
     }
 
@@ -132,29 +146,35 @@ impl Drop for Display {
 }
 
 impl Progress {
-    fn text(&self, elapsed: Duration, totals: [&Totals; 2]) -> String {
+    /// Returns the line. Counts for which there is no room are left out.
+    fn text(&self, elapsed: Duration, totals: [&Totals; 2], room: usize) -> String {
         let (unit, name) = unit(self.total.max(self.bytes));
         let in_units = |bytes: u64| bytes as f64 / unit as f64;
-        let (mut percent, mut of) = (String::new(), String::new());
+        let (mut percent, mut of, mut left) = (String::new(), String::new(), String::new());
         // The length of a stream is unknown (0), so no percentage is shown for it.
         if self.total > 0 {
             let done = u128::from(self.bytes.min(self.total)) * 100 / u128::from(self.total);
             percent = format!("{done} %, ");
             of = format!(" of {:.1}", in_units(self.total));
         }
-        let mut text = format!(
-            "{}{percent}{:.1}{of} {name}, {} messages{}",
-            self.folder,
-            in_units(self.bytes),
-            self.messages,
-            Totals::so_far(totals)
-        );
         if self.bytes > 0 && self.total > 0 {
-            let left = self.total.saturating_sub(self.bytes) as f64;
-            let seconds = elapsed.as_secs_f64() * left / self.bytes as f64;
-            text.push_str(&format!(", {} to go", duration(seconds)));
+            let rest = self.total.saturating_sub(self.bytes) as f64;
+            let seconds = elapsed.as_secs_f64() * rest / self.bytes as f64;
+            left = format!(", {} to go", duration(seconds));
         }
-        text
+        let mut text = format!(
+            "{}{percent}{:.1}{of} {name}",
+            self.folder,
+            in_units(self.bytes)
+        );
+        let messages = format!(", {} messages", self.messages);
+        for count in std::iter::once(messages).chain(Totals::so_far(totals)) {
+            if text.chars().count() + count.len() + left.len() > room {
+                break;
+            }
+            text.push_str(&count);
+        }
+        text + &left
     }
 
     fn bar(&self, text: &str, columns: usize) -> String {
@@ -202,7 +222,7 @@ mod tests {
     fn the_text_says_what_is_done_and_how_long_it_will_take() {
         let [mut done, mut totals] = [Totals::default(), Totals::default()];
         (done.expanded, totals.expanded, totals.left) = (1, 2, 4);
-        assert_eq!(Totals::so_far([&Totals::default(); 2]), "");
+        assert!(Totals::so_far([&Totals::default(); 2]).is_empty());
         let minute = Duration::from_secs(60);
         for (total, bytes, text) in [
             (
@@ -234,7 +254,32 @@ mod tests {
                 "0 %, 0.0 of 1.0 KiB, 12 messages, 3 filled in, 4 unchanged",
             ),
         ] {
-            assert_eq!(progress(total, bytes).text(minute, [&done, &totals]), text);
+            let progress = progress(total, bytes);
+            assert_eq!(progress.text(minute, [&done, &totals], 100), text);
+        }
+    }
+
+    #[test]
+    fn counts_that_do_not_fit_are_left_out_and_the_time_stays() {
+        let mut totals = Totals::default();
+        (totals.expanded, totals.left) = (1_234_567, 7_654_321);
+        let minute = Duration::from_secs(60);
+        let mut half = progress(1 << 40, 1 << 39);
+        half.messages = 12_345_678;
+        for (room, text) in [
+            (
+                80,
+                "50 %, 512.0 of 1024.0 GiB, 12345678 messages, 1234567 filled in, 60 s to go",
+            ),
+            (
+                LINE_COLUMNS,
+                "50 %, 512.0 of 1024.0 GiB, 12345678 messages, 60 s to go",
+            ),
+            (40, "50 %, 512.0 of 1024.0 GiB, 60 s to go"),
+        ] {
+            let line = half.text(minute, [&Totals::default(), &totals], room);
+            assert_eq!(line, text);
+            assert!(line.len() <= room, "{line}");
         }
     }
 

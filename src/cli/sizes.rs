@@ -28,3 +28,13 @@ pub(super) fn size(count: u64) -> String {
         _ => format!("{} {name}", rounded(unit)),
     }
 }
+
+/// Formats a size as the value of an option: `100k` means 102,400 bytes.
+pub(super) fn option_size(octets: u64) -> String {
+    for (unit, letter) in [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "k")] {
+        if octets > 0 && octets.is_multiple_of(unit) {
+            return format!("{}{letter}", octets / unit);
+        }
+    }
+    octets.to_string()
+}

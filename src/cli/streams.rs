@@ -6,7 +6,6 @@ use std::io::{self, IsTerminal as _, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::say;
 use crate::engine::Prefilter;
 use crate::error::Error;
 use crate::mailbox::find::{Found, Kind, find};
@@ -47,11 +46,15 @@ pub(super) fn is_reader_gone(error: &Error) -> bool {
 pub(super) fn input() -> Result<Stream, Error> {
     let stdin = io::stdin();
     if stdin.is_terminal() {
-        let verb = std::env::args_os().nth(1).unwrap_or_default();
-        say::tell(&format!(
-            "waiting for mail on standard input, which is this terminal: paste a message and press Ctrl-D, or press Ctrl-C and name a file: embody {} FILE",
-            say::harmless(&verb.to_string_lossy())
-        ));
+        let argument = std::env::args_os().nth(1).unwrap_or_default();
+        let verb = argument.to_string_lossy();
+        let is_word = verb.bytes().all(|byte| byte.is_ascii_lowercase());
+        let line = format!(
+            "embody: waiting for mail on standard input, which is this terminal: paste a message and press Ctrl-D, or press Ctrl-C and name a file: embody {} FILE\n",
+            if is_word { &*verb } else { "inspect" }
+        );
+        let stderr = platform::stream_or_null(io::stderr());
+        let _ = stderr.and_then(|mut stderr| stderr.write_all(line.as_bytes()));
     }
     platform::stream(stdin).map_err(read_error)
 }

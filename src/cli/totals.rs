@@ -167,7 +167,13 @@ impl Totals {
         self.missing_below > 0 && self.found_below == 0
     }
 
-    pub(super) fn so_far(of: [&Self; 2]) -> String {
+    /// Returns whether the run found an attachment that it moved, or would have moved.
+    pub(super) fn has_large_attachments(&self) -> bool {
+        self.detached + self.left > 0
+    }
+
+    /// Returns the counts so far, each with a comma before it.
+    pub(super) fn so_far(of: [&Self; 2]) -> Vec<String> {
         let sum = |count: fn(&Self) -> u64| of.map(count).iter().sum::<u64>();
         let counts = [
             (sum(|it| it.expanded - it.embedded), "filled in"),
@@ -307,11 +313,11 @@ impl<'r> OpeningOptions<'r> {
             // A placeholder, such as CIDR, is named only if no value is known.
             let is_known = |value: &&&str| !value.starts_with(|it: char| it.is_ascii_uppercase());
             let known: Vec<&str> = values.iter().filter(is_known).copied().collect();
-            let shown = match known.is_empty() {
+            let named = match known.is_empty() {
                 true => values.iter().copied().collect(),
                 false => known,
             };
-            let shown = shown.get(..Self::VALUES).unwrap_or(&shown);
+            let shown = named.get(..Self::VALUES).unwrap_or(&named);
             format!("{name} {}", shown.join(","))
         });
         texts.collect::<Vec<String>>().join(" ")

@@ -243,7 +243,6 @@ impl<S: Send> Job<'_, S> {
         sink: &mut Sink<'_>,
         seen: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<(Counted, Source), Error> {
-        let packed = source.packed().cloned();
         let mut windows = cut::windows(source, counted, self.options, self.path)?;
         if self.is_eudora {
             let start = windows
@@ -318,7 +317,7 @@ impl<S: Send> Job<'_, S> {
                 for (_, done) in done {
                     done.tell(self.observer);
                 }
-                self.count(&chunk, packed.as_deref(), summary);
+                self.count(&chunk, summary);
                 Ok(())
             },
         )?;

@@ -37,7 +37,6 @@ use crate::mailbox::place::delivery::{Delivery, Handler, Letter};
 use crate::mailbox::place::journal::Record;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::accounts::Accounts;
-use crate::mailbox::read::file::PackedFile;
 use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::read::sink::Output;
 use crate::mailbox::read::window::{Chunk, Windows};
@@ -300,7 +299,6 @@ impl<S: Send> Job<'_, S> {
         summary: &mut Summary,
     ) -> Result<(), Error> {
         let form = delivery.message_form();
-        let packed = windows.source.packed().cloned();
         let mut accounts = Accounts::of(windows);
         let (first, before) = (windows.offset, summary.bytes_in);
         pool::run(
@@ -335,7 +333,7 @@ impl<S: Send> Job<'_, S> {
                     self.count_lines(lines, summary);
                 }
                 self.report_oversized(&chunk, summary);
-                self.count(&chunk, packed.as_deref(), summary);
+                self.count(&chunk, summary);
                 Ok(())
             },
         )?;
@@ -419,15 +417,15 @@ impl<S: Send> Job<'_, S> {
         }
     }
 
-    /// Counts the messages and bytes of a chunk, and reports the progress. `packed` is the compressed file that contains
-    /// the mailbox.
-    pub(crate) fn count(&self, chunk: &Chunk, packed: Option<&PackedFile>, summary: &mut Summary) {
+    /// Counts the messages and bytes of a chunk, and reports the progress. For a compressed mailbox, the progress is the number
+    /// of compressed bytes of this chunk: chunks that wait for their turn are not done, although they were already read.
+    pub(crate) fn count(&self, chunk: &Chunk, summary: &mut Summary) {
         let (messages, octets) = (chunk.messages(), chunk.length as u64);
         summary.oversized += chunk.oversized;
         summary.messages += messages;
         summary.bytes_in += octets;
-        let read = packed.map_or(octets, PackedFile::news);
-        self.observer.advance(read, messages);
+        self.observer
+            .advance(chunk.packed.unwrap_or(octets), messages);
     }
 
     /// Delivers a message from its own file.

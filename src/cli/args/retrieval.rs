@@ -1,6 +1,5 @@
 //! The options for sources of content: servers, files, the cache and an archive.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use crate::cli::values::{
     CacheMax, HostList, cache_max, duration_or_none, file, host_list, scheme, window,
 };
 use crate::engine::policy::{HostPattern, IpNet, Mapping, Policy, Proxy, Scheme};
+use crate::error::Error;
 use crate::fetch::archive::{IndexTemplate, Template, Window};
 
 #[derive(Args, Default, Debug)]
@@ -207,20 +207,8 @@ pub(crate) struct ArchiveArgs {
     pub archive_any: bool,
 }
 
-/// Parses a network. An address with bits after its prefix (10.1.2.3/8) is an error, because the user may have meant
-/// only this address.
-fn network(text: &str) -> Result<IpNet, String> {
-    let trimmed = text.trim();
-    let network = trimmed
-        .parse::<IpNet>()
-        .or_else(|_| trimmed.parse::<IpAddr>().map(IpNet::from))
-        .map_err(|_| format!("'{text}' is not a network such as 10.1.0.0/16 or fd00::/8"))?;
-    match network.trunc() {
-        whole if whole == network => Ok(network),
-        whole => Err(format!(
-            "'{text}' has bits set after its prefix; write {whole} for the network"
-        )),
-    }
+fn network(text: &str) -> Result<IpNet, Error> {
+    text.parse()
 }
 
 /// Returns the absolute path of a directory. Whether the directory exists is checked when the first file is read.
@@ -238,6 +226,8 @@ fn port(text: &str) -> Result<u16, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
 
     #[test]

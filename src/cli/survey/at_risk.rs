@@ -4,8 +4,6 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Mutex;
 
-use serde::Serialize;
-
 use super::broken::Large;
 use crate::error::unpoisoned;
 
@@ -16,13 +14,12 @@ pub(super) const LISTED: usize = 20;
 const ATTACHMENT: u64 = 20;
 
 /// A message with content on servers.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct AtRisk {
     /// Number of pictures on the web.
     pub pictures: u64,
     /// Number of missing attachments that a server may still have.
     pub attachments: u64,
-    #[serde(flatten)]
     pub message: Large,
 }
 

@@ -55,7 +55,6 @@ pub(crate) fn as_json(
         .with("missing", &missing(survey))
         .with("trackers", &trackers(survey))
         .with("largest", &survey.largest)
-        .with("at_risk", &survey.at_risk)
         .with("labels", &survey.labels)
         .with_some("other_labels", survey.labels.others())
         .with("broken", &survey.broken)

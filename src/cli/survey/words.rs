@@ -2,17 +2,7 @@
 
 use super::sum::SIZES;
 
-pub(in crate::cli) use super::super::sizes::size;
-
-/// Formats a size as the value of an option: `100k` means 102,400 bytes.
-pub(super) fn option_size(octets: u64) -> String {
-    for (unit, letter) in [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "k")] {
-        if octets > 0 && octets.is_multiple_of(unit) {
-            return format!("{}{letter}", octets / unit);
-        }
-    }
-    octets.to_string()
-}
+pub(in crate::cli) use super::super::sizes::{option_size, size};
 
 pub(super) fn class(number: usize) -> String {
     let from = SIZES.get(number).copied().unwrap_or_default();

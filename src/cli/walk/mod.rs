@@ -29,6 +29,7 @@ use super::summary::Ending;
 use super::survey::in_units;
 use super::survey::{Repeated, RunContext, run_page, write_page};
 use super::targets;
+use super::totals::Totals;
 use super::verb::Said;
 use crate::engine::Mode;
 use crate::engine::policy::{Limits, Policy};
@@ -131,7 +132,7 @@ impl Walk<'_> {
         transform: &dyn Transform<Said>,
         store: Option<&dyn Store>,
         resume: Option<&Resume>,
-        more: impl FnOnce() -> String,
+        more: impl FnOnce(&Totals) -> String,
     ) -> Result<Status, Error> {
         let start = Instant::now();
         limits_on_files_are_failed_writes();
@@ -247,18 +248,18 @@ impl Walk<'_> {
                 .missing_below(self.policy)
                 .map(|line| line + "\n")
                 .unwrap_or_default();
-            let archived = match counts.outcomes.gone() {
+            let command = match counts.outcomes.gone() {
                 count if count > 0 && self.options.mode.writes() => context.archived(),
                 _ => None,
             };
-            let archived = archived.map_or_else(String::new, |command| {
+            let archived = command.map_or_else(String::new, |command| {
                 format!("to look in a web archive for what is gone: {command}\n")
             });
             let proof = match status {
                 Status::Success => self.proof(&summary, &targets),
                 _ => String::new(),
             };
-            let more = more();
+            let more = more(&counts);
             let all = format!(
                 "{word}{text}{table}{missing}{plans}{more}{remedy}{names}{archived}{proof}"
             );

@@ -24,6 +24,7 @@ pub(crate) mod command_line;
 mod host;
 mod judge;
 mod mapping;
+mod network;
 mod target;
 mod with;
 
@@ -39,8 +40,8 @@ pub use host::HostPattern;
 #[cfg(feature = "cli")]
 pub(crate) use host::countable;
 pub(crate) use host::{Host, HostPatterns};
-pub use ipnet::IpNet;
 pub use mapping::Mapping;
+pub use network::IpNet;
 pub use target::{Proxy, Target};
 
 /// Settings of the user that determine which operations are allowed. A policy is plain data, and its methods perform no I/O.

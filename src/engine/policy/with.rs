@@ -39,7 +39,8 @@ impl Policy {
         with_allow_hosts allow_hosts: HostPattern;
         /// Adds hosts to which no requests are sent, even if they are also allowed (`--deny-host`).
         with_deny_hosts deny_hosts: HostPattern;
-        /// Adds networks to which requests are allowed although they are not globally reachable (`--allow-net`).
+        /// Adds networks to which requests are allowed although they are not globally reachable, such as
+        /// `"10.1.0.0/16".parse()?` or `"127.0.0.1".parse()?` (`--allow-net`).
         with_allow_nets allow_nets: IpNet;
         /// Adds allowed ports, in addition to the default port of the scheme (`--allow-port`).
         with_allow_ports allow_ports: u16;

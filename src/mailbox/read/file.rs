@@ -71,6 +71,7 @@ impl PackedFile {
         self.read.fetch_add(octets, Ordering::Relaxed);
     }
 
+    /// Returns the number of bytes that were read since the previous call.
     pub(crate) fn news(&self) -> u64 {
         let read = self.read.load(Ordering::Relaxed);
         read.saturating_sub(self.told.swap(read, Ordering::Relaxed))

@@ -777,10 +777,10 @@ fn inspect_prints_the_tree_and_what_would_be_done() {
     let fetch = run(&["inspect", "--fetch", "https"], &mail);
     assert!(String::from_utf8_lossy(&fetch.stdout).contains("would-fetch"));
     let plain = run(&["inspect"], b"A: b\n\nx");
-    let plain = String::from_utf8_lossy(&plain.stdout).into_owned();
+    let said = String::from_utf8_lossy(&plain.stdout);
     assert!(
-        plain.contains("\nNothing is missing from this mail.\n"),
-        "{plain}"
+        said.contains("\nNothing is missing from this mail.\n"),
+        "{said}"
     );
 }
 

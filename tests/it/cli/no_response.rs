@@ -253,7 +253,7 @@ fn host_without_an_address_is_no_loss_unless_another_server_responded() {
             "{page}"
         );
         assert_eq!(page.contains("<h1>No server responded"), is_down, "{page}");
-        assert_eq!(page.contains("Try again later"), is_down, "{page}");
+        assert_eq!(page.contains("try again later"), is_down, "{page}");
         assert_eq!(page.contains("web archive"), !is_down, "{page}");
         assert_eq!(said.contains("web archive"), !is_down, "{said}");
 

@@ -531,14 +531,15 @@ fn text_lines_of_the_survey_show_its_figures() {
         let is_line = |line: &str| line.starts_with(word);
         assert!(!text.lines().any(is_line), "{text}");
     }
-    // For a single message, the structure is printed, unless an option requests the survey.
+    // For a single message, the structure is printed before the survey.
     fs::write(
         folder.path().join("one.eml"),
         mail.split_once('\n').unwrap().1,
     )
     .unwrap();
     let text = printed(&["inspect", "one.eml"], folder.path());
-    assert!(!text.contains("dates  "), "{text}");
+    assert!(text.starts_with("message  text/html"), "{text}");
+    assert!(text.contains("\ndates  "), "{text}");
     let one = survey(&["--by", "year", "one.eml"], folder.path());
     assert_eq!(
         (&one["messages"], &one["mailboxes"]),

@@ -13,9 +13,9 @@ use crate::common::programs::embody;
 /// A command that is not run here, the file that runs it, and the line there. For a benchmark, that it is built.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
-        "cargo run --release -- filter samples/postcard.in.eml",
+        "cargo run -- filter samples/postcard.in.eml",
         ".ci/run",
-        "cargo run --release --quiet -- filter samples/postcard.in.eml | cmp - samples/postcard.out.eml",
+        "cargo run --quiet -- filter samples/postcard.in.eml | cmp - samples/postcard.out.eml",
     ),
     ("cargo test", ".ci/run", "EMBODY_REQUIRE_ALL=1 cargo test"),
     (

@@ -29,6 +29,8 @@ pub(crate) struct Chunk {
     /// are read again. `None` while the bytes are in the buffer.
     pub(super) let_go: Option<u64>,
     pub(crate) length: usize,
+    /// Number of compressed bytes that were read for this chunk. `None` if the source is not compressed.
+    pub(crate) packed: Option<u64>,
     /// Offset of the chunk in the source, in bytes.
     pub(crate) offset: u64,
     /// The messages in the chunk. Bytes that belong to no frame (before the first separator, or of a message that is

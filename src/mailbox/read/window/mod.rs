@@ -88,6 +88,14 @@ impl Windows {
     }
 
     pub(crate) fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
+        let mut chunk = self.read_chunk()?;
+        if let (Some(chunk), Some(packed)) = (&mut chunk, self.source.packed()) {
+            chunk.packed = Some(packed.news());
+        }
+        Ok(chunk)
+    }
+
+    fn read_chunk(&mut self) -> io::Result<Option<Chunk>> {
         // The end of the requested range was reached. If this end is inside a message that is being skipped, reading
         // continues up to the next message.
         if self.offset >= self.until && !matches!(self.at, At::Passing(_)) {
@@ -106,6 +114,7 @@ impl Windows {
             place: self.place(),
             let_go: None,
             length: 0,
+            packed: None,
             offset: self.offset,
             frames: Vec::new(),
             first_number: self.next_number,
