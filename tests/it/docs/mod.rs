@@ -7,6 +7,7 @@ mod manual;
 mod messages;
 mod packages;
 mod pages;
+mod pictures;
 mod public_types;
 mod shadowing;
 mod words;
