@@ -6,6 +6,7 @@ mod config_file;
 mod dry_run;
 mod duplicates;
 mod faults;
+mod first_minutes;
 mod merge;
 mod merge_stopped;
 mod milter;

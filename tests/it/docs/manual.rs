@@ -348,3 +348,67 @@ fn each_shell_offers_the_schemes() {
         );
     }
 }
+
+#[test]
+fn help_lists_commands_by_task_and_the_options_of_every_command_last() {
+    let names = commands();
+    let first: Vec<&str> = names.iter().take(7).map(String::as_str).collect();
+    assert_eq!(
+        first,
+        [
+            "inspect", "recover", "embed", "compare", "merge", "filter", "milter"
+        ]
+    );
+    for command in &names {
+        let help = printed(&[command, "-h"]);
+        let (_, rest) = help.split_once("\nOptions:\n").unwrap();
+        let lines: Vec<&str> = rest.lines().take_while(|line| !line.is_empty()).collect();
+        let options = lines
+            .iter()
+            .filter(|line| line.trim_start().starts_with('-'));
+        let last: Vec<&str> = options
+            .rev()
+            .take(3)
+            .map(|line| line.split("  ").find(|it| !it.is_empty()).unwrap().trim())
+            .collect();
+        assert_eq!(
+            last,
+            ["-V, --version", "--help-all", "-h, --help"],
+            "{help}"
+        );
+    }
+    assert!(has_option(&printed(&["embed", "--help"]), "--archive"));
+}
+
+#[test]
+fn synopsis_of_a_page_has_no_list_of_options() {
+    let folder = tempfile::tempdir().unwrap();
+    let man = embody().arg("man").arg(folder.path()).output().unwrap();
+    assert!(man.status.success());
+    for command in commands() {
+        let page = fs::read_to_string(folder.path().join(format!("embody-{command}.1"))).unwrap();
+        let (_, rest) = page.split_once("\n.SH SYNOPSIS\n").unwrap();
+        let line = rest.lines().next().unwrap();
+        let start = format!("\\fBembody {command}\\fR [OPTIONS]");
+        assert!(line.starts_with(&start), "{line}");
+        assert!(line.len() < 120, "{line}");
+    }
+}
+
+#[test]
+fn completions_have_the_values_of_options() {
+    let script = printed(&["completions", "zsh"]);
+    for (option, values) in [
+        ("--trackers", "(leave blank fetch)"),
+        ("--embed-kinds", "(image font media style)"),
+        ("--output-format", "(auto mbox maildir eml thunderbird)"),
+    ] {
+        let start = format!("{option}=");
+        let mut lines = script.lines().filter(|line| line.contains(&start));
+        assert!(lines.any(|line| line.contains(values)), "{option}");
+    }
+    let follow = script.lines().find(|line| line.contains("--follow="));
+    assert!(
+        follow.is_some_and(|line| line.contains("mailman-digests") && line.contains("all none"))
+    );
+}
