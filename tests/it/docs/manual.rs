@@ -350,7 +350,7 @@ fn each_shell_offers_the_schemes() {
 }
 
 #[test]
-fn help_lists_commands_by_task_and_the_options_of_every_command_last() {
+fn help_lists_commands_by_task() {
     let names = commands();
     let first: Vec<&str> = names.iter().take(7).map(String::as_str).collect();
     assert_eq!(
@@ -359,24 +359,6 @@ fn help_lists_commands_by_task_and_the_options_of_every_command_last() {
             "inspect", "recover", "embed", "compare", "merge", "filter", "milter"
         ]
     );
-    for command in &names {
-        let help = printed(&[command, "-h"]);
-        let (_, rest) = help.split_once("\nOptions:\n").unwrap();
-        let lines: Vec<&str> = rest.lines().take_while(|line| !line.is_empty()).collect();
-        let options = lines
-            .iter()
-            .filter(|line| line.trim_start().starts_with('-'));
-        let last: Vec<&str> = options
-            .rev()
-            .take(3)
-            .map(|line| line.split("  ").find(|it| !it.is_empty()).unwrap().trim())
-            .collect();
-        assert_eq!(
-            last,
-            ["-V, --version", "--help-all", "-h, --help"],
-            "{help}"
-        );
-    }
     assert!(has_option(&printed(&["embed", "--help"]), "--archive"));
 }
 
@@ -389,7 +371,7 @@ fn synopsis_of_a_page_has_no_list_of_options() {
         let page = fs::read_to_string(folder.path().join(format!("embody-{command}.1"))).unwrap();
         let (_, rest) = page.split_once("\n.SH SYNOPSIS\n").unwrap();
         let line = rest.lines().next().unwrap();
-        let start = format!("\\fBembody {command}\\fR [OPTIONS]");
+        let start = format!("\\fBembody {command}\\fR");
         assert!(line.starts_with(&start), "{line}");
         assert!(line.len() < 120, "{line}");
     }
@@ -401,7 +383,10 @@ fn completions_have_the_values_of_options() {
     for (option, values) in [
         ("--trackers", "(leave blank fetch)"),
         ("--embed-kinds", "(image font media style)"),
-        ("--output-format", "(auto mbox maildir eml thunderbird)"),
+        (
+            "--output-format",
+            "(auto mbox mboxo mboxrd mboxcl2 maildir mh eml thunderbird)",
+        ),
     ] {
         let start = format!("{option}=");
         let mut lines = script.lines().filter(|line| line.contains(&start));
