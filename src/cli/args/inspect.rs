@@ -75,9 +75,9 @@ pub(crate) struct InspectArgs {
     /// Print every count, and name files that contain no mail on stderr
     #[arg(short, long)]
     pub(crate) verbose: bool,
-    /// Ask each server whether it has the content [default: --fetch http,https]
+    /// Ask each server whether it has the content
     ///
-    /// The request is HEAD, or GET for servers that do not support HEAD. Content is retrieved only if a server
+    /// Without --fetch, http and https servers are asked. The request is HEAD, or GET for servers that do not support HEAD. Content is retrieved only if a server
     /// announces a wrong type, such as a web page in place of a picture. Pictures that HTML displays are included,
     /// under the same policy. Trackers and links that one clicks are not.
     #[arg(long)]
