@@ -290,8 +290,8 @@ fn with_another_client(test: &str, kind: Kind, count: usize) {
         stop.store(true, Ordering::SeqCst);
         for output in outputs.map(Result::unwrap) {
             let said = String::from_utf8_lossy(&output.stderr);
-            // A message that the other client removed during its replacement is named, because its new message stays.
-            let is_named = said.contains("so the new message is kept");
+            // A message that the other client marked or removed meanwhile is named, because its new message stays.
+            let is_named = said.contains("the new message is kept");
             let status = output.status.code();
             assert!(
                 status == Some(0) || status == Some(1) && is_named,
@@ -314,7 +314,8 @@ fn with_another_client(test: &str, kind: Kind, count: usize) {
         };
         let found = (copies(&here), copies(&there));
         // IMAP has no conditional expunge: a change by the other client between embody's mark and its expunge affects the old
-        // message, and the new one is kept. No mail is lost.
+        // message, and the new one is kept. The same happens if embody sees the mark of the other client before its expunge.
+        // No mail is lost.
         let is_between = matches!(
             (wanted, found),
             ((0, 0), (1, 0)) | ((0, 1), (1, 1)) | ((1, 0), (0, 1))
@@ -337,7 +338,7 @@ fn with_another_client(test: &str, kind: Kind, count: usize) {
         }
     }
     assert!(lost.is_empty(), "{kind:?}: flags lost: {lost:?}");
-    assert!(between <= count / 4, "{kind:?}: {between} of {count}");
+    assert!(between <= count / 2, "{kind:?}: {between} of {count}");
     let new = (count..count + added).filter(|number| here.get(number).map(Vec::len) == Some(1));
     assert_eq!(new.count(), added, "{kind:?}: what was added");
     let count_of = |is: fn(&Expected) -> bool| done.iter().filter(|it| is(it)).count();
