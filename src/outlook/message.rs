@@ -2,9 +2,12 @@
 
 use std::io::Cursor;
 
-use super::{ConvertedMail, DEEPEST, OutlookError};
+use super::mail::{ConvertedMail, OutlookError};
 use crate::engine::outlook::properties::Item;
 use crate::engine::outlook::{msg, source, tnef};
+
+/// Maximum nesting depth of messages that are attached to other messages.
+const DEEPEST: usize = 20;
 
 /// A message file of Outlook: `.msg`, and `.oft` for templates (\[MS-OXMSG\]).
 ///

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use super::RandomAccess;
+use crate::engine::outlook::pst::RandomAccess;
 use crate::platform::FileExt as _;
 
 /// A file on disk, which is read at any position.

@@ -4,9 +4,9 @@ use std::fmt;
 #[cfg(any(unix, windows))]
 use std::{fs::File, path::Path};
 
+use super::mail::{ConvertedMail, OutlookError};
 #[cfg(any(unix, windows))]
-use super::OnDisk;
-use super::{ConvertedMail, OutlookError};
+use super::on_disk::OnDisk;
 use crate::engine::outlook::pst::{
     Folder, Kind, Mailbox, RandomAccess, SIGNATURE, TOO_LARGE, header, version,
 };

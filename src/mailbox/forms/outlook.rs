@@ -113,10 +113,10 @@ fn is_named_msg(path: &Path) -> bool {
 /// in a directory is often called `winmail (1).dat`.
 pub(crate) fn is_named_tnef(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let is_winmail = name.to_ascii_lowercase().starts_with("winmail");
+    let is_usual = name.to_ascii_lowercase().starts_with("winmail");
     let suffix = plain_suffix(path);
     suffix.is_some_and(|it| {
-        it.eq_ignore_ascii_case("tnef") || is_winmail && it.eq_ignore_ascii_case("dat")
+        it.eq_ignore_ascii_case("tnef") || is_usual && it.eq_ignore_ascii_case("dat")
     })
 }
 

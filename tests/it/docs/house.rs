@@ -559,6 +559,7 @@ const NAME_FORMS: &[(&str, Option<&[&str]>)] = &[
     ("engine/same/", None),
     // Readers of the file formats of Outlook, one of which is called msg.
     ("engine/outlook/", Some(&["msg"])),
+    ("outlook/", Some(&["msg"])),
     // Files next to a mailbox: how each program names its directories, and which message of a Eudora mailbox has a file.
     ("fetch/beside.rs", Some(&["apple", "eudora"])),
     ("fetch/eudora.rs", Some(&["eudora"])),

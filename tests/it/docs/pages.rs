@@ -257,8 +257,9 @@ fn commands() -> Vec<Shown> {
                         }
                     }
                 }
-                // tests/it/cli/python.rs runs the blocks in Python.
-                "sh" | "text" | "toml" | "python" => {}
+                // tests/it/cli/python.rs runs the blocks in Python. Those in Rust are also in the documentation of the library,
+                // whose examples are tests.
+                "sh" | "text" | "toml" | "python" | "rust" => {}
                 other => panic!("{name}: a block of {other:?}: is it run?"),
             }
         }

@@ -11,11 +11,12 @@ use std::time::SystemTime;
 use embody::engine::{Answers, Context, Engine};
 use embody::fetch::Canned;
 use embody::policy::{Embed, Policy, Scheme};
-use embody::{Expander, report};
+use embody::{Expander, outlook, report};
 use serde_json::Value;
 
 use crate::common::bounded::finished;
 use crate::common::programs::{program, skipped, stderr};
+use crate::common::tnef::Tnef;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
@@ -77,6 +78,48 @@ fn node(module: &Path, arguments: &[&Path]) -> Output {
     let output = run(&mut node);
     assert!(output.status.success(), "{}", stderr(&output));
     output
+}
+
+/// Creates a `.msg` file with an attached OLE object that contains storages.
+fn msg_with_object() -> Vec<u8> {
+    use std::io::{Cursor, Write as _};
+
+    let object = "/__attach_version1.0_#00000000/__substg1.0_3701000D";
+    let method = [3, 0, 5, 0x37, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0];
+    let mut file = cfb::CompoundFile::create(Cursor::new(Vec::new())).unwrap();
+    file.create_storage_all(format!("{object}/a/b")).unwrap();
+    for (path, bytes) in [
+        ("/__properties_version1.0".to_owned(), vec![0; 32]),
+        (
+            "/__attach_version1.0_#00000000/__properties_version1.0".to_owned(),
+            [&[0; 8][..], &method].concat(),
+        ),
+        (format!("{object}/a/b/c"), vec![1; 5000]),
+    ] {
+        file.create_stream(path).unwrap().write_all(&bytes).unwrap();
+    }
+    file.flush().unwrap();
+    file.into_inner().into_inner()
+}
+
+#[test]
+fn module_converts_files_of_outlook_as_the_library_does() {
+    let test = "module_converts_files_of_outlook_as_the_library_does";
+    let Some(module) = module(test) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let tnef = Tnef::new().class("IPM.Note").file("a.txt", b"a").bytes();
+    for file in [msg_with_object(), tnef] {
+        let path = folder.path().join("file");
+        fs::write(&path, &file).unwrap();
+        let converted = outlook::convert(&file).unwrap().unwrap().content;
+        let written = node(module, &[&path, folder.path()]).stdout;
+        assert!(
+            written == converted,
+            "{}",
+            String::from_utf8_lossy(&written)
+        );
+        assert!(converted.len() > 100);
+    }
 }
 
 /// Returns the policy that the module uses.

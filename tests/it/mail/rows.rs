@@ -2,8 +2,12 @@
 
 use std::fs;
 
+use base64::Engine as _;
+
+use crate::common::filter::filter;
 use crate::common::mail::with_url;
 use crate::common::programs::{embody, fed, stderr};
+use crate::common::tnef::Tnef;
 
 const MAIL: &str = "From: a@example.org\nMessage-ID:\n <one@example.org>\nSubject: =?utf-8?Q?gr=C3=BCn?=\n\
     MIME-Version: 1.0\nContent-Type: message/external-body; access-type=URL; URL=\"data:,x\"\n\n\
@@ -289,4 +293,43 @@ fn a_ca_file_that_is_not_there_is_an_error_at_the_start() {
             );
         }
     }
+}
+
+#[test]
+fn row_contains_the_decoded_name_of_the_attachment() {
+    let tnef = Tnef::new().class("IPM.Note").file("a.txt", b"a").bytes();
+    let winmail = base64::engine::general_purpose::STANDARD.encode(tnef);
+    let mail = format!(
+        "Subject: x\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n\
+         --b\nContent-Type: message/external-body; access-type=URL; URL=\"https://www.example.org/1\"\n\n\
+         Content-Type: application/pdf\nContent-Disposition: attachment;\n filename*=UTF-8''Pl%C3%A4ne.pdf\n\n\
+         --b\nContent-Type: message/external-body; access-type=URL; URL=\"https://www.example.org/2\"\n\
+         Content-Disposition: attachment; filename=\"outer.zip\"\n\nContent-Type: application/zip\n\n\
+         --b\nContent-Type: message/external-body; access-type=URL; URL=\"https://www.example.org/3\"\n\n\
+         Content-Type: text/plain\n\n\
+         --b\nContent-Type: application/ms-tnef; name=\"winmail.dat\"\nContent-Transfer-Encoding: base64\n\n\
+         {winmail}\n--b--\n"
+    );
+    let ran = filter("--follow winmail", mail.as_bytes());
+    let mut names = ran.column("name");
+    names.sort();
+    assert_eq!(names, ["-", "Pläne.pdf", "outer.zip", "winmail.dat"]);
+    let folder = tempfile::tempdir().unwrap();
+    let plain = "Subject: x\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n\
+                 --b\n\ntext\n--b\nContent-Type: text/plain\nContent-Disposition: attachment;\n filename=\"=?utf-8?Q?=C3=BC.txt?=\"\n\n\
+                 something\n--b--\n";
+    let store = folder.path().join("store").display().to_string();
+    let options = [
+        "detach",
+        "--base-url",
+        "https://x.example/",
+        "--larger-than",
+        "1",
+        "--store",
+    ];
+    let report = folder.path().join("report");
+    let mut detach = embody();
+    detach.args(options).arg(store).arg("--report").arg(&report);
+    assert!(fed(&mut detach, plain.as_bytes()).status.success());
+    assert_eq!(parsed(&fs::read(&report).unwrap())[0]["name"], "ü.txt");
 }
