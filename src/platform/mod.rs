@@ -45,6 +45,7 @@ pub(crate) const BEFORE_FLAGS: [u8; 3] = *b":;!";
 /// Returns the character that is written before the flags in file names of a Maildir: the colon, or a semicolon if the
 /// file system of `folder` does not allow colons. FAT rejects a colon in a name, and NTFS on Windows reads it as the
 /// start of the name of a stream.
+#[cfg(any(unix, windows))]
 pub(crate) fn before_flags(folder: &Path) -> io::Result<char> {
     if cfg!(windows) {
         return Ok(';');
@@ -57,6 +58,7 @@ pub(crate) fn before_flags(folder: &Path) -> io::Result<char> {
 }
 
 /// Calls `ask` while an empty file with this path exists, which is removed afterwards.
+#[cfg(any(unix, windows))]
 fn with_probe<T>(path: &Path, ask: impl FnOnce() -> T) -> io::Result<T> {
     match File::options().write(true).create_new(true).open(path) {
         // A run that was killed left the file, or another run creates and removes it at the same time.
@@ -97,6 +99,7 @@ pub(crate) fn is_device(name: &str) -> bool {
 
 /// Returns whether the file system of `folder` treats names as equal that differ only in case, or only in composed and
 /// decomposed characters.
+#[cfg(any(unix, windows))]
 pub(crate) fn folds_names(folder: &Path) -> io::Result<bool> {
     let ends = std::process::id();
     let is_same = |name: &str, other: &str| {
