@@ -91,7 +91,7 @@
 //! An [`Engine`](engine::Engine) does no I/O, starts no threads and reads no clock. It returns a list of the content
 //! that a mail needs, and takes the responses. It can therefore run in asynchronous programs, and on targets without an
 //! operating system, such as `wasm32-unknown-unknown`. On targets other than Unix and Windows, the crate contains only
-//! the modules [`engine`], [`policy`] and [`report`], and `outlook` with the feature of this name; build it with
+//! the modules [`engine`], [`policy`] and [`report`], and `outlook` and `view` with the features of these names; build it with
 //! `default-features = false`.
 //!
 //! # Process a mailbox
@@ -169,6 +169,8 @@
 //!   `.msg` files, and the module `mailbox` reads `.pst`, `.msg` and `winmail.dat` files.
 //! * `cache`: the module `cache`, which stores responses of servers for later runs. It needs `http`.
 //! * `serde`: reports and their rows implement `serde::Serialize`.
+//! * `view`: the module `view`, which shows the mail in a file: fields, texts, parts, and what is missing. It also works on
+//!   targets without an operating system.
 //! * `s3`: attachment stores in S3 and compatible servers. Not on by default.
 //! * `cli`: the program `embody`, without the IMAP accounts and the milter of the next two features. The manual pages
 //!   describe its options. docs/ describes its reports and contains recipes for mail systems.
@@ -222,8 +224,12 @@ mod from_field;
 mod imap;
 mod key;
 mod link;
-#[cfg(feature = "mailbox")]
+#[cfg(all(feature = "mailbox", any(unix, windows)))]
 pub mod mailbox;
+// A system without files has only the formats of mailboxes, which `view` opens in memory.
+#[cfg(all(feature = "view", not(any(unix, windows))))]
+#[path = "mailbox/without_files.rs"]
+mod mailbox;
 #[cfg(feature = "cli")]
 mod merge;
 // The mail filter server of `embody milter`.
@@ -241,6 +247,8 @@ mod prologue;
 mod span;
 #[cfg(any(unix, windows))]
 mod stop;
+#[cfg(feature = "view")]
+pub mod view;
 
 #[cfg(feature = "cli")]
 #[doc(hidden)]

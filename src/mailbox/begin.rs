@@ -16,7 +16,7 @@ use crate::mailbox::compressed::Method;
 #[cfg(feature = "outlook")]
 use crate::mailbox::failure::unreadable;
 use crate::mailbox::find::{self, Finds, Found, Kind};
-use crate::mailbox::forms::eudora;
+use crate::mailbox::forms::eudora_files;
 use crate::mailbox::forms::flags::FlagIndex;
 use crate::mailbox::forms::imap_backup::{self, LengthChange};
 use crate::mailbox::forms::proton::ProtonLabels;
@@ -141,7 +141,7 @@ impl<'a, S> Job<'a, S> {
         let file = file?;
         let (index, what) = match kind {
             Kind::Eudora => (
-                eudora::index_beside(self.path, file),
+                eudora_files::index_beside(self.path, file),
                 "the index of Eudora does not match its mailbox, so the index is not used",
             ),
             Kind::Mbox => (

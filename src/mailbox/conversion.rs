@@ -16,7 +16,7 @@ use crate::mailbox::archive::Inner;
 use crate::mailbox::begin::{Job, begun, look_at, pass_over_backups, sweep};
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::find::{Finds, Found, Kind};
-use crate::mailbox::forms::{emlx, imap_backup};
+use crate::mailbox::forms::{emlx_files, imap_backup};
 use crate::mailbox::not_mail::{NotMail, not_in_place};
 use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::journal::Journal;
@@ -294,7 +294,7 @@ fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
         let why = " cannot be used for a Maildir or an MH folder, in which the backup of a message would be read as another message; copy the folder first";
         return Err(Error::Usage(of(Setting::Backup).then(why)));
     }
-    if let Some(found) = written().find(|found| emlx::beside(&found.path).is_some()) {
+    if let Some(found) = written().find(|found| emlx_files::beside(&found.path).is_some()) {
         let why = "cannot change files of Apple Mail in place, because Apple Mail keeps an index of them; name a new directory";
         return refused(found, why);
     }

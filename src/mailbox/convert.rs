@@ -17,7 +17,7 @@ use crate::mailbox::find::{self, Found, Kind, NotMail};
 use crate::mailbox::forms::imap_backup::LengthChange;
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::rewrite;
-use crate::mailbox::forms::{Division, carriage, emlx, eudora};
+use crate::mailbox::forms::{Division, carriage, emlx, emlx_files, eudora};
 use crate::mailbox::place::identity::Identity;
 use crate::mailbox::place::replace::{self, Beside};
 use crate::mailbox::read::accounts::Accounts;
@@ -185,7 +185,7 @@ impl<S: Send> Job<'_, S> {
             }
         };
         let message = content.get(range.clone()).unwrap_or_default();
-        let beside = emlx::beside(self.path).filter(|_| is_wrapped);
+        let beside = emlx_files::beside(self.path).filter(|_| is_wrapped);
         let mut done = self.single((1, self.path), message, beside, rewrite::spliced_in_file)?;
         if let Some(new) = done.as_mut().and_then(|done| done.new.as_mut()) {
             if is_wrapped {

@@ -28,6 +28,8 @@ mod failure;
 pub(crate) mod find;
 mod forms;
 mod from_folder;
+#[cfg(feature = "view")]
+pub(crate) mod memory;
 mod messages;
 mod not_mail;
 mod place;

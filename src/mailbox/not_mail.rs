@@ -10,6 +10,7 @@ use std::path::Path;
 
 use crate::detail::{Detail, Setting};
 use crate::error::Error;
+#[cfg(any(unix, windows))]
 use crate::platform::disk::layout;
 use crate::span::rest_or_empty;
 
@@ -125,6 +126,7 @@ impl NotMail {
     );
 
     /// Returns whether the directory is a store or a cache of embody, which a search for mail must skip.
+    #[cfg(any(unix, windows))]
     pub(crate) fn of_folder(path: &Path) -> Option<Self> {
         match path {
             _ if layout::is_store(path) => Some(Self::Ours("a store of detached attachments")),
@@ -133,6 +135,7 @@ impl NotMail {
         }
     }
 
+    #[cfg(any(unix, windows))]
     pub(crate) fn of_file(path: &Path) -> Option<Self> {
         let what = "a lock, a list or a temporary file of an attachment store";
         layout::is_of_store(path).then_some(Self::Beside(what))

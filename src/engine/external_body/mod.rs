@@ -21,9 +21,11 @@ pub(in crate::engine) mod url;
 
 pub use self::exact::{is_of_content, newline_of, restored};
 pub use self::follow::{Follow, Followed};
-pub use self::listing::{listing, relisted};
 #[cfg(feature = "cli")]
-pub(crate) use self::listing::{name_of, shown_name};
+pub(crate) use self::listing::name_of;
+#[cfg(any(feature = "cli", feature = "view"))]
+pub(crate) use self::listing::shown_name;
+pub use self::listing::{listing, relisted};
 pub use self::note::{
     Claim, LONGEST_FIELD, NOTE_FIELD, Note, noted_encoding_field, usual_encoding_field,
 };

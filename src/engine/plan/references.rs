@@ -282,7 +282,10 @@ impl Planner<'_> {
 /// Returns the number of path components, from the end, that a file of `--attachments` must have in common with the URL of
 /// `body`. Returns `None` if such a file cannot be the content.
 fn components_in_attachments(policy: &Policy, body: &ExternalBody<'_>) -> Option<usize> {
-    if cfg!(not(feature = "file")) || policy.attachments.is_empty() || body.claim != Claim::None {
+    if cfg!(not(any(feature = "file", feature = "view")))
+        || policy.attachments.is_empty()
+        || body.claim != Claim::None
+    {
         return None;
     }
     body.form.facts().attachment_components

@@ -25,12 +25,11 @@ pub(crate) use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::not_mail::not_a_mailbox;
 #[cfg(feature = "cli")]
 pub(crate) use crate::mailbox::not_mail::not_in_place;
-pub(crate) use crate::mailbox::start::Kind;
+pub(crate) use crate::mailbox::start::{Kind, as_named, kind_of};
 use crate::stop::Stop;
 pub(crate) use finds::{Finds, Found};
 pub(crate) use recognise::{
-    LOOKED_AT, as_named, check_outlook, is_empty_message, judged, judged_with_psts, kind_of,
-    look_at,
+    LOOKED_AT, check_outlook, is_empty_message, judged, judged_with_psts, look_at,
 };
 use search::Search;
 pub(crate) use search::is_maildir;

@@ -18,7 +18,7 @@ use crate::mailbox::forms::{Format, eudora, mmdf, outlook};
 use crate::mailbox::not_mail::{NotMail, Verdict, starts_like_document};
 use crate::mailbox::place::partial::is_path_of_message;
 use crate::mailbox::read::second::is_one_message;
-use crate::mailbox::start::{Kind, before_first_message, kind_of_start};
+use crate::mailbox::start::{Kind, as_named, before_first_message, kind_of, kind_of_start};
 use crate::prologue::BYTE_ORDER_MARK;
 use crate::span::front;
 
@@ -85,62 +85,6 @@ pub(crate) fn look_at(
             kind.map(|kind| (kind, Some(method)))
         }
     })
-}
-
-pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
-    let kind = kind_of_start(start);
-    let is_mmdf = mmdf::starts(start);
-    match (format, kind) {
-        (Format::Maildir, _) => Err(NotMail::OtherFormat(
-            "the source is a file, but a Maildir is a directory",
-        )),
-        (Format::Mh, _) => Err(NotMail::OtherFormat(
-            "the source is a file, but an MH folder is a directory",
-        )),
-        (Format::Mmdf, Ok(kind)) if kind != Kind::Pst && !is_mmdf && !start.is_empty() => {
-            Err(NotMail::OtherFormat(
-                "the file is not an MMDF mailbox: the file does not start with a line of four Control-A characters",
-            ))
-        }
-        (Format::Mbox | Format::Eml, _) if is_mmdf => Err(NotMail::ReadAs(
-            "the file is an MMDF mailbox (with lines of four Control-A characters); to read the file, use ",
-            " auto or mmdf",
-        )),
-        (Format::Mbox | Format::Eml | Format::Mmdf, Ok(Kind::Pst)) => Err(NotMail::ReadAs(
-            "the file is a mailbox of Outlook; to read the file, use ",
-            " auto",
-        )),
-        (Format::Mbox, Ok(Kind::Eml)) => Err(NotMail::OtherFormat(
-            "the file is not an mbox: the file starts with the header of a message, not with a \"From \" line",
-        )),
-        (Format::Eml, Ok(Kind::Archive)) => Err(NotMail::ReadAs(
-            "the file is an archive; to read the mboxes in the archive, use ",
-            " auto or mbox",
-        )),
-        (Format::Eml, Ok(_) | Err(NotMail::Text)) => Ok(Kind::Eml),
-        (_, kind) => kind,
-    }
-}
-
-/// Treats a file named `.eml` or `.mht` as a message if its start shows no other format. Otherwise a mail with one
-/// damaged byte in its header would be skipped.
-pub(crate) fn as_named(
-    kind: Result<Kind, NotMail>,
-    path: &Path,
-    format: Format,
-) -> Result<Kind, NotMail> {
-    let suffix = plain_suffix(path);
-    let ends_with = |other: &str| suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(other));
-    let suffixes: &[&str] = match (kind, format) {
-        (Err(NotMail::Text), Format::Auto) => &["eml", "mht", "mhtml"],
-        (Err(NotMail::Binary), Format::Auto | Format::Eml) => &["eml"],
-        _ => &[],
-    };
-    if suffixes.iter().any(|other| ends_with(other)) {
-        Ok(Kind::Eml)
-    } else {
-        kind
-    }
 }
 
 /// Corrects the kind of a file named `.eml` that starts with a `From ` line. If a second message follows, the file is
@@ -308,76 +252,6 @@ mod tests {
             let judged = judged(b"box", start.as_bytes());
             assert_eq!(matches!(judged, Judged::Left(_)), is_left, "{start:?}");
             assert_eq!(matches!(judged, Judged::Taken), !is_left, "{start:?}");
-        }
-    }
-
-    #[test]
-    fn kind_of_a_file_is_detected_from_its_first_bytes() {
-        let kind_of = |start: &[u8]| kind_of(start, Format::Auto);
-        assert_eq!(kind_of(b""), Ok(Kind::Mbox));
-        assert_eq!(kind_of(b"From a\nSubject: x\n\n"), Ok(Kind::Mbox));
-        assert_eq!(kind_of(b"\r\n\nFrom a\n"), Ok(Kind::Mbox));
-        let mmdf = b"\x01\x01\x01\x01\nFrom: a@b\n".as_slice();
-        assert_eq!(kind_of(mmdf), Ok(Kind::Mbox));
-        assert_eq!(super::kind_of(mmdf, Format::Mmdf), Ok(Kind::Mbox));
-        for (start, format) in [
-            (mmdf, Format::Mbox),
-            (mmdf, Format::Eml),
-            (b"From a\n\n", Format::Mmdf),
-            (b"\x01\x01\x01\x01x\n", Format::Mmdf),
-        ] {
-            assert!(super::kind_of(start, format).is_err());
-        }
-        assert_eq!(kind_of(b"From: a@b\nSubject: x\n\n"), Ok(Kind::Eml));
-        assert_eq!(kind_of(b"From: a@b\nSubject: x\n\n\0\0"), Ok(Kind::Eml));
-        assert_eq!(kind_of(b"Received: a\r\n\tb\r\n\r\nFrom "), Ok(Kind::Eml));
-        assert_eq!(kind_of(b"Subject: no end"), Ok(Kind::Eml));
-        for damaged in [
-            b"From: a@b\nSubject: x\n>From a@b Mon Jan  1 00:00:00 2024\nTo: c@d\n\n".as_slice(),
-            b">From a@b Mon Jan  1 00:00:00 2024\nTo: c@d\n\n",
-            b"\xef\xbb\xbfFrom: a@b\n\n",
-            b"\n\r\nFrom: a@b\nTo: c@d\n\n",
-            b"Fr\xffm: a@b\nSubject: x\nTo: c@d\n\n",
-            b"Received: x\n\0\0\nDate: y\nX-\n\ty\nX: y\n\n",
-            b"From: a@b\r\r\nTo: c@d\r\r\n\r\r\nDear all,\r\r\n",
-        ] {
-            assert_eq!(
-                kind_of(damaged),
-                Ok(Kind::Eml),
-                "{}",
-                damaged.escape_ascii()
-            );
-        }
-        assert_eq!(
-            kind_of(b"\xef\xbb\xbfFrom a\nSubject: x\n\n"),
-            Ok(Kind::Mbox)
-        );
-        for text in [
-            b"Dear all,\nSubject: x\n".as_slice(),
-            b"Dear all,\nso far\nSubject: x\nFrom: y\n",
-            b"HTTP/1.1 200 OK\r\nDate: x\r\nContent-Type: text/html\r\n\r\n",
-            b"\n\nSubject: x\n\n",
-            b"\xef\xbb\xbftitle: x\n\n",
-            b"QK\x03\x04\0boxFrom a\nFrom: a@b\nTo: x\nSubject: y\n\n",
-            b"title: x\nlayout: post\n\n",
-            b"title: x\n\n\0\0",
-            b" From a\n",
-            b"\n\n",
-            b"\x1b$B%a\x1b(B\n",
-        ] {
-            assert_eq!(kind_of(text), Err(NotMail::Text), "{}", text.escape_ascii());
-            assert_eq!(super::kind_of(text, Format::Eml), Ok(Kind::Eml));
-        }
-        for (other, name) in [
-            (b"\x1f\x8b\x08Subject: x\n".as_slice(), "gzip"),
-            (b"\0\0", "binary"),
-            (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "binary"),
-            (b"ab\x01\x02\x03\x04", "binary"),
-        ] {
-            for format in [Format::Auto, Format::Eml, Format::Mbox] {
-                let found = super::kind_of(other, format).expect_err("it is no mail");
-                assert!(found.name().contains(name), "{}", other.escape_ascii());
-            }
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::state_files::{
     is_state_directory, is_state_file, mailbox_of_copies, state_beside,
 };
-use crate::mailbox::forms::{Format, emlx, eudora, mh};
+use crate::mailbox::forms::{Format, emlx_files, eudora_files, mh};
 use crate::mailbox::not_mail::{NotMail, Verdict, not_a_mailbox};
 use crate::mailbox::place::partial::{self, is_litter};
 use crate::mailbox::place::temporary;
@@ -50,7 +50,7 @@ struct Directory {
     is_mh: bool,
     /// Part of the Maildir above: `cur`, `new` or `tmp`.
     part: Option<OsString>,
-    eudora: Option<eudora::EudoraFolder>,
+    eudora: Option<eudora_files::EudoraFolder>,
 }
 
 impl<'s> Search<'s> {
@@ -79,7 +79,7 @@ impl<'s> Search<'s> {
         }
         let what = "a partial message, whose complete version is next to it";
         self.finds
-            .pass_over(what, |found| emlx::whole_name(&found.path));
+            .pass_over(what, |found| emlx_files::whole_name(&found.path));
         let selects_directories = matches!(self.format, Format::Maildir | Format::Mh);
         if self.finds.mailboxes.is_empty() && (self.finds.unread.is_empty() || selects_directories)
         {
@@ -139,7 +139,7 @@ impl<'s> Search<'s> {
         let may_be_eudora = kind.is_none() && self.format == Format::Auto;
         let directory = Directory {
             eudora: may_be_eudora
-                .then(|| eudora::EudoraFolder::of(&path))
+                .then(|| eudora_files::EudoraFolder::of(&path))
                 .flatten(),
             path,
             relative,
@@ -209,7 +209,7 @@ impl<'s> Search<'s> {
             self.finds.files.parts += files_below(path, self.stop)?;
             return Ok(());
         }
-        let beside = emlx::aside(&within.path, name)
+        let beside = emlx_files::aside(&within.path, name)
             .or_else(|| within.eudora.and_then(|it| it.aside(name, true, false)))
             .or_else(|| is_state_directory(name, within.is_maildir))
             .or_else(|| {

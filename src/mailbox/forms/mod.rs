@@ -3,36 +3,49 @@
 //! mail that is converted to another format, `flags` converts the flags of messages, `layout` and `modified_utf7` read the
 //! names of folders from their paths, and `names` creates the names of folders. `archive` recognises zip and tar archives, and
 //! `refused` lists formats that are recognised but not read.
+//!
+//! On a system without files, only the formats that `embody::view` opens exist.
 
 pub(super) mod archive;
 pub(super) mod carriage;
 pub(super) mod cost;
 pub(super) mod emlx;
+#[cfg(any(unix, windows))]
+pub(super) mod emlx_files;
 pub(super) mod encoding;
 pub(super) mod eudora;
+#[cfg(any(unix, windows))]
+pub(super) mod eudora_files;
 pub(super) mod flag_fields;
 pub(super) mod flags;
+#[cfg(any(unix, windows))]
 pub(super) mod imap_backup;
 pub(super) mod keywords;
+#[cfg(any(unix, windows))]
 pub(super) mod layout;
 #[cfg(test)]
 pub(super) mod lie;
 pub(super) mod mbox;
+#[cfg(any(unix, windows))]
 pub(super) mod mh;
 pub(super) mod mmdf;
 pub(crate) mod modified_utf7;
+#[cfg(any(unix, windows))]
 pub(crate) mod names;
 pub(super) mod outlook;
+#[cfg(any(unix, windows))]
 pub(super) mod proton;
 pub(super) mod quoting;
 pub(super) mod refused;
 pub(super) mod rewrite;
 pub(super) mod separator;
+#[cfg(any(unix, windows))]
 pub(super) mod state_files;
 pub(crate) mod uw_imap;
 
 use std::path::Path;
 
+use self::mbox::{Counted, End, Frame, Peek, Progress};
 #[cfg(feature = "cli")]
 use crate::mailbox::program::Program;
 
@@ -93,6 +106,34 @@ pub(super) enum Division {
     Lying(lie::Lie),
 }
 
+impl Division {
+    /// Finds the end of the message that starts at `at`. The search continues where `progress` says. `whole` is true if
+    /// `bytes` extends to the end of the file.
+    pub(super) fn end_of_message(
+        self,
+        bytes: &[u8],
+        (at, whole): (usize, bool),
+        counted: &mut Counted,
+        progress: &mut Progress,
+        peek: &mut Peek<'_>,
+    ) -> End {
+        let from = at + progress.searched;
+        match self {
+            Self::Mmdf => mmdf::end_of_message(bytes, at, from, whole)
+                .map(|(content, end)| Frame::counted(at, content, end))
+                .ok_or(None),
+            Self::Eudora { .. } => eudora::next_message(bytes, from, whole)
+                .or(whole.then_some(bytes.len()))
+                .map(|end| Frame::counted(at, end, end))
+                .ok_or(None),
+            #[cfg(test)]
+            Self::Lying(lie) => Ok(lie.frame(bytes, at)),
+            Self::Mbox if counted.is_settled => mbox::end_by_separator(bytes, at, progress, whole),
+            Self::Mbox => mbox::end_of_message(bytes, at, whole, counted, progress, peek),
+        }
+    }
+}
+
 /// Returns the message in an `.emlx` file, without the data of Apple Mail around it. Returns the complete file if it
 /// has another format, if the result is also named `.emlx`, or if the position of the message is unknown.
 pub(super) fn as_named<'f>(file: &'f [u8], result: Option<&Path>) -> &'f [u8] {
@@ -113,7 +154,7 @@ pub(crate) fn shown<'f>(
         None => (file, None, None),
         Some(Ok(range)) => {
             let message = file.get(range).unwrap_or_default();
-            (message, None, emlx::beside(path))
+            (message, None, emlx_files::beside(path))
         }
         Some(Err(why)) => {
             let message = emlx::behind_count(file).unwrap_or_default();

@@ -14,7 +14,7 @@ use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::keywords::{unexplained, unwritable};
 use crate::mailbox::forms::rewrite::{MBOXRD_SEPARATOR, for_mbox};
 use crate::mailbox::forms::state_files::unused_flags;
-use crate::mailbox::forms::{emlx, eudora, outlook};
+use crate::mailbox::forms::{emlx, emlx_files, eudora, outlook};
 use crate::mailbox::place::flag_losses::FlagLosses;
 use crate::mailbox::place::folder::noted_in_name;
 use crate::mailbox::place::keyword_files::{COURIER, DOVECOT, FolderKeywords};
@@ -74,7 +74,7 @@ impl EntryMaker for ArchiveEntries {
             Some(Err(why)) => return Err(why.to_owned()),
             None => (content, self.flags(name, content, &mut lost)),
         };
-        if emlx::whole_name(Path::new(name)).is_some() && emlx::is_partial(message) {
+        if emlx_files::whole_name(Path::new(name)).is_some() && emlx::is_partial(message) {
             let what =
                 "its attachments are in other files of the archive, so unpack the archive first";
             missing.push(what.to_owned());

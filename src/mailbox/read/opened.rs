@@ -20,7 +20,7 @@ use crate::mailbox::find::{self, Kind, NotMail};
 use crate::mailbox::forms::imap_backup::{self, LengthChange};
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::proton::ProtonState;
-use crate::mailbox::forms::{self, carriage, emlx, outlook};
+use crate::mailbox::forms::{self, carriage, emlx, emlx_files, outlook};
 use crate::mailbox::place::identity::Identity;
 use crate::mailbox::place::journal::{Record, ResultPart};
 use crate::mailbox::place::replace::{self, Beside};
@@ -170,7 +170,7 @@ impl<S: Send> Job<'_, S> {
         }
         let (target, whole) = match output {
             Output::Path(path) => (Some(path), None),
-            Output::InFolder(path) => (Some(path), emlx::whole_name(path)),
+            Output::InFolder(path) => (Some(path), emlx_files::whole_name(path)),
             _ => (None, None),
         };
         let source_file = source.original().cloned();

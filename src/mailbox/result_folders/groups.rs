@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::mailbox::Options;
 use crate::mailbox::find::{Finds, Found, Kind};
-use crate::mailbox::forms::{Format, emlx, layout};
+use crate::mailbox::forms::{Format, emlx_files, layout};
 use crate::mailbox::place::temporary::folder_of;
 use crate::mailbox::result_form::is_moved;
 
@@ -50,7 +50,7 @@ pub(crate) fn groups<'f>(finds: &'f Finds, options: &Options) -> Vec<MailboxGrou
         let exported = exported_to(found).filter(|_| is_other_layout);
         let key = match found.kind {
             _ if has_one_folder => Path::new(""),
-            Kind::Eml | Kind::Msg if is_moved => emlx::mailbox_of(&found.path, relative)
+            Kind::Eml | Kind::Msg if is_moved => emlx_files::mailbox_of(&found.path, relative)
                 .or(relative.parent())
                 .unwrap_or(relative),
             _ => exported.unwrap_or(relative),
@@ -102,7 +102,7 @@ fn is_numbered(found: &Found, options: &Options) -> bool {
     options.output_format == Format::Eml
         && found.kind == Kind::Eml
         && !found.relative.as_os_str().is_empty()
-        && emlx::beside(&found.path).is_some()
+        && emlx_files::beside(&found.path).is_some()
 }
 
 /// Returns the directory of a mailbox that Apple Mail exported, relative to the source, if the mailbox is its only file

@@ -33,6 +33,7 @@ const MODULES: &[(&str, u8)] = &[
     ("merge", 6),
     ("copies", 6),
     ("imap", 6),
+    ("view", 6),
     ("cli", 7),
 ];
 
@@ -84,7 +85,7 @@ const OF_TESTS: &[&str] = &[
     "mailbox/forms/lie.rs",
 ];
 
-/// Words that no file of the engine contains: it has no I/O, no threads and no clock. The traits of `std::io` are allowed,
+/// Words that no file of the engine or of the view contains: they have no I/O, no threads and no clock. The traits of `std::io` are allowed,
 /// because the readers of Outlook's formats accept any bytes that can be read at an offset, and open no files.
 const IMPURE: &[&str] = &[
     "std::fs",
@@ -101,13 +102,14 @@ const IMPURE: &[&str] = &[
 ];
 
 #[test]
-fn engine_has_no_io_and_no_thread_and_no_clock() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/engine");
+fn engine_and_view_have_no_io_and_no_thread_and_no_clock() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut seen = 0;
     for path in sources() {
-        let Ok(name) = path.strip_prefix(&folder) else {
+        let name = path.strip_prefix(&source).unwrap();
+        if !(name.starts_with("engine") || name.starts_with("view")) {
             continue;
-        };
+        }
         seen += 1;
         let file = fs::read_to_string(&path).unwrap();
         let code = code(file.split("#[cfg(test)]").next().unwrap_or_default());
@@ -551,6 +553,10 @@ const NAME_FORMS: &[(&str, Option<&[&str]>)] = &[
     ("engine/external_body/follow.rs", None),
     // The kinds of rows, whose names users read in reports.
     ("engine/report.rs", None),
+    // What a person reads about each kind of rows.
+    ("view/references.rs", None),
+    // The formats of files, one of which is called msg.
+    ("view/", Some(&["eudora", "msg"])),
     // A row of Sympa has the kind and the facts of a file on a server, because `hosted` is the field of the row.
     ("engine/forms/sympa/", Some(&["hosted"])),
     // `embody detach` can write a part in the form of Thunderbird.

@@ -68,7 +68,8 @@ fn the_public_types_are_those_of_the_list() {
     assert_eq!(
         Vec::from_iter(modules.keys()),
         [
-            "cache", "detach", "engine", "fetch", "mailbox", "outlook", "policy", "report", "store"
+            "cache", "detach", "engine", "fetch", "mailbox", "outlook", "policy", "report",
+            "store", "view"
         ]
     );
     for (name, place) in &modules {

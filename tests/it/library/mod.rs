@@ -2,4 +2,5 @@
 
 mod asynchronous;
 mod outlook;
+mod view;
 mod wasm;

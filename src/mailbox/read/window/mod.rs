@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use super::source::Source;
 #[cfg(test)]
 use crate::mailbox::forms::lie::Lie;
-use crate::mailbox::forms::mbox::{self, Counted, Frame, Progress};
+use crate::mailbox::forms::mbox::{Counted, Frame, Progress};
 use crate::mailbox::forms::separator::{LOOK_AHEAD, next_separator};
 use crate::mailbox::forms::{Division, eudora, mmdf};
 use crate::mailbox::start::before_first_message;
@@ -261,24 +261,13 @@ impl Windows {
         let mut peek = |distance: u64, there: &mut [u8]| source.look(distance, there).ok();
         while at < bytes.len() && self.offset + (at as u64) < self.until {
             let mut progress = std::mem::take(&mut self.progress);
-            let from = at + progress.searched;
-            let end = match self.division {
-                Division::Mmdf => mmdf::end_of_message(bytes, at, from, whole)
-                    .map(|(content, end)| Frame::counted(at, content, end))
-                    .ok_or(None),
-                Division::Eudora { .. } => eudora::next_message(bytes, from, whole)
-                    .or(whole.then_some(bytes.len()))
-                    .map(|end| Frame::counted(at, end, end))
-                    .ok_or(None),
-                #[cfg(test)]
-                Division::Lying(lie) => Ok(lie.frame(bytes, at)),
-                Division::Mbox if counted.is_settled => {
-                    mbox::end_by_separator(bytes, at, &mut progress, whole)
-                }
-                Division::Mbox => {
-                    mbox::end_of_message(bytes, at, whole, &mut counted, &mut progress, &mut peek)
-                }
-            };
+            let end = self.division.end_of_message(
+                bytes,
+                (at, whole),
+                &mut counted,
+                &mut progress,
+                &mut peek,
+            );
             match end {
                 Ok(frame) => {
                     at = frame.end;

@@ -1,0 +1,10 @@
+/// The reason why a file or a mail cannot be shown, or a file cannot be put into a mail, as a sentence for a person.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ViewError(String);
+
+impl ViewError {
+    pub(super) fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+}

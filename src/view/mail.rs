@@ -1,0 +1,224 @@
+use std::time::SystemTime;
+
+use bytes::Bytes;
+
+use super::bodies::{BodyView, bodies};
+use super::failure::ViewError;
+use super::look::{ChosenFiles, Findings, look, repaired};
+use super::parts::{PartView, parts};
+use super::references::{ReferenceState, ReferenceView, reference};
+use super::source::PartSource;
+use crate::engine::Content;
+use crate::engine::policy::Policy;
+use crate::engine::report::Provenance;
+use crate::mime::encoded_words::decoded_words;
+use crate::mime::header::unfold;
+use crate::mime::{PartId, date, scan};
+
+/// A field of the header, for display.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct HeaderView {
+    /// Name of the field, as it is written.
+    pub name: String,
+    /// The value, decoded and on one line.
+    pub value: String,
+}
+
+/// One mail as a person sees it. See the [module](super).
+#[derive(Debug)]
+pub struct MailView {
+    mail: Bytes,
+    now: SystemTime,
+    notes: Vec<String>,
+    chosen: ChosenFiles,
+    shown: Shown,
+}
+
+/// What the engine made of the mail with the files that were chosen so far.
+struct Shown {
+    findings: Findings,
+    /// Position in `findings` of each reference.
+    rows: Vec<usize>,
+    header: Vec<HeaderView>,
+    date: Option<i64>,
+    bodies: Vec<BodyView>,
+    sources: Vec<PartSource>,
+    parts: Vec<PartView>,
+    references: Vec<ReferenceView>,
+}
+
+impl std::fmt::Debug for Shown {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Shown")
+            .field("header", &self.header)
+            .field("bodies", &self.bodies)
+            .field("parts", &self.parts)
+            .field("references", &self.references)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Maximum number of header fields that are shown. Mail of people has at most some hundred.
+const MOST_FIELDS: usize = 2000;
+
+impl MailView {
+    /// Shows one mail. `now` is the current time, which decides whether a file in cloud storage has expired.
+    pub fn new(mail: impl Into<Bytes>, now: SystemTime) -> Self {
+        Self::with_notes(mail.into(), now, Vec::new())
+    }
+
+    pub(super) fn with_notes(mail: Bytes, now: SystemTime, notes: Vec<String>) -> Self {
+        let chosen = ChosenFiles::new();
+        let shown = Shown::of(&mail, now, &chosen);
+        Self {
+            mail,
+            now,
+            notes,
+            chosen,
+            shown,
+        }
+    }
+
+    /// Returns the mail as it was opened, byte for byte. For a message of Outlook, this is the mail that was made of it.
+    pub fn original(&self) -> &Bytes {
+        &self.mail
+    }
+
+    /// Returns sentences about what could not be read, for example properties of a message of Outlook.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Returns all fields of the header, in their order.
+    pub fn header(&self) -> &[HeaderView] {
+        &self.shown.header
+    }
+
+    /// Returns the value of the first field with this name, decoded. It is empty if there is no such field.
+    pub fn field(&self, name: &str) -> &str {
+        let mut fields = self.shown.header.iter();
+        let field = fields.find(|it| it.name.eq_ignore_ascii_case(name));
+        field.map_or("", |field| &field.value)
+    }
+
+    /// Returns the subject, decoded.
+    pub fn subject(&self) -> &str {
+        self.field("Subject")
+    }
+
+    /// Returns the time in the Date field, in seconds since 1970.
+    pub fn date(&self) -> Option<i64> {
+        self.shown.date
+    }
+
+    /// Returns the texts of the mail, in their order.
+    pub fn bodies(&self) -> &[BodyView] {
+        &self.shown.bodies
+    }
+
+    /// Returns the parts of the mail, also those that were in `winmail.dat`, in texts or in `data:` URLs.
+    pub fn parts(&self) -> &[PartView] {
+        &self.shown.parts
+    }
+
+    /// Returns the decoded content of a part, by its position in [`parts`](Self::parts). The content of a mail inside the mail
+    /// is a mail, for [`MailView::new`].
+    pub fn content(&self, part: usize) -> Option<Vec<u8>> {
+        let source = *self.shown.sources.get(part)?;
+        Some(source.content(&self.shown.findings.opened).into_owned())
+    }
+
+    /// Returns what the mail refers to instead of containing it, or contains in a form that few programs show.
+    pub fn references(&self) -> &[ReferenceView] {
+        &self.shown.references
+    }
+
+    /// Puts a file that the person has in the place of a reference, by its position in [`references`](Self::references). The
+    /// lists of parts and references change.
+    ///
+    /// # Errors
+    /// Returns the reason if the file cannot be the content, for example if it does not match the digest in the mail. The view
+    /// then stays as it is.
+    pub fn fill(
+        &mut self,
+        reference: usize,
+        bytes: impl Into<Bytes>,
+        media_type: Option<&str>,
+    ) -> Result<(), ViewError> {
+        let findings = &self.shown.findings;
+        let row = self.shown.rows.get(reference);
+        let finding = row.and_then(|row| findings.rows.get(*row));
+        let Some(need) = finding.and_then(|finding| finding.need.clone()) else {
+            return Err(ViewError::new(
+                "no file can be put in the place of this reference",
+            ));
+        };
+        let filled = self.filled();
+        let media_type = media_type.filter(|it| !it.is_empty()).map(str::to_owned);
+        let mut content = Content::new(need.url().unwrap_or_default(), media_type, bytes);
+        content.origin.from = Provenance::File;
+        self.chosen.insert(need.clone(), content);
+        let shown = Shown::of(&self.mail, self.now, &self.chosen);
+        let before = std::mem::replace(&mut self.shown, shown);
+        if self.filled() > filled {
+            return Ok(());
+        }
+        let row = before.rows.get(reference);
+        let left = row.and_then(|row| self.shown.findings.rows.get(*row));
+        let why = left.map(|it| it.row.detail.to_string()).unwrap_or_default();
+        self.chosen.remove(&need);
+        self.shown = before;
+        Err(ViewError::new(format!(
+            "the file cannot be put into the mail: {why}"
+        )))
+    }
+
+    /// Returns the number of references in whose place a chosen file is.
+    fn filled(&self) -> usize {
+        let is_filled = |it: &&ReferenceView| it.state == ReferenceState::Filled;
+        self.references().iter().filter(is_filled).count()
+    }
+
+    /// Returns the mail with everything that was in it in a form that few programs show, and with the chosen files. All other
+    /// bytes stay as they are. Without chosen files, this is the result of `embody filter --follow all`.
+    pub fn repaired(&self) -> Vec<u8> {
+        let rows = &self.shown.findings.rows;
+        repaired(&self.mail, self.now, &self.chosen, rows)
+    }
+}
+
+impl Shown {
+    fn of(mail: &Bytes, now: SystemTime, chosen: &ChosenFiles) -> Self {
+        let findings = look(mail, now, chosen);
+        let tree = scan(&findings.opened, &Policy::default().limits.scan());
+        let fields = tree.fields(PartId::ROOT);
+        let header = fields.iter(tree.original).take(MOST_FIELDS).map(|field| {
+            let value = decoded_words(&unfold(field.value.of(tree.original)));
+            HeaderView {
+                name: String::from_utf8_lossy(field.name.of(tree.original)).into_owned(),
+                value: value.trim().to_owned(),
+            }
+        });
+        let header = header.collect();
+        let bodies = bodies(&tree);
+        let (sources, parts) = parts(&tree, &bodies).into_iter().unzip();
+        let date = tree.value(PartId::ROOT, "Date").and_then(date::seconds);
+        let numbered = findings.rows.iter().enumerate();
+        let (rows, references) = numbered
+            .filter_map(|(index, finding)| Some((index, reference(finding)?)))
+            .unzip();
+        Self {
+            rows,
+            header,
+            date,
+            bodies: bodies.into_iter().map(|it| it.body).collect(),
+            sources,
+            parts,
+            references,
+            findings,
+        }
+    }
+}

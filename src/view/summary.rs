@@ -1,0 +1,64 @@
+//! What a list of mails shows of each mail.
+
+use crate::detail::words;
+use crate::mime::encoded_words::decoded_words;
+use crate::mime::header::unfold;
+use crate::mime::{Header, date};
+use crate::span::front;
+
+words! {
+    /// The format of a file with mail.
+    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+    #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+    #[non_exhaustive]
+    pub enum FileFormat {
+        Eml "eml" "One mail: `.eml`, `.emlx`, `.mht`.";
+        Mbox "mbox" "A mailbox: mbox, MMDF, or a mailbox of Eudora.";
+        Msg "msg" "One message of Outlook: `.msg`, `.oft`.";
+        Tnef "tnef" "The content of one message of Outlook: `winmail.dat`.";
+        Pst "pst" "A mailbox of Outlook: `.pst`, `.ost`.";
+    }
+}
+
+/// The fields of a mail for a list of mails.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct MailSummary {
+    /// The From field, decoded.
+    pub from: String,
+    /// The To field, decoded.
+    pub to: String,
+    /// The subject, decoded.
+    pub subject: String,
+    /// The time in the Date field, in seconds since 1970.
+    pub date: Option<i64>,
+    /// Size of the mail as it is in the file, in bytes.
+    pub size: u64,
+    /// The folder, and those above it from the outermost. Empty if the file has no folders.
+    pub folder: Vec<String>,
+    /// The reason why the item cannot be shown: it is a contact, for example, or damaged.
+    pub problem: Option<String>,
+}
+
+/// Number of bytes of a mail that are read for its summary.
+const HEADER: usize = 256 << 10;
+
+/// Returns the fields of a mail for a list of mails.
+pub(super) fn summary_of(mail: &[u8], size: usize) -> MailSummary {
+    let start = front(mail, HEADER);
+    let header = Header::of_message(start, HEADER);
+    let value = |name| header.fields.value(start, name);
+    let text = |name| {
+        let value = value(name).unwrap_or_default();
+        decoded_words(&unfold(value)).trim().to_owned()
+    };
+    MailSummary {
+        from: text("From"),
+        to: text("To"),
+        subject: text("Subject"),
+        date: value("Date").and_then(date::seconds),
+        size: size as u64,
+        ..MailSummary::default()
+    }
+}
