@@ -4,6 +4,7 @@
 pub mod archives;
 pub mod bounded;
 pub mod browser;
+pub mod devtools;
 pub mod filter;
 pub mod folder;
 pub mod imap;

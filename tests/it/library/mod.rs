@@ -1,6 +1,9 @@
 //! The library in other programs: the examples that drive the engine, and the readers of Outlook's files.
 
 mod asynchronous;
+mod module;
 mod outlook;
 mod view;
 mod wasm;
+mod web;
+mod web_browser;

@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::path::Path;
+use std::process::{Command, Output};
 use std::time::SystemTime;
 
 use embody::engine::{Answers, Context, Engine};
@@ -14,60 +13,9 @@ use embody::policy::{Embed, Policy, Scheme};
 use embody::{Expander, outlook, report};
 use serde_json::Value;
 
-use crate::common::bounded::finished;
-use crate::common::programs::{program, skipped, stderr};
+use super::module::{module, root, run};
+use crate::common::programs::stderr;
 use crate::common::tnef::Tnef;
-
-const TARGET: &str = "wasm32-unknown-unknown";
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn run(command: &mut Command) -> Output {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    finished(command.spawn().unwrap())
-}
-
-/// Returns whether the compiler has the standard library for the target.
-fn has_target() -> bool {
-    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-    let asked = run(rustc.args(["--print", "target-libdir", "--target", TARGET]));
-    let folder = String::from_utf8(asked.stdout).unwrap();
-    asked.status.success() && Path::new(folder.trim()).is_dir()
-}
-
-/// Returns the module, which is built only once. Returns `None` and prints a message if a program for the build is missing.
-fn module(test: &str) -> Option<&'static Path> {
-    static MODULE: OnceLock<PathBuf> = OnceLock::new();
-    if program("node").is_none() {
-        skipped(test, "node");
-        return None;
-    }
-    if !has_target() {
-        skipped(test, "the Rust target wasm32-unknown-unknown");
-        return None;
-    }
-    Some(MODULE.get_or_init(|| {
-        // A separate build directory, because that of the tests may be locked by another build.
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wasm");
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo
-            .args(["build", "--locked", "--offline", "--target", TARGET])
-            .arg("--target-dir")
-            .arg(&folder)
-            .arg("--manifest-path")
-            .arg(root().join("examples/wasm/Cargo.toml"));
-        let built = run(&mut cargo);
-        let said = stderr(&built);
-        assert!(built.status.success(), "{said}");
-        assert!(!said.contains("warning"), "{said}");
-        folder.join(TARGET).join("debug/embody_wasm.wasm")
-    }))
-}
 
 /// Runs `node run.mjs MAIL [DOWNLOADS]`.
 fn node(module: &Path, arguments: &[&Path]) -> Output {
@@ -155,11 +103,13 @@ fn contents() -> BTreeMap<&'static str, (&'static str, &'static [u8])> {
 #[test]
 fn module_prints_the_references_and_needs_that_the_library_finds() {
     let test = "module_prints_the_references_and_needs_that_the_library_finds";
-    let Some(module) = module(test) else { return };
+    let Some(module) = module(test, "examples/wasm") else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let mail = folder.path().join("mail.eml");
     fs::write(&mail, MAIL).unwrap();
-    let printed: Value = serde_json::from_slice(&node(module, &[&mail]).stdout).unwrap();
+    let printed: Value = serde_json::from_slice(&node(&module, &[&mail]).stdout).unwrap();
 
     let engine = Engine::new(policy());
     let context = Context::new("mail", SystemTime::now());
@@ -187,7 +137,9 @@ fn module_prints_the_references_and_needs_that_the_library_finds() {
 #[test]
 fn module_with_answers_writes_the_mail_that_the_library_writes() {
     let test = "module_with_answers_writes_the_mail_that_the_library_writes";
-    let Some(module) = module(test) else { return };
+    let Some(module) = module(test, "examples/wasm") else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let mail = folder.path().join("mail.eml");
     fs::write(&mail, MAIL).unwrap();
@@ -201,7 +153,7 @@ fn module_with_answers_writes_the_mail_that_the_library_writes() {
             canned = canned.with(&url, Some(media_type), body);
         }
     }
-    let output = node(module, &[&mail, &folder.path().join("downloads")]);
+    let output = node(&module, &[&mail, &folder.path().join("downloads")]);
 
     let expander = Expander::builder(policy()).fetch(canned).build().unwrap();
     let expansion = expander.expand(MAIL.as_bytes(), "mail").unwrap();
@@ -230,7 +182,9 @@ fn module_with_answers_writes_the_mail_that_the_library_writes() {
 #[test]
 fn module_without_answers_fills_the_samples() {
     let test = "module_without_answers_fills_the_samples";
-    let Some(module) = module(test) else { return };
+    let Some(module) = module(test, "examples/wasm") else {
+        return;
+    };
     let mut filled = 0;
     for entry in fs::read_dir(root().join("samples")).unwrap() {
         let mail = entry.unwrap().path();
@@ -239,7 +193,7 @@ fn module_without_answers_fills_the_samples() {
             continue;
         };
         let expected = fs::read(mail.with_file_name(format!("{name}.out.eml"))).unwrap();
-        let output = node(module, &[&mail, Path::new("/nonexistent")]);
+        let output = node(&module, &[&mail, Path::new("/nonexistent")]);
         assert!(output.stdout == expected, "{name}");
         filled += 1;
     }
@@ -250,7 +204,9 @@ fn module_without_answers_fills_the_samples() {
 #[test]
 fn module_with_deeply_nested_parts_does_what_the_library_does() {
     let test = "module_with_deeply_nested_parts_does_what_the_library_does";
-    let Some(module) = module(test) else { return };
+    let Some(module) = module(test, "examples/wasm") else {
+        return;
+    };
     let note = "Content-Type: message/external-body; access-type=URL; URL=\"data:,A%20brief%20note\"\n\nContent-Type: text/plain\n\n";
     let mut mail = note.to_owned();
     for level in 0..70 {
@@ -265,16 +221,16 @@ fn module_with_deeply_nested_parts_does_what_the_library_does() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mail.eml");
     fs::write(&path, &mail).unwrap();
-    let output = node(module, &[&path, Path::new("/nonexistent")]);
+    let output = node(&module, &[&path, Path::new("/nonexistent")]);
     let expander = Expander::new(policy()).unwrap();
     let expansion = expander.expand(mail.as_bytes(), "mail").unwrap();
     assert!(output.stdout == *expansion.output().into_bytes());
     assert!(expansion.report.expanded() > 20);
 }
 
-/// The example and the program must use the same versions of crates, so that a mail becomes the same in both.
+/// The modules and the program must use the same versions of crates, so that a mail becomes the same in all of them.
 #[test]
-fn locked_crates_of_the_example_are_those_of_the_program() {
+fn locked_crates_of_the_modules_are_those_of_the_program() {
     let versions = |path: &str| -> BTreeMap<String, Vec<String>> {
         let lock: toml::Table = fs::read_to_string(root().join(path))
             .unwrap()
@@ -291,9 +247,11 @@ fn locked_crates_of_the_example_are_those_of_the_program() {
         found
     };
     let program = versions("Cargo.lock");
-    for (name, of_example) in versions("examples/wasm/Cargo.lock") {
-        let of_program = program.get(&name).unwrap_or_else(|| panic!("{name}"));
-        let is_known = |version: &String| of_program.contains(version);
-        assert!(of_example.iter().all(is_known), "{name} {of_example:?}");
+    for module in ["examples/wasm/Cargo.lock", "web/module/Cargo.lock"] {
+        for (name, of_module) in versions(module) {
+            let of_program = program.get(&name).unwrap_or_else(|| panic!("{name}"));
+            let is_known = |version: &String| of_program.contains(version);
+            assert!(of_module.iter().all(is_known), "{name} {of_module:?}");
+        }
     }
 }

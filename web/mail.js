@@ -1,0 +1,322 @@
+// The mail: its fields, its text, its attachments, and what is missing in it.
+
+// Total size of the pictures that are put into the HTML of one mail.
+const MOST_PICTURES = 64 << 20;
+
+function show(...children) {
+  const place = byId("mail");
+  place.replaceChildren(...children.filter((child) => child !== null));
+  place.hidden = false;
+  app.dataset.view = "mail";
+}
+
+async function openMail(file, index) {
+  file.chosen = index;
+  if (file === current) {
+    for (const row of byId("mails").querySelectorAll("[data-index]")) {
+      if (Number(row.dataset.index) === index) row.setAttribute("aria-current", "true");
+      else row.removeAttribute("aria-current");
+    }
+  }
+  say(WORDS.opening);
+  const id = (file.mails += 1);
+  try {
+    const mail = await file.ask("mail", { id, index });
+    // Another mail may have been chosen while this one was read.
+    if (file !== current || file.chosen !== index) return file.ask("close", { id });
+    await present({ file, id, mail, trail: [] });
+  } catch (error) {
+    if (file === current && file.chosen === index) show(backButton(), element("p", { className: "box", textContent: WORDS.cannotShow(error.message) }));
+  } finally {
+    say("");
+  }
+}
+
+const backButton = () => button(WORDS.back, () => { app.dataset.view = "list"; byId("mails").querySelector("[aria-current]")?.focus(); }, { className: "back" });
+
+const field = (mail, name) => mail.header.find((it) => it.name.toLowerCase() === name)?.value ?? "";
+
+// Draws a mail. `trail` contains the mails around it, if it is a mail inside another mail.
+async function present(opened) {
+  const before = shownMail;
+  shownMail = opened;
+  const kept = [opened, ...opened.trail];
+  for (const old of before ? [before, ...before.trail] : []) {
+    if (!kept.includes(old)) old.file.ask("close", { id: old.id }).catch(() => {});
+  }
+  const { mail, trail } = opened;
+  const subject = field(mail, "subject") || WORDS.noSubject;
+  const fields = element("dl", { className: "fields" });
+  for (const [word, name] of [[WORDS.from, "from"], [WORDS.to, "to"], [WORDS.cc, "cc"]]) {
+    const value = field(mail, name);
+    if (value) fields.append(element("dt", { textContent: word }), element("dd", { textContent: value }));
+  }
+  const date = mail.date === null ? field(mail, "date") : longDate(mail.date);
+  if (date) fields.append(element("dt", { textContent: WORDS.date }), element("dd", { textContent: date }));
+  const all = element("dl", { className: "fields" });
+  for (const { name, value } of mail.header) all.append(element("dt", { textContent: name }), element("dd", { textContent: value }));
+  const files = mail.parts.map((part, index) => ({ part, index })).filter(({ part }) => part.inside === null && !["body", "note"].includes(part.role));
+  const body = await bodyOf(opened);
+  const parts = files.length > 0 ? partsOf(opened, files) : null;
+  // Another mail may have been chosen while the pictures of this one were read.
+  if (shownMail !== opened) return;
+  show(
+    backButton(),
+    ...trail.slice(-1).map((outer) => button(WORDS.inMail(field(outer.mail, "subject") || WORDS.noSubject), () => present(outer))),
+    element("h1", { textContent: subject }),
+    fields,
+    element("details", { className: "all" }, element("summary", { textContent: WORDS.allFields }), all),
+    element(
+      "div",
+      { className: "tools" },
+      button(WORDS.saveMail, () => saveMail(opened), { className: "primary", title: WORDS.saveMailHelp }),
+      files.length > 0 ? button(WORDS.saveZip, () => saveAll(opened, files)) : null,
+      button(WORDS.print, () => printMail(opened)),
+    ),
+    missingBox(opened),
+    notesOf(opened),
+    body,
+    parts,
+  );
+  byId("mail").focus({ preventScroll: true });
+  document.documentElement.scrollTop = 0;
+}
+
+function missingBox(opened) {
+  const references = opened.mail.references.map((reference, index) => ({ reference, index }));
+  const missing = references.filter(({ reference }) => reference.state === "missing");
+  if (missing.length === 0) {
+    const is_whole = references.every(({ reference }) => ["included", "filled"].includes(reference.state));
+    return is_whole ? element("p", { className: "box good", textContent: WORDS.nothingMissing }) : null;
+  }
+  const rows = missing.map(({ reference, index }) => {
+    const name = reference.name ?? WORDS.unnamed;
+    const size = reference.size ? ` (${WORDS.size(reference.size)})` : "";
+    return element(
+      "li",
+      { className: "reference" },
+      element("div", {}, element("span", { className: "name", textContent: name + size }), element("div", { className: "url", textContent: reference.url ?? "" })),
+      reference.can_fill ? button(WORDS.chooseFile, () => chooseFor(opened, index, name), { "aria-label": WORDS.chooseFor(name) }) : null,
+      element("p", { className: "why", textContent: reference.explanation }),
+    );
+  });
+  const schemes = new Set(missing.map(({ reference }) => /^(https?|ftp):/i.exec(reference.url ?? "")?.[1].toLowerCase()).filter(Boolean));
+  const command = `embody filter --follow all --fetch ${[...schemes].sort().join(",")} mail.eml > whole.eml`;
+  return element(
+    "section",
+    { className: "box warn", id: "missing" },
+    element("h2", { textContent: WORDS.missing(missing.length) }),
+    element("p", { textContent: WORDS.missingHelp }),
+    element("ul", {}, ...rows),
+    schemes.size > 0 ? element("details", {}, element("summary", { textContent: WORDS.byProgram }), element("code", { className: "command", textContent: command })) : null,
+  );
+}
+
+// What a person may want to know, but need not do anything about.
+function notesOf({ mail, file }) {
+  const groups = [
+    ["filled", WORDS.chosen],
+    ["included", WORDS.hidden],
+    ["remote", WORDS.remote],
+    ["tracker", WORDS.trackers],
+    ["kept", WORDS.kept],
+  ];
+  const boxes = groups.flatMap(([state, words]) => {
+    const found = mail.references.filter((reference) => reference.state === state);
+    if (found.length === 0) return [];
+    const rows = found.slice(0, STEP).map(({ explanation, name, url }) => element("li", {}, explanation, ...(name || url ? [element("div", { className: "soft", textContent: name && !url?.startsWith("http") ? name : (url ?? name) })] : [])));
+    return [element("details", {}, element("summary", { textContent: words(found.length) }), element("ul", {}, ...rows))];
+  });
+  const notes = [...mail.notes, ...file.notes];
+  if (notes.length > 0) boxes.push(element("details", { open: true }, element("summary", { textContent: WORDS.notes }), element("ul", {}, ...notes.slice(0, STEP).map((note) => element("li", { textContent: note })))));
+  return boxes.length > 0 ? element("div", { className: "notes" }, ...boxes) : null;
+}
+
+function base64Of(bytes) {
+  let binary = "";
+  for (let at = 0; at < bytes.length; at += 0x8000) binary += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
+  return btoa(binary);
+}
+
+const SHOWN_PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "image/avif"]);
+
+const decoded = (text) => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+};
+
+// Returns a function that returns the data: URL of a picture in the mail, by the URL in its HTML.
+async function picturesOf({ file, id, mail }) {
+  const wanted = mail.bodies.some((body) => body.html !== null);
+  const known = new Map();
+  let total = 0;
+  for (const [index, part] of mail.parts.entries()) {
+    if (!wanted || part.inside !== null || !SHOWN_PICTURES.has(part.media_type) || !(part.content_id || part.location)) continue;
+    total += part.size;
+    if (total > MOST_PICTURES) break;
+    const url = `data:${part.media_type};base64,${base64Of(await file.ask("content", { id, part: index }))}`;
+    if (part.location) known.set(part.location, url);
+    if (part.content_id) known.set(`cid:${part.content_id}`, url);
+  }
+  return (url) => known.get(url) ?? known.get(/^cid:/i.test(url) ? `cid:${decoded(url.slice(4))}` : url) ?? "";
+}
+
+const FRAME_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'";
+const FRAME_STYLE = "html{color-scheme:light}body{margin:1rem;font:16px/1.5 system-ui,sans-serif;overflow-wrap:anywhere;color:#111;background:#fff}img{max-width:100%;height:auto}table{max-width:100%}pre{white-space:pre-wrap}";
+
+// Returns the text of a frame: cleaned HTML under a policy of its own.
+const frameText = (html, title = "") =>
+  `<!doctype html><html><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="${FRAME_POLICY}"><meta http-equiv="x-dns-prefetch-control" content="off"><meta name="referrer" content="no-referrer"><title>${escaped(title)}</title><style>${FRAME_STYLE}</style></head><body>${html}</body></html>`;
+
+const escaped = (text) => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+
+// Returns the bodies as { html, text }, cleaned. Either can be null.
+async function cleanBodies(opened) {
+  const picture = await picturesOf(opened);
+  return opened.mail.bodies.map(({ html, text }) => {
+    const clean = html === null ? null : cleanHtml(html, picture);
+    const is_deep = html !== null && clean === null;
+    return { html: clean, text: text ?? (clean === null ? null : textOfHtml(clean)), is_deep };
+  });
+}
+
+async function bodyOf(opened) {
+  const bodies = (opened.bodies = await cleanBodies(opened));
+  const place = element("section", { className: "body", "aria-label": WORDS.body });
+  if (bodies.every(({ html, text }) => !html && !text?.trim())) {
+    place.append(element("p", { className: "soft", textContent: WORDS.noText }));
+    return place;
+  }
+  const pieces = element("div", { className: "body" });
+  const draw = (as_text) => {
+    pieces.replaceChildren(
+      ...bodies.map(({ html, text, is_deep }) => {
+        if (html === null || as_text) return element("pre", { textContent: is_deep ? `${WORDS.deep}\n\n${text ?? ""}` : (text ?? "") });
+        // No scripts, no forms and no origin. Links open in a new window, when a person follows them.
+        return element("iframe", { title: WORDS.body, srcdoc: frameText(html), sandbox: "allow-popups allow-popups-to-escape-sandbox", referrerpolicy: "no-referrer" });
+      }),
+    );
+  };
+  if (bodies.some(({ html, text }) => html !== null && text)) {
+    const buttons = [WORDS.html, WORDS.text].map((word, index) =>
+      button(word, () => {
+        buttons.forEach((it, number) => it.setAttribute("aria-pressed", String(number === index)));
+        draw(index === 1);
+      }, { "aria-pressed": String(index === 0) }),
+    );
+    place.append(element("div", { className: "views", role: "group", "aria-label": WORDS.view }, ...buttons));
+  }
+  draw(false);
+  place.append(pieces);
+  return place;
+}
+
+function partsOf(opened, files) {
+  const { file, id } = opened;
+  const cards = files.map(({ part, index }) => {
+    const suffix = /\.([a-z0-9]{1,5})$/i.exec(part.name)?.[1] ?? "";
+    const icon = element("div", { className: "icon", "aria-hidden": "true", textContent: suffix });
+    if (SHOWN_PICTURES.has(part.media_type) && part.size < MOST_PICTURES) {
+      file.ask("content", { id, part: index }).then((bytes) => {
+        const url = URL.createObjectURL(new Blob([bytes], { type: part.media_type }));
+        const image = element("img", { alt: "", src: url });
+        image.onload = image.onerror = () => URL.revokeObjectURL(url);
+        icon.replaceChildren(image);
+      }, () => {});
+    }
+    return element(
+      "li",
+      { className: "part" },
+      icon,
+      element("div", {}, element("span", { className: "name", textContent: part.name, title: part.name }), element("span", { className: "soft", textContent: WORDS.size(part.size) })),
+      element(
+        "div",
+        { className: "buttons" },
+        part.role === "message" ? button(WORDS.openMail, () => openInner(opened, index), { "aria-label": WORDS.openFile(part.name) }) : null,
+        button(WORDS.save, () => savePart(opened, part, index), { "aria-label": WORDS.saveFile(part.name) }),
+      ),
+    );
+  });
+  return element("section", {}, element("h2", { textContent: WORDS.attachments(files.length) }), element("ul", { className: "parts" }, ...cards));
+}
+
+async function openInner(outer, part) {
+  const { file } = outer;
+  const id = (file.mails += 1);
+  try {
+    const mail = await file.ask("inner", { id, outer: outer.id, part });
+    await present({ file, id, mail, trail: [...outer.trail, outer] });
+  } catch (error) {
+    complain(error.message);
+  }
+}
+
+function save(pieces, name, type = "application/octet-stream") {
+  const url = URL.createObjectURL(new Blob(pieces, { type }));
+  element("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
+
+const fileName = (subject) => (subject.replace(/[\u0000-\u001f/\\:*?"<>|\u202a-\u202e\u2066-\u2069]/g, "_").replace(/^[.\s]+|[.\s]+$/g, "").slice(0, 100) || "mail");
+
+async function guarded(work) {
+  try {
+    await work();
+  } catch (error) {
+    complain(error.message);
+  }
+}
+
+const saveMail = ({ file, id, mail }) => guarded(async () => save([await file.ask("repaired", { id })], `${fileName(field(mail, "subject"))}.eml`, "message/rfc822"));
+
+const savePart = ({ file, id }, part, index) => guarded(async () => save([await file.ask("content", { id, part: index })], part.name));
+
+const saveAll = ({ file, id, mail }, parts) =>
+  guarded(async () => {
+    const contents = [];
+    for (const { part, index } of parts) contents.push({ name: part.name, bytes: await file.ask("content", { id, part: index }) });
+    save(zipOf(contents), `${fileName(field(mail, "subject"))}.zip`, "application/zip");
+  });
+
+// Prints the mail from a frame that runs no scripts either. It has the origin of the page, so that the page can print it.
+function printMail({ mail, bodies }) {
+  const rows = ["From", "To", "Cc", "Date"].map((name) => [name, field(mail, name.toLowerCase())]).filter(([, value]) => value);
+  const head = `<h2>${escaped(field(mail, "subject") || WORDS.noSubject)}</h2><table>${rows.map(([name, value]) => `<tr><td style="color:#555;vertical-align:top;padding-right:1em">${name}</td><td>${escaped(value)}</td></tr>`).join("")}</table><hr>`;
+  const text = bodies.map(({ html, text: plain }) => html ?? `<pre>${escaped(plain ?? "")}</pre>`).join("<hr>");
+  const names = mail.parts.filter((part) => part.inside === null && part.role === "attachment").map((part) => `<li>${escaped(part.name)}</li>`);
+  const foot = names.length > 0 ? `<hr><p>${escaped(WORDS.attachments(names.length))}</p><ul>${names.join("")}</ul>` : "";
+  const frame = element("iframe", { className: "hidden", title: WORDS.print, sandbox: "allow-same-origin allow-modals", srcdoc: frameText(head + text + foot, field(mail, "subject")) });
+  frame.onload = () => {
+    frame.contentWindow.print();
+    setTimeout(() => frame.remove(), 1000);
+  };
+  document.body.append(frame);
+}
+
+let fillFor = null;
+
+function chooseFor(opened, reference, name) {
+  fillFor = { opened, reference, name };
+  byId("filler").value = "";
+  byId("filler").click();
+}
+
+byId("filler").onchange = () =>
+  guarded(async () => {
+    const { opened, reference } = fillFor;
+    const [source] = byId("filler").files;
+    if (!source) return;
+    const bytes = await source.arrayBuffer();
+    const { file, id } = opened;
+    try {
+      opened.mail = await file.ask("fill", { id, reference, bytes, type: source.type }, [bytes]);
+    } catch (error) {
+      complain(WORDS.notFilled(error.message));
+      return;
+    }
+    if (shownMail === opened) await present(opened);
+    say(WORDS.filled(source.name));
+  });
