@@ -53,14 +53,16 @@ fn msg_with_object() -> Vec<u8> {
 #[test]
 fn module_converts_files_of_outlook_as_the_library_does() {
     let test = "module_converts_files_of_outlook_as_the_library_does";
-    let Some(module) = module(test) else { return };
+    let Some(module) = module(test, "examples/wasm") else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let tnef = Tnef::new().class("IPM.Note").file("a.txt", b"a").bytes();
     for file in [msg_with_object(), tnef] {
         let path = folder.path().join("file");
         fs::write(&path, &file).unwrap();
         let converted = outlook::convert(&file).unwrap().unwrap().content;
-        let written = node(module, &[&path, folder.path()]).stdout;
+        let written = node(&module, &[&path, folder.path()]).stdout;
         assert!(
             written == converted,
             "{}",
