@@ -27,6 +27,9 @@ use crate::fetch::store::{self, Mail, Purpose, Store, User};
 use crate::imap::candidates::Candidates;
 use crate::mailbox::Stop;
 
+/// Number of messages whose objects are made durable together.
+const WAIT_FOR_DISK: usize = 16;
+
 pub(super) const MAILBOXES: &str = "name --output or --in-place";
 
 pub(super) fn detach(args: &DetachArgs) -> Status {
@@ -56,7 +59,13 @@ fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
     let store = Some(args.store.as_str());
     let files = named_files(args.files.as_deref(), args.walk.dry_run)?;
     let mailboxes = (args.sources.as_slice(), args.walk.mode(false));
+    let walk = over_mailboxes(mailboxes, &args.walk, &args.saying, policy, store)?;
+    // Messages that wait for a disk use no core. The store makes the objects of all of them durable together, so the more
+    // messages wait, the fewer waits there are.
+    let mut options = walk.options.clone();
+    options.max_in_flight = options.max_in_flight.max(WAIT_FOR_DISK);
     let walk = Walk {
+        options,
         #[cfg(all(unix, feature = "imap"))]
         candidates: Candidates::Attachments {
             least: args.choice().larger_than,
@@ -64,7 +73,7 @@ fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
         },
         task: Task::Detach,
         files: files.clone(),
-        ..over_mailboxes(mailboxes, &args.walk, &args.saying, policy, store)?
+        ..walk
     };
     walk.check()?;
     let resume = walk.resume(&args.resume, false, &args.kept())?;

@@ -2,7 +2,8 @@
 //!
 //! After a crash, every object has the content that its name promises: the content is synced, read back and hashed, then the
 //! file is renamed, and the directory is synced. The objects of a batch are processed in parallel, because a file system writes
-//! its journal once for all threads that wait for it.
+//! its journal once for all threads that wait for it. All objects of a batch are renamed before the first directory is synced,
+//! so each directory is synced once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -30,32 +31,74 @@ pub(super) fn commit(places: &Places, batch: HashMap<Key, ObjectFile>) -> HashMa
     let mut failed = HashMap::new();
     let (keys, pending): (Vec<Key>, Vec<ObjectFile>) = batch.into_iter().unzip();
     let written = side_by_side(&pending, content_is_durable);
-    let mut folders: BTreeMap<[String; 2], (OwnedFd, Vec<Key>)> = BTreeMap::new();
+    let mut folders: BTreeMap<String, Unsynced> = BTreeMap::new();
     for ((key, pending), read_back) in keys.iter().zip(pending).zip(written) {
         match placed(places, key, pending, read_back) {
-            Ok(folder) => {
-                let known = folders.entry(key.folders());
-                known.or_insert((folder, Vec::new())).1.push(*key);
-            }
+            Ok(made) => must_sync(places, key, made, &mut folders),
             Err(why) => {
                 failed.insert(*key, why);
             }
         }
     }
     let folders: Vec<_> = folders.into_values().collect();
-    let synced = side_by_side(&folders, |(folder, _)| sync(folder));
+    let synced = side_by_side(&folders, |unsynced| match &unsynced.folder {
+        Some(folder) => sync(folder),
+        None => sync(&places.root),
+    });
     let all_there = places.check();
-    for ((_, keys), synced) in folders.iter().zip(synced) {
-        for key in keys {
+    for (unsynced, synced) in folders.into_iter().zip(synced) {
+        for key in unsynced.keys {
             let why = match (&synced, &all_there) {
                 (Err(why), _) => places.trouble(&key.path(), again(why)),
                 (_, Err(why)) => why.again(),
                 (Ok(()), Ok(())) => continue,
             };
-            failed.insert(*key, why);
+            failed.insert(key, why);
+        }
+        if synced.is_ok() {
+            for name in unsynced.names {
+                places.set_durable(name);
+            }
         }
     }
     failed
+}
+
+/// A directory that must be synced.
+#[derive(Default)]
+struct Unsynced {
+    /// `None` for the directory of the store itself.
+    folder: Option<OwnedFd>,
+    /// Objects that are not durable before this.
+    keys: Vec<Key>,
+    /// Directories in this one, which are durable after this.
+    names: Vec<String>,
+}
+
+/// Adds the directories that must be synced for an object: its own, and those around it that this process has not synced
+/// yet.
+fn must_sync(
+    places: &Places,
+    key: &Key,
+    [at, folder]: [OwnedFd; 2],
+    folders: &mut BTreeMap<String, Unsynced>,
+) {
+    let [outer, inner] = key.folders();
+    let place = format!("{outer}/{inner}");
+    if !places.is_durable(&outer) {
+        let root = folders.entry(String::new()).or_default();
+        root.keys.push(*key);
+        root.names.push(outer.clone());
+    }
+    if !places.is_durable(&place) {
+        let around = folders.entry(outer).or_default();
+        around.folder.get_or_insert(at);
+        around.keys.push(*key);
+        around.names.push(place.clone());
+    }
+    let own = folders.entry(place).or_default();
+    own.folder.get_or_insert(folder);
+    own.keys.push(*key);
 }
 
 fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
@@ -99,7 +142,7 @@ fn placed(
     key: &Key,
     pending: ObjectFile,
     read_back: io::Result<Option<Key>>,
-) -> Result<OwnedFd, StoreError> {
+) -> Result<[OwnedFd; 2], StoreError> {
     let path = key.path();
     if places
         .at(&path, read_back)?
@@ -109,9 +152,10 @@ fn placed(
         let what = "the bytes read back differ from those written";
         return Err(StoreError::temporary(format!("{}: {what}", path.display())));
     }
-    let folder = places.made(key)?;
+    let made = places.made(key)?;
+    let [_, folder] = &made;
     if let ObjectFile::Written(temporary) = pending
-        && !places.at(&path, temporary.become_new(&folder, &key.to_string()))?
+        && !places.at(&path, temporary.become_new(folder, &key.to_string()))?
     {
         // Another process has created the object in the meantime. That object is verified and used.
         match reuse(places, key)? {
@@ -119,7 +163,7 @@ fn placed(
             None => return places.at(&path, Err(Errno::NOENT)),
         }
     }
-    Ok(folder)
+    Ok(made)
 }
 
 /// Verifies an existing object and updates its modification time. A garbage collection removes only objects with an old

@@ -17,7 +17,7 @@ use super::{StoreError, the_store};
 use crate::error::unpoisoned;
 use crate::key::Key;
 use crate::platform::disk::layout::{STORE_PREFIX, STORE_TEMPORARIES};
-use crate::platform::disk::{Temporary, absent, open_file, open_folder, open_root, sync};
+use crate::platform::disk::{Temporary, absent, open_file, open_folder, open_root};
 
 #[derive(Debug)]
 pub(super) struct Places {
@@ -101,21 +101,23 @@ impl Places {
         StoreError::not_its_name(self.path.join(beneath).display())
     }
 
-    pub(super) fn made(&self, key: &Key) -> Result<OwnedFd, StoreError> {
+    /// Creates the two directories of an object, and returns them. Neither is durable yet.
+    pub(super) fn made(&self, key: &Key) -> Result<[OwnedFd; 2], StoreError> {
         let [outer, inner] = key.folders();
         let at = self.at(&outer, self.make_folder(&self.root, &outer))?;
         let place = format!("{outer}/{inner}");
         let folder = self.at(&place, self.make_folder(&at, &inner))?;
-        let durable = || unpoisoned(self.durable.lock());
-        // The process that created the directory may not have synced the parent yet. So the parent is synced even if the
-        // directory existed, but only once per process.
-        for (name, around) in [(&outer, &self.root), (&place, &at)] {
-            if !durable().contains(name) {
-                self.at(&outer, sync(around))?;
-                durable().insert(name.clone());
-            }
-        }
-        Ok(folder)
+        Ok([at, folder])
+    }
+
+    /// Returns whether this process has synced the directory around `beneath`. The process that created `beneath` may not
+    /// have done this yet, so it is done even if the directory existed, but only once per process.
+    pub(super) fn is_durable(&self, beneath: &str) -> bool {
+        unpoisoned(self.durable.lock()).contains(beneath)
+    }
+
+    pub(super) fn set_durable(&self, beneath: String) {
+        unpoisoned(self.durable.lock()).insert(beneath);
     }
 
     /// Writes a temporary file and makes it read-only. The file stays locked while it is open, so that another process does not
