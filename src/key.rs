@@ -58,6 +58,11 @@ impl Key {
         Ok(Self(hash.finalize().into()))
     }
 
+    /// Returns the 32 bytes of the hash.
+    pub(crate) fn to_bytes(self) -> [u8; 32] {
+        self.0
+    }
+
     /// Returns the path of the object inside the store directory: `ab/cd/` (its first four digits) and then all 64
     /// digits.
     pub fn path(&self) -> String {

@@ -172,10 +172,11 @@
 //! * `view`: the module `view`, which shows the mail in a file: fields, texts, parts, and what is missing. It also works on
 //!   targets without an operating system.
 //! * `s3`: attachment stores in S3 and compatible servers. Not on by default.
-//! * `cli`: the program `embody`, without the IMAP accounts and the milter of the next two features. The manual pages
-//!   describe its options. docs/ describes its reports and contains recipes for mail systems.
+//! * `cli`: the program `embody`, without the IMAP accounts, the milter and the HTTP service of the next three features. The manual
+//!   pages describe its options. docs/ describes its reports and contains recipes for mail systems.
 //! * `imap`: the program reads and changes mail on IMAP servers.
 //! * `milter`: the program has the command `embody milter`.
+//! * `serve`: the program has the command `embody serve`.
 //!
 //! # How it works
 //!
@@ -195,7 +196,7 @@
 // Without the features of the program, some functions are not used. The same is true on systems other than Unix, where
 // some parts of the program do not exist.
 #![cfg_attr(
-    not(all(unix, feature = "cli", feature = "imap", feature = "milter")),
+    not(all(unix, feature = "cli", feature = "imap", feature = "milter", feature = "serve")),
     allow(dead_code, unused_imports)
 )]
 // The benchmarks and fuzz targets use items that are not part of the public interface. Only a build with the feature
@@ -244,6 +245,9 @@ mod pool;
 // Without the feature `mailbox`, only the position of the header is used.
 #[cfg_attr(not(feature = "mailbox"), allow(dead_code))]
 mod prologue;
+// The HTTP service of `embody serve`.
+#[cfg(all(unix, feature = "serve"))]
+mod serve;
 mod span;
 #[cfg(any(unix, windows))]
 mod stop;

@@ -41,7 +41,7 @@ pub(super) enum Process {
     Run,
     /// A service that runs for months: a host that did not respond gets requests again later, because it may have
     /// recovered.
-    #[cfg(feature = "milter")]
+    #[cfg(any(feature = "milter", feature = "serve"))]
     Service,
 }
 
@@ -138,7 +138,7 @@ impl Cache {
         servers.is_stopped = is_stopped;
         match process {
             Process::Run => servers.unresponsive = Some(Unresponsive::new(&policy.limits)),
-            #[cfg(feature = "milter")]
+            #[cfg(any(feature = "milter", feature = "serve"))]
             Process::Service => servers.pace = crate::fetch::Pace::of_service(),
         }
         servers.disk = self.disk(policy)?;

@@ -145,8 +145,8 @@ fn detacher(
         store: store.clone(),
         base_url: args.base_url.clone().unwrap_or(base_url),
         choice: args.choice(),
-        form: args.note_format.unwrap_or_default(),
-        text: args.note,
+        form: args.selection.note_format.unwrap_or_default(),
+        text: args.selection.note,
         on_failure: policy.on_failure,
     });
     let objects = (!is_remote(&args.store)).then(|| PathBuf::from(&args.store));
@@ -276,7 +276,11 @@ fn over_mailboxes<'a>(
     })
 }
 
-fn open(store: &str, purpose: Purpose, policy: &Policy) -> Result<Arc<dyn Store>, Error> {
+pub(super) fn open(
+    store: &str,
+    purpose: Purpose,
+    policy: &Policy,
+) -> Result<Arc<dyn Store>, Error> {
     store::open(store, purpose, policy)?.map_err(|error| {
         let why = std::io::Error::other(say::error(&error));
         match purpose {

@@ -1,9 +1,8 @@
 //! `embody milter`: processes mail as `filter` does, in one process for all mail of a server (docs/milter.md).
 
 use std::io;
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use listenfd::ListenFd;
@@ -15,14 +14,14 @@ use super::args::{MilterArgs, ProgressOption, Volume};
 use super::cache::{Cache, Process};
 use super::copies::CopyMailboxes;
 use super::exit::{Status, limits_on_files_are_failed_writes};
-use super::origin::{Origin, Start};
+use super::origin::Origin;
 use super::picture_watch::{NOTICE, PictureWatch};
-use super::report_file::ReportFile;
+use super::report_file::ReportLog;
 use super::{say, wording};
 use crate::engine::Mode;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Report, Row};
-use crate::error::{Error, unpoisoned};
+use crate::error::Error;
 use crate::expand::Expander;
 use crate::fetch::Fetcher;
 use crate::mailbox::{Options, Stop};
@@ -180,7 +179,7 @@ fn work_of(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Work, Arc<Log
         cache,
         is_cache_told: AtomicBool::new(false),
         is_record_told: AtomicBool::new(false),
-        report: report.map(|path| (path, Mutex::new(None))),
+        report: report.map(ReportLog::new),
     });
     let work = Work {
         expander,
@@ -199,7 +198,7 @@ struct Log {
     is_record_told: AtomicBool,
     /// The report file, which is opened for the first row. After SIGHUP it is opened again, so that logrotate can move
     /// the old file.
-    report: Option<(PathBuf, Mutex<Option<ReportFile>>)>,
+    report: Option<ReportLog>,
 }
 
 impl Log {
@@ -217,19 +216,11 @@ impl Log {
     }
 
     fn write(&self, queue_id: &str, origin: &Origin, rows: &[Row]) {
-        let Some((path, file)) = self.report.as_ref().filter(|_| !rows.is_empty()) else {
+        let Some(report) = &self.report else {
             return;
         };
-        let mut file = unpoisoned(file.lock());
-        let written = match &mut *file {
-            Some(file) => Ok(file),
-            none => ReportFile::open(path).map(|opened| none.insert(opened)),
-        }
-        .and_then(|file| file.write(&Start::now(None), origin, wording::rows(rows)));
-        if let Err(error) = written {
-            *file = None;
-            let what = format!("cannot write the report {}: {error}", path.display());
-            self.tell(queue_id, &what);
+        if let Err(why) = report.write(origin, rows) {
+            self.tell(queue_id, &why);
         }
     }
 }

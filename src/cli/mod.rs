@@ -34,6 +34,8 @@ mod remote;
 mod report_file;
 mod reporter;
 mod say;
+#[cfg(all(unix, feature = "serve"))]
+mod serve;
 mod sizes;
 #[cfg_attr(not(unix), allow(dead_code))]
 mod sources;
@@ -229,6 +231,16 @@ fn dispatch(command: Command, arguments: &[OsString]) -> Status {
         #[cfg(all(not(unix), feature = "milter"))]
         Command::Milter { .. } => {
             let why = "embody milter needs Linux, macOS or another Unix; run it where Postfix or Sendmail runs";
+            Status::told(&crate::error::Error::Usage(why.into()))
+        }
+        #[cfg(all(unix, feature = "serve"))]
+        Command::Serve(args) => {
+            let done = serve::run(*args.0);
+            done.unwrap_or_else(|error| Status::told(&*error))
+        }
+        #[cfg(all(not(unix), feature = "serve"))]
+        Command::Serve { .. } => {
+            let why = "embody serve needs Linux, macOS or another Unix";
             Status::told(&crate::error::Error::Usage(why.into()))
         }
         Command::Split(args) => Status::of_report(split::run(&args.0)),

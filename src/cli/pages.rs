@@ -517,6 +517,55 @@ See also:
   embody(1), embody-filter(1), postconf(5), systemd.socket(5)
 ";
 
+#[cfg(all(unix, feature = "serve"))]
+pub(super) const SERVE: &str = "\
+Examples:
+  embody serve --store /srv/store
+      Accepts requests of programs on this machine, at http://127.0.0.1:9997
+  embody serve --listen unix:/run/embody.sock --fetch https
+      The same on a socket, and content from https servers may be put in
+  curl --data-binary @in.eml http://127.0.0.1:9997/v1/detach > out.eml
+      A request of another program
+
+Values:
+  ADDRESS
+      host:port, or unix:/path. With the port 0, the system chooses a port
+
+{values}
+
+Requests:
+  POST /v1/filter, /v1/embed, /v1/recover, /v1/detach, /v1/restore
+      A message; the response is the message, changed or not
+  POST /v1/inspect
+      A message; the response is what inspect --json prints
+  POST /v1/messages
+      A mailbox; the response is a tar archive of its messages
+  GET /v1/objects/SHA256
+      A detached attachment
+  GET /healthz, /metrics, /v1/openapi.json
+      The state, metrics for Prometheus, and the contract of the service
+
+Signals:
+  TERM, INT
+      Completes the requests that are under way, and ends with status 0
+
+Exit status:
+  0
+      Stopped by a signal
+  1
+      The address could not be opened
+  2
+      The command line is wrong
+
+Files:
+{config}
+  FILE of --report
+      JSON lines are appended, each in one write
+
+See also:
+  embody(1), embody-detach(1), embody-milter(1)
+";
+
 pub(super) const STORE: &str = "\
 Examples:
   embody store check /var/store ~/Maildir ~/Mail

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use serde::ser::{Error as _, SerializeMap as _};
@@ -12,7 +13,9 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::origin::{Entry, Origin, Start};
 use super::streams::{self, is_standard};
-use crate::error::Error;
+use super::wording;
+use crate::engine::report::Row;
+use crate::error::{Error, unpoisoned};
 use crate::mailbox::folder_of;
 use crate::platform::{self, DirEntryExt as _, MetadataExt as _, Stream};
 
@@ -98,6 +101,41 @@ impl ReportFile {
                 write_all(file, &line)
             }
         }
+    }
+}
+
+/// The report of a service. The file is opened for the first row, and again after an error.
+pub(super) struct ReportLog {
+    path: PathBuf,
+    file: Mutex<Option<ReportFile>>,
+}
+
+impl ReportLog {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            file: Mutex::default(),
+        }
+    }
+
+    /// Writes the rows of one message.
+    ///
+    /// # Errors
+    /// The sentence says why the rows could not be written.
+    pub(super) fn write(&self, origin: &Origin, rows: &[Row]) -> Result<(), String> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let mut file = unpoisoned(self.file.lock());
+        let written = match &mut *file {
+            Some(file) => Ok(file),
+            none => ReportFile::open(&self.path).map(|opened| none.insert(opened)),
+        }
+        .and_then(|file| file.write(&Start::now(None), origin, wording::rows(rows)));
+        written.map_err(|error| {
+            *file = None;
+            format!("cannot write the report {}: {error}", self.path.display())
+        })
     }
 }
 

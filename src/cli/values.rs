@@ -234,7 +234,7 @@ pub(super) fn octal(text: &str) -> Result<u32, String> {
         .ok_or_else(|| format!("'{text}' is not a mode such as 0660"))
 }
 
-#[cfg(all(unix, feature = "milter"))]
+#[cfg(all(unix, any(feature = "milter", feature = "serve")))]
 pub(super) fn group(text: &str) -> Result<u32, String> {
     let text = text.trim();
     // For the system calls, the largest number means that the group is not changed, so it cannot be the number of a

@@ -69,7 +69,7 @@ pub(crate) use request::answer_by_fetching;
 pub use request::{Canned, Fetch, NoFetch, Request};
 pub use several::answer_all;
 
-#[cfg(feature = "milter")]
+#[cfg(any(feature = "milter", feature = "serve"))]
 pub(crate) use self::pace::Pace;
 #[cfg(feature = "http")]
 pub(crate) use self::{

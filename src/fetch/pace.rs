@@ -62,7 +62,7 @@ impl Default for Pace {
 impl Pace {
     /// Creates the pace of a service, which runs for months: after three 429 responses it uses the archive again one day later.
     /// In a run that ends, three 429 responses stop the use of the archive for the whole run.
-    #[cfg(any(test, feature = "milter"))]
+    #[cfg(any(test, feature = "milter", feature = "serve"))]
     pub(crate) fn of_service() -> Self {
         Self::with(Rates {
             end: Some(Duration::from_secs(24 * 60 * 60)),

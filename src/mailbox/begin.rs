@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use crate::error::Error;
-use crate::mailbox::archive::Inner;
+use crate::mailbox::archive::{Inner, Skipped};
 use crate::mailbox::compressed::Method;
 #[cfg(feature = "outlook")]
 use crate::mailbox::failure::unreadable;
@@ -48,6 +48,8 @@ pub(crate) struct Job<'a, S> {
     pub(crate) is_eudora: bool,
     /// Index of the mailbox with the flags of its messages: of Eudora or of imap-backup. `None` if the mailbox has no index.
     pub(crate) index: Option<&'a FlagIndex>,
+    /// Members of the archive that is read, and the position in the archive of the first byte that is read.
+    pub(crate) members: Option<(&'a Mutex<Skipped>, u64)>,
     /// Messages of an mbox with an index whose lengths have changed in the copy, in their order.
     pub(crate) changes: Option<&'a Mutex<Vec<LengthChange>>>,
     /// Folders and labels of an export of Proton, if the messages are files of one.
@@ -76,6 +78,7 @@ impl<'a, S> Job<'a, S> {
             inner: None,
             is_eudora: false,
             index: None,
+            members: None,
             changes: None,
             proton: None,
             journal: None,

@@ -60,7 +60,7 @@ impl<S: Send> Job<'_, S> {
                 Err(why) => {
                     summary.files.not_read += 1;
                     summary.damaged += 1;
-                    self.observer.damaged(&letter.source, why);
+                    self.observer.lost(&letter.source, why);
                 }
             }
             Ok(())

@@ -72,7 +72,7 @@ pub use state::MailState;
 pub use verdict::{FileCounts, IgnorePatterns};
 #[cfg(feature = "cli")]
 pub(crate) use {
-    archive::{Judged, MemberRules, Skipped, unpacked, untarred},
+    archive::{Judged, MemberRules, Skipped, spool_in, unpacked, untarred},
     collect::{AtMailboxes, Merged, looked_at, read_letters},
     compressed::{Damage, Method, NOT_ENCODED},
     failure::in_full,
@@ -100,7 +100,9 @@ pub(crate) use {
     transfer::is_quoted_twice,
 };
 #[cfg(all(unix, feature = "imap"))]
-pub(crate) use {forms::modified_utf7, place::temporary::temporary_folder_in};
+pub(crate) use forms::modified_utf7;
+#[cfg(all(unix, any(feature = "imap", feature = "serve")))]
+pub(crate) use place::temporary::temporary_folder_in;
 
 /// The change that a run makes to each message. `S` is the type of the result for one message, which the run passes to
 /// its [`Observer`].
@@ -243,6 +245,12 @@ pub trait Observer<S = ()>: Sync {
     /// Reports that `_path` is damaged, expands beyond the limit or cannot be read. Messages before the damage were
     /// processed. The file is not changed, and the run continues with the other mailboxes.
     fn damaged(&self, _path: &Path, _why: &Detail) {}
+
+    /// Reports that a single message of `path` cannot be read, so the result does not contain it. By default, this counts
+    /// as damage of `path`.
+    fn lost(&self, path: &Path, why: &Detail) {
+        self.damaged(path, why);
+    }
 
     /// Reports a flag or keyword that the result cannot store, and the number of messages that had it. `_what` names the
     /// flag, and says why it is lost.

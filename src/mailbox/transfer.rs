@@ -21,7 +21,7 @@ use std::time::SystemTime;
 use memchr::memmem;
 
 use crate::detail::Detail;
-use crate::error::Error;
+use crate::error::{Error, unpoisoned};
 use crate::mailbox::archive::Inner;
 use crate::mailbox::begin::{Job, begun, sweep};
 use crate::mailbox::compressed::NOT_ENCODED;
@@ -368,6 +368,10 @@ impl<S: Send> Job<'_, S> {
             let plain = new.and_then(|(_, new)| new).map_or(plain, Cow::Borrowed);
             let separator = mmdf::from_line(from_line).trim_ascii();
             let start = start + frame.start as u64;
+            let folder = self.members.and_then(|(members, base)| {
+                let places = &unpoisoned(members.lock()).places;
+                places.folder(base + chunk.offset + frame.start as u64)
+            });
             // A `>From ` line directly after the separator is an older separator: the `From ` line of an earlier mailbox,
             // which a program quoted. It and other lines before the header are not part of the message, so they are
             // removed.
@@ -391,6 +395,7 @@ impl<S: Send> Job<'_, S> {
                     let is_same = self.options.mbox_variant.is_some() || self.options.skip_deleted;
                     is_same && separator::is_asctime(line)
                 }),
+                member: folder,
             })?;
         }
         Ok(lines)
@@ -403,7 +408,7 @@ impl<S: Send> Job<'_, S> {
         summary.damaged += lines.refused.len() as u64;
         for (number, why) in lines.refused {
             let why = Detail::from(format!("message {number}: {NOT_ENCODED}{why}"));
-            self.observer.damaged(self.path, &why.then(LEFT_OUT));
+            self.observer.lost(self.path, &why.then(LEFT_OUT));
         }
     }
 
@@ -412,7 +417,7 @@ impl<S: Send> Job<'_, S> {
         if chunk.oversized > 0 {
             let number = chunk.first_number + chunk.frames.len() as u64;
             self.observer
-                .damaged(self.path, &too_large(Some(number), self.options));
+                .lost(self.path, &too_large(Some(number), self.options));
             summary.damaged += chunk.oversized;
         }
     }
@@ -483,6 +488,7 @@ impl<S: Send> Job<'_, S> {
             keywords,
             envelope,
             separator: Some(line).filter(|line| separator::is_asctime(line)),
+            member: None,
         };
         delivery.deliver(letter, summary)
     }

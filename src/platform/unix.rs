@@ -3,6 +3,8 @@
 
 mod children;
 mod ownership;
+#[cfg(any(feature = "milter", feature = "serve"))]
+mod socket;
 mod stream;
 
 use std::ffi::{OsStr, OsString};
@@ -22,6 +24,8 @@ pub(crate) use self::children::keep_exit_statuses;
 pub(crate) use self::ownership::{
     NewFile, Owner, check_ownership, dress, own, own_folder, owner_of_results,
 };
+#[cfg(any(feature = "milter", feature = "serve"))]
+pub(crate) use self::socket::{SocketFile, bind_socket};
 pub(crate) use self::stream::Stream;
 pub(crate) use std::os::unix::ffi::{OsStrExt, OsStringExt};
 pub(crate) use std::os::unix::fs::{DirEntryExt, FileExt, MetadataExt};

@@ -22,6 +22,8 @@ pub mod programs;
 pub mod pst;
 pub mod pywb;
 pub mod raw;
+#[cfg(all(unix, feature = "serve"))]
+pub mod serve;
 pub mod smtp;
 #[cfg(unix)]
 pub mod thunderbird;

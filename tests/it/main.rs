@@ -21,4 +21,5 @@ mod mail;
 mod mailbox;
 mod mta;
 mod record;
+mod serve;
 mod store;

@@ -22,6 +22,60 @@ const STORE_FAILS: &str =
 const FAILS: &str = "If content is unavailable for a while: leave or defer [default: leave]";
 const PROXY: &str = "Use this proxy for a store that is a server";
 
+// The options that choose the attachments for `detach`, and the form of what replaces them.
+#[derive(Args, Default, Debug)]
+#[group(skip)]
+pub(crate) struct SelectionArgs {
+    /// Move only attachments of at least this size [default: 100k]
+    ///
+    /// This is the encoded size in the mail, which in base64 is about a third more than the size of the file.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    larger_than: Option<u64>,
+    /// Move only these media types, e.g. video/* [default: all]
+    #[arg(long = "type", value_name = "PAT,...", value_delimiter = ',')]
+    types: Vec<TypePattern>,
+    /// Also move pictures that the mail displays
+    ///
+    /// These are parts that HTML or CSS refers to, and inline pictures next to HTML. Mail clients will show broken
+    /// pictures.
+    #[arg(long)]
+    inline: bool,
+    /// Form of the part that replaces an attachment: external-body or thunderbird [default: external-body]
+    #[arg(long, value_name = "FORM", alias = "form")]
+    pub note_format: Option<Stub>,
+    /// Add a text to the mail that lists the moved attachments
+    ///
+    /// The list has their names, sizes and URLs.
+    #[arg(long)]
+    pub note: bool,
+}
+
+impl SelectionArgs {
+    pub(crate) fn choice(&self) -> Choice {
+        Choice {
+            larger_than: self.larger_than.unwrap_or(Choice::LARGER_THAN),
+            types: self.types.clone(),
+            takes_shown: self.inline,
+        }
+    }
+
+    /// Returns the options that a request has set, and otherwise those of the start.
+    #[cfg(all(unix, feature = "serve"))]
+    pub(crate) fn over(self, start: &Self) -> Self {
+        let types = match self.types.as_slice() {
+            [] => start.types.clone(),
+            _ => self.types,
+        };
+        Self {
+            larger_than: self.larger_than.or(start.larger_than),
+            types,
+            inline: self.inline || start.inline,
+            note_format: self.note_format.or(start.note_format),
+            note: self.note || start.note,
+        }
+    }
+}
+
 #[derive(Args, Debug)]
 #[group(skip)]
 #[command(group(clap::ArgGroup::new("where").args(["output", "in_place"])))]
@@ -47,28 +101,8 @@ pub(crate) struct DetachArgs {
     /// Beginning of the attachments' URLs [default: the file: URL of the store]
     #[arg(long, value_name = "URL", value_parser = base_url)]
     pub base_url: Option<String>,
-    /// Move only attachments of at least this size [default: 100k]
-    ///
-    /// This is the encoded size in the mail, which in base64 is about a third more than the size of the file.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    larger_than: Option<u64>,
-    /// Move only these media types, e.g. video/* [default: all]
-    #[arg(long = "type", value_name = "PAT,...", value_delimiter = ',')]
-    types: Vec<TypePattern>,
-    /// Also move pictures that the mail displays
-    ///
-    /// These are parts that HTML or CSS refers to, and inline pictures next to HTML. Mail clients will show broken
-    /// pictures.
-    #[arg(long)]
-    inline: bool,
-    /// Form of the part that replaces an attachment: external-body or thunderbird [default: external-body]
-    #[arg(long, value_name = "FORM", alias = "form")]
-    pub note_format: Option<Stub>,
-    /// Add a text to the mail that lists the moved attachments
-    ///
-    /// The list has their names, sizes and URLs.
-    #[arg(long)]
-    pub note: bool,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
     #[command(flatten)]
     failure: FailureArgs,
     #[command(flatten)]
@@ -92,7 +126,7 @@ pub(crate) struct DetachArgs {
 impl DetachArgs {
     /// Returns a text with the options that determine the result.
     pub(crate) fn kept(&self) -> String {
-        let notes = (self.note_format, self.note);
+        let notes = (self.selection.note_format, self.selection.note);
         format!("{:?}", (&self.store, &self.base_url, self.choice(), notes))
     }
 
@@ -104,11 +138,7 @@ impl DetachArgs {
     }
 
     pub(crate) fn choice(&self) -> Choice {
-        Choice {
-            larger_than: self.larger_than.unwrap_or(Choice::LARGER_THAN),
-            types: self.types.clone(),
-            takes_shown: self.inline,
-        }
+        self.selection.choice()
     }
 }
 
@@ -159,17 +189,25 @@ impl RestoreArgs {
     /// message.
     pub(crate) fn policy(&self) -> Policy {
         let mut policy = self.failure.added_to(self.retrieval.policy());
-        let growth = self.max_growth.unwrap_or(RESTORED);
-        policy.links = Links::Keep;
         policy.limits = Limits {
-            body: growth,
-            growth,
-            fetches: u32::MAX,
             timeout: self.time.timeout.unwrap_or(policy.limits.timeout),
             deadline: self.time.deadline.unwrap_or(policy.limits.deadline),
             in_flight: self.max_in_flight.unwrap_or(policy.limits.in_flight),
             ..policy.limits
         };
-        policy
+        restoring(policy, self.max_growth)
     }
+}
+
+/// Returns a policy for restoring attachments. The number of attachments is not limited.
+pub(crate) fn restoring(mut policy: Policy, max_growth: Option<u64>) -> Policy {
+    let growth = max_growth.unwrap_or(RESTORED);
+    policy.links = Links::Keep;
+    policy.limits = Limits {
+        body: growth,
+        growth,
+        fetches: u32::MAX,
+        ..policy.limits
+    };
+    policy
 }

@@ -17,6 +17,8 @@ mod milter;
 mod policy;
 mod preset;
 mod retrieval;
+#[cfg(all(unix, feature = "serve"))]
+mod serve;
 mod split;
 mod store;
 #[cfg(test)]
@@ -30,6 +32,8 @@ use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand};
 pub(super) use self::compare::CompareArgs;
 pub(super) use self::convert::ConvertArgs;
 pub(super) use self::detach::{DetachArgs, RestoreArgs};
+#[cfg(all(unix, feature = "serve"))]
+pub(super) use self::detach::{SelectionArgs, restoring};
 pub(super) use self::filter::FilterArgs;
 use self::filter::{FILTER_ABOUT, FILTER_HELP};
 #[cfg(all(unix, feature = "imap"))]
@@ -41,6 +45,8 @@ pub(super) use self::milter::MilterArgs;
 pub(super) use self::policy::PolicyArgs;
 pub(super) use self::preset::{EmbedArgs, RecoverArgs};
 pub(super) use self::retrieval::{ArchiveArgs, ArchivePlace, CacheArgs};
+#[cfg(all(unix, feature = "serve"))]
+pub(super) use self::serve::{MailboxArgs, ServeArgs};
 pub(super) use self::split::SplitArgs;
 pub(super) use self::store::{StoreAction, StoreArgs};
 pub(super) use self::walk::{ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
@@ -117,6 +123,17 @@ pub(super) enum Command {
     #[cfg(all(not(unix), feature = "milter"))]
     Milter {
         /// Options of the milter
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        rest: Vec<std::ffi::OsString>,
+    },
+    /// Run as an HTTP service for other programs
+    #[cfg(all(unix, feature = "serve"))]
+    #[command(after_help = "Example: embody serve --store /srv/store", after_long_help = whole(pages::SERVE))]
+    Serve(Deferred<Box<ServeArgs>>),
+    /// Run as an HTTP service for other programs (not on this system)
+    #[cfg(all(not(unix), feature = "serve"))]
+    Serve {
+        /// Options of the service
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
         rest: Vec<std::ffi::OsString>,
     },

@@ -16,7 +16,7 @@ use crate::engine::policy::{
 };
 use crate::error::Error;
 
-#[derive(Args, Default, Debug)]
+#[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = None::<&'static str>)]
 pub(crate) struct Common {
@@ -70,7 +70,7 @@ impl Common {
 
 // Options of the commands that a mail system calls (`filter`, `milter`). Other commands do not have them, because only
 // a mail system keeps the mail and tries again later.
-#[derive(Args, Default, Debug)]
+#[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = None::<&'static str>)]
 pub(super) struct FailureArgs {
@@ -95,7 +95,7 @@ const DETACHED: &str = "Detached attachments";
 
 // No option has a `default_value`, because clap would parse these values in every run of `filter`, that is, for every
 // message. The policy contains the defaults instead. A test compares the help texts with them.
-#[derive(Args, Default, Debug)]
+#[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "Retrieval")]
 pub(crate) struct PolicyArgs {
@@ -192,6 +192,24 @@ impl PolicyArgs {
         Some((store, self.base_url.as_deref()))
     }
 
+    /// Removes and returns the store if it is on a server. Such a store is not a directory of this policy.
+    #[cfg(all(unix, feature = "serve"))]
+    pub(crate) fn take_remote_store(&mut self) -> Option<String> {
+        let is_remote = |store: &PathBuf| store.to_str().is_some_and(|it| it.contains("://"));
+        let store = self.store.take_if(|store| is_remote(store))?;
+        store.to_str().map(str::to_owned)
+    }
+
+    #[cfg(all(unix, feature = "serve"))]
+    pub(crate) fn base_url(&self) -> Option<&str> {
+        self.base_url.as_deref()
+    }
+
+    #[cfg(all(unix, feature = "serve"))]
+    pub(crate) fn max_growth(&self) -> Option<u64> {
+        self.limits.max_growth
+    }
+
     /// Returns the start of the URLs of the store. Without `--store`, returns the URL of an example directory: a survey
     /// estimates the space that `detach` would save, and the length of the URLs is a part of this estimate.
     pub(crate) fn store_url(&self) -> String {
@@ -202,7 +220,7 @@ impl PolicyArgs {
     }
 }
 
-#[derive(Args, Default, Debug)]
+#[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "New content")]
 struct ContentArgs {
@@ -339,7 +357,7 @@ impl ContentArgs {
     }
 }
 
-#[derive(Args, Default, Debug)]
+#[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "Limits")]
 struct LimitArgs {

@@ -12,7 +12,7 @@ use crate::engine::policy::{HostPattern, IpNet, Mapping, Policy, Proxy, Scheme};
 use crate::error::Error;
 use crate::fetch::archive::{IndexTemplate, Template, Window};
 
-#[derive(Args, Default, Debug)]
+#[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "Retrieval")]
 pub(super) struct RetrievalArgs {
@@ -82,7 +82,7 @@ impl RetrievalArgs {
     }
 }
 
-#[derive(Args, Default, Debug)]
+#[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
 pub(super) struct ServerArgs {
     /// Use this proxy for http and https
@@ -108,7 +108,7 @@ impl ServerArgs {
     }
 }
 
-#[derive(Args, Default, Debug)]
+#[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct TimeArgs {

@@ -123,7 +123,7 @@ fn form_means_the_same_as_note_format() {
             panic!("{name}");
         };
         assert_eq!(
-            args.note_format,
+            args.selection.note_format,
             Some(crate::expand::detach::Stub::Thunderbird)
         );
     }

@@ -229,7 +229,7 @@ pub(crate) struct ResumeArgs {
     pub no_resume: bool,
 }
 
-#[derive(Args, Default, Debug)]
+#[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = None::<&'static str>)]
 pub(crate) struct SayingArgs {

@@ -284,6 +284,7 @@ impl Run<'_> {
                             states: Vec::new(),
                         },
                         separator: mail.separator.as_deref(),
+                        member: None,
                     });
                 })
             })?;

@@ -20,6 +20,12 @@ impl TypePattern {
         (self.main == "*" || self.main.eq_ignore_ascii_case(main))
             && (self.sub == "*" || self.sub.eq_ignore_ascii_case(sub))
     }
+
+    /// Returns whether the pattern includes all media types that `other` includes.
+    #[cfg(feature = "cli")]
+    pub(crate) fn includes(&self, other: &Self) -> bool {
+        (self.main == "*" || self.main == other.main) && (self.sub == "*" || self.sub == other.sub)
+    }
 }
 
 impl FromStr for TypePattern {

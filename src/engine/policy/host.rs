@@ -159,6 +159,11 @@ impl HostPatterns {
         self.patterns.is_empty()
     }
 
+    #[cfg(feature = "cli")]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &HostPattern> {
+        self.patterns.iter()
+    }
+
     pub(crate) fn matches(&self, host: &Host) -> bool {
         if self.patterns.contains(&HostPattern::exactly(host)) {
             return true;

@@ -217,6 +217,10 @@ impl Store for Folder {
         Ok(Some(octets))
     }
 
+    fn file(&self, key: &Key) -> Result<Option<File>, StoreError> {
+        self.places.object(key)
+    }
+
     fn base_url(&self) -> String {
         // The path is absolute, and percent-encoding allows any byte in a URL, so there is a URL.
         file_url::of_directory(self.path()).unwrap_or_default()

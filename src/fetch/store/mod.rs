@@ -73,6 +73,15 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The object cannot be read, does not match its key, or has more than `at_most` bytes.
     fn get(&self, key: &Key, at_most: u64) -> Result<Option<Vec<u8>>, StoreError>;
 
+    /// Opens the file of an object, whose content is not compared with the key. Returns `None` if the store does not have the
+    /// object, and if its objects are not files of this machine.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    fn file(&self, _key: &Key) -> Result<Option<std::fs::File>, StoreError> {
+        Ok(None)
+    }
+
     /// Returns the part of an object's URL before [`Key::path`], including the last slash.
     fn base_url(&self) -> String;
 }

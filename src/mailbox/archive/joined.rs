@@ -211,6 +211,7 @@ impl<M: Members> Joined<M> {
         match judged {
             Some(Judged::Taken) => {
                 self.name_unused(&name, start);
+                self.note_place(&name, between, false);
                 self.ready = io::Cursor::new(ready);
                 self.within = Some(name);
                 self.failed = failed;
@@ -287,6 +288,7 @@ impl<M: Members> Joined<M> {
                 let mut skipped = unpoisoned(self.skipped.lock());
                 entry.lost.into_iter().for_each(|it| skipped.lost.count(it));
                 drop(skipped);
+                self.note_place(&name, ready.len(), true);
                 ready.extend_from_slice(&entry.bytes);
                 self.ready = io::Cursor::new(ready);
                 self.has_taken = true;
@@ -370,6 +372,13 @@ impl<M: Members> Joined<M> {
             }
             None => Err(damage.into()),
         }
+    }
+
+    /// Notes the folder of a member that begins after `between` further bytes.
+    fn note_place(&self, name: &str, between: usize, is_message: bool) {
+        let places = &mut unpoisoned(self.skipped.lock()).places;
+        let at = places.read + between as u64;
+        places.begin(at, name, is_message);
     }
 
     fn counts(&self, count: impl FnOnce(&mut FileCounts)) {
@@ -520,6 +529,7 @@ impl<M: Members> Read for Joined<M> {
         while !into.is_empty() {
             let read = self.some(into).map_err(|error| self.failure(error))?;
             if read > 0 {
+                unpoisoned(self.skipped.lock()).places.read += read as u64;
                 return Ok(read);
             }
             self.within = None;

@@ -18,6 +18,8 @@ mod nested;
 #[cfg(feature = "archives")]
 mod opened;
 #[cfg_attr(not(feature = "archives"), allow(dead_code))]
+mod places;
+#[cfg_attr(not(feature = "archives"), allow(dead_code))]
 mod skipped;
 mod spooled;
 #[cfg(feature = "archives")]
@@ -37,7 +39,7 @@ pub(crate) use self::joined::{Judged, MemberRules};
 #[cfg(feature = "archives")]
 pub(crate) use self::names::has_member_of_document;
 pub(crate) use self::skipped::Skipped;
-pub(crate) use self::spooled::{Inner, Spooled};
+pub(crate) use self::spooled::{Inner, Spooled, spool_in};
 #[cfg(feature = "cli")]
 pub(crate) use self::unpack::names_psts;
 #[cfg(feature = "archives")]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::places::MemberPlaces;
 use super::spooled::Spooled;
 use crate::mailbox::FileCounts;
 use crate::mailbox::place::flag_losses::FlagLosses;
@@ -19,6 +20,8 @@ pub(crate) struct Skipped {
     pub(crate) spooled: Vec<Spooled>,
     /// Flags and keywords of messages in the archive that are not kept.
     pub(crate) lost: FlagLosses,
+    /// Folders of the members that are read.
+    pub(crate) places: MemberPlaces,
 }
 
 impl Skipped {

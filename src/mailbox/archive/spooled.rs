@@ -3,10 +3,19 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
-use std::path::PathBuf;
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
 
 use crate::error::{Error, unpoisoned};
+
+/// Directory of the copies. Without it, they are in the temporary directory of the system.
+static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+
+/// Sets the directory of the copies for the whole process. A service does this once, before it reads mail.
+#[cfg_attr(not(all(unix, feature = "serve")), allow(dead_code))]
+pub(crate) fn spool_in(folder: &Path) {
+    let _ = FOLDER.set(folder.to_owned());
+}
 
 /// A file that was copied out of an archive or a stream.
 #[derive(Debug)]
@@ -29,7 +38,7 @@ impl Spooled {
         reader: &mut dyn Read,
     ) -> io::Result<(Self, Option<io::Error>)> {
         const PIECE: usize = 256 << 10;
-        let folder = std::env::temp_dir();
+        let folder = FOLDER.get().cloned().unwrap_or_else(std::env::temp_dir);
         let failed = |why| io::Error::other(Error::cannot_write(folder.display())(why));
         let mut file = tempfile::tempfile_in(&folder).map_err(failed)?;
         file.write_all(start).map_err(failed)?;

@@ -195,7 +195,13 @@ impl<S: Send> Job<'_, S> {
             loop {
                 let counted = Counted::default();
                 let seen = &mut |_: &[u8]| {};
-                (_, source) = job.mbox(source, counted, quoting, &mut summary, &mut sink, seen)?;
+                let members = source.members();
+                let of_part = Job {
+                    members: members.as_ref().map(|(members, at)| (&**members, *at)),
+                    ..job
+                };
+                (_, source) =
+                    of_part.mbox(source, counted, quoting, &mut summary, &mut sink, seen)?;
                 // The offsets of a range count all bytes of the source. After damage, some bytes are missing, so
                 // reading ends there.
                 if self.options.range.is_some() || !source.go_on() {
@@ -481,7 +487,7 @@ impl<S: Send> Job<'_, S> {
         }
         if let Sink::Delivery(_) = sink {
             let why = transfer::too_large(None, self.options);
-            self.observer.damaged(self.path, &why);
+            self.observer.lost(self.path, &why);
             return Ok(Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, 1)));
         }
         self.check_uncut()?;

@@ -80,7 +80,7 @@ impl<S: Send> Job<'_, S> {
                 Letter::Other(name) => *others.entry(name).or_default() += 1,
                 Letter::Lost(why) => {
                     summary.damaged += 1;
-                    self.observer.damaged(self.path, why);
+                    self.observer.lost(self.path, why);
                 }
             }
             Ok(())

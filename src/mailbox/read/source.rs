@@ -108,6 +108,15 @@ impl Source {
         self.as_stream().is_some_and(has_some)
     }
 
+    /// Returns the folders of the members of an archive, and the position in the archive of the next byte of this source.
+    /// The folders are those of the members that were read so far.
+    pub(crate) fn members(&self) -> Option<(Arc<Mutex<Skipped>>, u64)> {
+        let stream = self.as_stream()?;
+        let ahead = stream.end - stream.at;
+        let read = unpoisoned(stream.skipped.lock()).places.read;
+        Some((Arc::clone(&stream.skipped), read.saturating_sub(ahead)))
+    }
+
     pub(crate) fn skipped(&self) -> Skipped {
         let stream = self.as_stream();
         stream.map_or_else(Skipped::default, |stream| {

@@ -101,6 +101,7 @@ mod tests {
                 ..Envelope::default()
             },
             separator: Some(separator.as_bytes()),
+            member: None,
         };
         arrivals.add(&letter, &MessageFlags::default());
         let about = arrivals.records[0].entry.about as usize;

@@ -29,6 +29,7 @@ const MODULES: &[(&str, u8)] = &[
     ("outlook", 4),
     ("expand", 5),
     ("milter", 5),
+    ("serve", 5),
     ("mailbox", 5),
     ("merge", 6),
     ("copies", 6),
@@ -806,6 +807,8 @@ fn only_the_command_line_prints_or_exits() {
 const NAME_OPTIONS: &[&str] = &[
     // The text that identifies a cache of an earlier version contains the name of an option.
     "platform/disk/layout.rs",
+    // Clients of the service get these sentences, and tell the user who starts it.
+    "serve/problem.rs",
 ];
 
 /// Returns the string literals of a file without its tests.

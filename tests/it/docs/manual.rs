@@ -152,7 +152,7 @@ fn short_options_mean_the_long_ones() {
             seen += usize::from(has_both);
         }
     }
-    assert_eq!(seen, 35);
+    assert_eq!(seen, 38);
 }
 
 #[test]

@@ -258,8 +258,8 @@ fn commands() -> Vec<Shown> {
                     }
                 }
                 // tests/it/cli/python.rs runs the blocks in Python. Those in Rust are also in the documentation of the library,
-                // whose examples are tests.
-                "sh" | "text" | "toml" | "python" | "rust" => {}
+                // whose examples are tests. tests/it/serve/contract.rs uses the block in YAML.
+                "sh" | "text" | "toml" | "python" | "rust" | "yaml" => {}
                 other => panic!("{name}: a block of {other:?}: is it run?"),
             }
         }
@@ -393,7 +393,7 @@ fn help(command: &str) -> String {
 fn commands_and_options_in_the_text_of_pages_exist() {
     let all = [
         "filter", "convert", "embed", "recover", "inspect", "split", "detach", "restore", "store",
-        "milter", "compare", "merge",
+        "milter", "compare", "merge", "serve",
     ]
     .map(help)
     .concat();

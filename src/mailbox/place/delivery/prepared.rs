@@ -2,6 +2,7 @@
 //! time, while one thread writes.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
@@ -29,6 +30,9 @@ pub(crate) struct Letter<'m> {
     /// The `From ` line of the message, without its line ending, if an mbox gets this line unchanged. `None` if the
     /// message has no such line, or if some programs do not understand its date. An mbox then gets a new line.
     pub(crate) separator: Option<&'m [u8]>,
+    /// Folders of the message in the archive that contains its mailbox. `None` if it is not in an archive.
+    #[cfg_attr(not(all(unix, feature = "serve")), allow(dead_code))]
+    pub(crate) member: Option<Arc<[String]>>,
 }
 
 /// Determines the form of messages in a new mailbox. It is separate from [`Delivery`], so that several threads can

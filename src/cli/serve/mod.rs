@@ -1,0 +1,120 @@
+//! `embody serve`: processes the mail of other programs over HTTP (docs/serve.md). `crate::serve` contains the protocol.
+//!
+//! The policy, the store and all paths are set at the start. `options` decides which parameters a request may have.
+
+mod answers;
+mod expanders;
+mod mailbox;
+mod options;
+mod store;
+mod work;
+
+use std::fs;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use self::work::Service;
+use super::args::{ServeArgs, Volume};
+use super::exit::{Status, limits_on_files_are_failed_writes};
+use super::say;
+use crate::error::Error;
+use crate::mailbox::{spool_in, sweep_temporary};
+use crate::serve::{Address, HostNames, Listener, Server, Token};
+
+pub(super) type Failure = Box<dyn std::error::Error>;
+
+pub(super) fn run(args: ServeArgs) -> Result<Status, Failure> {
+    if args.check {
+        return check(&args.addresses()).map_err(cannot("check the service"));
+    }
+    limits_on_files_are_failed_writes();
+    let read = args.token_file.as_deref().map(|path| {
+        let what = format!("the token file {}", path.display());
+        let content = fs::read(path).map_err(Error::cannot_read(&what))?;
+        Token::of_file(&content).map_err(|why| {
+            let what = format!("--token-file {}: {why}", path.display());
+            Error::Usage(what.into())
+        })
+    });
+    let token = read.transpose()?;
+    if let Some(spool) = args.is_spool_given().filter(|spool| !spool.is_dir()) {
+        let what = format!(
+            "--spool {}: the directory does not exist; create it first",
+            spool.display()
+        );
+        return Err(Error::Usage(what.into()).into());
+    }
+    sweep_temporary(&args.spool());
+    spool_in(&args.spool());
+    let (limits, names) = (args.limits(), HostNames::new(&args.allow_host_header));
+    let (addresses, group) = (args.addresses(), args.socket_group);
+    let volume = args.common.saying.volume();
+    let service = Arc::new(Service::new(args)?);
+    // Signal handlers are set before the first connection is accepted, so that no signal ends the process without
+    // finishing its requests.
+    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(cannot("watch signals"))?;
+    let mut listeners = Vec::new();
+    let mut places = Vec::new();
+    for address in &addresses {
+        let listener =
+            Listener::bind(address, group).map_err(cannot(&format!("listen on {address}")))?;
+        if token.is_none() && !listener.is_local() {
+            let what = format!(
+                "--listen {address}: other machines can reach this address, and could read and change mail; add --token-file FILE, or listen on 127.0.0.1"
+            );
+            return Err(Error::Usage(what.into()).into());
+        }
+        places.push(listener.address(address).to_string());
+        listeners.push(listener);
+    }
+    let server = Server::start(service.clone(), listeners, (token, names), limits)
+        .map_err(cannot("start"))?;
+    let event = |line: &str| {
+        if volume >= Volume::Normal {
+            say::tell(line);
+        }
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    event(&format!(
+        "version {version} listens on {}",
+        places.join(", ")
+    ));
+    let stopped_by = match signals.forever().next() {
+        Some(SIGINT) => "SIGINT",
+        _ => "SIGTERM",
+    };
+    // A second signal ends the process at once.
+    for signal in [SIGTERM, SIGINT] {
+        let _ = signal_hook::flag::register_conditional_default(signal, Arc::new(true.into()));
+    }
+    match server.stop(service.deadline().min(LONGEST)) {
+        0 => event(&format!("stopped by {stopped_by}")),
+        open => say::tell(&format!(
+            "stopped by {stopped_by}; {open} connections were still open"
+        )),
+    }
+    service.finish();
+    Ok(Status::Success)
+}
+
+/// Asks a running service whether it accepts requests.
+fn check(addresses: &[Address]) -> io::Result<Status> {
+    for address in addresses {
+        address.check(CHECKED)?;
+    }
+    Ok(Status::Success)
+}
+
+/// Maximum time for the response to a check.
+const CHECKED: Duration = Duration::from_secs(5);
+
+/// Maximum time for finishing requests, if `--deadline` is not limited.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+fn cannot(what: &str) -> impl FnOnce(io::Error) -> Failure {
+    move |source| io::Error::new(source.kind(), format!("cannot {what}: {source}")).into()
+}

@@ -1,0 +1,82 @@
+//! The store of the service. It is opened for writing only while messages are detached, because an open store keeps
+//! `store gc` waiting.
+
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::super::detach::open;
+use crate::engine::policy::Policy;
+use crate::error::{Error, unpoisoned};
+use crate::fetch::store::{Mail, Purpose, Store, User};
+
+/// Time without a message to detach after which the store is closed.
+const IDLE: Duration = Duration::from_secs(1);
+
+const TICK: Duration = Duration::from_millis(250);
+
+pub(super) struct ServedStore {
+    name: String,
+    policy: Policy,
+    pub(super) reading: Arc<dyn Store>,
+    writing: Arc<Mutex<Option<Writing>>>,
+}
+
+struct Writing {
+    store: Arc<dyn Store>,
+    used: Instant,
+}
+
+impl ServedStore {
+    /// Opens the store, and creates it if it is missing.
+    ///
+    /// # Errors
+    /// The store cannot be opened.
+    pub(super) fn open(name: &str, policy: &Policy) -> Result<Self, Error> {
+        let is_local = !name.contains("://");
+        if is_local && super::super::detach::is_missing(name) {
+            drop(open(name, Purpose::Put, policy)?);
+        }
+        let served = Self {
+            name: name.to_owned(),
+            policy: policy.clone(),
+            reading: open(name, Purpose::Read, policy)?,
+            writing: Arc::default(),
+        };
+        let writing = Arc::downgrade(&served.writing);
+        let closing = move || {
+            while let Some(writing) = writing.upgrade() {
+                let is_idle = |writing: &mut Writing| {
+                    Arc::strong_count(&writing.store) == 1 && writing.used.elapsed() >= IDLE
+                };
+                drop(unpoisoned(writing.lock()).take_if(is_idle));
+                drop(writing);
+                thread::sleep(TICK);
+            }
+        };
+        let started = thread::Builder::new()
+            .name("store".to_owned())
+            .spawn(closing);
+        started.map_err(Error::cannot_read("the store"))?;
+        Ok(served)
+    }
+
+    /// Returns the store for writing. It stays open while the caller keeps it, and for some time after that.
+    ///
+    /// # Errors
+    /// The store cannot be written, or a garbage collection has locked it.
+    pub(super) fn to_write(&self) -> Result<Arc<dyn Store>, Error> {
+        let mut writing = unpoisoned(self.writing.lock());
+        if let Some(writing) = writing.as_mut() {
+            writing.used = Instant::now();
+            return Ok(Arc::clone(&writing.store));
+        }
+        let store = open(&self.name, Purpose::Put, &self.policy)?;
+        store.puts_from(User::this(Mail::Filtered));
+        *writing = Some(Writing {
+            store: Arc::clone(&store),
+            used: Instant::now(),
+        });
+        Ok(store)
+    }
+}
