@@ -13,6 +13,10 @@
         if row["outcome"] == "left":
             print(row["url"], row["reason"])
 
+    with embody.Service("--store", "/srv/store") as service:
+        small = service.detach(content)
+        assert service.restore(small) == content
+
 The Python package contains the program. The command ``embody``, the command ``python -m embody`` and the functions of this
 module run the same program. ``embody --help`` lists its commands and options, and docs/reasons.md of embody describes the
 rows. Arguments are passed to the program unchanged, without a shell. A file name can be ``str``, ``bytes`` or
@@ -29,18 +33,25 @@ These commands use the network:
 All other commands, and ``messages()`` for files, make no network requests.
 """
 
+import http.client
+import io
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tempfile
+import time
+import urllib.parse
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from types import TracebackType
 from typing import IO, Any, TypeAlias
 
-__all__ = ["Argument", "Error", "messages", "program", "rows", "run"]
+__all__ = ["Argument", "Error", "Problem", "Service", "messages", "program", "rows", "run"]
 
 #: An argument of the program: a word, such as an option, or a file name.
 Argument: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
@@ -146,6 +157,214 @@ def rows(command: str, *arguments: Argument, input: bytes = b"") -> Generator[di
     report = Path(folder.name, "report.jsonl")
     process = _Process(_words(command, "--report", report, *arguments), input, keeps_stdout=False)
     return _rows_of_report(process, report, folder)
+
+
+class Problem(Exception):
+    """A service refused a request, or could not complete it. The text of the exception says what to do."""
+
+    #: The status of the response, such as 413 for a message that is too large.
+    status: int
+    #: The query parameter that is wrong, if any.
+    parameter: str | None
+
+    def __init__(self, status: int, detail: str, parameter: str | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.parameter = parameter
+
+    def __reduce__(self) -> tuple[type[Exception], tuple[int, str, str | None]]:
+        return Problem, (self.status, str(self), self.parameter)
+
+
+class _Connection(http.client.HTTPConnection):
+    """A connection to a socket in the file system."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost")
+        self.path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.connect(self.path)
+
+
+def _sent(
+    connection: _Connection, method: str, path: str, body: bytes | IO[bytes] | None
+) -> http.client.HTTPResponse:
+    """Sends a request. If the service responds before it has read the whole body, this is also the response."""
+    try:
+        connection.request(method, path, body)
+    except (BrokenPipeError, ConnectionResetError):
+        return connection.getresponse()
+    return connection.getresponse()
+
+
+class Service:
+    """A running ``embody serve``, which only this process can use. It is faster than a process for each message.
+
+        with embody.Service("--store", "/srv/store") as service:
+            small = service.detach(mail, larger_than="1M")
+            assert service.restore(small) == mail
+
+    The arguments are options of ``embody serve``. Keyword arguments of the methods are options of the request, with ``_`` in
+    place of ``-``: ``service.filter(mail, max_growth="1M", mark=True)``. They can only narrow the options of the service.
+    docs/serve.md describes them.
+
+    One service processes one request at a time. Threads must use a service of their own, or a lock. The service ends with
+    the ``with`` statement, or with ``close``.
+    """
+
+    def __init__(self, *options: Argument) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="embody-")
+        path = os.path.join(self._folder.name, "socket")
+        self._words: list[Argument] = _words("serve", "--quiet", f"--listen=unix:{path}", *options)
+        self._stderr = tempfile.TemporaryFile()
+        self._connection = _Connection(path)
+        self._others: set[_Connection] = set()
+        try:
+            self._process = subprocess.Popen(self._words, stdin=subprocess.DEVNULL, stderr=self._stderr)
+        except BaseException:
+            self._stderr.close()
+            self._folder.cleanup()
+            raise
+        try:
+            self._wait()
+        except BaseException:
+            self.close()
+            raise
+
+    def _wait(self) -> None:
+        while True:
+            try:
+                return self._connection.connect()
+            except OSError:
+                self._connection.close()
+            status = self._process.poll()
+            if status is not None:
+                raise Error(self._words, status, self._said())
+            time.sleep(0.005)
+
+    def _said(self) -> str:
+        self._stderr.seek(0)
+        return _text(self._stderr.read())
+
+    def __enter__(self) -> "Service":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the service. It can be called several times."""
+        # The service would wait for clients that have not read all messages of a mailbox.
+        for connection in self._connection, *self._others:
+            connection.close()
+        if self._process.poll() is None:
+            self._process.terminate()
+        self._process.wait()
+        self._stderr.close()
+        self._folder.cleanup()
+
+    def filter(self, message: bytes, **options: str | int | bool) -> bytes:
+        """Returns the message with the external content that the options allow."""
+        return self._post("filter", message, options)
+
+    def embed(self, message: bytes, **options: str | int | bool) -> bytes:
+        """Returns the message with the pictures that its HTML displays."""
+        return self._post("embed", message, options)
+
+    def recover(self, message: bytes, **options: str | int | bool) -> bytes:
+        """Returns the message with missing attachments put back."""
+        return self._post("recover", message, options)
+
+    def detach(self, message: bytes, **options: str | int | bool) -> bytes:
+        """Returns the message with its large attachments moved into the store."""
+        return self._post("detach", message, options)
+
+    def restore(self, message: bytes, **options: str | int | bool) -> bytes:
+        """Returns the message with detached attachments put back, byte for byte."""
+        return self._post("restore", message, options)
+
+    def inspect(self, message: bytes, **options: str | int | bool) -> list[dict[str, Any]]:
+        """Returns the rows about the references in the message."""
+        rows: list[dict[str, Any]] = json.loads(self._post("inspect", message, options))["rows"]
+        return rows
+
+    def messages(self, mailbox: bytes | IO[bytes], **options: str | int | bool) -> Generator[bytes, None, dict[str, Any]]:
+        """Returns the messages of a mailbox, one after the other. The value of the generator is the report.
+
+        The mailbox is ``bytes``, or a file that is open for reading. Raises Error if the answer is incomplete.
+        """
+        # The caller need not read all messages, so this request has a connection of its own.
+        connection = _Connection(self._connection.path)
+        self._others.add(connection)
+        report: dict[str, Any] | None = None
+        try:
+            response = self._ask("messages", mailbox, options, connection)
+            with tarfile.open(fileobj=io.BufferedReader(response), mode="r|") as archive:
+                for member in archive:
+                    content = archive.extractfile(member)
+                    data = content.read() if content else b""
+                    if member.name == "report.json":
+                        report = json.loads(data)
+                    else:
+                        yield data
+        except (tarfile.TarError, http.client.HTTPException) as error:
+            raise Error(self._words, 0, f"the answer of the service is incomplete: {error}") from None
+        finally:
+            connection.close()
+            self._others.discard(connection)
+        if report is None:
+            raise Error(self._words, 0, "the answer of the service is incomplete")
+        return report
+
+    def object(self, sha256: str) -> bytes:
+        """Returns a detached attachment by the SHA-256 of its content."""
+        with self._answer("GET", f"objects/{urllib.parse.quote(sha256, safe='')}", None) as response:
+            return response.read()
+
+    def _post(self, verb: str, message: bytes, options: dict[str, str | int | bool]) -> bytes:
+        with self._ask(verb, message, options) as response:
+            return response.read()
+
+    def _ask(
+        self,
+        verb: str,
+        body: bytes | IO[bytes],
+        options: dict[str, str | int | bool],
+        connection: _Connection | None = None,
+    ) -> http.client.HTTPResponse:
+        values = {
+            name.replace("_", "-"): int(value) if isinstance(value, bool) else value
+            for name, value in options.items()
+        }
+        query = f"?{urllib.parse.urlencode(values)}" if values else ""
+        return self._answer("POST", verb + query, body, connection)
+
+    def _answer(
+        self, method: str, path: str, body: bytes | IO[bytes] | None, connection: _Connection | None = None
+    ) -> http.client.HTTPResponse:
+        connection = connection or self._connection
+        for is_last in False, True:
+            try:
+                response = _sent(connection, method, f"/v1/{path}", body)
+                break
+            except (http.client.HTTPException, OSError) as error:
+                connection.close()
+                # The service closes a connection that was idle for half a minute. The body of a file cannot be sent again.
+                if is_last or not isinstance(body, bytes | None) or self._process.poll() is not None:
+                    raise self._ended(error) from None
+        if response.status == 200:
+            return response
+        with response:
+            problem = json.loads(response.read())
+        raise Problem(response.status, problem["detail"], problem.get("parameter"))
+
+    def _ended(self, error: Exception) -> Error:
+        status = self._process.poll()
+        return Error(self._words, status or 0, self._said() or str(error))
 
 
 def _words(*arguments: Argument) -> list[Argument]:

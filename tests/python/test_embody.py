@@ -4,7 +4,9 @@ and the program next to the module or on PATH.
 tests/it/cli/python.rs runs this file for the module in the checkout, and tests/packages/wheel for the installed wheel.
 """
 
+import base64
 import gzip
+import hashlib
 import mailbox
 import os
 import pickle
@@ -220,6 +222,80 @@ class Program(Case):
             self.assertRaisesRegex(FileNotFoundError, "PATH"),
         ):
             embody.program()
+
+
+class Services(Case):
+    CONTENT = bytes(range(256)) * 1000
+
+    def setUp(self) -> None:
+        super().setUp()
+        symbols = base64.encodebytes(self.CONTENT)
+        self.mail = (
+            b"Subject: one\nMIME-Version: 1.0\nContent-Type: application/pdf\n"
+            b"Content-Transfer-Encoding: base64\n\n" + symbols
+        )
+        self.store = self.folder / "store"
+
+    def test_a_detached_mail_is_restored_byte_for_byte(self) -> None:
+        with embody.Service("--store", self.store) as service:
+            small = service.detach(self.mail, larger_than="1k")
+            self.assertLess(len(small), 2000)
+            self.assertEqual(service.restore(small), self.mail)
+            self.assertEqual(service.object(hashlib.sha256(self.CONTENT).hexdigest()), self.CONTENT)
+            self.assertEqual(service.inspect(small)[0]["kind"], "attachment")
+            for mail in MAILS:
+                self.assertEqual(service.restore(mail), mail)
+                self.assertEqual(service.filter(mail), embody.run("filter", "--quiet", input=mail))
+
+    def test_options_of_a_request_are_passed_on_and_errors_are_named(self) -> None:
+        with embody.Service("--store", self.store, "--max-request", "1M") as service:
+            marked = service.filter(REFERENCE, mark=True, on_failure="leave")
+            self.assertIn(b"X-Embody: expanded=1", marked)
+            with self.assertRaises(embody.Problem) as raised:
+                service.filter(REFERENCE, fetch="https")
+            self.assertEqual((raised.exception.status, raised.exception.parameter), (400, "fetch"))
+            with self.assertRaises(embody.Problem) as raised:
+                service.filter(b"x" * (5 << 20))
+            self.assertEqual(raised.exception.status, 413)
+            copy = pickle.loads(pickle.dumps(raised.exception))
+            self.assertEqual((copy.status, str(copy)), (413, str(raised.exception)))
+            self.assertEqual(service.filter(b"Subject: x\n\n"), b"Subject: x\n\n")
+
+    def test_messages_of_a_mailbox_come_from_bytes_and_files(self) -> None:
+        with embody.Service() as service:
+            self.assertEqual(list(service.messages(self.mbox.read_bytes())), MAILS)
+            with self.mbox.open("rb") as file:
+                messages = service.messages(file)
+                self.assertEqual(next(messages), MAILS[0])
+            report = None
+            reading = service.messages(self.mbox.read_bytes(), format="mbox")
+            while report is None:
+                try:
+                    next(reading)
+                except StopIteration as end:
+                    report = end.value
+            self.assertEqual(report["announced"], len(MAILS))
+            with self.assertRaises(embody.Problem):
+                list(service.messages(b"\x7fELF\0\0\0"))
+
+    def test_the_service_ends_with_the_statement_and_leaves_nothing(self) -> None:
+        with embody.Service() as service:
+            process, folder = service._process, Path(service._folder.name)
+            self.assertEqual(stat.S_IMODE((folder / "socket").stat().st_mode), 0o600)
+        self.assertEqual(process.returncode, 0)
+        self.assertFalse(folder.exists())
+        service.close()
+        with self.assertRaises(embody.Error) as raised:
+            embody.Service("--nonsense")
+        self.assertEqual(raised.exception.status, 2)
+        self.assertIn("--nonsense", str(raised.exception))
+
+    def test_a_service_that_is_killed_raises_an_error(self) -> None:
+        with embody.Service() as service:
+            service._process.kill()
+            service._process.wait()
+            with self.assertRaises(embody.Error):
+                service.filter(b"Subject: x\n\n")
 
 
 if __name__ == "__main__":
