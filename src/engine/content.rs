@@ -23,7 +23,18 @@ pub struct Content {
     pub media_type: Option<String>,
     /// The source of the content, and the time of the retrieval.
     pub origin: Origin,
+    /// Digests that a proof took from the part of a style sheet.
+    pub(crate) noted: Option<Arc<NotedDigests>>,
     computed: Arc<Computed>,
+}
+
+/// Digests of a style sheet before its links were changed. The part of an embedded sheet contains only the changed sheet.
+#[derive(Default, Debug)]
+pub(crate) struct NotedDigests {
+    /// The digits in the file name, and those in the Content-ID, if the sheet contains `cid:` URLs.
+    pub(crate) identity: Option<(String, String)>,
+    /// SHA-256 of the sheet as the server sent it, from the field X-Embody-Source.
+    pub(crate) sha256: Option<String>,
 }
 
 /// The source of a content, and the times at which the source sent it.
@@ -82,6 +93,7 @@ impl Content {
             bytes: bytes.into(),
             media_type,
             origin: Origin::new(url.as_ref(), Provenance::Network),
+            noted: None,
             computed: Arc::default(),
         }
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::context::Context;
+use super::guide::Guide;
 use super::mark::{MARK_FIELD, Mark, has_field};
 use super::mode::Mode;
 use super::needs::{Answers, Needs};
@@ -223,6 +224,27 @@ impl Engine {
         (mode, last): (Mode, Option<Refusal>),
         parts: Option<&Tree<'_>>,
     ) -> Outcome<'m> {
+        self.guided_round(
+            message,
+            kinds,
+            context,
+            answers,
+            (mode, last),
+            (parts, None),
+        )
+    }
+
+    /// Runs one round like [`round`](Self::round). If there is a guide, it answers all needs, and decides what embedding
+    /// changes.
+    pub(super) fn guided_round<'m>(
+        &self,
+        message: &'m [u8],
+        kinds: Kinds,
+        context: &Context,
+        answers: Answers,
+        (mode, last): (Mode, Option<Refusal>),
+        (parts, guide): (Option<&Tree<'_>>, Option<&Guide>),
+    ) -> Outcome<'m> {
         if !self.matters(message, kinds, context.form_beside()) {
             return Outcome {
                 message,
@@ -246,6 +268,8 @@ impl Engine {
             not_copied: Default::default(),
             needs: None,
             ledger: Ledger::new(limits, message.len()).until(&context.is_over),
+            given: Default::default(),
+            guide,
         };
         let pass = session.run(message, parts);
         Outcome {

@@ -33,6 +33,7 @@ mod engine;
 // library.
 pub(crate) mod external_body;
 pub(crate) mod field_names;
+mod guide;
 pub(crate) mod lengths;
 #[cfg(feature = "cli")]
 pub(crate) mod same;
@@ -52,6 +53,8 @@ pub(crate) mod parts;
 mod pass;
 pub(crate) mod plan;
 pub(crate) mod prefilter;
+#[cfg(feature = "cli")]
+pub mod prove;
 mod retrieve;
 mod run;
 mod session;
@@ -72,8 +75,6 @@ pub use self::needs::{Answers, Needs};
 
 #[cfg(all(feature = "file", feature = "mailbox"))]
 pub(crate) use self::context::NamedFile;
-#[cfg(feature = "cli")]
-pub(crate) use self::embed::BLANK_PICTURE;
 pub(crate) use self::{
     context::Beside,
     mark::Mark,

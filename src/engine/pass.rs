@@ -155,6 +155,10 @@ impl Session<'_> {
             plan.references.iter_mut().for_each(by_hash);
         }
         self.plan_copies(tree, &mut plan.references, place.is_mail());
+        if let Some(guide) = self.guide {
+            let references = &mut plan.references;
+            guide.answer_references(tree, references, &mut self.given, &mut self.answers);
+        }
         let in_group = by_member(&plan.rivals);
         // If several references offer the same attachment, only the first one is retrieved in advance, together with all
         // references that are the only source.

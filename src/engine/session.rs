@@ -1,6 +1,7 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::context::Context;
+use super::guide::Guide;
 use super::needs::{Answers, Found, Needs};
 use super::prefilter::kinds::Kinds;
 use super::settings::Settings;
@@ -28,6 +29,10 @@ pub(super) struct Session<'s> {
     /// Content that this round needs but does not have. The round then ends as soon as possible, and its result is not used.
     pub(super) needs: Option<Needs>,
     pub(super) ledger: Ledger,
+    /// Parts of the guide that already answer a reference, by their index.
+    pub(super) given: HashSet<usize>,
+    /// The mail from which a proof takes the answers. `None` in every other run.
+    pub(super) guide: Option<&'s Guide>,
 }
 
 impl<'s> Session<'s> {

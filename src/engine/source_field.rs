@@ -27,9 +27,16 @@ pub(super) fn of(content: &Content, named: &str, last: &str) -> Option<Vec<u8>> 
     let last = Some(shown(last)).filter(|last| *last != named && !last.is_empty());
     let bracketed = |text: &str| format!("<{text}>");
     let at = source.first.or(source.at);
+    let noted = content
+        .noted
+        .as_ref()
+        .and_then(|noted| noted.sha256.clone());
     let parameters = [
         ("retrieved", at.map(rfc3339)),
-        ("sha256", Some(content.sha256().to_owned())),
+        (
+            "sha256",
+            Some(noted.unwrap_or_else(|| content.sha256().to_owned())),
+        ),
         ("status", source.status.map(|status| status.to_string())),
         ("final", last.as_deref().map(bracketed)),
         ("captured", source.captured.map(rfc3339)),

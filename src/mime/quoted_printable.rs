@@ -106,7 +106,7 @@ pub(super) fn places(bytes: &[u8]) -> impl FnMut(usize) -> Span {
 
 /// Encodes text. Bare CRs are escaped, and so are white space before a line ending, `From ` and `--` at the start of
 /// a line, and a line that is a single `.`, so that other programs cannot misread them.
-pub(super) fn encode(text: &[u8], newline: Newline) -> Vec<u8> {
+pub(crate) fn encode(text: &[u8], newline: Newline) -> Vec<u8> {
     let mut encoded = Vec::with_capacity(text.len() + text.len() / 8);
     for line in Lines::new(text, Span::new(0, text.len())) {
         push_line(line.content.of(text), newline, &mut encoded);

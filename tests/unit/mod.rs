@@ -39,6 +39,8 @@ mod planning;
 mod policy_table;
 mod prefilter_documents;
 mod properties;
+#[cfg(feature = "cli")]
+mod prove;
 mod rfc2046;
 mod rfc2231;
 mod rfc2397;

@@ -1,30 +1,32 @@
 //! `embody compare`: proves that one mailbox (NEW) contains all mail of another one (OLD).
 //!
 //! Both mailboxes are read twice. The first reading computes a digest of each message, and most messages of NEW are
-//! identical to one of OLD. The second reading describes the remaining messages. Two descriptions show whether embody
-//! could have changed one message into the other ([`changes`](crate::engine::same::changes)). Descriptions of OLD are in
-//! a temporary file, so that memory contains less than 100 bytes for each message.
+//! identical to one of OLD. The second reading examines the remaining messages: embody is run again on the message of OLD,
+//! and must give the message of NEW ([`prove`](crate::engine::prove::prove)). The places of messages of OLD are in a temporary
+//! file, so that memory contains less than 100 bytes for each message.
 
+mod candidates;
 mod reading;
 mod side;
-mod spool;
 mod verdict;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use self::reading::{Copies, Look, read};
+use self::candidates::{Candidates, Found, lost};
+use self::reading::{Examined, Seen, read};
 use self::side::{Side, side};
-use self::spool::{Entry, Record, Spool, temporary};
-use self::verdict::{Loss, Named, Verdict};
+use self::verdict::{Loss, Verdict};
 use super::args::CompareArgs;
 use super::exit::{Signals, Status};
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
 use super::streams::{is_standard, print, write_error};
 use crate::engine::Mode;
-use crate::engine::same::{Digest, MOST_COMPARED, Place};
+use crate::engine::prove::Changes;
+use crate::engine::same::Digest;
 use crate::error::Error;
-use crate::mailbox::{Flags, Options, Stop};
+use crate::mailbox::{Flags, Keywords, MessageFlags, Options, Stop};
 
 pub(super) fn run(args: &CompareArgs) -> Result<Status, Error> {
     let signals = Signals::watch();
@@ -69,12 +71,47 @@ pub(super) fn run(args: &CompareArgs) -> Result<Status, Error> {
 struct Known {
     /// Number of messages of OLD with this digest for which NEW has no identical message.
     left: u32,
-    old_flags: Flags,
-    new_flags: Flags,
+    /// Number of messages of NEW with this digest for which OLD has no identical message.
+    surplus: u32,
+    /// Flags of these messages in OLD and in NEW.
+    flags: [Flags; 2],
+    /// Keywords of these messages in OLD and in NEW. Most messages have none.
+    keywords: [Option<Box<Keywords>>; 2],
     /// True if all mailboxes of NEW that contain an identical message can store flags. Otherwise, missing flags are not
     /// reported.
     can_hold_flags: bool,
     is_found: bool,
+}
+
+impl Known {
+    fn add_flags(&mut self, side: usize, flags: Option<MessageFlags>) {
+        let Some(flags) = flags else { return };
+        let (Some(known), Some(keywords)) = (self.flags.get_mut(side), self.keywords.get_mut(side))
+        else {
+            return;
+        };
+        *known = known.with(flags.system);
+        if !flags.keywords.is_empty() {
+            let before = keywords.take().map(|known| *known).unwrap_or_default();
+            *keywords = Some(Box::new(before.with(&flags.keywords)));
+        }
+    }
+
+    /// Returns the flags and keywords that NEW lacks, in words.
+    fn lost_flags(&self, is_merged: bool) -> Vec<String> {
+        if !self.is_found || !self.can_hold_flags {
+            return Vec::new();
+        }
+        let [old, new] = [0, 1].map(|side| {
+            let keywords = self.keywords.get(side).and_then(Option::as_deref);
+            let flags = self.flags.get(side).copied().unwrap_or_default();
+            Some(MessageFlags::new(
+                flags,
+                keywords.cloned().unwrap_or_default(),
+            ))
+        });
+        lost(&old, &new, is_merged)
+    }
 }
 
 fn compare(
@@ -88,16 +125,17 @@ fn compare(
     let mut known: HashMap<Digest, Known> = HashMap::new();
     verdict.is_damaged |= old.is_damaged | new.is_damaged;
     let mut not_read = Vec::new();
+    let nothing = || (|_: &Digest| false, |_: Examined<'_>| Ok(()));
     let of_old = read(
         &old.path,
         options,
         stop,
-        (|_| false, Copies::Ignored),
-        |look| {
+        nothing(),
+        |seen, _| {
             verdict.old += 1;
-            let known = known.entry(look.identity).or_default();
+            let known = known.entry(seen.identity).or_default();
             known.left += 1;
-            known.old_flags = known.old_flags.with(look.flags.unwrap_or_default());
+            known.add_flags(0, seen.flags);
         },
         Some(&mut not_read),
     )?;
@@ -107,22 +145,25 @@ fn compare(
         &new.path,
         options,
         stop,
-        (|_| false, Copies::Ignored),
-        |look| {
+        nothing(),
+        |seen, _| {
             verdict.new += 1;
-            let Some(known) = known.get_mut(&look.identity) else {
-                *others.entry(look.identity).or_default() += 1;
+            let Some(known) = known.get_mut(&seen.identity) else {
+                *others.entry(seen.identity).or_default() += 1;
                 return;
             };
             known.can_hold_flags =
-                look.flags.is_some() && (known.can_hold_flags || !known.is_found);
+                seen.flags.is_some() && (known.can_hold_flags || !known.is_found);
             known.is_found = true;
-            known.new_flags = known.new_flags.with(look.flags.unwrap_or_default());
+            known.add_flags(1, seen.flags);
             // Each message of OLD is matched with at most one identical message of NEW. Further copies in NEW are not
             // counted, so that the number of identical messages is never larger than the number of messages in OLD.
-            if let Some(left) = known.left.checked_sub(1) {
-                known.left = left;
-                verdict.identical += 1;
+            match known.left.checked_sub(1) {
+                Some(left) => {
+                    known.left = left;
+                    verdict.identical += 1;
+                }
+                None => known.surplus += 1,
             }
         },
         Some(&mut not_read),
@@ -130,117 +171,103 @@ fn compare(
     verdict.is_damaged |= of_new.is_damaged;
     verdict.files = [of_old.files, of_new.files];
     verdict.not_read = not_read;
-    let lost_flags = |known: &Known| {
-        if known.is_found && known.can_hold_flags {
-            known.old_flags.without(known.new_flags)
-        } else {
-            String::new()
-        }
-    };
-    known.retain(|_, known| known.left > 0 || !lost_flags(known).is_empty());
-    if known.is_empty() {
+    // Further copies in NEW may be what embody made of other messages: the incomplete copies of the same mail, for example.
+    let surplus: HashMap<Digest, u32> = known
+        .iter()
+        .filter(|(_, known)| known.surplus > 0 || is_merged && known.is_found)
+        .map(|(identity, known)| (*identity, known.surplus))
+        .collect();
+    let mut losses: HashMap<Digest, (u32, Vec<String>)> = known
+        .drain()
+        .map(|(identity, known)| (identity, (known.left, known.lost_flags(is_merged))))
+        .filter(|(_, (left, lost))| *left > 0 || !lost.is_empty())
+        .collect();
+    drop(known);
+    if losses.is_empty() {
         return Ok(verdict);
     }
 
-    let mut spool = Spool::new()?;
-    let mut entries: Vec<Entry> = Vec::new();
-    let mut failure = None;
-    let is_known = |identity: &Digest| known.contains_key(identity);
-    let mut losses = HashMap::new();
-    for (identity, known) in &known {
-        losses.insert(*identity, (known.left, lost_flags(known)));
-    }
-    let copies = if is_merged {
-        Copies::OfDescribed
-    } else {
-        Copies::Ignored
-    };
-    let mut cuts: HashMap<Digest, Vec<Place>> = HashMap::new();
-    let describe = |look: Look| {
-        let Some((left, flags)) = losses.get_mut(&look.identity) else {
-            return;
+    let mut candidates = Candidates::new(is_merged, surplus)?;
+    let mut added = Vec::new();
+    {
+        let wanted: HashMap<Digest, bool> = losses
+            .iter()
+            .map(|(identity, (left, _))| (*identity, *left > 0))
+            .collect();
+        let is_wanted = |identity: &Digest| wanted.contains_key(identity);
+        let store = |message: Examined<'_>| {
+            let is_stored = wanted.get(&message.seen.identity) == Some(&true);
+            let stored = is_stored.then(|| candidates.store(&message)).transpose()?;
+            Ok((message.named, stored))
         };
-        let Some(described) = look.described else {
-            return;
-        };
-        let key = described.key();
-        let named = Named {
-            source: described.source,
-            index: described.index,
-            called: described.called,
-        };
-        if !flags.is_empty() && look.flags.is_some_and(|of| !of.letters().is_empty()) {
-            verdict
-                .lost
-                .push((named, Loss::Flags(std::mem::take(flags))));
-            return;
-        }
-        let Some(fewer) = left.checked_sub(1) else {
-            return;
-        };
-        *left = fewer;
-        if let Some((key, copy)) = &described.copy {
-            let places = cuts.entry(*key).or_default();
-            places.extend(copy.cut_at().filter(|_| places.len() < MOST_COMPARED));
-        }
-        let record = Record {
-            source: named.source,
-            index: named.index,
-            called: named.called,
-            description: described.description,
-            copy: described.copy.map(|(_, copy)| copy),
-        };
-        match spool.push(&record) {
-            Ok(at) => entries.push(Entry {
-                key,
-                at,
-                is_found: false,
-                altered: None,
-            }),
-            Err(error) => failure = Some(error),
-        }
-    };
-    let described = read(&old.path, options, stop, (is_known, copies), describe, None)?;
-    verdict.is_damaged |= described.is_damaged;
-    drop(losses);
-    entries.sort_by_key(|entry| (entry.key, entry.at));
-    spool.finish().map_err(temporary)?;
-    let is_other = |identity: &Digest| others.contains_key(identity);
-    let copies = if is_merged {
-        Copies::Of(&cuts)
-    } else {
-        Copies::Ignored
-    };
-    let place = |look: Look| {
-        if let Some(described) = look.described
-            && failure.is_none()
-        {
-            match spool.place(&mut entries, &described) {
-                Ok(found) => {
-                    for of_message in found {
-                        verdict.changed += 1;
-                        verdict.changes.add(of_message);
-                    }
-                }
-                Err(error) => failure = Some(error),
+        let mut see = |seen: Seen, examined: Option<(_, _)>| {
+            let Some((named, stored)) = examined else {
+                return;
+            };
+            let Some((left, flags)) = losses.get_mut(&seen.identity) else {
+                return;
+            };
+            let none = MessageFlags::default();
+            let has_flags = seen
+                .flags
+                .is_some_and(|of| !of.missing_in(&none).is_empty());
+            if !flags.is_empty() && has_flags {
+                let flags = std::mem::take(flags);
+                verdict.lost.push((named, Loss::Flags(flags)));
             }
-        }
-    };
-    let placed = read(&new.path, options, stop, (is_other, copies), place, None)?;
-    verdict.is_damaged |= placed.is_damaged;
-    if let Some(failure) = failure {
-        return Err(temporary(failure));
-    }
-    entries.sort_by_key(|entry| entry.at);
-    for entry in entries.into_iter().filter(|entry| !entry.is_found) {
-        let record = spool.record(entry.at).map_err(temporary)?;
-        let named = Named {
-            source: record.source,
-            index: record.index,
-            called: record.called,
+            if let (Some(fewer), Some(stored)) = (left.checked_sub(1), stored) {
+                *left = fewer;
+                added.push((seen.identity, stored));
+            }
         };
-        let loss = entry.altered.map_or(Loss::Missing, Loss::Altered);
-        verdict.lost.push((named, loss));
+        let examined = (is_wanted, store);
+        let again = read(&old.path, options, stop, examined, &mut see, None)?;
+        verdict.is_damaged |= again.is_damaged;
+    }
+    // These messages were in OLD at the first reading.
+    verdict.gone = losses.values().map(|(left, _)| u64::from(*left)).sum();
+    drop(losses);
+    for (identity, stored) in added {
+        candidates.add(identity, stored);
+    }
+    if !candidates.is_empty() {
+        let next = AtomicU64::new(0);
+        let is_candidate =
+            |identity: &Digest| others.contains_key(identity) || candidates.has_surplus(identity);
+        let place = |message: Examined<'_>| {
+            candidates.place(next.fetch_add(1, Ordering::Relaxed), &message)
+        };
+        let examined = (is_candidate, place);
+        let placed = read(&new.path, options, stop, examined, |_, _| {}, None)?;
+        verdict.is_damaged |= placed.is_damaged;
+    }
+    for outcome in candidates.results()? {
+        let (changes, lost_flags) = match outcome.found {
+            Found::Changed { proof, lost_flags } => {
+                verdict.unchecked += proof.unchecked;
+                (proof.changes, lost_flags)
+            }
+            Found::Merged { lost_flags } => {
+                let merged = Changes {
+                    merged: 1,
+                    ..Changes::default()
+                };
+                (merged, lost_flags)
+            }
+            Found::Altered(_, why) => {
+                verdict.lost.push((outcome.named, Loss::Altered(why)));
+                continue;
+            }
+            Found::Nothing => {
+                verdict.lost.push((outcome.named, Loss::Missing));
+                continue;
+            }
+        };
+        verdict.changed += 1;
+        verdict.changes.add(changes);
+        if !lost_flags.is_empty() {
+            verdict.lost.push((outcome.named, Loss::Flags(lost_flags)));
+        }
     }
     Ok(verdict)
 }

@@ -1,78 +1,68 @@
-//! Reading of one mailbox: a digest of each message, and descriptions of some of them.
+//! Reading of one mailbox: a digest of each message, and the content of some of them.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::super::origin::Origin;
 use super::super::say;
 use super::super::wording;
 use crate::edit::Edits;
 use crate::engine::report::Detail;
-use crate::engine::same::{Description, Digest, MailCopy, Place, copy_key, identity, plain};
+use crate::engine::same::{Digest, identity, plain};
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::{
-    Conversion, FileCounts, Flags, Message, Observer, Options, Quoting, Stop, Transform,
-    flags_of_message, is_internal,
+    Conversion, FileCounts, FolderKeywords, Message, MessageFlags, Observer, Options, Quoting,
+    Stop, Transform, flags_of_message, is_internal,
 };
 
-/// The messages for which a [`MailCopy`] is computed: a description that shows whether one message is a copy of
-/// another.
-#[derive(Clone, Copy)]
-pub(super) enum Copies<'c> {
-    /// No messages.
-    Ignored,
-    /// The messages that get a description, because the other mailbox has no identical message.
-    OfDescribed,
-    /// The messages of `OfDescribed`, and all messages whose key is in this map. The map contains the keys of the
-    /// messages of OLD without an identical message. For each key, it contains the positions at which truncated copies
-    /// in OLD end, because a complete copy in NEW is compared only up to the position at which the truncated copy ends.
-    Of(&'c HashMap<Digest, Vec<Place>>),
-}
-
-/// The results of reading one message.
-pub(super) struct Look {
+/// A message of a mailbox, without its content.
+pub(super) struct Seen {
     pub(super) identity: Digest,
-    /// Flags of the message in its mailbox. `None` if this format of mailbox cannot store flags.
-    pub(super) flags: Option<Flags>,
-    pub(super) described: Option<Described>,
+    /// Flags and keywords of the message in its mailbox. `None` if this format of mailbox cannot store flags.
+    pub(super) flags: Option<MessageFlags>,
     /// Whether the message only contains the state of the mailbox. `convert` does not write it, so it is not compared.
     is_internal: bool,
 }
 
-pub(super) struct Described {
+/// A message whose content is examined.
+pub(super) struct Examined<'m> {
+    pub(super) seen: &'m Seen,
+    pub(super) named: Named,
+    /// Position of the content in its file. `None` if the file does not contain these bytes.
+    pub(super) at: Option<u64>,
+    pub(super) content: &'m [u8],
+    /// The message in its [plain form](plain).
+    pub(super) plain: &'m [u8],
+}
+
+/// The place and the name of a message, for the result.
+#[derive(Clone, serde::Serialize, serde::Deserialize)]
+pub(super) struct Named {
     pub(super) source: String,
     pub(super) index: u64,
+    #[serde(rename = "message")]
     pub(super) called: String,
-    pub(super) description: Description,
-    /// The key that all copies of the mail have in common, and the description of this copy. `None` if the command does
-    /// not accept copies.
-    pub(super) copy: Option<(Digest, MailCopy)>,
 }
 
-impl Described {
-    pub(super) fn key(&self) -> Digest {
-        match &self.copy {
-            Some((key, _)) => *key,
-            None => Digest::of(&self.description.key().to_be_bytes()),
-        }
-    }
-}
-
-/// Calls `see` for each message of a mailbox, in order. A message gets a description only if `describes` returns true
-/// for its digest. `not_read` receives the files and messages that
-/// could not be read, and they are printed. Each mailbox is read several times, but only its first reading has this list.
-pub(super) fn read(
+/// Calls `see` for each message of a mailbox, in order. Before, it calls `examine` for each message for which `is_examined`
+/// returns true, in several threads; `see` gets its result. `not_read` receives the files and messages that could not be read,
+/// and they are printed. Each mailbox is read several times, but only its first reading has this list.
+pub(super) fn read<R: Send>(
     mailbox: &Path,
     options: &Options,
     stop: &Stop,
-    (describes, copies): (impl Fn(&Digest) -> bool + Sync, Copies<'_>),
-    see: impl FnMut(Look) + Send,
+    (is_examined, examine): (
+        impl Fn(&Digest) -> bool + Sync,
+        impl Fn(Examined<'_>) -> Result<R, Error> + Sync,
+    ),
+    see: impl FnMut(Seen, Option<R>) + Send,
     not_read: Option<&mut Vec<NotRead>>,
 ) -> Result<SideCounts, Error> {
     let reading = Reading {
-        describes,
-        copies,
+        is_examined,
+        examine,
+        folders: Mutex::default(),
         see: Mutex::new((see, Vec::new())),
     };
     let summary = Conversion::of(mailbox)
@@ -112,20 +102,37 @@ pub(super) struct SideCounts {
     pub(super) files: FileCounts,
 }
 
-struct Reading<'r, D, S> {
-    describes: D,
-    copies: Copies<'r>,
+struct Reading<D, E, S> {
+    is_examined: D,
+    examine: E,
+    /// The keywords of each folder of a Maildir, which are in files of their own.
+    folders: Mutex<HashMap<PathBuf, Arc<FolderKeywords>>>,
     /// The function that receives the messages, and the files and messages that could not be read.
     see: Mutex<(S, Vec<NotRead>)>,
 }
 
-impl<D, S> Reading<'_, D, S> {
+impl<D, E, S> Reading<D, E, S> {
     fn locked(&self) -> MutexGuard<'_, (S, Vec<NotRead>)> {
         unpoisoned(self.see.lock())
     }
+
+    fn flags(&self, message: &Message<'_>) -> Option<MessageFlags> {
+        let is_mbox = message.quoting != Quoting::None;
+        let folders = &self.folders;
+        flags_of_message(message.source, message.content, is_mbox, |folder| {
+            let mut folders = unpoisoned(folders.lock());
+            let known = folders.entry(folder.to_owned());
+            Arc::clone(known.or_insert_with(|| Arc::new(FolderKeywords::of(folder))))
+        })
+    }
 }
 
-impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Transform<Look> for Reading<'_, D, S> {
+impl<R, D, E, S> Transform<(Seen, Option<R>)> for Reading<D, E, S>
+where
+    D: Fn(&Digest) -> bool + Sync,
+    E: Fn(Examined<'_>) -> Result<R, Error> + Sync,
+    S: FnMut(Seen, Option<R>) + Send,
+{
     /// Every message is read, also one of no bytes.
     fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
         Some(0)
@@ -135,50 +142,43 @@ impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Transform<Look> for R
         (0..ends.len()).collect()
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<(Edits, Look), Error> {
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, (Seen, Option<R>)), Error> {
         let plain = plain(message.content);
-        let identity = identity(&plain);
-        let (key, places) = match self.copies {
-            Copies::Ignored | Copies::OfDescribed => (None, None),
-            Copies::Of(cuts) => {
-                let key = copy_key(&plain);
-                (Some(key), cuts.get(&key))
-            }
+        let seen = Seen {
+            identity: identity(&plain),
+            flags: self.flags(message),
+            is_internal: is_first_of_mbox(message) && is_internal(message.content),
         };
-        let describe = || {
-            let copy = || {
-                let key = key.unwrap_or_else(|| copy_key(&plain));
-                let places = places.map_or(&[][..], Vec::as_slice);
-                (key, MailCopy::of(&plain, places))
-            };
-            let source = message.source.display().to_string();
-            let origin = Origin::new(&source, message.number, message.content);
-            Described {
+        if seen.is_internal || !(self.is_examined)(&seen.identity) {
+            return Ok((Edits::new(), (seen, None)));
+        }
+        let source = message.source.display().to_string();
+        let origin = Origin::new(&source, message.number, message.content);
+        let examined = (self.examine)(Examined {
+            seen: &seen,
+            named: Named {
                 called: origin.called(),
                 source,
                 index: message.number,
-                description: Description::of(&plain),
-                copy: (!matches!(self.copies, Copies::Ignored)).then(copy),
-            }
-        };
-        let look = Look {
-            identity,
-            is_internal: is_first_of_mbox(message) && is_internal(message.content),
-            flags: flags_of_message(
-                message.source,
-                message.content,
-                message.quoting != Quoting::None,
-            ),
-            described: (places.is_some() || (self.describes)(&identity)).then(describe),
-        };
-        Ok((Edits::new(), look))
+            },
+            at: message.at,
+            content: message.content,
+            plain: &plain,
+        })?;
+        Ok((Edits::new(), (seen, Some(examined))))
     }
 }
 
-impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Observer<Look> for Reading<'_, D, S> {
-    fn message(&self, look: Look, _is_refused: bool) {
-        if !look.is_internal {
-            (self.locked().0)(look);
+impl<R, D, E, S> Observer<(Seen, Option<R>)> for Reading<D, E, S>
+where
+    R: Send,
+    D: Fn(&Digest) -> bool + Sync,
+    E: Fn(Examined<'_>) -> Result<R, Error> + Sync,
+    S: FnMut(Seen, Option<R>) + Send,
+{
+    fn message(&self, (seen, examined): (Seen, Option<R>), _is_refused: bool) {
+        if !seen.is_internal {
+            (self.locked().0)(seen, examined);
         }
     }
 

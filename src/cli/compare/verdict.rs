@@ -10,8 +10,8 @@ use super::super::exit::Status;
 use super::super::report_file::{json, not_read};
 use super::super::say;
 use super::super::totals::files;
-use super::reading::NotRead;
-use crate::engine::same::{Altered, Changes};
+use super::reading::{Named, NotRead};
+use crate::engine::prove::{Changes, Unproven};
 use crate::mailbox::FileCounts;
 
 #[derive(Default)]
@@ -21,6 +21,10 @@ pub(super) struct Verdict {
     pub(super) identical: u64,
     pub(super) changed: u64,
     pub(super) changes: Changes,
+    /// Number of contents that a server, a file or another copy of the mail had, so that OLD does not prove them.
+    pub(super) unchecked: usize,
+    /// Number of messages that left OLD during the run.
+    pub(super) gone: u64,
     /// The messages that are missing, changed, or lack flags in NEW.
     pub(super) lost: Vec<(Named, Loss)>,
     pub(super) is_damaged: bool,
@@ -30,32 +34,28 @@ pub(super) struct Verdict {
     pub(super) not_read: Vec<NotRead>,
 }
 
-#[derive(Serialize)]
-pub(super) struct Named {
-    pub(super) source: String,
-    pub(super) index: u64,
-    #[serde(rename = "message")]
-    pub(super) called: String,
-}
-
 pub(super) enum Loss {
     Missing,
-    Altered(Altered),
-    /// Letters of the missing flags, as in the file names of a Maildir.
-    Flags(String),
+    Altered(Unproven),
+    /// Flags and keywords that are missing in NEW, in words.
+    Flags(Vec<String>),
 }
 
 impl Verdict {
     pub(super) fn status(&self) -> Status {
-        if self.lost.is_empty() && !self.is_damaged {
+        if self.is_whole() {
             Status::Success
         } else {
             Status::Trouble
         }
     }
 
+    fn is_whole(&self) -> bool {
+        self.lost.is_empty() && self.gone == 0 && !self.is_damaged
+    }
+
     fn counts(&self) -> (u64, u64, u64) {
-        let mut counts = (0, 0, 0);
+        let mut counts = (self.gone, 0, 0);
         for (_, loss) in &self.lost {
             match loss {
                 Loss::Missing => counts.0 += 1,
@@ -79,12 +79,13 @@ impl Verdict {
             );
             let _ = writeln!(
                 text,
-                "{} identical. {} with changes that embody makes{}.",
+                "{} identical. {} with changes that embody makes{}.{}",
                 self.identical,
                 self.changed,
-                of_changes(&self.changes)
+                of_changes(&self.changes),
+                of_unchecked(self.unchecked)
             );
-            if self.lost.is_empty() && !self.is_damaged {
+            if self.is_whole() {
                 let _ = writeln!(text, "No message is missing or has other changes.");
             } else {
                 let _ = writeln!(
@@ -111,14 +112,18 @@ impl Verdict {
             let _ = match loss {
                 Loss::Missing => writeln!(text, "missing: {called}: {place}"),
                 Loss::Altered(why) => writeln!(text, "altered: {called}: {why}: {place}"),
-                Loss::Flags(letters) => {
-                    writeln!(
-                        text,
-                        "flags: {called}: {} lost: {place}",
-                        flag_names(letters)
-                    )
+                Loss::Flags(flags) => {
+                    writeln!(text, "flags: {called}: {} lost: {place}", flag_names(flags))
                 }
             };
+        }
+        if self.gone > 0 {
+            let source = say::shown(&args.old);
+            let count = messages(self.gone);
+            let _ = writeln!(
+                text,
+                "missing: {count} left {source} during the run and could not be compared; run the command again"
+            );
         }
         text
     }
@@ -141,6 +146,11 @@ impl Verdict {
             missing: u64,
             altered: u64,
             lost_flags: u64,
+            /// Number of contents that OLD does not prove.
+            unchecked: usize,
+            /// Number of messages that left OLD during the run. They are also counted as missing.
+            gone: u64,
+            changes: Changes,
             is_whole: bool,
             files: Files,
         }
@@ -158,7 +168,7 @@ impl Verdict {
             let (outcome, detail) = match loss {
                 Loss::Missing => ("missing", None),
                 Loss::Altered(why) => ("altered", Some(why.to_string())),
-                Loss::Flags(letters) => ("lost-flags", Some(flag_names(letters))),
+                Loss::Flags(flags) => ("lost-flags", Some(flag_names(flags))),
             };
             lines.extend(json(&Row {
                 named,
@@ -180,6 +190,9 @@ impl Verdict {
                 missing,
                 altered,
                 lost_flags,
+                unchecked: self.unchecked,
+                gone: self.gone,
+                changes: self.changes,
                 is_whole: self.status() == Status::Success,
                 files: Files { old, new },
             },
@@ -246,14 +259,18 @@ fn of_changes(changes: &Changes) -> String {
     }
 }
 
-fn flag_names(letters: &str) -> String {
-    let names = letters.chars().map(|letter| match letter {
-        'D' => "draft",
-        'F' => "flagged",
-        'P' => "forwarded",
-        'R' => "replied",
-        'S' => "read",
-        _ => "deleted",
-    });
+/// Returns a sentence about the contents that OLD does not prove.
+fn of_unchecked(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        1 => " 1 content came from a server or a file; OLD does not have it.".to_owned(),
+        count => format!(" {count} contents came from servers or files; OLD does not have them."),
+    }
+}
+
+fn flag_names(flags: &[String]) -> String {
+    let names = flags
+        .iter()
+        .map(|name| name.strip_prefix("flag ").unwrap_or(name));
     names.collect::<Vec<_>>().join(", ")
 }

@@ -28,13 +28,18 @@ const WORD: usize = 40;
 pub(super) struct Leaving {
     /// Start of the URL of all stored contents, ending with a slash. The path of a content in the store is appended to it.
     pub(super) base_url: String,
+    /// The whole URL, if the part is detached as in an earlier run ([`Planner::only`](super::Planner)).
+    pub(super) url: Option<String>,
     pub(super) form: Stub,
     pub(super) mode: Mode,
 }
 
 impl Leaving {
     pub(super) fn url_of(&self, key: &Key) -> String {
-        format!("{}{}", self.base_url, key.path())
+        match &self.url {
+            Some(url) => url.clone(),
+            None => format!("{}{}", self.base_url, key.path()),
+        }
     }
 }
 

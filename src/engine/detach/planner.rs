@@ -28,6 +28,9 @@ pub type Refused = HashMap<Key, Refusal>;
 pub struct Planner {
     choice: Choice,
     leaving: Leaving,
+    /// The parts to detach, by their number, each with its URL and the form of its reference. `None` if `choice` selects the
+    /// parts.
+    only: Option<HashMap<String, (String, Stub)>>,
     /// True if the mail gets a text that lists the detached attachments. The note in each reference (the field
     /// `X-Embody-Detached`) records this.
     text: bool,
@@ -108,12 +111,14 @@ impl Planner {
         let policy = Policy::default();
         let leaving = Leaving {
             base_url,
+            url: None,
             form: Stub::default(),
             mode,
         };
         Self {
             choice,
             leaving,
+            only: None,
             text: false,
             limits: policy.limits.scan(),
             policy,
@@ -125,6 +130,14 @@ impl Planner {
     pub fn leaving(mut self, form: Stub, text: bool) -> Self {
         self.leaving.form = form;
         self.text = text;
+        self
+    }
+
+    /// Detaches only these parts, as a proof found them in the result of an earlier run.
+    #[must_use]
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+    pub(in crate::engine) fn only(mut self, parts: HashMap<String, (String, Stub)>) -> Self {
+        self.only = Some(parts);
         self
     }
 
@@ -211,7 +224,11 @@ impl Run<'_> {
         let (choice, policy) = (&self.planner.choice, &self.planner.policy);
         let limits = &self.planner.limits;
         let mut verdicts = Vec::new();
+        let only = self.planner.only.as_ref();
         for part in self.tree.ids() {
+            if only.is_some_and(|only| !only.contains_key(&self.tree.number(part))) {
+                continue;
+            }
             let verdict = choice.judge(self.tree, part, policy, limits);
             verdicts.extend(verdict.map(|verdict| (part, verdict)));
         }
@@ -299,7 +316,16 @@ impl Run<'_> {
             encoding: entity.encoding,
             newline: newline_of(self.tree, part),
         };
-        let group = edits(&self.planner.leaving, self.tree, part, &key, &content);
+        let number = self.tree.number(part);
+        let only = self.planner.only.as_ref().and_then(|it| it.get(&number));
+        let as_before = only.map(|(url, form)| Leaving {
+            base_url: String::new(),
+            url: Some(url.clone()),
+            form: *form,
+            mode: self.planner.leaving.mode,
+        });
+        let leaving = as_before.as_ref().unwrap_or(&self.planner.leaving);
+        let group = edits(leaving, self.tree, part, &key, &content);
         Ok((object, group.map_err(not_restorable)?))
     }
 

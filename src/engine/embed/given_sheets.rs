@@ -12,6 +12,7 @@ use super::style;
 use super::wanted::{Instead, SHEET, Wanted};
 use super::{Given, Pending};
 use crate::engine::Content;
+use crate::engine::guide::Choice;
 use crate::engine::plan::documents::{Fallbacks, cid_escaped, sheet_with_urls};
 use crate::engine::report::{Reason, Refusal};
 use crate::mime::PartId;
@@ -27,8 +28,16 @@ impl Pending<'_, '_> {
     pub(super) fn retrieve(&mut self) {
         let mut asked = 0;
         loop {
-            let new = self.places.urls.iter().skip(asked);
-            self.session.ask(new.map(Wanted::need));
+            let new = || self.places.urls.iter().skip(asked);
+            if let Some(guide) = self.session.guide {
+                for wanted in new() {
+                    let found = || guide.located(&wanted.source);
+                    let answer = wanted.answer().unwrap_or_else(found);
+                    let answers = &mut self.session.answers;
+                    answers.insert(wanted.need(), answer.map(Into::into));
+                }
+            }
+            self.session.ask(new().map(Wanted::need));
             if self.session.is_stopped() {
                 return;
             }
@@ -75,6 +84,7 @@ impl Pending<'_, '_> {
                 otherwise: further.to_vec(),
                 original: next.original.clone(),
                 refused_original: wanted.refused_original,
+                choice: wanted.choice,
             });
             self.places.instead.insert(number, other);
         }
@@ -122,8 +132,14 @@ impl Pending<'_, '_> {
             document,
             &mut self.session.ledger,
             (octets.bytes(), charset.as_deref()),
-            |shown| found.extend(self.places.place(shown, from, &mut self.pictures)),
+            |shown| {
+                let guide = self.session.guide;
+                let choice = guide.map(|guide| guide.choice_in_sheet(&shown.absolute));
+                self.places.choice = choice.unwrap_or_default();
+                found.extend(self.places.place(shown, from, &mut self.pictures));
+            },
         );
+        self.places.choice = Choice::Usual;
         found.extend(self.places.unseen(0));
         entry.insert(looked.map(|()| found));
     }

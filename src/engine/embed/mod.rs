@@ -21,8 +21,6 @@ use std::collections::{HashMap, HashSet};
 use self::check::{SVG, part_of_svg};
 use self::container::Container;
 use self::fallbacks::Lost;
-#[cfg(feature = "cli")]
-pub(crate) use self::pictures::BLANK_PICTURE;
 use self::pictures::{New, Picture, Pictures};
 use self::places::{Meaning, Place, Places};
 use self::wanted::SHEET;
@@ -61,7 +59,8 @@ pub(super) fn embed(
 ) -> Edits {
     let mut pictures = Pictures::new(tree, session.policy());
     let mut documents = Documents::new(tree, session.policy());
-    let mut places = Places::find(&mut session.ledger, &mut documents, &mut pictures);
+    let guided = (&mut session.ledger, session.guide);
+    let mut places = Places::find(guided, &mut documents, &mut pictures);
     let found = std::mem::take(&mut places.documents);
     let mut pending = Pending {
         session,
@@ -456,7 +455,12 @@ impl Pending<'_, '_> {
                 row.detail = format!("the link leads to part {number} of the mail").into();
             }
             Meaning::Picture(_) => row.from = Provenance::Message,
-            Meaning::Blank(_) => row.outcome = Outcome::Blanked,
+            Meaning::Blank(_) => {
+                row.outcome = Outcome::Blanked;
+                if place.is_visible_blank {
+                    row.from = Provenance::Network;
+                }
+            }
             _ => {}
         }
         let Some((number, picture)) = self.picture(place) else {

@@ -4,12 +4,11 @@
 use std::collections::HashMap;
 
 use crate::engine::external_body::{holds_blank, identifier};
+use crate::engine::guide::digits_of;
 use crate::engine::plan::documents::RELATED;
 use crate::mime::{PartId, Tree};
 
-pub(super) const DIGITS: usize = 32;
-
-const DOMAIN: &str = "@embody";
+pub(super) use crate::engine::guide::{DIGITS, DOMAIN};
 
 #[derive(Default)]
 pub(super) struct Names {
@@ -72,15 +71,6 @@ impl Names {
             }
         }
     }
-}
-
-/// Returns the hash digits of a Content-ID that has the form of embody's ids. The form does not prove that embody wrote the
-/// id: a sender who knows which picture will be embedded can write the same id.
-fn digits_of(content_id: &str) -> Option<&str> {
-    let (digits, further) = content_id.strip_suffix(DOMAIN)?.split_at_checked(DIGITS)?;
-    let is_ours = digits.bytes().all(|byte| byte.is_ascii_hexdigit())
-        && (further.is_empty() || further.starts_with('.'));
-    is_ours.then_some(digits)
 }
 
 pub(super) fn is_ours(content_id: &str) -> bool {

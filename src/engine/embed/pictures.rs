@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::check::{admitted, charset, decoded, label};
 use super::container::Container;
 use super::names::{DIGITS, Names};
-use super::wanted::SourceUrls;
+use super::wanted::{SHEET, SourceUrls};
 use crate::engine::Content;
 use crate::engine::external_body::ExternalBody;
 use crate::engine::plan::protection;
@@ -19,7 +19,7 @@ use crate::mime::transfer::{append_base64, base64_length, with_newlines};
 use crate::mime::{PartId, TransferEncoding, Tree};
 use crate::span::Newline;
 
-pub(crate) const BLANK_PICTURE: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
+pub(super) const BLANK_PICTURE: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
 
 pub(super) fn source(
     answer: &Content,
@@ -137,7 +137,11 @@ impl<'p> Pictures<'p> {
         (kind, charset): (FileType, Option<String>),
         source: Option<(String, Vec<u8>)>,
     ) -> usize {
-        let hash = content.sha256().to_owned();
+        let noted = content.noted.clone().filter(|_| kind.essence == SHEET);
+        let (hash, preset) = match noted.as_deref().and_then(|noted| noted.identity.clone()) {
+            Some((hash, identity)) => (hash, Some(identity)),
+            None => (content.sha256().to_owned(), None),
+        };
         let number = self.pictures.len();
         let key = (hash.clone(), kind.essence, charset.clone());
         let known = *self.known.entry(key).or_insert(number);
@@ -145,6 +149,7 @@ impl<'p> Pictures<'p> {
             return known;
         }
         let identity = match &charset {
+            _ if let Some(preset) = preset => preset,
             Some(charset) => sha256(format!("{hash}\n{}\n{charset}", kind.essence).as_bytes()),
             None => hash.clone(),
         };

@@ -1,7 +1,8 @@
 //! A URL that must be retrieved because a document shows its content.
 
-use crate::engine::Need;
+use crate::engine::guide::Choice;
 use crate::engine::report::Refusal;
+use crate::engine::{Content, Need};
 use crate::link::wrapper::Unwrapped;
 
 /// Key of a URL to retrieve. URLs with the same key share one response and one row.
@@ -21,6 +22,8 @@ pub(super) struct Wanted {
     pub(super) original: Option<Unwrapped>,
     /// The original that is not requested, because the policy refuses it.
     pub(super) refused_original: Option<Box<(Unwrapped, Refusal)>>,
+    /// What a proof found in place of the link. [`Choice::Usual`] in every other run.
+    pub(super) choice: Choice,
 }
 
 /// A URL that is requested if another one fails.
@@ -52,6 +55,12 @@ impl Wanted {
             source: &self.source,
             direct: (self.original.as_ref()).map_or(&self.source, |unwrapped| &unwrapped.original),
         }
+    }
+
+    /// Returns the answer that a proof found, or `None` if it found nothing in place of the link.
+    pub(super) fn answer(&self) -> Option<Result<Content, Refusal>> {
+        let otherwise: Vec<&str> = self.otherwise.iter().map(|it| it.source.as_str()).collect();
+        self.choice.answer(&self.source, &otherwise)
     }
 
     pub(super) fn accept(&self) -> &'static str {

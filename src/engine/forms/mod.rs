@@ -160,6 +160,28 @@ pub(crate) fn is_kind(kind: Kind) -> bool {
     kind == eudora::KIND || FORMS.iter().any(|form| form.kind == kind)
 }
 
+/// Returns true if a part may be of one of these forms, so that its content can leave the message.
+#[cfg(feature = "cli")]
+pub(crate) fn may_open(tree: &Tree<'_>, part: PartId) -> bool {
+    FORMS.iter().any(|form| (form.is_of)(tree, part))
+}
+
+/// Returns the forms of which a run opened parts, by the rows of its report.
+#[cfg(feature = "cli")]
+pub(crate) fn opened_by(rows: &[Row]) -> Vec<Follow> {
+    let is_opened = |form: &&Form| {
+        rows.iter()
+            .any(|row| row.kind == form.kind && row.outcome == Outcome::Expanded)
+    };
+    let mut opened: Vec<Follow> = FORMS
+        .iter()
+        .filter(is_opened)
+        .map(|form| form.follow)
+        .collect();
+    opened.dedup();
+    opened
+}
+
 /// Returns true if the messages of this kind of mailbox are not in MIME, as those of Eudora, which stores attachments as files
 /// next to the mailbox. Each message is then converted to MIME first, even if the prefilter finds nothing in it.
 pub(crate) fn converts_messages(beside: Follow) -> bool {

@@ -27,9 +27,7 @@ pub(crate) use self::link_text::mentions_original_source;
 #[cfg(feature = "cli")]
 pub(crate) use self::referred::Showing;
 pub(crate) use self::referred::shown_inline;
-#[cfg(feature = "cli")]
-pub(crate) use self::shown::Piece;
-pub(crate) use self::shown::{Shown, absolute_sheet, sheet_with_urls};
+pub(crate) use self::shown::{Shown, WrittenLink, absolute_sheet, sheet_values, sheet_with_urls};
 pub(crate) use self::unwrapping::UnwrappedLinks;
 use super::bases::Bases;
 use super::protection::protection;
@@ -203,7 +201,10 @@ impl<'p> Documents<'p> {
         (is_the_mails && entity.content == PartKind::Leaf).then_some(language)
     }
 
-    #[cfg(feature = "cli")]
+    pub(crate) fn tree(&self) -> &'p Tree<'p> {
+        self.tree
+    }
+
     pub(crate) fn is_document(&self, part: PartId) -> bool {
         self.language(part).is_some()
     }

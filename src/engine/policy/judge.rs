@@ -40,6 +40,9 @@ impl Policy {
             return Err(Refusal::lasting(Reason::SchemeNotAllowed, detail));
         }
         let target = Target::parse(scheme, url)?;
+        if self.allows_all {
+            return Ok(target);
+        }
         match target.path() {
             Some(path) => self.judge_path(path)?,
             None => self.judge_server(&target)?,
@@ -107,6 +110,9 @@ impl Policy {
     }
 
     pub(crate) fn judge_server(&self, target: &Target) -> Result<(), Refusal> {
+        if self.allows_all {
+            return Ok(());
+        }
         if target.has_userinfo() && !self.allow_userinfo {
             let detail = "the URL contains a user name or password";
             return Err(Refusal::lasting(Reason::UserinfoNotAllowed, detail));

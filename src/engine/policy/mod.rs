@@ -123,6 +123,8 @@ pub struct Policy {
     pub(crate) on_failure: OnFailure,
     /// Limits on size, time and work.
     pub(crate) limits: Limits,
+    /// True for a proof, which retrieves nothing: every well-formed URL is allowed.
+    pub(crate) allows_all: bool,
 }
 
 impl Policy {

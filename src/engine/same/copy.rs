@@ -127,6 +127,19 @@ impl MailCopy {
     }
 }
 
+/// Returns a key that a mail shares with everything that embody makes of it: the digest of the Message-ID, or of From, To,
+/// Date and Subject if there is no Message-ID.
+pub(crate) fn change_key(plain: &[u8]) -> Digest {
+    let header = Header::of_message(plain, LONGEST_HEADER);
+    let field = |name| header.fields.value(plain, name);
+    let id = field("Message-ID").map(identifier);
+    if let Some(id) = id.filter(|id| !id.is_empty()) {
+        return Digest::of(&[b"id ", id.as_slice()].concat());
+    }
+    let fields = ["From", "To", "Date", "Subject"].map(|name| field(name).unwrap_or_default());
+    Digest::of(&fields.join(&b'\n'))
+}
+
 /// Returns a key that is equal for all copies of a mail: the digest of the Message-ID. A mail without a Message-ID has the
 /// digest of From, Date, Subject and the first text instead.
 pub(crate) fn copy_key(plain: &[u8]) -> Digest {

@@ -1,23 +1,6 @@
-//! Computes digests of header fields, and classifies the fields that embody changes.
+//! Sets of digests of header fields, and the fields that programs write into notes.
 
-use super::plain::hash;
-use crate::mime::MediaType;
 use crate::mime::header::Fields;
-use crate::span::starts_like;
-
-/// Maximum number of parameters of a media type that are compared. It limits the memory for a hostile mail.
-const MOST_PARAMETERS: usize = 64;
-
-/// Fields that embody rewrites or adds if it changes the content of the part.
-const REWRITTEN_FIELDS: [&str; 7] = [
-    "Content-Transfer-Encoding",
-    "Content-MD5",
-    "Content-Length",
-    "Lines",
-    "Content-ID",
-    "Content-Location",
-    "MIME-Version",
-];
 
 /// A set of digests, sorted.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -31,20 +14,6 @@ impl Digests {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
         self.0.iter().copied()
-    }
-
-    /// Returns the digests of the media type and of each of its parameters.
-    pub(super) fn of_media_type(value: Option<&[u8]>) -> Self {
-        let Some(value) = value else {
-            return Self::default();
-        };
-        let media_type = MediaType::parse(value);
-        let parameters = media_type.decoded_parameters(MOST_PARAMETERS);
-        let assignments = parameters
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"));
-        let all = std::iter::once(media_type.essence.to_string()).chain(assignments);
-        all.map(|text| hash(text.as_bytes())).collect()
     }
 }
 
@@ -85,29 +54,6 @@ pub(super) fn each_field(
 
 pub(super) fn is(name: &[u8], other: &str) -> bool {
     name.eq_ignore_ascii_case(other.as_bytes())
-}
-
-/// Returns whether a field describes content. Embody may change such a field even in the header of a whole message.
-pub(super) fn is_content(name: &[u8]) -> bool {
-    starts_like(name, b"content-") || is(name, "MIME-Version") || is(name, "Lines")
-}
-
-/// Returns whether a field describes content and is not changed by embody when the content changes.
-pub(super) fn describes_content(name: &[u8]) -> bool {
-    is_content(name) && !REWRITTEN_FIELDS.iter().any(|it| is(name, it))
-}
-
-pub(super) fn is_added(name: &[u8]) -> bool {
-    is(name, "Content-Disposition") || is(name, "Content-Base")
-}
-
-/// Returns whether a field of a part was written by Thunderbird, Apple Mail or embody, as a note that the content is stored
-/// elsewhere. When the content is put back, the field is removed.
-pub(super) fn is_of_programs(name: &[u8]) -> bool {
-    let name = name.to_ascii_lowercase();
-    [&b"x-mozilla-"[..], b"x-embody", b"x-apple-"]
-        .iter()
-        .any(|start| name.starts_with(start))
 }
 
 /// Fields that Thunderbird, Apple Mail and embody write into the header of a part, in lower case.

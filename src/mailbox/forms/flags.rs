@@ -108,13 +108,6 @@ impl Flags {
         Self(byte)
     }
 
-    /// Returns the Maildir letters of the flags that `self` has and `other` lacks. The flag [`OLD`] has no letter, so
-    /// it is ignored.
-    #[cfg(feature = "cli")]
-    pub(crate) fn without(self, other: Self) -> String {
-        text(&LETTERS, self.0 & !other.0)
-    }
-
     pub(crate) fn is_deleted(self) -> bool {
         self.0 & TRASHED != 0
     }

@@ -10,7 +10,6 @@ use crate::mailbox::forms::Format;
 use crate::mailbox::forms::flags::{Flags, MessageFlags};
 use crate::platform::{BEFORE_FLAGS, OsStrExt as _, OsStringExt as _};
 #[cfg(feature = "cli")]
-use crate::prologue::Prologue;
 use crate::span::split_while;
 
 pub(crate) struct MessageFolder {
@@ -304,24 +303,6 @@ pub(crate) fn with_flags_of(path: &Path, other: &Path) -> PathBuf {
 pub(crate) fn flags_of(path: &Path) -> Option<(&[u8], &[u8])> {
     let name = FileName::of(path.file_name()?.as_bytes());
     (!name.is_experimental()).then(|| (name.base, name.letters()))
-}
-
-/// Returns the flags of a message, from its file name or its header fields. Returns `None` if its mailbox cannot store
-/// flags: the file is not in `cur` or `new`, is not an mbox, and the header has no field for flags. `is_mbox` is needed
-/// because the directory of an mbox may also be named `cur`.
-#[cfg(feature = "cli")]
-pub(crate) fn flags_of_message(file: &Path, content: &[u8], is_mbox: bool) -> Option<Flags> {
-    let content = Prologue::behind(content);
-    let of_fields = || MessageFlags::of_fields(content).system;
-    let part = file
-        .parent()
-        .and_then(Path::file_name)
-        .filter(|part| !is_mbox && (*part == "cur" || *part == "new"));
-    if let (Some(part), Some(name)) = (part, file.file_name()) {
-        let noted = noted_in_name(&Path::new(part).join(name), content);
-        return Some(noted.unwrap_or_else(of_fields));
-    }
-    (is_mbox || MessageFlags::has_fields(content)).then(of_fields)
 }
 
 #[cfg(test)]

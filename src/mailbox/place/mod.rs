@@ -19,6 +19,8 @@ mod latecomers;
 pub(super) mod listing;
 mod lock;
 mod maildir;
+#[cfg(feature = "cli")]
+pub(super) mod message_flags;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))] // which opens a journal
 pub(super) mod origin;
 pub(super) mod partial;

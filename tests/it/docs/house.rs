@@ -564,6 +564,8 @@ const NAME_FORMS: &[(&str, Option<&[&str]>)] = &[
     ("engine/detach/", Some(&["thunderbird"])),
     // The comparison of mails has a table of the words of each form. It must know notes that embody cannot fill.
     ("engine/same/", None),
+    // A proof reads the files next to a mailbox from the new mail.
+    ("engine/prove/", Some(&["apple", "eudora", "thunderbird"])),
     // Readers of the file formats of Outlook, one of which is called msg.
     ("engine/outlook/", Some(&["msg"])),
     ("outlook/", Some(&["msg"])),

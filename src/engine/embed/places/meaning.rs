@@ -2,10 +2,11 @@
 
 use super::super::check::{SVG, part_of_svg};
 use super::super::names::is_ours;
-use super::super::pictures::Pictures;
+use super::super::pictures::{BLANK_PICTURE, Pictures};
 use super::super::style;
 use super::super::wanted::{Instead, Wanted};
 use super::{Meaning, Places, fragment, shortened};
+use crate::engine::guide::Choice;
 use crate::engine::plan::documents::{Shown, cid_escaped};
 use crate::engine::policy::{Policy, Trackers};
 use crate::engine::report::{Reason, Refusal};
@@ -23,6 +24,9 @@ impl Places {
         let policy = pictures.policy;
         let embed = policy.embed;
         let role = shown.link.role;
+        if self.choice == Choice::Leave {
+            return (Meaning::Nothing, None);
+        }
         // A place that is left unchanged, such as a tracker, must stay unchanged in later runs. A later run can find
         // its picture in the message, because embody embedded the same picture for another place. This part is then not
         // used for this place.
@@ -93,6 +97,7 @@ impl Places {
                 Refusal::lasting(Reason::Tracker, detail).into()
             }
             Trackers::Blank if shown.link.hidden => Meaning::Blank(pictures.blank()),
+            _ if self.choice.is_generated(BLANK_PICTURE) => Meaning::Blank(pictures.blank()),
             _ => self.retrieval(shown, policy),
         };
         (meaning, Some(source))
@@ -143,6 +148,7 @@ impl Places {
             otherwise: allowed.collect(),
             original: first.original,
             refused_original,
+            choice: self.choice.clone(),
         });
         Meaning::Url(number)
     }

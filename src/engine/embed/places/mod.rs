@@ -8,6 +8,7 @@ use super::super::prefilter::may_show_data;
 use super::container::Container;
 use super::pictures::Pictures;
 use super::wanted::{Key, Wanted};
+use crate::engine::guide::{Choice, Guide};
 use crate::engine::ledger::Ledger;
 use crate::engine::plan::documents::{Documents, Shown};
 use crate::engine::plan::protection;
@@ -59,6 +60,8 @@ pub(super) struct Place {
     pub(super) image_set: Option<usize>,
     pub(super) has_fragment: bool,
     pub(super) shown: Option<String>,
+    /// True if a proof found a blank picture in a visible place: the server sent a picture that is too small to see.
+    pub(super) is_visible_blank: bool,
 }
 
 #[derive(Default)]
@@ -80,11 +83,13 @@ pub(super) struct Places {
     first_unseen: usize,
     refused: Option<Refusal>,
     is_protected: bool,
+    /// What a proof found in the place that is examined. [`Choice::Usual`] in every other run.
+    pub(super) choice: Choice,
 }
 
 impl Places {
     pub(super) fn find(
-        ledger: &mut Ledger,
+        (ledger, guide): (&mut Ledger, Option<&Guide>),
         documents: &mut Documents<'_>,
         pictures: &mut Pictures<'_>,
     ) -> Self {
@@ -92,6 +97,10 @@ impl Places {
         let mut places = Self {
             room: ledger.room_for_places(),
             ..Self::default()
+        };
+        let choices = match guide {
+            Some(guide) => guide.choices(documents, ledger),
+            None => HashMap::new(),
         };
         for part in tree.ids() {
             if tree.part(part).essence == "text/x-amp-html" {
@@ -109,7 +118,9 @@ impl Places {
             let (urls, sheets) = (places.urls.len(), places.sheets.len());
             let mut found: Vec<Place> = Vec::new();
             let mut tag = 0;
+            let of_part = choices.get(&part).map_or(&[][..], Vec::as_slice);
             let looked = documents.shown(part, ledger, |shown| {
+                places.choice = of_part.get(shown.ordinal).cloned().unwrap_or_default();
                 tag += usize::from(shown.link.opens_tag);
                 found.extend(places.place(shown, (part, 1, tag), pictures));
             });
@@ -137,6 +148,7 @@ impl Places {
         }
         places.refused = None;
         places.is_protected = false;
+        places.choice = Choice::Usual;
         let found = places.documents.iter_mut();
         for found in found.filter_map(|(_, found)| found.as_mut().ok()) {
             show_trackers(found, &places.urls);
@@ -188,7 +200,6 @@ impl Places {
         }
         let place = Place {
             ordinal: shown.ordinal,
-            meaning,
             octets: shown.link.span.len(),
             absolute,
             tag,
@@ -197,6 +208,8 @@ impl Places {
             image_set: image_set.filter(|_| is_wanted),
             has_fragment,
             shown: url,
+            is_visible_blank: matches!(meaning, Meaning::Blank(_)) && !link.hidden,
+            meaning,
         };
         let is_alone = !place.is_candidate && place.image_set.is_none();
         if place.meaning == Meaning::Nothing && is_alone {
@@ -236,6 +249,10 @@ impl Places {
         let number = *self.numbers.entry(wanted.key()).or_insert(next);
         if number == next {
             self.urls.push(wanted);
+        } else if let Some(known) = self.urls.get_mut(number)
+            && known.choice < wanted.choice
+        {
+            known.choice = wanted.choice;
         }
         number
     }

@@ -22,7 +22,7 @@ use std::sync::LazyLock;
 use memchr::memmem::{self, Finder};
 use sha1::{Digest as _, Sha1};
 
-pub(crate) use self::separator::{at_end as separator_at_end, divided};
+pub(crate) use self::separator::divided;
 use self::shape::Note;
 use crate::engine::external_body::facts::{Facts, Insertion};
 use crate::engine::external_body::reference::{

@@ -22,6 +22,7 @@ use crate::link::value::{LinkValue, Role};
 use crate::mime::charset::Charset;
 use crate::mime::mapped::Changes;
 use crate::mime::{PartId, TransferEncoding};
+use crate::span::front;
 
 /// Maximum number of links in a style sheet. Each one is stored, and the largest sheets in use have a few hundred.
 const MOST_LINKS: usize = 10_000;
@@ -64,12 +65,19 @@ impl Shown<'_> {
     }
 }
 
-/// A piece of a document: text, or a link inside the text.
-#[cfg(feature = "cli")]
-pub(crate) enum Piece<'d> {
-    Text(&'d [u8]),
-    Link(Cow<'d, str>),
+/// A link as a document contains it. Two versions of a document are compared link by link.
+#[derive(Debug)]
+pub(crate) struct WrittenLink {
+    pub(crate) link: LinkValue,
+    /// Start of the URL, without character references. A `data:` URL can be very long.
+    pub(crate) value: Vec<u8>,
+    /// Text after the URL, such as the descriptor `2x` of a candidate.
+    pub(crate) behind: Vec<u8>,
 }
+
+/// Maximum length of [`WrittenLink::value`] and [`WrittenLink::behind`], in bytes.
+const LONGEST_VALUE: usize = 400;
+const LONGEST_DESCRIPTOR: usize = 40;
 
 impl Documents<'_> {
     /// Calls `show` for each link of a document to content that it shows. A part that is not a document has no such links.
@@ -172,49 +180,27 @@ impl Documents<'_> {
         })
     }
 
-    /// Reads a document as a sequence of text and links, in order. A link is passed as an absolute URL, or as it is if there
-    /// is no base or it refers to a place in the same document.
-    #[cfg(feature = "cli")]
-    pub(crate) fn read(
+    /// Returns all links of a document. Returns `None` if the part is not a document or cannot be read.
+    pub(crate) fn written(
         &mut self,
         part: PartId,
         ledger: &mut Ledger,
-        mut see: impl FnMut(Piece<'_>),
-    ) -> Result<(), Refusal> {
-        self.looked_at(part, ledger, true, |_, ledger, _, document| {
-            let base_url = base_url(document.base.as_deref());
-            let scheme = scheme(&base_url);
-            let text = |from: usize, to: usize| &document.octets[from..to];
-            let mut until = 0;
+    ) -> Option<Vec<WrittenLink>> {
+        let mut written = Vec::new();
+        self.language(part)?;
+        let read = self.looked_at(part, ledger, true, |_, _, _, document| {
             for link in document.links.iter() {
-                if link.span.start < until {
-                    continue;
-                }
-                see(Piece::Text(text(until, link.span.start)));
-                until = link.span.end;
-                let value = document.value(&link);
-                let reference = match (document.characters(&link), &value) {
-                    (Some(written), _) => Cow::Owned(written),
-                    (None, Some(value)) => cleaned(value.trim_ascii()),
-                    (None, None) => Cow::Owned(document.unclear(&link)),
-                };
-                let url = match relation(scheme, &reference) {
-                    Relation::Absolute => absolute_as_browser(reference),
-                    Relation::SameDocument => reference,
-                    Relation::Relative => {
-                        ledger.work(base_url.len())?;
-                        match resolve_as_browser(&base_url, &reference) {
-                            Ok(absolute) => Cow::Owned(absolute),
-                            Err(_) => reference,
-                        }
-                    }
-                };
-                see(Piece::Link(url));
+                let decoded = link.decoded(document.octets);
+                let behind = document.octets.get(link.span.end..).unwrap_or_default();
+                written.push(WrittenLink {
+                    link,
+                    value: front(decoded.trim_ascii(), LONGEST_VALUE).to_vec(),
+                    behind: descriptor(front(behind, LONGEST_DESCRIPTOR)),
+                });
             }
-            see(Piece::Text(text(until, document.octets.len())));
             Ok((Changes::default(), ()))
-        })?;
-        Ok(())
+        });
+        read.is_ok().then_some(written)
     }
 
     /// Calls `show` for each link of a style sheet whose URLs were made [absolute](absolute_sheet) before.
@@ -333,6 +319,25 @@ pub(crate) fn absolute_sheet<'s>(
     }
     written.extend_from_slice(&octets[until..]);
     Ok(Cow::Owned(written))
+}
+
+/// Returns the descriptor at the start of the text after a URL, which can begin with the end of a `url()`.
+fn descriptor(behind: &[u8]) -> Vec<u8> {
+    let ends: [&[u8]; 3] = [b"\")", b"')", b")"];
+    let after_end = ends.iter().find_map(|end| behind.strip_prefix(*end));
+    let is_inside = |byte: &&u8| !b",\"'<>);}".contains(byte);
+    let described = after_end.unwrap_or(behind).iter().take_while(is_inside);
+    let descriptor: Vec<u8> = described.copied().collect();
+    descriptor.trim_ascii().to_vec()
+}
+
+/// Returns the value of each link of a style sheet.
+pub(crate) fn sheet_values(octets: &[u8], label: Option<&str>) -> Vec<Vec<u8>> {
+    let Ok(document) = read_sheet(octets, label) else {
+        return Vec::new();
+    };
+    let value = |link: LinkValue| link.decoded(octets).trim_ascii().to_vec();
+    document.links.iter().map(value).collect()
 }
 
 /// Writes new URLs into a style sheet. `urls` contains them by the numbers of the links. The pictures of the links in

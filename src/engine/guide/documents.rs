@@ -1,0 +1,335 @@
+//! Choices for the links of documents: the links of the old and of the new document are paired, and where the new one has the
+//! `cid:` URL of a new part, the content of this part is embedded.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use percent_encoding::percent_decode;
+
+use super::facts::{Guide, GuideDocument};
+use super::names::{DIGITS, digits_of, not_in_mail};
+use super::part::GuidePart;
+use crate::engine::Content;
+use crate::engine::content::NotedDigests;
+use crate::engine::external_body::identifier;
+use crate::engine::ledger::Ledger;
+use crate::engine::plan::documents::{Documents, WrittenLink, sheet_values, sheet_with_urls};
+use crate::engine::policy::Policy;
+use crate::engine::report::{Reason, Refusal};
+use crate::link::data::DataUrl;
+use crate::link::value::{Grammar, ImageSet};
+use crate::mime::entity::{sha256, uri};
+use crate::mime::{PartId, Tree};
+
+/// What the new mail has in place of a link.
+#[derive(Clone, Default, Debug)]
+pub(in crate::engine) enum Choice {
+    /// The guide does not know. The policy decides.
+    #[default]
+    Usual,
+    /// The link stays.
+    Leave,
+    /// The link was removed, because no server has its content.
+    Lost,
+    /// The content of a part.
+    Given(Arc<GivenPart>),
+}
+
+/// The content of a new part.
+#[derive(Debug)]
+pub(in crate::engine) struct GivenPart {
+    content: Content,
+    /// Content-Location of the part: the first URL with this content.
+    location: Option<String>,
+    /// Whether no earlier link leads to this part.
+    is_first: bool,
+}
+
+impl Choice {
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Usual => 0,
+            Self::Leave => 1,
+            Self::Lost => 2,
+            Self::Given(_) => 3,
+        }
+    }
+
+    /// Returns true if the content is `octets`, which embody generates without a request.
+    pub(in crate::engine) fn is_generated(&self, octets: &[u8]) -> bool {
+        match self {
+            Self::Given(given) => given.location.is_none() && given.content.bytes() == octets,
+            _ => false,
+        }
+    }
+
+    /// Returns the answer to the request for `source`. If it is refused, `otherwise` is requested.
+    pub(in crate::engine) fn answer(
+        &self,
+        source: &str,
+        otherwise: &[&str],
+    ) -> Option<Result<Content, Refusal>> {
+        let given = match self {
+            Self::Usual => return None,
+            Self::Leave => return Some(Err(not_in_mail())),
+            Self::Lost => return Some(Err(lost())),
+            Self::Given(given) => given,
+        };
+        let is_at = |url: &str| given.location.as_deref() == Some(&*uri(url));
+        let content = || {
+            let mut content = given.content.clone();
+            if content.origin.url.is_empty() {
+                content.origin.url = source.into();
+            }
+            content
+        };
+        Some(if is_at(source) {
+            Ok(content())
+        } else if otherwise.iter().any(|url| is_at(url)) || given.is_first {
+            Err(lost())
+        } else {
+            Ok(content())
+        })
+    }
+}
+
+impl PartialEq for Choice {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank() == other.rank()
+    }
+}
+
+impl PartialOrd for Choice {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.rank().cmp(&other.rank()))
+    }
+}
+
+fn lost() -> Refusal {
+    Refusal::lasting(Reason::HttpStatus, "no server has the content")
+}
+
+pub(super) fn of_mail(tree: &Tree<'_>, policy: &Policy, ledger: &mut Ledger) -> Vec<GuideDocument> {
+    let mut documents = Documents::new(tree, policy);
+    let parts: Vec<PartId> = tree
+        .ids()
+        .filter(|&part| documents.is_document(part))
+        .collect();
+    let read = parts.into_iter().map(|part| GuideDocument {
+        content_id: tree
+            .value(part, "Content-ID")
+            .map(identifier)
+            .filter(|content_id| digits_of(content_id).is_some()),
+        links: documents.written(part, ledger).unwrap_or_default(),
+    });
+    read.collect()
+}
+
+impl Guide {
+    /// Returns the choices for the links of each document, in their order.
+    pub(in crate::engine) fn choices(
+        &self,
+        documents: &mut Documents<'_>,
+        ledger: &mut Ledger,
+    ) -> HashMap<PartId, Vec<Choice>> {
+        let tree = documents.tree();
+        let values = tree.ids().filter_map(|part| tree.value(part, "Content-ID"));
+        let ids: HashSet<String> = values.map(identifier).collect();
+        // Style sheets that the earlier run embedded are new documents.
+        let is_old = |document: &&GuideDocument| {
+            let content_id = document.content_id.as_ref();
+            content_id.is_none_or(|content_id| ids.contains(content_id))
+        };
+        let of_new: Vec<&GuideDocument> = self.documents.iter().filter(is_old).collect();
+        let of_old: Vec<PartId> = tree
+            .ids()
+            .filter(|&part| documents.is_document(part))
+            .collect();
+        let mut choices = HashMap::new();
+        if of_old.len() != of_new.len() {
+            return choices;
+        }
+        let mut seen = HashSet::new();
+        for (part, new) in of_old.into_iter().zip(of_new) {
+            let links = documents.written(part, ledger).unwrap_or_default();
+            if let Some(of_part) = self.pair(&links, &new.links, &mut seen) {
+                choices.insert(part, of_part);
+            }
+        }
+        choices
+    }
+
+    fn pair(
+        &self,
+        old: &[WrittenLink],
+        new: &[WrittenLink],
+        seen: &mut HashSet<usize>,
+    ) -> Option<Vec<Choice>> {
+        let (of_old, of_new) = (lists(old), lists(new));
+        if of_old.len() != of_new.len() {
+            return None;
+        }
+        let mut choices = Vec::with_capacity(old.len());
+        for (of_old, of_new) in of_old.into_iter().zip(of_new) {
+            let (old, new) = (old.get(of_old)?, new.get(of_new)?);
+            let mut rest = new.iter().peekable();
+            let mut left = old.len();
+            for link in old {
+                // Candidates of a `srcset` that no server has are removed. The others keep their descriptors.
+                let is_same =
+                    |other: &&WrittenLink| old.len() == new.len() || other.behind == link.behind;
+                choices.push(match rest.next_if(is_same) {
+                    Some(other) => self.choice(link, other, seen),
+                    None => Choice::Lost,
+                });
+                left -= 1;
+            }
+            if rest.next().is_some() {
+                // A single candidate replaces the whole list.
+                choices.truncate(choices.len() - old.len() + left);
+                choices.extend(old.iter().map(|_| Choice::Lost));
+            }
+        }
+        Some(choices)
+    }
+
+    fn choice(&self, old: &WrittenLink, new: &WrittenLink, seen: &mut HashSet<usize>) -> Choice {
+        if is_cid(&old.value) {
+            return Choice::Usual;
+        }
+        if !is_cid(&new.value) {
+            return Choice::Leave;
+        }
+        let Some(part) = self.part_of(&new.value) else {
+            return Choice::Usual;
+        };
+        self.given(part, seen.insert(part))
+    }
+
+    fn part_of(&self, url: &[u8]) -> Option<usize> {
+        let escaped = url.get(b"cid:".len()..)?;
+        let id = percent_decode(escaped).decode_utf8_lossy();
+        self.ours(id.split('#').next()?)
+    }
+
+    fn given(&self, part: usize, is_first: bool) -> Choice {
+        let Some(of) = self.parts.get(part) else {
+            return Choice::Usual;
+        };
+        let location = of.location.clone();
+        let url = location.as_deref().unwrap_or_default();
+        let mut content = of.retrieved(url);
+        if of.essence == "text/css" {
+            let mut noted = NotedDigests {
+                identity: None,
+                sha256: of.source.as_ref().and_then(|source| source.sha256.clone()),
+            };
+            if let Some((sheet, identity)) = self.sheet(part) {
+                content = content.with_bytes(sheet);
+                noted.identity = Some(identity);
+            }
+            content.noted = Some(Arc::new(noted));
+        }
+        Choice::Given(Arc::new(GivenPart {
+            content,
+            location,
+            is_first,
+        }))
+    }
+
+    /// Returns an embedded style sheet as it was before its links were changed to `cid:` URLs. Returns `None` if it has no
+    /// such links.
+    fn sheet(&self, part: usize) -> Option<(Vec<u8>, (String, String))> {
+        let part = self.parts.get(part)?;
+        let (content, charset) = (part.content(), part.charset());
+        let values = sheet_values(content.bytes(), charset.as_deref());
+        let mut urls = HashMap::new();
+        for (ordinal, value) in values.iter().enumerate() {
+            if is_cid(value)
+                && let Some(inner) = self.part_of(value).and_then(|inner| self.parts.get(inner))
+            {
+                let url = inner.location.clone().unwrap_or_else(|| {
+                    let octets = inner.content();
+                    let data = base64::Engine::encode(
+                        &base64::engine::general_purpose::STANDARD,
+                        octets.bytes(),
+                    );
+                    format!("data:{};base64,{data}", inner.essence)
+                });
+                urls.insert(ordinal, url);
+            }
+        }
+        if urls.is_empty() {
+            return None;
+        }
+        let none = HashMap::new();
+        let written = sheet_with_urls(content.bytes(), charset.as_deref(), &urls, &none);
+        Some((written, part.identity()?))
+    }
+
+    /// Returns the embedded content of a URL in a style sheet.
+    pub(in crate::engine) fn located(&self, source: &str) -> Result<Content, Refusal> {
+        let url = uri(source);
+        let is_at = |part: &&GuidePart| {
+            part.location.as_deref() == Some(&*url)
+                && part.content_id.as_deref().and_then(digits_of).is_some()
+        };
+        let part = self.parts.iter().position(|part| is_at(&part));
+        match part.map(|part| self.given(part, true)) {
+            Some(Choice::Given(given)) => Ok(given.content.clone()),
+            _ => Err(not_in_mail()),
+        }
+    }
+
+    /// Returns the choice for a URL in a style sheet. A `data:` URL is embedded if the mail contains its picture.
+    pub(in crate::engine) fn choice_in_sheet(&self, absolute: &str) -> Choice {
+        if !absolute.starts_with("data:") {
+            return Choice::Usual;
+        }
+        let parsed = DataUrl::parse(absolute.as_bytes());
+        let octets = parsed.ok().and_then(|url| {
+            let essence = url.media_type().essence;
+            let is_sheet = essence == "text/css";
+            (!is_sheet).then(|| url.decode(u64::MAX).ok())?
+        });
+        let Some(decoded) = octets else {
+            return Choice::Usual;
+        };
+        let hash = sha256(&decoded);
+        let digits = hash.get(..DIGITS).unwrap_or_default();
+        let is_held = |content_id: &String| content_id.starts_with(digits);
+        if self.by_id.keys().any(is_held) {
+            Choice::Usual
+        } else {
+            Choice::Leave
+        }
+    }
+}
+
+fn is_cid(value: &[u8]) -> bool {
+    let front = value
+        .get(..4)
+        .map_or(Cow::Borrowed(&b""[..]), Cow::Borrowed);
+    front.eq_ignore_ascii_case(b"cid:")
+}
+
+/// Divides links into lists: the candidates of one `srcset`, the options of one `image-set()`, and every other link alone.
+fn lists(links: &[WrittenLink]) -> Vec<Range<usize>> {
+    let mut lists: Vec<Range<usize>> = Vec::new();
+    for (at, written) in links.iter().enumerate() {
+        let link = &written.link;
+        let before = at.checked_sub(1).and_then(|before| links.get(before));
+        let belongs = before.is_some_and(|before| match link.grammar {
+            Grammar::Srcset => before.link.grammar == Grammar::Srcset && !link.opens_tag,
+            _ => link.image_set == ImageSet::Further,
+        });
+        match lists.last_mut().filter(|_| belongs) {
+            Some(list) => list.end = at + 1,
+            None => lists.push(at..at + 1),
+        }
+    }
+    lists
+}

@@ -1,0 +1,40 @@
+//! The mail from which a run takes its answers, with everything that is looked up in it.
+
+use std::collections::HashMap;
+
+use super::names::digits_of;
+use super::part::GuidePart;
+use crate::engine::Content;
+use crate::engine::plan::documents::WrittenLink;
+
+/// A mail from which a run takes its answers.
+#[derive(Debug)]
+pub(in crate::engine) struct Guide {
+    /// Parts of the mail, in its order.
+    pub(in crate::engine) parts: Vec<GuidePart>,
+    pub(super) by_id: HashMap<String, Vec<usize>>,
+    pub(super) documents: Vec<GuideDocument>,
+    /// Number of references that the mail still contains, by the digest of each.
+    pub(super) references: HashMap<u64, usize>,
+}
+
+/// The links of one document of the guide.
+#[derive(Debug)]
+pub(super) struct GuideDocument {
+    /// The Content-ID, if embody wrote it.
+    pub(super) content_id: Option<String>,
+    pub(super) links: Vec<WrittenLink>,
+}
+
+impl Guide {
+    pub(super) fn ours(&self, content_id: &str) -> Option<usize> {
+        digits_of(content_id)?;
+        self.by_id.get(content_id)?.first().copied()
+    }
+
+    /// Returns the content whose SHA-256 is `sha256`, in hexadecimal digits.
+    pub(in crate::engine) fn object(&self, sha256: &str) -> Option<Content> {
+        let mut forms = self.parts.iter().flat_map(GuidePart::forms);
+        forms.find(|content| content.sha256() == sha256)
+    }
+}

@@ -1,0 +1,94 @@
+//! Takes the answers and choices of a run from another mail: the result of an earlier run that is to be proved
+//! (docs/compare.md).
+//!
+//! A run with a guide retrieves nothing. Where an earlier run inserted content, the guide returns this content. Where it left
+//! a reference or a link, the guide refuses the content. The guide need not be right: a wrong answer gives other bytes than
+//! those of the mail, and then nothing is proved. So the guide may trust names and positions in untrusted mail.
+
+mod documents;
+mod facts;
+mod names;
+mod part;
+mod references;
+mod source;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+pub(super) use self::documents::Choice;
+pub(super) use self::facts::Guide;
+pub(super) use self::names::{DIGITS, DOMAIN, digits_of, not_in_mail};
+pub(super) use self::part::GuidePart;
+use super::ledger::Ledger;
+use super::policy::Policy;
+use crate::mime::transfer::with_newlines;
+use crate::mime::{self, PartId, PartKind, Tree};
+use crate::span::Newline;
+
+impl Guide {
+    /// Creates a guide from `new`. The parts that `old` also contains answer no reference, because they were there before.
+    pub(super) fn of(old: &Tree<'_>, new: &[u8], policy: &Policy) -> Arc<Self> {
+        let limits = policy.limits.scan();
+        let mut known: HashMap<u64, usize> = HashMap::new();
+        for part in old.ids() {
+            *known.entry(digest_of_part(old, part)).or_default() += 1;
+        }
+        let shared = Bytes::copy_from_slice(new);
+        let tree = mime::scan(new, &limits);
+        let mut parts = Vec::new();
+        let mut by_id: HashMap<String, Vec<usize>> = HashMap::new();
+        for part in tree.ids() {
+            let of_old = known.get_mut(&digest_of_part(&tree, part));
+            let is_new = match of_old {
+                Some(count) if *count > 0 => {
+                    *count -= 1;
+                    false
+                }
+                _ => true,
+            };
+            let read = GuidePart::read(&tree, part, &shared, is_new);
+            if let Some(content_id) = &read.content_id {
+                let bearers = by_id.entry(content_id.clone()).or_default();
+                bearers.push(parts.len());
+            }
+            parts.push(read);
+        }
+        let mut ledger = Ledger::new(&policy.limits, new.len());
+        Arc::new(Self {
+            documents: documents::of_mail(&tree, policy, &mut ledger),
+            references: references::left_in(&tree, policy, &mut ledger),
+            parts,
+            by_id,
+        })
+    }
+}
+
+/// Returns a digest of the content of a part, which is independent of its transfer encoding and of line endings. It only
+/// selects candidates, so it need not be collision-resistant.
+pub(super) fn digest_of_part(tree: &Tree<'_>, part: PartId) -> u64 {
+    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+    let entity = tree.part(part);
+    let body = entity.body.of(tree.original);
+    let mut hasher = DefaultHasher::new();
+    entity.essence.hash(&mut hasher);
+    match entity.content {
+        PartKind::Leaf => {
+            let decoded = entity.encoding.decode(body);
+            let octets = decoded.as_deref().unwrap_or(body);
+            if entity.essence.starts_with("text/") || entity.essence.starts_with("message/") {
+                let text = with_newlines(octets.to_vec(), Newline::Lf);
+                text.trim_ascii_end().hash(&mut hasher);
+            } else {
+                octets.hash(&mut hasher);
+            }
+        }
+        _ => {
+            let text = with_newlines(body.to_vec(), Newline::Lf);
+            text.trim_ascii_end().hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}

@@ -1,0 +1,23 @@
+//! Ids of embedded content, and the refusal for content that a guide lacks.
+
+use crate::engine::report::{Reason, Refusal};
+
+/// Number of hexadecimal digits in the ids of embedded content.
+pub(in crate::engine) const DIGITS: usize = 32;
+
+pub(in crate::engine) const DOMAIN: &str = "@embody";
+
+/// Returns the hash digits of a Content-ID that has the form of embody's ids. The form does not prove that embody wrote the
+/// id: a sender who knows which picture will be embedded can write the same id.
+pub(in crate::engine) fn digits_of(content_id: &str) -> Option<&str> {
+    let (digits, further) = content_id.strip_suffix(DOMAIN)?.split_at_checked(DIGITS)?;
+    let is_ours = digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && (further.is_empty() || further.starts_with('.'));
+    is_ours.then_some(digits)
+}
+
+/// Returns the refusal for content that the mail does not contain. Links to such content stay unchanged.
+pub(in crate::engine) fn not_in_mail() -> Refusal {
+    let detail = "the mail that is to be proved does not contain the content";
+    Refusal::lasting(Reason::Offline, detail)
+}

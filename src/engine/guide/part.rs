@@ -1,0 +1,146 @@
+//! One part of the guide, and the forms in which its content can have been retrieved.
+
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+
+use super::names::{DIGITS, digits_of};
+use super::source::SourceFacts;
+use crate::engine::Content;
+use crate::engine::external_body::{identifier, newline_of};
+use crate::engine::report::Provenance;
+use crate::mime::exact::Wording;
+use crate::mime::header::unfold;
+use crate::mime::media_type::MediaType;
+use crate::mime::transfer::with_newlines;
+use crate::mime::{PartId, PartKind, TransferEncoding, Tree};
+use crate::span::Newline;
+
+/// A part of the mail from which a run takes its answers.
+#[derive(Debug)]
+pub(in crate::engine) struct GuidePart {
+    pub(in crate::engine) number: String,
+    pub(in crate::engine) essence: String,
+    pub(in crate::engine) content_id: Option<String>,
+    /// Content-Location without white space.
+    pub(in crate::engine) location: Option<String>,
+    base: Option<String>,
+    media_type: Option<String>,
+    /// File name, decoded.
+    pub(in crate::engine) name: Option<String>,
+    pub(super) source: Option<SourceFacts>,
+    /// The fields of the part without its transfer encoding, with CRLF line endings.
+    pub(super) fields: Vec<u8>,
+    /// Whether the old mail contains no such part.
+    pub(in crate::engine) is_new: bool,
+    pub(in crate::engine) is_multipart: bool,
+    body: Bytes,
+    encoding: TransferEncoding,
+    newline: Newline,
+    decoded: OnceLock<Content>,
+    exact: OnceLock<Option<Content>>,
+}
+
+impl GuidePart {
+    pub(super) fn read(tree: &Tree<'_>, part: PartId, mail: &Bytes, is_new: bool) -> Self {
+        let entity = tree.part(part);
+        let url = |name| {
+            let value = tree.value(part, name)?;
+            let mut text = String::from_utf8_lossy(value).into_owned();
+            text.retain(|symbol| !symbol.is_whitespace());
+            Some(text)
+        };
+        let value = tree.value(part, "Content-Type");
+        let named = |field, parameter| {
+            let value = tree.value(part, field)?;
+            MediaType::parse(value).name(parameter).text()
+        };
+        let own = tree.fields(part).iter(tree.original);
+        let fields = own
+            .filter(|field| !field.is(tree.original, "Content-Transfer-Encoding"))
+            .flat_map(|field| field.whole.of(tree.original).to_vec());
+        let media_type = value.map(|value| String::from_utf8_lossy(&unfold(value)).into_owned());
+        Self {
+            number: tree.number(part),
+            essence: entity.essence.clone(),
+            content_id: tree.value(part, "Content-ID").map(identifier),
+            location: url("Content-Location"),
+            base: url("Content-Base"),
+            media_type,
+            name: named("Content-Disposition", "filename")
+                .or_else(|| named("Content-Type", "name")),
+            source: SourceFacts::read(tree, part),
+            fields: with_newlines(fields.collect(), Newline::CrLf),
+            is_new,
+            is_multipart: matches!(entity.content, PartKind::Multipart(_)),
+            body: mail.slice(entity.body.start..entity.body.end),
+            encoding: entity.encoding,
+            newline: newline_of(tree, part),
+            decoded: OnceLock::new(),
+            exact: OnceLock::new(),
+        }
+    }
+
+    /// Returns the content as a server sent it, as far as the mail shows.
+    pub(in crate::engine) fn content(&self) -> Content {
+        let decode = || {
+            let octets = if self.is_multipart {
+                None
+            } else {
+                self.encoding.decode(&self.body)
+            };
+            let octets =
+                octets.map_or_else(|| self.body.clone(), |it| Bytes::from(it.into_owned()));
+            Content::new("", self.media_type.clone(), octets)
+        };
+        self.decoded.get_or_init(decode).clone()
+    }
+
+    /// Returns the content with everything that the part says about its source. `url` is the URL after redirects.
+    pub(in crate::engine) fn retrieved(&self, url: &str) -> Content {
+        let mut content = self.content();
+        content.origin.url = url.into();
+        content.origin.from = Provenance::Network;
+        if let Some(source) = &self.source {
+            source.describe(&mut content);
+        }
+        content
+    }
+
+    /// Returns the URL of the content: its Content-Location, or Content-Base if `has_location`, because the reference
+    /// already had a Content-Location.
+    pub(super) fn url(&self, has_location: bool) -> &str {
+        let field = if has_location {
+            &self.base
+        } else {
+            &self.location
+        };
+        field.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the content in each form that `embody detach` stores: decoded, or exactly as it is in the mail.
+    pub(super) fn forms(&self) -> impl Iterator<Item = Content> + '_ {
+        let exact = || {
+            let (octets, _) = Wording::read(&self.body, self.encoding, self.newline)?;
+            Some(Content::new("", None, octets))
+        };
+        let plain = (!self.is_multipart).then(|| self.content());
+        let exact = move || self.exact.get_or_init(exact).clone();
+        plain
+            .into_iter()
+            .chain(std::iter::once_with(exact).flatten())
+    }
+
+    /// Returns the digests in the file name and in the Content-ID of an embedded style sheet.
+    pub(super) fn identity(&self) -> Option<(String, String)> {
+        let identity = digits_of(self.content_id.as_deref()?)?;
+        let hash = self.name.as_deref()?.strip_suffix(".css")?;
+        let is_hash = hash.len() == DIGITS && hash.bytes().all(|it| it.is_ascii_hexdigit());
+        is_hash.then(|| (hash.to_owned(), identity.to_owned()))
+    }
+
+    /// Returns the charset that the part declares.
+    pub(super) fn charset(&self) -> Option<String> {
+        self.content().charset()
+    }
+}

@@ -1,0 +1,305 @@
+//! Answers for references to external content: the new parts of the mail, in their order.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use md5::{Digest as _, Md5};
+
+use super::facts::Guide;
+use super::names::not_in_mail;
+use super::part::GuidePart;
+use crate::engine::content::CopiedPart;
+use crate::engine::external_body::Scrap;
+use crate::engine::external_body::facts::Insertion;
+use crate::engine::ledger::Ledger;
+use crate::engine::needs::Answers;
+use crate::engine::obtained::is_decoded;
+use crate::engine::plan::{Item, Plan, Step};
+use crate::engine::policy::Policy;
+use crate::engine::report::{Provenance, Refusal};
+use crate::engine::{Content, Need, Neighbour};
+use crate::mime::entity::uri;
+use crate::mime::media_type::is_composite;
+use crate::mime::transfer::{canonical_text, encode_base64, with_newlines};
+use crate::mime::{TransferEncoding, Tree};
+use crate::span::Newline;
+
+/// Returns the references of a mail, by a digest of each.
+pub(super) fn left_in(
+    tree: &Tree<'_>,
+    policy: &Policy,
+    ledger: &mut Ledger,
+) -> HashMap<u64, usize> {
+    let room = ledger.room_for_urls();
+    let reading = policy.reading().with_parts_in_files();
+    let plan = Plan::of_references(tree, policy, &reading, None, room);
+    let mut left = HashMap::new();
+    for item in &plan.references {
+        *left.entry(digest(tree, item)).or_default() += 1;
+    }
+    left
+}
+
+fn digest(tree: &Tree<'_>, item: &Item<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    match &item.body.text_note {
+        Some(note) => (&note.stored_name, &item.shown_url).hash(&mut hasher),
+        None => {
+            let part = tree.part(item.body.part);
+            let bytes = part.span.of(tree.original).to_vec();
+            with_newlines(bytes, Newline::Lf)
+                .trim_ascii()
+                .hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}
+
+impl Guide {
+    /// Adds an answer for each reference that needs one. `given` contains the parts that are already answers.
+    pub(in crate::engine) fn answer_references(
+        &self,
+        tree: &Tree<'_>,
+        items: &mut [Item<'_>],
+        given: &mut HashSet<usize>,
+        answers: &mut Answers,
+    ) {
+        for item in items.iter_mut() {
+            let is_decided_here = matches!(item.step, Step::Decode | Step::Copy(_));
+            if is_decided_here && self.references.contains_key(&digest(tree, item)) {
+                item.step = Step::Leave(not_in_mail());
+            }
+        }
+        let items = &*items;
+        // References that only one part fits are answered first, so that another reference cannot take this part.
+        for is_certain in [true, false] {
+            for item in items {
+                let Some(need) = need_of(item) else { continue };
+                let is_answered = answers.get(&need).is_some();
+                if is_answered
+                    && item
+                        .copy
+                        .as_ref()
+                        .is_none_or(|copy| answers.get(copy).is_some())
+                {
+                    continue;
+                }
+                if let Some(note) = item.body.note() {
+                    let object = self.object(&note.sha256).ok_or_else(not_in_mail);
+                    answers.insert(need, object.map(Into::into));
+                    continue;
+                }
+                let found = self.part_for(tree, item, given, is_certain);
+                if found.is_none() && is_certain {
+                    continue;
+                }
+                let part = found.and_then(|at| self.parts.get(at));
+                given.extend(found);
+                let (content, copy) = match part {
+                    None => (Err(not_in_mail()), Err(not_in_mail())),
+                    Some(part) => answer(tree, item, part),
+                };
+                if let Some(copied) = &item.copy {
+                    answers.insert(copied.clone(), copy.map(Into::into));
+                }
+                if !is_answered {
+                    answers.insert(need, content.map(Into::into));
+                }
+            }
+        }
+    }
+
+    /// Returns the part that was inserted for a reference.
+    fn part_for(
+        &self,
+        tree: &Tree<'_>,
+        item: &Item<'_>,
+        given: &HashSet<usize>,
+        is_certain: bool,
+    ) -> Option<usize> {
+        let body = &item.body;
+        let is_attached = matches!(body.form.facts().insertion, Insertion::Attachment);
+        if !is_attached && self.references.contains_key(&digest(tree, item)) {
+            return None;
+        }
+        let declared = body.declared.as_ref().map(|declared| &*declared.essence);
+        let url = item.shown_url.as_deref().map(uri);
+        let text = body.text_note.as_ref().and_then(|_| {
+            let entity = tree.part(body.part);
+            entity.encoding.decode(entity.body.of(tree.original))
+        });
+        let score = |part: &GuidePart| -> Option<u32> {
+            let is_at = part.location.is_some() && part.location == url;
+            let is_named = part.source.as_ref().map(|source| &source.named) == url.as_ref();
+            if is_attached {
+                return (is_at && part.is_new).then_some(8);
+            }
+            let is_type = declared.is_none_or(|declared| {
+                declared.is_empty() || part.essence.eq_ignore_ascii_case(declared)
+            });
+            if !part.is_new || !is_type && body.text_note.is_none() {
+                return None;
+            }
+            let is_whole = declared.is_some_and(is_composite);
+            if part.is_multipart && !is_whole {
+                return None;
+            }
+            let is_here = part.number == item.number;
+            if is_whole || matches!(body.form.facts().insertion, Insertion::Body(_)) {
+                return is_here.then_some(8).or(Some(1));
+            }
+            let content = part.content();
+            if let Some(text) = &text
+                && part.name.is_none()
+                && part.essence.starts_with("text/")
+                && is_piece(text, content.bytes())
+            {
+                return None;
+            }
+            let octets = content.bytes();
+            let is_noted = body.content_md5.is_some_and(|value| is_md5(value, octets));
+            let is_size = body.size == Some(octets.len() as u64);
+            let has_name = body.file_name.is_some() && body.file_name == part.name;
+            Some(
+                u32::from(is_noted) * 16
+                    + u32::from(is_at || is_named) * 8
+                    + u32::from(is_size) * 4
+                    + u32::from(is_here || has_name) * 3
+                    + u32::from(is_type)
+                    + 1,
+            )
+        };
+        let mut best: Option<(u32, usize)> = None;
+        for (at, part) in self.parts.iter().enumerate() {
+            if given.contains(&at) {
+                continue;
+            }
+            if let Some(score) = score(part)
+                && best.is_none_or(|(most, _)| score > most)
+            {
+                best = Some((score, at));
+            }
+        }
+        let (score, at) = best?;
+        (!is_certain || score >= 8).then_some(at)
+    }
+}
+
+fn need_of(item: &Item<'_>) -> Option<Need> {
+    match &item.step {
+        Step::Retrieve(need) => Some(need.clone()),
+        Step::Read { folder, name } => Some(Need::Neighbour(Neighbour::OfMessage {
+            folder: folder.clone(),
+            name: name.clone(),
+        })),
+        Step::Leave(_) => item.copy.clone(),
+        Step::Decode | Step::Copy(_) => None,
+    }
+}
+
+type Answered = Result<Content, Refusal>;
+
+/// Returns the content of `part` as a server sent it, and as another copy of the mail contains it. One of them is refused: a
+/// part from a server has a Content-Location.
+fn answer(tree: &Tree<'_>, item: &Item<'_>, part: &GuidePart) -> (Answered, Answered) {
+    let body = &item.body;
+    let phantom = &body.phantom.fields;
+    let has_location = phantom.value(tree.original, "Content-Location").is_some()
+        || tree.value(body.part, "Content-Location").is_some();
+    let url = part.url(has_location).to_owned();
+    let mut content = part.retrieved(&url);
+    if part.source.is_none() {
+        content.origin.url = url.as_str().into();
+    }
+    if item.copy.is_some() && url.is_empty() {
+        content.origin.from = Provenance::Copy;
+        content.origin.copy = Some(Arc::new(CopiedPart {
+            source: String::new(),
+            index: 0,
+            fields: part.fields.clone(),
+            is_proved: false,
+        }));
+        return (Err(not_in_mail()), Ok(content));
+    }
+    let encoding = TransferEncoding::of(phantom.value(tree.original, "Content-Transfer-Encoding"));
+    let converted: Option<Vec<u8>> = match &body.text_note {
+        _ if is_decoded(body, encoding) => match encoding {
+            TransferEncoding::Base64 => Some(encode_base64(content.bytes(), Newline::CrLf).body),
+            _ => Some(crate::mime::quoted_printable::encode(
+                content.bytes(),
+                Newline::CrLf,
+            )),
+        },
+        Some(note) if note.scrap == Scrap::Message => {
+            stored_message(&content, note.message_size.or(body.size))
+        }
+        Some(_) if part.essence.starts_with("text/") => {
+            Some(with_newlines(content.bytes().to_vec(), Newline::Lf))
+        }
+        _ => None,
+    };
+    // The digest in X-Embody-Source is that of the bytes that the server sent. Line endings of text may have changed.
+    let sha256 = part
+        .source
+        .as_ref()
+        .and_then(|source| source.sha256.clone());
+    let octets = converted.or_else(|| {
+        let with = |newline| with_newlines(content.bytes().to_vec(), newline);
+        let mut forms = [with(Newline::CrLf), with(Newline::Lf)];
+        let sha256 = sha256.filter(|sha256| content.sha256() != sha256)?;
+        let form = forms
+            .iter_mut()
+            .find(|form| crate::mime::entity::sha256(form) == sha256)?;
+        Some(std::mem::take(form))
+    });
+    let content = match octets {
+        Some(octets) => content.with_bytes(octets),
+        None => content,
+    };
+    (Ok(content), Err(not_in_mail()))
+}
+
+/// Returns an attached message as Mailman stores it: with a separator line, and escaped. The length of the separator line
+/// makes up for the difference to the size in the note.
+fn stored_message(content: &Content, size: Option<u64>) -> Option<Vec<u8>> {
+    let message = with_newlines(content.bytes().to_vec(), Newline::Lf);
+    let length = usize::try_from(size?).ok()?.checked_sub(message.len())?;
+    let mut stored = b"From ".to_vec();
+    stored.resize(length.checked_sub(1)?.max(5), b'x');
+    stored.push(b'\n');
+    stored.extend_from_slice(&message);
+    let mut escaped = Vec::with_capacity(stored.len());
+    for byte in stored {
+        match byte {
+            b'<' => escaped.extend_from_slice(b"&lt;"),
+            b'>' => escaped.extend_from_slice(b"&gt;"),
+            b'"' => escaped.extend_from_slice(b"&quot;"),
+            b'&' => escaped.extend_from_slice(b"&amp;"),
+            _ => escaped.push(byte),
+        }
+    }
+    Some(escaped)
+}
+
+/// Returns true if a text is a piece of another one, from which notes were removed.
+fn is_piece(text: &[u8], piece: &[u8]) -> bool {
+    let lines = |text: &[u8]| with_newlines(text.to_vec(), Newline::Lf);
+    let piece = lines(piece);
+    memchr::memmem::find(&lines(text), piece.trim_ascii()).is_some()
+}
+
+fn is_md5(value: &[u8], octets: &[u8]) -> bool {
+    let mut value = value.to_vec();
+    value.retain(|byte| !byte.is_ascii_whitespace());
+    let Ok(wanted) = STANDARD.decode(value) else {
+        return false;
+    };
+    let forms = [Cow::Borrowed(octets), canonical_text(octets)];
+    forms
+        .iter()
+        .any(|form| Md5::digest(form).as_slice() == wanted.as_slice())
+}

@@ -1,0 +1,378 @@
+//! Proves that embody turned one mail into another one: runs the engine on the old mail again, with the answers that the new
+//! mail contains, and requires the bytes of the new mail (docs/compare.md).
+//!
+//! [`Engine::run`](super::Engine::run) is a pure function of the mail, the policy and the answers. So there is no need to judge
+//! whether a difference looks like a change of embody: every byte of the new mail either follows from the old mail, or is
+//! content that a run inserted in the place of a reference. Such content is not in the old mail, so nothing here shows that it
+//! is right. [`Proof::unchecked`] counts it.
+//!
+//! Two mails are compared in their [plain form](super::same::plain), and the boundaries that embody writes are numbered, because
+//! a run keeps the boundaries of an earlier run. Everything else must be equal.
+
+mod detached;
+mod difference;
+mod eudora;
+mod made;
+mod outcome;
+mod target;
+mod variant;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use self::detached::Notes;
+use self::difference::Difference;
+use self::made::{Inserted, Made};
+pub use self::outcome::{Budget, Changes, Proof, Unproven};
+use self::target::Target;
+use self::variant::{Beside, Variant};
+use super::context::Context;
+use super::engine::Engine;
+use super::guide::{Guide, digest_of_part, not_in_mail};
+use super::mode::Mode;
+use super::needs::Answers;
+use super::report::{Outcome, Row};
+use crate::engine::forms::{is_kind, may_open};
+use crate::mime::{self, PartKind, Tree};
+
+/// Minimum size of an attachment that must be in the new mail before the engine is run at all, in bytes. A run over a large
+/// mail takes time, and a large attachment is often the difference.
+const LARGE: usize = 64 << 10;
+
+/// Proves that embody turned the mail `old` into the mail `new`, in one or several runs with any options. `budget` limits the
+/// work.
+///
+/// # Errors
+/// Returns [`Unproven`] with the first difference if no run gives the bytes of `new`. Another version of embody may have written
+/// `new`.
+pub fn prove(old: &[u8], new: &[u8], budget: &mut Budget) -> Result<Proof, Unproven> {
+    let mut target = Target::of(new);
+    if target.is_identical(old) {
+        return Ok(Proof::default());
+    }
+    let policy = Variant::default().policy();
+    let tree = mime::scan(old, &policy.limits.scan());
+    let guide = Guide::of(&tree, new, &policy);
+    target.set_new(guide.parts.iter().map(|part| part.is_new));
+    let mut prover = Prover {
+        old,
+        target: &target,
+        budget,
+        nearest: None,
+    };
+    if let Some(found) = prover.search(&tree, &guide) {
+        return Ok(found.into_proof(old));
+    }
+    Err(prover.unproven(new))
+}
+
+struct Prover<'p> {
+    old: &'p [u8],
+    target: &'p Target<'p>,
+    budget: &'p mut Budget,
+    /// The difference of the result that has the most bytes in common with the new mail.
+    nearest: Option<Difference>,
+}
+
+impl Prover<'_> {
+    fn search(&mut self, tree: &Tree<'_>, guide: &Arc<Guide>) -> Option<Made> {
+        let (old, target) = (self.old, self.target);
+        let policy = Variant::default().policy();
+        if let Some(difference) = lost_attachment(tree, target) {
+            self.nearest = Some(difference);
+            return None;
+        }
+        let notes = Notes::added(tree, target.mail, &policy);
+        if !notes.is_empty() {
+            for made in self.detached(old, &notes, target) {
+                if target.is(&made.mail) {
+                    return Some(made);
+                }
+            }
+        }
+        let mut first = None;
+        if let Some(made) = self.runs(old, guide, target, &mut first) {
+            return Some(made);
+        }
+        if !notes.is_empty()
+            && let Some(made) = self.detached_and_changed(tree, &notes, first.as_ref())
+        {
+            return Some(made);
+        }
+        self.two_runs(tree, &notes)
+    }
+
+    /// Proves a mail that was changed and from which attachments were detached, in any order.
+    fn detached_and_changed(
+        &mut self,
+        tree: &Tree<'_>,
+        notes: &Notes,
+        first: Option<&Made>,
+    ) -> Option<Made> {
+        let target = self.target;
+        let policy = Variant::default().policy();
+        let limits = policy.limits.scan();
+        for made in self.detached(self.old, notes, target) {
+            let tree = mime::scan(&made.mail, &limits);
+            let guide = Guide::of(&tree, target.mail, &policy);
+            if let Some(next) = self.runs(&made.mail, &guide, target, &mut None) {
+                return Some(made.clone().then(next));
+            }
+        }
+        // The detached attachments are put back with the content of the old mail, and of the result of the first run: it can
+        // contain attachments that were encoded in another form before, such as uuencoded files.
+        let sources = std::iter::once(self.old).chain(first.map(|made| &*made.mail));
+        for source in sources {
+            let restored = self.restored(target.mail, source)?;
+            let whole = Target::of(&restored);
+            let guide = Guide::of(tree, &restored, &policy);
+            let Some(made) = self.runs(self.old, &guide, &whole, &mut None) else {
+                continue;
+            };
+            for next in self.detached(&made.mail, notes, target) {
+                if target.is(&next.mail) {
+                    return Some(made.then(next));
+                }
+            }
+        }
+        None
+    }
+
+    /// Proves a mail that two runs changed: the first one without any content.
+    fn two_runs(&mut self, tree: &Tree<'_>, notes: &Notes) -> Option<Made> {
+        let target = self.target;
+        let policy = Variant::default().policy();
+        let nothing = Guide::of(tree, self.old, &policy);
+        let variant = Variant::first(tree, target.mail);
+        let made = self.run(self.old, &nothing, &variant)?;
+        if made.mail == self.old {
+            return None;
+        }
+        let limits = policy.limits.scan();
+        let changed = mime::scan(&made.mail, &limits);
+        let next = Guide::of(&changed, target.mail, &policy);
+        if let Some(next) = self.runs(&made.mail, &next, target, &mut None) {
+            return Some(made.clone().then(next));
+        }
+        if !notes.is_empty() {
+            let notes = Notes::added(&changed, target.mail, &policy);
+            for next in self.detached(&made.mail, &notes, target) {
+                if target.is(&next.mail) {
+                    return Some(made.then(next));
+                }
+            }
+        }
+        None
+    }
+
+    /// Runs the engine with each combination of choices that may matter, until the result is `target`. `first` receives the
+    /// first result.
+    fn runs(
+        &mut self,
+        from: &[u8],
+        guide: &Arc<Guide>,
+        target: &Target<'_>,
+        first: &mut Option<Made>,
+    ) -> Option<Made> {
+        let limits = Variant::default().policy().limits.scan();
+        let tree = mime::scan(from, &limits);
+        let start = Variant::first(&tree, target.mail);
+        let (made, rows) = self.run_with_rows(from, guide, &start)?;
+        let is_found = self.see(&made, target);
+        if is_found {
+            return Some(made);
+        }
+        *first = Some(made);
+        for variant in start.others(&tree, target.mail, &rows) {
+            let made = self.run(from, guide, &variant)?;
+            if self.see(&made, target) {
+                return Some(made);
+            }
+        }
+        None
+    }
+
+    /// Compares a result with the target, and keeps the difference if it is the nearest one.
+    fn see(&mut self, made: &Made, target: &Target<'_>) -> bool {
+        match target.difference(&made.mail) {
+            None => true,
+            Some(difference) => {
+                if std::ptr::eq(target, self.target) {
+                    self.keep(difference);
+                }
+                false
+            }
+        }
+    }
+
+    fn keep(&mut self, difference: Difference) {
+        let is_nearer = |nearest: &Difference| difference.at > nearest.at;
+        if self.nearest.as_ref().is_none_or(is_nearer) {
+            self.nearest = Some(difference);
+        }
+    }
+
+    fn run(&mut self, from: &[u8], guide: &Arc<Guide>, variant: &Variant) -> Option<Made> {
+        let made = self.run_with_rows(from, guide, variant);
+        made.map(|(made, _)| made)
+    }
+
+    /// Runs the engine once. Returns `None` if the budget is exhausted.
+    fn run_with_rows(
+        &mut self,
+        from: &[u8],
+        guide: &Arc<Guide>,
+        variant: &Variant,
+    ) -> Option<(Made, Vec<Row>)> {
+        self.budget.take(from.len() + self.target.mail.len())?;
+        let engine = variant.engine();
+        let mut answers = Answers::new();
+        let context = Context::new("", SystemTime::UNIX_EPOCH);
+        let context = match variant.beside {
+            Beside::Nothing => context,
+            Beside::Apple => context.beside(Some(eudora::of_apple())),
+            Beside::Eudora => context.beside(Some(eudora::files(
+                from,
+                engine.policy(),
+                guide,
+                &mut answers,
+            ))),
+        };
+        let outcome = round((&engine, guide), from, &context, answers);
+        let rows = outcome.report.rows.clone();
+        let mail = outcome.output().into_bytes().into_owned();
+        let made = Made {
+            mail,
+            changes: changes_of(&rows),
+            inserted: inserted(&rows, guide),
+        };
+        Some((made, rows))
+    }
+
+    fn restored(&mut self, mail: &[u8], source: &[u8]) -> Option<Vec<u8>> {
+        let variant = Variant::restoring();
+        let policy = variant.policy();
+        let tree = mime::scan(mail, &policy.limits.scan());
+        let guide = Guide::of(&tree, source, &policy);
+        Some(self.run(mail, &guide, &variant)?.mail)
+    }
+
+    fn detached(&mut self, mail: &[u8], notes: &Notes, target: &Target<'_>) -> Vec<Made> {
+        let mut found = Vec::new();
+        for made in notes.detach(mail, self.budget) {
+            if self.see(&made, target) {
+                return vec![made];
+            }
+            found.push(made);
+        }
+        found
+    }
+
+    fn unproven(self, new: &[u8]) -> Unproven {
+        let is_spent = self.budget.is_spent();
+        let detail = match &self.nearest {
+            Some(nearest) => nearest.words(),
+            None => "the mail is different".to_owned(),
+        };
+        let has_traces = |mail: &[u8]| {
+            let mut traces = [&b"=_embody_"[..], b"@embody", b"X-Embody"].into_iter();
+            traces.any(|trace| memchr::memmem::find(mail, trace).is_some())
+        };
+        Unproven {
+            detail,
+            is_spent,
+            may_be_of_other_version: has_traces(new) && !has_traces(self.old),
+        }
+    }
+}
+
+fn round<'m>(
+    (engine, guide): (&Engine, &Guide),
+    mail: &'m [u8],
+    context: &Context,
+    answers: Answers,
+) -> super::Outcome<'m> {
+    let kinds = engine.kinds(mail, context);
+    let parts = engine.parts(mail, kinds);
+    let how = (Mode::Run, Some(not_in_mail()));
+    let from = (parts.as_ref(), Some(guide));
+    engine.guided_round(mail, kinds, context, answers, how, from)
+}
+
+fn changes_of(rows: &[Row]) -> Changes {
+    use super::report::Kind;
+
+    let mut changes = Changes::default();
+    for row in rows {
+        match (row.kind, row.outcome) {
+            (Kind::Embed, Outcome::Expanded | Outcome::Blanked) => changes.embedded += 1,
+            (Kind::Link | Kind::Wrapped, Outcome::Rewritten) => changes.resolved += 1,
+            (Kind::Attachment, Outcome::Restored) => changes.restored += 1,
+            (Kind::Eudora, Outcome::Expanded | Outcome::Rewritten) => changes.unmarked = 1,
+            (kind, Outcome::Expanded) if is_kind(kind) => changes.opened = 1,
+            (_, Outcome::Expanded) => changes.filled += 1,
+            _ => {}
+        }
+    }
+    changes
+}
+
+/// Returns the inserted contents that nothing in the old mail proves.
+fn inserted(rows: &[Row], guide: &Guide) -> Vec<Inserted> {
+    use super::report::Provenance;
+
+    let is_inserted = |row: &&Row| {
+        let is_from_outside = !matches!(row.from, Provenance::Message | Provenance::None);
+        let is_in = matches!(row.outcome, Outcome::Expanded | Outcome::Blanked);
+        is_in && is_from_outside && !row.proved
+    };
+    let mut inserted: Vec<Inserted> = Vec::new();
+    for row in rows.iter().filter(is_inserted) {
+        // A blank picture in place of a visible one has no digest, so its URL counts.
+        let Some(sha256) = row.sha256.as_ref().or(row.url.as_ref()) else {
+            continue;
+        };
+        if !inserted.iter().any(|known| known.sha256 == *sha256) {
+            let content = guide.object(sha256);
+            let encode = |md5: &[u8; 16]| {
+                use base64::Engine as _;
+                base64::engine::general_purpose::STANDARD.encode(md5)
+            };
+            let md5 =
+                content.map(|content| [encode(content.md5()), encode(content.canonical_md5())]);
+            inserted.push(Inserted {
+                sha256: sha256.clone(),
+                md5: md5.unwrap_or_else(|| [sha256.clone(), sha256.clone()]),
+            });
+        }
+    }
+    inserted
+}
+
+/// Returns the difference if a large attachment of the old mail is neither in the new one nor noted in it.
+fn lost_attachment(tree: &Tree<'_>, target: &Target<'_>) -> Option<Difference> {
+    let policy = Variant::default().policy();
+    let large = tree.ids().filter(|&part| {
+        let entity = tree.part(part);
+        entity.content == PartKind::Leaf
+            && entity.body.len() >= LARGE
+            && !entity.essence.starts_with("text/")
+            && !entity.essence.starts_with("message/")
+            && !entity.essence.ends_with("xml")
+            && !may_open(tree, part)
+    });
+    let new = mime::scan(target.mail, &policy.limits.scan());
+    let mut known: Option<HashSet<u64>> = None;
+    for part in large {
+        let known =
+            known.get_or_insert_with(|| new.ids().map(|part| digest_of_part(&new, part)).collect());
+        if known.contains(&digest_of_part(tree, part)) {
+            continue;
+        }
+        if !detached::is_noted(tree, part, target.mail) {
+            return Some(Difference::of_part(tree, part));
+        }
+    }
+    None
+}

@@ -1,0 +1,242 @@
+//! `embody compare` proves each change by making it again, and checks flags, keywords and numbers of messages.
+
+use std::fs;
+use std::path::Path;
+
+use base64::Engine as _;
+use serde_json::Value;
+
+use crate::common::folder::Folder;
+use crate::common::programs::embody;
+
+const FROM: &str = "From a@example.org Sat Jan  3 01:05:34 2015\n";
+
+const HEADER: &str = "From: Ann <ann@example.org>\nTo: bob@example.org\nSubject: plan\nDate: Mon, 2 Jan 2023 10:00:00 +0000\n\
+    Message-ID: <1@example.org>\nMIME-Version: 1.0\n";
+
+/// Runs `compare --json`, and returns the exit status and the lines.
+fn compared(folder: &Folder, options: &str, old: &str, new: &str) -> (i32, Vec<Value>) {
+    let output = embody()
+        .current_dir(folder.path())
+        .args(["compare", "--json"])
+        .args(options.split_whitespace())
+        .args([old, new])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    (output.status.code().unwrap(), lines.collect())
+}
+
+/// Asserts that the comparison finds nothing, and returns its counts.
+#[track_caller]
+fn assert_whole(folder: &Folder, options: &str, old: &str, new: &str) -> Value {
+    let (status, lines) = compared(folder, options, old, new);
+    assert_eq!((status, lines.len()), (0, 1), "{old} {new}: {lines:#?}");
+    counts(&lines)
+}
+
+/// Asserts that the comparison names one message, and returns the detail.
+#[track_caller]
+fn assert_named(folder: &Folder, outcome: &str, old: &str, new: &str) -> String {
+    let (status, lines) = compared(folder, "", old, new);
+    assert_eq!((status, lines.len()), (1, 2), "{old} {new}: {lines:#?}");
+    counts(&lines);
+    assert_eq!(lines[0]["outcome"], outcome, "{lines:#?}");
+    lines[0]["detail"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Returns the counts, which must add up.
+#[track_caller]
+fn counts(lines: &[Value]) -> Value {
+    let counts = lines.last().unwrap()["compare"].clone();
+    let of = |name: &str| counts[name].as_u64().unwrap();
+    let sum = of("identical") + of("changed") + of("altered") + of("missing");
+    assert_eq!(of("old"), sum, "{counts}");
+    counts
+}
+
+fn base64(bytes: &[u8]) -> String {
+    let text = base64::engine::general_purpose::STANDARD.encode(bytes);
+    let lines: Vec<&str> = text
+        .as_bytes()
+        .chunks(76)
+        .map(|line| std::str::from_utf8(line).unwrap())
+        .collect();
+    lines.join("\n")
+}
+
+const GIF: &[u8] =
+    b"GIF89a\x09\0\x09\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
+
+/// Returns a mail with a picture in a `data:` URL, preformatted text and an attachment.
+fn letter() -> String {
+    let picture = base64(GIF).replace('\n', "");
+    format!(
+        "{HEADER}Content-Type: multipart/mixed; boundary=AAA\n\n--AAA\nContent-Type: multipart/alternative; boundary=BBB\n\n\
+         --BBB\nContent-Type: text/plain\n\nplain\n\n--BBB\nContent-Type: text/html; charset=utf-8\nContent-Language: en\n\n\
+         <pre>one\n  two</pre><img src=\"data:image/gif;base64,{picture}\">\n\n--BBB--\n\n--AAA\nContent-Type: application/octet-stream; name=a.bin\n\
+         Content-Disposition: attachment; filename=a.bin\nContent-Transfer-Encoding: base64\n\n{}\n--AAA--\n",
+        base64(&[7; 3000])
+    )
+}
+
+fn maildir(folder: &Folder, name: &str, message: &str, mail: &str) {
+    fs::create_dir_all(folder.at(name).join("cur")).unwrap();
+    fs::create_dir_all(folder.at(name).join("new")).unwrap();
+    fs::create_dir_all(folder.at(name).join("tmp")).unwrap();
+    fs::write(folder.at(name).join("cur").join(message), mail).unwrap();
+}
+
+#[test]
+fn each_change_of_an_embedded_and_detached_mail_is_named_with_its_place() {
+    let folder = Folder::new();
+    folder.write("old.eml", letter());
+    folder.run("embed old.eml --output embedded.eml");
+    folder.run("detach --store store --larger-than 1k embedded.eml --output new.eml");
+    assert_whole(&folder, "", "old.eml", "embedded.eml");
+    assert_whole(&folder, "", "old.eml", "new.eml");
+    folder.run("restore --store store new.eml --output back.eml");
+    assert_whole(&folder, "", "new.eml", "back.eml");
+    assert_whole(&folder, "", "old.eml", "back.eml");
+    let new = folder.read("new.eml");
+    for (from, to, place) in [
+        ("one\n  two", "one\ntwo", "line"),
+        ("Content-Language: en\n", "", "Content-Language"),
+        ("multipart/mixed", "multipart/alternative", "Content-Type"),
+        ("multipart/alternative", "multipart/mixed", "Content-Type"),
+        ("image/gif", "text/html", "Content-Type"),
+        ("name=a.bin", "name=b.bin", "Content-Type"),
+        ("line=76", "line=60", "X-Embody-Detached"),
+        ("size=3000", "size=9000", "Content-Type"),
+        ("MIME-Version: 1.0\n", "", "MIME-Version"),
+        ("R0lGOD", "R0lGOE", ""),
+        ("src=\"cid:", "src=\"cid:0", "line"),
+        ("Subject: plan", "Subject: plane", "Subject"),
+        ("\nplain\n", "\nplain\n\n", ""),
+    ] {
+        let changed = new.replacen(from, to, 1);
+        assert_ne!(changed, new, "{from}");
+        folder.write("changed.eml", changed);
+        let detail = assert_named(&folder, "altered", "old.eml", "changed.eml");
+        assert!(detail.contains(place), "{from}: {detail}");
+    }
+}
+
+#[test]
+fn flags_and_keywords_of_changed_mail_are_compared() {
+    let folder = Folder::new();
+    maildir(&folder, "old", "1.a.host:2,FRSa", &letter());
+    fs::write(folder.at("old/dovecot-keywords"), "0 $Work\n").unwrap();
+    folder.run("embed old --output new");
+    assert_whole(&folder, "", "old", "new");
+    let renamed = |name: &str| {
+        let cur = folder.at("new/cur");
+        let file = fs::read_dir(&cur).unwrap().next().unwrap().unwrap().path();
+        fs::rename(file, cur.join(name)).unwrap();
+    };
+    renamed("1.a.host:2,Sa");
+    let detail = assert_named(&folder, "lost-flags", "old", "new");
+    assert_eq!(detail, "replied, flagged");
+    renamed("1.a.host:2,FRS");
+    let detail = assert_named(&folder, "lost-flags", "old", "new");
+    assert_eq!(detail, "keyword $Work");
+    // A format that cannot store flags has lost nothing that it could have.
+    folder.run("embed old --output single --output-format eml");
+    let file = fs::read_dir(folder.at("single"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap();
+    let name = Path::new("single").join(file.file_name());
+    assert_whole(&folder, "", "old", &name.display().to_string());
+}
+
+#[test]
+fn deleted_mark_may_be_lost_only_in_a_merged_mailbox() {
+    let folder = Folder::new();
+    maildir(&folder, "a", "1.a.host:2,ST", &letter());
+    maildir(&folder, "b", "1.b.host:2,S", &letter());
+    folder.run("merge a b --flat --output both");
+    assert_whole(&folder, "--merged", "a", "both");
+    assert_whole(&folder, "--merged", "b", "both");
+    assert_eq!(assert_named(&folder, "lost-flags", "a", "both"), "deleted");
+}
+
+#[test]
+fn two_copies_of_a_mail_need_two_messages() {
+    let folder = Folder::new();
+    let reference = format!(
+        "{HEADER}Content-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n--b\nContent-Type: message/external-body; access-type=URL;\n URL=\"data:text/plain,note\"\n\nContent-Type: text/plain\n\n--b--\n"
+    );
+    folder.write("open.eml", &reference);
+    folder.run("convert open.eml --output whole.eml");
+    let whole = folder.read("whole.eml");
+    folder.write("old.mbox", format!("{FROM}{reference}\n{FROM}{whole}\n"));
+    folder.run("convert old.mbox --output new.mbox");
+    let counts = assert_whole(&folder, "", "old.mbox", "new.mbox");
+    assert_eq!(
+        (counts["identical"].as_u64(), counts["changed"].as_u64()),
+        (Some(1), Some(1))
+    );
+    folder.write("less.mbox", format!("{FROM}{whole}\n"));
+    let (status, lines) = compared(&folder, "", "old.mbox", "less.mbox");
+    assert_eq!((status, lines.len()), (1, 2), "{lines:#?}");
+    counts_of(&lines);
+}
+
+fn counts_of(lines: &[Value]) {
+    assert_eq!(counts(lines)["identical"], 1, "{lines:#?}");
+}
+
+#[test]
+fn changes_are_proved_after_conversion_to_each_format_and_back() {
+    let folder = Folder::new();
+    let quoted = letter().replace("\nplain\n", "\n>From here\n>>From there\n");
+    folder.write(
+        "old.mbox",
+        format!("{FROM}{quoted}\n{FROM}{}\n", letter().replace("<1@", "<2@")),
+    );
+    folder.run("embed old.mbox --output embedded.mbox");
+    folder.run("convert old.mbox --output zipped.mbox.gz --links keep --follow none");
+    for (format, end) in [
+        ("mbox", ""),
+        ("mbox", ".gz"),
+        ("mbox", ".zst"),
+        ("maildir", ""),
+        ("eml", ""),
+        ("thunderbird", ""),
+    ] {
+        let there = format!("there-{format}{end}");
+        let (back, less) = (
+            format!("back-{format}{end}"),
+            format!("less-{format}{end}-md"),
+        );
+        folder.run(&format!(
+            "convert embedded.mbox --output-format {format} --output {there}"
+        ));
+        assert_whole(&folder, "", "old.mbox", &there);
+        assert_whole(&folder, "", "zipped.mbox.gz", &there);
+        folder.run(&format!(
+            "convert {there} --output-format mbox --output {back}"
+        ));
+        assert_whole(&folder, "", "old.mbox", &back);
+        folder.run(&format!(
+            "detach --store store --larger-than 1k {there} --output-format maildir --output {less}"
+        ));
+        assert_whole(&folder, "", "old.mbox", &less);
+        assert_whole(&folder, "--merged", "old.mbox", &less);
+    }
+}
+
+#[test]
+fn message_without_id_or_of_no_bytes_is_found() {
+    let folder = Folder::new();
+    let without_id = letter().replace("Message-ID: <1@example.org>\n", "");
+    folder.write(
+        "old.mbox",
+        format!("{FROM}{without_id}\n{FROM}\n{FROM}{}\n", letter()),
+    );
+    folder.run("embed old.mbox --output new --output-format maildir");
+    assert_whole(&folder, "", "old.mbox", "new");
+}
