@@ -196,7 +196,13 @@
 // Without the features of the program, some functions are not used. The same is true on systems other than Unix, where
 // some parts of the program do not exist.
 #![cfg_attr(
-    not(all(unix, feature = "cli", feature = "imap", feature = "milter", feature = "serve")),
+    not(all(
+        unix,
+        feature = "cli",
+        feature = "imap",
+        feature = "milter",
+        feature = "serve"
+    )),
     allow(dead_code, unused_imports)
 )]
 // The benchmarks and fuzz targets use items that are not part of the public interface. Only a build with the feature

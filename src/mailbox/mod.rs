@@ -61,11 +61,15 @@ use crate::pool;
 pub use crate::stop::Stop;
 pub use conversion::Conversion;
 pub use external::{ExternalMessage, ExternalMessages};
+#[cfg(all(unix, feature = "imap"))]
+pub(crate) use forms::modified_utf7;
 pub use forms::quoting::Quoting;
 pub use forms::{Format, MboxVariant};
 pub use messages::{Messages, OwnedMessage};
 #[cfg(feature = "cli")]
 pub(crate) use place::journal::{Journal, JournalFiles, place_beside, place_inside};
+#[cfg(all(unix, any(feature = "imap", feature = "serve")))]
+pub(crate) use place::temporary::temporary_folder_in;
 pub use program::Program;
 pub(crate) use read::touch::one_by_one;
 pub use state::MailState;
@@ -100,10 +104,6 @@ pub(crate) use {
     result::{check_early, names_a_file, result_of},
     transfer::is_quoted_twice,
 };
-#[cfg(all(unix, feature = "imap"))]
-pub(crate) use forms::modified_utf7;
-#[cfg(all(unix, any(feature = "imap", feature = "serve")))]
-pub(crate) use place::temporary::temporary_folder_in;
 
 /// The change that a run makes to each message. `S` is the type of the result for one message, which the run passes to
 /// its [`Observer`].
