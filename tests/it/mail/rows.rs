@@ -315,9 +315,19 @@ fn row_contains_the_decoded_name_of_the_attachment() {
     names.sort();
     assert_eq!(names, ["-", "Pläne.pdf", "outer.zip", "winmail.dat"]);
     let folder = tempfile::tempdir().unwrap();
-    let plain = "Subject: x\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n\
-                 --b\n\ntext\n--b\nContent-Type: text/plain\nContent-Disposition: attachment;\n filename=\"=?utf-8?Q?=C3=BC.txt?=\"\n\n\
-                 something\n--b--\n";
+    // The part is larger than the reference that replaces it.
+    let large = base64::engine::general_purpose::STANDARD.encode([0; 6000]);
+    let lines: Vec<&str> = large
+        .as_bytes()
+        .chunks(76)
+        .map(|it| str::from_utf8(it).unwrap())
+        .collect();
+    let plain = format!(
+        "Subject: x\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n\
+         --b\nContent-Type: application/pdf\nContent-Transfer-Encoding: base64\n\
+         Content-Disposition: attachment;\n filename=\"=?utf-8?Q?=C3=BC.pdf?=\"\n\n{}\n--b--\n",
+        lines.join("\n")
+    );
     let store = folder.path().join("store").display().to_string();
     let options = [
         "detach",
@@ -331,5 +341,5 @@ fn row_contains_the_decoded_name_of_the_attachment() {
     let mut detach = embody();
     detach.args(options).arg(store).arg("--report").arg(&report);
     assert!(fed(&mut detach, plain.as_bytes()).status.success());
-    assert_eq!(parsed(&fs::read(&report).unwrap())[0]["name"], "ü.txt");
+    assert_eq!(parsed(&fs::read(&report).unwrap())[0]["name"], "ü.pdf");
 }

@@ -138,11 +138,13 @@ fn winmail_dat_with_any_name_is_read_in_directories_archives_and_compressed() {
     ]);
     let at = folder.path();
     for (source, count) in [("in", 2), ("winmail.dat.gz", 1), ("a.zip", 1), ("a.tar", 1)] {
-        let command = format!("convert {source} --output new-{source} --output-format mbox");
+        // A result with the suffix of a compression would be compressed.
+        let name = source.replace('.', "-");
+        let command = format!("convert {source} --output new-{name} --output-format mbox");
         let (status, _, said) = run(at, &command);
         assert_eq!(status, 0, "{source}: {said}");
         let mut made = String::new();
-        let result = at.join(format!("new-{source}"));
+        let result = at.join(format!("new-{name}"));
         let files = if result.is_dir() {
             fs::read_dir(&result)
                 .unwrap()
