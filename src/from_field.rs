@@ -8,11 +8,11 @@
 
 use std::borrow::Cow;
 
-use crate::span::{Lines, Span, is_from_line, starts_like};
+use crate::span::{Span, SpanLines, is_from_line, starts_like};
 
 /// Where a new spelling is needed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum FromSpelling {
+pub(crate) enum SpellingPlace {
     /// `>From: Ann` becomes `From: Ann`, if the header has no other From field.
     Unquoted,
     /// `From : Ann` also becomes `From: Ann`.
@@ -50,7 +50,7 @@ impl FromName {
 
 /// Returns whether a message starts with a header: its first line, apart from `From ` lines, is a field.
 pub(crate) fn has_header(message: &[u8]) -> bool {
-    let mut lines = Lines::new(message, Span::new(0, message.len())).map(|it| it.content);
+    let mut lines = SpanLines::new(message, Span::new(0, message.len())).map(|it| it.content);
     let first = lines.find(|line| !is_from_line(line.of(message)));
     first.is_some_and(|line| is_field(line.of(message)))
 }
@@ -62,7 +62,7 @@ fn has_from(message: &[u8]) -> bool {
 
 /// Returns the message with the From field in a new spelling. Borrows the message if it stays as it is. A message without a
 /// header is not changed.
-pub(crate) fn spelled(message: &[u8], spelling: FromSpelling) -> Cow<'_, [u8]> {
+pub(crate) fn spelled(message: &[u8], spelling: SpellingPlace) -> Cow<'_, [u8]> {
     let mut has_from = None;
     let mut new = Vec::new();
     let mut copied = 0;
@@ -73,7 +73,7 @@ pub(crate) fn spelled(message: &[u8], spelling: FromSpelling) -> Cow<'_, [u8]> {
             has_from = Some(true);
             !known
         } else {
-            spelling == FromSpelling::UnquotedWithoutBlank
+            spelling == SpellingPlace::UnquotedWithoutBlank
                 && message
                     .get(start..)
                     .is_some_and(|line| line.starts_with(b"From "))
@@ -99,7 +99,7 @@ fn from_names(message: &[u8]) -> impl Iterator<Item = (usize, FromName)> {
     } else {
         0
     };
-    Lines::new(message, Span::new(0, end)).filter_map(|line| {
+    SpanLines::new(message, Span::new(0, end)).filter_map(|line| {
         let name = FromName::of(line.content.of(message))?;
         Some((line.content.start, name))
     })
@@ -107,7 +107,7 @@ fn from_names(message: &[u8]) -> impl Iterator<Item = (usize, FromName)> {
 
 fn end_of_header(message: &[u8]) -> usize {
     let mut first_other = None;
-    for line in Lines::new(message, Span::new(0, message.len())) {
+    for line in SpanLines::new(message, Span::new(0, message.len())) {
         let content = line.content.of(message);
         if content.is_empty() {
             return line.content.start;
@@ -161,9 +161,9 @@ mod tests {
             ("\n>From: Ann", "\n>From: Ann"),
             ("", ""),
         ] {
-            let new = spelled(message.as_bytes(), FromSpelling::Unquoted);
+            let new = spelled(message.as_bytes(), SpellingPlace::Unquoted);
             assert_eq!(String::from_utf8_lossy(&new), expected, "{message}");
-            let again = spelled(&new, FromSpelling::Unquoted);
+            let again = spelled(&new, SpellingPlace::Unquoted);
             assert!(matches!(again, Cow::Borrowed(_)), "{message}");
         }
     }
@@ -185,10 +185,10 @@ mod tests {
             ("hello\nFrom : Ann\n\nx", "hello\nFrom : Ann\n\nx"),
             ("From a@b x\nFrom : Ann", "From a@b x\nFrom: Ann"),
         ] {
-            let new = spelled(message.as_bytes(), FromSpelling::UnquotedWithoutBlank);
+            let new = spelled(message.as_bytes(), SpellingPlace::UnquotedWithoutBlank);
             assert_eq!(String::from_utf8_lossy(&new), expected, "{message}");
         }
-        let kept = spelled(b"From : Ann\n\nx", FromSpelling::Unquoted);
+        let kept = spelled(b"From : Ann\n\nx", SpellingPlace::Unquoted);
         assert!(matches!(kept, Cow::Borrowed(_)));
     }
 }

@@ -36,11 +36,11 @@ const PATIENCE: Duration = Duration::from_millis(50);
 type Read<'p, I> = &'p mut (dyn FnMut() -> Result<Option<(I, usize)>, Error> + Send);
 type Take<'p, I, D> = &'p mut (dyn FnMut(I, Vec<(usize, D)>) -> Result<(), Error> + Send);
 type Lighten<'p, I, D> = &'p (dyn Fn(&mut I, &[(usize, Option<D>)]) -> Option<usize> + Sync);
-type Guard<'s, 'p, I, D> = MutexGuard<'s, State<'p, I, D>>;
+type Guard<'s, 'p, I, D> = MutexGuard<'s, PoolState<'p, I, D>>;
 
 /// Limits of one run of the pool.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct PoolLimits {
     /// Number of threads, including the calling one.
     pub(crate) workers: usize,
     /// Weight of the items that may be in the pool at a time. The unit is that of the weights that `read` returns, such as
@@ -52,19 +52,19 @@ struct Pool<'p, I, D> {
     parts: &'p (dyn Fn(&I) -> Vec<usize> + Sync),
     work: &'p (dyn Fn(&I, usize) -> Result<D, Error> + Sync),
     lighten: Lighten<'p, I, D>,
-    limits: Limits,
+    limits: PoolLimits,
     stop: &'p Stop,
-    state: Mutex<State<'p, I, D>>,
+    state: Mutex<PoolState<'p, I, D>>,
     changed: Condvar,
 }
 
-struct State<'p, I, D> {
+struct PoolState<'p, I, D> {
     /// The function that reads items. `None` while a thread uses it, and after the last item.
     read: Option<Read<'p, I>>,
     is_read: bool,
     /// The function that passes items on. `None` while a thread uses it.
     take: Option<Take<'p, I, D>>,
-    slots: VecDeque<Slot<I, D>>,
+    slots: VecDeque<PoolSlot<I, D>>,
     /// Number of the first item in `slots`.
     first: u64,
     /// Time at which the first item in `slots` became the first one.
@@ -75,7 +75,7 @@ struct State<'p, I, D> {
     outcome: Option<Result<(), Error>>,
 }
 
-struct Slot<I, D> {
+struct PoolSlot<I, D> {
     /// The item. `None` while a thread frees its memory.
     item: Option<Arc<I>>,
     weight: usize,
@@ -88,7 +88,7 @@ struct Slot<I, D> {
     is_light: bool,
 }
 
-impl<I, D> Slot<I, D> {
+impl<I, D> PoolSlot<I, D> {
     fn shared_item(&self) -> Arc<I> {
         match &self.item {
             Some(item) => Arc::clone(item),
@@ -99,8 +99,8 @@ impl<I, D> Slot<I, D> {
     }
 }
 
-impl<I, D> State<'_, I, D> {
-    fn slot(&mut self, number: u64) -> &mut Slot<I, D> {
+impl<I, D> PoolState<'_, I, D> {
+    fn slot(&mut self, number: u64) -> &mut PoolSlot<I, D> {
         // A slot is removed only when its item is finished and all items before it were passed on. So the slot of an
         // unfinished item still exists.
         &mut self.slots[(number - self.first) as usize]
@@ -114,7 +114,7 @@ impl<I, D> State<'_, I, D> {
         if !is_stalled || self.first_since.elapsed() < PATIENCE {
             return None;
         }
-        let is_heavy = |slot: &Slot<I, D>| slot.open == 0 && !slot.is_light;
+        let is_heavy = |slot: &PoolSlot<I, D>| slot.open == 0 && !slot.is_light;
         // The memory of items near the start was usually freed already, so the search runs from the last item to the
         // first.
         let place = self.slots.iter().skip(1).rposition(is_heavy)?;
@@ -142,7 +142,7 @@ impl<I, D> State<'_, I, D> {
 /// # Errors
 /// The first error of a stage, or [`Error::Interrupted`] after a request to `stop`.
 pub(crate) fn run<I: Send + Sync, D: Send>(
-    limits: Limits,
+    limits: PoolLimits,
     stop: &Stop,
     mut read: impl FnMut() -> Result<Option<(I, usize)>, Error> + Send,
     parts: impl Fn(&I) -> Vec<usize> + Sync,
@@ -154,12 +154,12 @@ pub(crate) fn run<I: Send + Sync, D: Send>(
         parts: &parts,
         work: &work,
         lighten: &lighten,
-        limits: Limits {
+        limits: PoolLimits {
             workers: limits.workers.max(1),
             budget: limits.budget.max(1),
         },
         stop,
-        state: Mutex::new(State {
+        state: Mutex::new(PoolState {
             read: Some(&mut read),
             is_read: false,
             take: Some(&mut take),
@@ -197,7 +197,7 @@ impl<'p, I, D> Pool<'p, I, D> {
         unpoisoned(self.state.lock())
     }
 
-    fn wake_one(&self, state: &State<'_, I, D>) {
+    fn wake_one(&self, state: &PoolState<'_, I, D>) {
         if state.waiting > 0 {
             self.changed.notify_one();
         }
@@ -333,7 +333,7 @@ impl<'p, I, D> Pool<'p, I, D> {
         let number = state.first + state.slots.len() as u64;
         state.read = Some(read);
         state.weight += weight;
-        state.slots.push_back(Slot {
+        state.slots.push_back(PoolSlot {
             item: Some(Arc::clone(&item)),
             weight,
             done: Vec::new(),
@@ -382,7 +382,7 @@ mod tests {
         let mut out = Vec::new();
         let mut items = items.into_iter();
         run(
-            Limits { workers, budget },
+            PoolLimits { workers, budget },
             &Stop::default(),
             || {
                 Ok(items.next().map(|item| {
@@ -430,7 +430,7 @@ mod tests {
         let stop = Stop::default();
         let mut taken = 0;
         let outcome = run(
-            Limits {
+            PoolLimits {
                 workers: 2,
                 budget: 5,
             },
@@ -471,7 +471,7 @@ mod tests {
                     ahead
                 });
                 let done = run(
-                    Limits {
+                    PoolLimits {
                         workers: 3,
                         budget: 1_000,
                     },

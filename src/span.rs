@@ -159,21 +159,21 @@ impl Newline {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Line {
+pub(crate) struct SpanLine {
     pub content: Span,
     /// The line with its line ending. It equals `content` if the last line has no line ending.
     pub whole: Span,
 }
 
 /// Iterator over the lines in a span. Only `\n` ends a line. One `\r` before the `\n` belongs to the line ending, and
-/// all other `\r` are content. The spans in [`Line::whole`] follow each other without gaps.
+/// all other `\r` are content. The spans in [`SpanLine::whole`] follow each other without gaps.
 #[derive(Clone, Debug)]
-pub(crate) struct Lines<'a> {
+pub(crate) struct SpanLines<'a> {
     original: &'a [u8],
     rest: Span,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> SpanLines<'a> {
     /// Returns the lines within a span. Offsets in the lines are offsets in `original`.
     pub(crate) fn new(original: &'a [u8], within: Span) -> Self {
         let end = within.end.min(original.len());
@@ -184,10 +184,10 @@ impl<'a> Lines<'a> {
     }
 }
 
-impl Iterator for Lines<'_> {
-    type Item = Line;
+impl Iterator for SpanLines<'_> {
+    type Item = SpanLine;
 
-    fn next(&mut self) -> Option<Line> {
+    fn next(&mut self) -> Option<SpanLine> {
         if self.rest.is_empty() {
             return None;
         }
@@ -200,7 +200,7 @@ impl Iterator for Lines<'_> {
             Some(at) => (start + at, start + at + 1),
         };
         self.rest.start = whole_end;
-        Some(Line {
+        Some(SpanLine {
             content: Span::new(start, content_end),
             whole: Span::new(start, whole_end),
         })
@@ -217,7 +217,7 @@ mod tests {
         fn lines_tile_their_span(bytes in "[a\r\n]{0,40}") {
             let bytes = bytes.as_bytes();
             let mut at = 0;
-            for line in Lines::new(bytes, Span::new(0, bytes.len())) {
+            for line in SpanLines::new(bytes, Span::new(0, bytes.len())) {
                 prop_assert_eq!(line.whole.start, at);
                 prop_assert!(line.whole.contains(line.content));
                 prop_assert!(!line.content.of(bytes).contains(&b'\n'));
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_bare_carriage_return_is_content() {
-        let lines: Vec<_> = Lines::new(b"a\rb\r\r\nc", Span::new(0, 7)).collect();
+        let lines: Vec<_> = SpanLines::new(b"a\rb\r\r\nc", Span::new(0, 7)).collect();
         assert_eq!(lines.len(), 2);
         assert_eq!(lines[0].content.of(b"a\rb\r\r\nc"), b"a\rb\r");
     }

@@ -9,12 +9,12 @@ impl Edits {
     /// Combines these edits with `next`, which are edits of their output. The result is one set of edits of the
     /// original that gives the same output as both sets one after the other.
     ///
-    /// Replacements longer than [`Joined::LONG`] are shared, not copied.
+    /// Replacements longer than [`ChunkJoiner::LONG`] are shared, not copied.
     pub(crate) fn then(self, original_length: usize, next: Self) -> Self {
         if self.is_empty() {
             return next;
         }
-        let mut joined = Joined::default();
+        let mut joined = ChunkJoiner::default();
         let mut chunks = chunks(self, original_length);
         let mut at = 0;
         for edit in next {
@@ -22,7 +22,7 @@ impl Edits {
                 joined.push(chunk)
             });
             take(&mut chunks, edit.span.len(), |_| ());
-            joined.push(Chunk::New(edit.replacement));
+            joined.push(EditChunk::New(edit.replacement));
             at = edit.span.end;
         }
         chunks.into_iter().rev().for_each(|it| joined.push(it));
@@ -31,12 +31,12 @@ impl Edits {
     }
 }
 
-enum Chunk {
+enum EditChunk {
     Kept(Span),
     New(Bytes),
 }
 
-impl Chunk {
+impl EditChunk {
     fn len(&self) -> usize {
         match self {
             Self::Kept(span) => span.len(),
@@ -58,21 +58,21 @@ impl Chunk {
 }
 
 /// Returns the output of the edits as chunks in reverse order, so that [`take`] can pop the first chunk off the end.
-fn chunks(edits: Edits, original_length: usize) -> Vec<Chunk> {
+fn chunks(edits: Edits, original_length: usize) -> Vec<EditChunk> {
     let mut chunks = Vec::with_capacity(edits.len() * 2 + 1);
     let mut at = 0;
     for edit in edits {
-        chunks.push(Chunk::Kept(Span::new(at, edit.span.start)));
-        chunks.push(Chunk::New(edit.replacement));
+        chunks.push(EditChunk::Kept(Span::new(at, edit.span.start)));
+        chunks.push(EditChunk::New(edit.replacement));
         at = edit.span.end;
     }
-    chunks.push(Chunk::Kept(Span::new(at, original_length)));
+    chunks.push(EditChunk::Kept(Span::new(at, original_length)));
     chunks.reverse();
     chunks
 }
 
 /// Removes the first `length` bytes of the output from `chunks`, or all remaining bytes, and passes them to `taken`.
-fn take(chunks: &mut Vec<Chunk>, mut length: usize, mut taken: impl FnMut(Chunk)) {
+fn take(chunks: &mut Vec<EditChunk>, mut length: usize, mut taken: impl FnMut(EditChunk)) {
     while length > 0
         && let Some(first) = chunks.last_mut()
     {
@@ -85,7 +85,7 @@ fn take(chunks: &mut Vec<Chunk>, mut length: usize, mut taken: impl FnMut(Chunk)
 }
 
 #[derive(Default)]
-struct Joined {
+struct ChunkJoiner {
     edits: Vec<Edit>,
     /// End of the last chunk of the original that was pushed.
     at: usize,
@@ -95,25 +95,25 @@ struct Joined {
     own: Vec<u8>,
 }
 
-impl Joined {
+impl ChunkJoiner {
     /// Length in bytes above which a replacement is not joined with the replacements next to it, because joining copies
     /// it.
     const LONG: usize = 4 << 10;
 
-    fn push(&mut self, chunk: Chunk) {
+    fn push(&mut self, chunk: EditChunk) {
         match chunk {
-            Chunk::Kept(span) if span.is_empty() => {}
-            Chunk::Kept(span) => {
+            EditChunk::Kept(span) if span.is_empty() => {}
+            EditChunk::Kept(span) => {
                 self.close(span.start);
                 self.at = span.end;
             }
-            Chunk::New(bytes) if bytes.is_empty() => {}
-            Chunk::New(bytes) if !self.has_new() => self.shared = bytes,
-            Chunk::New(bytes) if bytes.len().max(self.shared.len()) > Self::LONG => {
+            EditChunk::New(bytes) if bytes.is_empty() => {}
+            EditChunk::New(bytes) if !self.has_new() => self.shared = bytes,
+            EditChunk::New(bytes) if bytes.len().max(self.shared.len()) > Self::LONG => {
                 self.close(self.at);
                 self.shared = bytes;
             }
-            Chunk::New(bytes) => {
+            EditChunk::New(bytes) => {
                 let first = std::mem::take(&mut self.shared);
                 self.own.extend_from_slice(&first);
                 self.own.extend_from_slice(&bytes);

@@ -25,7 +25,7 @@ pub fn answer_all(
     let mut left = Some(octets);
     let mut waiting = requests.iter();
     let mut answers = Vec::with_capacity(requests.len());
-    let limits = pool::Limits {
+    let limits = pool::PoolLimits {
         workers: in_flight.min(requests.len()),
         // Each request has the weight 1.
         budget: in_flight,

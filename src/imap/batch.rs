@@ -309,7 +309,7 @@ impl<S: Send> AccountRun<'_, S> {
     ) -> Result<Vec<Transformed<S>>, Error> {
         let transform = self.job.transform;
         let mut transformed = Vec::with_capacity(items.len());
-        let limits = pool::Limits {
+        let limits = pool::PoolLimits {
             workers: at.jobs.min(items.len()),
             // All messages of the batch are in memory before the pool of threads starts, so a limit on the waiting
             // messages would save no memory.

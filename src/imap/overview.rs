@@ -114,7 +114,7 @@ impl Overview<'_> {
         }
         let most = self.account.connections.min(folders.len());
         let more = (1..most).take_while(|_| sessions.try_open());
-        let limits = pool::Limits {
+        let limits = pool::PoolLimits {
             workers: 1 + more.count(),
             // The overview of a folder is small. Any number of finished overviews may wait in memory until that of an
             // earlier folder is finished.

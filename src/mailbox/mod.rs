@@ -343,9 +343,9 @@ impl Default for Options {
 impl Options {
     /// Returns the number of threads of a run, and the number of bytes that may be buffered between reader and writer.
     /// Both limit the memory of a run.
-    pub(crate) fn pool_limits(&self) -> pool::Limits {
+    pub(crate) fn pool_limits(&self) -> pool::PoolLimits {
         let workers = self.jobs.max(self.max_in_flight).max(1);
-        pool::Limits {
+        pool::PoolLimits {
             workers,
             budget: self.window.saturating_mul(workers + 1),
         }

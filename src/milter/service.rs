@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::expand::Expander;
 use crate::mime::header::{Field, Header, SectionEnd};
 use crate::mime::transfer::with_newlines;
-use crate::span::{Lines, Newline, Span, split_once};
+use crate::span::{Newline, Span, SpanLines, split_once};
 
 #[derive(Debug)]
 pub enum Verdict {
@@ -202,7 +202,9 @@ struct Comparison<'c> {
 
 fn fields(bytes: &[u8], section: Span) -> impl Iterator<Item = Field> {
     let continues = |line: &Span| matches!(line.of(bytes).first(), Some(b' ' | b'\t'));
-    let mut lines = Lines::new(bytes, section).map(|line| line.whole).peekable();
+    let mut lines = SpanLines::new(bytes, section)
+        .map(|line| line.whole)
+        .peekable();
     iter::from_fn(move || {
         let mut whole = lines.next()?;
         while let Some(line) = lines.next_if(continues) {

@@ -3,7 +3,7 @@
 use base64_simd::AsOut as _;
 
 use super::quoted_printable::ENCODED_COLUMNS;
-use crate::span::{Lines, Newline, Span};
+use crate::span::{Newline, Span, SpanLines};
 
 /// Decodes base64. Returns the content and the end of the last symbol that belongs to it.
 ///
@@ -26,7 +26,7 @@ pub(super) fn decode_base64(body: &[u8]) -> Option<(Vec<u8>, usize)> {
 
 /// Returns whether the body consists of lines of base64 symbols, with at least one symbol.
 pub(super) fn is_base64(body: &[u8]) -> bool {
-    let mut lines = Lines::new(body, Span::new(0, body.len()));
+    let mut lines = SpanLines::new(body, Span::new(0, body.len()));
     let is_plain = lines.all(|line| {
         let line = line.content.of(body).trim_ascii();
         line.iter().all(|&byte| in_alphabet(byte))
@@ -59,7 +59,7 @@ fn decode_pieces(body: &[u8], mut octets: Vec<u8>) -> Option<(Vec<u8>, usize)> {
         let [_, bytes @ ..] = bits.to_be_bytes();
         octets.extend(bytes.into_iter().take(symbols as usize - 1));
     };
-    for line in Lines::new(body, Span::new(0, body.len())) {
+    for line in SpanLines::new(body, Span::new(0, body.len())) {
         let content = line.content.of(body).trim_ascii();
         let mut here = Rest::default();
         for &byte in content {
@@ -122,7 +122,7 @@ fn value_of(symbol: u8) -> Option<u32> {
 /// around the symbols.
 fn append_letters(body: &[u8], letters: &mut Vec<u8>) -> bool {
     let mut is_plain = true;
-    for line in Lines::new(body, Span::new(0, body.len())) {
+    for line in SpanLines::new(body, Span::new(0, body.len())) {
         let line = line.content.of(body);
         // Scans the whole line: the vectorised loop is faster than one that stops early.
         let are_all = line.iter().fold(true, |all, &byte| all & in_alphabet(byte));

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use sha2::{Digest as _, Sha256};
 
-use crate::span::{Lines, Newline, Span};
+use crate::span::{Newline, Span, SpanLines};
 
 /// ASCII characters that are not allowed in a URI (RFC 3986 §2). Browsers accept them in links, so they are
 /// percent-encoded in header fields.
@@ -68,7 +68,7 @@ pub fn boundary(seed: &[u8], content: &[u8], around: &[&[u8]]) -> String {
     // A boundary that is taken gets a number. The sender can predict this, and write a million lines with the numbers
     // that would be tried. The numbers in all lines are therefore collected first, instead of searching the content
     // once for each number.
-    let taken: HashSet<&[u8]> = Lines::new(content, Span::new(0, content.len()))
+    let taken: HashSet<&[u8]> = SpanLines::new(content, Span::new(0, content.len()))
         .filter_map(|line| line.content.of(content).strip_prefix(b"--"))
         .filter_map(|line| line.strip_prefix(first.as_bytes()))
         .flat_map(fronts)

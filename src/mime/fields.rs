@@ -4,7 +4,7 @@
 
 use memchr::memchr;
 
-use crate::span::{Lines, Span, starts_like};
+use crate::span::{Span, SpanLines, starts_like};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field {
@@ -146,7 +146,7 @@ impl Fields {
                 let is_first = line.start == whole.start;
                 is_first || matches!(line.of(original).first(), Some(b' ' | b'\t'))
             };
-            let lines = Lines::new(original, whole).map(|line| line.whole);
+            let lines = SpanLines::new(original, whole).map(|line| line.whole);
             let last = lines.take_while(continues).last();
             whole.end = last.map_or(whole.start, |last| last.end);
         }
@@ -176,7 +176,7 @@ mod tests {
 
     fn reference(section: &[u8]) -> Vec<Field> {
         let mut fields: Vec<Field> = Vec::new();
-        for line in Lines::new(section, Span::new(0, section.len())) {
+        for line in SpanLines::new(section, Span::new(0, section.len())) {
             let text = line.content.of(section);
             match (text.first(), fields.last_mut()) {
                 (Some(b' ' | b'\t'), Some(field)) => {

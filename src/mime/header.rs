@@ -25,7 +25,7 @@ use memchr::memchr;
 pub use super::fields::{Field, Fields};
 use crate::edit::BEHIND_HEADER;
 use crate::prologue::Prologue;
-use crate::span::{Line, Lines, Span, is_from_line};
+use crate::span::{Span, SpanLine, SpanLines, is_from_line};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SectionEnd {
@@ -94,7 +94,7 @@ impl Header {
             Section::Part | Section::Text => Span::empty_at(start),
         };
         let mut at = header.envelope.end;
-        for line in Lines::new(original, Span::new(at, within.end)) {
+        for line in SpanLines::new(original, Span::new(at, within.end)) {
             let bytes = line.content.of(original);
             match bytes.first() {
                 None => {
@@ -216,7 +216,7 @@ fn fields_follow(original: &[u8], rest: Span, is_boundary: &mut impl FnMut(&[u8]
         rest.end.min(rest.start.saturating_add(BEHIND_HEADER)),
     );
     let (mut fields, mut others, mut is_of_mail) = (0_usize, 0_usize, false);
-    for line in Lines::new(original, within) {
+    for line in SpanLines::new(original, within) {
         let bytes = line.content.of(original);
         match bytes.first() {
             None => break,
@@ -236,7 +236,7 @@ fn fields_follow(original: &[u8], rest: Span, is_boundary: &mut impl FnMut(&[u8]
     fields > 0 && fields >= others && (is_of_mail || others == 0)
 }
 
-fn is_field(original: &[u8], line: Line) -> bool {
+fn is_field(original: &[u8], line: SpanLine) -> bool {
     let bytes = line.content.of(original);
     let name = memchr(b':', bytes).and_then(|colon| bytes.get(..colon));
     // A name is a single word. `From x@y Sat Jan  1 00:00:00` has a colon, but the text before it is not a name.
@@ -250,8 +250,8 @@ pub(super) fn begins_with_field(
     within: Span,
     is_boundary: impl Fn(&[u8]) -> bool,
 ) -> bool {
-    let mut lines = Lines::new(original, within);
-    let is_envelope_line = |line: &Line| is_from_line(line.content.of(original));
+    let mut lines = SpanLines::new(original, within);
+    let is_envelope_line = |line: &SpanLine| is_from_line(line.content.of(original));
     let first = match lines.next() {
         Some(line) if is_envelope_line(&line) => lines.next(),
         line => line,

@@ -11,7 +11,7 @@ use self::written::{Base64Lines, push_joined};
 use super::base64::{decode_base64, in_alphabet};
 use super::quoted_printable::{ENCODED_COLUMNS, escape, is_plain, places, push_soft_break};
 use super::transfer::TransferEncoding;
-use crate::span::{Lines, Newline, Span, until};
+use crate::span::{Newline, Span, SpanLines, until};
 
 pub struct MappedBody<'a> {
     original: &'a [u8],
@@ -175,7 +175,7 @@ impl<'a> MappedBody<'a> {
 /// padding, because many programs stop reading at padding.
 fn intact_lines(bytes: &[u8], octet: usize) -> (usize, usize) {
     let (mut octets, mut at) = (0, 0);
-    for line in Lines::new(bytes, Span::new(0, bytes.len())) {
+    for line in SpanLines::new(bytes, Span::new(0, bytes.len())) {
         let symbols = line.content.of(bytes);
         let is_plain = symbols
             .iter()

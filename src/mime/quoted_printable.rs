@@ -5,7 +5,7 @@
 
 use memchr::memchr;
 
-use crate::span::{Lines, Newline, Span, split_while};
+use crate::span::{Newline, Span, SpanLines, split_while};
 
 /// Maximum length of an encoded line, in columns (RFC 2045 §6.7 rule 5, §6.8).
 pub(super) const ENCODED_COLUMNS: usize = 76;
@@ -47,7 +47,7 @@ pub(super) fn decode(body: &[u8]) -> Vec<u8> {
 
 /// Returns the pieces of a body. A piece is either an escape, with its decoded byte, or a run of bytes that are not encoded.
 fn pieces(bytes: &[u8]) -> impl Iterator<Item = (Span, Option<u8>)> {
-    let mut lines = Lines::new(bytes, Span::new(0, bytes.len()));
+    let mut lines = SpanLines::new(bytes, Span::new(0, bytes.len()));
     // `text` is the part of the current line that was not returned yet. `ending` is the span of the line ending. It is
     // `None` if the line ends with a soft line break, which has no content.
     let (mut text, mut ending) = (Span::default(), None);
@@ -108,7 +108,7 @@ pub(super) fn places(bytes: &[u8]) -> impl FnMut(usize) -> Span {
 /// a line, and a line that is a single `.`, so that other programs cannot misread them.
 pub(crate) fn encode(text: &[u8], newline: Newline) -> Vec<u8> {
     let mut encoded = Vec::with_capacity(text.len() + text.len() / 8);
-    for line in Lines::new(text, Span::new(0, text.len())) {
+    for line in SpanLines::new(text, Span::new(0, text.len())) {
         push_line(line.content.of(text), newline, &mut encoded);
         if line.whole.end > line.content.end {
             encoded.extend_from_slice(newline.bytes());
@@ -141,7 +141,7 @@ pub(super) fn encode_by_words(text: &[u8], newline: Newline) -> Vec<u8> {
     const COLUMNS: [usize; 3] = [73, 75, 74];
     let is_blank = |octet: &u8| matches!(octet, b' ' | b'\t');
     let mut encoded = Vec::with_capacity(text.len() + text.len() / 8);
-    for line in Lines::new(text, Span::new(0, text.len())) {
+    for line in SpanLines::new(text, Span::new(0, text.len())) {
         let mut rest = line.content.of(text);
         let mut column = 0;
         while !rest.is_empty() {
@@ -271,7 +271,7 @@ mod tests {
         fn lines_are_short_and_read_alike_by_others(text in "[ -~é=]{0,600}") {
           for encode in [encode, encode_by_words] {
             let encoded = encode(text.as_bytes(), Newline::Lf);
-            for line in Lines::new(&encoded, Span::new(0, encoded.len())) {
+            for line in SpanLines::new(&encoded, Span::new(0, encoded.len())) {
                 prop_assert!(line.content.len() <= 76);
             }
             let decoded = decode(&encoded);

@@ -8,7 +8,7 @@ pub use super::base64::{append_base64, base64_length};
 use super::base64::{decode_base64, is_base64};
 use super::parameters::without_comments;
 use super::quoted_printable;
-use crate::span::{Lines, Newline, Span, front};
+use crate::span::{Newline, Span, SpanLines, front};
 
 /// Maximum length of a line, in bytes without the line ending (RFC 5322 §2.1.1).
 pub const LINE_LIMIT: usize = 998;
@@ -285,7 +285,7 @@ pub fn with_newlines(text: Vec<u8>, newline: Newline) -> Vec<u8> {
         return text;
     }
     let mut changed = Vec::with_capacity(text.len() + text.len() / 32);
-    for line in Lines::new(&text, Span::new(0, text.len())) {
+    for line in SpanLines::new(&text, Span::new(0, text.len())) {
         changed.extend_from_slice(line.content.of(&text));
         if line.whole.end > line.content.end {
             changed.extend_from_slice(newline.bytes());
@@ -301,19 +301,19 @@ fn is_seven_bit(text: &[u8]) -> bool {
 /// Returns whether the text may be sent as 8bit (RFC 2045 §2.8): it has no NUL, no bare CR and no long lines.
 pub fn is_eight_bit(text: &[u8]) -> bool {
     memchr(0, text).is_none()
-        && Lines::new(text, Span::new(0, text.len())).all(|line| {
+        && SpanLines::new(text, Span::new(0, text.len())).all(|line| {
             line.content.len() <= LINE_LIMIT && memchr(b'\r', line.content.of(text)).is_none()
         })
 }
 
 pub fn has_long_line(text: &[u8]) -> bool {
-    Lines::new(text, Span::new(0, text.len())).any(|line| line.content.len() > LINE_LIMIT)
+    SpanLines::new(text, Span::new(0, text.len())).any(|line| line.content.len() > LINE_LIMIT)
 }
 
 /// Returns whether a line begins with `--` and a boundary, even if the line continues.
 pub fn has_boundary(text: &[u8], boundaries: &[&[u8]]) -> bool {
     !boundaries.is_empty()
-        && Lines::new(text, Span::new(0, text.len())).any(|line| {
+        && SpanLines::new(text, Span::new(0, text.len())).any(|line| {
             let behind = line.content.of(text).strip_prefix(b"--");
             let starts = |rest: &[u8]| boundaries.iter().any(|known| rest.starts_with(known));
             behind.is_some_and(starts)
@@ -352,7 +352,7 @@ mod tests {
         fn base64_encoded_octets_decode_to_the_original(octets in proptest::collection::vec(any::<u8>(), 0..400)) {
             let encoded = encode_base64(&octets, Newline::CrLf);
             prop_assert!(!encoded.body.ends_with(b"\n"));
-            for line in Lines::new(&encoded.body, Span::new(0, encoded.body.len())) {
+            for line in SpanLines::new(&encoded.body, Span::new(0, encoded.body.len())) {
                 prop_assert!(line.content.len() <= 76);
             }
             let decoded = TransferEncoding::Base64.decode(&encoded.body).expect("base64");

@@ -2,7 +2,7 @@
 
 use crate::engine::external_body::ESSENCE;
 use crate::mime::{self, PartId, PartKind, ScanLimits, Tree};
-use crate::span::{Lines, Span, until};
+use crate::span::{Span, SpanLines, until};
 
 /// The first difference between the mail that embody would have written and the new mail.
 #[derive(Clone, Debug)]
@@ -150,7 +150,7 @@ fn field_at(mail: &[u8], at: usize) -> Option<String> {
     while matches!(mail.get(start), Some(b' ' | b'\t')) && start > 0 {
         start = memchr::memrchr(b'\n', mail.get(..start - 1)?).map_or(0, |end| end + 1);
     }
-    let line = Lines::new(mail, Span::new(start, mail.len())).next()?;
+    let line = SpanLines::new(mail, Span::new(start, mail.len())).next()?;
     let name = until(b':', line.content.of(mail));
     let is_name = !name.is_empty() && name.iter().all(|byte| byte.is_ascii_graphic());
     is_name.then(|| String::from_utf8_lossy(name).into_owned())

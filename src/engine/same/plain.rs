@@ -4,7 +4,7 @@ use memchr::memmem;
 use sha2::{Digest as _, Sha256};
 
 use super::lines::{lines, unquoted};
-use crate::from_field::{FromSpelling, has_header, spelled};
+use crate::from_field::{SpellingPlace, has_header, spelled};
 use crate::prologue::{BYTE_ORDER_MARK, Prologue, is_exchange_banner};
 use crate::span::{is_from_line, starts_like};
 
@@ -72,7 +72,7 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
     let content = &*spelled(
         Prologue::behind(content),
-        FromSpelling::UnquotedWithoutBlank,
+        SpellingPlace::UnquotedWithoutBlank,
     );
     let mut plain = Vec::with_capacity(content.len() + 1);
     let (mut is_header, mut is_dropped) = (true, false);

@@ -15,7 +15,7 @@ use crate::mailbox::forms::keywords::{
 };
 use crate::mailbox::forms::mbox::{self, Header};
 use crate::mailbox::forms::quoting::replaced;
-use crate::span::{Lines, Newline, Span, is_from_line, split_while, starts_like};
+use crate::span::{Newline, Span, SpanLines, is_from_line, split_while, starts_like};
 
 const STATUS: [(u8, u8); 2] = [(b'R', SEEN), (b'O', OLD)];
 const MORE_STATUS: [(u8, u8); 4] = [
@@ -169,7 +169,7 @@ impl MessageFlags {
         let mut kept: Vec<u8> = Vec::with_capacity(content.len() + 160);
         let end = header_end(&content);
         let (mut at, mut is_dropped) = (0, false);
-        for line in Lines::new(&content, Span::new(0, end)) {
+        for line in SpanLines::new(&content, Span::new(0, end)) {
             let text = line.content.of(&content);
             if !is_folded(text) {
                 if !text
@@ -371,7 +371,7 @@ fn hexadecimal(value: &[u8]) -> Option<u32> {
 /// Returns the end of the header field whose first line ends at `end`, with the folded lines that follow. The header ends
 /// at `header_end`.
 fn folded_end(content: &[u8], end: usize, header_end: usize) -> usize {
-    let behind = Lines::new(content, Span::new(end, header_end));
+    let behind = SpanLines::new(content, Span::new(end, header_end));
     let folded = behind.take_while(|line| is_folded(line.whole.of(content)));
     folded.last().map_or(end, |line| line.whole.end)
 }
@@ -397,7 +397,7 @@ fn header_end(content: &[u8]) -> usize {
 /// the header. New fields are written before this offset. A `From ` line may be the first line.
 pub(super) fn agreed_end(content: &[u8]) -> usize {
     let end = header_end(content);
-    let mut lines = Lines::new(content, Span::new(0, end));
+    let mut lines = SpanLines::new(content, Span::new(0, end));
     let stray = lines.find(|line| {
         let text = line.content.of(content);
         let is_field = || mbox::field(text).is_some_and(|(name, _)| !name.is_empty());
@@ -411,7 +411,7 @@ pub(super) fn agreed_end(content: &[u8]) -> usize {
 /// value.
 fn fields(content: &[u8]) -> impl Iterator<Item = (Noted, Span, Span)> {
     let mut is_in_front = true;
-    Lines::new(content, Span::new(0, header_end(content))).filter_map(move |line| {
+    SpanLines::new(content, Span::new(0, header_end(content))).filter_map(move |line| {
         let text = line.content.of(content);
         if is_folded(text) {
             return None;

@@ -26,7 +26,7 @@ use crate::mailbox::forms::quoting::{self, Quoting};
 use crate::mailbox::forms::separator::{self, next_in_message};
 use crate::mailbox::forms::{cost, mmdf};
 use crate::prologue::{BYTE_ORDER_MARK, Prologue};
-use crate::span::{Lines, Newline, Span};
+use crate::span::{Newline, Span, SpanLines};
 
 /// Capacity in bytes that is reserved for the `From ` line, added line endings and longer numbers.
 const ROOM: usize = 256;
@@ -347,7 +347,7 @@ fn counted(old: &[u8], new: Vec<u8>, lengths: Lengths) -> Vec<u8> {
 }
 
 fn length_fields(content: &[u8], body: usize) -> impl Iterator<Item = (Measure, Span)> {
-    Lines::new(content, Span::new(0, body)).filter_map(|line| {
+    SpanLines::new(content, Span::new(0, body)).filter_map(|line| {
         let (name, value) = mbox::field(line.content.of(content))?;
         Some((Measure::of(name)?, value.shifted(line.content.start)))
     })

@@ -2,7 +2,7 @@
 //! keywords. It is from `MAILER-DAEMON` and is not mail, but every program that does not know it shows it as mail.
 
 use crate::mailbox::forms::mbox;
-use crate::span::{Lines, Span, front};
+use crate::span::{Span, SpanLines, front};
 
 /// Maximum length of the header of the message, in bytes.
 const LONGEST: usize = 64 << 10;
@@ -16,7 +16,7 @@ pub(crate) fn is_internal(message: &[u8]) -> bool {
     let start = front(message, LONGEST);
     let has = |value: &[u8], words: &[u8]| memchr::memmem::find(value, words).is_some();
     let (mut is_of_server, mut has_state, mut is_told) = (false, false, false);
-    for line in Lines::new(start, Span::new(0, start.len())) {
+    for line in SpanLines::new(start, Span::new(0, start.len())) {
         let text = line.content.of(start);
         if text.is_empty() {
             let body = message.get(line.whole.end..).unwrap_or_default();

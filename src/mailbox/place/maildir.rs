@@ -151,7 +151,7 @@ impl<S: Send> Job<'_, S> {
         let mut numbered = (1..).zip(messages.names());
         let workers = options.pool_limits().workers;
         let outcome = pool::run(
-            pool::Limits {
+            pool::PoolLimits {
                 workers,
                 budget: workers * 4 * UNDER_WAY,
             },

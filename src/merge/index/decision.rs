@@ -24,7 +24,7 @@ impl Index {
         self,
         order: Order,
         counts_fillable: bool,
-        (limits, stop): (pool::Limits, &Stop),
+        (limits, stop): (pool::PoolLimits, &Stop),
     ) -> Result<Kept, Error> {
         let failed = cannot_write(&self.directory);
         let spooled = self.spool.finish().map_err(&failed)?;

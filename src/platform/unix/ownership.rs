@@ -63,12 +63,12 @@ pub(crate) fn own_folder(path: &Path, owner: Option<Owner>) -> io::Result<()> {
 }
 
 /// Which of the owner and the group a file got.
-struct Given {
+struct OwnershipResult {
     owner: bool,
     group: bool,
 }
 
-impl Given {
+impl OwnershipResult {
     fn is_all(&self) -> bool {
         self.owner && self.group
     }
@@ -76,8 +76,8 @@ impl Given {
 
 /// Changes the owner and the group of a file. `None` leaves the value as it is. If the system refuses the owner, only the
 /// group is changed: a user can give a file to each of their groups.
-fn give(file: impl AsFd, owner: Option<Uid>, group: Option<Gid>) -> io::Result<Given> {
-    let given = |owner, group| Ok(Given { owner, group });
+fn give(file: impl AsFd, owner: Option<Uid>, group: Option<Gid>) -> io::Result<OwnershipResult> {
+    let given = |owner, group| Ok(OwnershipResult { owner, group });
     if owner.is_none() && group.is_none() {
         return given(true, true);
     }
@@ -98,7 +98,7 @@ fn is_refused(why: Errno) -> bool {
     [Errno::PERM, Errno::ACCESS, Errno::INVAL].contains(&why) || is_unsupported(why)
 }
 
-fn give_as(new: &File, has: &Metadata, wanted: &Metadata) -> io::Result<Given> {
+fn give_as(new: &File, has: &Metadata, wanted: &Metadata) -> io::Result<OwnershipResult> {
     let ((user, group), (new_user, new_group)) = (owner_of(wanted), owner_of(has));
     give(
         new,

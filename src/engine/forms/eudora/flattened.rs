@@ -5,7 +5,7 @@ use crate::engine::forms::eudora::notes::{EudoraNote, EudoraPiece, EudoraText, e
 use crate::engine::policy::Policy;
 use crate::mime::MediaType;
 use crate::mime::header::{Header, SectionEnd, unfold};
-use crate::span::{Lines, Newline, Span};
+use crate::span::{Newline, Span, SpanLines};
 
 pub(crate) struct Flattened<'m> {
     pub(super) message: &'m [u8],
@@ -74,7 +74,7 @@ fn holds_boundary(message: &[u8], body: Span, media_type: Option<&[u8]>) -> bool
     let Some(boundary) = boundary.filter(|it| !it.is_empty()) else {
         return false;
     };
-    Lines::new(message, body).any(|line| {
+    SpanLines::new(message, body).any(|line| {
         let line = line.content.of(message).strip_prefix(b"--");
         line.is_some_and(|line| line.starts_with(&boundary))
     })

@@ -35,7 +35,7 @@ use crate::engine::external_body::{
 use crate::engine::forms::reference_form::{Needles, ReferenceForm};
 use crate::engine::report::Kind;
 use crate::mime::{Header, MediaType, PartId, PartKind, Tree};
-use crate::span::{Lines, Span, last_line};
+use crate::span::{Span, SpanLines, last_line};
 
 /// Facts about notes that Mailman left in a text in place of an attachment. Files on different lists often have the same name,
 /// so a file in `--attachments` must also be in a directory with the right name, which is a hash. Servers guess the media types
@@ -256,7 +256,7 @@ fn blocks(text: &[u8]) -> Vec<(usize, Vec<u32>)> {
     }
     // A line of hyphens ends each mail in a digest. It is added to the list without hashes, because the text between
     // this line and the next mail belongs to neither mail.
-    let ends = Lines::new(text, Span::new(0, text.len()))
+    let ends = SpanLines::new(text, Span::new(0, text.len()))
         .filter(|line| line.content.of(text) == BETWEEN_BLOCKS)
         .map(|line| (line.whole.start, Vec::new()));
     blocks.extend(ends);

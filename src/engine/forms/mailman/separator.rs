@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::span::{Line, Lines, Span, last_line};
+use crate::span::{Span, SpanLine, SpanLines, last_line};
 
 const LONGEST: usize = 120;
 /// Minimum number of hyphens before and after the words. Most translations of Mailman have 14.
@@ -60,7 +60,7 @@ pub(crate) fn divided(
     let mut pieces = Vec::new();
     let mut start = within.start;
     let mut next = notes.iter().enumerate().peekable();
-    let mut lines = Lines::new(text, within);
+    let mut lines = SpanLines::new(text, within);
     let mut at = within.start;
     let push_text = |pieces: &mut Vec<_>, from: usize, to: usize| {
         if from < to {
@@ -78,7 +78,7 @@ pub(crate) fn divided(
                 start = end;
             }
             at = end;
-            lines = Lines::new(text, Span::new(end, within.end));
+            lines = SpanLines::new(text, Span::new(end, within.end));
             continue;
         }
         let Some(line) = lines.next() else { break };
@@ -98,7 +98,7 @@ pub(crate) fn divided(
 /// if other text follows, because the empty lines then belong to this text.
 fn blank_behind(text: &[u8], within: Span) -> Span {
     let mut end = within.start;
-    for line in Lines::new(text, within) {
+    for line in SpanLines::new(text, within) {
         let content = line.content.of(text);
         if content.iter().all(u8::is_ascii_whitespace) {
             end = line.whole.end;
@@ -112,7 +112,7 @@ fn blank_behind(text: &[u8], within: Span) -> Span {
     Span::new(within.start, end)
 }
 
-fn separator(text: &[u8], line: Line) -> Option<(usize, &[u8])> {
+fn separator(text: &[u8], line: SpanLine) -> Option<(usize, &[u8])> {
     let content = line.content.of(text);
     let from = at_end(content)?;
     Some((
@@ -131,7 +131,7 @@ fn beside<'t>(text: &'t [u8], within: Span, notes: &[(Span, bool)]) -> BTreeSet<
             known.extend(at_end(line).and_then(|from| line.get(from..)));
         }
         let blank = blank_behind(text, Span::new(note.end, within.end));
-        let behind = Lines::new(text, Span::new(blank.end, within.end)).next();
+        let behind = SpanLines::new(text, Span::new(blank.end, within.end)).next();
         let below = behind
             .and_then(|line| separator(text, line).filter(|(from, _)| *from == line.content.start));
         known.extend(below.map(|(_, words)| words));

@@ -14,7 +14,7 @@ use memchr::{memchr, memrchr};
 use super::separator;
 use crate::engine::external_body::Scrap;
 use crate::engine::external_body::reference::number;
-use crate::span::{Line, Lines, Span, front};
+use crate::span::{Span, SpanLine, SpanLines, front};
 
 const LONGEST_LINE: usize = 1 << 10;
 /// Maximum length in bytes of the label of a URL: the words before the URL on the same line.
@@ -320,9 +320,9 @@ pub(super) fn stored_name(url: &str) -> Option<(&str, &str)> {
     (is_stored && !url.contains(char::is_whitespace)).then_some((hash, name))
 }
 
-fn line_at(text: &[u8], start: usize) -> Option<Line> {
+fn line_at(text: &[u8], start: usize) -> Option<SpanLine> {
     let end = text.len().min(start + LONGEST_LINE);
-    let line = Lines::new(text, Span::new(start, end)).next()?;
+    let line = SpanLines::new(text, Span::new(start, end)).next()?;
     let is_whole = end == text.len() || line.content.end < line.whole.end;
     is_whole.then_some(line)
 }

@@ -27,7 +27,7 @@ use crate::engine::report::{Kind, Refusal};
 use crate::mime::encoded_words::decoded_name;
 use crate::mime::header::{self, SectionEnd};
 use crate::mime::{Field, Fields, Header, MediaType, PartKind, TransferEncoding};
-use crate::span::{Lines, Span, front, until};
+use crate::span::{Span, SpanLines, front, until};
 
 pub(crate) const URL_FIELD: &str = "X-Mozilla-External-Attachment-URL";
 pub(crate) const ALTERED_FIELD: &str = "X-Mozilla-Altered";
@@ -272,7 +272,7 @@ impl<'a> Reader<'a, '_> {
         let mut strays = Fields::none_at(body.start);
         for _ in 0..=STRAY_BLOCKS {
             at = self.behind_empty_lines(at, body.end);
-            let line = Lines::new(self.tree.original, Span::new(at, body.end)).next()?;
+            let line = SpanLines::new(self.tree.original, Span::new(at, body.end)).next()?;
             if line.content.of(self.tree.original).trim_ascii_end() == SENTENCE {
                 let (quoted, is_all) = self.quoted_header(line.whole.end, body.end);
                 return Some((strays, quoted, is_all));
@@ -321,7 +321,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn behind_empty_lines(&self, at: usize, end: usize) -> usize {
-        Lines::new(self.tree.original, Span::new(at, end))
+        SpanLines::new(self.tree.original, Span::new(at, end))
             .find(|line| !line.content.of(self.tree.original).trim_ascii().is_empty())
             .map_or(end, |line| line.whole.start)
     }
@@ -346,7 +346,7 @@ fn url_of_field(value: &[u8]) -> Result<Referent<'_>, Refusal> {
         return read_url(Cow::Borrowed(value));
     }
     let mut url = Vec::with_capacity(value.len());
-    for line in Lines::new(value, Span::new(0, value.len())) {
+    for line in SpanLines::new(value, Span::new(0, value.len())) {
         for &byte in line.content.of(value).trim_ascii() {
             match byte {
                 b' ' => url.extend_from_slice(b"%20"),

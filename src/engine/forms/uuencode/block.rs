@@ -1,6 +1,6 @@
 //! Finds and decodes uuencoded files in a text.
 
-use crate::span::{Lines, Span};
+use crate::span::{Span, SpanLines};
 
 /// Start of the line that begins a block.
 pub(super) const BEGIN: &[u8] = b"begin ";
@@ -16,7 +16,7 @@ pub(super) struct Block {
 /// Finds the blocks of a text. The time is linear in the length of the text.
 pub(super) fn blocks(text: &[u8]) -> Vec<Block> {
     let mut blocks = Vec::new();
-    let mut lines = Lines::new(text, Span::new(0, text.len())).peekable();
+    let mut lines = SpanLines::new(text, Span::new(0, text.len())).peekable();
     while let Some(line) = lines.next() {
         let Some(at) = begins(line.content.of(text)) else {
             continue;

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 #[cfg(feature = "cli")]
 use crate::error::Error;
-use crate::from_field::{FromSpelling, spelled};
+use crate::from_field::{SpellingPlace, spelled};
 use crate::mailbox::forms::flags::{Flags, MessageFlags};
 use crate::mailbox::forms::keywords::Keywords;
 use crate::mailbox::forms::keywords::unwritable;
@@ -97,9 +97,9 @@ impl MessageForm {
     pub(crate) fn prepared(self, letter: Letter<'_>) -> PreparedMessage<'_> {
         let flags = self.flags(&letter);
         let spelling = if self.form.has_separators() {
-            FromSpelling::UnquotedWithoutBlank
+            SpellingPlace::UnquotedWithoutBlank
         } else {
-            FromSpelling::Unquoted
+            SpellingPlace::Unquoted
         };
         let spelled = spelled(letter.content, spelling);
         let content = match self.form {

@@ -19,7 +19,7 @@ use self::files::decoded;
 pub(crate) use self::files::{decoded as decoded_name, is_file_name};
 use crate::mime::header::unfold;
 use crate::mime::{Fields, file_type};
-use crate::span::{Lines, Span, front, starts_like};
+use crate::span::{Span, SpanLines, front, starts_like};
 
 pub(crate) enum EudoraPiece {
     Text(EudoraText),
@@ -75,7 +75,7 @@ pub(crate) struct EudoraNote {
 /// recognized. Everything after them is a single text, and the second value is then true.
 pub(crate) fn eudora_pieces(original: &[u8], body: Span, most: usize) -> (Vec<EudoraPiece>, bool) {
     let mut pieces = Vec::new();
-    let mut lines = Lines::new(original, body);
+    let mut lines = SpanLines::new(original, body);
     let (mut start, mut room) = (body.start, most);
     // The previous line, if it was empty. On Windows, Eudora writes an empty line before each note, so this line then
     // belongs to the note.
