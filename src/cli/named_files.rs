@@ -27,7 +27,7 @@ use crate::error::{Error, unpoisoned};
 use crate::fetch::store::Key;
 use crate::mailbox::Message;
 use crate::mailbox::folder_names::{composed, folded, safe};
-use crate::mime::{PartId, Tree};
+use crate::mime::{MessageTree, PartId};
 use crate::platform;
 use crate::span::front;
 
@@ -128,7 +128,7 @@ impl NamedFiles {
     pub(crate) fn keep(
         &self,
         message: &Message<'_>,
-        (tree, part): (&Tree<'_>, PartId),
+        (tree, part): (&MessageTree<'_>, PartId),
         (key, octets): (Key, u64),
         write: impl FnOnce(&mut File) -> io::Result<()>,
     ) -> Option<SavedAttachment> {
@@ -380,7 +380,7 @@ fn cell(text: &str) -> String {
 }
 
 /// Returns the name of a file without its extension, and the extension.
-fn named(tree: &Tree<'_>, part: &str, name: Option<&str>) -> (String, Option<String>) {
+fn named(tree: &MessageTree<'_>, part: &str, name: Option<&str>) -> (String, Option<String>) {
     let now = SystemTime::now();
     let date = tree
         .value(PartId::ROOT, "Date")
@@ -423,7 +423,7 @@ fn named(tree: &Tree<'_>, part: &str, name: Option<&str>) -> (String, Option<Str
 }
 
 /// Returns the name of the sender, or the address if there is no name.
-fn sender(tree: &Tree<'_>) -> String {
+fn sender(tree: &MessageTree<'_>) -> String {
     let value = front(
         tree.value(PartId::ROOT, "From").unwrap_or_default(),
         LONGEST_FROM,

@@ -9,10 +9,10 @@ use crate::engine::plan::{Bases, opaque_details};
 use crate::engine::policy::Policy;
 use crate::engine::report::{Outcome, Report, Row};
 use crate::link::url::masked;
-use crate::mime::{PartId, PartKind, Tree};
+use crate::mime::{MessageTree, PartId, PartKind};
 
 /// Returns the parts of a message with their references. The survey, which is printed after them, says what is missing.
-pub(super) fn outline(tree: &Tree<'_>, report: &Report, policy: &Policy) -> String {
+pub(super) fn outline(tree: &MessageTree<'_>, report: &Report, policy: &Policy) -> String {
     let mut bases = Bases::default();
     let mut text = String::new();
     // Maps each part to its rows. A message can have thousands of parts and rows, so searching all rows for each part

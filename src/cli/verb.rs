@@ -20,7 +20,7 @@ use crate::expand::detach::Detacher;
 use crate::expand::{Expander, envelope};
 use crate::fetch::record::WarcRecorder;
 use crate::mailbox::{Envelope, Message, Transform};
-use crate::mime::{PartId, ScanLimits, Tree, scan};
+use crate::mime::{MessageTree, PartId, ScanLimits, scan};
 
 pub(super) struct Said {
     pub(super) origin: Option<Origin>,
@@ -152,7 +152,7 @@ impl Expanding {
     pub(super) fn expand(
         &self,
         message: &Message<'_>,
-        parts: Option<&Tree<'_>>,
+        parts: Option<&MessageTree<'_>>,
     ) -> Result<(Edits, Said), Error> {
         let (expander, content) = (&self.expander, message.content);
         self.pictures.meets(expander.policy(), content);

@@ -9,7 +9,7 @@ use crate::engine::lengths::is_length;
 use crate::engine::same::{Digest, unquoted_text};
 use crate::mime::header::{Field, has_control_character, unfold};
 use crate::mime::transfer::{canonical_text, with_newlines};
-use crate::mime::{self, PartId, PartKind, ScanLimits, TransferEncoding, Tree, scan};
+use crate::mime::{self, MessageTree, PartId, PartKind, ScanLimits, TransferEncoding, scan};
 use crate::span::{Newline, Span};
 
 /// A part of a copy.
@@ -191,7 +191,7 @@ fn is_text(part: &mime::Part) -> bool {
 }
 
 /// Returns the decoded content of a part. For an enclosed message, this is the whole message. Returns `None` for a multipart.
-fn content<'t>(tree: &Tree<'t>, id: PartId) -> Option<Cow<'t, [u8]>> {
+fn content<'t>(tree: &MessageTree<'t>, id: PartId) -> Option<Cow<'t, [u8]>> {
     let part = tree.part(id);
     content_of(&part.content, part.encoding, part.body.of(tree.original))
 }
@@ -215,7 +215,7 @@ fn is_protected(encoding: TransferEncoding) -> bool {
     )
 }
 
-fn media_type(tree: &Tree<'_>, id: PartId) -> String {
+fn media_type(tree: &MessageTree<'_>, id: PartId) -> String {
     match tree.value(id, "Content-Type").map(unfold) {
         Some(value) => String::from_utf8_lossy(value.trim_ascii()).into_owned(),
         None => tree.part(id).essence.clone(),
@@ -225,7 +225,7 @@ fn media_type(tree: &Tree<'_>, id: PartId) -> String {
 /// Returns the header fields of a part. For a whole mail, only the fields that describe its content are returned. Fields with
 /// control characters are left out, because programs read them differently. If there are several Content-Type fields, only the
 /// type that was parsed is returned.
-fn fields(tree: &Tree<'_>, id: PartId) -> Vec<u8> {
+fn fields(tree: &MessageTree<'_>, id: PartId) -> Vec<u8> {
     let original = tree.original;
     let is_message = tree.is_message(id);
     let stays = |field: &Field| {

@@ -5,8 +5,8 @@
 
 use crate::engine::report::{Reason, Refusal};
 use crate::mime::header::has_control_character;
-use crate::mime::transfer::{Encoded, has_boundary, has_long_line};
-use crate::mime::{self, PartId, PartKind, ScanLimits, TransferEncoding, Tree};
+use crate::mime::transfer::{TransferEncoder, has_boundary, has_long_line};
+use crate::mime::{self, MessageTree, PartId, PartKind, ScanLimits, TransferEncoding};
 
 pub(super) fn refused(detail: &str) -> Refusal {
     Refusal::lasting(Reason::UnfitComposite, detail)
@@ -16,12 +16,12 @@ pub(super) fn refused(detail: &str) -> Refusal {
 /// `header` is the Content-Type field, which names the boundary of its parts. For a message, `header` is empty, because
 /// the message has its own header.
 pub(super) fn fit(
-    tree: &Tree<'_>,
+    tree: &MessageTree<'_>,
     part: PartId,
     header: &[u8],
     body: Vec<u8>,
     boundaries: &[&[u8]],
-) -> Result<Encoded, Refusal> {
+) -> Result<TransferEncoder, Refusal> {
     let collides = |detail: &str| Refusal::lasting(Reason::BoundaryCollision, detail);
     if has_control_character(&body) {
         let detail = "the content contains a NUL byte or a CR without LF";
@@ -64,7 +64,7 @@ pub(super) fn fit(
             return Err(refused(detail));
         }
     }
-    Ok(Encoded { encoding, body })
+    Ok(TransferEncoder { encoding, body })
 }
 
 /// Returns true if a part with the encoding `declared` may contain a part with the encoding `used` (RFC 2045 §6.2).

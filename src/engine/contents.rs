@@ -19,10 +19,10 @@ use crate::engine::{Content, Need, Neighbour};
 use crate::link::server_url::ServerUrl;
 use crate::link::url::masked;
 use crate::link::wrapper::Unwrapped;
-use crate::mime::{PartId, TransferEncoding, Tree};
+use crate::mime::{MessageTree, PartId, TransferEncoding};
 
 pub(super) struct Contents<'t> {
-    tree: &'t Tree<'t>,
+    tree: &'t MessageTree<'t>,
     plan: Rc<Plan<'t>>,
     item_of: HashMap<PartId, usize>,
     targets: HashSet<PartId>,
@@ -34,7 +34,7 @@ pub(super) struct Contents<'t> {
 }
 
 impl<'t> Contents<'t> {
-    pub(super) fn new(tree: &'t Tree<'t>, plan: Rc<Plan<'t>>) -> Self {
+    pub(super) fn new(tree: &'t MessageTree<'t>, plan: Rc<Plan<'t>>) -> Self {
         // A text with notes (lines in place of removed attachments) has content of its own. If another
         // reference names this text, it gets the whole text and not the content of one note. So notes are left out
         // here.

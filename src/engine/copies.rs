@@ -16,13 +16,18 @@ use crate::engine::external_body::{Claim, ExternalBody, Form};
 use crate::engine::plan::{Item, Step};
 use crate::engine::report::{Detail, Reason, Refusal, Retry};
 use crate::engine::{Content, MissingPart, Need, Neighbour};
-use crate::mime::{MediaType, PartId, Tree};
+use crate::mime::{MediaType, MessageTree, PartId};
 
 impl Session<'_> {
     /// Marks each item (a planned reference) whose content may be taken from another copy of the mail, so that the
     /// copies are searched. `is_mail` is true if `tree` is the mail itself and no reference in it has been filled yet.
     /// Only then can its structure be compared with that of the copies.
-    pub(super) fn plan_copies(&mut self, tree: &Tree<'_>, items: &mut [Item<'_>], is_mail: bool) {
+    pub(super) fn plan_copies(
+        &mut self,
+        tree: &MessageTree<'_>,
+        items: &mut [Item<'_>],
+        is_mail: bool,
+    ) {
         if self.policy().copies.is_empty() {
             return;
         }
@@ -102,7 +107,12 @@ impl Session<'_> {
 
     /// Stores for each reference the reason why no copy was used. A later pass needs the reason for the report, but
     /// cannot search the copies again: it reads the changed mail, in which parts have other numbers.
-    pub(super) fn remember_copies(&mut self, tree: &Tree<'_>, items: &[Item<'_>], is_mail: bool) {
+    pub(super) fn remember_copies(
+        &mut self,
+        tree: &MessageTree<'_>,
+        items: &[Item<'_>],
+        is_mail: bool,
+    ) {
         if !is_mail {
             return;
         }
@@ -118,7 +128,7 @@ impl Session<'_> {
     /// reasons.
     pub(super) fn refused_twice(
         &self,
-        tree: &Tree<'_>,
+        tree: &MessageTree<'_>,
         item: &Item<'_>,
         refusal: Refusal,
     ) -> Refusal {
@@ -208,7 +218,7 @@ fn md5_of(value: &[u8]) -> Option<[u8; 16]> {
 
 /// Returns a hash that identifies a note (the text in place of a missing part) in every pass, although part numbers change. For
 /// a note in a text, the name of the stored file is hashed. Any other note is a whole part, whose bytes are hashed.
-fn hash_of_note(tree: &Tree<'_>, body: &ExternalBody<'_>) -> u64 {
+fn hash_of_note(tree: &MessageTree<'_>, body: &ExternalBody<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     match &body.text_note {
         Some(note) => note.stored_name.hash(&mut hasher),

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 use crate::mime::charset::encoding_of;
-use crate::mime::{MediaType, PartId, PartKind, ScanLimits, Tree, scan};
+use crate::mime::{MediaType, MessageTree, PartId, PartKind, ScanLimits, scan};
 
 /// Returns the mail `decoded`, which is in UTF-8, with the text of each part in the charset that the part declares. The
 /// fields of headers stay in UTF-8 (RFC 6532). Returns `None` if this is `decoded` itself.
@@ -39,7 +39,11 @@ pub(crate) fn in_declared_charsets(decoded: &[u8]) -> Result<Option<Vec<u8>>, St
     Ok(Some(mail))
 }
 
-fn encoded<'b>(tree: &Tree<'_>, id: PartId, body: &'b [u8]) -> Result<Cow<'b, [u8]>, String> {
+fn encoded<'b>(
+    tree: &MessageTree<'_>,
+    id: PartId,
+    body: &'b [u8],
+) -> Result<Cow<'b, [u8]>, String> {
     let value = tree.value(id, "Content-Type");
     let label = value.and_then(|value| MediaType::parse(value).parameter("charset"));
     let is_text = tree.part(id).essence.starts_with("text/");

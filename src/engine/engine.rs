@@ -17,7 +17,7 @@ use crate::engine::forms::converts_messages;
 use crate::engine::ledger::Ledger;
 use crate::engine::policy::{Follow, Policy};
 use crate::engine::report::{Detail, Refusal, Report};
-use crate::mime::{self, Tree};
+use crate::mime::{self, MessageTree};
 
 /// Decides how a message changes under one policy. It has no sources, starts no threads and reads no clock.
 ///
@@ -206,7 +206,7 @@ impl Engine {
     }
 
     /// Returns the parts of a message for [`Engine::round`], or `None` if no reference is searched for.
-    pub(crate) fn parts<'m>(&self, message: &'m [u8], kinds: Kinds) -> Option<Tree<'m>> {
+    pub(crate) fn parts<'m>(&self, message: &'m [u8], kinds: Kinds) -> Option<MessageTree<'m>> {
         let limits = self.settings.policy.limits.scan();
         kinds.references.then(|| mime::scan(message, &limits))
     }
@@ -222,7 +222,7 @@ impl Engine {
         context: &Context,
         answers: Answers,
         (mode, last): (Mode, Option<Refusal>),
-        parts: Option<&Tree<'_>>,
+        parts: Option<&MessageTree<'_>>,
     ) -> Outcome<'m> {
         self.guided_round(
             message,
@@ -243,7 +243,7 @@ impl Engine {
         context: &Context,
         answers: Answers,
         (mode, last): (Mode, Option<Refusal>),
-        (parts, guide): (Option<&Tree<'_>>, Option<&Guide>),
+        (parts, guide): (Option<&MessageTree<'_>>, Option<&Guide>),
     ) -> Outcome<'m> {
         if !self.matters(message, kinds, context.form_beside()) {
             return Outcome {

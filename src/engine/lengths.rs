@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use crate::edit::{Edit, Edits, Group, moved};
-use crate::mime::{self, Field, PartId, PartKind, ScanLimits, Tree};
+use crate::mime::{self, Field, MessageTree, PartId, PartKind, ScanLimits};
 use crate::span::Span;
 
 /// Treatment of the fields Content-Length and Lines if the body that they describe changes.
@@ -61,7 +61,7 @@ pub(crate) fn is_length(original: &[u8], field: &Field) -> bool {
 /// Adds the edits that correct the fields to `edits`. Also returns whether undoing the change restores the message exactly. It
 /// does not if a wrong value became correct by chance: undoing the change would then also update this field.
 pub(crate) fn corrected(
-    tree: &Tree<'_>,
+    tree: &MessageTree<'_>,
     edits: Edits,
     lengths: Lengths,
     limits: &ScanLimits,
@@ -102,7 +102,7 @@ pub(crate) fn corrected(
 
 /// Returns the length fields that may need a correction. Fields that an edit changes anyway are left out. Each field is
 /// returned as its offset in the output and its part in the original.
-fn told_fields(tree: &Tree<'_>, edits: &Edits) -> Vec<(usize, PartId)> {
+fn told_fields(tree: &MessageTree<'_>, edits: &Edits) -> Vec<(usize, PartId)> {
     let mut all = Vec::new();
     let mut place_of = moved(edits);
     for part in tree.ids() {
@@ -120,14 +120,14 @@ fn told_fields(tree: &Tree<'_>, edits: &Edits) -> Vec<(usize, PartId)> {
 }
 
 struct BodyCounts<'c> {
-    tree: &'c Tree<'c>,
+    tree: &'c MessageTree<'c>,
     line_ends: BTreeMap<usize, usize>,
 }
 
 impl<'c> BodyCounts<'c> {
     /// Counts the line endings before each start and end of a body. Nested bodies share bytes; with these sums, each byte is
     /// counted only once.
-    fn new(tree: &'c Tree<'c>) -> Self {
+    fn new(tree: &'c MessageTree<'c>) -> Self {
         let has_lines = |part: &PartId| {
             let mut fields = tree.fields(*part).iter(tree.original);
             fields.any(|field| Measure::of(field.name.of(tree.original)) == Some(Measure::LineEnds))

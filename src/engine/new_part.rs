@@ -10,7 +10,7 @@ use crate::engine::report::Refusal;
 use crate::mime::entity::{folded_url, push_field};
 use crate::mime::media_type::is_ascii_compatible;
 use crate::mime::media_type::{self, is_composite};
-use crate::mime::transfer::{Encoded, encode_base64, encode_text, with_newlines};
+use crate::mime::transfer::{TransferEncoder, encode_base64, encode_text, with_newlines};
 use crate::mime::{PartId, TransferEncoding};
 use crate::span::{Newline, Span};
 
@@ -123,7 +123,7 @@ impl Stored {
         exact: bool,
         newline: Newline,
         boundaries: &[&[u8]],
-    ) -> Encoded {
+    ) -> TransferEncoder {
         let octets = self.obtained.content.bytes();
         let mut parameters = self.obtained.parameters.iter();
         let charset = parameters.find(|(name, _)| name == "charset");
@@ -136,7 +136,7 @@ impl Stored {
         }
     }
 
-    pub(in crate::engine) fn written(&self, encoded: Encoded, newline: Newline) -> NewPart {
+    pub(in crate::engine) fn written(&self, encoded: TransferEncoder, newline: Newline) -> NewPart {
         let essence = &self.obtained.essence;
         // The server of a mailing list only guesses the charset, so its charset is ignored. For a link to cloud storage, the
         // charset of the response is used.

@@ -15,7 +15,7 @@ use crate::mime::date;
 use crate::mime::media_type::DEFAULT_TYPE;
 use crate::mime::media_type::is_page;
 use crate::mime::transfer::canonical_text;
-use crate::mime::{Limit, MediaType, PartId, PartKind, TransferEncoding, Tree};
+use crate::mime::{Limit, MediaType, MessageTree, PartId, PartKind, TransferEncoding};
 
 pub(super) const OCTETS: &str = "application/octet-stream";
 
@@ -103,7 +103,7 @@ pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtaine
     })
 }
 
-pub(super) fn decoded(tree: &Tree<'_>, part: PartId) -> Result<Content, Refusal> {
+pub(super) fn decoded(tree: &MessageTree<'_>, part: PartId) -> Result<Content, Refusal> {
     let source = tree.part(part);
     let refuse = |reason, what| {
         let detail = format!("part {} {what}", tree.number(part));
@@ -127,7 +127,7 @@ pub(super) fn decoded(tree: &Tree<'_>, part: PartId) -> Result<Content, Refusal>
     }
 }
 
-pub(super) fn copy(tree: &Tree<'_>, part: PartId, octets: Content) -> Obtained {
+pub(super) fn copy(tree: &MessageTree<'_>, part: PartId, octets: Content) -> Obtained {
     let source = tree.part(part);
     let field = tree.value(part, "Content-Type");
     let parameters = field.map(|value| all_parameters(&MediaType::parse(value)));

@@ -5,17 +5,17 @@ use std::collections::HashSet;
 
 use crate::edit::{Edit, Edits, Group, Overlap};
 use crate::engine::report::{Reason, Refusal};
-use crate::mime::{PartId, Tree};
+use crate::mime::{MessageTree, PartId};
 use crate::span::Span;
 
 pub(super) struct PartEdits<'t> {
-    tree: &'t Tree<'t>,
+    tree: &'t MessageTree<'t>,
     pub(super) edits: Edits,
     named: HashSet<PartId>,
 }
 
 impl<'t> PartEdits<'t> {
-    pub(super) fn new(tree: &'t Tree<'t>) -> Self {
+    pub(super) fn new(tree: &'t MessageTree<'t>) -> Self {
         Self {
             tree,
             edits: Edits::new(),
@@ -49,7 +49,7 @@ pub(super) fn overlapping(_: Overlap) -> Refusal {
     Refusal::lasting(Reason::BoundaryCollision, detail)
 }
 
-pub(super) fn removal(tree: &Tree<'_>, part: PartId, removed_to: usize) -> Span {
+pub(super) fn removal(tree: &MessageTree<'_>, part: PartId, removed_to: usize) -> Span {
     tree.removal(part, removed_to)
 }
 

@@ -24,7 +24,7 @@ use crate::engine::lengths::corrected;
 use crate::engine::plan::{Item, Plan};
 use crate::engine::report::{Detail, Outcome, Reason, Refusal, Row, Setting};
 use crate::link::base::Base;
-use crate::mime::{self, PartId, ScanLimits, Tree};
+use crate::mime::{self, MessageTree, PartId, ScanLimits};
 
 #[derive(Default)]
 pub(super) struct Place {
@@ -102,7 +102,7 @@ impl Session<'_> {
         &mut self,
         entity: &[u8],
         place: &Place,
-        parts: Option<&Tree<'_>>,
+        parts: Option<&MessageTree<'_>>,
     ) -> Result<Pass, Stop> {
         let scanned;
         let tree = match parts {
@@ -121,7 +121,11 @@ impl Session<'_> {
     }
 
     /// Plans the pass, and looks up the content that is retrieved in advance.
-    fn begin<'t>(&mut self, tree: &'t Tree<'t>, place: &Place) -> Result<Box<Progress<'t>>, Stop> {
+    fn begin<'t>(
+        &mut self,
+        tree: &'t MessageTree<'t>,
+        place: &Place,
+    ) -> Result<Box<Progress<'t>>, Stop> {
         let room = self.ledger.room_for_urls();
         let policy = self.policy();
         let told = policy.reading_to_tell();
@@ -195,7 +199,7 @@ impl Session<'_> {
     /// Decides about the references of an entity, in the order of the entity.
     fn decide_all(
         &mut self,
-        tree: &Tree<'_>,
+        tree: &MessageTree<'_>,
         place: &Place,
         progress: Box<Progress<'_>>,
     ) -> Result<Pass, Stop> {
@@ -232,7 +236,7 @@ fn by_member(rivals: &[Vec<usize>]) -> HashMap<usize, &[usize]> {
 
 struct Pending<'p, 't, 's> {
     session: &'p mut Session<'s>,
-    tree: &'t Tree<'t>,
+    tree: &'t MessageTree<'t>,
     place: &'p Place,
     progress: Box<Progress<'t>>,
 }

@@ -14,7 +14,7 @@ use crate::engine::forms::{FORMS, Form, first_of_any};
 use crate::engine::plan::documents::{mentions_original_source, subtypes};
 use crate::engine::plan::opaque_parts;
 use crate::engine::policy::{Embed, Follow, Followed, Links, Policy};
-use crate::mime::{self, PartId, ScanLimits, TransferEncoding, Tree};
+use crate::mime::{self, MessageTree, PartId, ScanLimits, TransferEncoding};
 use crate::span::{front, split_while};
 pub(super) use data::may_show_data;
 use hidden::may_spell_base;
@@ -254,7 +254,7 @@ impl Prefilter {
             || tree.ids().any(|part| self.is_sought(&tree, part))
     }
 
-    fn is_sought(&self, tree: &Tree<'_>, part: PartId) -> bool {
+    fn is_sought(&self, tree: &MessageTree<'_>, part: PartId) -> bool {
         let part = tree.part(part);
         let (essence, body) = (part.essence.as_bytes(), part.body.of(tree.original));
         if !subtypes().any(|subtype| essence.ends_with(subtype)) {

@@ -13,11 +13,11 @@ use crate::engine::lengths::{Lengths, corrected};
 use crate::engine::plan::documents::Documents;
 use crate::engine::policy::Links;
 use crate::engine::report::{Detail, Kind, Outcome, Reason, Row};
-use crate::mime::{self, Tree};
+use crate::mime::{self, MessageTree};
 
 impl Session<'_> {
     /// Processes the message. `parts` contains its parts, if the caller has scanned it.
-    pub(super) fn run(&mut self, message: &[u8], parts: Option<&Tree<'_>>) -> Pass {
+    pub(super) fn run(&mut self, message: &[u8], parts: Option<&MessageTree<'_>>) -> Pass {
         let mut outcomes = self.references(message, parts);
         let mut embedding = Embedding::default();
         if self.policy().embed.is_on() && !self.is_stopped() {
@@ -94,7 +94,7 @@ impl Session<'_> {
 
     /// Follows references in several passes over the message. Content that one pass inserted may contain the part that another
     /// reference names by its Content-ID.
-    fn references(&mut self, message: &[u8], parts: Option<&Tree<'_>>) -> Pass {
+    fn references(&mut self, message: &[u8], parts: Option<&MessageTree<'_>>) -> Pass {
         #[cfg(all(feature = "file", feature = "mailbox"))]
         let mut outcomes = self.unflatten(message);
         #[cfg(not(all(feature = "file", feature = "mailbox")))]
@@ -154,10 +154,10 @@ impl Session<'_> {
     fn documents(
         &mut self,
         message: &[u8],
-        parts: Option<&Tree<'_>>,
+        parts: Option<&MessageTree<'_>>,
         outcomes: &mut Pass,
         (kind, not_done): (Kind, &str),
-        change: impl FnOnce(&mut Self, &Tree<'_>, &mut Pass) -> Edits,
+        change: impl FnOnce(&mut Self, &MessageTree<'_>, &mut Pass) -> Edits,
     ) {
         let may_hold = if outcomes.edits.is_empty() {
             self.kinds.documents
@@ -201,7 +201,7 @@ impl Session<'_> {
 /// and gets a row with the reason.
 fn resolved(
     session: &mut Session<'_>,
-    tree: &Tree<'_>,
+    tree: &MessageTree<'_>,
     outcomes: &mut Pass,
     embedding: &Embedding,
 ) -> Edits {

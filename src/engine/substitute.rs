@@ -28,12 +28,14 @@ use crate::link::base::{Base, THIS_MESSAGE};
 use crate::mime::entity::{folded_url, push_field};
 use crate::mime::header::{Field, has_control_character};
 use crate::mime::media_type::{self, is_ascii_compatible, is_composite};
-use crate::mime::transfer::{Encoded, encode_base64, encode_like, encode_text, with_newlines};
-use crate::mime::{MediaType, PartId, TransferEncoding, Tree};
+use crate::mime::transfer::{
+    TransferEncoder, encode_base64, encode_like, encode_text, with_newlines,
+};
+use crate::mime::{MediaType, MessageTree, PartId, TransferEncoding};
 use crate::span::{Newline, Span};
 
 pub(super) struct Substitute<'p> {
-    tree: &'p Tree<'p>,
+    tree: &'p MessageTree<'p>,
     body: &'p ExternalBody<'p>,
     newline: Newline,
     suffix: Option<&'static str>,
@@ -43,7 +45,7 @@ pub(super) struct Substitute<'p> {
 
 impl<'p> Substitute<'p> {
     pub(super) fn prepare(
-        tree: &'p Tree<'p>,
+        tree: &'p MessageTree<'p>,
         body: &'p ExternalBody<'p>,
         obtained: Obtained,
     ) -> Result<Self, Refusal> {
@@ -155,7 +157,7 @@ impl<'p> Substitute<'p> {
         Ok(group)
     }
 
-    fn encode(&mut self) -> Encoded {
+    fn encode(&mut self) -> TransferEncoder {
         let boundaries = self.tree.boundaries_around(self.body.part);
         let value = memchr::memchr(b':', &self.content_type)
             .and_then(|colon| self.content_type.get(colon + 1..))
@@ -203,7 +205,7 @@ impl<'p> Substitute<'p> {
         })
     }
 
-    fn header_edits(&self, encoded: &Encoded, location: Option<&str>) -> (Group, Vec<u8>) {
+    fn header_edits(&self, encoded: &TransferEncoder, location: Option<&str>) -> (Group, Vec<u8>) {
         let original = self.tree.original;
         let outer = self.tree.fields(self.body.part);
         let names = field_names(original, self.taken());
@@ -236,7 +238,7 @@ impl<'p> Substitute<'p> {
         (group, homeless.unwrap_or_default())
     }
 
-    fn new_fields(&self, encoded: &Encoded, location: Option<&str>) -> Vec<u8> {
+    fn new_fields(&self, encoded: &TransferEncoder, location: Option<&str>) -> Vec<u8> {
         let original = self.tree.original;
         let outer = self.tree.fields(self.body.part);
         let newline = self.newline.bytes();
@@ -321,7 +323,7 @@ impl<'p> Substitute<'p> {
 
     /// Returns the edits for the body. The body is an edit of its own and is not copied, because it can be very large.
     /// `fields` are inserted after the last header field if that field stays.
-    fn body_edits(&self, encoded: Encoded, last_stays: bool, fields: &[u8]) -> Vec<Edit> {
+    fn body_edits(&self, encoded: TransferEncoder, last_stays: bool, fields: &[u8]) -> Vec<Edit> {
         let part = self.tree.part(self.body.part);
         let newline = self.newline.bytes();
         let mut front = Vec::with_capacity(fields.len() + 2 * newline.len());

@@ -9,13 +9,13 @@ use crate::edit::{Edit, Edits};
 use crate::engine::plan::documents::{Documents, UnwrappedLinks};
 use crate::engine::plan::shown_url;
 use crate::engine::report::{Kind, Outcome, Reason, Refusal, Row};
-use crate::mime::Tree;
+use crate::mime::MessageTree;
 
 /// Unwraps the links of all documents and texts, in their order. A document or text is either changed as a whole, or stays
 /// unchanged and gets a row with the reason.
 pub(super) fn unwrapped(
     session: &mut Session<'_>,
-    tree: &Tree<'_>,
+    tree: &MessageTree<'_>,
     outcomes: &mut Pass,
     embedding: &Embedding,
 ) -> Edits {

@@ -7,13 +7,13 @@ use crate::edit::{Edit, Group};
 use crate::engine::lengths::is_length;
 use crate::mime::entity::{self, push_field};
 use crate::mime::transfer::with_newlines;
-use crate::mime::{Field, PartId, TransferEncoding, Tree};
+use crate::mime::{Field, MessageTree, PartId, TransferEncoding};
 use crate::span::{Newline, Span};
 
 /// Returns the edits that wrap a part in a multipart. `own` are other edits of the part. `field` writes the Content-Type field
 /// of the multipart, with CRLF. `parts` are added after the wrapped part.
 pub(super) fn around<'s, W: FnOnce(&mut Vec<u8>)>(
-    tree: &Tree<'_>,
+    tree: &MessageTree<'_>,
     part: PartId,
     mut own: Group,
     field: impl FnOnce(&str) -> Vec<u8>,
@@ -41,7 +41,7 @@ pub(super) fn around<'s, W: FnOnce(&mut Vec<u8>)>(
 
 /// Wraps a whole message. The Content-* fields move to the first part, with the changes that `own` makes to them.
 fn message<W: FnOnce(&mut Vec<u8>)>(
-    tree: &Tree<'_>,
+    tree: &MessageTree<'_>,
     message: PartId,
     own: Group,
     mut fields: Vec<u8>,
@@ -114,7 +114,7 @@ pub(super) fn parts<W: FnOnce(&mut Vec<u8>)>(
 
 /// Returns the part number of a multipart that takes the place of `part`. The part of a message that is not a multipart has
 /// the number of the message with `.1` (RFC 9051 §6.4.5), and the multipart has the number of the message itself.
-pub(super) fn number(tree: &Tree<'_>, part: PartId) -> String {
+pub(super) fn number(tree: &MessageTree<'_>, part: PartId) -> String {
     let number = tree.number(part);
     if tree.is_under_multipart(part) {
         number
@@ -136,7 +136,7 @@ pub(super) fn before_close(original: &[u8], close: Span) -> usize {
 /// Returns the edits after the wrapped part: the new parts and the closing boundary line. If no line ending follows, the
 /// closing line gets its own.
 fn behind<W: FnOnce(&mut Vec<u8>)>(
-    tree: &Tree<'_>,
+    tree: &MessageTree<'_>,
     part: PartId,
     boundary: &str,
     ends_line: bool,
@@ -150,14 +150,18 @@ fn behind<W: FnOnce(&mut Vec<u8>)>(
     group
 }
 
-fn boundary<'s>(tree: &Tree<'_>, part: PartId, new: impl Iterator<Item = &'s [u8]>) -> String {
+fn boundary<'s>(
+    tree: &MessageTree<'_>,
+    part: PartId,
+    new: impl Iterator<Item = &'s [u8]>,
+) -> String {
     let mut seed = tree.number(part).into_bytes();
     new.for_each(|octets| seed.extend_from_slice(octets));
     let octets = tree.part(part).span.of(tree.original);
     entity::boundary(&seed, octets, &tree.boundaries_around(part))
 }
 
-pub(super) fn ends_line(tree: &Tree<'_>, message: PartId) -> bool {
+pub(super) fn ends_line(tree: &MessageTree<'_>, message: PartId) -> bool {
     let is_last = tree.part(message).span.end >= tree.original.len();
     is_last || tree.abuts_boundary(message)
 }

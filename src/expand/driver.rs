@@ -15,7 +15,7 @@ use crate::error::Error;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 use crate::fetch::EudoraFiles;
 use crate::fetch::{Fetch, Request, Sidecars, answer_all};
-use crate::mime::Tree;
+use crate::mime::MessageTree;
 
 /// Maximum of the deadline, so that adding the deadline to the current time cannot overflow.
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
@@ -47,7 +47,7 @@ impl Driver<'_> {
         &self,
         message: &'m [u8],
         kinds: Kinds,
-        parts: Option<&Tree<'_>>,
+        parts: Option<&MessageTree<'_>>,
     ) -> Result<Outcome<'m>, Error> {
         let policy = self.engine.policy();
         let time = policy.limits.deadline.min(CENTURY);

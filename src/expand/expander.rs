@@ -180,7 +180,7 @@ impl Expander {
     #[cfg(feature = "cli")]
     pub(crate) fn expand_parsed<'m>(
         &self,
-        parts: &crate::mime::Tree<'m>,
+        parts: &crate::mime::MessageTree<'m>,
         beside: Option<&Sidecars>,
         mode: Mode,
     ) -> Result<Outcome<'m>, Error> {

@@ -7,7 +7,7 @@ use crate::engine::plan::documents::{Documents, Shown};
 use crate::engine::policy::{Policy, countable};
 use crate::link::url::Reference;
 use crate::link::value::Role;
-use crate::mime::{Tree, scan};
+use crate::mime::{MessageTree, scan};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Target<'d> {
@@ -29,7 +29,7 @@ impl Expander {
     /// charset, a damaged encoding or the work limit.
     pub(crate) fn look(
         &self,
-        tree: &Tree<'_>,
+        tree: &MessageTree<'_>,
         see: impl FnMut(&Shown<'_>, Target<'_>),
     ) -> (u64, u64) {
         look(self.policy(), tree, see)
@@ -38,7 +38,11 @@ impl Expander {
 
 impl Expander {
     /// Calls `see` with the service of each wrapped link whose URL contains the original, in documents and in texts.
-    pub(crate) fn look_for_wrapped(&self, tree: &Tree<'_>, mut see: impl FnMut(&'static str)) {
+    pub(crate) fn look_for_wrapped(
+        &self,
+        tree: &MessageTree<'_>,
+        mut see: impl FnMut(&'static str),
+    ) {
         let mut ledger = Ledger::new(&self.policy().limits, tree.original.len());
         let mut documents = Documents::new(tree, self.policy());
         for part in tree.ids() {
@@ -49,7 +53,7 @@ impl Expander {
 
 fn look(
     policy: &Policy,
-    tree: &Tree<'_>,
+    tree: &MessageTree<'_>,
     mut see: impl FnMut(&Shown<'_>, Target<'_>),
 ) -> (u64, u64) {
     let mut unread = 0;

@@ -229,11 +229,11 @@ mod tests {
     use crate::engine::report::Outcome;
     use crate::expand::detach::{Choice as Sizes, Detacher, Settings, Stub};
     use crate::fetch::store::Folder;
-    use crate::mime::{self, PartId, Tree};
+    use crate::mime::{self, MessageTree, PartId};
     use crate::{Expander, edit::Edits};
 
     /// Returns the structure that a server would report for the parts that the MIME scanner finds.
-    fn structure(tree: &Tree<'_>, id: PartId) -> BodyPart {
+    fn structure(tree: &MessageTree<'_>, id: PartId) -> BodyPart {
         let part = tree.part(id);
         let field = tree.value(id, "Content-Transfer-Encoding");
         let encoding = String::from_utf8_lossy(field.unwrap_or(b"7bit"));

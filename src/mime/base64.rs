@@ -42,7 +42,7 @@ fn last_symbol(body: &[u8]) -> usize {
 /// Properties of the lines after the last line that ends with a complete group of four symbols. They decide whether
 /// these lines are a footer in plain text or damaged base64.
 #[derive(Default)]
-struct Rest {
+struct Base64Rest {
     has_symbols: bool,
     /// Whether there is a byte outside the base64 alphabet.
     has_others: bool,
@@ -53,7 +53,7 @@ struct Rest {
 fn decode_pieces(body: &[u8], mut octets: Vec<u8>) -> Option<(Vec<u8>, usize)> {
     let (mut group, mut symbols, mut is_broken) = (0_u32, 0, false);
     let mut complete: Option<(usize, usize)> = None;
-    let mut rest = Rest::default();
+    let mut rest = Base64Rest::default();
     let flush = |octets: &mut Vec<u8>, group: u32, symbols: u32| {
         let bits = group << (6 * (4 - symbols));
         let [_, bytes @ ..] = bits.to_be_bytes();
@@ -61,7 +61,7 @@ fn decode_pieces(body: &[u8], mut octets: Vec<u8>) -> Option<(Vec<u8>, usize)> {
     };
     for line in SpanLines::new(body, Span::new(0, body.len())) {
         let content = line.content.of(body).trim_ascii();
-        let mut here = Rest::default();
+        let mut here = Base64Rest::default();
         for &byte in content {
             here.has_others |= !in_alphabet(byte);
             here.has_text |= matches!(byte, b' ' | b'\t');
@@ -85,7 +85,7 @@ fn decode_pieces(body: &[u8], mut octets: Vec<u8>) -> Option<(Vec<u8>, usize)> {
         }
         if here.has_symbols && !here.has_others && symbols == 0 && !is_broken {
             complete = Some((octets.len(), line.content.end));
-            rest = Rest::default();
+            rest = Base64Rest::default();
             continue;
         }
         rest.has_symbols |= here.has_symbols;

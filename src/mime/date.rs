@@ -120,11 +120,11 @@ fn in_any_form(value: &[u8]) -> Option<i64> {
     let year = take(starts_with_digit)?;
     let word = with_colons.or_else(|| take(starts_with_digit))?;
     let digits = word.trim_end_matches(|symbol: char| symbol.is_ascii_alphabetic());
-    let attached = word.strip_prefix(digits).and_then(Half::of);
+    let attached = word.strip_prefix(digits).and_then(DayHalf::of);
     let time = if attached.is_some() { digits } else { word };
     let half = attached.or_else(|| {
-        let at = rest.iter().position(|word| Half::of(word).is_some())?;
-        Half::of(rest.remove(at))
+        let at = rest.iter().position(|word| DayHalf::of(word).is_some())?;
+        DayHalf::of(rest.remove(at))
     });
     let zone = rest.first().copied().unwrap_or_default();
 
@@ -134,12 +134,12 @@ fn in_any_form(value: &[u8]) -> Option<i64> {
 
 /// Half of the day on a 12-hour clock: `11:18:56 PM`.
 #[derive(Clone, Copy)]
-enum Half {
+enum DayHalf {
     Am,
     Pm,
 }
 
-impl Half {
+impl DayHalf {
     fn of(word: &str) -> Option<Self> {
         let word = word.trim_end_matches(',').to_ascii_lowercase();
         match word.as_str() {

@@ -35,7 +35,7 @@ pub fn decoded_name(text: &[u8]) -> Option<String> {
 }
 
 fn decoded(text: &[u8], label: Option<&[u8]>) -> (String, bool) {
-    let mut decoded = Decoded {
+    let mut decoded = DecodedWord {
         text: String::new(),
         is_whole: true,
         label,
@@ -61,7 +61,7 @@ fn decoded(text: &[u8], label: Option<&[u8]>) -> (String, bool) {
     (decoded.text, decoded.is_whole)
 }
 
-struct Decoded<'t> {
+struct DecodedWord<'t> {
     text: String,
     /// Whether all text so far could be decoded.
     is_whole: bool,
@@ -77,7 +77,7 @@ struct Decoded<'t> {
     blanks: &'t [u8],
 }
 
-impl<'t> Decoded<'t> {
+impl<'t> DecodedWord<'t> {
     fn take_word(&mut self, charset: &'t [u8], octets: Vec<u8>, from: &'t [u8]) {
         if !self.charset.eq_ignore_ascii_case(charset) {
             self.end_word(from);

@@ -1,12 +1,12 @@
-//! Compact description of how a body was encoded ([`Wording`]). With it, the decoded content can later be encoded to
+//! Compact description of how a body was encoded ([`FieldText`]). With it, the decoded content can later be encoded to
 //! exactly the same body.
 //!
 //! RFC 2045 leaves some choices to the writer: the length of lines, the line ending, and the end of the last line. The
 //! description contains these choices. It is created only if encoding the content with it gives the same body, byte for
 //! byte.
 //!
-//! A [`Wording`] can come from untrusted input. Therefore its lengths are limited, and the size of the encoded body can
-//! be computed in advance ([`Wording::length`]).
+//! A [`FieldText`] can come from untrusted input. Therefore its lengths are limited, and the size of the encoded body can
+//! be computed in advance ([`FieldText::length`]).
 
 use memchr::memchr;
 
@@ -19,7 +19,7 @@ use crate::span::Newline;
 pub const LONGEST_TAIL: usize = 1000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Manner {
+pub enum EditManner {
     /// Base64 in lines of `line` columns, of which the last one may be shorter. 0 means a single line of any length.
     Base64 { line: usize },
     /// Quoted-printable with the escapes and line breaks that embody itself would write.
@@ -32,9 +32,9 @@ pub enum Manner {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wording {
-    pub manner: Manner,
-    /// Line ending of the encoded body. A body without encoding ([`Manner::Identity`]) usually has the line ending of
+pub struct FieldText {
+    pub manner: EditManner,
+    /// Line ending of the encoded body. A body without encoding ([`EditManner::Identity`]) usually has the line ending of
     /// the header. If one of its lines ends differently, this field contains the other line ending (CRLF if the header
     /// has LF, and LF if it has CRLF), as a mark that the body must be kept as it is.
     pub newline: Newline,
@@ -42,7 +42,7 @@ pub struct Wording {
     pub tail: usize,
 }
 
-impl Wording {
+impl FieldText {
     /// Decodes a body and determines how it was encoded. Returns `None` if encoding the content again would not give
     /// the same body. `newline` is the line ending of the header.
     pub fn read(
@@ -56,7 +56,7 @@ impl Wording {
             TransferEncoding::SevenBit | TransferEncoding::EightBit | TransferEncoding::Binary => {
                 let keeps_line_ends = !newline.is_throughout(body);
                 let wording = Self {
-                    manner: Manner::Identity { keeps_line_ends },
+                    manner: EditManner::Identity { keeps_line_ends },
                     newline: if keeps_line_ends {
                         newline.other()
                     } else {
@@ -85,7 +85,7 @@ impl Wording {
         lines.find_map(|line| {
             let tail = ends.checked_sub(breaks(symbols, line));
             Some(Self {
-                manner: Manner::Base64 { line },
+                manner: EditManner::Base64 { line },
                 newline,
                 tail: tail.filter(|&tail| tail <= 1)?,
             })
@@ -95,11 +95,11 @@ impl Wording {
     /// Returns whether `encoding` is a correct Content-Transfer-Encoding for the body.
     pub fn is_of(&self, encoding: TransferEncoding) -> bool {
         match self.manner {
-            Manner::Base64 { .. } => encoding == TransferEncoding::Base64,
-            Manner::QuotedPrintable => encoding == TransferEncoding::QuotedPrintable,
+            EditManner::Base64 { .. } => encoding == TransferEncoding::Base64,
+            EditManner::QuotedPrintable => encoding == TransferEncoding::QuotedPrintable,
             // Identity means that the body is not encoded. A body with an unknown transfer encoding is also stored as
             // it is.
-            Manner::Identity { .. } => {
+            EditManner::Identity { .. } => {
                 !encoding.is_encoded() || encoding == TransferEncoding::Unknown
             }
         }
@@ -111,16 +111,16 @@ impl Wording {
         let newline = self.newline.bytes().len();
         let tail = self.tail * newline;
         match self.manner {
-            Manner::Base64 { line } => {
+            EditManner::Base64 { line } => {
                 let symbols = octets.len().div_ceil(3).saturating_mul(4);
                 let breaks = breaks(symbols, line).saturating_mul(newline);
                 symbols.saturating_add(breaks).saturating_add(tail)
             }
             // Each byte becomes at most an escape of three bytes. Soft line breaks follow after 73 columns at the
             // earliest, so they need less than one further byte for each byte.
-            Manner::QuotedPrintable => octets.len().saturating_mul(4).saturating_add(tail),
-            Manner::Identity { keeps_line_ends } if keeps_line_ends => octets.len(),
-            Manner::Identity { .. } => {
+            EditManner::QuotedPrintable => octets.len().saturating_mul(4).saturating_add(tail),
+            EditManner::Identity { keeps_line_ends } if keeps_line_ends => octets.len(),
+            EditManner::Identity { .. } => {
                 let count = |end: &[u8]| memchr::memmem::find_iter(octets, end).count();
                 let (lines, crlf) = (count(b"\n"), count(b"\r\n"));
                 octets.len() - lines - crlf + lines * newline
@@ -129,14 +129,14 @@ impl Wording {
     }
 
     pub(crate) fn keep_line_ends(&mut self) {
-        if let Manner::Identity { keeps_line_ends } = &mut self.manner {
+        if let EditManner::Identity { keeps_line_ends } = &mut self.manner {
             *keeps_line_ends = true;
         }
     }
 
     pub fn write(&self, octets: &[u8]) -> Option<Vec<u8>> {
         let mut body = match self.manner {
-            Manner::Base64 { line } => {
+            EditManner::Base64 { line } => {
                 let mut body = Vec::with_capacity(self.length(octets));
                 push_base64(octets, line, self.newline, |piece| {
                     body.extend_from_slice(piece);
@@ -144,12 +144,12 @@ impl Wording {
                 });
                 body
             }
-            Manner::QuotedPrintable => quoted_printable::encode(octets, self.newline),
-            Manner::Identity { .. } if !is_plain(octets) => return None,
-            Manner::Identity { keeps_line_ends } if keeps_line_ends => octets.to_vec(),
-            Manner::Identity { .. } => with_newlines(octets.to_vec(), self.newline),
+            EditManner::QuotedPrintable => quoted_printable::encode(octets, self.newline),
+            EditManner::Identity { .. } if !is_plain(octets) => return None,
+            EditManner::Identity { keeps_line_ends } if keeps_line_ends => octets.to_vec(),
+            EditManner::Identity { .. } => with_newlines(octets.to_vec(), self.newline),
         };
-        if !matches!(self.manner, Manner::Identity { .. }) {
+        if !matches!(self.manner, EditManner::Identity { .. }) {
             body.extend(self.newline.bytes().repeat(self.tail));
         }
         Some(body)
@@ -196,7 +196,7 @@ fn without_tail(body: &[u8], newline: Newline) -> Option<(&[u8], Newline, usize)
     (!core.ends_with(b"\r") && !core.ends_with(b"\n")).then_some((core, newline, tail))
 }
 
-fn read_base64(body: &[u8], newline: Newline) -> Option<(Vec<u8>, Wording)> {
+fn read_base64(body: &[u8], newline: Newline) -> Option<(Vec<u8>, FieldText)> {
     let (core, newline, tail) = without_tail(body, newline)?;
     let ending = newline.bytes();
     let first = memchr(b'\n', core).map_or(core.len(), |at| at + 1 - ending.len());
@@ -220,22 +220,22 @@ fn read_base64(body: &[u8], newline: Newline) -> Option<(Vec<u8>, Wording)> {
         rest = behind.unwrap_or(rest);
         behind.is_some()
     });
-    let wording = Wording {
-        manner: Manner::Base64 { line },
+    let wording = FieldText {
+        manner: EditManner::Base64 { line },
         newline,
         tail,
     };
     (is_same && rest.is_empty()).then_some((symbols, wording))
 }
 
-fn read_quoted_printable(body: &[u8], newline: Newline) -> Option<(Vec<u8>, Wording)> {
+fn read_quoted_printable(body: &[u8], newline: Newline) -> Option<(Vec<u8>, FieldText)> {
     let (core, newline, tail) = without_tail(body, newline)?;
     if has_from_line(core) {
         return None;
     }
     let octets = quoted_printable::decode(core);
-    let wording = Wording {
-        manner: Manner::QuotedPrintable,
+    let wording = FieldText {
+        manner: EditManner::QuotedPrintable,
         newline,
         tail,
     };
@@ -272,7 +272,7 @@ mod tests {
             tail in 0_usize..4,
         ) {
             let body = plainly(&octets, line, newline, tail);
-            let (read, wording) = Wording::read(&body, TransferEncoding::Base64, newline).expect("it is regular");
+            let (read, wording) = FieldText::read(&body, TransferEncoding::Base64, newline).expect("it is regular");
             prop_assert_eq!(&read, &octets);
             prop_assert_eq!(wording.tail, tail);
             let length = wording.length(&octets);
@@ -289,7 +289,7 @@ mod tests {
                 Just(TransferEncoding::EightBit), Just(TransferEncoding::Unknown),
             ],
         ) {
-            if let Some((octets, wording)) = Wording::read(body.as_bytes(), encoding, Newline::Lf) {
+            if let Some((octets, wording)) = FieldText::read(body.as_bytes(), encoding, Newline::Lf) {
                 prop_assert!(wording.is_of(encoding));
                 let written = wording.write(&octets).expect("it was read");
                 prop_assert!(written.len() <= wording.length(&octets));
@@ -306,15 +306,16 @@ mod tests {
                 .collect();
             for newline in [Newline::Lf, Newline::CrLf] {
                 let body = encode_base64(&octets, newline).body;
-                assert!(Wording::read(&body, TransferEncoding::Base64, newline).is_some());
+                assert!(FieldText::read(&body, TransferEncoding::Base64, newline).is_some());
             }
         }
     }
 
     #[test]
     fn body_that_cannot_be_reproduced_exactly_is_not_decoded() {
-        let read =
-            |body: &str, encoding| Wording::read(body.as_bytes(), encoding, Newline::Lf).is_some();
+        let read = |body: &str, encoding| {
+            FieldText::read(body.as_bytes(), encoding, Newline::Lf).is_some()
+        };
         for body in [
             "QUJD\nREVG\r\nR0hJ\n",
             "QUJD\n\nREVG\n",
@@ -349,9 +350,9 @@ mod tests {
         let octets = vec![7; 100_000];
         for tail in [0, 2] {
             let body = plainly(&octets, 0, Newline::CrLf, tail);
-            let (read, wording) = Wording::read(&body, TransferEncoding::Base64, Newline::CrLf)
+            let (read, wording) = FieldText::read(&body, TransferEncoding::Base64, Newline::CrLf)
                 .expect("it is regular");
-            assert_eq!(wording.manner, Manner::Base64 { line: 0 });
+            assert_eq!(wording.manner, EditManner::Base64 { line: 0 });
             assert_eq!(wording.write(&read), Some(body));
         }
     }

@@ -6,7 +6,7 @@ mod written;
 
 use std::borrow::Cow;
 
-pub use self::changes::Changes;
+pub use self::changes::TextChanges;
 use self::written::{Base64Lines, push_joined};
 use super::base64::{decode_base64, in_alphabet};
 use super::quoted_printable::{ENCODED_COLUMNS, escape, is_plain, places, push_soft_break};
@@ -47,7 +47,7 @@ impl<'a> MappedBody<'a> {
     /// Returns the encoded bytes that must be replaced, as spans of the original, and their replacements. In an
     /// identity body, only the changed bytes are replaced. In quoted-printable, only changed bytes are encoded again,
     /// with soft line breaks in lines that become too long. Base64 is encoded again from the first changed line.
-    pub fn replacements(&self, changes: Changes, newline: Newline) -> Vec<(Span, Vec<u8>)> {
+    pub fn replacements(&self, changes: TextChanges, newline: Newline) -> Vec<(Span, Vec<u8>)> {
         if changes.is_empty() {
             return Vec::new();
         }
@@ -71,7 +71,7 @@ impl<'a> MappedBody<'a> {
 
     /// Encodes changes in quoted-printable. The body is decoded a second time to find the encoded bytes of each change.
     /// A table of these offsets would save this, but could be ten times as large as the body.
-    fn quoted_printable(&self, changes: Changes, newline: Newline) -> Vec<(Span, Vec<u8>)> {
+    fn quoted_printable(&self, changes: TextChanges, newline: Newline) -> Vec<(Span, Vec<u8>)> {
         let bytes = self.body.of(self.original);
         let mut place_of = places(bytes);
         let mut line = LineAround::default();
@@ -136,7 +136,7 @@ impl<'a> MappedBody<'a> {
         least as i64 - most as i64
     }
 
-    pub fn changed(&self, changes: &Changes, mut piece: impl FnMut(&[u8])) {
+    pub fn changed(&self, changes: &TextChanges, mut piece: impl FnMut(&[u8])) {
         let mut at = 0;
         for (octets, replacement) in changes.iter() {
             piece(&self.octets[at..octets.start]);
@@ -148,7 +148,7 @@ impl<'a> MappedBody<'a> {
 
     /// Encodes the lines from the first change to the last symbol again. Bytes after the last symbol are kept,
     /// because they have no meaning or are a footer in plain text.
-    fn base64(&self, changes: Changes, newline: Newline) -> Vec<(Span, Vec<u8>)> {
+    fn base64(&self, changes: TextChanges, newline: Newline) -> Vec<(Span, Vec<u8>)> {
         let bytes = self.body.of(self.original);
         let symbols_end = self.decoded;
         let symbols = &bytes[..symbols_end];
@@ -277,7 +277,7 @@ mod tests {
     }
 
     fn changed(body: &[u8], encoding: TransferEncoding, changes: Vec<Change>) -> Vec<u8> {
-        let mut packed = Changes::default();
+        let mut packed = TextChanges::default();
         for change in &changes {
             packed.push(change.octets.clone(), &change.replacement);
         }

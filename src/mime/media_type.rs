@@ -24,7 +24,7 @@ use mail_builder::headers::{Header as _, content_type::ContentType, text::Text};
 use super::encoded_words::decoded_name;
 use super::header;
 pub use super::parameters::{Lookup, Parameters};
-use super::parameters::{Written, skip_blanks_and_comments};
+use super::parameters::{ParameterOccurrences, skip_blanks_and_comments};
 
 use super::charset::{Charset, with_octets_escaped};
 use crate::span::{split_while, until};
@@ -98,7 +98,7 @@ impl<'a> MediaType<'a> {
     }
 
     pub fn look_up(&self, name: &str) -> Lookup<'a> {
-        let mut written = Written::default();
+        let mut written = ParameterOccurrences::default();
         let mut parameters = self.parameters();
         for (at, parameter) in parameters.by_ref() {
             if parameter.name.eq_ignore_ascii_case(name.as_bytes()) {
@@ -110,18 +110,18 @@ impl<'a> MediaType<'a> {
 
     /// Returns the value of a parameter that contains a name for display. Encoded words in it are decoded as well:
     /// RFC 2047 §5 forbids them in parameters, but most programs write them.
-    pub fn name(&self, parameter: &str) -> Named {
+    pub fn name(&self, parameter: &str) -> NamedType {
         let value = match self.look_up(parameter) {
-            Lookup::None | Lookup::SectionMissing(_) => return Named::None,
+            Lookup::None | Lookup::SectionMissing(_) => return NamedType::None,
             Lookup::Undecodable(octets) => {
                 let shown = with_octets_escaped(&octets).into_owned();
-                return Named::Undecodable(shown);
+                return NamedType::Undecodable(shown);
             }
             Lookup::Whole(value) | Lookup::CutOff(value) => header::unfold(&value),
         };
         match decoded_name(&value) {
-            Some(name) => Named::Text(name),
-            None => Named::Undecodable(with_octets_escaped(&value).into_owned()),
+            Some(name) => NamedType::Text(name),
+            None => NamedType::Undecodable(with_octets_escaped(&value).into_owned()),
         }
     }
 
@@ -143,12 +143,12 @@ impl<'a> MediaType<'a> {
     /// Returns the first `at_most` parameters, decoded and unfolded, with names in lower case, in the order of their
     /// first occurrence. The field is read only once.
     pub fn decoded_parameters(&self, at_most: usize) -> Vec<(String, String)> {
-        let mut names: Vec<(&[u8], Written<'a>)> = Vec::new();
+        let mut names: Vec<(&[u8], ParameterOccurrences<'a>)> = Vec::new();
         let mut parameters = self.parameters();
         for (at, parameter) in parameters.by_ref() {
             let is_its = |name: &[u8]| name.eq_ignore_ascii_case(parameter.name);
             if names.len() < at_most && !names.iter().any(|(name, _)| is_its(name)) {
-                names.push((parameter.name, Written::default()));
+                names.push((parameter.name, ParameterOccurrences::default()));
             }
             if let Some((_, written)) = names.iter_mut().find(|(name, _)| is_its(name)) {
                 written.add(at, parameter, self.is_open);
@@ -170,7 +170,7 @@ impl<'a> MediaType<'a> {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Named {
+pub enum NamedType {
     None,
     Text(String),
     /// The value in its undecoded form: its charset is unknown, or some of its bytes are not characters in the charset.
@@ -178,7 +178,7 @@ pub enum Named {
     Undecodable(String),
 }
 
-impl Named {
+impl NamedType {
     pub fn text(self) -> Option<String> {
         match self {
             Self::Text(name) => Some(name),

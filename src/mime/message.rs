@@ -105,13 +105,13 @@ impl Part {
 }
 
 #[derive(Clone, Debug)]
-pub struct Tree<'a> {
+pub struct MessageTree<'a> {
     pub original: &'a [u8],
     pub(super) parts: Vec<Part>,
     pub newline: Newline,
 }
 
-impl<'a> Tree<'a> {
+impl<'a> MessageTree<'a> {
     pub fn part(&self, id: PartId) -> &Part {
         // Only `scan` creates ids, one for each part, so the index is valid.
         &self.parts[id.0 as usize]

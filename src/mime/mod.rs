@@ -31,6 +31,6 @@ pub mod transfer;
 pub use fields::{Field, Fields};
 pub use header::Header;
 pub use media_type::MediaType;
-pub use message::{Limit, Part, PartId, PartKind, ScanLimits, Tree};
+pub use message::{Limit, MessageTree, Part, PartId, PartKind, ScanLimits};
 pub use scan::scan;
 pub use transfer::TransferEncoding;

@@ -49,11 +49,11 @@ pub struct Parameter<'a> {
     pub is_encoded: bool,
     /// Value without its quotes. Backslash escapes and folds are not decoded.
     pub raw: &'a [u8],
-    pub quoting: Quoting,
+    pub quoting: ParameterQuoting,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Quoting {
+pub enum ParameterQuoting {
     Bare,
     Quoted,
     /// The value is probably a quoted string whose closing quote is missing.
@@ -62,7 +62,7 @@ pub enum Quoting {
 
 impl<'a> Parameter<'a> {
     pub fn unquoted(&self) -> Cow<'a, [u8]> {
-        if self.quoting == Quoting::Bare || memchr(b'\\', self.raw).is_none() {
+        if self.quoting == ParameterQuoting::Bare || memchr(b'\\', self.raw).is_none() {
             return Cow::Borrowed(self.raw);
         }
         // In ISO-2022-JP (text with an ESC character), a backslash can be half of a character. Programs do not escape
@@ -116,8 +116,8 @@ impl<'a> Iterator for Parameters<'a> {
                 continue;
             }
             let (raw, quoting) = match self.value(behind + 1) {
-                (raw, Quoting::Bare) if self.is_open && self.at >= self.bytes.len() => {
-                    (raw, Quoting::Unclosed)
+                (raw, ParameterQuoting::Bare) if self.is_open && self.at >= self.bytes.len() => {
+                    (raw, ParameterQuoting::Unclosed)
                 }
                 value => value,
             };
@@ -181,7 +181,7 @@ impl<'a> Parameters<'a> {
     /// Joins the sections of one parameter. Each section is given by its number and by its offset in the field. The
     /// sections must be sorted by number. If a section is missing, returns its number as the error. The charset is in
     /// the first section and applies to the joined bytes, because a section can end in the middle of a character.
-    fn joined(&self, sections: &[(u32, u32)]) -> Result<Joined, u32> {
+    fn joined(&self, sections: &[(u32, u32)]) -> Result<ParameterValue, u32> {
         let mut numbers = (0u32..).zip(sections);
         if let Some((missing, _)) = numbers.find(|(expected, (section, _))| section != expected) {
             return Err(missing);
@@ -215,11 +215,11 @@ impl<'a> Parameters<'a> {
         let is_utf8 = || charset.trim_ascii().eq_ignore_ascii_case(b"utf-8");
         if charset.is_empty() || is_utf8() {
             // Bytes that are not UTF-8 are kept. They can be a file name, and the caller decides how to show it.
-            return Ok(Joined::Text(joined));
+            return Ok(ParameterValue::Text(joined));
         }
         Ok(match charset::decode(&charset, &joined) {
-            Some(text) => Joined::Text(text.into_owned().into_bytes()),
-            None => Joined::Octets(joined),
+            Some(text) => ParameterValue::Text(text.into_owned().into_bytes()),
+            None => ParameterValue::Octets(joined),
         })
     }
 
@@ -237,7 +237,7 @@ impl<'a> Parameters<'a> {
         behind
     }
 
-    fn value(&mut self, from: usize) -> (&'a [u8], Quoting) {
+    fn value(&mut self, from: usize) -> (&'a [u8], ParameterQuoting) {
         let start = self.value_start(from);
         if self.bytes.get(start) == Some(&b'"') {
             return self.quoted(start + 1);
@@ -260,7 +260,7 @@ impl<'a> Parameters<'a> {
             }
             at = hit + 1;
         };
-        (self.bytes[start..end].trim_ascii(), Quoting::Bare)
+        (self.bytes[start..end].trim_ascii(), ParameterQuoting::Bare)
     }
 
     /// Returns the start of a value, after white space and comments. Text in parentheses is a comment only if white
@@ -280,7 +280,7 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    fn quoted(&mut self, open: usize) -> (&'a [u8], Quoting) {
+    fn quoted(&mut self, open: usize) -> (&'a [u8], ParameterQuoting) {
         let text = &self.bytes[open..];
         let mut at = 0;
         loop {
@@ -289,12 +289,12 @@ impl<'a> Parameters<'a> {
             match memchr2(b'"', b'\\', rest) {
                 None => {
                     self.at = self.bytes.len();
-                    return (text, Quoting::Unclosed);
+                    return (text, ParameterQuoting::Unclosed);
                 }
                 Some(hit) if rest[hit] == b'"' => {
                     let end = at + hit;
                     self.at = open + end + 1;
-                    return (&text[..end], Quoting::Quoted);
+                    return (&text[..end], ParameterQuoting::Quoted);
                 }
                 Some(hit) => at += hit + 2,
             }
@@ -302,7 +302,7 @@ impl<'a> Parameters<'a> {
     }
 }
 
-enum Joined {
+enum ParameterValue {
     Text(Vec<u8>),
     /// Bytes that could not be decoded, because their charset is not supported or they are not characters in it.
     Octets(Vec<u8>),
@@ -330,21 +330,21 @@ fn split_name(written: &[u8]) -> (&[u8], Option<u32>, bool) {
 /// Collects all occurrences of one parameter in a field: the plain form and the sections of RFC 2231. A field can
 /// consist of many sections, so only the number and the offset of each section are stored.
 #[derive(Default)]
-pub(super) struct Written<'a> {
+pub(super) struct ParameterOccurrences<'a> {
     plain: Option<Parameter<'a>>,
     sections: Vec<(u32, u32)>,
     is_cut_off: bool,
 }
 
-impl<'a> Written<'a> {
+impl<'a> ParameterOccurrences<'a> {
     pub(super) fn add(&mut self, at: usize, parameter: Parameter<'a>, is_open: bool) {
         if parameter.section.is_none() && !parameter.is_encoded {
             self.plain.get_or_insert(parameter);
             return;
         }
         // If the input ends within the field, more sections of the value may be missing, so the value counts as incomplete.
-        self.is_cut_off |=
-            parameter.quoting == Quoting::Unclosed || (is_open && parameter.section.is_some());
+        self.is_cut_off |= parameter.quoting == ParameterQuoting::Unclosed
+            || (is_open && parameter.section.is_some());
         // A value `name*=` without a number is treated like section 0 of a value with one section.
         let section = parameter.section.unwrap_or(0);
         match (self.sections.last(), u32::try_from(at)) {
@@ -357,7 +357,7 @@ impl<'a> Written<'a> {
 
     pub(super) fn found(mut self, parameters: &Parameters<'a>) -> Lookup<'a> {
         let plain = self.plain.map(|plain| {
-            let is_cut_off = plain.quoting == Quoting::Unclosed;
+            let is_cut_off = plain.quoting == ParameterQuoting::Unclosed;
             Lookup::of(plain.unquoted(), is_cut_off)
         });
         if self.sections.is_empty() {
@@ -367,8 +367,8 @@ impl<'a> Written<'a> {
         self.sections.sort_unstable();
         self.sections.dedup_by_key(|(section, _)| *section);
         match parameters.joined(&self.sections) {
-            Ok(Joined::Text(value)) => Lookup::of(Cow::Owned(value), self.is_cut_off),
-            Ok(Joined::Octets(value)) => Lookup::Undecodable(Cow::Owned(value)),
+            Ok(ParameterValue::Text(value)) => Lookup::of(Cow::Owned(value), self.is_cut_off),
+            Ok(ParameterValue::Octets(value)) => Lookup::Undecodable(Cow::Owned(value)),
             // If a section is missing, the plain form is used. Writers add it for programs that do not support RFC 2231.
             Err(missing) => plain.unwrap_or(Lookup::SectionMissing(missing)),
         }

@@ -1,4 +1,4 @@
-//! Divides a message into its parts (RFC 2046 §5.1) and returns them as a [`Tree`].
+//! Divides a message into its parts (RFC 2046 §5.1) and returns them as a [`MessageTree`].
 //!
 //! The scanner accepts any bytes, searches each byte at most once for boundaries, and is not recursive, so that deep
 //! nesting cannot exhaust the stack.
@@ -23,11 +23,11 @@ use memchr::memmem::Finder;
 
 use super::header::{self, Header, Section, SectionEnd};
 use super::media_type::{DEFAULT_TYPE, MediaType};
-use super::message::{Limit, Multipart, Part, PartId, PartKind, ScanLimits, Tree};
+use super::message::{Limit, MessageTree, Multipart, Part, PartId, PartKind, ScanLimits};
 use super::transfer::TransferEncoding;
 use crate::span::{Newline, Span};
 
-pub fn scan<'a>(original: &'a [u8], limits: &ScanLimits) -> Tree<'a> {
+pub fn scan<'a>(original: &'a [u8], limits: &ScanLimits) -> MessageTree<'a> {
     let mut scanner = Scanner {
         original,
         limits,
@@ -38,7 +38,7 @@ pub fn scan<'a>(original: &'a [u8], limits: &ScanLimits) -> Tree<'a> {
         floor: 0,
     };
     scanner.run();
-    Tree {
+    MessageTree {
         original,
         parts: scanner.parts,
         newline: Newline::of_first_line(original),

@@ -193,7 +193,7 @@ fn letters(word: &[u8]) -> Vec<u8> {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Encoded {
+pub struct TransferEncoder {
     pub encoding: TransferEncoding,
     /// Encoded body with the line endings of the message, without a line ending at its end.
     pub body: Vec<u8>,
@@ -203,7 +203,7 @@ pub struct Encoded {
 /// text can be written unchanged and contains no boundary line of `boundaries`. Under 7bit and quoted-printable, line
 /// endings become `newline`. Under base64, all bytes are kept. In the charset of the text, bytes below 128 must be
 /// ASCII characters.
-pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[&[u8]]) -> Encoded {
+pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[&[u8]]) -> TransferEncoder {
     let (encoding, body) = if is_seven_bit(&text) && !has_boundary(&text, boundaries) {
         (TransferEncoding::SevenBit, with_newlines(text, newline))
     } else {
@@ -216,13 +216,13 @@ pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[&[u8]]) -> Enc
         }
         (TransferEncoding::QuotedPrintable, printable)
     };
-    Encoded { encoding, body }
+    TransferEncoder { encoding, body }
 }
 
-pub fn encode_base64(octets: &[u8], newline: Newline) -> Encoded {
+pub fn encode_base64(octets: &[u8], newline: Newline) -> TransferEncoder {
     let mut body = Vec::with_capacity(base64_length(octets.len(), newline));
     append_base64(octets, newline, &mut body);
-    Encoded {
+    TransferEncoder {
         encoding: TransferEncoding::Base64,
         body,
     }
@@ -240,7 +240,7 @@ pub fn encode_like(
     is_text: bool,
     newline: Newline,
     boundaries: &[&[u8]],
-) -> Option<Encoded> {
+) -> Option<TransferEncoder> {
     if before == TransferEncoding::Base64 {
         return Some(encode_base64(octets, newline));
     }
@@ -262,14 +262,14 @@ pub fn encode_like(
             _ => return None,
         }
     };
-    Some(Encoded {
+    Some(TransferEncoder {
         encoding: before,
         body,
     })
 }
 
-pub fn encode_by_words(text: &[u8], newline: Newline) -> Encoded {
-    Encoded {
+pub fn encode_by_words(text: &[u8], newline: Newline) -> TransferEncoder {
+    TransferEncoder {
         encoding: TransferEncoding::QuotedPrintable,
         body: quoted_printable::encode_by_words(text, newline),
     }

@@ -2,7 +2,7 @@
 
 use super::source::{decoded, is_attached};
 use crate::link::{html, label};
-use crate::mime::{MediaType, PartId, PartKind, Tree, charset};
+use crate::mime::{MediaType, MessageTree, PartId, PartKind, charset};
 
 /// One text of a mail, in the order in which a mail program shows them. Most mails have one. A mailing list can add a footer
 /// as a second one.
@@ -24,12 +24,12 @@ pub(super) struct ShownBody {
 }
 
 /// Returns the texts of the message at the root. Texts of messages inside it are not included.
-pub(super) fn bodies(tree: &Tree<'_>) -> Vec<ShownBody> {
+pub(super) fn bodies(tree: &MessageTree<'_>) -> Vec<ShownBody> {
     of_part(tree, PartId::ROOT)
 }
 
 // The recursion is as deep as the parts are nested, which the scanner limits.
-fn of_part(tree: &Tree<'_>, id: PartId) -> Vec<ShownBody> {
+fn of_part(tree: &MessageTree<'_>, id: PartId) -> Vec<ShownBody> {
     let part = tree.part(id);
     match &part.content {
         PartKind::Leaf => of_leaf(tree, id).into_iter().collect(),
@@ -79,7 +79,7 @@ fn alternative(children: Vec<Vec<ShownBody>>) -> Vec<ShownBody> {
     chosen
 }
 
-fn of_leaf(tree: &Tree<'_>, id: PartId) -> Option<ShownBody> {
+fn of_leaf(tree: &MessageTree<'_>, id: PartId) -> Option<ShownBody> {
     let part = tree.part(id);
     let is_html = matches!(part.essence.as_str(), "text/html" | "application/xhtml+xml");
     if !(is_html || part.essence == "text/plain") || is_attached(tree, id) {

@@ -9,7 +9,7 @@ use crate::engine::external_body::{ExternalBody, Reading, shown_name};
 use crate::engine::policy::{Follow, Followed, Policy};
 use crate::mime::encoded_words::decoded_words;
 use crate::mime::header::unfold;
-use crate::mime::{PartId, PartKind, Tree, picture};
+use crate::mime::{MessageTree, PartId, PartKind, picture};
 
 words! {
     /// What a part is for a person.
@@ -49,7 +49,7 @@ pub struct PartView {
 }
 
 /// Returns the parts of a mail that are not multiparts, and where their content is.
-pub(super) fn parts(tree: &Tree<'_>, bodies: &[ShownBody]) -> Vec<(PartSource, PartView)> {
+pub(super) fn parts(tree: &MessageTree<'_>, bodies: &[ShownBody]) -> Vec<(PartSource, PartView)> {
     let shown: HashSet<PartId> = bodies
         .iter()
         .flat_map(|it| it.parts.iter().copied())
@@ -114,13 +114,19 @@ pub(super) fn parts(tree: &Tree<'_>, bodies: &[ShownBody]) -> Vec<(PartSource, P
 }
 
 /// Returns whether a program wrote the part in place of an attachment, so that the part itself is not a file for a person.
-fn is_note(tree: &Tree<'_>, id: PartId, reading: &Reading) -> bool {
+fn is_note(tree: &MessageTree<'_>, id: PartId, reading: &Reading) -> bool {
     ExternalBody::read(tree, id, reading)
         .is_some_and(|body| body.follow().is_none_or(Follow::is_attachment))
 }
 
 /// Returns a name for a part without one: the subject of a mail, or the number of the part.
-fn name_for(tree: &Tree<'_>, id: PartId, role: PartRole, number: &str, media_type: &str) -> String {
+fn name_for(
+    tree: &MessageTree<'_>,
+    id: PartId,
+    role: PartRole,
+    number: &str,
+    media_type: &str,
+) -> String {
     const LONGEST: usize = 80;
     if role == PartRole::Message {
         let child = tree.part(id).children.first();

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::mime::{Part, PartId, PartKind, TransferEncoding, Tree};
+use crate::mime::{MessageTree, Part, PartId, PartKind, TransferEncoding};
 use crate::span::Span;
 
 /// Where the content of a part is, so that it can be decoded without scanning the mail again.
@@ -34,11 +34,11 @@ impl PartSource {
 }
 
 /// Returns the decoded content of a part.
-pub(super) fn decoded<'t>(tree: &Tree<'t>, id: PartId) -> Cow<'t, [u8]> {
+pub(super) fn decoded<'t>(tree: &MessageTree<'t>, id: PartId) -> Cow<'t, [u8]> {
     PartSource::of(tree.part(id)).content(tree.original)
 }
 
 /// Returns whether a part is declared to be an attachment, so that its text is not shown.
-pub(super) fn is_attached(tree: &Tree<'_>, id: PartId) -> bool {
+pub(super) fn is_attached(tree: &MessageTree<'_>, id: PartId) -> bool {
     tree.has_disposition(id, "attachment")
 }

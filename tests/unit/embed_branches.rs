@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use embody::fetch::Canned;
 use embody::mime::entity::sha256;
-use embody::mime::{self, PartId, ScanLimits, Tree};
+use embody::mime::{self, MessageTree, PartId, ScanLimits};
 use embody::report::Outcome;
 use embody::{Policy, Report};
 
@@ -43,13 +43,13 @@ fn mail(part: &str) -> String {
     format!("From: a@b\nMIME-Version: 1.0\n{part}")
 }
 
-fn decoded(tree: &Tree<'_>, part: PartId) -> Vec<u8> {
+fn decoded(tree: &MessageTree<'_>, part: PartId) -> Vec<u8> {
     let entity = tree.part(part);
     let octets = entity.encoding.decode(entity.body.of(tree.original));
     octets.unwrap().into_owned()
 }
 
-fn id_of<'o>(tree: &Tree<'o>, part: PartId) -> Option<&'o str> {
+fn id_of<'o>(tree: &MessageTree<'o>, part: PartId) -> Option<&'o str> {
     let value = tree.value(part, "Content-ID")?;
     Some(
         std::str::from_utf8(value)
@@ -62,7 +62,7 @@ fn id_of<'o>(tree: &Tree<'o>, part: PartId) -> Option<&'o str> {
 /// Returns the parts that a document displays, as mail programs find them: parts with a Content-ID whose
 /// multipart/related contains the document, inside its branch of an alternative.
 #[track_caller]
-fn shown(tree: &Tree<'_>, document: PartId) -> Vec<PartId> {
+fn shown(tree: &MessageTree<'_>, document: PartId) -> Vec<PartId> {
     let related_of = |part: PartId| {
         let mut around = tree.ancestors(part);
         around.find(|above| tree.part(*above).essence == "multipart/related")

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use embody::edit::Edit;
 use embody::fetch::Canned;
-use embody::mime::{self, Field, PartId, PartKind, ScanLimits, Tree};
+use embody::mime::{self, Field, MessageTree, PartId, PartKind, ScanLimits};
 use proptest::prelude::*;
 
 use super::common::bounded::finished;
@@ -280,7 +280,7 @@ fn python_shows(message: &[u8]) -> Option<Shown> {
 }
 
 /// Returns the decoded documents of a type, in order.
-fn documents(tree: &Tree<'_>, message: &[u8], essence: &str) -> Vec<(PartId, Vec<u8>)> {
+fn documents(tree: &MessageTree<'_>, message: &[u8], essence: &str) -> Vec<(PartId, Vec<u8>)> {
     let found = tree
         .ids()
         .filter(|part| tree.part(*part).essence == essence);
@@ -313,7 +313,7 @@ fn tokens(document: &[u8]) -> Vec<String> {
 
 /// Returns whether an edit is intended: an insertion, a value in a document, or a field that moves into the part that
 /// is created from a message with only HTML.
-fn is_meant(edit: &Edit, tree: &Tree<'_>, message: &[u8]) -> bool {
+fn is_meant(edit: &Edit, tree: &MessageTree<'_>, message: &[u8]) -> bool {
     let span = edit.span;
     let within = |part: PartId, body: bool| {
         let entity = tree.part(part);
@@ -434,8 +434,8 @@ fn check(mail: &[u8]) -> Result<(), TestCaseError> {
 
 /// Checks that each digest is right, or belongs to a part that did not change.
 fn check_digests(
-    (mail, before): (&[u8], &Tree<'_>),
-    (output, after): (&[u8], &Tree<'_>),
+    (mail, before): (&[u8], &MessageTree<'_>),
+    (output, after): (&[u8], &MessageTree<'_>),
 ) -> Result<(), TestCaseError> {
     let had: Vec<Vec<u8>> = documents(before, mail, "text/html")
         .into_iter()

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use embody::fetch::Canned;
-use embody::mime::{self, PartId, ScanLimits, Tree};
+use embody::mime::{self, MessageTree, PartId, ScanLimits};
 
 use super::common::mail::{assert_bytes, crlf, expanding};
 use super::embed::{data, gif, policy};
@@ -59,7 +59,7 @@ pub(crate) enum Says {
 }
 
 /// Returns the number for a field. If no line ending follows the body, both ways of counting give the same number.
-pub(crate) fn number(tree: &Tree<'_>, part: PartId, is_lines: bool, says: Says) -> usize {
+pub(crate) fn number(tree: &MessageTree<'_>, part: PartId, is_lines: bool, says: Says) -> usize {
     let body = tree.part(part).body;
     let behind = match tree.original.get(body.end..).unwrap_or_default() {
         [b'\n', ..] => 1,
@@ -80,7 +80,7 @@ pub(crate) fn number(tree: &Tree<'_>, part: PartId, is_lines: bool, says: Says) 
 }
 
 /// Returns each length field, with its part, whether it is Lines, and its value.
-pub(crate) fn fields(mail: &[u8]) -> (Tree<'_>, Vec<(PartId, bool, String, embody::Span)>) {
+pub(crate) fn fields(mail: &[u8]) -> (MessageTree<'_>, Vec<(PartId, bool, String, embody::Span)>) {
     let tree = mime::scan(mail, &ScanLimits::default());
     let mut all = Vec::new();
     for part in tree.ids() {

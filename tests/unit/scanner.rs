@@ -3,10 +3,10 @@
 
 use super::common::checks::scan::spans;
 use super::common::mail;
-use embody::mime::{self, Limit, PartId, PartKind, ScanLimits, Tree};
+use embody::mime::{self, Limit, MessageTree, PartId, PartKind, ScanLimits};
 use proptest::prelude::*;
 
-fn scan(message: &[u8]) -> Tree<'_> {
+fn scan(message: &[u8]) -> MessageTree<'_> {
     mime::scan(message, &ScanLimits::default())
 }
 

@@ -4,7 +4,7 @@ use memchr::memchr;
 use serde::Serialize;
 
 use crate::mime::transfer::TransferEncoding;
-use crate::mime::{PartId, PartKind, Tree};
+use crate::mime::{MessageTree, PartId, PartKind};
 
 /// Maximum number of places that are listed for each kind of damage.
 const PLACES: usize = 10;
@@ -49,7 +49,7 @@ impl Places {
 }
 
 impl Broken {
-    pub(crate) fn of(tree: &Tree<'_>, place: impl Fn() -> Place) -> Self {
+    pub(crate) fn of(tree: &MessageTree<'_>, place: impl Fn() -> Place) -> Self {
         let mut broken = Self::default();
         let is_own = |id: &PartId| {
             // Only the parts of the message itself are checked. A message inside a report or inside another message may

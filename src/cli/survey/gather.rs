@@ -31,7 +31,7 @@ use crate::link::value::Role;
 use crate::mailbox::{Message, Transform};
 use crate::mime::encoded_words::decoded_text;
 use crate::mime::header::unfold;
-use crate::mime::{MediaType, PartId, ScanLimits, Tree, scan};
+use crate::mime::{MediaType, MessageTree, PartId, ScanLimits, scan};
 use crate::span::front;
 
 /// Maximum length of a From field that is parsed, in bytes. Longer fields are not from normal mail, and parsing them
@@ -78,7 +78,7 @@ impl Surveying {
     fn saved(
         &self,
         message: &Message<'_>,
-        (tree, limits): (&Tree<'_>, &ScanLimits),
+        (tree, limits): (&MessageTree<'_>, &ScanLimits),
     ) -> Vec<SavedAttachment> {
         let Some(files) = &self.files else {
             return Vec::new();
@@ -102,7 +102,7 @@ impl Surveying {
     fn survey(
         &self,
         mail: &Message<'_>,
-        (tree, limits): (&Tree<'_>, &ScanLimits),
+        (tree, limits): (&MessageTree<'_>, &ScanLimits),
         report: &Report,
     ) -> Result<(Edits, Box<Survey>, Vec<Listed>), Error> {
         let message = mail.content;
@@ -179,7 +179,7 @@ impl Surveying {
     /// such as `1.2`, to its key in the store.
     fn detach(
         &self,
-        parts: (&Tree<'_>, &ScanLimits),
+        parts: (&MessageTree<'_>, &ScanLimits),
         survey: &mut Survey,
     ) -> (Edits, HashMap<String, Key>) {
         let detachment = self.planner.plan_parsed(parts, "", &Refused::new());
@@ -348,7 +348,7 @@ impl Survey {
     }
 }
 
-fn large(tree: &Tree<'_>, place: Place, date: Option<String>) -> Large {
+fn large(tree: &MessageTree<'_>, place: Place, date: Option<String>) -> Large {
     let content_type = tree.value(PartId::ROOT, "Content-Type");
     let label = content_type.and_then(|value| MediaType::parse(value).parameter("charset"));
     let value = |name| {
@@ -366,7 +366,7 @@ fn large(tree: &Tree<'_>, place: Place, date: Option<String>) -> Large {
     }
 }
 
-fn sender(tree: &Tree<'_>) -> String {
+fn sender(tree: &MessageTree<'_>) -> String {
     let value = tree.value(PartId::ROOT, "From").unwrap_or_default();
     let domain = match plain_sender(value) {
         Some(domain) => countable(domain),

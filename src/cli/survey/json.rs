@@ -13,7 +13,7 @@ use super::tally::{Counts, LONGEST_NAME, NAMES, Named};
 use crate::engine::external_body::shown_name;
 use crate::engine::plan::documents::Showing;
 use crate::fetch::store::Key;
-use crate::mime::{PartId, Tree};
+use crate::mime::{MessageTree, PartId};
 
 pub(crate) fn as_json(
     survey: &Survey,
@@ -156,7 +156,7 @@ pub(crate) struct Listed {
 
 impl Listed {
     pub(crate) fn of(
-        tree: &Tree<'_>,
+        tree: &MessageTree<'_>,
         part: PartId,
         (shown, key): (Option<Showing>, Option<&Key>),
     ) -> Self {

@@ -7,7 +7,7 @@ use std::hash::{BuildHasher as _, Hasher as _};
 use foldhash::quality::FixedState;
 use serde::{Serialize, Serializer};
 
-use crate::mime::{Field, PartId, Tree};
+use crate::mime::{Field, MessageTree, PartId};
 use crate::span::Span;
 
 /// Maximum number of different names that are counted. Together they need about a megabyte.
@@ -312,7 +312,7 @@ impl<K, const MOST: usize> Default for Copies<K, MOST> {
 }
 
 impl Copies<Hash, MESSAGES> {
-    pub(crate) fn of(tree: &Tree<'_>) -> Self {
+    pub(crate) fn of(tree: &MessageTree<'_>) -> Self {
         let mut hash = FixedState::default().build_hasher();
         let mut from = tree.root().envelope.end;
         for whole in tree.fields(PartId::ROOT).wholes() {

@@ -6,7 +6,7 @@ use crate::engine::policy::{Policy, TypePattern};
 use crate::engine::report::{Reason, Refusal};
 use crate::mime::header::has_control_character;
 use crate::mime::media_type::{DEFAULT_TYPE, is_composite};
-use crate::mime::{MediaType, PartId, PartKind, ScanLimits, Tree};
+use crate::mime::{MediaType, MessageTree, PartId, PartKind, ScanLimits};
 
 /// Minimum length of a body in bytes. A reference to a shorter body would be as long as the body itself.
 const LEAST: usize = 1 << 10;
@@ -52,7 +52,7 @@ impl Choice {
     /// stay. `policy` is always the default policy, so signed parts are protected whatever the options are.
     pub(super) fn judge(
         &self,
-        tree: &Tree<'_>,
+        tree: &MessageTree<'_>,
         part: PartId,
         policy: &Policy,
         limits: &ScanLimits,
@@ -84,11 +84,11 @@ impl Choice {
 }
 
 #[cfg(feature = "cli")]
-pub(crate) fn is_attachment(tree: &Tree<'_>, part: PartId, limits: &ScanLimits) -> bool {
+pub(crate) fn is_attachment(tree: &MessageTree<'_>, part: PartId, limits: &ScanLimits) -> bool {
     is_leaf(tree, part) && !is_reference(tree, part, limits)
 }
 
-fn is_leaf(tree: &Tree<'_>, part: PartId) -> bool {
+fn is_leaf(tree: &MessageTree<'_>, part: PartId) -> bool {
     let entity = tree.part(part);
     let essence = entity.essence.as_str();
     let is_text = essence.starts_with("text/") || essence == "application/xhtml+xml";
@@ -99,7 +99,7 @@ fn is_leaf(tree: &Tree<'_>, part: PartId) -> bool {
     entity.content == PartKind::Leaf && !is_composite(essence) && !is_shown
 }
 
-fn is_reference(tree: &Tree<'_>, part: PartId, limits: &ScanLimits) -> bool {
+fn is_reference(tree: &MessageTree<'_>, part: PartId, limits: &ScanLimits) -> bool {
     ExternalBody::read(tree, part, &reading(limits)).is_some()
 }
 
@@ -112,7 +112,7 @@ pub(super) fn reading(limits: &ScanLimits) -> Reading {
     }
 }
 
-fn obstacle(tree: &Tree<'_>, part: PartId) -> Option<&'static str> {
+fn obstacle(tree: &MessageTree<'_>, part: PartId) -> Option<&'static str> {
     let entity = tree.part(part);
     let fields = || tree.fields(part).iter(tree.original);
     let is_twice = |name: &&str| fields().filter(|it| it.is(tree.original, name)).count() > 1;

@@ -13,9 +13,9 @@ use crate::engine::external_body::{
 };
 use crate::engine::forms::thunderbird::{ALTERED_FIELD, SENTENCE, URL_FIELD};
 use crate::key::Key;
-use crate::mime::exact::{Manner, Wording};
+use crate::mime::exact::{EditManner, FieldText};
 use crate::mime::transfer::has_boundary;
-use crate::mime::{Field, PartId, Tree};
+use crate::mime::{Field, MessageTree, PartId};
 use crate::span::Newline;
 
 const NOT_QUOTABLE: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'\\').add(b'<').add(b'>');
@@ -44,15 +44,15 @@ impl Leaving {
 }
 
 pub(super) fn content_of(
-    tree: &Tree<'_>,
+    tree: &MessageTree<'_>,
     part: PartId,
-) -> Result<(Vec<u8>, Wording), &'static str> {
+) -> Result<(Vec<u8>, FieldText), &'static str> {
     let entity = tree.part(part);
     let body = entity.body.of(tree.original);
     let newline = newline_of(tree, part);
-    let (octets, wording) = Wording::read(body, entity.encoding, newline)
+    let (octets, wording) = FieldText::read(body, entity.encoding, newline)
         .ok_or("encoding the content of the part again would produce a different body")?;
-    let is_plain = !matches!(wording.manner, Manner::Base64 { .. });
+    let is_plain = !matches!(wording.manner, EditManner::Base64 { .. });
     if is_plain && has_boundary(body, &tree.boundaries_around(part)) {
         return Err("the body of the part has a line that begins like a boundary of the message");
     }
@@ -63,10 +63,10 @@ pub(super) fn content_of(
 /// which has the right length without hashing the part.
 pub(super) fn edits(
     leaving: &Leaving,
-    tree: &Tree<'_>,
+    tree: &MessageTree<'_>,
     part: PartId,
     key: &Key,
-    (octets, wording): &(Vec<u8>, Wording),
+    (octets, wording): &(Vec<u8>, FieldText),
 ) -> Result<Group, &'static str> {
     let newline = newline_of(tree, part);
     let url = utf8_percent_encode(&leaving.url_of(key), NOT_QUOTABLE).to_string();
@@ -161,7 +161,7 @@ pub(super) fn edits(
 
 /// Ends the new body in the same way as the old one. Mailboxes change other endings: an empty line at the end of a
 /// message is taken for the separator of messages, and a missing line ending is added.
-fn finish(body: &mut Vec<u8>, tree: &Tree<'_>, part: PartId, newline: Newline) {
+fn finish(body: &mut Vec<u8>, tree: &MessageTree<'_>, part: PartId, newline: Newline) {
     let part = tree.part(part);
     if part.body.end < tree.root().span.end {
         body.extend_from_slice(newline.bytes());

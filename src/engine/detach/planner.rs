@@ -16,8 +16,8 @@ use crate::engine::report::{
 };
 use crate::key::Key;
 use crate::mime::TransferEncoding;
-use crate::mime::exact::Wording;
-use crate::mime::{self, PartId, ScanLimits, Tree};
+use crate::mime::exact::FieldText;
+use crate::mime::{self, MessageTree, PartId, ScanLimits};
 use crate::span::{Newline, Span};
 
 /// Objects that a store did not accept, each with the reason. Their parts stay in the mail.
@@ -92,7 +92,7 @@ impl Object {
     /// # Errors
     /// Fails if `message` is a different message.
     pub fn content(&self, message: &[u8]) -> Result<Vec<u8>, Refusal> {
-        Wording::read(self.body.of(message), self.encoding, self.newline)
+        FieldText::read(self.body.of(message), self.encoding, self.newline)
             .map(|(content, _)| content)
             .filter(|content| content.len() as u64 == self.length)
             .ok_or_else(|| {
@@ -175,7 +175,7 @@ impl Planner {
     #[cfg(feature = "cli")]
     pub(crate) fn plan_parsed(
         &self,
-        (tree, limits): (&Tree<'_>, &ScanLimits),
+        (tree, limits): (&MessageTree<'_>, &ScanLimits),
         name: &str,
         refused: &Refused,
     ) -> Detachment {
@@ -191,7 +191,7 @@ impl Planner {
         (message.len() as u64) < self.choice.larger_than
     }
 
-    fn plan_parts(&self, tree: &Tree<'_>, name: &str, refused: &Refused) -> Detachment {
+    fn plan_parts(&self, tree: &MessageTree<'_>, name: &str, refused: &Refused) -> Detachment {
         let mut run = Run {
             planner: self,
             refused,
@@ -212,7 +212,7 @@ impl Planner {
 struct Run<'r> {
     planner: &'r Planner,
     refused: &'r Refused,
-    tree: &'r Tree<'r>,
+    tree: &'r MessageTree<'r>,
     name: &'r str,
     detachment: Detachment,
     left: Vec<Left>,
@@ -418,7 +418,7 @@ fn not_restorable(detail: &str) -> Refusal {
     Refusal::lasting(Reason::NotRestorable, detail)
 }
 
-fn header_after(tree: &Tree<'_>, part: PartId, group: Group) -> Option<Vec<u8>> {
+fn header_after(tree: &MessageTree<'_>, part: PartId, group: Group) -> Option<Vec<u8>> {
     let part = tree.part(part);
     let front = part.header.start;
     let within = Span::new(front, part.body.end).of(tree.original);

@@ -3,7 +3,7 @@
 use crate::engine::plan::documents::RELATED;
 use crate::engine::report::{Reason, Refusal};
 use crate::engine::wrapped;
-use crate::mime::{PartId, PartKind, Tree};
+use crate::mime::{MessageTree, PartId, PartKind};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Container {
@@ -19,7 +19,7 @@ pub(super) enum Container {
 impl Container {
     /// Finds the multipart/related that new parts of `document` are added to. The search ends at the nearest alternative or
     /// message that contains the document: parts outside of it would not belong to the document.
-    pub(super) fn of(tree: &Tree<'_>, document: PartId) -> Result<Self, Refusal> {
+    pub(super) fn of(tree: &MessageTree<'_>, document: PartId) -> Result<Self, Refusal> {
         let refuse = |reason, detail: &str| Err(Refusal::lasting(reason, detail));
         for above in tree.ancestors(document) {
             let entity = tree.part(above);

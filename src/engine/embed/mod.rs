@@ -32,7 +32,7 @@ use crate::edit::{Edits, Group};
 use crate::engine::plan::documents::{Documents, Fallbacks, cid_escaped};
 use crate::engine::report::{Detail, Kind, Outcome, Provenance, Refusal, Retry, Row, Setting};
 use crate::link::url::masked;
-use crate::mime::{PartId, Tree};
+use crate::mime::{MessageTree, PartId};
 
 #[derive(Default)]
 pub(super) struct Embedding {
@@ -53,7 +53,7 @@ impl Embedding {
 
 pub(super) fn embed(
     session: &mut Session<'_>,
-    tree: &Tree<'_>,
+    tree: &MessageTree<'_>,
     outcomes: &mut Pass,
     embedding: &mut Embedding,
 ) -> Edits {
@@ -112,7 +112,7 @@ enum Given {
 struct Pending<'p, 's> {
     session: &'p mut Session<'s>,
     places: Places,
-    tree: &'p Tree<'p>,
+    tree: &'p MessageTree<'p>,
     documents: Documents<'p>,
     new: Vec<(New, usize)>,
     held: HashSet<(Container, usize)>,

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use crate::engine::external_body::{holds_blank, identifier};
 use crate::engine::guide::digits_of;
 use crate::engine::plan::documents::RELATED;
-use crate::mime::{PartId, Tree};
+use crate::mime::{MessageTree, PartId};
 
 pub(super) use crate::engine::guide::{DIGITS, DOMAIN};
 
@@ -18,7 +18,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn of(tree: &Tree<'_>) -> Self {
+    pub(super) fn of(tree: &MessageTree<'_>) -> Self {
         let mut names = Self::default();
         for part in tree.ids() {
             let Some(value) = tree.value(part, "Content-ID") else {

@@ -16,7 +16,7 @@ use crate::link::value::Role;
 use crate::mime::entity::{folded_url, push_field, sha256};
 use crate::mime::picture::FileType;
 use crate::mime::transfer::{append_base64, base64_length, with_newlines};
-use crate::mime::{PartId, TransferEncoding, Tree};
+use crate::mime::{MessageTree, PartId, TransferEncoding};
 use crate::span::Newline;
 
 pub(super) const BLANK_PICTURE: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
@@ -55,7 +55,7 @@ pub(super) struct Picture {
 }
 
 pub(super) struct Pictures<'p> {
-    pub(super) tree: &'p Tree<'p>,
+    pub(super) tree: &'p MessageTree<'p>,
     pub(super) policy: &'p Policy,
     pictures: Vec<Picture>,
     known: HashMap<(String, &'static str, Option<String>), usize>,
@@ -64,7 +64,7 @@ pub(super) struct Pictures<'p> {
 }
 
 impl<'p> Pictures<'p> {
-    pub(super) fn new(tree: &'p Tree<'p>, policy: &'p Policy) -> Self {
+    pub(super) fn new(tree: &'p MessageTree<'p>, policy: &'p Policy) -> Self {
         Self {
             tree,
             policy,
@@ -288,7 +288,7 @@ impl New {
 }
 
 /// Returns true if the body of `part` consists of `octets`, and every mail client decodes it in the same way.
-fn holds(tree: &Tree<'_>, policy: &Policy, part: PartId, octets: &[u8]) -> bool {
+fn holds(tree: &MessageTree<'_>, policy: &Policy, part: PartId, octets: &[u8]) -> bool {
     let entity = tree.part(part);
     protection(tree, part, policy).is_none()
         && ExternalBody::read(tree, part, &policy.reading()).is_none()

@@ -6,7 +6,7 @@ use super::reference::{ExternalBody, Form};
 use crate::edit::Edit;
 use crate::engine::forms::references::is_reference_field;
 use crate::mime::header::has_control_character;
-use crate::mime::{Field, MediaType, PartId, TransferEncoding, Tree};
+use crate::mime::{Field, MediaType, MessageTree, PartId, TransferEncoding};
 use crate::span::{Newline, Span};
 
 /// Returns true for header fields that belong to the content, so that `embody detach` moves them together with it. In a
@@ -16,11 +16,11 @@ pub fn is_of_content(original: &[u8], field: &Field, is_message: bool) -> bool {
     !is_message || (field.is_content(original) && !field.is(original, "Content-Length"))
 }
 
-pub fn newline_of(tree: &Tree<'_>, part: PartId) -> Newline {
+pub fn newline_of(tree: &MessageTree<'_>, part: PartId) -> Newline {
     Newline::of_first_line(tree.part(part).separator.of(tree.original))
 }
 
-pub(in crate::engine) fn claim_of(tree: &Tree<'_>, body: &ExternalBody<'_>) -> Claim {
+pub(in crate::engine) fn claim_of(tree: &MessageTree<'_>, body: &ExternalBody<'_>) -> Claim {
     let fields = match body.form {
         Form::ExternalBody => &body.phantom.fields,
         form if form.facts().detach_fields.is_some() => tree.fields(body.part),
@@ -49,7 +49,7 @@ pub(in crate::engine) fn claim_of(tree: &Tree<'_>, body: &ExternalBody<'_>) -> C
 /// Returns the edits that restore a part. `Err` contains the reason why this is impossible: the part differs from its [`Note`],
 /// or a header contains something that must not be restored.
 pub fn restored(
-    tree: &Tree<'_>,
+    tree: &MessageTree<'_>,
     body: &ExternalBody<'_>,
     note: &Note,
     content: Vec<u8>,
@@ -114,7 +114,7 @@ pub fn restored(
 }
 
 fn returning(
-    tree: &Tree<'_>,
+    tree: &MessageTree<'_>,
     body: &ExternalBody<'_>,
     note: &Note,
 ) -> Result<Vec<Vec<u8>>, &'static str> {

@@ -7,7 +7,7 @@ use crate::engine::new_part::Stored;
 use crate::engine::obtained::Obtained;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Kind, Refusal};
-use crate::mime::Tree;
+use crate::mime::MessageTree;
 
 /// The facts about one form.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub(in crate::engine) enum Insertion {
 /// A function that returns the edits for a part that gets its body back, and true if the result matches a value in the mail,
 /// which proves that the content is the original.
 pub(in crate::engine) type Refill =
-    fn(&Tree<'_>, &ExternalBody<'_>, &Obtained) -> Result<(Group, bool), Refusal>;
+    fn(&MessageTree<'_>, &ExternalBody<'_>, &Obtained) -> Result<(Group, bool), Refusal>;
 
 /// A function that converts the stored content for a note to the original attachment, and checks its type and size.
 pub(in crate::engine) type Conversion =

@@ -9,9 +9,9 @@ use super::reference::{ExternalBody, Form, Reading, Referent};
 use crate::edit::Edit;
 use crate::mime::entity::push_field;
 use crate::mime::header::Fields;
-use crate::mime::media_type::Named;
+use crate::mime::media_type::NamedType;
 use crate::mime::transfer::encode_text;
-use crate::mime::{MediaType, PartId, PartKind, Tree};
+use crate::mime::{MediaType, MessageTree, PartId, PartKind};
 use crate::span::Span;
 
 const LISTING: &str = "listing";
@@ -21,7 +21,12 @@ const LONGEST_NAME: usize = 100;
 /// Returns the edit that corrects the listing, the text that names the detached attachments, after a change of the message from
 /// `before` to `after`. The listing in `before` is replaced only if it is exactly the text that embody writes. If there is no
 /// listing, one is added only if `new` is set. `None` means that nothing changes.
-pub fn relisted(before: &Tree<'_>, after: &Tree<'_>, reading: &Reading, new: bool) -> Option<Edit> {
+pub fn relisted(
+    before: &MessageTree<'_>,
+    after: &MessageTree<'_>,
+    reading: &Reading,
+    new: bool,
+) -> Option<Edit> {
     let written = written(after, reading);
     let Some(part) = listing(before) else {
         return inserted(after, &written.filter(|_| new)?);
@@ -45,7 +50,7 @@ pub fn relisted(before: &Tree<'_>, after: &Tree<'_>, reading: &Reading, new: boo
     }
 }
 
-pub fn listing(tree: &Tree<'_>) -> Option<PartId> {
+pub fn listing(tree: &MessageTree<'_>) -> Option<PartId> {
     let children = tree.root().children.iter().rev().copied();
     children.into_iter().find(|&part| {
         let value = tree.value(part, NOTE_FIELD);
@@ -53,16 +58,16 @@ pub fn listing(tree: &Tree<'_>) -> Option<PartId> {
     })
 }
 
-fn span_of(tree: &Tree<'_>, part: PartId) -> Span {
+fn span_of(tree: &MessageTree<'_>, part: PartId) -> Span {
     let part = tree.part(part);
     Span::new(part.header.start, part.body.end)
 }
 
-fn bytes_of<'a>(tree: &Tree<'a>, part: PartId) -> &'a [u8] {
+fn bytes_of<'a>(tree: &MessageTree<'a>, part: PartId) -> &'a [u8] {
     span_of(tree, part).of(tree.original)
 }
 
-fn written(tree: &Tree<'_>, reading: &Reading) -> Option<Vec<u8>> {
+fn written(tree: &MessageTree<'_>, reading: &Reading) -> Option<Vec<u8>> {
     let mut lines = String::new();
     for part in tree.ids() {
         let body = ExternalBody::read(tree, part, reading);
@@ -90,7 +95,7 @@ fn written(tree: &Tree<'_>, reading: &Reading) -> Option<Vec<u8>> {
     Some(part)
 }
 
-fn inserted(tree: &Tree<'_>, part: &[u8]) -> Option<Edit> {
+fn inserted(tree: &MessageTree<'_>, part: &[u8]) -> Option<Edit> {
     let root = tree.root();
     let PartKind::Multipart(multipart) = &root.content else {
         return None;
@@ -120,36 +125,38 @@ pub(crate) fn short_name(name: &str) -> String {
 /// Returns the name of a part for display. A name that cannot be decoded is returned as it is written.
 pub(crate) fn shown_name(original: &[u8], fields: &Fields) -> Option<String> {
     let name = match name_of(original, fields) {
-        Named::None => return None,
-        Named::Text(name) | Named::Undecodable(name) => name,
+        NamedType::None => return None,
+        NamedType::Text(name) | NamedType::Undecodable(name) => name,
     };
     Some(short_name(&name))
 }
 
 /// Returns the name of a part. A name that can be decoded is preferred to one that cannot.
-pub(crate) fn name_of(original: &[u8], fields: &Fields) -> Named {
+pub(crate) fn name_of(original: &[u8], fields: &Fields) -> NamedType {
     let named = |field, parameter| {
         let Some(value) = fields.value(original, field) else {
-            return Named::None;
+            return NamedType::None;
         };
         let clean = |name: String| {
             let name: String = name.chars().filter(|symbol| !symbol.is_control()).collect();
             Some(name).filter(|name| !name.trim().is_empty())
         };
         match MediaType::parse(value).name(parameter) {
-            Named::Text(name) => clean(name).map_or(Named::None, Named::Text),
-            Named::Undecodable(name) => clean(name).map_or(Named::None, Named::Undecodable),
-            Named::None => Named::None,
+            NamedType::Text(name) => clean(name).map_or(NamedType::None, NamedType::Text),
+            NamedType::Undecodable(name) => {
+                clean(name).map_or(NamedType::None, NamedType::Undecodable)
+            }
+            NamedType::None => NamedType::None,
         }
     };
     let names = [
         named("Content-Disposition", "filename"),
         named("Content-Type", "name"),
     ];
-    let is_text = |name: &&Named| matches!(name, Named::Text(_));
-    let is_any = |name: &&Named| **name != Named::None;
+    let is_text = |name: &&NamedType| matches!(name, NamedType::Text(_));
+    let is_any = |name: &&NamedType| **name != NamedType::None;
     let best = names.iter().find(is_text).or(names.iter().find(is_any));
-    best.cloned().unwrap_or(Named::None)
+    best.cloned().unwrap_or(NamedType::None)
 }
 
 fn line(original: &[u8], body: &ExternalBody<'_>) -> String {

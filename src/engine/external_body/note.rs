@@ -13,7 +13,7 @@ use percent_encoding::{AsciiSet, percent_decode, percent_encode};
 
 use crate::link::url::all_but;
 use crate::mime::TransferEncoding;
-use crate::mime::exact::{LONGEST_TAIL, Manner, Wording};
+use crate::mime::exact::{EditManner, FieldText, LONGEST_TAIL};
 use crate::mime::header::{Field, Header, has_control_character};
 use crate::mime::transfer::{LINE_LIMIT, with_newlines};
 use crate::span::{Newline, Span};
@@ -36,9 +36,9 @@ const ESCAPED: AsciiSet = all_but(b"-._:");
 
 /// Returns the Content-Transfer-Encoding field that programs usually write for an encoding, without its line ending. Returns
 /// `None` if no field is needed.
-pub fn usual_encoding_field(manner: Manner) -> Option<Vec<u8>> {
+pub fn usual_encoding_field(manner: EditManner) -> Option<Vec<u8>> {
     let field = || format!("{ENCODING_FIELD}: {}", word_of(manner)).into_bytes();
-    (!matches!(manner, Manner::Identity { .. })).then(field)
+    (!matches!(manner, EditManner::Identity { .. })).then(field)
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,7 +53,7 @@ pub struct Note {
     /// SHA-256 of the content, as 64 lower-case hexadecimal digits.
     pub sha256: String,
     pub size: Option<usize>,
-    pub wording: Wording,
+    pub wording: FieldText,
     /// The original Content-Transfer-Encoding field, without the line ending at its end. `None` if there was no such field.
     pub encoding: Option<Vec<u8>>,
     /// True if embody added the Content-MD5 field to the phantom header, the header inside the external-body part.
@@ -82,16 +82,16 @@ impl Note {
         }
         let said = |name| parameters.get(name).copied();
         let manner = match (said("encoding")?, said("line")) {
-            ("base64", Some(line)) => Manner::Base64 {
+            ("base64", Some(line)) => EditManner::Base64 {
                 line: number(line, LINE_LIMIT)?,
             },
-            ("quoted-printable", None) => Manner::QuotedPrintable,
-            ("identity", None) => Manner::Identity {
+            ("quoted-printable", None) => EditManner::QuotedPrintable,
+            ("identity", None) => EditManner::Identity {
                 keeps_line_ends: said("newline").is_some(),
             },
             _ => return None,
         };
-        let wording = Wording {
+        let wording = FieldText {
             manner,
             newline: match said("newline") {
                 None => newline,
@@ -132,7 +132,7 @@ impl Note {
         let mut words = vec![format!("sha256={}", self.sha256)];
         words.extend(self.size.map(|size| format!("size={size}")));
         words.push(format!("encoding={}", word_of(self.wording.manner)));
-        if let Manner::Base64 { line } = self.wording.manner {
+        if let EditManner::Base64 { line } = self.wording.manner {
             words.push(format!("line={line}"));
         }
         if self.wording.newline != newline {
@@ -180,11 +180,11 @@ fn folded(name: &str, words: &[String], newline: Newline) -> Vec<u8> {
     field.into_bytes()
 }
 
-fn word_of(manner: Manner) -> &'static str {
+fn word_of(manner: EditManner) -> &'static str {
     match manner {
-        Manner::Base64 { .. } => "base64",
-        Manner::QuotedPrintable => "quoted-printable",
-        Manner::Identity { .. } => "identity",
+        EditManner::Base64 { .. } => "base64",
+        EditManner::QuotedPrintable => "quoted-printable",
+        EditManner::Identity { .. } => "identity",
     }
 }
 
@@ -196,7 +196,7 @@ fn number(digits: &str, most: usize) -> Option<usize> {
 
 /// Reads the Content-Transfer-Encoding field in a note. The note is untrusted, and the field is inserted into a header, so it
 /// must be exactly one such field.
-fn read_encoding(written: Option<&str>, wording: &Wording) -> Option<Option<Vec<u8>>> {
+fn read_encoding(written: Option<&str>, wording: &FieldText) -> Option<Option<Vec<u8>>> {
     let (encoding, field) = match written {
         None => return usual_encoding_field(wording.manner).map(Some),
         Some("none") => (TransferEncoding::SevenBit, None),
@@ -227,7 +227,7 @@ fn encoding_of(field: &[u8]) -> Option<TransferEncoding> {
 pub fn noted_encoding_field(
     original: &[u8],
     field: Option<&Field>,
-    wording: &Wording,
+    wording: &FieldText,
     newline: Newline,
 ) -> Option<Option<Vec<u8>>> {
     let Some(field) = field else {
@@ -253,9 +253,9 @@ mod tests {
 
     fn notes() -> impl Strategy<Value = Note> {
         let manner = prop_oneof![
-            (0_usize..=LINE_LIMIT).prop_map(|line| Manner::Base64 { line }),
-            Just(Manner::QuotedPrintable),
-            any::<bool>().prop_map(|keeps_line_ends| Manner::Identity { keeps_line_ends }),
+            (0_usize..=LINE_LIMIT).prop_map(|line| EditManner::Base64 { line }),
+            Just(EditManner::QuotedPrintable),
+            any::<bool>().prop_map(|keeps_line_ends| EditManner::Identity { keeps_line_ends }),
         ];
         let places = prop::collection::vec(-40_i32..40, 0..9).prop_map(|mut places| {
             places.sort_unstable();
@@ -272,7 +272,7 @@ mod tests {
         )
             .prop_map(|(sha256, manner, crlf, tail, digest_added, places, odd)| {
                 let name = match manner {
-                    Manner::Identity { .. } => "8bit",
+                    EditManner::Identity { .. } => "8bit",
                     manner => word_of(manner),
                 };
                 let odd_field = format!("content-Transfer-encoding :\r\n\t{name} (it; is 100%)");
@@ -280,7 +280,7 @@ mod tests {
                 Note {
                     sha256,
                     size: (odd == 0).then_some(tail),
-                    wording: Wording {
+                    wording: FieldText {
                         manner,
                         newline: if crlf { Newline::CrLf } else { Newline::Lf },
                         tail,
@@ -303,7 +303,7 @@ mod tests {
             let mut note = note;
             // A note records line endings for the body only if they differ from those of the header. A generated note
             // that breaks this rule would not be read back as it was written.
-            if let Manner::Identity { keeps_line_ends } = note.wording.manner {
+            if let EditManner::Identity { keeps_line_ends } = note.wording.manner {
                 note.wording.newline = if keeps_line_ends { newline.other() } else { newline };
             }
             let field = note.field(newline).expect("it is short");

@@ -16,10 +16,10 @@ use crate::engine::report::{Reason, Refusal};
 use crate::link::url::all_but;
 use crate::mime::encoded_words::decoded_name;
 use crate::mime::media_type::Lookup;
-use crate::mime::{Header, MediaType, PartId, TransferEncoding, Tree};
+use crate::mime::{Header, MediaType, MessageTree, PartId, TransferEncoding};
 
 impl<'a> ExternalBody<'a> {
-    pub fn read(tree: &Tree<'a>, part: PartId, reading: &Reading) -> Option<Self> {
+    pub fn read(tree: &MessageTree<'a>, part: PartId, reading: &Reading) -> Option<Self> {
         let reader = Reader {
             tree,
             part,
@@ -45,7 +45,7 @@ impl<'a> ExternalBody<'a> {
         body.map(|body| body.claimed(tree))
     }
 
-    fn claimed(mut self, tree: &Tree<'_>) -> Self {
+    fn claimed(mut self, tree: &MessageTree<'_>) -> Self {
         self.claim = exact::claim_of(tree, &self);
         self
     }

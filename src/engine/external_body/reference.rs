@@ -8,7 +8,7 @@ use crate::engine::report::{Detail, HostedFile, Reason, Refusal, Setting};
 use crate::link::url::with_octets_escaped;
 use crate::mime::charset;
 use crate::mime::parameters::without_comments;
-use crate::mime::{Header, MediaType, PartId, Tree};
+use crate::mime::{Header, MediaType, MessageTree, PartId};
 use crate::span::Span;
 
 pub const ESSENCE: &str = "message/external-body";
@@ -60,7 +60,7 @@ pub struct Reading {
 }
 
 pub(crate) struct Reader<'a, 'r> {
-    pub(in crate::engine) tree: &'r Tree<'a>,
+    pub(in crate::engine) tree: &'r MessageTree<'a>,
     pub(in crate::engine) part: PartId,
     pub(in crate::engine) reading: &'r Reading,
 }
@@ -137,7 +137,7 @@ pub struct TextNote {
 
 impl<'a> ExternalBody<'a> {
     pub(in crate::engine) fn bare(
-        tree: &Tree<'a>,
+        tree: &MessageTree<'a>,
         part: PartId,
         form: Form,
         target: Result<Referent<'a>, Refusal>,
@@ -147,7 +147,7 @@ impl<'a> ExternalBody<'a> {
     }
 
     pub(in crate::engine) fn with(
-        tree: &Tree<'a>,
+        tree: &MessageTree<'a>,
         part: PartId,
         form: Form,
         target: Result<Referent<'a>, Refusal>,
@@ -285,7 +285,7 @@ pub(in crate::engine) fn undecodable_name(label: Option<&[u8]>) -> Refusal {
 
 /// Returns the charset that a part declares.
 pub(in crate::engine) fn declared_charset<'a>(
-    tree: &Tree<'a>,
+    tree: &MessageTree<'a>,
     part: PartId,
 ) -> Option<Cow<'a, [u8]>> {
     let label = MediaType::parse(tree.value(part, "Content-Type")?).parameter("charset")?;

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use crate::engine::parts::{Body, Leaf};
 use crate::mime::header::unfold;
 use crate::mime::transfer::with_newlines;
-use crate::mime::{MediaType, PartId, PartKind, Tree, entity};
+use crate::mime::{MediaType, MessageTree, PartId, PartKind, entity};
 use crate::span::Newline;
 
 type Digest = [u8; 32];
@@ -19,7 +19,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    pub(super) fn of(tree: &Tree<'_>) -> Self {
+    pub(super) fn of(tree: &MessageTree<'_>) -> Self {
         let mut known = Self {
             digests: HashSet::new(),
             ids: HashSet::new(),
@@ -96,7 +96,7 @@ fn text_digest(text: &[u8]) -> Digest {
     Sha256::digest([b"text: ", lines].concat()).into()
 }
 
-fn name_of(tree: &Tree<'_>, id: PartId) -> Option<String> {
+fn name_of(tree: &MessageTree<'_>, id: PartId) -> Option<String> {
     let value = tree.value(id, "Content-Disposition")?;
     MediaType::parse(value).name("filename").text()
 }

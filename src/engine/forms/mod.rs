@@ -40,7 +40,7 @@ use crate::engine::lengths::{Lengths, corrected};
 use crate::engine::policy::Policy;
 use crate::engine::prefilter::words::Word;
 use crate::engine::report::{Kind, Outcome, Refusal, Row};
-use crate::mime::{self, PartId, Tree};
+use crate::mime::{self, MessageTree, PartId};
 
 /// One form in which a message can contain content that mail programs cannot read, such as winmail.dat: its names, and the
 /// functions that find and open its parts.
@@ -63,7 +63,7 @@ pub(crate) struct Form {
     /// form can have other media types.
     pub types: &'static [Word],
     /// Function that returns true if a part may be of this form.
-    is_of: fn(&Tree<'_>, PartId) -> bool,
+    is_of: fn(&MessageTree<'_>, PartId) -> bool,
     /// Function that opens a part. It returns `Ok(false)` if the part gets no row in the report, because the part is
     /// not of this form or was opened before.
     open: fn(&mut Opening<'_>, PartId, &mut Row) -> Result<bool, Refusal>,
@@ -162,7 +162,7 @@ pub(crate) fn is_kind(kind: Kind) -> bool {
 
 /// Returns true if a part may be of one of these forms, so that its content can leave the message.
 #[cfg(feature = "cli")]
-pub(crate) fn may_open(tree: &Tree<'_>, part: PartId) -> bool {
+pub(crate) fn may_open(tree: &MessageTree<'_>, part: PartId) -> bool {
     FORMS.iter().any(|form| (form.is_of)(tree, part))
 }
 

@@ -8,13 +8,13 @@ use crate::engine::ledger::Ledger;
 use crate::engine::outlook::compose::Contents;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Outcome, Provenance, Reason, Refusal, Row};
-use crate::mime::{PartId, Tree};
+use crate::mime::{MessageTree, PartId};
 
 /// Number of bytes of work that are counted for examining one part of the message.
 const LOOK: usize = 64;
 
 pub(crate) struct Opening<'o> {
-    pub tree: &'o Tree<'o>,
+    pub tree: &'o MessageTree<'o>,
     pub policy: &'o Policy,
     pub ledger: &'o mut Ledger,
     /// Parts that this pass or an earlier one opened.
@@ -27,7 +27,7 @@ pub(crate) struct Opening<'o> {
 
 impl<'o> Opening<'o> {
     pub(crate) fn new(
-        tree: &'o Tree<'o>,
+        tree: &'o MessageTree<'o>,
         policy: &'o Policy,
         ledger: &'o mut Ledger,
         handled: &'o mut Handled,

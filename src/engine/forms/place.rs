@@ -10,10 +10,10 @@ use crate::engine::outlook::compose::Contents;
 use crate::engine::parts::{Body, Leaf};
 use crate::engine::report::Refusal;
 use crate::mime::charset;
-use crate::mime::{MediaType, PartId, PartKind, Tree};
+use crate::mime::{MediaType, MessageTree, PartId, PartKind};
 
 /// Returns the texts of the message that contains `part`, except attachments, empty texts and `part` itself.
-fn own_texts(tree: &Tree<'_>, part: PartId) -> Vec<PartId> {
+fn own_texts(tree: &MessageTree<'_>, part: PartId) -> Vec<PartId> {
     let message = tree.message_of(part);
     let is_text = |id: &PartId| {
         let text = tree.part(*id);
@@ -28,7 +28,7 @@ fn own_texts(tree: &Tree<'_>, part: PartId) -> Vec<PartId> {
 }
 
 /// Returns true if the mail has a text other than the part.
-pub(super) fn has_text(tree: &Tree<'_>, part: PartId) -> bool {
+pub(super) fn has_text(tree: &MessageTree<'_>, part: PartId) -> bool {
     !own_texts(tree, part).is_empty()
 }
 
@@ -37,7 +37,7 @@ fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn says_the_same(tree: &Tree<'_>, texts: &[PartId], leaf: &Leaf<'_>) -> bool {
+fn says_the_same(tree: &MessageTree<'_>, texts: &[PartId], leaf: &Leaf<'_>) -> bool {
     let wanted = words(&String::from_utf8_lossy(leaf.bytes()));
     texts.iter().any(|id| {
         let part = tree.part(*id);
@@ -68,7 +68,7 @@ pub(super) struct Placed {
 /// # Errors
 /// Returns [`Reason::BoundaryCollision`] if a new part contains a boundary line of the message.
 pub(super) fn place(
-    tree: &Tree<'_>,
+    tree: &MessageTree<'_>,
     part: PartId,
     mut contents: Contents<'_>,
     known: &Known,

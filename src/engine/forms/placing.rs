@@ -6,11 +6,11 @@ use crate::engine::outlook::compose::Contents;
 use crate::engine::parts::{Body, Leaf, Part, boundary, delimiter};
 use crate::engine::report::{Reason, Refusal};
 use crate::mime::transfer::with_newlines;
-use crate::mime::{PartId, PartKind, Tree, entity};
+use crate::mime::{MessageTree, PartId, PartKind, entity};
 use crate::span::{Newline, Span};
 
 pub(super) struct Placing<'t> {
-    pub(super) tree: &'t Tree<'t>,
+    pub(super) tree: &'t MessageTree<'t>,
     pub(super) part: PartId,
     pub(super) keeps: bool,
     pub(super) around: Vec<&'t [u8]>,

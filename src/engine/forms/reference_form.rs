@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use crate::engine::external_body::reference::Reader;
 use crate::engine::external_body::{ExternalBody, Follow, Followed, Reading};
 use crate::engine::prefilter::words::Word;
-use crate::mime::{PartId, Tree};
+use crate::mime::{MessageTree, PartId};
 
 /// A search of bytes from an offset. Returns the position of the first match.
 pub(crate) type Search = fn(&[u8], usize) -> Option<usize>;
@@ -52,7 +52,7 @@ pub(crate) trait ReferenceForm: Sync {
     /// references as a whole.
     fn in_texts<'a>(
         &self,
-        _tree: &Tree<'a>,
+        _tree: &MessageTree<'a>,
         _reading: &Reading,
         _known: &HashSet<PartId>,
     ) -> Vec<ExternalBody<'a>> {
@@ -61,7 +61,7 @@ pub(crate) trait ReferenceForm: Sync {
 
     /// Returns true if a text contains a reference of this form. A later run would change such a text if it became a text of the
     /// message.
-    fn is_in_text(&self, _tree: &Tree<'_>, _text: &[u8]) -> bool {
+    fn is_in_text(&self, _tree: &MessageTree<'_>, _text: &[u8]) -> bool {
         false
     }
 

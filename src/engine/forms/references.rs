@@ -7,7 +7,7 @@ use super::{apple, hosted, mailman, shortcut, sympa, thunderbird, yahoo};
 use crate::engine::external_body::facts::Facts;
 use crate::engine::external_body::{ExternalBody, Form, Reading};
 use crate::engine::report::Kind;
-use crate::mime::{Field, Tree};
+use crate::mime::{Field, MessageTree};
 
 /// All forms. A part belongs to the first form that reads it.
 pub(crate) static TABLE: &[&dyn ReferenceForm] = &[
@@ -87,6 +87,6 @@ pub(crate) fn is_reference_type(essence: &str) -> bool {
 }
 
 /// Returns true if a text contains references. If it became a text of the message, a later run would change it.
-pub(crate) fn holds_notes(tree: &Tree<'_>, text: &[u8]) -> bool {
+pub(crate) fn holds_notes(tree: &MessageTree<'_>, text: &[u8]) -> bool {
     TABLE.iter().any(|form| form.is_in_text(tree, text))
 }

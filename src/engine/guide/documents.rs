@@ -22,7 +22,7 @@ use crate::engine::report::{Reason, Refusal};
 use crate::link::data::DataUrl;
 use crate::link::value::{Grammar, ImageSet};
 use crate::mime::entity::{sha256, uri};
-use crate::mime::{PartId, Tree};
+use crate::mime::{MessageTree, PartId};
 
 /// What the new mail has in place of a link.
 #[derive(Clone, Default, Debug)]
@@ -112,7 +112,11 @@ fn lost() -> Refusal {
     Refusal::lasting(Reason::HttpStatus, "no server has the content")
 }
 
-pub(super) fn of_mail(tree: &Tree<'_>, policy: &Policy, ledger: &mut Ledger) -> Vec<GuideDocument> {
+pub(super) fn of_mail(
+    tree: &MessageTree<'_>,
+    policy: &Policy,
+    ledger: &mut Ledger,
+) -> Vec<GuideDocument> {
     let mut documents = Documents::new(tree, policy);
     let parts: Vec<PartId> = tree
         .ids()

@@ -24,12 +24,12 @@ pub(super) use self::part::GuidePart;
 use super::ledger::Ledger;
 use super::policy::Policy;
 use crate::mime::transfer::with_newlines;
-use crate::mime::{self, PartId, PartKind, Tree};
+use crate::mime::{self, MessageTree, PartId, PartKind};
 use crate::span::Newline;
 
 impl Guide {
     /// Creates a guide from `new`. The parts that `old` also contains answer no reference, because they were there before.
-    pub(super) fn of(old: &Tree<'_>, new: &[u8], policy: &Policy) -> Arc<Self> {
+    pub(super) fn of(old: &MessageTree<'_>, new: &[u8], policy: &Policy) -> Arc<Self> {
         let limits = policy.limits.scan();
         let mut known: HashMap<u64, usize> = HashMap::new();
         for part in old.ids() {
@@ -67,7 +67,7 @@ impl Guide {
 
 /// Returns a digest of the content of a part, which is independent of its transfer encoding and of line endings. It only
 /// selects candidates, so it need not be collision-resistant.
-pub(super) fn digest_of_part(tree: &Tree<'_>, part: PartId) -> u64 {
+pub(super) fn digest_of_part(tree: &MessageTree<'_>, part: PartId) -> u64 {
     use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
     let entity = tree.part(part);

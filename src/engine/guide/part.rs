@@ -9,11 +9,11 @@ use super::source::SourceFacts;
 use crate::engine::Content;
 use crate::engine::external_body::{identifier, newline_of};
 use crate::engine::report::Provenance;
-use crate::mime::exact::Wording;
+use crate::mime::exact::FieldText;
 use crate::mime::header::unfold;
 use crate::mime::media_type::MediaType;
 use crate::mime::transfer::with_newlines;
-use crate::mime::{PartId, PartKind, TransferEncoding, Tree};
+use crate::mime::{MessageTree, PartId, PartKind, TransferEncoding};
 use crate::span::Newline;
 
 /// A part of the mail from which a run takes its answers.
@@ -42,7 +42,7 @@ pub(in crate::engine) struct GuidePart {
 }
 
 impl GuidePart {
-    pub(super) fn read(tree: &Tree<'_>, part: PartId, mail: &Bytes, is_new: bool) -> Self {
+    pub(super) fn read(tree: &MessageTree<'_>, part: PartId, mail: &Bytes, is_new: bool) -> Self {
         let entity = tree.part(part);
         let url = |name| {
             let value = tree.value(part, name)?;
@@ -121,7 +121,7 @@ impl GuidePart {
     /// Returns the content in each form that `embody detach` stores: decoded, or exactly as it is in the mail.
     pub(super) fn forms(&self) -> impl Iterator<Item = Content> + '_ {
         let exact = || {
-            let (octets, _) = Wording::read(&self.body, self.encoding, self.newline)?;
+            let (octets, _) = FieldText::read(&self.body, self.encoding, self.newline)?;
             Some(Content::new("", None, octets))
         };
         let plain = (!self.is_multipart).then(|| self.content());

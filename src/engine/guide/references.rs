@@ -25,12 +25,12 @@ use crate::engine::{Content, Need, Neighbour};
 use crate::mime::entity::uri;
 use crate::mime::media_type::is_composite;
 use crate::mime::transfer::{canonical_text, encode_base64, with_newlines};
-use crate::mime::{TransferEncoding, Tree};
+use crate::mime::{MessageTree, TransferEncoding};
 use crate::span::Newline;
 
 /// Returns the references of a mail, by a digest of each.
 pub(super) fn left_in(
-    tree: &Tree<'_>,
+    tree: &MessageTree<'_>,
     policy: &Policy,
     ledger: &mut Ledger,
 ) -> HashMap<u64, usize> {
@@ -44,7 +44,7 @@ pub(super) fn left_in(
     left
 }
 
-fn digest(tree: &Tree<'_>, item: &Item<'_>) -> u64 {
+fn digest(tree: &MessageTree<'_>, item: &Item<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     match &item.body.text_note {
         Some(note) => (&note.stored_name, &item.shown_url).hash(&mut hasher),
@@ -63,7 +63,7 @@ impl Guide {
     /// Adds an answer for each reference that needs one. `given` contains the parts that are already answers.
     pub(in crate::engine) fn answer_references(
         &self,
-        tree: &Tree<'_>,
+        tree: &MessageTree<'_>,
         items: &mut [Item<'_>],
         given: &mut HashSet<usize>,
         answers: &mut Answers,
@@ -116,7 +116,7 @@ impl Guide {
     /// Returns the part that was inserted for a reference.
     fn part_for(
         &self,
-        tree: &Tree<'_>,
+        tree: &MessageTree<'_>,
         item: &Item<'_>,
         given: &HashSet<usize>,
         is_certain: bool,
@@ -205,7 +205,7 @@ type Answered = Result<Content, Refusal>;
 
 /// Returns the content of `part` as a server sent it, and as another copy of the mail contains it. One of them is refused: a
 /// part from a server has a Content-Location.
-fn answer(tree: &Tree<'_>, item: &Item<'_>, part: &GuidePart) -> (Answered, Answered) {
+fn answer(tree: &MessageTree<'_>, item: &Item<'_>, part: &GuidePart) -> (Answered, Answered) {
     let body = &item.body;
     let phantom = &body.phantom.fields;
     let has_location = phantom.value(tree.original, "Content-Location").is_some()

@@ -7,7 +7,7 @@ use mail_parser::DateTime;
 use crate::engine::Content;
 use crate::engine::source_field::SOURCE_FIELD;
 use crate::mime::header::unfold;
-use crate::mime::{MediaType, PartId, Tree};
+use crate::mime::{MediaType, MessageTree, PartId};
 
 /// The facts in the field, as text.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct SourceFacts {
 }
 
 impl SourceFacts {
-    pub(super) fn read(tree: &Tree<'_>, part: PartId) -> Option<Self> {
+    pub(super) fn read(tree: &MessageTree<'_>, part: PartId) -> Option<Self> {
         let value = unfold(tree.value(part, SOURCE_FIELD)?);
         let end = memchr::memchr(b'>', &value)?;
         let bare = |text: &[u8]| {

@@ -13,7 +13,7 @@ use crate::engine::plan;
 use crate::engine::plan::{Bases, Plan};
 use crate::engine::report::{Detail, Report};
 use crate::link::base::Base;
-use crate::mime::{PartId, Tree};
+use crate::mime::{MessageTree, PartId};
 
 /// The result of a pass.
 #[derive(Default)]
@@ -53,7 +53,7 @@ pub(in crate::engine) struct Progress<'t> {
 }
 
 impl<'t> Progress<'t> {
-    pub(super) fn new(tree: &'t Tree<'t>, plan: Plan<'t>, base: Option<Rc<Base>>) -> Self {
+    pub(super) fn new(tree: &'t MessageTree<'t>, plan: Plan<'t>, base: Option<Rc<Base>>) -> Self {
         let plan = Rc::new(plan);
         let pass = Pass {
             waits: plan::opaque_parts(tree).next().is_some(),

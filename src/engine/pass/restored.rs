@@ -8,7 +8,7 @@ use crate::engine::external_body::{Note, listing, relisted, restored};
 use crate::engine::obtained::Obtained;
 use crate::engine::plan::Item;
 use crate::engine::report::{Reason, Refusal};
-use crate::mime::exact::Manner;
+use crate::mime::exact::EditManner;
 use crate::mime::transfer::has_boundary;
 use crate::mime::{self, TransferEncoding};
 
@@ -24,7 +24,7 @@ impl Pending<'_, '_, '_> {
         // The note of `embody detach` in the part is untrusted input, so the length of the result is computed before the result
         // is created.
         let least = match note.wording.manner {
-            Manner::QuotedPrintable => octets.len(),
+            EditManner::QuotedPrintable => octets.len(),
             _ => note.wording.length(octets),
         };
         let ledger = &mut self.session.ledger;
@@ -34,7 +34,7 @@ impl Pending<'_, '_, '_> {
         let body = note.wording.write(octets);
         let body =
             body.ok_or_else(|| refuse("the attachment was not encoded, and this content cannot be inserted without an encoding"))?;
-        let is_encoded = matches!(note.wording.manner, Manner::Base64 { .. });
+        let is_encoded = matches!(note.wording.manner, EditManner::Base64 { .. });
         let boundaries = self.tree.boundaries_around(item.body.part);
         if !is_encoded && has_boundary(&body, &boundaries) {
             let detail = "the content has a line that is also a boundary of the message";

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use crate::link::base::Base;
-use crate::mime::{PartId, Tree};
+use crate::mime::{MessageTree, PartId};
 
 /// Bases of parts. If parts are looked up in the order of the message, each base is computed once.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ impl Bases {
         }
     }
 
-    pub(crate) fn of(&mut self, tree: &Tree<'_>, part: PartId) -> Option<Rc<Base>> {
+    pub(crate) fn of(&mut self, tree: &MessageTree<'_>, part: PartId) -> Option<Rc<Base>> {
         let mut wanted: Vec<PartId> = std::iter::once(part).chain(tree.ancestors(part)).collect();
         wanted.reverse();
         let known = self

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use crate::engine::external_body::{ESSENCE, identifier};
 use crate::engine::report::{Reason, Refusal};
 use crate::mime::media_type::is_composite;
-use crate::mime::{PartId, Tree};
+use crate::mime::{MessageTree, PartId};
 
 /// Parts with the same Content-ID: first the parts that contain the content, then the parts that are references. RFC 1873 puts
 /// the id on the reference, too.
@@ -20,7 +20,7 @@ pub(super) struct ContentIds {
 }
 
 impl ContentIds {
-    pub(super) fn read(tree: &Tree<'_>, is_reference: impl Fn(PartId) -> bool) -> Self {
+    pub(super) fn read(tree: &MessageTree<'_>, is_reference: impl Fn(PartId) -> bool) -> Self {
         let mut read = Self {
             bearers: HashMap::new(),
             message_ids: None,
@@ -44,7 +44,7 @@ impl ContentIds {
     /// as the part that it refers to.
     pub(super) fn target(
         &mut self,
-        tree: &Tree<'_>,
+        tree: &MessageTree<'_>,
         part: PartId,
         content_id: &str,
         message_id: Option<&str>,
@@ -117,14 +117,14 @@ impl ContentIds {
         }
     }
 
-    fn bears(&self, tree: &Tree<'_>, part: PartId, content_id: &str) -> bool {
+    fn bears(&self, tree: &MessageTree<'_>, part: PartId, content_id: &str) -> bool {
         let of_message = self.bearers.get(&tree.message_of(part));
         let bearers = of_message.and_then(|ids| ids.get(content_id));
         bearers.is_some_and(|(_, references)| references.first() == Some(&part))
     }
 }
 
-fn message_ids(tree: &Tree<'_>) -> HashMap<PartId, String> {
+fn message_ids(tree: &MessageTree<'_>) -> HashMap<PartId, String> {
     let messages = tree.ids().filter(|part| tree.is_message(*part));
     let read = |message| {
         let value = tree.value(message, "Message-ID")?;

@@ -36,8 +36,8 @@ use crate::engine::ledger::Ledger;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Reason, Refusal};
 use crate::mime::charset::Charset;
-use crate::mime::mapped::{Changes, MappedBody};
-use crate::mime::{MediaType, PartId, PartKind, TransferEncoding, Tree};
+use crate::mime::mapped::{MappedBody, TextChanges};
+use crate::mime::{MediaType, MessageTree, PartId, PartKind, TransferEncoding};
 
 /// Maximum length of a link in bytes. Servers do not accept longer ones, and a link is in memory several times.
 const LONGEST: usize = 1 << 20;
@@ -60,7 +60,7 @@ type Edited<T> = (T, Group, Option<&'static str>);
 /// The documents of a message. Facts that several documents need, such as the Content-Location of each part, are collected
 /// only once, because a message can contain ten thousand documents.
 pub(crate) struct Documents<'p> {
-    tree: &'p Tree<'p>,
+    tree: &'p MessageTree<'p>,
     policy: &'p Policy,
     bases: Bases,
     /// For every multipart/related: true if a link can refer to one of its parts. It is a refusal if this cannot be
@@ -80,7 +80,7 @@ pub(crate) struct Documents<'p> {
 }
 
 impl<'p> Documents<'p> {
-    pub(crate) fn new(tree: &'p Tree<'p>, policy: &'p Policy) -> Self {
+    pub(crate) fn new(tree: &'p MessageTree<'p>, policy: &'p Policy) -> Self {
         Self {
             tree,
             policy,
@@ -107,7 +107,7 @@ impl<'p> Documents<'p> {
             &mut Ledger,
             &MappedBody<'_>,
             &mut Document<'_>,
-        ) -> Result<(Changes, T), Refusal>,
+        ) -> Result<(TextChanges, T), Refusal>,
     ) -> Result<Option<Edited<T>>, Refusal> {
         let Some(language) = self.language(part) else {
             return Ok(None);
@@ -201,7 +201,7 @@ impl<'p> Documents<'p> {
         (is_the_mails && entity.content == PartKind::Leaf).then_some(language)
     }
 
-    pub(crate) fn tree(&self) -> &'p Tree<'p> {
+    pub(crate) fn tree(&self) -> &'p MessageTree<'p> {
         self.tree
     }
 
@@ -230,8 +230,8 @@ impl<'p> Documents<'p> {
         &self,
         document: &Document<'_>,
         encoding: TransferEncoding,
-        changes: Changes,
-    ) -> Option<Changes> {
+        changes: TextChanges,
+    ) -> Option<TextChanges> {
         let markup = document
             .language
             .markup()

@@ -3,10 +3,10 @@
 
 use crate::engine::policy::{Policy, Protected};
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
-use crate::mime::{Limit, PartId, PartKind, Tree};
+use crate::mime::{Limit, MessageTree, PartId, PartKind};
 use crate::span::Span;
 
-pub(crate) fn protection(tree: &Tree<'_>, part: PartId, policy: &Policy) -> Option<Refusal> {
+pub(crate) fn protection(tree: &MessageTree<'_>, part: PartId, policy: &Policy) -> Option<Refusal> {
     tree.ancestors(part).find_map(|above| {
         let essence = tree.part(above).essence.as_str();
         let refuse = |reason| {
@@ -26,7 +26,7 @@ pub(crate) fn protection(tree: &Tree<'_>, part: PartId, policy: &Policy) -> Opti
     })
 }
 
-fn place(tree: &Tree<'_>, part: PartId) -> String {
+fn place(tree: &MessageTree<'_>, part: PartId) -> String {
     let number = tree.number(part);
     if number.is_empty() {
         "the message".to_owned()
@@ -36,12 +36,14 @@ fn place(tree: &Tree<'_>, part: PartId) -> String {
 }
 
 #[cfg(feature = "cli")]
-pub(crate) fn opaque_details(tree: &Tree<'_>) -> impl Iterator<Item = Detail> {
+pub(crate) fn opaque_details(tree: &MessageTree<'_>) -> impl Iterator<Item = Detail> {
     opaque_parts(tree)
         .map(|(id, _, refusal)| Detail::from(format!("{}: ", place(tree, id))).then(refusal.detail))
 }
 
-pub(crate) fn opaque_parts(tree: &Tree<'_>) -> impl Iterator<Item = (PartId, Span, Refusal)> {
+pub(crate) fn opaque_parts(
+    tree: &MessageTree<'_>,
+) -> impl Iterator<Item = (PartId, Span, Refusal)> {
     tree.ids().filter_map(|id| {
         let part = tree.part(id);
         let (limit, span) = match &part.content {

@@ -17,7 +17,7 @@ use crate::link::base::Base;
 use crate::link::url;
 use crate::link::wrapper::{Unwrapped, unwrapped_link};
 use crate::mime::header::SectionEnd;
-use crate::mime::{Limit, PartId, PartKind, Tree};
+use crate::mime::{Limit, MessageTree, PartId, PartKind};
 
 const SHOWN_DATA: usize = 48;
 
@@ -26,7 +26,7 @@ impl<'a> Plan<'a> {
     /// `around` is the base at the place of insertion. `room` limits the total length of the URLs that a base makes absolute,
     /// in bytes.
     pub(crate) fn of_references(
-        tree: &Tree<'a>,
+        tree: &MessageTree<'a>,
         policy: &Policy,
         reading: &Reading,
         around: Option<Rc<Base>>,
@@ -65,7 +65,7 @@ impl<'a> Plan<'a> {
 
 struct Planner<'p> {
     bases: Bases,
-    tree: &'p Tree<'p>,
+    tree: &'p MessageTree<'p>,
     policy: &'p Policy,
     content_ids: ContentIds,
     /// Number of bytes for further URLs. It is limited, because ten thousand relative references can have one long base.
@@ -339,7 +339,7 @@ fn shorten(url: &[u8]) -> String {
 /// multipart/alternative that declare the same Content-ID or Content-MD5 for the content. The same media type is not enough,
 /// because an English and a French text have the same type. A multipart/alternative that also contains other parts is
 /// skipped: it offers several formats of one text.
-fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
+fn rivals(tree: &MessageTree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
     let is_external = |&child: &PartId| tree.part(child).essence == ESSENCE;
     let offers_one_of_many = |part: PartId| {
         let part = tree.part(part);

@@ -9,8 +9,8 @@ use crate::engine::detach::{Choice, Planner, Refused, Stub};
 use crate::engine::external_body::{ExternalBody, Form, Referent, newline_of};
 use crate::engine::policy::Policy;
 use crate::key::Key;
-use crate::mime::exact::Wording;
-use crate::mime::{self, PartId, PartKind, Tree};
+use crate::mime::exact::FieldText;
+use crate::mime::{self, MessageTree, PartId, PartKind};
 
 /// A reference that a run left in the place of an attachment.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ struct DetachNote {
 pub(super) struct Notes(Vec<DetachNote>);
 
 impl Notes {
-    pub(super) fn added(old: &Tree<'_>, new: &[u8], policy: &Policy) -> Self {
+    pub(super) fn added(old: &MessageTree<'_>, new: &[u8], policy: &Policy) -> Self {
         let field = b"X-Embody-Detached";
         if memchr::memmem::find(new, field).is_none() {
             return Self(Vec::new());
@@ -84,7 +84,7 @@ impl Notes {
 
     /// Returns the parts of the mail that these references replaced, by their number. A part with the number of its reference
     /// is preferred. Returns `None` if the mail does not contain the content of a reference.
-    fn parts_of(&self, tree: &Tree<'_>) -> Option<HashMap<String, (String, Stub)>> {
+    fn parts_of(&self, tree: &MessageTree<'_>) -> Option<HashMap<String, (String, Stub)>> {
         let mut contents: HashMap<Key, VecDeque<String>> = HashMap::new();
         for part in tree.ids() {
             if let Some(key) = key_of(tree, part) {
@@ -115,23 +115,23 @@ impl Notes {
 }
 
 /// Returns the name in a store of the content of a part. Returns `None` for a part that cannot be detached.
-fn key_of(tree: &Tree<'_>, part: PartId) -> Option<Key> {
+fn key_of(tree: &MessageTree<'_>, part: PartId) -> Option<Key> {
     let entity = tree.part(part);
     if entity.content != PartKind::Leaf {
         return None;
     }
     let body = entity.body.of(tree.original);
-    let (octets, _) = Wording::read(body, entity.encoding, newline_of(tree, part))?;
+    let (octets, _) = FieldText::read(body, entity.encoding, newline_of(tree, part))?;
     Some(Key::of(&octets))
 }
 
 /// Returns true if the mail `new` contains the SHA-256 of a part.
-pub(super) fn is_noted(tree: &Tree<'_>, part: PartId, new: &[u8]) -> bool {
+pub(super) fn is_noted(tree: &MessageTree<'_>, part: PartId, new: &[u8]) -> bool {
     key_of(tree, part)
         .is_some_and(|key| memchr::memmem::find(new, key.to_string().as_bytes()).is_some())
 }
 
-fn notes(tree: &Tree<'_>, policy: &Policy) -> Vec<DetachNote> {
+fn notes(tree: &MessageTree<'_>, policy: &Policy) -> Vec<DetachNote> {
     let reading = policy.reading();
     let note = |part| {
         let body = ExternalBody::read(tree, part, &reading)?;

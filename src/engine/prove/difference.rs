@@ -1,7 +1,7 @@
 //! The first difference between two mails, in words.
 
 use crate::engine::external_body::ESSENCE;
-use crate::mime::{self, PartId, PartKind, ScanLimits, Tree};
+use crate::mime::{self, MessageTree, PartId, PartKind, ScanLimits};
 use crate::span::{Span, SpanLines, until};
 
 /// The first difference between the mail that embody would have written and the new mail.
@@ -24,7 +24,7 @@ impl Difference {
     }
 
     /// Returns the difference for a part of the old mail that the new one does not contain.
-    pub(super) fn of_part(tree: &Tree<'_>, part: PartId) -> Self {
+    pub(super) fn of_part(tree: &MessageTree<'_>, part: PartId) -> Self {
         let entity = tree.part(part);
         let body = entity.body.of(tree.original);
         let size = entity
@@ -55,7 +55,7 @@ fn words(made: &[u8], new: &[u8], at: usize) -> String {
     }
     let (part, id) = place(&expected, at);
     let (part_of_new, id_of_new) = place(&found, at);
-    let is_in_header = |tree: &Tree<'_>, id: PartId| {
+    let is_in_header = |tree: &MessageTree<'_>, id: PartId| {
         let entity = tree.part(id);
         at < entity.body.start && at >= entity.header.start
     };
@@ -122,7 +122,7 @@ fn words(made: &[u8], new: &[u8], at: usize) -> String {
 }
 
 /// Returns the innermost part that contains a position.
-fn place(tree: &Tree<'_>, at: usize) -> (String, PartId) {
+fn place(tree: &MessageTree<'_>, at: usize) -> (String, PartId) {
     let mut found = PartId::ROOT;
     for part in tree.ids() {
         let entity = tree.part(part);
@@ -134,7 +134,7 @@ fn place(tree: &Tree<'_>, at: usize) -> (String, PartId) {
     (number(tree, found), found)
 }
 
-fn number(tree: &Tree<'_>, part: PartId) -> String {
+fn number(tree: &MessageTree<'_>, part: PartId) -> String {
     let number = tree.number(part);
     if number.is_empty() {
         "1".to_owned()
@@ -156,6 +156,6 @@ fn field_at(mail: &[u8], at: usize) -> Option<String> {
     is_name.then(|| String::from_utf8_lossy(name).into_owned())
 }
 
-fn has_field(tree: &Tree<'_>, part: PartId, name: &str) -> bool {
+fn has_field(tree: &MessageTree<'_>, part: PartId, name: &str) -> bool {
     tree.value(part, name).is_some()
 }

@@ -34,7 +34,7 @@ use super::mode::Mode;
 use super::needs::Answers;
 use super::report::{Outcome, Row};
 use crate::engine::forms::{is_kind, may_open};
-use crate::mime::{self, PartKind, Tree};
+use crate::mime::{self, MessageTree, PartKind};
 
 /// Minimum size of an attachment that must be in the new mail before the engine is run at all, in bytes. A run over a large
 /// mail takes time, and a large attachment is often the difference.
@@ -76,7 +76,7 @@ struct Prover<'p> {
 }
 
 impl Prover<'_> {
-    fn search(&mut self, tree: &Tree<'_>, guide: &Arc<Guide>) -> Option<Made> {
+    fn search(&mut self, tree: &MessageTree<'_>, guide: &Arc<Guide>) -> Option<Made> {
         let (old, target) = (self.old, self.target);
         let policy = Variant::default().policy();
         if let Some(difference) = lost_attachment(tree, target) {
@@ -106,7 +106,7 @@ impl Prover<'_> {
     /// Proves a mail that was changed and from which attachments were detached, in any order.
     fn detached_and_changed(
         &mut self,
-        tree: &Tree<'_>,
+        tree: &MessageTree<'_>,
         notes: &Notes,
         first: Option<&Made>,
     ) -> Option<Made> {
@@ -140,7 +140,7 @@ impl Prover<'_> {
     }
 
     /// Proves a mail that two runs changed: the first one without any content.
-    fn two_runs(&mut self, tree: &Tree<'_>, notes: &Notes) -> Option<Made> {
+    fn two_runs(&mut self, tree: &MessageTree<'_>, notes: &Notes) -> Option<Made> {
         let target = self.target;
         let policy = Variant::default().policy();
         let nothing = Guide::of(tree, self.old, &policy);
@@ -351,7 +351,7 @@ fn inserted(rows: &[Row], guide: &Guide) -> Vec<Inserted> {
 }
 
 /// Returns the difference if a large attachment of the old mail is neither in the new one nor noted in it.
-fn lost_attachment(tree: &Tree<'_>, target: &Target<'_>) -> Option<Difference> {
+fn lost_attachment(tree: &MessageTree<'_>, target: &Target<'_>) -> Option<Difference> {
     let policy = Variant::default().policy();
     let large = tree.ids().filter(|&part| {
         let entity = tree.part(part);

@@ -8,7 +8,7 @@ use crate::engine::policy::{Embed, Followed, Limits, Links, Policy, Protected, S
 use crate::engine::report::{Kind, Outcome, Row};
 use crate::engine::source_field::SOURCE_FIELD;
 use crate::link::wrapper::may_hold_wrapped;
-use crate::mime::{PartId, Tree};
+use crate::mime::{MessageTree, PartId};
 
 /// The files next to the mailbox that the run read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,7 +75,7 @@ impl Variant {
     }
 
     /// Returns the most likely options for a change of `tree` to `new`.
-    pub(super) fn first(tree: &Tree<'_>, new: &[u8]) -> Self {
+    pub(super) fn first(tree: &MessageTree<'_>, new: &[u8]) -> Self {
         let has = |mail: &[u8], text: &str| memchr::memmem::find(mail, text.as_bytes()).is_some();
         let is_of_apple = has(tree.original, "X-Apple-Content-Length");
         let is_of_eudora = [
@@ -101,7 +101,7 @@ impl Variant {
     }
 
     /// Returns the other combinations of options that may give another result. `rows` is the report of the run with this one.
-    pub(super) fn others(self, tree: &Tree<'_>, new: &[u8], rows: &[Row]) -> Vec<Self> {
+    pub(super) fn others(self, tree: &MessageTree<'_>, new: &[u8], rows: &[Row]) -> Vec<Self> {
         let mut variants = vec![self];
         let is_rewritten = |row: &Row| row.kind == Kind::Link && row.outcome == Outcome::Rewritten;
         if rows.iter().any(is_rewritten) {

@@ -17,7 +17,7 @@ use super::spelling::{Mailbox, entries, one_mailbox, text, with_addresses_shown}
 use super::transport::{Role, date_text, is_kept_by_pipermail, role};
 use crate::engine::external_body::{Followed, Reading};
 use crate::engine::policy::Policy;
-use crate::mime::{Header, PartId, Tree, scan};
+use crate::mime::{Header, MessageTree, PartId, scan};
 
 /// Maximum length of a header in bytes. A longer header is not parsed but compared byte by byte, so every copy of such a mail
 /// is kept.
@@ -78,7 +78,7 @@ impl MailCopy {
 
     /// Returns the description of a mail, and the part that each of its items describes.
     pub(super) fn described(
-        tree: &Tree<'_>,
+        tree: &MessageTree<'_>,
         notes: (&Reading, Notes),
         places: &[Place],
     ) -> (Self, Vec<Spot>) {
@@ -201,7 +201,7 @@ fn addresses(value: &[u8]) -> Vec<u8> {
 }
 
 impl CopyHeader {
-    fn of(tree: &Tree<'_>, lists: &Lists) -> Self {
+    fn of(tree: &MessageTree<'_>, lists: &Lists) -> Self {
         let original = tree.original;
         let [mut from, mut date, mut subject, mut untagged] = [(); 4].map(|()| Repeated::default());
         let (mut copied_to, mut others, mut references) = (Vec::new(), Vec::new(), Vec::new());

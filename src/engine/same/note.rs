@@ -13,7 +13,7 @@ use crate::engine::external_body::{Claim, ExternalBody, Form, Reading, Scrap, na
 use crate::engine::forms::apple::LENGTH_FIELD;
 use crate::engine::forms::thunderbird::SENTENCE;
 use crate::mime::header::{Field, Fields};
-use crate::mime::{Header, MediaType, PartId, PartKind, Tree};
+use crate::mime::{Header, MediaType, MessageTree, PartId, PartKind};
 use crate::span::{Span, starts_like};
 
 /// Maximum length of a note in bytes. A longer text cannot consist only of the words of the program.
@@ -33,7 +33,7 @@ pub(super) enum Notes {
 impl Missing {
     /// Parses the part `id` as a note. Returns `None` if the part is not a note.
     pub(super) fn of_part(
-        tree: &Tree<'_>,
+        tree: &MessageTree<'_>,
         id: PartId,
         (reading, notes): (&Reading, Notes),
     ) -> Option<Self> {
@@ -223,13 +223,13 @@ pub(super) fn description_of(original: &[u8], fields: &Fields) -> Option<u64> {
 }
 
 /// Returns whether a part has an empty body, apart from white space.
-fn is_blank(tree: &Tree<'_>, id: PartId) -> bool {
+fn is_blank(tree: &MessageTree<'_>, id: PartId) -> bool {
     let body = tree.part(id).body.of(tree.original);
     body.trim_ascii().is_empty()
 }
 
 /// Returns the header that Thunderbird quotes in the note. Returns `None` if the part contains anything else.
-fn quoted(tree: &Tree<'_>, id: PartId) -> Option<Fields> {
+fn quoted(tree: &MessageTree<'_>, id: PartId) -> Option<Fields> {
     let original = tree.original;
     let body = tree.part(id).body;
     let text = body.of(original);

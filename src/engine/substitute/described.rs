@@ -2,7 +2,7 @@ use super::super::obtained::Obtained;
 use super::Substitute;
 use crate::mime::MediaType;
 use crate::mime::header::{Field, Fields};
-use crate::mime::media_type::{self, Named};
+use crate::mime::media_type::{self, NamedType};
 use crate::mime::transfer::with_newlines;
 use crate::span::Span;
 
@@ -70,13 +70,13 @@ impl Substitute<'_> {
         let mut as_written = Vec::new();
         if named(&parameters, "name").is_none() {
             match self.own_name("Content-Type", "name") {
-                Named::Text(name) => parameters.push(("name".to_owned(), name)),
+                NamedType::Text(name) => parameters.push(("name".to_owned(), name)),
                 // The name is kept in its original bytes, because a mail client that knows the charset can still decode it.
-                Named::Undecodable(_) => {
+                NamedType::Undecodable(_) => {
                     let value = self.tree.value(self.body.part, "Content-Type");
                     as_written = MediaType::parse(value.unwrap_or_default()).written("name");
                 }
-                Named::None => {}
+                NamedType::None => {}
             }
         }
         let mut field = media_type::write(&obtained.essence, &parameters);
@@ -87,17 +87,17 @@ impl Substitute<'_> {
         with_newlines(field, self.newline)
     }
 
-    fn own_name(&self, field: &str, parameter: &str) -> Named {
+    fn own_name(&self, field: &str, parameter: &str) -> NamedType {
         let value = self.tree.value(self.body.part, field);
         let (Some(suffix), Some(value)) = (self.suffix, value) else {
-            return Named::None;
+            return NamedType::None;
         };
         let name = match MediaType::parse(value).name(parameter) {
-            Named::Text(name) => name,
+            NamedType::Text(name) => name,
             other => return other,
         };
         let stem = name.len().checked_sub(suffix.len());
-        Named::Text(match stem.and_then(|stem| name.split_at_checked(stem)) {
+        NamedType::Text(match stem.and_then(|stem| name.split_at_checked(stem)) {
             Some((stem, end)) if !stem.is_empty() && end.eq_ignore_ascii_case(suffix) => {
                 stem.to_owned()
             }

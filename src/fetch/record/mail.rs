@@ -11,7 +11,7 @@ use super::recorder::{FIELDS, RecorderParts, WarcRecorder, line};
 use super::write::RecordMember;
 use crate::engine::report::Row;
 use crate::mime::entity::sha256;
-use crate::mime::{MediaType, PartKind, ScanLimits, Tree, scan};
+use crate::mime::{MediaType, MessageTree, PartKind, ScanLimits, scan};
 
 /// Maximum number of HTML texts recorded per mail.
 const MOST_TEXTS: usize = 16;
@@ -125,7 +125,7 @@ fn texts(mail: &[u8], limits: &ScanLimits) -> Vec<MailText> {
 }
 
 fn texts_of(
-    tree: &Tree<'_>,
+    tree: &MessageTree<'_>,
     mail: &[u8],
     essence: &str,
     suffix: &str,

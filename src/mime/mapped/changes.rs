@@ -16,12 +16,12 @@ const NUMBERS: usize = 30;
 /// Changes in ascending order, which do not overlap. For each change, a block contains its distance from the change
 /// before, the number of bytes that are removed, and the replacement.
 #[derive(Clone, Default, Debug)]
-pub struct Changes {
+pub struct TextChanges {
     blocks: VecDeque<Vec<u8>>,
     end: usize,
 }
 
-impl Changes {
+impl TextChanges {
     pub fn push(&mut self, octets: Range<usize>, replacement: &[u8]) {
         let needed = NUMBERS + replacement.len();
         let last = self.blocks.back();
@@ -116,8 +116,8 @@ mod tests {
         })
     }
 
-    fn packed(changes: &Unpacked) -> Changes {
-        let mut packed = Changes::default();
+    fn packed(changes: &Unpacked) -> TextChanges {
+        let mut packed = TextChanges::default();
         for (octets, replacement) in changes {
             packed.push(octets.clone(), replacement);
         }

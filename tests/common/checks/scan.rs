@@ -3,7 +3,7 @@
 
 use embody::Span;
 use embody::internals::external_body::{ExternalBody, Follow, Followed, Reading};
-use embody::internals::mime::{self, MediaType, PartKind, ScanLimits, Tree};
+use embody::internals::mime::{self, MediaType, MessageTree, PartKind, ScanLimits};
 
 /// Checks a message. The first byte chooses the limits, and the rest is the message.
 pub fn check(data: &[u8]) {
@@ -56,7 +56,7 @@ pub fn check(data: &[u8]) {
 }
 
 /// Returns the spans of a tree in order, without the empty ones.
-pub fn spans(tree: &Tree<'_>) -> Vec<Span> {
+pub fn spans(tree: &MessageTree<'_>) -> Vec<Span> {
     let mut spans = Vec::new();
     for id in tree.ids() {
         let part = tree.part(id);
@@ -87,7 +87,7 @@ pub fn spans(tree: &Tree<'_>) -> Vec<Span> {
 }
 
 /// Checks that exactly one span contains each byte.
-pub fn tiles(tree: &Tree<'_>, message: &[u8]) {
+pub fn tiles(tree: &MessageTree<'_>, message: &[u8]) {
     let mut at = 0;
     for tile in spans(tree) {
         assert_eq!(tile.start, at);

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use percent_encoding::percent_decode_str;
 
 use crate::engine::external_body::identifier;
-use crate::mime::{PartId, PartKind, ScanLimits, Tree};
+use crate::mime::{MessageTree, PartId, PartKind, ScanLimits};
 
 /// Finds the `cid:` URLs in the documents of a message that was created from `original`. URLs that `original` already
 /// contains are not checked.
@@ -50,7 +50,7 @@ pub fn assert_each_names_a_part(original: &[u8], message: &[u8]) {
 }
 
 /// Returns the decoded HTML and CSS documents of a message.
-fn documents<'m>(tree: &'m Tree<'m>) -> impl Iterator<Item = (PartId, Cow<'m, [u8]>)> {
+fn documents<'m>(tree: &'m MessageTree<'m>) -> impl Iterator<Item = (PartId, Cow<'m, [u8]>)> {
     let is_document = |part: &PartId| {
         let entity = tree.part(*part);
         let mut ends = ["html", "css"].into_iter();
@@ -65,7 +65,7 @@ fn documents<'m>(tree: &'m Tree<'m>) -> impl Iterator<Item = (PartId, Cow<'m, [u
 
 /// Returns whether a part is in a multipart/related around a document, and not in another branch of a
 /// multipart/alternative.
-fn is_found(tree: &Tree<'_>, document: PartId, part: PartId) -> bool {
+fn is_found(tree: &MessageTree<'_>, document: PartId, part: PartId) -> bool {
     let related = |part: &PartId| tree.part(*part).essence == "multipart/related";
     let nearest = tree.ancestors(part).find(related);
     nearest.is_some_and(|nearest| tree.ancestors(document).any(|above| above == nearest))

@@ -17,7 +17,7 @@ use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::link::url::{equivalence_key, masked, without_fragment};
 use crate::link::value::{Grammar, ImageSet, Role};
 use crate::link::wrapper::unwrapped_link;
-use crate::mime::{PartId, Tree};
+use crate::mime::{MessageTree, PartId};
 
 const SHOWN_DATA: usize = 48;
 
@@ -285,7 +285,7 @@ fn show_trackers(found: &mut [Place], urls: &[Wanted]) {
     }
 }
 
-fn may_hold_data(tree: &Tree<'_>, part: PartId) -> bool {
+fn may_hold_data(tree: &MessageTree<'_>, part: PartId) -> bool {
     let entity = tree.part(part);
     let octets = entity.encoding.decode(entity.body.of(tree.original));
     octets.is_none_or(|octets| may_show_data(&octets))

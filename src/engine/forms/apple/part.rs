@@ -2,14 +2,14 @@
 //!
 //! Apple Mail sometimes loses the last `-` of a closing boundary line. Then the damaged line is in the body of the last part.
 
-use crate::mime::{PartId, PartKind, Tree};
+use crate::mime::{MessageTree, PartId, PartKind};
 use crate::span::Span;
 
 /// Name of the field with the length of the encoded body.
 pub(crate) const LENGTH_FIELD: &str = "X-Apple-Content-Length";
 
 /// Returns the damaged boundary line in the body of a part, without its line ending. Returns `None` if no line is damaged.
-pub(super) fn torn_delimiter(tree: &Tree<'_>, part: PartId) -> Option<Span> {
+pub(super) fn torn_delimiter(tree: &MessageTree<'_>, part: PartId) -> Option<Span> {
     let above = tree.part(tree.part(part).parent?);
     let PartKind::Multipart(multipart) = &above.content else {
         return None;

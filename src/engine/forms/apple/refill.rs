@@ -8,15 +8,17 @@ use crate::engine::composite::{self, allows};
 use crate::engine::external_body::ExternalBody;
 use crate::engine::obtained::Obtained;
 use crate::engine::report::Refusal;
-use crate::mime::exact::Wording;
+use crate::mime::exact::FieldText;
 use crate::mime::media_type::is_ascii_compatible;
-use crate::mime::transfer::{Encoded, encode_base64, encode_by_words, encode_like, encode_text};
-use crate::mime::{PartId, TransferEncoding, Tree};
+use crate::mime::transfer::{
+    TransferEncoder, encode_base64, encode_by_words, encode_like, encode_text,
+};
+use crate::mime::{MessageTree, PartId, TransferEncoding};
 use crate::span::{Newline, Span};
 
 /// Returns the edits that insert the body. The second value is true if the content has the length that the mail notes.
 pub(super) fn refilled(
-    tree: &Tree<'_>,
+    tree: &MessageTree<'_>,
     body: &ExternalBody<'_>,
     obtained: &Obtained,
 ) -> Result<(Group, bool), Refusal> {
@@ -25,10 +27,10 @@ pub(super) fn refilled(
 }
 
 fn encoded_again(
-    tree: &Tree<'_>,
+    tree: &MessageTree<'_>,
     body: &ExternalBody<'_>,
     obtained: &Obtained,
-) -> Result<(Encoded, bool), Refusal> {
+) -> Result<(TransferEncoder, bool), Refusal> {
     let (id, newline) = (body.part, tree.newline);
     let declared = tree.part(id).encoding;
     let octets = obtained.content.bytes();
@@ -36,10 +38,10 @@ fn encoded_again(
         .value(id, LENGTH_FIELD)
         .and_then(|value| std::str::from_utf8(value.trim_ascii()).ok()?.parse().ok());
     let in_base64 = || {
-        let wording = noted.and_then(|noted| Wording::of_base64(octets.len(), noted, newline));
+        let wording = noted.and_then(|noted| FieldText::of_base64(octets.len(), noted, newline));
         let body = wording.and_then(|wording| wording.write(octets));
         let encoding = TransferEncoding::Base64;
-        body.map(|body| Encoded { encoding, body })
+        body.map(|body| TransferEncoder { encoding, body })
     };
     let again = |encoded| (encoded, true);
     if declared == TransferEncoding::Base64 {
@@ -72,7 +74,7 @@ fn encoded_again(
     Ok(fitted(encoded, noted, newline))
 }
 
-fn with_body(tree: &Tree<'_>, id: PartId, encoded: Encoded) -> Group {
+fn with_body(tree: &MessageTree<'_>, id: PartId, encoded: TransferEncoder) -> Group {
     let newline = tree.newline.bytes();
     let part = tree.part(id);
     let mut group = Group::new();
@@ -132,7 +134,11 @@ fn with_body(tree: &Tree<'_>, id: PartId, encoded: Encoded) -> Group {
 /// Adds or removes one line ending at the end if this makes the length right. Apple Mail may have counted the line ending
 /// before the boundary as part of the body, or stored it with the content. A line ending counts as one byte. The second value
 /// is true if the length is right.
-fn fitted(mut encoded: Encoded, noted: Option<u64>, newline: Newline) -> (Encoded, bool) {
+fn fitted(
+    mut encoded: TransferEncoder,
+    noted: Option<u64>,
+    newline: Newline,
+) -> (TransferEncoder, bool) {
     let body = &mut encoded.body;
     let crlf = memchr::memmem::find_iter(body, b"\r\n").count();
     let length = (body.len() - crlf) as u64;

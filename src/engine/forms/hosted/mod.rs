@@ -27,7 +27,7 @@ use crate::link::server_url::ServerUrl;
 use crate::link::wrapper::unwrapped_link;
 use crate::mime::charset::{self, Charset, is_ascii_label, is_utf16_label};
 use crate::mime::entity::uri;
-use crate::mime::{PartId, PartKind, Tree};
+use crate::mime::{MessageTree, PartId, PartKind};
 
 /// Facts about a link to a file in cloud storage. `Follow::Links` is only the default: each link gets the word of `--follow` for
 /// the mail program that wrote it, when the document is read.
@@ -46,7 +46,7 @@ impl ReferenceForm for Hosted {
 
     fn in_texts<'a>(
         &self,
-        tree: &Tree<'a>,
+        tree: &MessageTree<'a>,
         reading: &Reading,
         known: &HashSet<PartId>,
     ) -> Vec<ExternalBody<'a>> {
@@ -57,7 +57,7 @@ impl ReferenceForm for Hosted {
 /// Returns the links to hosted files in all documents. The parts in `known` are skipped, because they are references
 /// themselves.
 fn hosted<'a>(
-    tree: &Tree<'a>,
+    tree: &MessageTree<'a>,
     reading: &Reading,
     known: &HashSet<PartId>,
 ) -> Vec<ExternalBody<'a>> {
@@ -246,7 +246,7 @@ fn name_of(shown: &Marked, place: &Located) -> Option<String> {
 }
 
 fn body<'a>(
-    tree: &Tree<'a>,
+    tree: &MessageTree<'a>,
     part: PartId,
     shown: &Marked,
     url: &ServerUrl,
@@ -278,7 +278,7 @@ fn body<'a>(
     body
 }
 
-fn locations(tree: &Tree<'_>) -> HashSet<(PartId, Vec<u8>)> {
+fn locations(tree: &MessageTree<'_>) -> HashSet<(PartId, Vec<u8>)> {
     let located = tree.ids().filter_map(|part| {
         let url: Vec<u8> = tree
             .value(part, "Content-Location")?

@@ -34,7 +34,7 @@ use crate::engine::external_body::{
 };
 use crate::engine::forms::reference_form::{Needles, ReferenceForm};
 use crate::engine::report::Kind;
-use crate::mime::{Header, MediaType, PartId, PartKind, Tree};
+use crate::mime::{Header, MediaType, MessageTree, PartId, PartKind};
 use crate::span::{Span, SpanLines, last_line};
 
 /// Facts about notes that Mailman left in a text in place of an attachment. Files on different lists often have the same name,
@@ -58,14 +58,14 @@ impl ReferenceForm for Mailman {
 
     fn in_texts<'a>(
         &self,
-        tree: &Tree<'a>,
+        tree: &MessageTree<'a>,
         reading: &Reading,
         known: &HashSet<PartId>,
     ) -> Vec<ExternalBody<'a>> {
         scrubbed(tree, reading, known)
     }
 
-    fn is_in_text(&self, tree: &Tree<'_>, text: &[u8]) -> bool {
+    fn is_in_text(&self, tree: &MessageTree<'_>, text: &[u8]) -> bool {
         holds_notes(tree, text)
     }
 }
@@ -73,7 +73,7 @@ impl ReferenceForm for Mailman {
 /// Returns the notes that Mailman left in the texts of a message, in place of attachments. The parts in `known` are skipped,
 /// because they are references themselves.
 pub(crate) fn scrubbed<'a>(
-    tree: &Tree<'a>,
+    tree: &MessageTree<'a>,
     reading: &Reading,
     known: &HashSet<PartId>,
 ) -> Vec<ExternalBody<'a>> {
@@ -133,7 +133,7 @@ pub(crate) fn scrubbed<'a>(
     bodies
 }
 
-fn holds_notes(tree: &Tree<'_>, text: &[u8]) -> bool {
+fn holds_notes(tree: &MessageTree<'_>, text: &[u8]) -> bool {
     let own = own_hashes(tree);
     let blocks = blocks(text);
     let is_of_block = |hash: &str| blocks.iter().any(|(_, block)| proves(block, hash));
@@ -141,13 +141,13 @@ fn holds_notes(tree: &Tree<'_>, text: &[u8]) -> bool {
     !shape::notes(text, 1, proves).is_empty() || removed(text).next().is_some()
 }
 
-fn own_hashes(tree: &Tree<'_>) -> Vec<u32> {
+fn own_hashes(tree: &MessageTree<'_>) -> Vec<u32> {
     let id = tree.value(PartId::ROOT, "Message-ID");
     hashes(id.unwrap_or_default())
 }
 
 fn described<'a>(
-    tree: &Tree<'a>,
+    tree: &MessageTree<'a>,
     (part, label): (PartId, Option<&[u8]>),
     origin: usize,
     note: Note<'_>,

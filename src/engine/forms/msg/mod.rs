@@ -14,7 +14,7 @@ use crate::engine::outlook::{msg, source};
 use crate::engine::parts::{Body, Leaf};
 use crate::engine::plan::protection;
 use crate::engine::report::{Reason, Refusal, Row, Setting};
-use crate::mime::{MediaType, PartId, PartKind, Tree, entity};
+use crate::mime::{MediaType, MessageTree, PartId, PartKind, entity};
 
 /// Start of a body that contains a compound file, in base64 and without an encoding. Quoted-printable has too many spellings,
 /// so such a part is recognised only by its media type.
@@ -48,7 +48,7 @@ const LEVELS: usize = 3;
 const DEEPEST: usize = 20;
 
 /// Returns true if the part is declared as an Outlook message, or if its name and its first bytes are those of one.
-pub(crate) fn is_msg(tree: &Tree<'_>, id: PartId) -> bool {
+pub(crate) fn is_msg(tree: &MessageTree<'_>, id: PartId) -> bool {
     let part = tree.part(id);
     let is_named = || {
         let name = name_of(tree, id).unwrap_or_default().to_ascii_lowercase();
@@ -64,7 +64,7 @@ pub(crate) fn is_msg(tree: &Tree<'_>, id: PartId) -> bool {
         }
 }
 
-fn name_of(tree: &Tree<'_>, id: PartId) -> Option<String> {
+fn name_of(tree: &MessageTree<'_>, id: PartId) -> Option<String> {
     let named = |field: &str, parameter: &str| {
         let value = tree.value(id, field)?;
         MediaType::parse(value).name(parameter).text()

@@ -14,7 +14,7 @@ use crate::engine::outlook::rtf::{self, Body, Damage, Source};
 use crate::engine::parts::Leaf;
 use crate::engine::plan::protection;
 use crate::engine::report::{Refusal, Row};
-use crate::mime::{MediaType, PartId, PartKind, Tree, entity};
+use crate::mime::{MediaType, MessageTree, PartId, PartKind, entity};
 
 /// Name that readpst and Emailchemy give to the RTF body of a mail.
 pub(crate) const NAME: &[u8] = b"rtf-body.rtf";
@@ -37,7 +37,7 @@ pub(crate) fn first(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }
 
-pub(crate) fn is_rtf(tree: &Tree<'_>, id: PartId) -> bool {
+pub(crate) fn is_rtf(tree: &MessageTree<'_>, id: PartId) -> bool {
     let part = tree.part(id);
     let named = |field: &str, parameter: &str| {
         let value = tree.value(id, field)?;

@@ -9,7 +9,7 @@ use crate::engine::forms::opening::Opening;
 use crate::engine::plan::protection;
 use crate::engine::report::{Reason, Refusal, Row};
 use crate::mime::transfer::{encode_base64, first_word, with_newlines};
-use crate::mime::{Field, MediaType, PartId, PartKind, Tree, entity, media_type};
+use crate::mime::{Field, MediaType, MessageTree, PartId, PartKind, entity, media_type};
 use crate::span::Newline;
 
 const FIELD: &str = "Content-Transfer-Encoding";
@@ -18,7 +18,7 @@ const FIELD: &str = "Content-Transfer-Encoding";
 const NAMES: [&[u8]; 6] = [b"uuencode", b"xuuencode", b"uue", b"xuue", b"uu", b"xuu"];
 
 /// Returns true if the transfer encoding of a part is `x-uuencode`, in any spelling.
-pub(crate) fn is_encoded_part(tree: &Tree<'_>, id: PartId) -> bool {
+pub(crate) fn is_encoded_part(tree: &MessageTree<'_>, id: PartId) -> bool {
     let is_its = |value: &[u8]| NAMES.contains(&first_word(value).as_slice());
     tree.part(id).content == PartKind::Leaf && tree.value(id, FIELD).is_some_and(is_its)
 }

@@ -21,7 +21,7 @@ use crate::engine::report::{Detail, Reason, Refusal, Row, Setting};
 use crate::mime::header::unfold;
 use crate::mime::media_type;
 use crate::mime::transfer::{encode_base64, encode_like, with_newlines};
-use crate::mime::{MediaType, PartId, PartKind, TransferEncoding, Tree, entity};
+use crate::mime::{MediaType, MessageTree, PartId, PartKind, TransferEncoding, entity};
 use crate::span::{Newline, Span};
 
 /// The word with which a block begins: as it is, also in quoted-printable, and in base64. Base64 encodes groups of three bytes,
@@ -42,7 +42,7 @@ pub(crate) fn first(bytes: &[u8], from: usize) -> Option<usize> {
 }
 
 /// Returns true if a part may contain a uuencoded file, in its text or by its transfer encoding.
-pub(crate) fn is_uuencoded(tree: &Tree<'_>, id: PartId) -> bool {
+pub(crate) fn is_uuencoded(tree: &MessageTree<'_>, id: PartId) -> bool {
     let part = tree.part(id);
     encoded_part::is_encoded_part(tree, id)
         || part.content == PartKind::Leaf
@@ -120,14 +120,14 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
 }
 
 /// Returns the charset that a part declares for its text.
-fn charset_of(tree: &Tree<'_>, id: PartId) -> Option<Vec<u8>> {
+fn charset_of(tree: &MessageTree<'_>, id: PartId) -> Option<Vec<u8>> {
     let declared = MediaType::parse(tree.value(id, "Content-Type")?);
     Some(declared.parameter("charset")?.into_owned())
 }
 
 /// Creates the edits that divide a text into the uuencoded files and the pieces of text before, between and after them.
 /// The pieces keep the type and the encoding of the text.
-fn divided(tree: &Tree<'_>, id: PartId, text: &[u8], files: Vec<(Span, Leaf<'_>)>) -> Group {
+fn divided(tree: &MessageTree<'_>, id: PartId, text: &[u8], files: Vec<(Span, Leaf<'_>)>) -> Group {
     let part = tree.part(id);
     let newline = tree.newline;
     let around = tree.boundaries();
@@ -225,7 +225,7 @@ fn describes(field: &crate::mime::Field, original: &[u8]) -> bool {
 
 /// Returns the Content-Type and Content-Transfer-Encoding fields for the pieces of text before, between and after the
 /// uuencoded files. Content-Disposition is left out, because it describes the whole original part.
-fn texts_fields(tree: &Tree<'_>, id: PartId) -> Vec<u8> {
+fn texts_fields(tree: &MessageTree<'_>, id: PartId) -> Vec<u8> {
     let mut fields = Vec::new();
     for field in tree.fields(id).iter(tree.original) {
         let is_type = field.is(tree.original, "Content-Type");

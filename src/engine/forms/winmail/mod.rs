@@ -15,7 +15,7 @@ use crate::engine::plan::protection;
 use crate::engine::policy::Policy;
 use crate::engine::prefilter::words::{Word, word};
 use crate::engine::report::{Detail, Reason, Refusal, Row, Setting};
-use crate::mime::{PartId, PartKind, Tree, entity};
+use crate::mime::{MessageTree, PartId, PartKind, entity};
 
 /// Start of a body that contains TNEF: in base64, in quoted-printable, and without an encoding. The base64 string ends before
 /// the first symbol that depends on further bytes.
@@ -58,7 +58,7 @@ const LEVELS: usize = 3;
 const DEEPEST: usize = 20;
 
 /// Returns true if the media type or the first bytes of the part are those of TNEF.
-pub(crate) fn is_tnef(tree: &Tree<'_>, id: PartId) -> bool {
+pub(crate) fn is_tnef(tree: &MessageTree<'_>, id: PartId) -> bool {
     let part = tree.part(id);
     let is_declared = matches!(
         part.essence.as_str(),

@@ -12,10 +12,10 @@ use md5::{Digest as _, Md5};
 
 use crate::edit::{Edit, Group};
 use crate::link::html::{self, Syntax};
-use crate::mime::mapped::Changes;
+use crate::mime::mapped::TextChanges;
 use crate::mime::parameters::without_comments;
 use crate::mime::transfer::LINE_LIMIT;
-use crate::mime::{Field, PartId, Tree};
+use crate::mime::{Field, MessageTree, PartId};
 use crate::span::{Newline, split_once, until};
 
 /// Adds line endings where changes make a line too long. A line that was too long before stays unchanged. Returns
@@ -24,9 +24,9 @@ use crate::span::{Newline, split_once, until};
 pub(super) fn lines_broken(
     document: &[u8],
     html: Option<(&[u8], Syntax)>,
-    changes: Changes,
+    changes: TextChanges,
     newline: Newline,
-) -> Option<Changes> {
+) -> Option<TextChanges> {
     let long = stretches(document, &changes);
     if long.is_empty() {
         return Some(changes);
@@ -49,7 +49,7 @@ pub(super) fn lines_broken(
 }
 
 /// Returns lines that become too long: their position and their new length. Lines that a change joins count as one line.
-fn stretches(document: &[u8], changes: &Changes) -> Vec<(Range<usize>, usize)> {
+fn stretches(document: &[u8], changes: &TextChanges) -> Vec<(Range<usize>, usize)> {
     let line_end = |from: usize| from + until(b'\n', &document[from..]).len();
     let is_long = |from: usize, to: usize| {
         let lines = &document[from..to];
@@ -151,7 +151,7 @@ fn md5(is_text: bool, pieces: impl FnOnce(&mut dyn FnMut(&[u8]))) -> String {
 }
 
 pub(super) fn digest_renewed(
-    tree: &Tree<'_>,
+    tree: &MessageTree<'_>,
     part: PartId,
     before: &[u8],
     after: impl FnOnce(&mut dyn FnMut(&[u8])),
@@ -182,7 +182,7 @@ pub(super) fn digest_renewed(
 
 /// Returns the edit that corrects a misspelt Content-Transfer-Encoding. Programs treat a misspelt name differently, and the
 /// changed body must be readable in all of them.
-pub(super) fn encoding_corrected(tree: &Tree<'_>, part: PartId) -> Option<Edit> {
+pub(super) fn encoding_corrected(tree: &MessageTree<'_>, part: PartId) -> Option<Edit> {
     let encoding = tree.part(part).encoding;
     let field = tree
         .fields(part)

@@ -16,7 +16,7 @@ use crate::link::base::Base;
 use crate::link::url::{Relation, masked, relation, resolve_as_browser, without_fragment};
 use crate::link::value::{Grammar, LinkValue, Markup};
 use crate::mime::PartId;
-use crate::mime::mapped::{Changes, MappedBody};
+use crate::mime::mapped::{MappedBody, TextChanges};
 
 #[derive(Default)]
 pub(crate) struct NewLinks {
@@ -106,12 +106,12 @@ impl Documents<'_> {
         ledger: &mut Ledger,
         mapped: &MappedBody<'_>,
         document: &mut Document<'_>,
-    ) -> Result<(Changes, NewLinks), Refusal> {
+    ) -> Result<(TextChanges, NewLinks), Refusal> {
         let links = std::mem::take(&mut document.links);
         let base = document.base.take();
         let base_url = base_url(base.as_deref());
         let is_within_message = base.as_deref().is_none_or(Base::is_within_message);
-        let mut changes = Changes::default();
+        let mut changes = TextChanges::default();
         let mut made = NewLinks {
             base,
             ..NewLinks::default()

@@ -18,7 +18,7 @@ use crate::engine::policy::Policy;
 use crate::link::url::{
     Relation, absolute_as_browser, equivalence_key, relation, resolve_as_browser, without_fragment,
 };
-use crate::mime::{PartId, Tree};
+use crate::mime::{MessageTree, PartId};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Showing {
@@ -34,7 +34,7 @@ pub(crate) enum Showing {
 }
 
 impl Showing {
-    pub(crate) fn words(self, tree: &Tree<'_>) -> String {
+    pub(crate) fn words(self, tree: &MessageTree<'_>) -> String {
         match self {
             Self::By(document) => format!("part {} refers to this part", tree.number(document)),
             Self::PerhapsBy(document) => {
@@ -50,7 +50,7 @@ impl Showing {
 }
 
 pub(crate) fn shown_inline(
-    tree: &Tree<'_>,
+    tree: &MessageTree<'_>,
     policy: &Policy,
     parts: &[PartId],
 ) -> HashMap<PartId, Showing> {

@@ -20,7 +20,7 @@ use crate::link::url::{
 };
 use crate::link::value::{LinkValue, Role};
 use crate::mime::charset::Charset;
-use crate::mime::mapped::Changes;
+use crate::mime::mapped::TextChanges;
 use crate::mime::{PartId, TransferEncoding};
 use crate::span::front;
 
@@ -143,7 +143,7 @@ impl Documents<'_> {
             if meant > 0 {
                 refusal = document.refusal(documents.tree.part(part).encoding);
             }
-            Ok((Changes::default(), ()))
+            Ok((TextChanges::default(), ()))
         })?;
         refusal.map_or(Ok(()), Err)
     }
@@ -198,7 +198,7 @@ impl Documents<'_> {
                     behind: descriptor(front(behind, LONGEST_DESCRIPTOR)),
                 });
             }
-            Ok((Changes::default(), ()))
+            Ok((TextChanges::default(), ()))
         });
         read.is_ok().then_some(written)
     }
@@ -250,7 +250,7 @@ impl Documents<'_> {
         fallbacks: &Fallbacks,
     ) -> Result<Group, Refusal> {
         let rewritten = self.looked_at(part, ledger, true, |_, _, _, document| {
-            let mut changes = Changes::default();
+            let mut changes = TextChanges::default();
             let links = &document.links;
             candidates::replacements(document.octets, links, urls, fallbacks, |octets, new| {
                 changes.push(octets, new);

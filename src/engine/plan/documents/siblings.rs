@@ -15,7 +15,7 @@ use crate::engine::ledger::Ledger;
 use crate::engine::report::{Reason, Refusal};
 use crate::link::base::{Base, location};
 use crate::link::url::{browser_key, equivalence_key, without_fragment};
-use crate::mime::{PartId, PartKind, Tree};
+use crate::mime::{MessageTree, PartId, PartKind};
 
 impl Documents<'_> {
     pub(super) fn base_of(&mut self, part: PartId) -> Option<Rc<Base>> {
@@ -243,6 +243,6 @@ impl Documents<'_> {
     }
 }
 
-fn content_id(tree: &Tree<'_>, part: PartId) -> Option<String> {
+fn content_id(tree: &MessageTree<'_>, part: PartId) -> Option<String> {
     own_identifier(tree.value(part, "Content-ID")?)
 }

@@ -16,7 +16,7 @@ use crate::link::wrapper::{
     wrapped_in_text,
 };
 use crate::mime::charset::Charset;
-use crate::mime::mapped::{Changes, MappedBody};
+use crate::mime::mapped::{MappedBody, TextChanges};
 use crate::mime::{PartId, PartKind, TransferEncoding};
 
 /// Maximum number of different links of one document that get a row of their own in the report.
@@ -107,7 +107,7 @@ impl Documents<'_> {
             for (_, unwrapped, count) in unwrapped_document(document).1.links {
                 (0..count).for_each(|_| see(unwrapped.service));
             }
-            Ok((Changes::default(), ()))
+            Ok((TextChanges::default(), ()))
         });
     }
 
@@ -124,7 +124,7 @@ impl Documents<'_> {
         };
         let octets = mapped.octets();
         let mut found = UnwrappedLinks::default();
-        let mut changes = Changes::default();
+        let mut changes = TextChanges::default();
         wrapped_in_text(
             octets,
             |WrappedInText {
@@ -193,9 +193,9 @@ impl Documents<'_> {
     }
 }
 
-fn unwrapped_document(document: &Document<'_>) -> (Changes, UnwrappedLinks) {
+fn unwrapped_document(document: &Document<'_>) -> (TextChanges, UnwrappedLinks) {
     let mut found = UnwrappedLinks::default();
-    let mut changes = Changes::default();
+    let mut changes = TextChanges::default();
     if !may_hold_wrapped(document.octets) {
         return (changes, found);
     }

@@ -20,7 +20,7 @@ use super::plain_text::{Footers, PlainText};
 use super::spelling::with_addresses_shown;
 use crate::engine::external_body::{ExternalBody, Reading, text_of_part};
 use crate::engine::forms::mailman::{divided, scrubbed};
-use crate::mime::{PartId, PartKind, Tree};
+use crate::mime::{MessageTree, PartId, PartKind};
 use crate::span::Span;
 
 /// Maximum number of items that are compared one by one if copies are discarded. If a mail has more, it equals only a mail with
@@ -41,7 +41,7 @@ pub(super) struct Body {
 
 impl Body {
     pub(super) fn of(
-        tree: &Tree<'_>,
+        tree: &MessageTree<'_>,
         (reading, notes): (&Reading, Notes),
         lists: &Lists,
         places: &[Place],
@@ -98,7 +98,7 @@ impl Body {
 }
 
 struct Describer<'d> {
-    tree: &'d Tree<'d>,
+    tree: &'d MessageTree<'d>,
     lists: &'d Lists,
     places: &'d [Place],
     notes: Notes,

@@ -9,16 +9,16 @@ use super::super::transport::{Role, role};
 use super::truncation::is_base64;
 use crate::engine::external_body::name_of;
 use crate::mime::charset::Charset;
-use crate::mime::{MediaType, PartId, PartKind, TransferEncoding, Tree};
+use crate::mime::{MediaType, MessageTree, PartId, PartKind, TransferEncoding};
 
-pub(super) fn name_of_part(tree: &Tree<'_>, id: PartId) -> Option<u64> {
+pub(super) fn name_of_part(tree: &MessageTree<'_>, id: PartId) -> Option<u64> {
     let name = name_of(tree.original, tree.fields(id)).text();
     name.map(|name| hash(name.as_bytes()))
 }
 
 /// Returns the digest of the charset of a text, if the text has characters other than ASCII. Archives of lists declare no
 /// charset and use UTF-8, so a missing charset counts as UTF-8.
-pub(super) fn charset_of(tree: &Tree<'_>, id: PartId, content: &[u8]) -> Option<u64> {
+pub(super) fn charset_of(tree: &MessageTree<'_>, id: PartId, content: &[u8]) -> Option<u64> {
     let value = tree.value(id, "Content-Type").unwrap_or_default();
     let media_type = MediaType::parse(value);
     let label = media_type.parameter("charset").unwrap_or(b"utf-8".into());
@@ -27,7 +27,7 @@ pub(super) fn charset_of(tree: &Tree<'_>, id: PartId, content: &[u8]) -> Option<
 
 /// Returns whether Content-Type and Content-Disposition contain different file names. Mail programs differ in which of the two
 /// names they use.
-pub(super) fn has_two_names(tree: &Tree<'_>, id: PartId) -> bool {
+pub(super) fn has_two_names(tree: &MessageTree<'_>, id: PartId) -> bool {
     let named = |field: &str, parameter: &str| {
         let value = tree.value(id, field)?;
         MediaType::parse(value).name(parameter).text()
@@ -41,7 +41,7 @@ pub(super) fn has_two_names(tree: &Tree<'_>, id: PartId) -> bool {
 
 /// Returns whether ASCII characters and line feeds in the bytes of a text mean these characters. In UTF-16 and UTF-7 they may
 /// not, so such a text is compared as bytes.
-pub(super) fn is_readable(tree: &Tree<'_>, id: PartId) -> bool {
+pub(super) fn is_readable(tree: &MessageTree<'_>, id: PartId) -> bool {
     let value = tree.value(id, "Content-Type").unwrap_or_default();
     match MediaType::parse(value).parameter("charset") {
         None => true,
@@ -54,7 +54,7 @@ pub(super) fn is_readable(tree: &Tree<'_>, id: PartId) -> bool {
 
 /// Returns whether a part is plain text that is shown in the mail, and not an attachment. Mailing lists append footers only to
 /// such parts, and only such parts are in the monthly text of Mailman.
-pub(super) fn is_plain_text(tree: &Tree<'_>, id: PartId) -> bool {
+pub(super) fn is_plain_text(tree: &MessageTree<'_>, id: PartId) -> bool {
     let value = tree.value(id, "Content-Type").unwrap_or_default();
     let removes_blanks = MediaType::parse(value).parameter("delsp").is_some();
     let disposition = tree.disposition(id);
@@ -68,7 +68,7 @@ pub(super) fn is_plain_text(tree: &Tree<'_>, id: PartId) -> bool {
 
 /// Returns the digest of the header fields that describe a part ([`fields_of`]). `with_encoding` includes the transfer
 /// encoding, for a part that is compared in its encoded form.
-pub(super) fn fields_of_part(tree: &Tree<'_>, id: PartId, with_encoding: bool) -> u64 {
+pub(super) fn fields_of_part(tree: &MessageTree<'_>, id: PartId, with_encoding: bool) -> u64 {
     let part = tree.part(id);
     let counts = |name: &[u8]| match name {
         b"content-transfer-encoding" => with_encoding,
@@ -86,7 +86,7 @@ pub(super) fn fields_of_part(tree: &Tree<'_>, id: PartId, with_encoding: bool) -
 
 /// Returns the whole header of a part if it contains malformed lines, because programs interpret the fields after them
 /// differently.
-pub(super) fn stray_lines(tree: &Tree<'_>, id: PartId) -> Vec<u8> {
+pub(super) fn stray_lines(tree: &MessageTree<'_>, id: PartId) -> Vec<u8> {
     let part = tree.part(id);
     if part.has_stray_lines() || !part.envelope.is_empty() {
         [
@@ -101,7 +101,12 @@ pub(super) fn stray_lines(tree: &Tree<'_>, id: PartId) -> Vec<u8> {
 
 /// Decodes the body of a part. Returns `None` if it must be compared undecoded: several fields declare an encoding, or the body
 /// is not valid in its encoding.
-pub(super) fn decoded(tree: &Tree<'_>, id: PartId, body: &[u8], is_cut: bool) -> Option<Vec<u8>> {
+pub(super) fn decoded(
+    tree: &MessageTree<'_>,
+    id: PartId,
+    body: &[u8],
+    is_cut: bool,
+) -> Option<Vec<u8>> {
     let original = tree.original;
     let encodings = tree
         .fields(id)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::mime::{PartId, PartKind, TransferEncoding, Tree};
+use crate::mime::{MessageTree, PartId, PartKind, TransferEncoding};
 use crate::span::last_line;
 
 /// The place at which a mail is truncated, if its end is missing.
@@ -19,7 +19,7 @@ impl End {
     /// Determines whether a mail is truncated: its last part is in a multipart without a closing boundary line, or is base64
     /// that ends within a group of four symbols. If the mail ends in the header of a part, the rest of the header is unknown,
     /// so the mail is compared as if it were complete.
-    pub(super) fn of(tree: &Tree<'_>) -> Self {
+    pub(super) fn of(tree: &MessageTree<'_>) -> Self {
         let mut end = Self {
             is_cut: false,
             within: None,
@@ -95,7 +95,11 @@ pub(super) fn is_base64(body: &[u8]) -> Option<bool> {
 }
 
 /// Removes the beginning of a boundary line from the last part of a mail that is truncated within this line.
-pub(super) fn without_torn_boundary<'b>(tree: &Tree<'_>, id: PartId, body: &'b [u8]) -> &'b [u8] {
+pub(super) fn without_torn_boundary<'b>(
+    tree: &MessageTree<'_>,
+    id: PartId,
+    body: &'b [u8],
+) -> &'b [u8] {
     let body = body.trim_ascii_end();
     let line = last_line(body);
     let is_torn = line.starts_with(b"-")
