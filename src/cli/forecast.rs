@@ -9,7 +9,7 @@ use super::survey::{Amount, Counts as _, NAMES, Named};
 use crate::engine::policy::{Limits, Policy, countable};
 use crate::engine::report::{Kind, Outcome, Reason, Report, Row};
 use crate::fetch::TIMEOUTS;
-use crate::link::url::Reference;
+use crate::link::url::UrlReference;
 
 const HOSTS: usize = 40;
 
@@ -46,7 +46,7 @@ impl Forecast {
         self.open += u64::from(is_open);
         for row in report.rows.iter().filter(|row| row.kind == Kind::Embed) {
             let url = row.url.as_deref().unwrap_or_default();
-            let reference = Reference::split(url);
+            let reference = UrlReference::split(url);
             match (row.outcome, row.reason) {
                 (Outcome::WouldFetch, _) => {
                     self.remote += 1;

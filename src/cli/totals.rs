@@ -12,7 +12,7 @@ use super::survey::{NAMES, Named, Survey};
 use super::wording::{follow, outcome_and_reason, remedy};
 use crate::engine::policy::{Policy, countable};
 use crate::engine::report::{Kind, Outcome, Reason, Report, Row, Setting};
-use crate::link::url::Reference;
+use crate::link::url::UrlReference;
 use crate::mailbox::{FileCounts, Summary};
 
 /// Title of each table, and its maximum number of rows: in the complete output, and in the summary of a run. The
@@ -81,7 +81,7 @@ impl Totals {
             let Some(url) = row.url.as_deref().filter(|_| !row.kind.is_of_links()) else {
                 continue;
             };
-            let reference = Reference::split(url);
+            let reference = UrlReference::split(url);
             if let Some(scheme) = reference.scheme {
                 self.tally("scheme", scheme.to_ascii_lowercase(), 1);
             }

@@ -10,7 +10,7 @@ use clap::builder::{BoolValueParser, PathBufValueParser, PossibleValuesParser, T
 use super::streams::is_standard;
 use crate::engine::policy::{HostPattern, Scheme};
 use crate::fetch::archive::Window;
-use crate::link::url::{Reference, masked};
+use crate::link::url::{UrlReference, masked};
 use crate::mailbox::{Format, MboxVariant};
 
 pub(super) fn scheme(text: &str) -> Result<Scheme, String> {
@@ -279,7 +279,7 @@ pub(super) fn base_url(text: &str) -> Result<String, String> {
     if text.len() > LONGEST {
         return wrong("is too long for a header field of a mail");
     }
-    let reference = Reference::split(text);
+    let reference = UrlReference::split(text);
     if reference.is_relative() || reference.query.is_some() || reference.fragment.is_some() {
         return wrong("is not an absolute URL without ? and #, such as https://files.example.org/");
     }

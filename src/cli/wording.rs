@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use crate::engine::policy::{Host, IpNet, Policy, Scheme};
 use crate::engine::report::{Detail, Kind, Outcome, Reason, Row, Setting};
 use crate::error::Error;
-use crate::link::url::{Reference, masked};
+use crate::link::url::{UrlReference, masked};
 use crate::mailbox::Damage;
 
 pub(super) fn detail(detail: &Detail) -> String {
@@ -167,7 +167,7 @@ fn opening(row: &Row, reason: Reason, policy: &Policy) -> Option<String> {
     if matches!(reason, Reason::Signed | Reason::Encrypted) {
         words.extend(would_allow(Reason::Signed).map(str::to_owned));
     }
-    let reference = Reference::split(url);
+    let reference = UrlReference::split(url);
     let is_within_message = ["data", "cid", "mid"].map(|it| reference.has_scheme(it));
     let is_retrieved = reference.scheme.is_some() && !is_within_message.contains(&true);
     let mut tried: Vec<Reason> = Vec::new();
@@ -210,7 +210,7 @@ fn address_in(row: &Row) -> Option<IpAddr> {
     words.find_map(|word| word.trim_matches(',').parse().ok())
 }
 
-fn open(policy: &mut Policy, reason: Reason, reference: &Reference<'_>) -> Option<String> {
+fn open(policy: &mut Policy, reason: Reason, reference: &UrlReference<'_>) -> Option<String> {
     let site = reference.site();
     Some(match reason {
         Reason::SchemeNotAllowed => {
@@ -258,7 +258,7 @@ fn redirect(row: &Row, policy: &Policy) -> Option<String> {
     }
     let mut schemes = [Scheme::Http, Scheme::Https].into_iter();
     let scheme = schemes.find(|scheme| !policy.fetch.contains(scheme))?;
-    let from = Reference::split(row.url.as_deref()?);
+    let from = UrlReference::split(row.url.as_deref()?);
     let is_downward = from.has_scheme("https") && scheme == Scheme::Http;
     (!is_downward).then(|| given(Setting::Fetch, scheme.as_str()))
 }

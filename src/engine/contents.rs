@@ -18,7 +18,7 @@ use crate::engine::report::{Detail, Reason, Refusal, Retry};
 use crate::engine::{Content, Need, Neighbour};
 use crate::link::server_url::ServerUrl;
 use crate::link::url::masked;
-use crate::link::wrapper::Unwrapped;
+use crate::link::wrapper::OriginalUrl;
 use crate::mime::{MessageTree, PartId, TransferEncoding};
 
 pub(super) struct Contents<'t> {
@@ -173,7 +173,7 @@ impl<'t> Contents<'t> {
         &self,
         session: &mut Session<'_>,
         item: &Item<'_>,
-        (need, unwrapped): &(Need, Unwrapped),
+        (need, unwrapped): &(Need, OriginalUrl),
         refusal: Refusal,
     ) -> Found<Obtained> {
         session.ask([need.clone()]);
@@ -236,7 +236,7 @@ impl<'t> Contents<'t> {
 }
 
 /// Adds the remark that the content is from the original of a wrapped URL.
-fn of_wrapped(mut obtained: Obtained, unwrapped: &Unwrapped) -> Obtained {
+fn of_wrapped(mut obtained: Obtained, unwrapped: &OriginalUrl) -> Obtained {
     let (url, service) = (masked(&unwrapped.original), unwrapped.service);
     let note = format!("the content is from {url}, the original of the URL that {service} wrapped");
     obtained.notes.push(note);

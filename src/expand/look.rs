@@ -5,8 +5,8 @@ use super::expander::Expander;
 use crate::engine::ledger::Ledger;
 use crate::engine::plan::documents::{Documents, Shown};
 use crate::engine::policy::{Policy, countable};
-use crate::link::url::Reference;
-use crate::link::value::Role;
+use crate::link::url::UrlReference;
+use crate::link::value::LinkRole;
 use crate::mime::{MessageTree, scan};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -74,7 +74,7 @@ pub(crate) fn shows_remote_pictures(policy: &Policy, message: &[u8]) -> bool {
     let tree = scan(message, &policy.limits.scan());
     let mut is_found = false;
     look(policy, &tree, |shown, target| {
-        let is_picture = shown.link.role == Role::Picture && !shown.link.hidden;
+        let is_picture = shown.link.role == LinkRole::Picture && !shown.link.hidden;
         is_found |= is_picture && matches!(target, Target::Web { .. });
     });
     is_found
@@ -85,7 +85,7 @@ fn target<'d>(shown: &'d Shown<'_>) -> Target<'d> {
         return Target::Part;
     }
     let web = |url: &str, scheme| {
-        let site = Reference::split(url).site();
+        let site = UrlReference::split(url).site();
         match site.and_then(|site| countable(site.host)) {
             Some(host) => Target::Web { scheme, host },
             None => Target::Nowhere,
@@ -96,7 +96,7 @@ fn target<'d>(shown: &'d Shown<'_>) -> Target<'d> {
         return web(&format!("//{host}"), "https");
     }
     let url = &*shown.absolute;
-    let reference = Reference::split(url);
+    let reference = UrlReference::split(url);
     let is = |name| reference.has_scheme(name);
     match reference.scheme {
         _ if shown.relative == Some(false) => Target::Nowhere,

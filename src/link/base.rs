@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use super::url::{NETWORK_SCHEMES, Reference, Relation};
+use super::url::{NETWORK_SCHEMES, Relation, UrlReference};
 use super::url::{from_parameter, relation, resolve, resolve_as_browser};
 use super::url::{scheme_and_rest, unwrapped};
 use crate::mime::encoded_words::decoded_words;
@@ -77,7 +77,7 @@ impl Base {
     /// Returns whether the base is [`THIS_MESSAGE`] or a URL below it. Such a base exists only inside the message, so a
     /// URL that is resolved against it must not be written.
     pub fn is_within_message(&self) -> bool {
-        Reference::split(&self.url).has_scheme("thismessage")
+        UrlReference::split(&self.url).has_scheme("thismessage")
     }
 }
 
@@ -97,7 +97,7 @@ pub fn location(enclosing: Option<&Base>, value: &[u8]) -> Option<String> {
 /// Deviation: the draft requires only a scheme. `cid:x`, `mailto:x` and `C:\x` have a scheme, but no URL can be
 /// relative to them. If they were used as a base, they would hide a usable base of an outer entity.
 pub fn is_usable(url: &str) -> bool {
-    let reference = Reference::split(url);
+    let reference = UrlReference::split(url);
     let has_any = |names: &[&str]| names.iter().any(|name| reference.has_scheme(name));
     let is_located = match reference.authority {
         Some(host) => !host.is_empty() || !has_any(&NETWORK_SCHEMES),

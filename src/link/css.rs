@@ -11,26 +11,26 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr_iter, memmem};
 
-use super::value::{Grammar, ImageSet, LinkValue, Links, Markup, Role};
+use super::value::{Grammar, ImageSet, LinkList, LinkRole, LinkValue, Markup};
 use super::wrapping::{escaped_code_point, line_end, unescape};
 use crate::span::{Span, rest_or_empty};
 
-pub fn locate(css: &[u8]) -> Links {
-    let mut links = Links::default();
+pub fn locate(css: &[u8]) -> LinkList {
+    let mut links = LinkList::default();
     scan(css, Markup::StyleSheet, |link| links.push(link));
     links
 }
 
 pub(super) fn scan(css: &[u8], markup: Markup, found: impl FnMut(LinkValue)) {
     if may_hold_links(css) {
-        Scanner {
+        CssScanner {
             css,
             markup,
             at: 0,
             depth: 0,
             image_set: None,
             option: ImageSet::First,
-            awaits: Awaits::Nothing,
+            awaits: CssExpectation::Nothing,
             is_namespace: false,
             font_face: None,
             found,
@@ -55,13 +55,13 @@ fn may_hold_links(css: &[u8]) -> bool {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Awaits {
+enum CssExpectation {
     Nothing,
     Argument(&'static str),
     Import,
 }
 
-struct Scanner<'a, F> {
+struct CssScanner<'a, F> {
     css: &'a [u8],
     markup: Markup,
     at: usize,
@@ -70,13 +70,13 @@ struct Scanner<'a, F> {
     /// deeper string is not. `None` outside of an `image-set()`.
     image_set: Option<usize>,
     option: ImageSet,
-    awaits: Awaits,
+    awaits: CssExpectation,
     is_namespace: bool,
     font_face: Option<usize>,
     found: F,
 }
 
-impl<F: FnMut(LinkValue)> Scanner<'_, F> {
+impl<F: FnMut(LinkValue)> CssScanner<'_, F> {
     fn run(mut self) {
         while let Some(byte) = self.peek(0) {
             match byte {
@@ -105,7 +105,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
 
     fn skip_token(&mut self, length: usize) {
         self.at += length;
-        self.awaits = Awaits::Nothing;
+        self.awaits = CssExpectation::Nothing;
     }
 
     fn delimiter(&mut self, byte: u8) {
@@ -138,7 +138,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         self.skip_token(1);
         let name = self.skip_name();
         if self.name_is(name, b"import") {
-            self.awaits = Awaits::Import;
+            self.awaits = CssExpectation::Import;
         } else if self.name_is(name, b"namespace") {
             self.is_namespace = true;
         } else if self.name_is(name, b"font-face") {
@@ -148,7 +148,8 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
 
     fn name_or_function(&mut self) {
         let name = self.skip_name();
-        let is_import = std::mem::replace(&mut self.awaits, Awaits::Nothing) == Awaits::Import;
+        let is_import =
+            std::mem::replace(&mut self.awaits, CssExpectation::Nothing) == CssExpectation::Import;
         if self.peek(0) != Some(b'(') {
             return;
         }
@@ -158,7 +159,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         }
         self.depth += 1;
         if self.name_is(name, b"src") {
-            self.awaits = Awaits::Argument(if is_import { "@import" } else { "src()" });
+            self.awaits = CssExpectation::Argument(if is_import { "@import" } else { "src()" });
         } else if self.image_set.is_none()
             && (self.name_is(name, b"image-set") || self.name_is(name, b"-webkit-image-set"))
         {
@@ -172,7 +173,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         self.skip_while(u8::is_ascii_whitespace);
         if matches!(self.peek(0), Some(b'"' | b'\'')) {
             self.depth += 1;
-            self.awaits = Awaits::Argument(place);
+            self.awaits = CssExpectation::Argument(place);
             return;
         }
         let start = self.at;
@@ -210,7 +211,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
     }
 
     fn string(&mut self, quote: u8) {
-        let awaits = std::mem::replace(&mut self.awaits, Awaits::Nothing);
+        let awaits = std::mem::replace(&mut self.awaits, CssExpectation::Nothing);
         self.at += 1;
         let start = self.at;
         while let Some(byte) = self.peek(0) {
@@ -230,10 +231,10 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         let end = self.at;
         self.at = end + 1;
         let place = match awaits {
-            Awaits::Argument(place) => place,
-            Awaits::Import => "@import",
-            Awaits::Nothing if self.image_set == Some(self.depth) => "image-set()",
-            Awaits::Nothing => return,
+            CssExpectation::Argument(place) => place,
+            CssExpectation::Import => "@import",
+            CssExpectation::Nothing if self.image_set == Some(self.depth) => "image-set()",
+            CssExpectation::Nothing => return,
         };
         self.report(start..end, Grammar::CssString(quote), place);
     }
@@ -243,9 +244,9 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
             return;
         }
         let role = match self.font_face {
-            _ if place == "@import" => Role::StyleSheet,
-            Some(1..) => Role::Font,
-            _ => Role::Picture,
+            _ if place == "@import" => LinkRole::StyleSheet,
+            Some(1..) => LinkRole::Font,
+            _ => LinkRole::Picture,
         };
         // A link is an option of an `image-set()` if it is directly inside the parentheses of this function. A string
         // in `url()` or `src()` is also inside the parentheses of `url()`, so one level is subtracted from its depth.

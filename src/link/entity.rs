@@ -73,7 +73,7 @@ fn decode(raw: &[u8], within: Within, write: fn(char, &mut Vec<u8>)) -> Cow<'_, 
 /// Characters that a reference stands for. No reference of the standard has more than two.
 type Meaning = (char, Option<char>);
 
-struct Reference {
+struct EntityReference {
     span: Span,
     meaning: Meaning,
     /// Whether the reference has no `;` at its end. If a letter or a digit followed it, a parser could read both
@@ -81,7 +81,7 @@ struct Reference {
     is_open: bool,
 }
 
-fn next_reference(raw: &[u8], within: Within, mut from: usize) -> Option<Reference> {
+fn next_reference(raw: &[u8], within: Within, mut from: usize) -> Option<EntityReference> {
     loop {
         let start = from + memchr3(b'&', b'\r', 0, raw.get(from..)?)?;
         let rest = raw.get(start..)?;
@@ -97,7 +97,7 @@ fn next_reference(raw: &[u8], within: Within, mut from: usize) -> Option<Referen
             from = start + 1;
             continue;
         };
-        return Some(Reference {
+        return Some(EntityReference {
             span: Span::new(start, start + length),
             meaning,
             is_open: rest.first() == Some(&b'&') && rest.get(length - 1) != Some(&b';'),
@@ -110,7 +110,7 @@ fn next_reference(raw: &[u8], within: Within, mut from: usize) -> Option<Referen
 pub(super) struct Offsets<'a> {
     raw: &'a [u8],
     within: Within,
-    next: Option<(Reference, usize)>,
+    next: Option<(EntityReference, usize)>,
     text_from: usize,
     raw_from: usize,
     is_behind_open: bool,

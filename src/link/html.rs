@@ -30,8 +30,8 @@ use super::hidden;
 use super::label;
 use super::names::{Element, Name, Raw};
 use super::srcset::{candidates, members, refresh};
-use super::tags::{Attribute, Event, Tags, text_of};
-use super::value::{Grammar, ImageSet, LinkValue, Links, Markup, Role};
+use super::tags::{Attribute, TagEvent, Tags, text_of};
+use super::value::{Grammar, ImageSet, LinkList, LinkRole, LinkValue, Markup};
 use crate::span::{Span, starts_like};
 
 pub use super::names::Syntax;
@@ -39,7 +39,7 @@ pub use super::names::Syntax;
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct HtmlLinks {
     /// Links in the order of the document. Their spans do not overlap.
-    pub links: Links,
+    pub links: LinkList,
     /// The `href` of the first `<base>` that has one. It may be empty or relative, or have a scheme that cannot be a base.
     pub base_href: Option<LinkValue>,
     pub charset: Option<Vec<u8>>,
@@ -79,11 +79,11 @@ pub fn locate_in(document: &[u8], syntax: Syntax) -> HtmlLinks {
     let mut tags = Tags::new(document, Span::new(0, document.len()), syntax);
     while let Some(event) = tags.next() {
         match event {
-            Event::Conditional(content) => {
+            TagEvent::Conditional(content) => {
                 let mut inner = Tags::new(document, content, syntax);
                 while let Some(event) = inner.next() {
                     match event {
-                        Event::Start(Element::Base) | Event::Conditional(_) => {}
+                        TagEvent::Start(Element::Base) | TagEvent::Conditional(_) => {}
                         _ => locator.event(event, &inner.attributes),
                     }
                 }
@@ -117,7 +117,7 @@ pub fn blanks_in_tags<'d>(
                 }
             }
             let event = tags.next();
-            if let Some(Event::Start(_)) = event {
+            if let Some(TagEvent::Start(_)) = event {
                 let tag = tags.tag();
                 while values.next_if(|&value| value < tag.start).is_some() {}
                 wanted = values.peek().is_some_and(|&value| value < tag.end);
@@ -126,7 +126,7 @@ pub fn blanks_in_tags<'d>(
             }
             wanted = false;
             match event {
-                Some(Event::Conditional(content)) if inner.is_none() => {
+                Some(TagEvent::Conditional(content)) if inner.is_none() => {
                     inner = Some(Tags::with_blanks(document, content, syntax));
                 }
                 None if inner.is_none() => return None,
@@ -157,9 +157,9 @@ struct Locator<'a> {
 }
 
 impl Locator<'_> {
-    fn event(&mut self, event: Event, attributes: &[Attribute]) {
+    fn event(&mut self, event: TagEvent, attributes: &[Attribute]) {
         match event {
-            Event::Start(element) => {
+            TagEvent::Start(element) => {
                 if element == Element::Meta && self.found.charset.is_none() {
                     self.found.charset = charset(self.document, attributes);
                 }
@@ -178,8 +178,8 @@ impl Locator<'_> {
                     self.found.originals.extend(original);
                 }
             }
-            Event::Style(content, markup) => self.style_element(content, markup),
-            Event::Conditional(_) => {}
+            TagEvent::Style(content, markup) => self.style_element(content, markup),
+            TagEvent::Conditional(_) => {}
         }
     }
 
@@ -192,7 +192,7 @@ impl Locator<'_> {
         };
         let markup = self.markup(attribute);
         let hidden = self.hidden
-            && role == Role::Picture
+            && role == LinkRole::Picture
             && matches!(attribute.name, Name::Src | Name::Srcset | Name::Lowsrc);
         let link = |span, grammar, opens_tag| LinkValue {
             span,
@@ -356,7 +356,7 @@ fn link_kind(
     element: Element,
     name: Name,
     all: &[Attribute],
-) -> Option<(Grammar, Role)> {
+) -> Option<(Grammar, LinkRole)> {
     use Element::{
         Anchor, Applet, Area, AudioVideo, Frame, Image, Img, Input, Link, Object, Source,
     };
@@ -373,28 +373,28 @@ fn link_kind(
         (Name::Classid | Name::Data | Name::Archive, Object | Applet) if has(Name::Codebase) => {
             return None;
         }
-        (Name::Href, Element::Base) | (Name::Codebase, _) => Role::Base,
+        (Name::Href, Element::Base) | (Name::Codebase, _) => LinkRole::Base,
         // A style sheet with an `integrity` digest is not embedded: it gets the role `Resource`, whose content is never
         // embedded. The embedded copy can differ from the original, and browsers reject a style sheet that does not match
         // the digest.
-        (Name::Href, Link) if has(Name::Integrity) => Role::Resource,
-        (Name::Href, Link) if is_related(document, all, &[b"stylesheet"]) => Role::StyleSheet,
-        (Name::Href, Link) if !is_related(document, all, &LOADING) => Role::Hyperlink,
-        (Name::Href, Area) | (Name::Href | Name::XlinkHref, Anchor) => Role::Hyperlink,
-        (Name::Src, Frame | Element::Raw(Raw::Iframe)) => Role::Frame,
-        (Name::Src, Input) if is_image() => Role::Picture,
+        (Name::Href, Link) if has(Name::Integrity) => LinkRole::Resource,
+        (Name::Href, Link) if is_related(document, all, &[b"stylesheet"]) => LinkRole::StyleSheet,
+        (Name::Href, Link) if !is_related(document, all, &LOADING) => LinkRole::Hyperlink,
+        (Name::Href, Area) | (Name::Href | Name::XlinkHref, Anchor) => LinkRole::Hyperlink,
+        (Name::Src, Frame | Element::Raw(Raw::Iframe)) => LinkRole::Frame,
+        (Name::Src, Input) if is_image() => LinkRole::Picture,
         (Name::Href | Name::XlinkHref | Name::Src, Image)
         | (Name::Src, Img | Element::VmlFill | Element::VmlImage)
         | (Name::Srcset, Img | Image | Source)
-        | (Name::Background | Name::Dynsrc | Name::Lowsrc | Name::Poster, _) => Role::Picture,
-        (Name::Src, AudioVideo | Source) => Role::Media,
+        | (Name::Background | Name::Dynsrc | Name::Lowsrc | Name::Poster, _) => LinkRole::Picture,
+        (Name::Src, AudioVideo | Source) => LinkRole::Media,
         (Name::Href | Name::XlinkHref | Name::Src, _)
         | (Name::Data, Object)
         | (Name::Archive | Name::Classid | Name::Manifest, _)
-        | (Name::Srcset | Name::Imagesrcset, _) => Role::Resource,
+        | (Name::Srcset | Name::Imagesrcset, _) => LinkRole::Resource,
         (Name::Action | Name::Cite | Name::Formaction | Name::Longdesc | Name::Usemap, _)
-        | (Name::Ping | Name::Profile, _) => Role::Hyperlink,
-        (Name::Content, Element::Meta) if refreshes() => Role::Hyperlink,
+        | (Name::Ping | Name::Profile, _) => LinkRole::Hyperlink,
+        (Name::Content, Element::Meta) if refreshes() => LinkRole::Hyperlink,
         _ => return None,
     };
     let grammar = match name {

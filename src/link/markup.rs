@@ -8,11 +8,11 @@ use memchr::{memchr, memmem};
 
 use super::entity::{self, Within};
 use super::html::Syntax;
-use super::tags::{Event, Tags};
+use super::tags::{TagEvent, Tags};
 use crate::span::{Span, split_while};
 
 #[derive(Clone, Copy, Debug)]
-pub enum Token<'d> {
+pub enum MarkupToken<'d> {
     Start(StartTag<'d>),
     /// An end tag: its name as it is written.
     End(&'d [u8]),
@@ -55,11 +55,11 @@ pub fn text_of(raw: &[u8]) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-pub fn tokens<'d>(document: &'d [u8], mut see: impl FnMut(Token<'d>)) {
+pub fn tokens<'d>(document: &'d [u8], mut see: impl FnMut(MarkupToken<'d>)) {
     let mut tags = Tags::new(document, Span::new(0, document.len()), Syntax::Html);
     let mut at = 0;
     while let Some(event) = tags.next() {
-        let Event::Start(_) = event else { continue };
+        let TagEvent::Start(_) = event else { continue };
         let tag = tags.tag();
         between(Span::new(at, tag.start - 1).of(document), &mut see);
         at = tag.end;
@@ -67,16 +67,16 @@ pub fn tokens<'d>(document: &'d [u8], mut see: impl FnMut(Token<'d>)) {
         let ends = |&byte: &u8| is_end(byte) || byte == b'>';
         let length = inside.iter().position(ends).unwrap_or(inside.len());
         let (name, attributes) = inside.split_at(length);
-        see(Token::Start(StartTag { name, attributes }));
+        see(MarkupToken::Start(StartTag { name, attributes }));
     }
     between(&document[at..], &mut see);
 }
 
-fn between<'d>(mut rest: &'d [u8], see: &mut impl FnMut(Token<'d>)) {
+fn between<'d>(mut rest: &'d [u8], see: &mut impl FnMut(MarkupToken<'d>)) {
     while let Some(start) = memchr(b'<', rest) {
         let (text, behind) = rest.split_at(start);
         if !text.is_empty() {
-            see(Token::Text(text));
+            see(MarkupToken::Text(text));
         }
         let end = if behind.starts_with(b"<!--") {
             memmem::find(behind, b"-->").map(|at| at + 3)
@@ -86,12 +86,12 @@ fn between<'d>(mut rest: &'d [u8], see: &mut impl FnMut(Token<'d>)) {
         let (tag, behind) = behind.split_at(end.unwrap_or(behind.len()));
         if let Some(name) = tag.strip_prefix(b"</") {
             let (name, _) = split_while(name, u8::is_ascii_alphanumeric);
-            see(Token::End(name));
+            see(MarkupToken::End(name));
         }
         rest = behind;
     }
     if !rest.is_empty() {
-        see(Token::Text(rest));
+        see(MarkupToken::Text(rest));
     }
 }
 
@@ -107,9 +107,9 @@ mod tests {
         let mut seen = Vec::new();
         tokens(document.as_bytes(), |token| {
             seen.push(match token {
-                Token::Text(text) => text_of(text),
-                Token::End(name) => format!("/{}", String::from_utf8_lossy(name)),
-                Token::Start(tag) => {
+                MarkupToken::Text(text) => text_of(text),
+                MarkupToken::End(name) => format!("/{}", String::from_utf8_lossy(name)),
+                MarkupToken::Start(tag) => {
                     let value = |name| tag.value(name).map(|it| text_of(&it));
                     let values = ["id", "B", "d", "href", "=e"].map(value);
                     format!("{} {values:?}", String::from_utf8_lossy(tag.name))

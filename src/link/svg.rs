@@ -56,7 +56,7 @@ pub fn is_harmless_svg(octets: &[u8]) -> bool {
     };
     let is_wide = matches!(octets, Cow::Owned(_));
     let room = Cell::new(octets.len().saturating_mul(GROWTH).max(LEAST_GROWTH));
-    let mut document = Document::new(
+    let mut document = SvgParser::new(
         octets.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&octets),
         &room,
     );
@@ -100,7 +100,7 @@ fn letters_in_front(text: &[u8]) -> usize {
 type Entities = HashMap<Vec<u8>, Vec<u8>>;
 
 /// Parser for SVG. The methods return `None` if the document is malformed or may be dangerous, so that it is rejected.
-struct Document<'a> {
+struct SvgParser<'a> {
     rest: &'a [u8],
     depth: usize,
     has_root: bool,
@@ -118,7 +118,7 @@ struct Document<'a> {
     requires_extensions: bool,
 }
 
-impl<'a> Document<'a> {
+impl<'a> SvgParser<'a> {
     fn new(rest: &'a [u8], room: &'a Cell<usize>) -> Self {
         Self {
             rest,
@@ -339,11 +339,11 @@ impl<'a> Document<'a> {
     /// Checks the text of an entity that contains elements, as if it were a document of its own.
     fn elements(&self, value: &[u8], nested: usize) -> Option<()> {
         let element = [b"<svg>", value, b"</svg>"].concat();
-        let document = Document {
+        let document = SvgParser {
             entities: Cow::Borrowed(&*self.entities),
             nested,
             foreign: self.foreign.map(|_| 0),
-            ..Document::new(&element, self.room)
+            ..SvgParser::new(&element, self.room)
         };
         document.read()
     }

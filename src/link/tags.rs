@@ -22,7 +22,7 @@ use super::value::Markup;
 use crate::span::Span;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Event {
+pub(super) enum TagEvent {
     Start(Element),
     Style(Span, Markup),
     Conditional(Span),
@@ -113,7 +113,7 @@ impl<'a> Tags<'a> {
         }
     }
 
-    pub(super) fn next(&mut self) -> Option<Event> {
+    pub(super) fn next(&mut self) -> Option<TagEvent> {
         if let Some(raw) = self.inside.take() {
             let start = self.at;
             match raw {
@@ -125,7 +125,7 @@ impl<'a> Tags<'a> {
             }
             if raw == Raw::Style {
                 let content = Span::new(start, self.at);
-                return Some(Event::Style(content, Markup::StyleElement));
+                return Some(TagEvent::Style(content, Markup::StyleElement));
             }
         }
         loop {
@@ -134,7 +134,7 @@ impl<'a> Tags<'a> {
                 let text = Span::new(self.at, next.map_or(self.end, |length| self.at + length));
                 self.at = text.end;
                 self.is_styling = next.is_some();
-                return Some(Event::Style(text, Markup::StyleText));
+                return Some(TagEvent::Style(text, Markup::StyleText));
             }
             self.at += next? + 1;
             match self.peek()? {
@@ -152,7 +152,7 @@ impl<'a> Tags<'a> {
                     }
                 }
                 name if name.is_ascii_alphabetic() => match self.start_tag()? {
-                    Event::Start(Element::Base) if self.scopes.hides_base() => {}
+                    TagEvent::Start(Element::Base) if self.scopes.hides_base() => {}
                     event => return Some(event),
                 },
                 _ => {}
@@ -160,7 +160,7 @@ impl<'a> Tags<'a> {
         }
     }
 
-    fn start_tag(&mut self) -> Option<Event> {
+    fn start_tag(&mut self) -> Option<TagEvent> {
         self.tag_start = self.at;
         let mut buffer = [0; LONGEST_NAME];
         let name = lower_case(self.tag_name(), &mut buffer).unwrap_or_default();
@@ -182,7 +182,7 @@ impl<'a> Tags<'a> {
                 _ => self.inside = Some(raw),
             }
         }
-        Some(Event::Start(element))
+        Some(TagEvent::Start(element))
     }
 
     fn end_tag(&mut self) -> Option<()> {
@@ -289,19 +289,19 @@ impl<'a> Tags<'a> {
 
     /// Reads a comment, a CDATA section or a declaration, whose `<` was already read. Returns an event for a conditional
     /// comment. In a `<style>` whose content is markup (in XHTML and SVG), also returns an event for a CDATA section.
-    fn declaration(&mut self) -> Option<Event> {
+    fn declaration(&mut self) -> Option<TagEvent> {
         if self.rest().starts_with(b"!--") {
             self.at += 3;
             let start = self.at;
             let content = Span::new(start, self.comment_end());
-            return conditional(self.document, content).map(Event::Conditional);
+            return conditional(self.document, content).map(TagEvent::Conditional);
         }
         if self.rest().starts_with(b"![CDATA[") && self.at < self.no_section_end_from {
             match memmem::find(self.rest(), b"]]>") {
                 Some(length) => {
                     let content = Span::new(self.at + b"![CDATA[".len(), self.at + length);
                     self.at += length + 3;
-                    let style = Event::Style(content, Markup::StyleSection);
+                    let style = TagEvent::Style(content, Markup::StyleSection);
                     return self.is_styling.then_some(style);
                 }
                 None => self.no_section_end_from = self.at,
@@ -349,24 +349,28 @@ impl<'a> Tags<'a> {
     /// Skips the content of a `<script>` (script data states of the HTML standard, §13.2.5.15 to §13.2.5.31). A
     /// `</script>` after `<!-- <script>` does not end the outer script.
     fn script(&mut self) {
-        let mut hidden = Hidden::No;
+        let mut hidden = HiddenContent::No;
         while let Some(length) = memchr2(b'<', b'-', self.rest()) {
             self.at += length;
             let end_tag = self.is_tag(b"</", b"script");
             match hidden {
-                Hidden::No | Hidden::Comment if end_tag => return,
+                HiddenContent::No | HiddenContent::Comment if end_tag => return,
                 // `<!-->` is a complete comment: its dashes belong to both `<!--` and `-->`. So only the `<!` is
                 // skipped here.
-                Hidden::No if self.rest().starts_with(b"<!--") => {
-                    hidden = Hidden::Comment;
+                HiddenContent::No if self.rest().starts_with(b"<!--") => {
+                    hidden = HiddenContent::Comment;
                     self.at += 1;
                 }
-                Hidden::Comment | Hidden::Script if self.rest().starts_with(b"-->") => {
-                    hidden = Hidden::No;
+                HiddenContent::Comment | HiddenContent::Script
+                    if self.rest().starts_with(b"-->") =>
+                {
+                    hidden = HiddenContent::No;
                     self.at += 2;
                 }
-                Hidden::Comment if self.is_tag(b"<", b"script") => hidden = Hidden::Script,
-                Hidden::Script if end_tag => hidden = Hidden::Comment,
+                HiddenContent::Comment if self.is_tag(b"<", b"script") => {
+                    hidden = HiddenContent::Script
+                }
+                HiddenContent::Script if end_tag => hidden = HiddenContent::Comment,
                 _ => {}
             }
             self.at += 1;
@@ -404,7 +408,7 @@ impl<'a> Tags<'a> {
 }
 
 #[derive(Clone, Copy)]
-enum Hidden {
+enum HiddenContent {
     No,
     Comment,
     Script,

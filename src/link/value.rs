@@ -30,7 +30,7 @@ pub struct LinkValue {
     /// Name of the attribute in lower case. In CSS it is `url()`, `src()`, `@import` or `image-set()`, also in a
     /// `style` attribute.
     pub place: &'static str,
-    pub role: Role,
+    pub role: LinkRole,
     /// Whether the picture in the `src`, `srcset` or `lowsrc` is hidden by attributes of the same tag.
     pub hidden: bool,
     pub image_set: ImageSet,
@@ -80,7 +80,7 @@ pub enum ImageSet {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-pub enum Role {
+pub enum LinkRole {
     /// Base of other URLs: `codebase`, `<base href>`.
     Base,
     /// Font for text: `url()` in `@font-face`.
@@ -101,7 +101,7 @@ pub enum Role {
 /// (`ping="a b c"`). A list of [`LinkValue`] could therefore exhaust the memory. This list stores only the distance
 /// from the previous link, the length, and the differences from it. This takes two bytes for most links.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Links {
+pub struct LinkList {
     packed: Vec<u8>,
     /// First link of each kind. Links of one kind differ only in their span and in `opens_tag`. A document contains few
     /// kinds.
@@ -109,7 +109,7 @@ pub struct Links {
     last: (usize, usize),
 }
 
-impl Links {
+impl LinkList {
     pub fn push(&mut self, link: LinkValue) {
         // Each link may be compared with many kinds. The fields that differ most often are compared first, so that most
         // comparisons end early.
@@ -185,12 +185,12 @@ mod tests {
                 markup: Markup::StyleSheet,
                 grammar: grammars[kind],
                 place: "src",
-                role: Role::Picture,
+                role: LinkRole::Picture,
                 hidden,
                 image_set: ImageSet::Outside,
                 opens_tag,
             }).collect();
-            let mut packed = Links::default();
+            let mut packed = LinkList::default();
             links.iter().for_each(|&link| packed.push(link));
             prop_assert_eq!(packed.to_vec(), links);
         }

@@ -7,7 +7,7 @@
 //! * `../../../g` decides what steps 6f and 6g leave open: the empty text before the first slash is not a segment.
 //! * The last row of C.2 (`http://a/../b/c`) is an absolute reference, so its dots stay.
 
-use embody::link::url::{Reference, resolve};
+use embody::link::url::{UrlReference, resolve};
 
 const BASE: &str = "http://a/b/c/d;p?q";
 
@@ -155,7 +155,7 @@ fn a_base_without_path_gets_its_slash() {
 }
 
 /// Returns whether the reference is empty or only a fragment.
-fn is_same_document(reference: &Reference<'_>) -> bool {
+fn is_same_document(reference: &UrlReference<'_>) -> bool {
     let before = (reference.scheme, reference.authority, reference.query);
     before == (None, None, None) && reference.path.is_empty()
 }
@@ -164,14 +164,14 @@ fn is_same_document(reference: &Reference<'_>) -> bool {
 /// unchanged, because the algorithm ends at step 2. Steps 6f and 6g do not define whether the empty text before a
 /// leading `/` is a segment. In the table (`../../../g`) it is not.
 fn resolved(base: &str, reference: &str) -> String {
-    let (base, reference) = (Reference::split(base), Reference::split(reference));
+    let (base, reference) = (UrlReference::split(base), UrlReference::split(reference));
     // Steps 2 and 3.
     if is_same_document(&reference) || reference.scheme.is_some() {
         return reference.recompose();
     }
     assert!(base.scheme.is_some(), "the base is not absolute");
     // Step 4.
-    let mut target = Reference {
+    let mut target = UrlReference {
         scheme: base.scheme,
         ..reference
     };

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use embody::link::html::{HtmlLinks, Syntax, locate, locate_in};
-use embody::link::value::Role;
+use embody::link::value::LinkRole;
 
 /// Returns the place and the raw text of every link.
 fn links(document: &str) -> Vec<(&'static str, &str)> {
@@ -40,41 +40,45 @@ fn written(document: &str, url: &str) -> String {
 #[test]
 fn every_attribute_of_the_list_is_found() {
     let rows = [
-        ("<a href=x>", "href", Role::Hyperlink),
-        ("<link rel=StyleSheet href=x>", "href", Role::StyleSheet),
-        ("<link rel=next href=x>", "href", Role::Hyperlink),
-        ("<image href=x>", "href", Role::Picture),
-        ("<IMG SRC=x>", "src", Role::Picture),
-        ("<iframe src=x>", "src", Role::Frame),
-        ("<frame src=x>", "src", Role::Frame),
-        ("<img srcset=x>", "srcset", Role::Picture),
-        ("<link imagesrcset=x>", "imagesrcset", Role::Resource),
-        ("<video poster=x>", "poster", Role::Picture),
-        ("<object data=x>", "data", Role::Resource),
-        ("<form action=x>", "action", Role::Hyperlink),
-        ("<button formaction=x>", "formaction", Role::Hyperlink),
-        ("<q cite=x>", "cite", Role::Hyperlink),
-        ("<td background=x>", "background", Role::Picture),
-        ("<img longdesc=x>", "longdesc", Role::Hyperlink),
-        ("<img lowsrc=x>", "lowsrc", Role::Picture),
-        ("<img dynsrc=x>", "dynsrc", Role::Picture),
-        ("<object classid=x>", "classid", Role::Resource),
-        ("<object codebase=x>", "codebase", Role::Base),
-        ("<object archive=x>", "archive", Role::Resource),
-        ("<img usemap=x>", "usemap", Role::Hyperlink),
-        ("<head profile=x>", "profile", Role::Hyperlink),
-        ("<html manifest=x>", "manifest", Role::Resource),
-        ("<a ping=x>", "ping", Role::Hyperlink),
-        ("<a xlink:href=x>", "xlink:href", Role::Hyperlink),
-        ("<use xlink:href=x>", "xlink:href", Role::Resource),
+        ("<a href=x>", "href", LinkRole::Hyperlink),
+        ("<link rel=StyleSheet href=x>", "href", LinkRole::StyleSheet),
+        ("<link rel=next href=x>", "href", LinkRole::Hyperlink),
+        ("<image href=x>", "href", LinkRole::Picture),
+        ("<IMG SRC=x>", "src", LinkRole::Picture),
+        ("<iframe src=x>", "src", LinkRole::Frame),
+        ("<frame src=x>", "src", LinkRole::Frame),
+        ("<img srcset=x>", "srcset", LinkRole::Picture),
+        ("<link imagesrcset=x>", "imagesrcset", LinkRole::Resource),
+        ("<video poster=x>", "poster", LinkRole::Picture),
+        ("<object data=x>", "data", LinkRole::Resource),
+        ("<form action=x>", "action", LinkRole::Hyperlink),
+        ("<button formaction=x>", "formaction", LinkRole::Hyperlink),
+        ("<q cite=x>", "cite", LinkRole::Hyperlink),
+        ("<td background=x>", "background", LinkRole::Picture),
+        ("<img longdesc=x>", "longdesc", LinkRole::Hyperlink),
+        ("<img lowsrc=x>", "lowsrc", LinkRole::Picture),
+        ("<img dynsrc=x>", "dynsrc", LinkRole::Picture),
+        ("<object classid=x>", "classid", LinkRole::Resource),
+        ("<object codebase=x>", "codebase", LinkRole::Base),
+        ("<object archive=x>", "archive", LinkRole::Resource),
+        ("<img usemap=x>", "usemap", LinkRole::Hyperlink),
+        ("<head profile=x>", "profile", LinkRole::Hyperlink),
+        ("<html manifest=x>", "manifest", LinkRole::Resource),
+        ("<a ping=x>", "ping", LinkRole::Hyperlink),
+        ("<a xlink:href=x>", "xlink:href", LinkRole::Hyperlink),
+        ("<use xlink:href=x>", "xlink:href", LinkRole::Resource),
         (
             "<meta http-equiv=refresh content='1;x'>",
             "content",
-            Role::Hyperlink,
+            LinkRole::Hyperlink,
         ),
-        ("<p style='a:url(x)'>", "url()", Role::Picture),
-        ("<style>a{b:url(x)}</style>", "url()", Role::Picture),
-        ("<style>@import 'x'</style>", "@import", Role::StyleSheet),
+        ("<p style='a:url(x)'>", "url()", LinkRole::Picture),
+        ("<style>a{b:url(x)}</style>", "url()", LinkRole::Picture),
+        (
+            "<style>@import 'x'</style>",
+            "@import",
+            LinkRole::StyleSheet,
+        ),
     ];
     for (document, place, role) in rows {
         let found = locate(document.as_bytes()).links.to_vec();
@@ -178,7 +182,7 @@ fn the_base_is_the_first_that_has_an_href() {
         } = locate(document.as_bytes());
         assert_eq!(links.to_vec(), []);
         base_href.map(|base| {
-            assert_eq!(base.role, Role::Base);
+            assert_eq!(base.role, LinkRole::Base);
             String::from_utf8_lossy(&base.decoded(document.as_bytes())).into_owned()
         })
     };

@@ -2,7 +2,7 @@
 //! pictures that are hidden or tiny, and links in the same tag.
 
 use embody::link::html::{Syntax, locate, locate_in};
-use embody::link::value::Role;
+use embody::link::value::LinkRole;
 use embody::link::{css, value::LinkValue};
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ fn found(document: &str) -> Vec<LinkValue> {
 }
 
 /// Returns the raw text and the role of every link.
-fn roles(document: &str) -> Vec<(&str, Role)> {
+fn roles(document: &str) -> Vec<(&str, LinkRole)> {
     found(document)
         .iter()
         .map(|link| (&document[link.span.start..link.span.end], link.role))
@@ -57,36 +57,39 @@ const PICTURES: [&str; 24] = [
 #[test]
 fn pictures_are_told_from_what_else_is_loaded() {
     for document in PICTURES {
-        assert_eq!(roles(document), [("x", Role::Picture)], "{document}");
+        assert_eq!(roles(document), [("x", LinkRole::Picture)], "{document}");
     }
     for (document, role) in [
-        ("<audio src=x>", Role::Media),
-        ("<video src=x>", Role::Media),
-        ("<source src=x>", Role::Media),
-        ("<track src=x>", Role::Resource),
-        ("<input src=x>", Role::Resource),
-        ("<input type=text src=x>", Role::Resource),
-        ("<embed src=x>", Role::Resource),
-        ("<script src=x></script>", Role::Resource),
-        ("<iframe src=x></iframe>", Role::Frame),
-        ("<object data=x>", Role::Resource),
-        ("<svg><use href=x /></svg>", Role::Resource),
-        ("<svg><a href=x></svg>", Role::Hyperlink),
-        ("<v:shape href=x>", Role::Resource),
-        ("<link rel='preload' href=x>", Role::Resource),
-        ("<link rel='shortcut icon' href=x>", Role::Resource),
-        ("<link rel='alternate StyleSheet' href=x>", Role::StyleSheet),
-        ("<link rel=canonical href=x>", Role::Hyperlink),
-        ("<link rel=preload imagesrcset=x>", Role::Resource),
-        ("<style>@import url(x);</style>", Role::StyleSheet),
-        ("<style>@font-face{src:url(x)}</style>", Role::Font),
+        ("<audio src=x>", LinkRole::Media),
+        ("<video src=x>", LinkRole::Media),
+        ("<source src=x>", LinkRole::Media),
+        ("<track src=x>", LinkRole::Resource),
+        ("<input src=x>", LinkRole::Resource),
+        ("<input type=text src=x>", LinkRole::Resource),
+        ("<embed src=x>", LinkRole::Resource),
+        ("<script src=x></script>", LinkRole::Resource),
+        ("<iframe src=x></iframe>", LinkRole::Frame),
+        ("<object data=x>", LinkRole::Resource),
+        ("<svg><use href=x /></svg>", LinkRole::Resource),
+        ("<svg><a href=x></svg>", LinkRole::Hyperlink),
+        ("<v:shape href=x>", LinkRole::Resource),
+        ("<link rel='preload' href=x>", LinkRole::Resource),
+        ("<link rel='shortcut icon' href=x>", LinkRole::Resource),
+        (
+            "<link rel='alternate StyleSheet' href=x>",
+            LinkRole::StyleSheet,
+        ),
+        ("<link rel=canonical href=x>", LinkRole::Hyperlink),
+        ("<link rel=preload imagesrcset=x>", LinkRole::Resource),
+        ("<style>@import url(x);</style>", LinkRole::StyleSheet),
+        ("<style>@font-face{src:url(x)}</style>", LinkRole::Font),
         (
             "<style>@FONT-FACE/**/{a:b;c{}src:url(x)}</style>",
-            Role::Font,
+            LinkRole::Font,
         ),
         (
             "<style>@media screen{@font-face{src:src('x')}}</style>",
-            Role::Font,
+            LinkRole::Font,
         ),
     ] {
         assert_eq!(roles(document), [("x", role)], "{document}");
@@ -98,7 +101,7 @@ fn pictures_are_told_from_what_else_is_loaded() {
 fn conditional_comments_are_searched_like_other_markup() {
     for document in PICTURES {
         let inside = format!("<!--[if gte mso 9]>{document}<![endif]-->");
-        assert_eq!(roles(&inside), [("x", Role::Picture)], "{inside}");
+        assert_eq!(roles(&inside), [("x", LinkRole::Picture)], "{inside}");
     }
     assert_eq!(
         hidden("<!--[if mso]><v:image src=x style='width:.75pt;height:.75pt' /><![endif]-->"),
@@ -113,7 +116,12 @@ fn style_sheets_know_fonts_and_imports() {
     let roles: Vec<_> = css::locate(sheet).iter().map(|link| link.role).collect();
     assert_eq!(
         roles,
-        [Role::StyleSheet, Role::Font, Role::Font, Role::Picture]
+        [
+            LinkRole::StyleSheet,
+            LinkRole::Font,
+            LinkRole::Font,
+            LinkRole::Picture
+        ]
     );
     assert!(css::locate(sheet).iter().all(|link| link.opens_tag));
 }

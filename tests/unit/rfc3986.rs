@@ -1,6 +1,6 @@
 //! RFC 3986 §5.4: every row of both tables.
 
-use embody::link::url::{Reference, resolve};
+use embody::link::url::{UrlReference, resolve};
 
 const BASE: &str = "http://a/b/c/d;p?q";
 
@@ -77,7 +77,7 @@ fn url_crate_resolves_the_examples_of_rfc_3986_alike() {
 
 #[test]
 fn the_example_of_appendix_b_comes_apart_as_printed() {
-    let reference = Reference::split("http://www.ics.uci.edu/pub/ietf/uri/#Related");
+    let reference = UrlReference::split("http://www.ics.uci.edu/pub/ietf/uri/#Related");
     assert_eq!(
         (reference.scheme, reference.authority, reference.path),
         (Some("http"), Some("www.ics.uci.edu"), "/pub/ietf/uri/")

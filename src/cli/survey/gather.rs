@@ -26,8 +26,8 @@ use crate::engine::{Mode, date};
 use crate::error::Error;
 use crate::expand::{Target, envelope};
 use crate::fetch::store::Key;
-use crate::link::url::Reference;
-use crate::link::value::Role;
+use crate::link::url::UrlReference;
+use crate::link::value::LinkRole;
 use crate::mailbox::{Message, Transform};
 use crate::mime::encoded_words::decoded_text;
 use crate::mime::header::unfold;
@@ -227,7 +227,7 @@ impl Transform<Said> for Surveying {
         let mut said = self.expanding.expand(message, Some(&tree))?.1;
         if !self.tells_embeds {
             said.report.rows.retain(|row| {
-                let reference = || Reference::split(row.url.as_deref().unwrap_or_default());
+                let reference = || UrlReference::split(row.url.as_deref().unwrap_or_default());
                 // The row of a picture is kept only if a server got a request for the picture. `WouldExpand` means that
                 // embody has the whole content. A probe sometimes retrieves it, to find out whether it is available, and
                 // the content is then from the network. Content from another source needed no request.
@@ -293,7 +293,7 @@ impl Survey {
             (None, Target::Part) => *self.link_schemes.of("cid") += 1,
             (None, Target::Nowhere) => {}
         }
-        if shown.link.role != Role::Picture {
+        if shown.link.role != LinkRole::Picture {
             return;
         }
         let pictures = &mut self.pictures;
@@ -317,7 +317,7 @@ impl Survey {
 
     fn row(&mut self, row: &Row, is_probed: bool) {
         *self.outcomes.entry(row.outcome_and_reason()).or_default() += 1;
-        let reference = Reference::split(row.url.as_deref().unwrap_or_default());
+        let reference = UrlReference::split(row.url.as_deref().unwrap_or_default());
         let host = host_of(&reference);
         if !matches!(row.kind, Kind::Link | Kind::Wrapped | Kind::Embed) {
             self.references += 1;
@@ -422,7 +422,7 @@ fn plain_sender(value: &[u8]) -> Option<&str> {
     (is_name && is_word(local) && is_word(domain)).then_some(domain)
 }
 
-fn host_of(reference: &Reference<'_>) -> Option<String> {
+fn host_of(reference: &UrlReference<'_>) -> Option<String> {
     reference.scheme?;
     countable(reference.site()?.host)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::engine::report::{Kind, Outcome, Provenance, Reason, Row, Setting};
-use crate::link::url::Reference;
+use crate::link::url::UrlReference;
 
 /// The source from which the content of a reference can be added to the mail.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -147,7 +147,7 @@ fn way(row: &Row) -> Way {
         _ if matches!(row.outcome, Outcome::WouldExpand | Outcome::Expanded) => return Way::Here,
         _ => {}
     }
-    let reference = Reference::split(row.url.as_deref().unwrap_or_default());
+    let reference = UrlReference::split(row.url.as_deref().unwrap_or_default());
     let is = |scheme| reference.has_scheme(scheme);
     let names_directory = || row.detail.settings().any(|it| it == Setting::Attachments);
     if is("http") || is("https") {

@@ -15,7 +15,7 @@ use super::tally::{
     Probe, Type, Year, add,
 };
 use crate::fetch::store::Key;
-use crate::link::value::Role;
+use crate::link::value::LinkRole;
 use crate::mailbox::{FileCounts, Summary};
 
 /// Maximum number of different attachments that are compared. Their hashes need 48 MB.
@@ -35,7 +35,7 @@ pub(crate) struct Survey {
     pub pictures: Pictures,
     pub links: Links,
     pub link_schemes: Named<u64>,
-    pub link_roles: BTreeMap<Role, u64>,
+    pub link_roles: BTreeMap<LinkRole, u64>,
     /// Number of links that a mail filter or a picture proxy wrapped, and whose URL contains the original, by service.
     pub wrapped: BTreeMap<&'static str, u64>,
     pub references: u64,

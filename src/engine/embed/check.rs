@@ -8,7 +8,7 @@ use crate::engine::report::{Reason, Refusal};
 use crate::link::data::DataUrl;
 use crate::link::label as link_label;
 use crate::link::svg::is_harmless_svg;
-use crate::link::value::Role;
+use crate::link::value::LinkRole;
 use crate::mime::charset::Charset;
 use crate::mime::picture::{self, FileType};
 use crate::mime::picture_end;
@@ -44,13 +44,13 @@ fn spaces_kept(url: &str) -> Cow<'_, str> {
 pub(super) fn admitted(
     octets: &[u8],
     declared: Option<&str>,
-    role: Option<Role>,
+    role: Option<LinkRole>,
     policy: &Policy,
 ) -> Result<FileType, Refusal> {
     policy.judge_size(octets.len() as u64)?;
-    let is_wanted = |wanted: Role| role.is_none_or(|role| role == wanted);
-    let fonts = policy.embed.fonts && is_wanted(Role::Font);
-    let media = policy.embed.media && is_wanted(Role::Media);
+    let is_wanted = |wanted: LinkRole| role.is_none_or(|role| role == wanted);
+    let fonts = policy.embed.fonts && is_wanted(LinkRole::Font);
+    let media = policy.embed.media && is_wanted(LinkRole::Media);
     let found = picture::sniff(octets)
         .or_else(|| picture::sniff_font(octets).filter(|_| fonts))
         .or_else(|| picture::sniff_media(octets).filter(|_| media));

@@ -12,7 +12,7 @@ use crate::engine::plan::protection;
 use crate::engine::policy::{Policy, Trackers};
 use crate::engine::report::{Reason, Refusal};
 use crate::engine::source_field;
-use crate::link::value::Role;
+use crate::link::value::LinkRole;
 use crate::mime::entity::{folded_url, push_field, sha256};
 use crate::mime::picture::FileType;
 use crate::mime::transfer::{append_base64, base64_length, with_newlines};
@@ -79,7 +79,7 @@ impl<'p> Pictures<'p> {
         self.pictures.len()
     }
 
-    pub(super) fn of_data(&mut self, url: &str, role: Role) -> Result<usize, Refusal> {
+    pub(super) fn of_data(&mut self, url: &str, role: LinkRole) -> Result<usize, Refusal> {
         let policy = self.policy;
         let (octets, declared, label) = decoded(url, policy)?;
         let octets = Content::of_message(octets);

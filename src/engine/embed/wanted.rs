@@ -3,7 +3,7 @@
 use crate::engine::guide::Choice;
 use crate::engine::report::Refusal;
 use crate::engine::{Content, Need};
-use crate::link::wrapper::Unwrapped;
+use crate::link::wrapper::OriginalUrl;
 
 /// Key of a URL to retrieve. URLs with the same key share one response and one row.
 pub(super) type Key = (String, bool, Vec<String>, Option<String>);
@@ -19,9 +19,9 @@ pub(super) struct Wanted {
     /// the original URL, for a URL that a mail filter or a picture proxy wrapped.
     pub(super) otherwise: Vec<Instead>,
     /// The original that `url` is, if the URL in the document is wrapped. `source` is then the URL in the document.
-    pub(super) original: Option<Unwrapped>,
+    pub(super) original: Option<OriginalUrl>,
     /// The original that is not requested, because the policy refuses it.
-    pub(super) refused_original: Option<Box<(Unwrapped, Refusal)>>,
+    pub(super) refused_original: Option<Box<(OriginalUrl, Refusal)>>,
     /// What a proof found in place of the link. [`Choice::Usual`] in every other run.
     pub(super) choice: Choice,
 }
@@ -32,7 +32,7 @@ pub(super) struct Instead {
     /// As in [`Wanted::url`].
     pub(super) url: String,
     pub(super) source: String,
-    pub(super) original: Option<Unwrapped>,
+    pub(super) original: Option<OriginalUrl>,
 }
 
 impl Wanted {

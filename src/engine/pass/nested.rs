@@ -7,7 +7,7 @@ use crate::engine::Need;
 use crate::engine::plan::{Item, Step};
 use crate::engine::report::{Reason, Refusal};
 use crate::engine::substitute::Substitute;
-use crate::link::url::{Reference, equivalence_key, without_fragment};
+use crate::link::url::{UrlReference, equivalence_key, without_fragment};
 use crate::mime::ScanLimits;
 
 impl Pending<'_, '_, '_> {
@@ -100,7 +100,7 @@ impl Pending<'_, '_, '_> {
         let keys: Vec<String> = location.into_iter().chain([&*name]).map(key).collect();
         let mut trail = self.place.trail.iter();
         if let Some(entered) = trail.find(|before| keys.contains(&key(before))) {
-            if self.place.is_of_note || Reference::split(entered).has_scheme("file") {
+            if self.place.is_of_note || UrlReference::split(entered).has_scheme("file") {
                 return Err(Stop::Circle(entered.clone()));
             }
             return Err(leads_back(need).into());

@@ -16,7 +16,7 @@ use crate::engine::Need;
 use crate::engine::external_body::ExternalBody;
 use crate::engine::report::{Kind, Outcome, Refusal, Row};
 use crate::link::url;
-use crate::link::wrapper::Unwrapped;
+use crate::link::wrapper::OriginalUrl;
 use crate::mime::PartId;
 
 pub(crate) struct Plan<'a> {
@@ -38,7 +38,7 @@ pub(crate) struct Item<'a> {
     pub shown_url: Option<String>,
     pub step: Step,
     /// The request for the original, if a mail filter wrapped the URL of the reference. It is sent if `step` fails.
-    pub original: Option<(Need, Unwrapped)>,
+    pub original: Option<(Need, OriginalUrl)>,
     /// Request for a copy of the missing part, which is searched for in the mailboxes of `--copies`. If a copy is
     /// found, its content is used, and `step` is not carried out.
     pub copy: Option<Need>,

@@ -15,7 +15,7 @@ use crate::engine::policy::{Policy, Scheme, Target};
 use crate::engine::report::{Detail, Kind, Reason, Refusal, Setting};
 use crate::link::base::Base;
 use crate::link::url;
-use crate::link::wrapper::{Unwrapped, unwrapped_link};
+use crate::link::wrapper::{OriginalUrl, unwrapped_link};
 use crate::mime::header::SectionEnd;
 use crate::mime::{Limit, MessageTree, PartId, PartKind};
 
@@ -235,7 +235,7 @@ impl Planner<'_> {
 
     /// Returns the request for the original of a wrapped URL, if the policy allows it. An object of a store is proved by its
     /// hash, and has no other source.
-    fn original(&self, body: &ExternalBody<'_>) -> Option<(Need, Unwrapped)> {
+    fn original(&self, body: &ExternalBody<'_>) -> Option<(Need, OriginalUrl)> {
         let Ok(Referent::Url(reference)) = &body.target else {
             return None;
         };
@@ -255,7 +255,7 @@ impl Planner<'_> {
     }
 
     fn absolute(&mut self, part: PartId, reference: &str) -> Result<String, Refusal> {
-        if !url::Reference::split(reference).is_relative() {
+        if !url::UrlReference::split(reference).is_relative() {
             return Ok(reference.to_owned());
         }
         let base = self.bases.of(self.tree, part);

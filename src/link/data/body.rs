@@ -23,7 +23,7 @@ const STRETCH: usize = 16 * STAGE;
 /// puts it there. It then need not search the lines for white space. If the decoder meets a byte that is not a symbol,
 /// the rest of the data is decoded by a slower method that accepts white space and escapes everywhere.
 pub(super) fn decode_base64(body: &[u8], content: &mut Vec<u8>) -> Option<()> {
-    let mut stage = Stage {
+    let mut stage = SymbolBuffer {
         symbols: [0; STAGE + BLOCK],
         length: 0,
     };
@@ -35,7 +35,7 @@ pub(super) fn decode_base64(body: &[u8], content: &mut Vec<u8>) -> Option<()> {
 
 fn decode_lines<'a>(
     body: &'a [u8],
-    stage: &mut Stage,
+    stage: &mut SymbolBuffer,
     content: &mut Vec<u8>,
 ) -> Result<(), &'a [u8]> {
     let mut rest = skip_folding(body);
@@ -79,7 +79,7 @@ fn decode_lines<'a>(
     }
 }
 
-fn decode_pieces(body: &[u8], stage: &mut Stage, content: &mut Vec<u8>) -> Option<()> {
+fn decode_pieces(body: &[u8], stage: &mut SymbolBuffer, content: &mut Vec<u8>) -> Option<()> {
     stage.length = 0;
     for mut symbols in pieces(body) {
         // Base64 ignores white space even if it is percent-encoded. `pieces` returns such white space, because it is
@@ -104,12 +104,12 @@ fn decode_whole(symbols: &[u8], content: &mut Vec<u8>) -> Option<()> {
 }
 
 /// Buffer for symbols. The decoder is only fast if it gets many symbols at once.
-struct Stage {
+struct SymbolBuffer {
     symbols: [u8; STAGE + BLOCK],
     length: usize,
 }
 
-impl Stage {
+impl SymbolBuffer {
     fn take(&mut self, symbols: &[u8], count: usize) -> usize {
         let count = count.min(STAGE - self.length).min(symbols.len());
         let end = self.length + count;

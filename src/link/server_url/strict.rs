@@ -333,7 +333,7 @@ fn canonical(address: Ipv6Addr) -> String {
 
 /// Appends the path without its dot segments. An escaped dot counts as a dot, as in browsers.
 fn push_path(path: &str, text: &mut String) -> Parsed<()> {
-    enum Segment {
+    enum PathSegment {
         Same,
         Up,
         Other,
@@ -342,9 +342,9 @@ fn push_path(path: &str, text: &mut String) -> Parsed<()> {
         let dots = segment.len() <= 6;
         let segment = segment.to_ascii_lowercase().replace("%2e", ".");
         match segment.as_str() {
-            "." if dots => Segment::Same,
-            ".." if dots => Segment::Up,
-            _ => Segment::Other,
+            "." if dots => PathSegment::Same,
+            ".." if dots => PathSegment::Up,
+            _ => PathSegment::Other,
         }
     };
     let segments = || path.strip_prefix('/').unwrap_or(path).split('/');
@@ -353,10 +353,10 @@ fn push_path(path: &str, text: &mut String) -> Parsed<()> {
     let last = segments().count() - 1;
     for (at, segment) in segments().enumerate() {
         match kind(segment) {
-            Segment::Other => kept.push(segment),
+            PathSegment::Other => kept.push(segment),
             dots => {
                 has_dots = true;
-                if let Segment::Up = dots {
+                if let PathSegment::Up = dots {
                     kept.pop();
                 }
                 // Dots at the end leave a slash at the end.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use memchr::{memchr, memchr2, memchr3};
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode_byte, utf8_percent_encode};
 
-use super::split::{Reference, Unresolvable};
+use super::split::{Unresolvable, UrlReference};
 use super::split::{equivalence_key, remove_dot_segments, resolve, up_to_last_slash};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -120,7 +120,7 @@ const ESCAPED: AsciiSet = CONTROLS
 /// and percent-encodes blanks and characters outside ASCII. Existing escapes are not decoded, as in [`equivalence_key`].
 pub fn browser_key(url: &str) -> String {
     let key = equivalence_key(&absolute_as_browser(Cow::Borrowed(url)));
-    let reference = Reference::split(&key);
+    let reference = UrlReference::split(&key);
     let path = if reference.path.starts_with('/') {
         remove_dot_segments(reference.path, 0, dots)
     } else {
@@ -128,7 +128,7 @@ pub fn browser_key(url: &str) -> String {
     };
     let escaped = |text: &str| utf8_percent_encode(text, &ESCAPED).to_string();
     let (path, query) = (escaped(&path), reference.query.map(escaped));
-    Reference {
+    UrlReference {
         path: &path,
         query: query.as_deref(),
         ..reference
@@ -169,7 +169,7 @@ impl Family {
 
 fn under_network(scheme: &str, rest: &str, relative: &str) -> Result<String, Unresolvable> {
     let base_url = with_host(scheme, rest);
-    let base = Reference::split(&base_url);
+    let base = UrlReference::split(&base_url);
     if base.authority.is_none_or(str::is_empty) {
         return Err(Unresolvable::BaseWithoutHost);
     }
@@ -201,7 +201,7 @@ fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unreso
         _ if drive_for_host => format!("{scheme}:///{}", &rest[2..]),
         _ => format!("{scheme}:{rest}"),
     };
-    let base = Reference::split(&base_url);
+    let base = UrlReference::split(&base_url);
     let first = base.path.split('/').nth(1).unwrap_or_default();
     let has_drive = is_drive(first);
     let has_host = base.authority.is_some_and(|host| !host.is_empty());
@@ -235,7 +235,7 @@ fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unreso
 /// Returns an error if a segment of the path looks like `C:x`, because programs disagree about its meaning. The URL
 /// standard reads it as an ordinary name, Windows as a drive, and the `url` crate sometimes changes it to `C:/x`.
 fn certain(url: String) -> Result<String, Unresolvable> {
-    let mut segments = Reference::split(&url).path.split('/');
+    let mut segments = UrlReference::split(&url).path.split('/');
     if segments.any(is_drive_and_more) {
         Err(Unresolvable::UncertainDrive)
     } else {
@@ -243,14 +243,14 @@ fn certain(url: String) -> Result<String, Unresolvable> {
     }
 }
 
-fn without_path(base: Reference<'_>, relative: &str) -> Option<String> {
+fn without_path(base: UrlReference<'_>, relative: &str) -> Option<String> {
     if !path_of(relative).is_empty() {
         return None;
     }
-    let Reference {
+    let UrlReference {
         query, fragment, ..
-    } = Reference::split(relative);
-    let unchanged = Reference {
+    } = UrlReference::split(relative);
+    let unchanged = UrlReference {
         query: query.or(base.query),
         fragment,
         ..base
@@ -263,9 +263,9 @@ fn without_path(base: Reference<'_>, relative: &str) -> Option<String> {
     Some(text)
 }
 
-fn with_path(base: Reference<'_>, path: &str, relative: &str) -> String {
+fn with_path(base: UrlReference<'_>, path: &str, relative: &str) -> String {
     let behind = &relative[path_of(relative).len()..];
-    let site = Reference {
+    let site = UrlReference {
         path,
         query: None,
         fragment: None,

@@ -21,6 +21,6 @@ pub(crate) use in_charset::with_query_in;
 #[cfg(any(test, feature = "internals"))]
 pub use split::Unresolvable;
 pub(crate) use split::cut;
-pub use split::{Reference, equivalence_key, resolve};
+pub use split::{UrlReference, equivalence_key, resolve};
 
 pub(crate) use crate::mime::charset::with_octets_escaped;

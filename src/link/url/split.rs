@@ -6,7 +6,7 @@ use memchr::{memchr, memchr_iter, memrchr};
 /// The components of a URL reference. An absent component (`None`) differs from an empty one (`Some("")`), for
 /// example in `x` and `x?`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Reference<'a> {
+pub struct UrlReference<'a> {
     pub scheme: Option<&'a str>,
     /// Host, with user name and port if the URL contains them. The draft calls this component *site*.
     pub authority: Option<&'a str>,
@@ -15,7 +15,7 @@ pub struct Reference<'a> {
     pub fragment: Option<&'a str>,
 }
 
-impl<'a> Reference<'a> {
+impl<'a> UrlReference<'a> {
     /// Splits a reference as the regular expression of the draft does (appendix B):
     /// `^(([^:/?#]+):)?(//([^/?#]*))?([^?#]*)(\?([^#]*))?(#(.*))?`. It matches any text, so this cannot fail.
     /// Deviation: `.` also matches line endings.
@@ -114,7 +114,7 @@ fn default_port(scheme: &str) -> Option<&'static str> {
 /// ftp, ws, wss and gopher, an empty path becomes `/` (RFC 3986 §6.2.3). All other bytes are unchanged: `%7e` differs
 /// from `~`, and an empty query from an absent one. The key of an absolute URL is an equivalent URL.
 pub fn equivalence_key(url: &str) -> String {
-    let reference = Reference::split(url);
+    let reference = UrlReference::split(url);
     let scheme = reference.scheme.map(str::to_ascii_lowercase);
     let standard_port = scheme.as_deref().and_then(default_port);
     let authority = reference.site().map(|site| {
@@ -131,7 +131,7 @@ pub fn equivalence_key(url: &str) -> String {
         "" if authority.is_some() && standard_port.is_some() => "/",
         path => path,
     };
-    Reference {
+    UrlReference {
         scheme: scheme.as_deref(),
         authority: authority.as_deref(),
         path,
@@ -167,13 +167,13 @@ pub enum Unresolvable {
 ///
 /// Deviations:
 /// * Dot segments in the path of the base are not removed; a URL that has them should not be used as a base.
-/// * A result without authority whose path begins with `//` is written as in [`Reference::recompose`].
+/// * A result without authority whose path begins with `//` is written as in [`UrlReference::recompose`].
 ///
 /// # Errors
 /// [`Unresolvable::BaseNotAbsolute`] if the reference is relative and the base has no scheme.
 pub fn resolve(base: &str, reference: &str) -> Result<String, Unresolvable> {
-    let base = Reference::split(base);
-    let reference = Reference::split(reference);
+    let base = UrlReference::split(base);
+    let reference = UrlReference::split(reference);
     if reference.scheme.or(base.scheme).is_none() {
         return Err(Unresolvable::BaseNotAbsolute);
     }
@@ -190,7 +190,7 @@ pub fn resolve(base: &str, reference: &str) -> Result<String, Unresolvable> {
             (path, reference.query)
         }
     };
-    let target = Reference {
+    let target = UrlReference {
         scheme: reference.scheme.or(base.scheme),
         authority: if is_placed { reference } else { base }.authority,
         path: &path,
@@ -264,7 +264,7 @@ mod tests {
     proptest! {
         #[test]
         fn taking_apart_and_putting_together_changes_nothing(text in "[a:/?#é%@.]{0,20}") {
-            let reference = Reference::split(&text);
+            let reference = UrlReference::split(&text);
             prop_assert_eq!(reference.recompose(), text);
         }
 
@@ -280,15 +280,15 @@ mod tests {
 
     #[test]
     fn an_empty_component_is_not_an_absent_one() {
-        let all = Reference::split("s://?#");
+        let all = UrlReference::split("s://?#");
         assert_eq!(all.authority, Some(""));
         assert_eq!(all.query, Some(""));
         assert_eq!(all.fragment, Some(""));
-        assert_eq!(Reference::split("").query, None);
-        assert_eq!(Reference::split("#").fragment, Some(""));
-        assert_eq!(Reference::split("?").query, Some(""));
-        assert_eq!(Reference::split(":x").scheme, None);
-        assert_eq!(Reference::split("./a:b").scheme, None);
+        assert_eq!(UrlReference::split("").query, None);
+        assert_eq!(UrlReference::split("#").fragment, Some(""));
+        assert_eq!(UrlReference::split("?").query, Some(""));
+        assert_eq!(UrlReference::split(":x").scheme, None);
+        assert_eq!(UrlReference::split("./a:b").scheme, None);
     }
 
     #[test]

@@ -3,14 +3,14 @@
 
 use std::ops::Range;
 
-use super::{LONGEST, Unwrapped, unwrapped_link};
+use super::{LONGEST, OriginalUrl, unwrapped_link};
 use crate::span::{front, starts_like, until};
 
 /// A wrapped link in a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct WrappedInText {
     pub place: Range<usize>,
-    pub unwrapped: Unwrapped,
+    pub unwrapped: OriginalUrl,
     /// Whether the link is complete. If it ends at the end of a line, it may continue on the next line.
     pub is_complete: bool,
 }
@@ -57,7 +57,7 @@ pub(crate) fn wrapped_in_text(text: &[u8], mut see: impl FnMut(WrappedInText)) {
 /// that wrap links also replace the text of a link if the text is the URL.
 pub(crate) fn wrapped_between_tags(
     document: &[u8],
-    mut see: impl FnMut(Range<usize>, Unwrapped, String),
+    mut see: impl FnMut(Range<usize>, OriginalUrl, String),
 ) {
     each_text(document, |text| {
         let mut from = text.start;

@@ -2,7 +2,7 @@
 
 use percent_encoding::percent_decode_str;
 
-use crate::link::url::Reference;
+use crate::link::url::UrlReference;
 
 /// The original URL in one wrapped URL.
 pub(super) enum WrappedLayer {
@@ -17,7 +17,7 @@ pub(super) enum WrappedLayer {
 /// Returns the value of the first of `names` that the query has. The query must not contain the parameter twice, because it
 /// is not known which of the two values the server uses.
 pub(super) fn parameter(
-    url: &Reference<'_>,
+    url: &UrlReference<'_>,
     names: &[&str],
     decode: fn(&str) -> Vec<u8>,
 ) -> WrappedLayer {

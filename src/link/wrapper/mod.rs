@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 pub(crate) use self::in_text::{WrappedInText, wrapped_between_tags, wrapped_in_text};
 use self::layer::{WrappedLayer, parameter, percent_decoded};
-use super::url::Reference;
+use super::url::UrlReference;
 use crate::span::front;
 
 /// Maximum number of services that wrapped the same link one after another. A mail that several companies forwarded has two or
@@ -24,7 +24,7 @@ const LONGEST: usize = 64 << 10;
 
 /// A link whose URL contains the original URL.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Unwrapped {
+pub(crate) struct OriginalUrl {
     /// The service that wrapped the link last.
     pub service: &'static str,
     /// The original URL: http, https or ftp, in ASCII, without blanks and control characters. It is not itself wrapped.
@@ -35,7 +35,7 @@ pub(crate) struct Unwrapped {
 struct LinkService {
     name: &'static str,
     hosts: &'static [HostRule],
-    read: fn(&Reference<'_>) -> WrappedLayer,
+    read: fn(&UrlReference<'_>) -> WrappedLayer,
 }
 
 enum HostRule {
@@ -148,14 +148,14 @@ const NEEDLES: [&[u8]; 9] = [
 
 /// Returns the original of a wrapped link. Returns `None` if the link is not wrapped, if its URL does not contain the original,
 /// or if any layer contains something else than an http, https or ftp URL: such a link stays as it is.
-pub(crate) fn unwrapped_link(url: &str) -> Option<Unwrapped> {
+pub(crate) fn unwrapped_link(url: &str) -> Option<OriginalUrl> {
     let mut current = Cow::Borrowed(url);
     let mut service = None;
     for _ in 0..=MOST_LAYERS {
         match layer(&current) {
             None | Some((_, WrappedLayer::Token)) => {
                 let original = current.into_owned();
-                return service.map(|service| Unwrapped { service, original });
+                return service.map(|service| OriginalUrl { service, original });
             }
             Some((_, WrappedLayer::Unclear)) => return None,
             Some((name, WrappedLayer::Original(octets))) => {
@@ -190,7 +190,7 @@ fn layer(url: &str) -> Option<(&'static str, WrappedLayer)> {
     if url.len() > LONGEST {
         return None;
     }
-    let reference = Reference::split(url);
+    let reference = UrlReference::split(url);
     let is_http = reference.has_scheme("http") || reference.has_scheme("https");
     let site = reference.site().filter(|_| is_http)?;
     let is_usual_port = site

@@ -10,9 +10,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::layer::{WrappedLayer, parameter, percent_decoded};
-use crate::link::url::Reference;
+use crate::link::url::UrlReference;
 
-pub(super) fn layer(url: &Reference<'_>) -> WrappedLayer {
+pub(super) fn layer(url: &UrlReference<'_>) -> WrappedLayer {
     match url.path {
         "/v1/url" => parameter(url, &["u"], percent_decoded),
         "/v2/url" => parameter(url, &["u"], |value| {

@@ -3,7 +3,7 @@
 
 use embody::internals::link::base::Base;
 use embody::internals::link::url::{
-    Reference, Relation, Unresolvable, equivalence_key, masked, relation, resolve,
+    Relation, Unresolvable, UrlReference, equivalence_key, masked, relation, resolve,
     resolve_as_browser, unwrapped, without_fragment,
 };
 use url::Url;
@@ -15,13 +15,16 @@ pub fn check(data: &[u8]) {
     };
     let (base, reference) = text.split_once('\n').unwrap_or(("", text));
     for one in [base, reference] {
-        assert_eq!(Reference::split(one).recompose(), one);
+        assert_eq!(UrlReference::split(one).recompose(), one);
         let _ = equivalence_key(one);
         let _ = (masked(one), unwrapped(one), without_fragment(one));
         let _ = Base::of_retrieval(one);
     }
     if let Ok(absolute) = resolve(base, reference) {
-        assert!(!Reference::split(&absolute).is_relative(), "{absolute:?}");
+        assert!(
+            !UrlReference::split(&absolute).is_relative(),
+            "{absolute:?}"
+        );
     }
     let _ = relation(None, reference);
     let _ = resolve_as_browser(base, reference);

@@ -6,7 +6,7 @@ use super::super::tally::{Amount, Counts as _, Fates, Named};
 
 use crate::engine::policy::countable;
 use crate::engine::report::{Kind, Outcome, Reason, Row};
-use crate::link::url::Reference;
+use crate::link::url::UrlReference;
 
 /// Maximum number of lost attachments that are listed.
 const LISTED: usize = 50;
@@ -115,7 +115,7 @@ impl RunTally {
                 (Outcome::Left, _) => self.left(row, &called, &remedy),
                 _ => None,
             };
-            let reference = Reference::split(row.url.as_deref().unwrap_or_default());
+            let reference = UrlReference::split(row.url.as_deref().unwrap_or_default());
             let host = reference.site().and_then(|it| countable(it.host));
             if let (Some(host), Some(fate)) = (host, fate) {
                 let fates = self.hosts.of(&host);

@@ -10,8 +10,8 @@ use crate::engine::guide::Choice;
 use crate::engine::plan::documents::{Shown, cid_escaped};
 use crate::engine::policy::{Policy, Trackers};
 use crate::engine::report::{Reason, Refusal};
-use crate::link::url::{Reference, equivalence_key, masked, without_fragment};
-use crate::link::value::Role;
+use crate::link::url::{UrlReference, equivalence_key, masked, without_fragment};
+use crate::link::value::LinkRole;
 use crate::link::wrapper::unwrapped_link;
 
 impl Places {
@@ -50,7 +50,7 @@ impl Places {
             }
             return (Meaning::Part(*part, content_id), url);
         }
-        let reference = Reference::split(&shown.absolute);
+        let reference = UrlReference::split(&shown.absolute);
         if reference.has_scheme("data") {
             if !embed.data {
                 return (Meaning::Nothing, None);
@@ -67,7 +67,7 @@ impl Places {
                     let detail = "the nested data: URLs in style sheets are together larger than the message";
                     Err(Refusal::lasting(Reason::TooMuchWork, detail))
                 }
-                Role::StyleSheet => style::of_data(pictures, &shown.absolute),
+                LinkRole::StyleSheet => style::of_data(pictures, &shown.absolute),
                 _ => pictures.of_data(&shown.absolute, role),
             };
             let meaning = match content {
@@ -144,7 +144,7 @@ impl Places {
         let number = self.number(Wanted {
             url: first.url,
             source: first.source,
-            is_sheet: shown.link.role == Role::StyleSheet,
+            is_sheet: shown.link.role == LinkRole::StyleSheet,
             otherwise: allowed.collect(),
             original: first.original,
             refused_original,

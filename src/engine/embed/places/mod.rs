@@ -15,7 +15,7 @@ use crate::engine::plan::protection;
 use crate::engine::policy::Embed;
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::link::url::{equivalence_key, masked, without_fragment};
-use crate::link::value::{Grammar, ImageSet, Role};
+use crate::link::value::{Grammar, ImageSet, LinkRole};
 use crate::link::wrapper::unwrapped_link;
 use crate::mime::{MessageTree, PartId};
 
@@ -181,7 +181,7 @@ impl Places {
             Some(true) if is_wanted => shown.link.encoded(&*shown.absolute).len() * 3,
             _ => 0,
         };
-        let is_sheet = link.role == Role::StyleSheet;
+        let is_sheet = link.role == LinkRole::StyleSheet;
         let (meaning, url) = if !is_wanted {
             (Meaning::Nothing, None)
         } else if is_sheet && steps > policy.limits.depth {
@@ -291,12 +291,12 @@ fn may_hold_data(tree: &MessageTree<'_>, part: PartId) -> bool {
     octets.is_none_or(|octets| may_show_data(&octets))
 }
 
-fn is_wanted(embed: Embed, role: Role) -> bool {
+fn is_wanted(embed: Embed, role: LinkRole) -> bool {
     match role {
-        Role::Picture => embed.pictures,
-        Role::Font => embed.fonts,
-        Role::Media => embed.media,
-        Role::StyleSheet => embed.styles,
+        LinkRole::Picture => embed.pictures,
+        LinkRole::Font => embed.fonts,
+        LinkRole::Media => embed.media,
+        LinkRole::StyleSheet => embed.styles,
         _ => false,
     }
 }

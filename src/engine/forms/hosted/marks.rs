@@ -10,7 +10,7 @@ use aho_corasick::AhoCorasick;
 
 use super::provider::HOSTS;
 use crate::engine::external_body::{Follow, Followed};
-use crate::link::markup::{StartTag, Token, text_of, tokens};
+use crate::link::markup::{MarkupToken, StartTag, text_of, tokens};
 
 pub(super) struct Marked {
     pub follow: Follow,
@@ -69,9 +69,9 @@ pub(super) fn shown(document: &[u8], mut see: impl FnMut(Marked)) {
         see: &mut see,
     };
     tokens(document, |token| match token {
-        Token::Start(tag) => reader.start(tag),
-        Token::End(name) => reader.end(name),
-        Token::Text(text) => {
+        MarkupToken::Start(tag) => reader.start(tag),
+        MarkupToken::End(name) => reader.end(name),
+        MarkupToken::Text(text) => {
             if let Some((_, octets)) = &mut reader.text {
                 let room = LONGEST.saturating_sub(octets.len());
                 octets.extend(text.iter().take(room));

@@ -12,7 +12,7 @@ use crate::engine::plan::{Item, Step, question};
 use crate::engine::report::{Reason, Refusal, Retry};
 use crate::engine::session::Session;
 use crate::engine::{Content, Need};
-use crate::link::url::Reference;
+use crate::link::url::UrlReference;
 use crate::mime::date;
 use crate::mime::media_type::is_page;
 use crate::span::{front, starts_like};
@@ -59,7 +59,7 @@ fn judge_page(body: &ExternalBody<'_>, answer: &Content) -> Result<(), Refusal> 
     if !is_html {
         return Ok(());
     }
-    let host = Reference::split(&answer.origin.url)
+    let host = UrlReference::split(&answer.origin.url)
         .site()
         .map(|site| site.host);
     let is_gate = host.is_some_and(|host| SIGN_IN.contains(&&*host.to_ascii_lowercase()));

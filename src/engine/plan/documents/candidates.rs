@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::link_text::raw;
-use crate::link::value::{Grammar, ImageSet, LinkValue, Links};
+use crate::link::value::{Grammar, ImageSet, LinkList, LinkValue};
 
 /// Maximum number of candidates of one attribute. If an attribute has more, no candidate is removed: candidates that were not
 /// embedded get the URL of another picture. The limit bounds the memory for a hostile attribute.
@@ -26,7 +26,7 @@ pub(crate) type Fallbacks = HashMap<usize, Option<u32>>;
 /// is the URL of another picture.
 pub(super) fn replacements(
     text: &[u8],
-    links: &Links,
+    links: &LinkList,
     urls: &HashMap<usize, String>,
     fallbacks: &Fallbacks,
     mut give: impl FnMut(Range<usize>, &[u8]),

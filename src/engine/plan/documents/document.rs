@@ -10,7 +10,7 @@ use crate::link::css;
 use crate::link::html::{self, OriginalSource, Syntax};
 use crate::link::label;
 use crate::link::url::with_query_in;
-use crate::link::value::{LinkValue, Links, Markup};
+use crate::link::value::{LinkList, LinkValue, Markup};
 use crate::mime::charset::{self, Charset};
 use crate::mime::{PartId, TransferEncoding};
 
@@ -57,7 +57,7 @@ pub(super) struct Document<'d> {
     pub(super) charset: Option<Charset>,
     /// The charset with which browsers decode the document. `None` if neither the mail nor the document declares a known one.
     pub(super) encoding: Option<&'static Encoding>,
-    pub(super) links: Links,
+    pub(super) links: LinkList,
     /// The pictures whose `src` was removed and is still in `originalsrc`.
     pub(super) originals: Vec<OriginalSource>,
     pub(super) base_href: Option<LinkValue>,
@@ -82,7 +82,7 @@ impl<'d> Document<'d> {
             text: Cow::Borrowed(octets),
             charset: named,
             encoding: declared(octets, label),
-            links: Links::default(),
+            links: LinkList::default(),
             originals: Vec::new(),
             base_href: None,
             base: None,

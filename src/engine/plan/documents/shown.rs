@@ -18,7 +18,7 @@ use crate::link::url::{
     Relation, absolute_as_browser, behind_slashes, relation, resolve_as_browser,
     with_blanks_escaped, with_octets_escaped,
 };
-use crate::link::value::{LinkValue, Role};
+use crate::link::value::{LinkRole, LinkValue};
 use crate::mime::charset::Charset;
 use crate::mime::mapped::TextChanges;
 use crate::mime::{PartId, TransferEncoding};
@@ -160,8 +160,8 @@ impl Documents<'_> {
         let is_fit = |part: &PartId| {
             let language = Language::of(&self.tree.part(*part).essence);
             match link.role {
-                Role::StyleSheet => language == Some(Language::Css),
-                Role::Picture | Role::Font | Role::Media => language.is_none(),
+                LinkRole::StyleSheet => language == Some(Language::Css),
+                LinkRole::Picture | LinkRole::Font | LinkRole::Media => language.is_none(),
                 _ => language != Some(Language::Css),
             }
         };

@@ -12,7 +12,7 @@ use crate::engine::plan::protection;
 use crate::engine::policy::Protected;
 use crate::engine::report::{Reason, Refusal};
 use crate::link::wrapper::{
-    Unwrapped, WrappedInText, may_hold_wrapped, unwrapped_link, wrapped_between_tags,
+    OriginalUrl, WrappedInText, may_hold_wrapped, unwrapped_link, wrapped_between_tags,
     wrapped_in_text,
 };
 use crate::mime::charset::Charset;
@@ -27,7 +27,7 @@ const MOST_ROWS: usize = 1_000;
 pub(crate) struct UnwrappedLinks {
     pub(crate) edits: Group,
     /// Each different link, in the order of the document, and how often it occurs.
-    pub(crate) links: Vec<(String, Unwrapped, u64)>,
+    pub(crate) links: Vec<(String, OriginalUrl, u64)>,
     /// Number of links beyond [`MOST_ROWS`].
     pub(crate) further: u64,
     /// Number of links that stay as they are, because they may continue on the next line of the text.
@@ -37,7 +37,7 @@ pub(crate) struct UnwrappedLinks {
 }
 
 impl UnwrappedLinks {
-    fn add(&mut self, wrapped: &str, unwrapped: Unwrapped) {
+    fn add(&mut self, wrapped: &str, unwrapped: OriginalUrl) {
         if let Some((_, _, count)) = self
             .known
             .get(wrapped)
