@@ -12,11 +12,11 @@ use quick_cache::{OptionsBuilder, Weighter};
 use super::index::Index;
 use super::part::{self, Part};
 use super::record::{Key, Record};
-use crate::engine::external_body::Reading;
+use crate::engine::external_body::ReferenceParse;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Detail, Provenance, Reason, Refusal, Setting};
 use crate::engine::same::{
-    Described, Difference, Digest, MOST_COMPARED, copy_key, fillings, identity, plain,
+    CoverDifference, Digest, MOST_COMPARED, NoteDescription, copy_key, fillings, identity, plain,
 };
 use crate::engine::{Answer, Content, CopiedPart, MissingPart, Mode, Need, WholeMail};
 use crate::fetch::{Allowance, Fetch, Request};
@@ -34,9 +34,9 @@ pub(crate) struct Copies {
     index: Arc<Index>,
     policy: Arc<Policy>,
     others: Arc<dyn Fetch>,
-    reading: Reading,
+    reading: ReferenceParse,
     limits: ScanLimits,
-    described: Cache<Record, Arc<Described>, ByWeight>,
+    described: Cache<Record, Arc<NoteDescription>, ByWeight>,
     looked_up: Cache<String, Arc<CopiesOfMail>>,
 }
 
@@ -191,7 +191,7 @@ impl Copies {
         let key = Key::Mail(copy_key(&plain).to_bytes());
         let mut records = self.index.find(key).map_err(|why| failed(&why))?;
         records.retain(|record| record.identity != own);
-        let mail = Described::of(&plain, &self.reading, &self.limits);
+        let mail = NoteDescription::of(&plain, &self.reading, &self.limits);
         let only = |none| {
             Ok(CopiesOfMail {
                 found: HashMap::new(),
@@ -213,7 +213,7 @@ impl Copies {
             return only(Refusal::lasting(Reason::CopiesDiffer, detail));
         }
         let mut copies = Vec::new();
-        let mut difference: Option<Difference> = None;
+        let mut difference: Option<CoverDifference> = None;
         for record in &records {
             Allowance::until(deadline).remaining()?;
             let described = self
@@ -259,12 +259,12 @@ impl Copies {
         })
     }
 
-    fn described(&self, record: &Record) -> io::Result<Arc<Described>> {
+    fn described(&self, record: &Record) -> io::Result<Arc<NoteDescription>> {
         if let Some(known) = self.described.get(record) {
             return Ok(known);
         }
         let mail = self.index.mails.read(record)?;
-        let described = Arc::new(Described::of(
+        let described = Arc::new(NoteDescription::of(
             &plain(&mail.bytes),
             &self.reading,
             &self.limits,
@@ -331,7 +331,7 @@ fn none_at_all() -> Refusal {
     Refusal::lasting(Reason::NotInCopies, detail)
 }
 
-fn none_of(count: usize, difference: Option<Difference>) -> Refusal {
+fn none_of(count: usize, difference: Option<CoverDifference>) -> Refusal {
     let mails = match count {
         1 => "1 other mail with the same Message-ID is in ".to_owned(),
         count => format!("{count} other mails with the same Message-ID are in "),
@@ -357,8 +357,8 @@ fn failed(why: &io::Error) -> Refusal {
 #[derive(Clone)]
 struct ByWeight;
 
-impl Weighter<Record, Arc<Described>> for ByWeight {
-    fn weight(&self, _record: &Record, described: &Arc<Described>) -> u64 {
+impl Weighter<Record, Arc<NoteDescription>> for ByWeight {
+    fn weight(&self, _record: &Record, described: &Arc<NoteDescription>) -> u64 {
         described.weight() as u64
     }
 }

@@ -25,7 +25,7 @@ pub struct Content {
     pub origin: Origin,
     /// Digests that a proof took from the part of a style sheet.
     pub(crate) noted: Option<Arc<NotedDigests>>,
-    computed: Arc<Computed>,
+    computed: Arc<ContentDigests>,
 }
 
 /// Digests of a style sheet before its links were changed. The part of an embedded sheet contains only the changed sheet.
@@ -78,7 +78,7 @@ pub struct CopiedPart {
 
 /// Digests and counts of the bytes, which are computed at most once: thousands of references may share the same content.
 #[derive(Default, Debug)]
-struct Computed {
+struct ContentDigests {
     sha256: OnceLock<String>,
     md5: OnceLock<[u8; 16]>,
     canonical_md5: OnceLock<[u8; 16]>,

@@ -7,12 +7,12 @@ use std::rc::Rc;
 
 use super::copies;
 use super::needs::Found;
-use super::obtained::{self, OCTETS, Obtained};
+use super::obtained::{self, ContentSource, OCTETS};
 use super::session::Session;
 use super::source_field;
 use crate::engine::external_body::Referent;
 use crate::engine::external_body::facts::Insertion;
-use crate::engine::plan::{Item, Plan, Step};
+use crate::engine::plan::{Plan, PlanItem, PlanStep};
 use crate::engine::policy::{Policy, Scheme};
 use crate::engine::report::{Detail, Reason, Refusal, Retry};
 use crate::engine::{Content, Need, Neighbour};
@@ -21,19 +21,19 @@ use crate::link::url::masked;
 use crate::link::wrapper::OriginalUrl;
 use crate::mime::{MessageTree, PartId, TransferEncoding};
 
-pub(super) struct Contents<'t> {
+pub(super) struct KnownContents<'t> {
     tree: &'t MessageTree<'t>,
     plan: Rc<Plan<'t>>,
     item_of: HashMap<PartId, usize>,
     targets: HashSet<PartId>,
     /// Content of references that point to other parts, and of the references in these parts. Several references can need it,
     /// so it is computed only once. The key is the index of the reference in the plan.
-    settled: HashMap<usize, Found<Obtained>>,
+    settled: HashMap<usize, Found<ContentSource>>,
     /// Content of parts to which references point.
-    copies: HashMap<PartId, Result<Obtained, Refusal>>,
+    copies: HashMap<PartId, Result<ContentSource, Refusal>>,
 }
 
-impl<'t> Contents<'t> {
+impl<'t> KnownContents<'t> {
     pub(super) fn new(tree: &'t MessageTree<'t>, plan: Rc<Plan<'t>>) -> Self {
         // A text with notes (lines in place of removed attachments) has content of its own. If another
         // reference names this text, it gets the whole text and not the content of one note. So notes are left out
@@ -44,7 +44,7 @@ impl<'t> Contents<'t> {
             .enumerate()
             .filter(|(_, item)| !item.body.stands_in_text());
         let targets = plan.references.iter().filter_map(|item| match item.step {
-            Step::Copy(part) => Some(part),
+            PlanStep::Copy(part) => Some(part),
             _ => None,
         });
         Self {
@@ -59,9 +59,9 @@ impl<'t> Contents<'t> {
 
     /// Returns the content of a reference. It may refer to a part that is itself a reference, and so on. Such a chain can be
     /// as long as the message, so it is followed in a loop and not by recursion.
-    pub(super) fn of(&mut self, session: &mut Session<'_>, index: usize) -> Found<Obtained> {
+    pub(super) fn of(&mut self, session: &mut Session<'_>, index: usize) -> Found<ContentSource> {
         let plan = Rc::clone(&self.plan);
-        let mut chain: Vec<(usize, &Item<'_>)> = Vec::new();
+        let mut chain: Vec<(usize, &PlanItem<'_>)> = Vec::new();
         let mut entered = HashSet::new();
         let mut at = index;
         let mut found = loop {
@@ -72,7 +72,7 @@ impl<'t> Contents<'t> {
                 break Ok(None);
             };
             let next = match &item.step {
-                Step::Copy(part) => self.item_of.get(part).copied(),
+                PlanStep::Copy(part) => self.item_of.get(part).copied(),
                 _ => None,
             };
             let Some(next) = next else {
@@ -101,7 +101,7 @@ impl<'t> Contents<'t> {
         found
     }
 
-    fn directly(&mut self, session: &mut Session<'_>, item: &Item<'_>) -> Found<Obtained> {
+    fn directly(&mut self, session: &mut Session<'_>, item: &PlanItem<'_>) -> Found<ContentSource> {
         session.find_copies(&[item]);
         if session.is_stopped() {
             return Ok(None);
@@ -111,9 +111,9 @@ impl<'t> Contents<'t> {
             return Ok(Some(copies::obtained(content)));
         }
         match &item.step {
-            Step::Leave(refusal) => Err(refusal.clone()),
-            Step::Decode => obtained::decode(&item.body, session.policy()).map(Some),
-            Step::Retrieve(need) => {
+            PlanStep::Leave(refusal) => Err(refusal.clone()),
+            PlanStep::Decode => obtained::decode(&item.body, session.policy()).map(Some),
+            PlanStep::Retrieve(need) => {
                 session.retrieve(&[item]);
                 let answered = session.answered(item, need);
                 if session.is_stopped() {
@@ -135,7 +135,7 @@ impl<'t> Contents<'t> {
                     _ => taken,
                 }
             }
-            Step::Read { folder, name } => match session.context.beside {
+            PlanStep::Read { folder, name } => match session.context.beside {
                 None => Ok(None),
                 Some(_) => {
                     let file = Neighbour::OfMessage {
@@ -145,10 +145,10 @@ impl<'t> Contents<'t> {
                     let answer = session.read(Need::Neighbour(file))?;
                     // A file has no declared media type, so the type for unknown bytes is used. The real type is
                     // declared only in the mail.
-                    Ok(answer.map(|answer| Obtained::of(OCTETS, answer)))
+                    Ok(answer.map(|answer| ContentSource::of(OCTETS, answer)))
                 }
             },
-            Step::Copy(part) => {
+            PlanStep::Copy(part) => {
                 let tree = self.tree;
                 let copy = match self.copies.get(part) {
                     Some(known) => known.clone(),
@@ -172,10 +172,10 @@ impl<'t> Contents<'t> {
     fn of_original(
         &self,
         session: &mut Session<'_>,
-        item: &Item<'_>,
+        item: &PlanItem<'_>,
         (need, unwrapped): &(Need, OriginalUrl),
         refusal: Refusal,
-    ) -> Found<Obtained> {
+    ) -> Found<ContentSource> {
         session.ask([need.clone()]);
         if session.is_stopped() {
             return Ok(None);
@@ -207,10 +207,10 @@ impl<'t> Contents<'t> {
     fn taken(
         &self,
         session: &mut Session<'_>,
-        item: &Item<'_>,
+        item: &PlanItem<'_>,
         need: &Need,
         answer: Option<Content>,
-    ) -> Found<Obtained> {
+    ) -> Found<ContentSource> {
         let Some(answer) = answer else {
             return Ok(None);
         };
@@ -228,7 +228,7 @@ impl<'t> Contents<'t> {
         let location = location(session.policy(), item, need, &answer);
         let source_field = provenance(session.policy(), item, need, (&answer, &location));
         let obtained = obtained::take(&item.body, &answer, encoding, &location)?;
-        Ok(Some(Obtained {
+        Ok(Some(ContentSource {
             source_field,
             ..obtained
         }))
@@ -236,7 +236,7 @@ impl<'t> Contents<'t> {
 }
 
 /// Adds the remark that the content is from the original of a wrapped URL.
-fn of_wrapped(mut obtained: Obtained, unwrapped: &OriginalUrl) -> Obtained {
+fn of_wrapped(mut obtained: ContentSource, unwrapped: &OriginalUrl) -> ContentSource {
     let (url, service) = (masked(&unwrapped.original), unwrapped.service);
     let note = format!("the content is from {url}, the original of the URL that {service} wrapped");
     obtained.notes.push(note);
@@ -247,7 +247,7 @@ fn of_wrapped(mut obtained: Obtained, unwrapped: &OriginalUrl) -> Obtained {
 /// one can be private, for example a name in the local network.
 fn location<'a>(
     policy: &Policy,
-    item: &Item<'_>,
+    item: &PlanItem<'_>,
     need: &Need,
     answer: &'a Content,
 ) -> Cow<'a, str> {
@@ -270,7 +270,7 @@ fn location<'a>(
 /// proves that the content is the original one.
 fn provenance(
     policy: &Policy,
-    item: &Item<'_>,
+    item: &PlanItem<'_>,
     need: &Need,
     (answer, location): (&Content, &str),
 ) -> Option<Rc<[u8]>> {
@@ -298,7 +298,11 @@ fn provenance(
     source_field::of(answer, named, last).map(Rc::from)
 }
 
-fn admitted(session: &Session<'_>, item: &Item<'_>, found: Found<Obtained>) -> Found<Obtained> {
+fn admitted(
+    session: &Session<'_>,
+    item: &PlanItem<'_>,
+    found: Found<ContentSource>,
+) -> Found<ContentSource> {
     let Some(obtained) = found? else {
         return Ok(None);
     };
@@ -315,13 +319,13 @@ fn admitted(session: &Session<'_>, item: &Item<'_>, found: Found<Obtained>) -> F
 const BEFORE_NUMBER: &str = "the reference leads to part ";
 const AFTER_NUMBER: &str = ", which was not changed: ";
 
-fn followed(number: &str, found: Found<Obtained>) -> Found<Obtained> {
+fn followed(number: &str, found: Found<ContentSource>) -> Found<ContentSource> {
     let found = found.map_err(|refusal| Refusal {
         detail: Detail::from(format!("{BEFORE_NUMBER}{number}{AFTER_NUMBER}"))
             .then(root_detail(&refusal.detail)),
         ..refusal
     })?;
-    Ok(found.map(|obtained| Obtained {
+    Ok(found.map(|obtained| ContentSource {
         source_type: Some(obtained.essence.clone()),
         location: None,
         ..obtained

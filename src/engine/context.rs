@@ -19,12 +19,12 @@ pub struct Context {
     pub(super) name: String,
     pub(super) now: SystemTime,
     pub(super) is_over: IsOver,
-    pub(super) beside: Option<Beside>,
+    pub(super) beside: Option<NeighbourDirectories>,
 }
 
 /// Directories next to the mailbox of a message, in which a mail program stored attachments as files.
 #[derive(Clone, Debug)]
-pub(crate) struct Beside {
+pub(crate) struct NeighbourDirectories {
     /// Kind of the references whose files are in these directories.
     pub(crate) form: Follow,
     /// For a message that names files without URLs, as in Eudora: the file for each note (a line that names an attached file), in the order of the
@@ -69,7 +69,7 @@ impl Context {
 
     /// Adds the directories next to the mailbox.
     #[must_use]
-    pub(crate) fn beside(mut self, beside: Option<Beside>) -> Self {
+    pub(crate) fn beside(mut self, beside: Option<NeighbourDirectories>) -> Self {
         self.beside = beside;
         self
     }

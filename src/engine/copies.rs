@@ -10,10 +10,10 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::obtained::{OCTETS, Obtained};
+use super::obtained::{ContentSource, OCTETS};
 use super::session::Session;
-use crate::engine::external_body::{Claim, ExternalBody, Form};
-use crate::engine::plan::{Item, Step};
+use crate::engine::external_body::{Claim, ExternalBody, ReferenceShape};
+use crate::engine::plan::{PlanItem, PlanStep};
 use crate::engine::report::{Detail, Reason, Refusal, Retry};
 use crate::engine::{Content, MissingPart, Need, Neighbour};
 use crate::mime::{MediaType, MessageTree, PartId};
@@ -25,7 +25,7 @@ impl Session<'_> {
     pub(super) fn plan_copies(
         &mut self,
         tree: &MessageTree<'_>,
-        items: &mut [Item<'_>],
+        items: &mut [PlanItem<'_>],
         is_mail: bool,
     ) {
         if self.policy().copies.is_empty() {
@@ -65,7 +65,7 @@ impl Session<'_> {
 
     /// Looks up copies of the missing parts to which these items refer. If the engine does not have the result of a
     /// search yet, it stops. The program then searches the copies and calls the engine again.
-    pub(super) fn find_copies(&mut self, items: &[&Item<'_>]) {
+    pub(super) fn find_copies(&mut self, items: &[&PlanItem<'_>]) {
         let mut batch = Vec::new();
         for item in items {
             if let Some(need) = &item.copy
@@ -80,13 +80,13 @@ impl Session<'_> {
     }
 
     /// Returns true if a copy contains the missing part to which the item refers.
-    pub(super) fn has_copy(&self, item: &Item<'_>) -> bool {
+    pub(super) fn has_copy(&self, item: &PlanItem<'_>) -> bool {
         matches!(self.copy_of(item), Some(Ok(_)))
     }
 
     /// Returns the content of a copy, or the refusal if no copy can be used. Returns `None` if no copy was looked for, or if
     /// there is no answer.
-    pub(super) fn copy_of(&self, item: &Item<'_>) -> Option<Result<Content, Refusal>> {
+    pub(super) fn copy_of(&self, item: &PlanItem<'_>) -> Option<Result<Content, Refusal>> {
         match self.retrieved.get(item.copy.as_ref()?)? {
             Ok(content) => content.clone().map(Ok),
             Err(refusal) => Some(Err(refusal.clone())),
@@ -94,8 +94,8 @@ impl Session<'_> {
     }
 
     /// Returns true if a file next to the mailbox contains the content.
-    fn has_file(&self, item: &Item<'_>) -> bool {
-        let Step::Read { folder, name } = &item.step else {
+    fn has_file(&self, item: &PlanItem<'_>) -> bool {
+        let PlanStep::Read { folder, name } = &item.step else {
             return false;
         };
         let file = Need::Neighbour(Neighbour::OfMessage {
@@ -110,7 +110,7 @@ impl Session<'_> {
     pub(super) fn remember_copies(
         &mut self,
         tree: &MessageTree<'_>,
-        items: &[Item<'_>],
+        items: &[PlanItem<'_>],
         is_mail: bool,
     ) {
         if !is_mail {
@@ -129,7 +129,7 @@ impl Session<'_> {
     pub(super) fn refused_twice(
         &self,
         tree: &MessageTree<'_>,
-        item: &Item<'_>,
+        item: &PlanItem<'_>,
         refusal: Refusal,
     ) -> Refusal {
         let found = self.copy_of(item);
@@ -148,21 +148,21 @@ impl Session<'_> {
 
 /// Converts content that was found in a copy, so that it can replace a reference. It keeps the media type and the
 /// parameters of the copied part.
-pub(super) fn obtained(content: Content) -> Obtained {
+pub(super) fn obtained(content: Content) -> ContentSource {
     let named = content.media_type.clone();
     let media_type = named.as_deref().map(|it| MediaType::parse(it.as_bytes()));
     let essence = media_type.as_ref().map(|it| it.essence.to_string());
     let parameters = media_type.map(|it| it.decoded_parameters(32));
-    Obtained {
+    ContentSource {
         source_type: essence.clone(),
         parameters: parameters.unwrap_or_default().into(),
-        ..Obtained::of(essence.unwrap_or_else(|| OCTETS.to_owned()), content)
+        ..ContentSource::of(essence.unwrap_or_else(|| OCTETS.to_owned()), content)
     }
 }
 
 /// Returns true if the reference may be replaced with content from a copy: the only reason why it is not filled is that its
 /// content is missing.
-fn may_be_copied(item: &Item<'_>) -> bool {
+fn may_be_copied(item: &PlanItem<'_>) -> bool {
     // A digest of a mailing list is one mail with the texts of many mails. A note in such a text is in place of an
     // attachment of one of these mails, which copies of the digest do not contain.
     let note = item.body.text_note.as_ref();
@@ -170,9 +170,9 @@ fn may_be_copied(item: &Item<'_>) -> bool {
     item.body.form.facts().may_be_in_copies
         && !is_in_digest
         && match &item.step {
-            Step::Retrieve(_) | Step::Read { .. } => true,
-            Step::Leave(refusal) => lacks_only_content(&item.body, refusal.reason),
-            Step::Decode | Step::Copy(_) => false,
+            PlanStep::Retrieve(_) | PlanStep::Read { .. } => true,
+            PlanStep::Leave(refusal) => lacks_only_content(&item.body, refusal.reason),
+            PlanStep::Decode | PlanStep::Copy(_) => false,
         }
 }
 
@@ -194,7 +194,7 @@ fn lacks_only_content(body: &ExternalBody<'_>, reason: Reason) -> bool {
         // replace it. For other forms, they mean that the part contains more than the reference. A copy would remove
         // this content.
         Reason::UnsupportedAccessType | Reason::UnknownAccessType | Reason::NoAccessType => {
-            body.form == Form::ExternalBody
+            body.form == ReferenceShape::ExternalBody
         }
         _ => false,
     }
@@ -203,7 +203,7 @@ fn lacks_only_content(body: &ExternalBody<'_>, reason: Reason) -> bool {
 /// Returns true if the content may be taken from a copy of the same mail although the reference contains no digest.
 fn may_be_of_mail(body: &ExternalBody<'_>) -> bool {
     match body.form {
-        Form::ExternalBody => {
+        ReferenceShape::ExternalBody => {
             body.size.is_some() || body.access_type.eq_ignore_ascii_case("x-mutt-deleted")
         }
         _ => true,
@@ -234,8 +234,8 @@ fn hash_of_note(tree: &MessageTree<'_>, body: &ExternalBody<'_>) -> u64 {
 
 /// Combines the refusal of a reference with the refusal of its copies. The reason is the more specific one of the two, and the
 /// detail contains both sentences.
-fn both(item: &Item<'_>, refusal: Refusal, of_copies: Refusal) -> Refusal {
-    let is_final = matches!(item.step, Step::Leave(_)) && refusal.reason.remedy().is_none();
+fn both(item: &PlanItem<'_>, refusal: Refusal, of_copies: Refusal) -> Refusal {
+    let is_final = matches!(item.step, PlanStep::Leave(_)) && refusal.reason.remedy().is_none();
     let reason = match of_copies.reason {
         Reason::CopiesDiffer => Reason::CopiesDiffer,
         reason if is_final => reason,

@@ -11,7 +11,7 @@ use super::needs::{Answers, Needs};
 use super::prefilter::Prefilter;
 use super::prefilter::kinds::Kinds;
 use super::session::Session;
-use super::settings::Settings;
+use super::settings::EngineSettings;
 use crate::edit::{Edits, Spliced};
 use crate::engine::forms::converts_messages;
 use crate::engine::ledger::Ledger;
@@ -48,7 +48,7 @@ use crate::mime::{self, MessageTree};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Engine {
-    settings: Settings,
+    settings: EngineSettings,
 }
 
 /// The result of one call of [`Engine::run`].
@@ -83,7 +83,7 @@ impl Engine {
     /// Creates an engine that follows references and links according to `policy`.
     pub fn new(policy: impl Into<Arc<Policy>>) -> Self {
         let policy: Arc<Policy> = policy.into();
-        let settings = Settings {
+        let settings = EngineSettings {
             prefilter: Prefilter::new(&policy),
             policy,
             mark: Mark::default(),

@@ -76,7 +76,7 @@ pub use self::needs::{Answers, Needs};
 #[cfg(all(feature = "file", feature = "mailbox"))]
 pub(crate) use self::context::NamedFile;
 pub(crate) use self::{
-    context::Beside,
+    context::NeighbourDirectories,
     mark::Mark,
     needs::too_much,
     prefilter::{Prefilter, kinds::Kinds},

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::obtained::{OCTETS, Obtained};
+use super::obtained::{ContentSource, OCTETS};
 use crate::engine::CopiedPart;
 use crate::engine::external_body::ExternalBody;
 use crate::engine::policy::Policy;
@@ -14,8 +14,8 @@ use crate::mime::transfer::{TransferEncoder, encode_base64, encode_text, with_ne
 use crate::mime::{PartId, TransferEncoding};
 use crate::span::{Newline, Span};
 
-pub(in crate::engine) struct Stored {
-    pub(in crate::engine) obtained: Obtained,
+pub(in crate::engine) struct StoredContent {
+    pub(in crate::engine) obtained: ContentSource,
     /// File name. A part with a name becomes an attachment. A part without a name becomes text of the mail.
     pub(in crate::engine) name: Option<String>,
     pub(in crate::engine) description: Option<String>,
@@ -26,7 +26,7 @@ pub(in crate::engine) struct Stored {
     pub(in crate::engine) fields: Option<Vec<u8>>,
 }
 
-pub(in crate::engine) struct Text {
+pub(in crate::engine) struct PartText {
     pub(in crate::engine) part: PartId,
     /// The decoded text. The positions of the notes refer to it. `None` if the text is not encoded, so that the positions
     /// refer to the message.
@@ -71,8 +71,8 @@ impl NewPart {
     }
 }
 
-impl Stored {
-    pub(in crate::engine) fn nameless(obtained: Obtained) -> Self {
+impl StoredContent {
+    pub(in crate::engine) fn nameless(obtained: ContentSource) -> Self {
         Self {
             obtained,
             name: None,
@@ -88,7 +88,7 @@ impl Stored {
     /// The content is that of the original attachment, so it is not converted.
     pub(in crate::engine) fn of_copy(
         copy: &CopiedPart,
-        mut obtained: Obtained,
+        mut obtained: ContentSource,
         policy: &Policy,
     ) -> Result<Self, Refusal> {
         policy.judge_type(&obtained.essence)?;
@@ -104,7 +104,10 @@ impl Stored {
         })
     }
 
-    pub(in crate::engine) fn attachment(body: &ExternalBody<'_>, mut obtained: Obtained) -> Self {
+    pub(in crate::engine) fn attachment(
+        body: &ExternalBody<'_>,
+        mut obtained: ContentSource,
+    ) -> Self {
         if is_composite(&obtained.essence) {
             obtained.notes.push(AS_A_FILE.to_owned());
             obtained.essence = OCTETS.to_owned();

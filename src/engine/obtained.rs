@@ -7,7 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::context::Context;
 use crate::engine::Content;
-use crate::engine::external_body::{ExternalBody, Form, Note, Referent, size_in_words};
+use crate::engine::external_body::{
+    BodyNote, ExternalBody, ReferenceShape, Referent, size_in_words,
+};
 use crate::engine::policy::{Policy, Scheme};
 use crate::engine::report::{Kind, Outcome, Reason, Refusal, Row};
 use crate::link::data::{DataUrl, DataUrlError};
@@ -20,7 +22,7 @@ use crate::mime::{Limit, MediaType, MessageTree, PartId, PartKind, TransferEncod
 pub(super) const OCTETS: &str = "application/octet-stream";
 
 #[derive(Clone, Debug)]
-pub(super) struct Obtained {
+pub(super) struct ContentSource {
     pub(super) source_type: Option<String>,
     /// Media type that the mail declares, otherwise the one that the source declares, otherwise a default.
     pub(super) essence: String,
@@ -32,7 +34,7 @@ pub(super) struct Obtained {
     pub(super) notes: Vec<String>,
 }
 
-impl Obtained {
+impl ContentSource {
     pub(super) fn of(essence: impl Into<String>, content: Content) -> Self {
         Self {
             source_type: None,
@@ -77,7 +79,7 @@ pub(super) fn not_decoded(error: DataUrlError) -> Refusal {
     Refusal::lasting(reason, error.to_string())
 }
 
-pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtained, Refusal> {
+pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<ContentSource, Refusal> {
     let Ok(Referent::Data(url)) = &body.target else {
         return Err(Refusal::lasting(
             Reason::BadDataUrl,
@@ -96,10 +98,10 @@ pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtaine
         && matches!(parameters, [(name, value)] if name == "charset" && value == "US-ASCII");
     let parameters = if is_default { &[] } else { parameters };
     let octets = Content::of_message(octets);
-    Ok(Obtained {
+    Ok(ContentSource {
         parameters: parameters.into(),
         source_type,
-        ..Obtained::of(media_type.essence.as_str(), octets)
+        ..ContentSource::of(media_type.essence.as_str(), octets)
     })
 }
 
@@ -127,14 +129,14 @@ pub(super) fn decoded(tree: &MessageTree<'_>, part: PartId) -> Result<Content, R
     }
 }
 
-pub(super) fn copy(tree: &MessageTree<'_>, part: PartId, octets: Content) -> Obtained {
+pub(super) fn copy(tree: &MessageTree<'_>, part: PartId, octets: Content) -> ContentSource {
     let source = tree.part(part);
     let field = tree.value(part, "Content-Type");
     let parameters = field.map(|value| all_parameters(&MediaType::parse(value)));
-    Obtained {
+    ContentSource {
         source_type: field.map(|_| source.essence.clone()),
         parameters: parameters.unwrap_or_default().into(),
-        ..Obtained::of(source.essence.as_str(), octets)
+        ..ContentSource::of(source.essence.as_str(), octets)
     }
 }
 
@@ -151,7 +153,7 @@ pub(super) fn take(
     source: &Content,
     encoding: TransferEncoding,
     location: &str,
-) -> Result<Obtained, Refusal> {
+) -> Result<ContentSource, Refusal> {
     let mut notes = Vec::new();
     let content = if is_decoded(body, encoding) {
         // The header inside the external-body part describes the body as the source stores it (RFC 2046 §5.2.3), so the body
@@ -164,7 +166,7 @@ pub(super) fn take(
         })?;
         source.clone().with_bytes(decoded.into_owned())
     } else {
-        if is_described(encoding) && body.form == Form::ExternalBody {
+        if is_described(encoding) && body.form == ReferenceShape::ExternalBody {
             notes.push(format!(
                 "the Content-Transfer-Encoding {} in the external-body part was ignored, because content from a URL is not encoded",
                 encoding.as_str()
@@ -181,8 +183,8 @@ pub(super) fn take(
     let essence = media_type.as_ref().map(|named| named.essence.to_string());
     let parameters = media_type.as_ref().map(all_parameters);
     let named = essence.as_deref().unwrap_or(OCTETS);
-    let obtained = Obtained::of(named, content);
-    Ok(Obtained {
+    let obtained = ContentSource::of(named, content);
+    Ok(ContentSource {
         source_type: essence,
         parameters: parameters.unwrap_or_default().into(),
         location: (has_server(&source.origin.url) && has_server(location))
@@ -205,11 +207,11 @@ fn all_parameters(media_type: &MediaType<'_>) -> Vec<(String, String)> {
 }
 
 pub(super) fn admit(
-    mut obtained: Obtained,
+    mut obtained: ContentSource,
     body: &ExternalBody<'_>,
     policy: &Policy,
     context: &Context,
-) -> Result<Obtained, Refusal> {
+) -> Result<ContentSource, Refusal> {
     policy.judge_size(obtained.content.len() as u64)?;
     if let Some(note) = body.note() {
         return admit_noted(obtained, body, note);
@@ -271,10 +273,10 @@ pub(super) fn admit(
 
 /// Accepts the content of a detached attachment if its SHA-256 matches the note of `embody detach`. No other check is needed.
 fn admit_noted(
-    mut obtained: Obtained,
+    mut obtained: ContentSource,
     body: &ExternalBody<'_>,
-    note: &Note,
-) -> Result<Obtained, Refusal> {
+    note: &BodyNote,
+) -> Result<ContentSource, Refusal> {
     let (wanted, found) = (&note.sha256, obtained.content.sha256());
     if found != wanted {
         let detail = format!(
@@ -289,7 +291,7 @@ fn admit_noted(
 }
 
 /// Returns a remark if the server declares a different charset from the mail. The charset of the mail is kept.
-fn other_charset(body: &ExternalBody<'_>, obtained: &Obtained) -> Option<String> {
+fn other_charset(body: &ExternalBody<'_>, obtained: &ContentSource) -> Option<String> {
     let charset = body.declared.as_ref()?.parameter("charset")?;
     let declared = String::from_utf8_lossy(&charset);
     let mut parameters = obtained.parameters.iter();
@@ -304,7 +306,7 @@ fn other_charset(body: &ExternalBody<'_>, obtained: &Obtained) -> Option<String>
 
 /// Returns true if the server of a file that is shared by a web page returned a page instead of the file. A page must not
 /// match the type that the mail declares: it would replace the link to the file, and the link would be lost.
-fn is_page_instead(obtained: &Obtained, body: &ExternalBody<'_>) -> bool {
+fn is_page_instead(obtained: &ContentSource, body: &ExternalBody<'_>) -> bool {
     let declared = body.declared.as_ref();
     body.form.facts().has_web_page
         && is_page(&obtained.essence)
@@ -313,7 +315,7 @@ fn is_page_instead(obtained: &Obtained, body: &ExternalBody<'_>) -> bool {
 
 /// Compares the content with a Content-MD5 field (RFC 1864 §2). The digest of a text is computed with CRLF line endings, but
 /// many programs use the bytes as they are, so both are accepted.
-fn judge_digest(value: &[u8], obtained: &Obtained) -> Result<(), Refusal> {
+fn judge_digest(value: &[u8], obtained: &ContentSource) -> Result<(), Refusal> {
     let refuse = |detail: String| Err(Refusal::lasting(Reason::DigestMismatch, detail));
     let mut trimmed = value.to_vec();
     trimmed.retain(|byte| !byte.is_ascii_whitespace());

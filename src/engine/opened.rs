@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use super::pass::Pass;
 use super::session::Session;
-use crate::engine::forms::Opened;
+use crate::engine::forms::OpenResult;
 
 impl Session<'_> {
     /// Opens parts such as winmail.dat in `made`, the message after earlier edits, or in `message` if there are none. Returns
@@ -20,7 +20,7 @@ impl Session<'_> {
             return made;
         }
         let (policy, name) = (self.policy(), self.context.name());
-        let opened = Opened {
+        let opened = OpenResult {
             made,
             edits: std::mem::take(&mut outcomes.edits),
             rows: Vec::new(),

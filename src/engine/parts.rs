@@ -16,7 +16,7 @@ const OCTETS: &str = "application/octet-stream";
 
 /// A new part without inner parts, which is written into the message later.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Leaf<'a> {
+pub struct NewLeaf<'a> {
     pub essence: String,
     pub parameters: Vec<(String, String)>,
     pub is_attachment: bool,
@@ -25,11 +25,11 @@ pub struct Leaf<'a> {
     pub dates: Vec<(String, String)>,
     pub content_id: Option<String>,
     pub location: Option<String>,
-    pub body: Body<'a>,
+    pub body: NewBody<'a>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Body<'a> {
+pub enum NewBody<'a> {
     /// Bytes that must not change, so they are written in base64.
     Bytes(Cow<'a, [u8]>),
     /// Text whose line endings are converted to those of the message.
@@ -40,8 +40,8 @@ pub enum Body<'a> {
     Entity(Cow<'a, [u8]>),
 }
 
-impl<'a> Leaf<'a> {
-    pub fn new(essence: &str, body: Body<'a>) -> Self {
+impl<'a> NewLeaf<'a> {
+    pub fn new(essence: &str, body: NewBody<'a>) -> Self {
         Self {
             essence: essence.to_owned(),
             parameters: Vec::new(),
@@ -57,7 +57,7 @@ impl<'a> Leaf<'a> {
     /// Creates a text part in UTF-8.
     pub fn text(essence: &str, text: String) -> Self {
         let charset = (!text.is_ascii()).then(|| ("charset".to_owned(), "utf-8".to_owned()));
-        let mut leaf = Self::new(essence, Body::Text(Cow::Owned(text.into_bytes())));
+        let mut leaf = Self::new(essence, NewBody::Text(Cow::Owned(text.into_bytes())));
         leaf.parameters.extend(charset);
         leaf
     }
@@ -68,15 +68,15 @@ impl<'a> Leaf<'a> {
         let parameters = charset(essence, &bytes).into_iter().collect();
         Self {
             parameters,
-            ..Self::new(essence, Body::Bytes(Cow::Owned(bytes)))
+            ..Self::new(essence, NewBody::Bytes(Cow::Owned(bytes)))
         }
         .attached(name)
     }
 
     pub fn bytes(&self) -> &[u8] {
         match &self.body {
-            Body::Bytes(bytes) | Body::Text(bytes) | Body::Entity(bytes) => bytes,
-            Body::Message(bytes) => bytes,
+            NewBody::Bytes(bytes) | NewBody::Text(bytes) | NewBody::Entity(bytes) => bytes,
+            NewBody::Message(bytes) => bytes,
         }
     }
 
@@ -93,15 +93,15 @@ impl<'a> Leaf<'a> {
 
 /// A new part of a message, or a multipart of new parts.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Part<'a> {
-    Leaf(Leaf<'a>),
+pub enum NewMimePart<'a> {
+    Leaf(NewLeaf<'a>),
     /// A multipart: its subtype, its parameters and its parts.
     Multipart(&'static str, Vec<(String, String)>, Vec<Self>),
     /// An existing part that is copied without changes: its header, an empty line and its body.
     Raw(Vec<u8>),
 }
 
-impl<'a> Part<'a> {
+impl<'a> NewMimePart<'a> {
     /// Combines parts into a multipart. A single part stays as it is. Returns `None` if there are no parts.
     pub fn joined(subtype: &'static str, mut parts: Vec<Self>) -> Option<Self> {
         match parts.len() {
@@ -114,8 +114,8 @@ impl<'a> Part<'a> {
     pub fn meets(&self, boundaries: &[&[u8]]) -> bool {
         match self {
             Self::Leaf(leaf) => match &leaf.body {
-                Body::Message(bytes) => has_boundary(bytes, boundaries),
-                Body::Entity(bytes) => has_boundary(bytes, boundaries),
+                NewBody::Message(bytes) => has_boundary(bytes, boundaries),
+                NewBody::Entity(bytes) => has_boundary(bytes, boundaries),
                 _ => false,
             },
             Self::Multipart(_, _, parts) => parts.iter().any(|part| part.meets(boundaries)),
@@ -142,8 +142,8 @@ impl<'a> Part<'a> {
         let (fields, body) = self.written(newline, around);
         match self {
             Self::Raw(_)
-            | Self::Leaf(Leaf {
-                body: Body::Entity(_),
+            | Self::Leaf(NewLeaf {
+                body: NewBody::Entity(_),
                 ..
             }) => body,
             _ => [&fields, newline.bytes(), &body].concat(),
@@ -204,19 +204,19 @@ pub(crate) fn delimiter(boundary: &str, close: &str, newline: Newline) -> Vec<u8
     .concat()
 }
 
-impl Leaf<'_> {
+impl NewLeaf<'_> {
     fn written(&self, newline: Newline, around: &[&[u8]]) -> (Vec<u8>, Vec<u8>) {
         let (encoding, body) = match &self.body {
-            Body::Entity(bytes) => return (Vec::new(), bytes.to_vec()),
-            Body::Message(bytes) => {
+            NewBody::Entity(bytes) => return (Vec::new(), bytes.to_vec()),
+            NewBody::Message(bytes) => {
                 let body = with_newlines(bytes.clone(), newline);
                 (TransferEncoding::SevenBit, body)
             }
-            Body::Bytes(bytes) => {
+            NewBody::Bytes(bytes) => {
                 let encoded = encode_base64(bytes, newline);
                 (encoded.encoding, encoded.body)
             }
-            Body::Text(bytes) => {
+            NewBody::Text(bytes) => {
                 let encoded = if is_ascii_compatible(&self.parameters) {
                     encode_text(bytes.to_vec(), newline, around)
                 } else {

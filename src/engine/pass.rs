@@ -14,20 +14,20 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 pub(super) use self::progress::Pass;
-use self::progress::{Filled, Progress};
+use self::progress::{Filled, PassProgress};
 use super::new_part::NewPart;
 use super::session::Session;
 use super::stored::by_hash;
 use crate::edit::{Edit, Group};
-use crate::engine::external_body::{Claim, Follow, Reading};
+use crate::engine::external_body::{Claim, Follow, ReferenceParse};
 use crate::engine::lengths::corrected;
-use crate::engine::plan::{Item, Plan};
+use crate::engine::plan::{Plan, PlanItem};
 use crate::engine::report::{Detail, Outcome, Reason, Refusal, Row, Setting};
 use crate::link::base::Base;
 use crate::mime::{self, MessageTree, PartId, ScanLimits};
 
 #[derive(Default)]
-pub(super) struct Place {
+pub(super) struct PassPosition {
     prefix: String,
     limits: ScanLimits,
     level: usize,
@@ -40,7 +40,7 @@ pub(super) struct Place {
     held: usize,
 }
 
-impl Place {
+impl PassPosition {
     pub(super) fn message(limits: ScanLimits, level: usize) -> Self {
         Self {
             limits,
@@ -63,7 +63,7 @@ impl Place {
     }
 }
 
-pub(super) enum Stop {
+pub(super) enum PassStop {
     Left(Refusal),
     /// A reference leads back to this URL. A second run could not detect this cycle, because the changed mail would not
     /// contain the URL. So the reference that leads into the cycle is left unchanged.
@@ -72,22 +72,22 @@ pub(super) enum Stop {
     Needs,
 }
 
-impl From<Refusal> for Stop {
+impl From<Refusal> for PassStop {
     fn from(refusal: Refusal) -> Self {
         Self::Left(refusal)
     }
 }
 
-type Put = (Change, Pass);
+type Put = (PassChange, Pass);
 
-enum Change {
+enum PassChange {
     Edits(Group),
     /// A new part that replaces a note in a text, or that becomes an attachment of a message. It is written
     /// later, together with all other new parts of the same text or message.
     Filled(PartId, NewPart),
 }
 
-impl Change {
+impl PassChange {
     fn growth(&self) -> i64 {
         match self {
             Self::Edits(group) => group.iter().map(Edit::growth).sum(),
@@ -101,9 +101,9 @@ impl Session<'_> {
     pub(super) fn pass(
         &mut self,
         entity: &[u8],
-        place: &Place,
+        place: &PassPosition,
         parts: Option<&MessageTree<'_>>,
-    ) -> Result<Pass, Stop> {
+    ) -> Result<Pass, PassStop> {
         let scanned;
         let tree = match parts {
             Some(tree) => tree,
@@ -124,21 +124,21 @@ impl Session<'_> {
     fn begin<'t>(
         &mut self,
         tree: &'t MessageTree<'t>,
-        place: &Place,
-    ) -> Result<Box<Progress<'t>>, Stop> {
+        place: &PassPosition,
+    ) -> Result<Box<PassProgress<'t>>, PassStop> {
         let room = self.ledger.room_for_urls();
         let policy = self.policy();
         let told = policy.reading_to_tell();
         let is_told = |form: &Follow| told.forms.contains(*form);
         let reading = if place.prefix.is_empty() {
-            Reading {
+            ReferenceParse {
                 beside: self.context.form_beside().filter(is_told),
                 ..told
             }
         } else {
             // In inserted content, two kinds of references are not followed: files next to the mailbox, because the content was
             // never there, and Mailman notes, because only the mail itself contains them.
-            Reading {
+            ReferenceParse {
                 beside: None,
                 forms: told.forms.without_notes(),
                 ..told
@@ -150,7 +150,7 @@ impl Session<'_> {
         self.ledger.spend(plan.held);
         self.ledger.hold_urls(plan.held);
         if self.settings.detached_only {
-            let is_ours = |item: &Item<'_>| item.body.claim != Claim::None;
+            let is_ours = |item: &PlanItem<'_>| item.body.claim != Claim::None;
             plan.references.retain(is_ours);
             // A detached attachment has only one source: the store. So there are no alternatives to compare.
             plan.rivals.clear();
@@ -166,11 +166,11 @@ impl Session<'_> {
         let in_group = by_member(&plan.rivals);
         // If several references offer the same attachment, only the first one is retrieved in advance, together with all
         // references that are the only source.
-        let is_first = |(index, _): &(usize, &Item<'_>)| {
+        let is_first = |(index, _): &(usize, &PlanItem<'_>)| {
             let members = in_group.get(index);
             members.is_none_or(|members| members.first() == Some(index))
         };
-        let first: Vec<&Item<'_>> = plan
+        let first: Vec<&PlanItem<'_>> = plan
             .references
             .iter()
             .enumerate()
@@ -181,8 +181,8 @@ impl Session<'_> {
         if !self.is_stopped() {
             self.find_copies(&first);
         }
-        let has_none = |item: &&Item<'_>| !self.has_copy(item);
-        let rest: Vec<&Item<'_>> = first.iter().copied().filter(has_none).collect();
+        let has_none = |item: &&PlanItem<'_>| !self.has_copy(item);
+        let rest: Vec<&PlanItem<'_>> = first.iter().copied().filter(has_none).collect();
         if !self.is_stopped() {
             self.retrieve(&rest);
         }
@@ -190,22 +190,22 @@ impl Session<'_> {
             self.resolve(&rest);
         }
         if self.is_stopped() {
-            return Err(Stop::Needs);
+            return Err(PassStop::Needs);
         }
         // Passes are nested, and the stack can be small.
-        Ok(Box::new(Progress::new(tree, plan, place.base.clone())))
+        Ok(Box::new(PassProgress::new(tree, plan, place.base.clone())))
     }
 
     /// Decides about the references of an entity, in the order of the entity.
     fn decide_all(
         &mut self,
         tree: &MessageTree<'_>,
-        place: &Place,
-        progress: Box<Progress<'_>>,
-    ) -> Result<Pass, Stop> {
+        place: &PassPosition,
+        progress: Box<PassProgress<'_>>,
+    ) -> Result<Pass, PassStop> {
         let plan = Rc::clone(&progress.plan);
         let in_group = by_member(&plan.rivals);
-        let mut pending = Pending {
+        let mut pending = PendingReference {
             session: self,
             tree,
             place,
@@ -234,14 +234,14 @@ fn by_member(rivals: &[Vec<usize>]) -> HashMap<usize, &[usize]> {
         .collect()
 }
 
-struct Pending<'p, 't, 's> {
+struct PendingReference<'p, 't, 's> {
     session: &'p mut Session<'s>,
     tree: &'t MessageTree<'t>,
-    place: &'p Place,
-    progress: Box<Progress<'t>>,
+    place: &'p PassPosition,
+    progress: Box<PassProgress<'t>>,
 }
 
-impl Pending<'_, '_, '_> {
+impl PendingReference<'_, '_, '_> {
     fn finish(mut self) -> Pass {
         self.put_filled();
         let mut edits = std::mem::take(&mut self.progress.edits.edits);

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use crate::engine::forms::reference_form::{Needles, Search};
 use crate::engine::forms::references::TABLE;
-use crate::engine::forms::{FORMS, Form, first_of_any};
+use crate::engine::forms::{ContentForm, FORMS, first_of_any};
 use crate::engine::plan::documents::{mentions_original_source, subtypes};
 use crate::engine::plan::opaque_parts;
 use crate::engine::policy::{Embed, Follow, Followed, Links, Policy};
@@ -18,7 +18,7 @@ use crate::mime::{self, MessageTree, PartId, ScanLimits, TransferEncoding};
 use crate::span::{front, split_while};
 pub(super) use data::may_show_data;
 use hidden::may_spell_base;
-use words::{Word, Words, word};
+use words::{PrefilterWord, PrefilterWords, word};
 
 /// Searches for the few words that occur in every message that embody changes, in upper or lower case.
 ///
@@ -30,7 +30,7 @@ pub struct Prefilter {
     /// Whether every text may have to be changed. Links can be in any text, in any encoding, so no word shows them.
     unwrap: bool,
     embed: Embed,
-    references: &'static Words,
+    references: &'static PrefilterWords,
     forms: Followed,
     limits: ScanLimits,
 }
@@ -85,7 +85,7 @@ impl Prefilter {
         self.or_note(bytes, self.words().first(bytes))
     }
 
-    fn words(&self) -> &'static Words {
+    fn words(&self) -> &'static PrefilterWords {
         if self.looks_at_documents() {
             &ALL
         } else {
@@ -126,7 +126,7 @@ impl Prefilter {
     }
 
     /// Returns the forms of parts that the policy opens, such as winmail.dat.
-    fn opened_forms(&self) -> impl Iterator<Item = &'static Form> {
+    fn opened_forms(&self) -> impl Iterator<Item = &'static ContentForm> {
         FORMS.iter().filter(|form| self.forms.contains(form.follow))
     }
 
@@ -203,7 +203,7 @@ impl Prefilter {
         }
         let mut found = Vec::new();
         let is_quick = self.types_show_forms();
-        let sought: &Words = match (self.search_of_marks(), self.looks_at_documents()) {
+        let sought: &PrefilterWords = match (self.search_of_marks(), self.looks_at_documents()) {
             (Some(_), true) if is_quick => &ALL_AND_FORM_TYPES,
             (Some(_), false) if is_quick => &REFERENCES_AND_FORM_TYPES,
             _ => self.words(),
@@ -336,22 +336,23 @@ fn is_document_type(behind: &[u8]) -> bool {
 
 /// The field `X-Embody`, which marks a message that an earlier run changed, begins with this word. A sender can also have
 /// written it.
-const OF_MARKS: Word = word("x-embody", 1);
+const OF_MARKS: PrefilterWord = word("x-embody", 1);
 
 /// The field with the type of a document begins with this word.
-const OF_DOCUMENTS: Word = word("content-type", 7).before(is_document_type);
+const OF_DOCUMENTS: PrefilterWord = word("content-type", 7).before(is_document_type);
 
 /// Words of the media types of parts that a form opens: `ms-tnef` and `octet-stream` for winmail.dat.
 #[cfg(any(test, feature = "mailbox", feature = "internals"))]
-static FORM_TYPES: LazyLock<Words> = LazyLock::new(|| Words::new(types_of_forms(), b'-'));
+static FORM_TYPES: LazyLock<PrefilterWords> =
+    LazyLock::new(|| PrefilterWords::new(types_of_forms(), b'-'));
 
 #[cfg(any(test, feature = "mailbox", feature = "internals"))]
-fn types_of_forms() -> impl Iterator<Item = Word> {
+fn types_of_forms() -> impl Iterator<Item = PrefilterWord> {
     FORMS.iter().flat_map(|form| form.types).copied()
 }
 
 /// Returns the words in the headers of parts that are references: `message/external-body`, and the words of all forms.
-fn of_references() -> Vec<Word> {
+fn of_references() -> Vec<PrefilterWord> {
     let mut words = vec![word("external-body", 8)];
     for form in TABLE {
         if let Needles::Words(of_form) = form.needles() {
@@ -362,58 +363,64 @@ fn of_references() -> Vec<Word> {
     words
 }
 
-static REFERENCES: LazyLock<Words> = LazyLock::new(|| Words::new(of_references(), b'-'));
+static REFERENCES: LazyLock<PrefilterWords> =
+    LazyLock::new(|| PrefilterWords::new(of_references(), b'-'));
 
 #[cfg(feature = "cli")]
-static ATTACHMENTS: LazyLock<Words> = LazyLock::new(|| {
+static ATTACHMENTS: LazyLock<PrefilterWords> = LazyLock::new(|| {
     let words = [word("content-type", 7), word("content-disposition", 7)];
-    Words::new(words, b'-')
+    PrefilterWords::new(words, b'-')
 });
 
 /// The words that are searched for only in the mailboxes of one program, each with the kind of reference.
-static BESIDE: LazyLock<Vec<(Follow, Words)>> = LazyLock::new(|| {
+static BESIDE: LazyLock<Vec<(Follow, PrefilterWords)>> = LazyLock::new(|| {
     let beside = TABLE.iter().filter_map(|form| match form.needles() {
-        Needles::Beside(kind, words) => Some((kind, Words::new(words.iter().copied(), b'-'))),
+        Needles::Beside(kind, words) => {
+            Some((kind, PrefilterWords::new(words.iter().copied(), b'-')))
+        }
         _ => None,
     });
     beside.collect()
 });
 
-static DETACHED: LazyLock<Words> =
-    LazyLock::new(|| Words::new([word("x-embody-detached", 1)], b'-'));
+static DETACHED: LazyLock<PrefilterWords> =
+    LazyLock::new(|| PrefilterWords::new([word("x-embody-detached", 1)], b'-'));
 
-static DOCUMENTS: LazyLock<Words> = LazyLock::new(|| Words::new([OF_DOCUMENTS], b'-'));
+static DOCUMENTS: LazyLock<PrefilterWords> =
+    LazyLock::new(|| PrefilterWords::new([OF_DOCUMENTS], b'-'));
 
 /// The words of references and of documents, in one search.
-static ALL: LazyLock<Words> = LazyLock::new(|| {
+static ALL: LazyLock<PrefilterWords> = LazyLock::new(|| {
     let words = of_references().into_iter().chain([OF_DOCUMENTS]);
-    Words::new(words, b'-')
+    PrefilterWords::new(words, b'-')
 });
 
 /// The words of references, and the media types of forms, in one search. Most messages of a mailbox contain none of them.
 #[cfg(any(test, feature = "mailbox", feature = "internals"))]
-static REFERENCES_AND_FORM_TYPES: LazyLock<Words> =
-    LazyLock::new(|| Words::new(of_references().into_iter().chain(types_of_forms()), b'-'));
+static REFERENCES_AND_FORM_TYPES: LazyLock<PrefilterWords> = LazyLock::new(|| {
+    PrefilterWords::new(of_references().into_iter().chain(types_of_forms()), b'-')
+});
 
 /// The words of [`ALL`], and the media types of forms, in one search.
 #[cfg(any(test, feature = "mailbox", feature = "internals"))]
-static ALL_AND_FORM_TYPES: LazyLock<Words> = LazyLock::new(|| {
+static ALL_AND_FORM_TYPES: LazyLock<PrefilterWords> = LazyLock::new(|| {
     let words = of_references().into_iter().chain([OF_DOCUMENTS]);
-    Words::new(words.chain(types_of_forms()), b'-')
+    PrefilterWords::new(words.chain(types_of_forms()), b'-')
 });
 
-static MARKED: LazyLock<Words> = LazyLock::new(|| {
+static MARKED: LazyLock<PrefilterWords> = LazyLock::new(|| {
     let words = [OF_MARKS].into_iter().chain(of_references());
-    Words::new(words.chain([OF_DOCUMENTS]), b'-')
+    PrefilterWords::new(words.chain([OF_DOCUMENTS]), b'-')
 });
 
-static BASE: LazyLock<Words> = LazyLock::new(|| Words::new([word("<base", 0)], b'<'));
+static BASE: LazyLock<PrefilterWords> =
+    LazyLock::new(|| PrefilterWords::new([word("<base", 0)], b'<'));
 
 /// All searches for words, for tests.
 #[cfg(test)]
-fn all_searches() -> Vec<&'static Words> {
+fn all_searches() -> Vec<&'static PrefilterWords> {
     let beside = BESIDE.iter().map(|(_, words)| words);
-    let searches: [&'static Words; 8] = [
+    let searches: [&'static PrefilterWords; 8] = [
         &REFERENCES,
         &DOCUMENTS,
         &ALL,

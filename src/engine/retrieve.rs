@@ -3,7 +3,7 @@
 
 use super::needs::{Found, Needs, too_much};
 use super::session::Session;
-use crate::engine::plan::{Item, Step};
+use crate::engine::plan::{PlanItem, PlanStep};
 use crate::engine::{Content, Need, Neighbour};
 
 impl Session<'_> {
@@ -22,12 +22,12 @@ impl Session<'_> {
 
     /// Looks up the files of these items next to the mailbox. If a file was not read yet, this call of the engine (a
     /// round) stops. The driver then reads the file and starts the next round.
-    pub(super) fn read_beside(&mut self, items: &[&Item<'_>]) {
+    pub(super) fn read_beside(&mut self, items: &[&PlanItem<'_>]) {
         if self.context.beside.is_none() || self.last.is_some() {
             return;
         }
         let files = items.iter().filter_map(|item| match &item.step {
-            Step::Read { folder, name } => Some(Need::Neighbour(Neighbour::OfMessage {
+            PlanStep::Read { folder, name } => Some(Need::Neighbour(Neighbour::OfMessage {
                 folder: folder.clone(),
                 name: name.clone(),
             })),
@@ -52,9 +52,9 @@ impl Session<'_> {
         }
     }
 
-    pub(super) fn retrieve(&mut self, items: &[&Item<'_>]) {
+    pub(super) fn retrieve(&mut self, items: &[&PlanItem<'_>]) {
         self.ask(items.iter().filter_map(|item| match &item.step {
-            Step::Retrieve(need) => Some(need.clone()),
+            PlanStep::Retrieve(need) => Some(need.clone()),
             _ => None,
         }));
     }

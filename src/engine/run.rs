@@ -1,10 +1,10 @@
 //! Processes one message: first its references, then the links of its documents, then the field `X-Embody` that marks a
 //! changed message.
 
-use super::embed::{self, Embedding};
+use super::embed::{self, EmbedPass};
 use super::mark::{Mark, has_field, marked};
 use super::part_edits::PartEdits;
-use super::pass::{Pass, Place};
+use super::pass::{Pass, PassPosition};
 use super::session::Session;
 use super::unwrap::unwrapped;
 use crate::edit::{Edit, Edits};
@@ -19,7 +19,7 @@ impl Session<'_> {
     /// Processes the message. `parts` contains its parts, if the caller has scanned it.
     pub(super) fn run(&mut self, message: &[u8], parts: Option<&MessageTree<'_>>) -> Pass {
         let mut outcomes = self.references(message, parts);
-        let mut embedding = Embedding::default();
+        let mut embedding = EmbedPass::default();
         if self.policy().embed.is_on() && !self.is_stopped() {
             let none = (Kind::Embed, "nothing was embedded");
             self.documents(
@@ -117,7 +117,7 @@ impl Session<'_> {
             } else if self.ledger.work(current.len() * 2).is_err() {
                 break;
             }
-            let place = Place::message(self.policy().limits.scan(), level);
+            let place = PassPosition::message(self.policy().limits.scan(), level);
             let is_as_it_arrived = level == 0 && made.is_none();
             let parts = parts.filter(|_| is_as_it_arrived);
             // An error here always means that content is missing, because cycles of references are refused inside the pass. The
@@ -203,7 +203,7 @@ fn resolved(
     session: &mut Session<'_>,
     tree: &MessageTree<'_>,
     outcomes: &mut Pass,
-    embedding: &Embedding,
+    embedding: &EmbedPass,
 ) -> Edits {
     let mut documents = Documents::new(tree, session.policy());
     let mut edits = PartEdits::new(tree);

@@ -4,7 +4,7 @@ use super::context::Context;
 use super::guide::Guide;
 use super::needs::{Answers, Found, Needs};
 use super::prefilter::kinds::Kinds;
-use super::settings::Settings;
+use super::settings::EngineSettings;
 use super::{Content, Mode, Need};
 use crate::engine::ledger::Ledger;
 use crate::engine::policy::Policy;
@@ -12,7 +12,7 @@ use crate::engine::report::Refusal;
 
 /// State of one round: one call of the engine for one message, with the content that the driver has retrieved so far.
 pub(super) struct Session<'s> {
-    pub(super) settings: &'s Settings,
+    pub(super) settings: &'s EngineSettings,
     pub(super) kinds: Kinds,
     pub(super) context: &'s Context,
     pub(super) mode: Mode,

@@ -6,7 +6,7 @@ use crate::engine::policy::Policy;
 
 /// Options of the user that apply to all messages of a run.
 #[derive(Clone, Debug)]
-pub(super) struct Settings {
+pub(super) struct EngineSettings {
     pub(super) policy: Arc<Policy>,
     pub(super) mark: Mark,
     /// True if the run only restores attachments that embody detached.

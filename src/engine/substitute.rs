@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 use super::composite::{self, allows};
 use super::field_names::{field_names, is_among};
-use super::obtained::Obtained;
+use super::obtained::ContentSource;
 use super::source_field::SOURCE_FIELD;
 use super::wrapped;
 use crate::edit::{Edit, Group};
@@ -39,7 +39,7 @@ pub(super) struct Substitute<'p> {
     body: &'p ExternalBody<'p>,
     newline: Newline,
     suffix: Option<&'static str>,
-    obtained: Obtained,
+    obtained: ContentSource,
     content_type: Vec<u8>,
 }
 
@@ -47,7 +47,7 @@ impl<'p> Substitute<'p> {
     pub(super) fn prepare(
         tree: &'p MessageTree<'p>,
         body: &'p ExternalBody<'p>,
-        obtained: Obtained,
+        obtained: ContentSource,
     ) -> Result<Self, Refusal> {
         if obtained.essence == ESSENCE {
             return Err(composite::refused(

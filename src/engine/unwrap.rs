@@ -1,7 +1,7 @@
 //! Unwraps the links of a message (`--unwrap`): links that a mail filter or a picture proxy replaced with URLs of its own server
 //! become what they were. No request is sent.
 
-use super::embed::Embedding;
+use super::embed::EmbedPass;
 use super::part_edits::PartEdits;
 use super::pass::Pass;
 use super::session::Session;
@@ -17,7 +17,7 @@ pub(super) fn unwrapped(
     session: &mut Session<'_>,
     tree: &MessageTree<'_>,
     outcomes: &mut Pass,
-    embedding: &Embedding,
+    embedding: &EmbedPass,
 ) -> Edits {
     let mut documents = Documents::new(tree, session.policy());
     let mut edits = PartEdits::new(tree);

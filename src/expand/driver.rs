@@ -9,7 +9,8 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::engine::policy::OnFailure;
 use crate::engine::report::{Reason, Refusal};
 use crate::engine::{
-    Answers, Beside, Content, Context, Engine, Kinds, Mode, Need, Needs, Neighbour, Outcome, date,
+    Answers, Content, Context, Engine, Kinds, Mode, Need, Needs, Neighbour, NeighbourDirectories,
+    Outcome, date,
 };
 use crate::error::Error;
 #[cfg(all(feature = "file", feature = "mailbox"))]
@@ -95,11 +96,11 @@ impl Driver<'_> {
     }
 
     /// Returns the files that a mail program keeps in directories next to the mailbox.
-    fn directories(&self, message: &[u8]) -> Option<Beside> {
+    fn directories(&self, message: &[u8]) -> Option<NeighbourDirectories> {
         #[cfg(not(all(feature = "file", feature = "mailbox")))]
         let _ = message;
         let beside = self.beside?;
-        Some(Beside {
+        Some(NeighbourDirectories {
             form: beside.form(),
             #[cfg(all(feature = "file", feature = "mailbox"))]
             named_files: beside.number().and_then(|number| {

@@ -3,7 +3,7 @@
 
 use super::expander::Expander;
 use crate::engine::ledger::Ledger;
-use crate::engine::plan::documents::{Documents, Shown};
+use crate::engine::plan::documents::{DocumentText, Documents};
 use crate::engine::policy::{Policy, countable};
 use crate::link::url::UrlReference;
 use crate::link::value::LinkRole;
@@ -30,7 +30,7 @@ impl Expander {
     pub(crate) fn look(
         &self,
         tree: &MessageTree<'_>,
-        see: impl FnMut(&Shown<'_>, Target<'_>),
+        see: impl FnMut(&DocumentText<'_>, Target<'_>),
     ) -> (u64, u64) {
         look(self.policy(), tree, see)
     }
@@ -54,7 +54,7 @@ impl Expander {
 fn look(
     policy: &Policy,
     tree: &MessageTree<'_>,
-    mut see: impl FnMut(&Shown<'_>, Target<'_>),
+    mut see: impl FnMut(&DocumentText<'_>, Target<'_>),
 ) -> (u64, u64) {
     let mut unread = 0;
     let mut ledger = Ledger::new(&policy.limits, tree.original.len());
@@ -80,7 +80,7 @@ pub(crate) fn shows_remote_pictures(policy: &Policy, message: &[u8]) -> bool {
     is_found
 }
 
-fn target<'d>(shown: &'d Shown<'_>) -> Target<'d> {
+fn target<'d>(shown: &'d DocumentText<'_>) -> Target<'d> {
     if shown.sibling.is_some() {
         return Target::Part;
     }

@@ -17,7 +17,7 @@ use super::allowance::Allowance;
 use super::attachments::ambiguous;
 use super::beside::{Folder, on_disk};
 use super::request::of_file;
-use crate::engine::forms::eudora::Flattened;
+use crate::engine::forms::eudora::FlattenedMessage;
 use crate::engine::forms::eudora::notes::{EudoraNote, decoded_name, is_file_name};
 use crate::engine::policy::Policy;
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
@@ -101,8 +101,11 @@ impl EudoraFiles {
         message: &[u8],
         policy: &Policy,
     ) -> Vec<Result<NamedFile, Refusal>> {
-        let flattened = Flattened::read(message, policy);
-        let notes = flattened.iter().flat_map(Flattened::notes).enumerate();
+        let flattened = FlattenedMessage::read(message, policy);
+        let notes = flattened
+            .iter()
+            .flat_map(FlattenedMessage::notes)
+            .enumerate();
         notes
             .map(|(index, note)| {
                 let named = self.claim(note, (number, index))?;

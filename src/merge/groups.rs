@@ -13,7 +13,7 @@ use super::words::Words;
 use crate::engine::external_body::Followed;
 use crate::engine::policy::Policy;
 use crate::engine::same::{
-    Described, Difference, Digest, MailCopy, Place, covers, fillings, plain,
+    CoverDifference, CutPlace, Digest, MailCopy, NoteDescription, covers, fillings, plain,
 };
 use crate::mailbox::Flags;
 
@@ -108,7 +108,7 @@ pub(super) struct Settled {
     /// Number of copies that are kept because they could belong to several mails.
     pub(super) ambiguous: u64,
     /// If several mails with one Message-ID are kept, the differences between the first mail and each of the others.
-    pub(super) differences: Vec<Difference>,
+    pub(super) differences: Vec<CoverDifference>,
 }
 
 /// Decides which candidates are kept, and which are copies of them. `verdict` is the result of [`compared`] for the same
@@ -166,12 +166,12 @@ pub(super) fn fillable(candidates: &[Candidate], spooled: &Spooled) -> io::Resul
         ..Policy::default()
     };
     let reading = policy.reading().with_parts_in_files();
-    let described: Vec<Described> = candidates
+    let described: Vec<NoteDescription> = candidates
         .iter()
         .map(|candidate| {
             let content = spooled.content(candidate.record.entry)?;
             let limits = policy.limits.scan();
-            Ok(Described::of(&plain(&content), &reading, &limits))
+            Ok(NoteDescription::of(&plain(&content), &reading, &limits))
         })
         .collect::<io::Result<_>>()?;
     let mut sum = 0;
@@ -202,7 +202,7 @@ pub(super) fn fillable(candidates: &[Candidate], spooled: &Spooled) -> io::Resul
 }
 
 fn described(candidates: &[Candidate], spooled: &Spooled) -> io::Result<Vec<MailCopy>> {
-    let describe = |places: &[Place]| -> io::Result<Vec<MailCopy>> {
+    let describe = |places: &[CutPlace]| -> io::Result<Vec<MailCopy>> {
         let copies = candidates.iter().map(|candidate| {
             let content = spooled.content(candidate.record.entry)?;
             Ok(MailCopy::of(&plain(&content), places))
@@ -210,11 +210,11 @@ fn described(candidates: &[Candidate], spooled: &Spooled) -> io::Result<Vec<Mail
         copies.collect()
     };
     let copies = describe(&[])?;
-    let all_places: BTreeSet<Place> = copies.iter().filter_map(MailCopy::cut_at).collect();
+    let all_places: BTreeSet<CutPlace> = copies.iter().filter_map(MailCopy::cut_at).collect();
     if all_places.is_empty() {
         return Ok(copies);
     }
-    let places: Vec<Place> = all_places.into_iter().take(MOST_PLACES).collect();
+    let places: Vec<CutPlace> = all_places.into_iter().take(MOST_PLACES).collect();
     describe(&places)
 }
 
@@ -235,7 +235,7 @@ pub(super) struct Verdict {
     /// For each copy, the index of the copy that replaces it. A kept copy has its own index here.
     belongs_to: Vec<usize>,
     ambiguous: u64,
-    differences: Vec<Difference>,
+    differences: Vec<CoverDifference>,
     /// For each copy, what it has lost.
     losses: Vec<Loss>,
 }
@@ -249,7 +249,7 @@ struct Loss {
 fn verdict(copies: &[MailCopy]) -> Verdict {
     let count = copies.len();
     let all = || 0..count;
-    let table: Vec<Vec<Result<(), Difference>>> = copies
+    let table: Vec<Vec<Result<(), CoverDifference>>> = copies
         .iter()
         .map(|copy| copies.iter().map(|other| covers(other, copy)).collect())
         .collect();
@@ -309,7 +309,7 @@ fn verdict(copies: &[MailCopy]) -> Verdict {
     let first = verdict.belongs_to.first().copied().unwrap_or_default();
     for top in tops {
         // Comparing mail A with B can give another difference than comparing B with A. Of the two, the one that is
-        // later in the order of [`Difference`] is more precise, so it is counted.
+        // later in the order of [`CoverDifference`] is more precise, so it is counted.
         let differences = [relation(top, first), relation(first, top)].map(Result::err);
         if top != first {
             verdict

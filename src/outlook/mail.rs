@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::engine::outlook::source::{ItemFlags, Mail};
+use crate::engine::outlook::source::{ItemFlags, OutlookMessage};
 
 /// A mail that was made from an item of Outlook.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,7 +34,7 @@ pub struct ConvertedMail {
 }
 
 impl ConvertedMail {
-    pub(super) fn of(mail: Mail, damage: Vec<String>, folder: Vec<String>) -> Self {
+    pub(super) fn of(mail: OutlookMessage, damage: Vec<String>, folder: Vec<String>) -> Self {
         Self {
             content: mail.content,
             folder,

@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use super::mail::{ConvertedMail, OutlookError};
-use crate::engine::outlook::properties::Item;
+use crate::engine::outlook::properties::OutlookItem;
 use crate::engine::outlook::{msg, source, tnef};
 
 /// Maximum nesting depth of messages that are attached to other messages.
@@ -15,7 +15,7 @@ const DEEPEST: usize = 20;
 /// (\[MS-OXMSG\] 2.4), a storage for each recipient and attachment (2.2.1, 2.2.2), and the names of properties (2.2.3).
 #[derive(Debug)]
 pub struct Msg {
-    item: Item<'static>,
+    item: OutlookItem<'static>,
     damage: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ impl Msg {
 /// [`Winmail`](crate::policy::Follow::Winmail).
 #[derive(Debug)]
 pub struct Tnef<'a> {
-    item: Item<'a>,
+    item: OutlookItem<'a>,
     damage: Vec<String>,
 }
 

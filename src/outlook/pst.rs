@@ -8,7 +8,7 @@ use super::mail::{ConvertedMail, OutlookError};
 #[cfg(any(unix, windows))]
 use super::on_disk::OnDisk;
 use crate::engine::outlook::pst::{
-    Folder, Kind, Mailbox, RandomAccess, SIGNATURE, TOO_LARGE, header, version,
+    ItemKind, PstMailbox, PstTreeFolder, RandomAccess, SIGNATURE, TOO_LARGE, header, version,
 };
 use crate::engine::outlook::source;
 
@@ -23,7 +23,7 @@ const MAX_MESSAGE: u64 = 512 << 20;
 ///
 /// The file is never changed. It must not change while it is open; Outlook itself locks the file while it is running.
 pub struct Pst {
-    mailbox: Mailbox,
+    mailbox: PstMailbox,
     max_message: u64,
 }
 
@@ -67,7 +67,7 @@ impl Pst {
         if version(&start) == Some(36) {
             return Err(OutlookError::Version(36));
         }
-        let mailbox = Mailbox::open(Box::new(source)).map_err(OutlookError::Damaged)?;
+        let mailbox = PstMailbox::open(Box::new(source)).map_err(OutlookError::Damaged)?;
         Ok(Self {
             mailbox,
             max_message: MAX_MESSAGE,
@@ -104,8 +104,8 @@ impl Pst {
         self.mailbox.damage()
     }
 
-    fn read(&self, folder: &Folder, id: u32) -> PstItem {
-        if let Kind::Other(name) = self.mailbox.kind(id) {
+    fn read(&self, folder: &PstTreeFolder, id: u32) -> PstItem {
+        if let ItemKind::Other(name) = self.mailbox.kind(id) {
             return PstItem::NotMail(name);
         }
         let read = match self.mailbox.item(id, self.max_message) {
@@ -141,7 +141,7 @@ impl fmt::Debug for Pst {
 #[derive(Clone, Copy, Debug)]
 pub struct ItemFolder<'p> {
     pst: &'p Pst,
-    folder: &'p Folder,
+    folder: &'p PstTreeFolder,
 }
 
 impl<'p> ItemFolder<'p> {

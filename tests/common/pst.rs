@@ -193,7 +193,7 @@ impl<W: Write + Seek> Pst<W> {
         let mut bytes = data.to_vec();
         if !is_internal {
             match self.form.encoding {
-                2 => encoding::Encoding::of(2).unwrap().decode(&mut bytes, id),
+                2 => encoding::PstEncoding::of(2).unwrap().decode(&mut bytes, id),
                 1 => {
                     let table = inverse();
                     bytes
@@ -670,7 +670,7 @@ fn inverse() -> [u8; 256] {
     let mut table = [0; 256];
     for byte in 0..=255_u8 {
         let mut one = [byte];
-        encoding::Encoding::of(1).unwrap().decode(&mut one, 0);
+        encoding::PstEncoding::of(1).unwrap().decode(&mut one, 0);
         table[usize::from(one[0])] = byte;
     }
     table

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::reading::{Examined, Named};
 use crate::engine::prove::{Budget, Proof, Unproven, prove};
 use crate::engine::same::{
-    Digest, MOST_COMPARED, MailCopy, Place, change_key, copy_key, covers, identity, plain,
+    CutPlace, Digest, MOST_COMPARED, MailCopy, change_key, copy_key, covers, identity, plain,
 };
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::{Flags, Keywords, MessageFlags};
@@ -83,7 +83,7 @@ pub(super) struct Candidates {
     /// Number of messages of NEW with one digest that may still be the result of a change, if OLD has identical messages, too.
     surplus: Mutex<HashMap<Digest, u32>>,
     /// Positions at which truncated copies in OLD end, by their key.
-    cuts: HashMap<Digest, Vec<Place>>,
+    cuts: HashMap<Digest, Vec<CutPlace>>,
 }
 
 struct Spool {
@@ -381,7 +381,7 @@ pub(super) struct Added {
     at: u64,
     /// The key for changes, and the key for copies, if they are accepted and it is another one.
     keys: Vec<Digest>,
-    cut: Option<Place>,
+    cut: Option<CutPlace>,
 }
 
 fn keys_of(plain: &[u8], is_merged: bool) -> Vec<Digest> {

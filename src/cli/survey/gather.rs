@@ -19,7 +19,7 @@ use super::tally::{Copies, Counts as _};
 use crate::edit::Edits;
 use crate::engine::detach::{Choice, Planner, Refused, is_attachment};
 use crate::engine::lengths::Lengths;
-use crate::engine::plan::documents::{Shown, shown_inline};
+use crate::engine::plan::documents::{DocumentText, shown_inline};
 use crate::engine::policy::countable;
 use crate::engine::report::{Kind, Outcome, Provenance, Reason, Report, Row};
 use crate::engine::{Mode, date};
@@ -276,7 +276,7 @@ impl Survey {
         }
     }
 
-    fn link(&mut self, shown: &Shown<'_>, target: &Target<'_>) {
+    fn link(&mut self, shown: &DocumentText<'_>, target: &Target<'_>) {
         let links = &mut self.links;
         links.count += 1;
         *self.link_roles.entry(shown.link.role).or_default() += 1;

@@ -11,7 +11,7 @@ use super::numbers::companies;
 use super::sum::{SIZES, Survey};
 use super::tally::{Counts, LONGEST_NAME, NAMES, Named};
 use crate::engine::external_body::shown_name;
-use crate::engine::plan::documents::Showing;
+use crate::engine::plan::documents::DisplayState;
 use crate::fetch::store::Key;
 use crate::mime::{MessageTree, PartId};
 
@@ -158,7 +158,7 @@ impl Listed {
     pub(crate) fn of(
         tree: &MessageTree<'_>,
         part: PartId,
-        (shown, key): (Option<Showing>, Option<&Key>),
+        (shown, key): (Option<DisplayState>, Option<&Key>),
     ) -> Self {
         let entity = tree.part(part);
         let octets = entity.encoding.decode(entity.body.of(tree.original));
@@ -177,7 +177,7 @@ impl Listed {
             sha256: key.map(|key| key.to_string()),
             disposition: (!disposition.is_empty()).then(|| disposition.to_ascii_lowercase()),
             shown_by: match shown {
-                Some(Showing::By(document)) => Some(tree.number(document)),
+                Some(DisplayState::By(document)) => Some(tree.number(document)),
                 _ => None,
             },
         }

@@ -1,6 +1,6 @@
 //! Decides which parts are detached, and why other large parts stay in the message.
 
-use crate::engine::external_body::{ExternalBody, Followed, NOTE_FIELD, Reading};
+use crate::engine::external_body::{ExternalBody, Followed, NOTE_FIELD, ReferenceParse};
 use crate::engine::plan::protection;
 use crate::engine::policy::{Policy, TypePattern};
 use crate::engine::report::{Reason, Refusal};
@@ -103,8 +103,8 @@ fn is_reference(tree: &MessageTree<'_>, part: PartId, limits: &ScanLimits) -> bo
     ExternalBody::read(tree, part, &reading(limits)).is_some()
 }
 
-pub(super) fn reading(limits: &ScanLimits) -> Reading {
-    Reading {
+pub(super) fn reading(limits: &ScanLimits) -> ReferenceParse {
+    ReferenceParse {
         header_limit: limits.header,
         most_notes: 0,
         forms: Followed::none(),

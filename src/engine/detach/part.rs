@@ -9,7 +9,7 @@ use super::choice::Stub;
 use crate::edit::{Edit, Group};
 use crate::engine::Mode;
 use crate::engine::external_body::{
-    LONGEST_FIELD, Note, is_of_content, newline_of, noted_encoding_field, usual_encoding_field,
+    BodyNote, LONGEST_FIELD, is_of_content, newline_of, noted_encoding_field, usual_encoding_field,
 };
 use crate::engine::forms::thunderbird::{ALTERED_FIELD, SENTENCE, URL_FIELD};
 use crate::key::Key;
@@ -25,7 +25,7 @@ const WORD: usize = 40;
 
 /// Settings for the references that replace detached parts.
 #[derive(Debug)]
-pub(super) struct Leaving {
+pub(super) struct StubSettings {
     /// Start of the URL of all stored contents, ending with a slash. The path of a content in the store is appended to it.
     pub(super) base_url: String,
     /// The whole URL, if the part is detached as in an earlier run ([`Planner::only`](super::Planner)).
@@ -34,7 +34,7 @@ pub(super) struct Leaving {
     pub(super) mode: Mode,
 }
 
-impl Leaving {
+impl StubSettings {
     pub(super) fn url_of(&self, key: &Key) -> String {
         match &self.url {
             Some(url) => url.clone(),
@@ -62,7 +62,7 @@ pub(super) fn content_of(
 /// Creates the edits that replace a part by a reference. In a dry run, the Content-MD5 field gets the digest of empty content,
 /// which has the right length without hashing the part.
 pub(super) fn edits(
-    leaving: &Leaving,
+    leaving: &StubSettings,
     tree: &MessageTree<'_>,
     part: PartId,
     key: &Key,
@@ -102,7 +102,7 @@ pub(super) fn edits(
         Stub::Thunderbird => usual_encoding_field(wording.manner),
     };
     let digest_added = leaving.form == Stub::ExternalBody && of("Content-MD5").is_none();
-    let note = Note {
+    let note = BodyNote {
         sha256: key.to_string(),
         // A message/external-body has the size in a parameter, so only a stub in Thunderbird's form records it here.
         size: (leaving.form == Stub::Thunderbird).then_some(octets.len()),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::choice::{Choice, Stub, reading};
-use super::part::{Leaving, content_of, edits};
+use super::part::{StubSettings, content_of, edits};
 use crate::edit::{Edit, Edits, Group};
 use crate::engine::Mode;
 use crate::engine::external_body::listing::file_name;
@@ -27,7 +27,7 @@ pub type Refused = HashMap<Key, Refusal>;
 #[derive(Debug)]
 pub struct Planner {
     choice: Choice,
-    leaving: Leaving,
+    leaving: StubSettings,
     /// The parts to detach, by their number, each with its URL and the form of its reference. `None` if `choice` selects the
     /// parts.
     only: Option<HashMap<String, (String, Stub)>>,
@@ -78,7 +78,7 @@ pub struct Attachment {
 }
 
 /// A part that is detached.
-struct Left {
+struct DetachedPart {
     part: PartId,
     object: Object,
     group: Group,
@@ -109,7 +109,7 @@ impl Planner {
     #[must_use]
     pub fn new(choice: Choice, base_url: String, mode: Mode) -> Self {
         let policy = Policy::default();
-        let leaving = Leaving {
+        let leaving = StubSettings {
             base_url,
             url: None,
             form: Stub::default(),
@@ -192,7 +192,7 @@ impl Planner {
     }
 
     fn plan_parts(&self, tree: &MessageTree<'_>, name: &str, refused: &Refused) -> Detachment {
-        let mut run = Run {
+        let mut run = DetachPass {
             planner: self,
             refused,
             tree,
@@ -209,16 +209,16 @@ impl Planner {
     }
 }
 
-struct Run<'r> {
+struct DetachPass<'r> {
     planner: &'r Planner,
     refused: &'r Refused,
     tree: &'r MessageTree<'r>,
     name: &'r str,
     detachment: Detachment,
-    left: Vec<Left>,
+    left: Vec<DetachedPart>,
 }
 
-impl Run<'_> {
+impl DetachPass<'_> {
     /// Decides about each part. Finding the parts that documents show is slow, so it is done only if a part would be detached.
     fn parts(&mut self) {
         let (choice, policy) = (&self.planner.choice, &self.planner.policy);
@@ -280,7 +280,7 @@ impl Run<'_> {
                 row.from = Provenance::Message;
                 row.sha256 = Some(object.key.to_string());
                 row.bytes = Some(object.length);
-                self.left.push(Left {
+                self.left.push(DetachedPart {
                     part,
                     object,
                     group,
@@ -318,7 +318,7 @@ impl Run<'_> {
         };
         let number = self.tree.number(part);
         let only = self.planner.only.as_ref().and_then(|it| it.get(&number));
-        let as_before = only.map(|(url, form)| Leaving {
+        let as_before = only.map(|(url, form)| StubSettings {
             base_url: String::new(),
             url: Some(url.clone()),
             form: *form,

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::places::{Meaning, Place};
+use super::places::{LinkUse, PicturePlace};
 use crate::engine::plan::documents::Fallbacks;
 use crate::engine::report::{Reason, Refusal, Retry};
 
@@ -14,7 +14,7 @@ use crate::engine::report::{Reason, Refusal, Retry};
 pub(super) type Lost = HashSet<usize>;
 
 /// Returns whether a server responded to the request for the picture of a place, and does not have it.
-pub(super) fn is_lost(place: &Place, refusal: &Refusal) -> bool {
+pub(super) fn is_lost(place: &PicturePlace, refusal: &Refusal) -> bool {
     let is_response = matches!(
         refusal.reason,
         Reason::HttpStatus
@@ -25,13 +25,13 @@ pub(super) fn is_lost(place: &Place, refusal: &Refusal) -> bool {
             | Reason::WebPage
             | Reason::TooManyRedirects
     );
-    matches!(place.meaning, Meaning::Url(_)) && refusal.retry == Retry::Never && is_response
+    matches!(place.meaning, LinkUse::Url(_)) && refusal.retry == Retry::Never && is_response
 }
 
 /// Handles the options of an `image-set()` that are lost: they get the URL of the first embedded option. Otherwise a mail
 /// client could request them from the network.
 pub(super) fn point_options(
-    found: &[Place],
+    found: &[PicturePlace],
     lost: &Lost,
     urls: &mut HashMap<usize, String>,
     fallbacks: &mut Fallbacks,
@@ -46,7 +46,7 @@ pub(super) fn point_options(
 }
 
 pub(super) fn point<'f>(
-    (places, lost): (impl Iterator<Item = &'f Place>, &Lost),
+    (places, lost): (impl Iterator<Item = &'f PicturePlace>, &Lost),
     (url, width): (&str, Option<u32>),
     urls: &mut HashMap<usize, String>,
     fallbacks: &mut Fallbacks,

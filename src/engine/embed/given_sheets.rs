@@ -7,12 +7,12 @@ use std::ops::Range;
 
 use super::container::Container;
 use super::fallbacks::{self, Lost};
-use super::places::{Meaning, Place};
+use super::places::{LinkUse, PicturePlace};
 use super::style;
-use super::wanted::{Instead, SHEET, Wanted};
-use super::{Given, Pending};
+use super::wanted::{Instead, PictureNeed, SHEET};
+use super::{GivenPicture, PendingPicture};
 use crate::engine::Content;
-use crate::engine::guide::Choice;
+use crate::engine::guide::PictureChoice;
 use crate::engine::plan::documents::{Fallbacks, cid_escaped, sheet_with_urls};
 use crate::engine::report::{Reason, Refusal};
 use crate::mime::PartId;
@@ -22,7 +22,7 @@ const OUR_URL: usize = 64;
 
 const FIELDS: usize = 400;
 
-impl Pending<'_, '_> {
+impl PendingPicture<'_, '_> {
     /// Retrieves all pictures and style sheets, then the URLs inside these sheets, until no new URL is found. Each URL is
     /// requested only once, so style sheets that import each other do not cause an endless loop.
     pub(super) fn retrieve(&mut self) {
@@ -37,7 +37,7 @@ impl Pending<'_, '_> {
                     answers.insert(wanted.need(), answer.map(Into::into));
                 }
             }
-            self.session.ask(new().map(Wanted::need));
+            self.session.ask(new().map(PictureNeed::need));
             if self.session.is_stopped() {
                 return;
             }
@@ -77,7 +77,7 @@ impl Pending<'_, '_> {
                 continue;
             }
             self.answers.remove(&number);
-            let other = self.places.number(Wanted {
+            let other = self.places.number(PictureNeed {
                 url: next.url.clone(),
                 source: next.source.clone(),
                 is_sheet: wanted.is_sheet,
@@ -96,14 +96,14 @@ impl Pending<'_, '_> {
         let mut later = Vec::new();
         while let Some(beside) = self.places.sheets.pop_front() {
             let number = match beside.0 {
-                Meaning::Picture(number) => Some(number),
+                LinkUse::Picture(number) => Some(number),
                 // This style sheet has not been requested yet. Its URL was found in this round, or its URL failed
                 // and another one replaces it. The next round requests it, so the sheet is kept until then.
-                Meaning::Url(url) if self.places.last_instead(url) >= asked => {
+                LinkUse::Url(url) if self.places.last_instead(url) >= asked => {
                     later.push(beside);
                     continue;
                 }
-                Meaning::Url(url) => self.answer(url).and_then(Result::ok),
+                LinkUse::Url(url) => self.answer(url).and_then(Result::ok),
                 _ => None,
             };
             if let Some(number) = number {
@@ -139,12 +139,12 @@ impl Pending<'_, '_> {
                 found.extend(self.places.place(shown, from, &mut self.pictures));
             },
         );
-        self.places.choice = Choice::Usual;
+        self.places.choice = PictureChoice::Usual;
         found.extend(self.places.unseen(0));
         entry.insert(looked.map(|()| found));
     }
 
-    fn shown_by(&self, container: Container, number: usize) -> Result<&[Place], Refusal> {
+    fn shown_by(&self, container: Container, number: usize) -> Result<&[PicturePlace], Refusal> {
         match self.sheets.get(&(container, number)) {
             Some(Ok(found)) => Ok(found),
             Some(Err(refusal)) => Err(refusal.clone()),
@@ -158,11 +158,11 @@ impl Pending<'_, '_> {
         &mut self,
         within: (PartId, Container),
         (first, replaced): (usize, usize),
-    ) -> Given {
+    ) -> GivenPicture {
         let mut accepted = HashSet::new();
         let url = match self.accept(within.1, (first, replaced), &mut accepted) {
             Ok(url) => url,
-            Err(refusal) => return Given::Refused(refusal),
+            Err(refusal) => return GivenPicture::Refused(refusal),
         };
         let mut waiting: Vec<usize> = accepted.iter().copied().collect();
         while let Some(number) = waiting.pop() {
@@ -171,8 +171,8 @@ impl Pending<'_, '_> {
             let (mut told, mut lost) = (HashSet::new(), Lost::new());
             for place in &found {
                 let child = match place.meaning {
-                    Meaning::Picture(number) => Some(number),
-                    Meaning::Url(url) => self.answer(url).and_then(Result::ok),
+                    LinkUse::Picture(number) => Some(number),
+                    LinkUse::Url(url) => self.answer(url).and_then(Result::ok),
                     _ => None,
                 };
                 let given = match child.filter(|&child| self.pictures.is(child, SHEET)) {
@@ -183,14 +183,14 @@ impl Pending<'_, '_> {
                                 if accepted.len() > before {
                                     waiting.push(child);
                                 }
-                                Given::Url(url)
+                                GivenPicture::Url(url)
                             }
-                            Err(refusal) => Given::Refused(refusal),
+                            Err(refusal) => GivenPicture::Refused(refusal),
                         }
                     }
                     None => self.give((within.0, Ok(&within.1)), place),
                 };
-                if let Given::Refused(refusal) = &given
+                if let GivenPicture::Refused(refusal) = &given
                     && fallbacks::is_lost(place, refusal)
                 {
                     lost.insert(place.ordinal);
@@ -201,14 +201,14 @@ impl Pending<'_, '_> {
                     row.remark("the link is in a style sheet");
                     self.inner_rows.push(row);
                 }
-                if matches!(given, Given::Awaited) {
+                if matches!(given, GivenPicture::Awaited) {
                     // In the dry run, the URL in the sheet cannot be replaced yet, and its final length is unknown. The sheet
                     // is written in base64, which lengthens a URL by a third and adds line endings. Twice the length of a
                     // `cid:` URL is an upper bound.
                     self.embedding.unresolved += 2 * OUR_URL as u64;
                 }
-                if let Given::Url(url) = given {
-                    if let Meaning::Part(part, _) = place.meaning {
+                if let GivenPicture::Url(url) = given {
+                    if let LinkUse::Part(part, _) = place.meaning {
                         self.inner_named.push(part);
                     }
                     urls.insert(place.ordinal, url);
@@ -218,7 +218,7 @@ impl Pending<'_, '_> {
             fallbacks::point_options(&found, &lost, &mut urls, &mut fallbacks);
             self.put_sheet(within.1, number, (&urls, &fallbacks));
         }
-        Given::Url(url)
+        GivenPicture::Url(url)
     }
 
     /// Reserves memory and growth for a style sheet, and returns its `cid:` URL. Two sheets can import each other, so

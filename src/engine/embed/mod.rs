@@ -21,8 +21,8 @@ use std::collections::{HashMap, HashSet};
 use self::check::{SVG, part_of_svg};
 use self::container::Container;
 use self::fallbacks::Lost;
-use self::pictures::{New, Picture, Pictures};
-use self::places::{Meaning, Place, Places};
+use self::pictures::{NewPicture, Picture, Pictures};
+use self::places::{LinkUse, PicturePlace, PicturePlaces};
 use self::wanted::SHEET;
 use super::part_edits::PartEdits;
 use super::pass::Pass;
@@ -35,7 +35,7 @@ use crate::link::url::masked;
 use crate::mime::{MessageTree, PartId};
 
 #[derive(Default)]
-pub(super) struct Embedding {
+pub(super) struct EmbedPass {
     /// Number of bytes by which a run may grow the message more than the dry run computed. The dry run assumes that each
     /// picture can be retrieved. If it cannot, its relative link is made absolute instead, which can be longer than a `cid:`
     /// URL.
@@ -43,7 +43,7 @@ pub(super) struct Embedding {
     wrapped: HashMap<String, String>,
 }
 
-impl Embedding {
+impl EmbedPass {
     /// Returns the number that a part had before embedding. If embedding wrapped a document in a new multipart, the parts of
     /// this multipart count as the document.
     pub(super) fn number_before<'n>(&'n self, now: &'n str) -> &'n str {
@@ -55,14 +55,14 @@ pub(super) fn embed(
     session: &mut Session<'_>,
     tree: &MessageTree<'_>,
     outcomes: &mut Pass,
-    embedding: &mut Embedding,
+    embedding: &mut EmbedPass,
 ) -> Edits {
     let mut pictures = Pictures::new(tree, session.policy());
     let mut documents = Documents::new(tree, session.policy());
     let guided = (&mut session.ledger, session.guide);
-    let mut places = Places::find(guided, &mut documents, &mut pictures);
+    let mut places = PicturePlaces::find(guided, &mut documents, &mut pictures);
     let found = std::mem::take(&mut places.documents);
-    let mut pending = Pending {
+    let mut pending = PendingPicture {
         session,
         places,
         tree,
@@ -100,7 +100,7 @@ pub(super) fn embed(
 const STAND_IN: &str = "cid:00000000000000000000000000000000@embody";
 
 #[derive(Clone, Debug)]
-enum Given {
+enum GivenPicture {
     Url(String),
     Nothing,
     /// Content that a dry run does not have, but that a run would retrieve. The document is processed as if the content
@@ -109,34 +109,34 @@ enum Given {
     Refused(Refusal),
 }
 
-struct Pending<'p, 's> {
+struct PendingPicture<'p, 's> {
     session: &'p mut Session<'s>,
-    places: Places,
+    places: PicturePlaces,
     tree: &'p MessageTree<'p>,
     documents: Documents<'p>,
-    new: Vec<(New, usize)>,
+    new: Vec<(NewPicture, usize)>,
     held: HashSet<(Container, usize)>,
     present: usize,
-    /// Result for each URL, by its number in [`Places::urls`]: the number of the content in [`Pictures`], or a refusal.
+    /// Result for each URL, by its number in [`PicturePlaces::urls`]: the number of the content in [`Pictures`], or a refusal.
     answers: HashMap<usize, Result<usize, Refusal>>,
     pictures: Pictures<'p>,
     /// For each style sheet that is not part of the message yet: the places in it that show content, or the reason why the
     /// sheet cannot be read.
-    sheets: HashMap<(Container, usize), Result<Vec<Place>, Refusal>>,
+    sheets: HashMap<(Container, usize), Result<Vec<PicturePlace>, Refusal>>,
     inner_rows: Vec<Row>,
     inner_named: Vec<PartId>,
     edits: PartEdits<'p>,
     outcomes: &'p mut Pass,
-    embedding: &'p mut Embedding,
+    embedding: &'p mut EmbedPass,
 }
 
-impl Pending<'_, '_> {
-    fn document(&mut self, part: PartId, found: &[Place]) {
+impl PendingPicture<'_, '_> {
+    fn document(&mut self, part: PartId, found: &[PicturePlace]) {
         let gained = self.session.ledger.gained();
         let mut rows: Vec<Row> = Vec::new();
         // Pictures of the document that have a row in the report. A picture gets only one row, even if the document shows it
         // several times.
-        let mut told: HashSet<(Meaning, Option<String>)> = HashSet::new();
+        let mut told: HashSet<(LinkUse, Option<String>)> = HashSet::new();
         let container = Container::of(self.tree, part);
         self.inner_named.clear();
         let mut values: HashMap<usize, String> = HashMap::new();
@@ -145,15 +145,15 @@ impl Pending<'_, '_> {
             let mut of_source: Option<(String, Option<u32>)> = None;
             for place in tag {
                 let given = self.give((part, container.as_ref()), place);
-                if let Given::Refused(refusal) = &given
+                if let GivenPicture::Refused(refusal) = &given
                     && fallbacks::is_lost(place, refusal)
                 {
                     lost.insert(place.ordinal);
                 }
                 // The part of a URL after `#` is not sent to the server. So URLs that differ only in it get one row.
                 let shown = match &place.meaning {
-                    Meaning::Url(_) if !place.has_fragment => None,
-                    Meaning::Url(_) if !matches!(given, Given::Refused(_)) => None,
+                    LinkUse::Url(_) if !place.has_fragment => None,
+                    LinkUse::Url(_) if !matches!(given, GivenPicture::Refused(_)) => None,
                     _ => place.shown.clone(),
                 };
                 if told.insert((place.meaning.clone(), shown))
@@ -163,14 +163,14 @@ impl Pending<'_, '_> {
                 }
                 rows.append(&mut self.inner_rows);
                 let given = match given {
-                    Given::Awaited => {
+                    GivenPicture::Awaited => {
                         let unresolved = place.absolute.saturating_sub(STAND_IN.len());
                         self.embedding.unresolved += unresolved as u64;
-                        Given::Url(STAND_IN.to_owned())
+                        GivenPicture::Url(STAND_IN.to_owned())
                     }
                     given => given,
                 };
-                if let Given::Url(url) = given {
+                if let GivenPicture::Url(url) = given {
                     if place.is_source {
                         let picture = self.picture(place).map(|(_, picture)| picture);
                         let size = picture.and_then(|picture| picture.kind.size);
@@ -198,7 +198,7 @@ impl Pending<'_, '_> {
             self.session.ledger.restore_gained(gained);
             let (documents, ledger) = (&mut self.documents, &mut self.session.ledger);
             let rewritten = documents.embedded(part, ledger, &values, &fallbacks);
-            let is_kept = |place: &&Place| values.contains_key(&place.ordinal);
+            let is_kept = |place: &&PicturePlace| values.contains_key(&place.ordinal);
             let kept = found.iter().filter(is_kept);
             let container = container.ok();
             let kept = rewritten.and_then(|group| {
@@ -220,10 +220,10 @@ impl Pending<'_, '_> {
         self.outcomes.report.rows.extend(rows);
     }
 
-    fn picture(&self, place: &Place) -> Option<(usize, &Picture)> {
+    fn picture(&self, place: &PicturePlace) -> Option<(usize, &Picture)> {
         let number = match &place.meaning {
-            Meaning::Picture(picture) | Meaning::Blank(picture) => *picture,
-            Meaning::Url(number) => *self.answers.get(number)?.as_ref().ok()?,
+            LinkUse::Picture(picture) | LinkUse::Blank(picture) => *picture,
+            LinkUse::Url(number) => *self.answers.get(number)?.as_ref().ok()?,
             _ => return None,
         };
         Some((number, self.pictures.get(number)?))
@@ -233,14 +233,14 @@ impl Pending<'_, '_> {
         &mut self,
         container: Option<Container>,
         group: Group,
-        kept: impl Iterator<Item = &'f Place>,
+        kept: impl Iterator<Item = &'f PicturePlace>,
     ) -> Result<(), Refusal> {
         let group = match container {
             Some(container) => self.with_parts(container, group),
             None => group,
         };
         let meant = kept.filter_map(|place| match place.meaning {
-            Meaning::Part(part, _) => Some(part),
+            LinkUse::Part(part, _) => Some(part),
             _ => None,
         });
         let named = meant
@@ -256,25 +256,25 @@ impl Pending<'_, '_> {
     fn give(
         &mut self,
         (part, container): (PartId, Result<&Container, &Refusal>),
-        place: &Place,
-    ) -> Given {
+        place: &PicturePlace,
+    ) -> GivenPicture {
         let (container, picture) = match (container, &place.meaning) {
-            (_, Meaning::Nothing) => return Given::Nothing,
+            (_, LinkUse::Nothing) => return GivenPicture::Nothing,
             // The picture is a part of the message already, so no new part is needed.
-            (_, Meaning::Part(_, url)) => return Given::Url(url.clone()),
-            (_, Meaning::Refused(refusal)) => return Given::Refused((**refusal).clone()),
-            (Err(refusal), _) => return Given::Refused(refusal.clone()),
-            (Ok(container), Meaning::Picture(picture) | Meaning::Blank(picture)) => {
+            (_, LinkUse::Part(_, url)) => return GivenPicture::Url(url.clone()),
+            (_, LinkUse::Refused(refusal)) => return GivenPicture::Refused((**refusal).clone()),
+            (Err(refusal), _) => return GivenPicture::Refused(refusal.clone()),
+            (Ok(container), LinkUse::Picture(picture) | LinkUse::Blank(picture)) => {
                 (*container, *picture)
             }
-            (Ok(container), Meaning::Url(url)) => match self.answer(*url) {
+            (Ok(container), LinkUse::Url(url)) => match self.answer(*url) {
                 Some(Ok(picture)) => (*container, picture),
-                Some(Err(refusal)) => return Given::Refused(refusal),
-                None => return Given::Awaited,
+                Some(Err(refusal)) => return GivenPicture::Refused(refusal),
+                None => return GivenPicture::Awaited,
             },
         };
         if place.has_fragment && self.pictures.is(picture, SVG) {
-            return Given::Refused(part_of_svg());
+            return GivenPicture::Refused(part_of_svg());
         }
         if self.pictures.is(picture, SHEET) {
             let within = (part, container);
@@ -284,7 +284,7 @@ impl Pending<'_, '_> {
         if !is_there && !self.held.contains(&(container, picture)) {
             let parts = self.session.policy().limits.parts;
             if let Err(refusal) = self.judge_parts(container, parts) {
-                return Given::Refused(refusal);
+                return GivenPicture::Refused(refusal);
             }
             // An estimate for the limit: the new part and the longest possible `cid:` URL, minus the old URL. The real growth
             // replaces the estimate when the document is written.
@@ -293,11 +293,11 @@ impl Pending<'_, '_> {
             let longest = content_id.len() + "cid:%40".len();
             let growth = (cost + longest) as i64 - place.octets as i64;
             if let Err(refusal) = self.session.ledger.grow(growth) {
-                return Given::Refused(refusal);
+                return GivenPicture::Refused(refusal);
             }
             self.put_part(container, new);
         }
-        Given::Url(format!("cid:{}", cid_escaped(&content_id)))
+        GivenPicture::Url(format!("cid:{}", cid_escaped(&content_id)))
     }
 
     fn answer(&mut self, number: usize) -> Option<Result<usize, Refusal>> {
@@ -344,9 +344,9 @@ impl Pending<'_, '_> {
         number
     }
 
-    fn row(&mut self, part: PartId, place: &Place, given: &Given) -> Option<Row> {
+    fn row(&mut self, part: PartId, place: &PicturePlace, given: &GivenPicture) -> Option<Row> {
         let mut row = self.row_of_outcome(part, place, given)?;
-        if let Meaning::Url(number) = place.meaning {
+        if let LinkUse::Url(number) = place.meaning {
             self.tell_original(&mut row, number);
         }
         Some(row)
@@ -402,11 +402,16 @@ impl Pending<'_, '_> {
         }
     }
 
-    fn row_of_outcome(&mut self, part: PartId, place: &Place, given: &Given) -> Option<Row> {
+    fn row_of_outcome(
+        &mut self,
+        part: PartId,
+        place: &PicturePlace,
+        given: &GivenPicture,
+    ) -> Option<Row> {
         let mut row = self.left(part);
         row.url.clone_from(&place.shown);
         let mut answer = None;
-        if let Meaning::Url(number) = &place.meaning {
+        if let LinkUse::Url(number) = &place.meaning {
             let wanted = self.places.urls.get(self.came(*number))?;
             row.url = Some(wanted.source.clone());
             row.media_type = wanted.is_sheet.then(|| SHEET.to_owned());
@@ -419,8 +424,8 @@ impl Pending<'_, '_> {
             }
         }
         match given {
-            Given::Nothing => return None,
-            Given::Refused(refusal) => {
+            GivenPicture::Nothing => return None,
+            GivenPicture::Refused(refusal) => {
                 if refusal.retry == Retry::Later {
                     let detail = row.waiting_for(&refusal.detail);
                     self.outcomes.temporary.get_or_insert(detail);
@@ -431,9 +436,9 @@ impl Pending<'_, '_> {
                 row.tell_refusal(refusal.clone());
                 return Some(row);
             }
-            Given::Awaited => {
+            GivenPicture::Awaited => {
                 row.outcome = Outcome::WouldFetch;
-                if let Meaning::Url(number) = &place.meaning
+                if let LinkUse::Url(number) = &place.meaning
                     && let Some(wanted) = self.places.urls.get(*number)
                     && let Some(announced) = self.session.answers.announcement(&wanted.need())
                 {
@@ -446,16 +451,16 @@ impl Pending<'_, '_> {
                 .naming(Setting::Body);
                 return Some(row);
             }
-            Given::Url(_) => row.outcome = Outcome::Expanded,
+            GivenPicture::Url(_) => row.outcome = Outcome::Expanded,
         }
         match &place.meaning {
-            Meaning::Part(sibling, _) => {
+            LinkUse::Part(sibling, _) => {
                 let number = self.tree.number(*sibling);
                 row.from = Provenance::Message;
                 row.detail = format!("the link leads to part {number} of the mail").into();
             }
-            Meaning::Picture(_) => row.from = Provenance::Message,
-            Meaning::Blank(_) => {
+            LinkUse::Picture(_) => row.from = Provenance::Message,
+            LinkUse::Blank(_) => {
                 row.outcome = Outcome::Blanked;
                 if place.is_visible_blank {
                     row.from = Provenance::Network;

@@ -11,13 +11,13 @@ use crate::mime::{MessageTree, PartId};
 pub(super) use crate::engine::guide::{DIGITS, DOMAIN};
 
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct PictureNames {
     bearers: HashMap<(PartId, String), usize>,
     ours: HashMap<(PartId, String), Vec<(PartId, String)>>,
     made: HashMap<(PartId, String), u32>,
 }
 
-impl Names {
+impl PictureNames {
     pub(super) fn of(tree: &MessageTree<'_>) -> Self {
         let mut names = Self::default();
         for part in tree.ids() {

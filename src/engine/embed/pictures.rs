@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::check::{admitted, charset, decoded, label};
 use super::container::Container;
-use super::names::{DIGITS, Names};
+use super::names::{DIGITS, PictureNames};
 use super::wanted::{SHEET, SourceUrls};
 use crate::engine::Content;
 use crate::engine::external_body::ExternalBody;
@@ -60,7 +60,7 @@ pub(super) struct Pictures<'p> {
     pictures: Vec<Picture>,
     known: HashMap<(String, &'static str, Option<String>), usize>,
     blank: Option<usize>,
-    names: Option<Names>,
+    names: Option<PictureNames>,
 }
 
 impl<'p> Pictures<'p> {
@@ -188,10 +188,15 @@ impl<'p> Pictures<'p> {
 
     /// Describes a new part that has the Content-ID of `picture` and the bytes of `shown`. `picture` and `shown` differ
     /// only for a style sheet whose URLs were rewritten.
-    pub(super) fn new_part(&mut self, container: Container, picture: usize, shown: usize) -> New {
+    pub(super) fn new_part(
+        &mut self,
+        container: Container,
+        picture: usize,
+        shown: usize,
+    ) -> NewPicture {
         let newline = self.tree.newline;
         let (content_id, _) = self.identity(container, picture);
-        New {
+        NewPicture {
             picture,
             shown,
             header: self.header(picture, &content_id, newline),
@@ -241,7 +246,7 @@ impl<'p> Pictures<'p> {
         if let Some(known) = picture.content_ids.get(&container) {
             return known.clone();
         }
-        let names = self.names.get_or_insert_with(|| Names::of(tree));
+        let names = self.names.get_or_insert_with(|| PictureNames::of(tree));
         let digits = &picture.identity[..DIGITS];
         let (place, related) = match container {
             Container::Extended { related, .. } => (related, Some(related)),
@@ -264,7 +269,7 @@ impl<'p> Pictures<'p> {
     }
 }
 
-pub(super) struct New {
+pub(super) struct NewPicture {
     pub(super) content_id: String,
     /// Index in [`Pictures`] of the picture or style sheet from which the Content-ID of the part is derived.
     pub(super) picture: usize,
@@ -276,7 +281,7 @@ pub(super) struct New {
     pub(super) body: usize,
 }
 
-impl New {
+impl NewPicture {
     pub(super) fn len(&self) -> usize {
         self.header.len() + self.body
     }

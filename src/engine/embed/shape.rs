@@ -2,9 +2,9 @@
 //! Content-* fields move to the HTML part.
 
 use super::super::wrapped;
-use super::Pending;
+use super::PendingPicture;
 use super::container::Container;
-use super::pictures::New;
+use super::pictures::NewPicture;
 use crate::edit::Group;
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
 
@@ -12,8 +12,8 @@ const BOUNDARY_LINE: usize = 80;
 
 const WRAPPING: usize = 300;
 
-impl Pending<'_, '_> {
-    pub(super) fn put_part(&mut self, container: Container, new: New) {
+impl PendingPicture<'_, '_> {
+    pub(super) fn put_part(&mut self, container: Container, new: NewPicture) {
         let cost = self.cost(container, new.len());
         self.held.insert((container, new.picture));
         self.new.push((new, cost));

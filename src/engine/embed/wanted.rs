@@ -1,6 +1,6 @@
 //! A URL that must be retrieved because a document shows its content.
 
-use crate::engine::guide::Choice;
+use crate::engine::guide::PictureChoice;
 use crate::engine::report::Refusal;
 use crate::engine::{Content, Need};
 use crate::link::wrapper::OriginalUrl;
@@ -9,7 +9,7 @@ use crate::link::wrapper::OriginalUrl;
 pub(super) type Key = (String, bool, Vec<String>, Option<String>);
 
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(super) struct PictureNeed {
     /// The URL to request, after `--map` rewrote it. Equivalent URLs have the same form here, so that one response serves all
     /// of them.
     pub(super) url: String,
@@ -22,20 +22,20 @@ pub(super) struct Wanted {
     pub(super) original: Option<OriginalUrl>,
     /// The original that is not requested, because the policy refuses it.
     pub(super) refused_original: Option<Box<(OriginalUrl, Refusal)>>,
-    /// What a proof found in place of the link. [`Choice::Usual`] in every other run.
-    pub(super) choice: Choice,
+    /// What a proof found in place of the link. [`PictureChoice::Usual`] in every other run.
+    pub(super) choice: PictureChoice,
 }
 
 /// A URL that is requested if another one fails.
 #[derive(Clone, Debug)]
 pub(super) struct Instead {
-    /// As in [`Wanted::url`].
+    /// As in [`PictureNeed::url`].
     pub(super) url: String,
     pub(super) source: String,
     pub(super) original: Option<OriginalUrl>,
 }
 
-impl Wanted {
+impl PictureNeed {
     pub(super) fn key(&self) -> Key {
         let otherwise = self.otherwise.iter().map(|instead| instead.url.clone());
         // The part of an original contains the wrapped URL of the document, so originals of different URLs are different.
@@ -73,7 +73,7 @@ pub(super) const SHEET: &str = "text/css";
 /// The URLs of retrieved content.
 #[derive(Clone, Copy)]
 pub(super) struct SourceUrls<'n> {
-    /// As in [`Wanted::url`].
+    /// As in [`PictureNeed::url`].
     pub(super) url: &'n str,
     /// The URL in the document, which becomes the Content-Location of the part.
     pub(super) source: &'n str,

@@ -1,8 +1,8 @@
-//! Restores a detached part exactly from its [`Note`]: the fields of the phantom header (the header inside the part) return to
+//! Restores a detached part exactly from its [`BodyNote`]: the fields of the phantom header (the header inside the part) return to
 //! their positions in the outer header, and the fields that embody added are removed.
 
-use super::note::{Claim, NOTE_FIELD, Note};
-use super::reference::{ExternalBody, Form};
+use super::note::{BodyNote, Claim, NOTE_FIELD};
+use super::reference::{ExternalBody, ReferenceShape};
 use crate::edit::Edit;
 use crate::engine::forms::references::is_reference_field;
 use crate::mime::header::has_control_character;
@@ -22,7 +22,7 @@ pub fn newline_of(tree: &MessageTree<'_>, part: PartId) -> Newline {
 
 pub(in crate::engine) fn claim_of(tree: &MessageTree<'_>, body: &ExternalBody<'_>) -> Claim {
     let fields = match body.form {
-        Form::ExternalBody => &body.phantom.fields,
+        ReferenceShape::ExternalBody => &body.phantom.fields,
         form if form.facts().detach_fields.is_some() => tree.fields(body.part),
         _ => return Claim::None,
     };
@@ -30,7 +30,7 @@ pub(in crate::engine) fn claim_of(tree: &MessageTree<'_>, body: &ExternalBody<'_
         return Claim::None;
     };
     let newline = newline_of(tree, body.part);
-    let Some(mut note) = Note::read(field.value.of(tree.original), newline) else {
+    let Some(mut note) = BodyNote::read(field.value.of(tree.original), newline) else {
         return Claim::Unreadable;
     };
     // If a mail system converts line endings, it does so in headers and in text parts. So restored text gets the line endings
@@ -46,12 +46,12 @@ pub(in crate::engine) fn claim_of(tree: &MessageTree<'_>, body: &ExternalBody<'_
     Claim::Note(Box::new(note))
 }
 
-/// Returns the edits that restore a part. `Err` contains the reason why this is impossible: the part differs from its [`Note`],
+/// Returns the edits that restore a part. `Err` contains the reason why this is impossible: the part differs from its [`BodyNote`],
 /// or a header contains something that must not be restored.
 pub fn restored(
     tree: &MessageTree<'_>,
     body: &ExternalBody<'_>,
-    note: &Note,
+    note: &BodyNote,
     content: Vec<u8>,
 ) -> Result<Vec<Edit>, &'static str> {
     let part = tree.part(body.part);
@@ -59,7 +59,9 @@ pub fn restored(
         return Err("no empty line follows the header of the part");
     }
     let behind = Span::new(body.phantom.body_start(), part.body.end).of(tree.original);
-    if !behind.iter().all(|byte| matches!(byte, b'\r' | b'\n')) && body.form == Form::ExternalBody {
+    if !behind.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
+        && body.form == ReferenceShape::ExternalBody
+    {
         return Err("the message/external-body part contains text after the inner header");
     }
     let fields = returning(tree, body, note)?;
@@ -85,7 +87,7 @@ pub fn restored(
     let (Some(first), Some(last)) = (ours.first(), ours.last()) else {
         return Err("the header of the part lacks the fields that embody wrote");
     };
-    if body.form == Form::ExternalBody && ours.len() > 1 {
+    if body.form == ReferenceShape::ExternalBody && ours.len() > 1 {
         return Err("the part has several Content-Type fields");
     }
     let ours = Span::new(first.whole.start, last.whole.end);
@@ -116,11 +118,11 @@ pub fn restored(
 fn returning(
     tree: &MessageTree<'_>,
     body: &ExternalBody<'_>,
-    note: &Note,
+    note: &BodyNote,
 ) -> Result<Vec<Vec<u8>>, &'static str> {
     let newline = newline_of(tree, body.part);
     let is_message = tree.is_message(body.part);
-    let is_phantom = body.form == Form::ExternalBody;
+    let is_phantom = body.form == ReferenceShape::ExternalBody;
     let (mut notes, mut encodings, mut digests) = (0, 0, 0);
     let mut fields = Vec::new();
     for field in body.phantom.fields.iter(tree.original) {

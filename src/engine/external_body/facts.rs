@@ -3,8 +3,8 @@
 
 use super::{ExternalBody, Follow, TextNote};
 use crate::edit::Group;
-use crate::engine::new_part::Stored;
-use crate::engine::obtained::Obtained;
+use crate::engine::new_part::StoredContent;
+use crate::engine::obtained::ContentSource;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Kind, Refusal};
 use crate::mime::MessageTree;
@@ -58,11 +58,11 @@ pub(in crate::engine) enum Insertion {
 /// A function that returns the edits for a part that gets its body back, and true if the result matches a value in the mail,
 /// which proves that the content is the original.
 pub(in crate::engine) type Refill =
-    fn(&MessageTree<'_>, &ExternalBody<'_>, &Obtained) -> Result<(Group, bool), Refusal>;
+    fn(&MessageTree<'_>, &ExternalBody<'_>, &ContentSource) -> Result<(Group, bool), Refusal>;
 
 /// A function that converts the stored content for a note to the original attachment, and checks its type and size.
 pub(in crate::engine) type Conversion =
-    fn(&ExternalBody<'_>, &TextNote, Obtained, &Policy) -> Result<Stored, Refusal>;
+    fn(&ExternalBody<'_>, &TextNote, ContentSource, &Policy) -> Result<StoredContent, Refusal>;
 
 impl Facts {
     /// Returns the facts about a form in which each reference is a whole part, and whose content is retrieved only from

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use super::note::NOTE_FIELD;
-use super::reference::{ExternalBody, Form, Reading, Referent};
+use super::reference::{ExternalBody, ReferenceParse, ReferenceShape, Referent};
 use crate::edit::Edit;
 use crate::mime::entity::push_field;
 use crate::mime::header::Fields;
@@ -24,7 +24,7 @@ const LONGEST_NAME: usize = 100;
 pub fn relisted(
     before: &MessageTree<'_>,
     after: &MessageTree<'_>,
-    reading: &Reading,
+    reading: &ReferenceParse,
     new: bool,
 ) -> Option<Edit> {
     let written = written(after, reading);
@@ -67,7 +67,7 @@ fn bytes_of<'a>(tree: &MessageTree<'a>, part: PartId) -> &'a [u8] {
     span_of(tree, part).of(tree.original)
 }
 
-fn written(tree: &MessageTree<'_>, reading: &Reading) -> Option<Vec<u8>> {
+fn written(tree: &MessageTree<'_>, reading: &ReferenceParse) -> Option<Vec<u8>> {
     let mut lines = String::new();
     for part in tree.ids() {
         let body = ExternalBody::read(tree, part, reading);
@@ -169,7 +169,7 @@ fn line(original: &[u8], body: &ExternalBody<'_>) -> String {
         .unwrap_or_else(|| "attachment".to_owned());
     let mut line = format!("\n- {name}");
     let size = match body.form {
-        Form::ExternalBody => body.size,
+        ReferenceShape::ExternalBody => body.size,
         _ => body.note().and_then(|note| Some(note.size? as u64)),
     };
     if let Some(size) = size {

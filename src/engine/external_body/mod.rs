@@ -27,11 +27,11 @@ pub(crate) use self::listing::name_of;
 pub(crate) use self::listing::shown_name;
 pub use self::listing::{listing, relisted};
 pub use self::note::{
-    Claim, LONGEST_FIELD, NOTE_FIELD, Note, noted_encoding_field, usual_encoding_field,
+    BodyNote, Claim, LONGEST_FIELD, NOTE_FIELD, noted_encoding_field, usual_encoding_field,
 };
 pub use self::reference::{
-    ESSENCE, ExternalBody, Form, Reading, Referent, Scrap, TextNote, holds_blank, identifier,
-    own_identifier, size_in_words,
+    ESSENCE, ExternalBody, ReferenceParse, ReferenceShape, Referent, Scrap, TextNote, holds_blank,
+    identifier, own_identifier, size_in_words,
 };
 pub use self::scheme::Scheme;
 pub use self::texts::text_of_part;

@@ -45,11 +45,11 @@ pub fn usual_encoding_field(manner: EditManner) -> Option<Vec<u8>> {
 pub enum Claim {
     None,
     Unreadable,
-    Note(Box<Note>),
+    Note(Box<BodyNote>),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Note {
+pub struct BodyNote {
     /// SHA-256 of the content, as 64 lower-case hexadecimal digits.
     pub sha256: String,
     pub size: Option<usize>,
@@ -64,7 +64,7 @@ pub struct Note {
     pub places: Vec<i32>,
 }
 
-impl Note {
+impl BodyNote {
     /// Parses a note. Returns `None` if it is invalid. `newline` is the line ending in the header of the part. Plain text has
     /// the same line ending, unless the note specifies another one.
     pub fn read(value: &[u8], newline: Newline) -> Option<Self> {
@@ -222,7 +222,7 @@ fn encoding_of(field: &[u8]) -> Option<TransferEncoding> {
     (is_one && !is_ended && is_clean).then(|| TransferEncoding::of(Some(only.value.of(field))))
 }
 
-/// Returns the value of [`Note::encoding`] for a part with this Content-Transfer-Encoding field. The outer `None` means that a
+/// Returns the value of [`BodyNote::encoding`] for a part with this Content-Transfer-Encoding field. The outer `None` means that a
 /// note cannot represent the field, so the part cannot be restored exactly. `newline` is the line ending in the header.
 pub fn noted_encoding_field(
     original: &[u8],
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn notes() -> impl Strategy<Value = Note> {
+    fn notes() -> impl Strategy<Value = BodyNote> {
         let manner = prop_oneof![
             (0_usize..=LINE_LIMIT).prop_map(|line| EditManner::Base64 { line }),
             Just(EditManner::QuotedPrintable),
@@ -277,7 +277,7 @@ mod tests {
                 };
                 let odd_field = format!("content-Transfer-encoding :\r\n\t{name} (it; is 100%)");
                 let usual = usual_encoding_field(manner).filter(|_| odd == 0);
-                Note {
+                BodyNote {
                     sha256,
                     size: (odd == 0).then_some(tail),
                     wording: FieldText {
@@ -309,12 +309,12 @@ mod tests {
             let field = note.field(newline).expect("it is short");
             let text = String::from_utf8_lossy(&field);
             prop_assert!(text.lines().all(|line| line.len() <= 998));
-            prop_assert_eq!(Note::read(value(&field), newline), Some(note), "{}", text);
+            prop_assert_eq!(BodyNote::read(value(&field), newline), Some(note), "{}", text);
         }
 
         #[test]
         fn note_parsed_from_any_text_stays_within_the_length_limits(text in "(sha256=[0-9a-f]{64}|encoding=(base64|identity|x)|line=-?[0-9]{1,5}|tail=[0-9]{1,7}|cte=[A-Za-z%0-9:-]{0,40}|cte=none|at=-?[0-9]{1,12}|;|; | ){0,12}") {
-            if let Some(note) = Note::read(text.as_bytes(), Newline::Lf) {
+            if let Some(note) = BodyNote::read(text.as_bytes(), Newline::Lf) {
                 prop_assert!(note.wording.tail <= LONGEST_TAIL);
                 prop_assert!(note.encoding_field(Newline::Lf).is_none_or(|bytes| bytes.len() < 2000));
             }
@@ -325,7 +325,7 @@ mod tests {
     fn what_is_not_exactly_a_note_is_none() {
         let digest = "0".repeat(64);
         let good = format!("sha256={digest}; encoding=base64; line=76");
-        assert!(Note::read(good.as_bytes(), Newline::Lf).is_some());
+        assert!(BodyNote::read(good.as_bytes(), Newline::Lf).is_some());
         for bad in [
             "".to_owned(),
             good.replace("76", "999"),
@@ -349,7 +349,7 @@ mod tests {
             format!("{good}; cte=Bcc: base64"),
             format!("{good}; cte="),
         ] {
-            assert_eq!(Note::read(bad.as_bytes(), Newline::Lf), None, "{bad}");
+            assert_eq!(BodyNote::read(bad.as_bytes(), Newline::Lf), None, "{bad}");
         }
     }
 }

@@ -6,11 +6,11 @@ use std::borrow::Cow;
 use percent_encoding::{AsciiSet, percent_encode};
 
 use super::reference::{
-    Reader, bad_value, cut_off, deleted, encoded, missing_parameter, missing_url, own_identifier,
-    size_of,
+    ReferenceReader, bad_value, cut_off, deleted, encoded, missing_parameter, missing_url,
+    own_identifier, size_of,
 };
 use super::url::read_url;
-use super::{ESSENCE, ExternalBody, Form, Reading, Referent, exact};
+use super::{ESSENCE, ExternalBody, ReferenceParse, ReferenceShape, Referent, exact};
 use crate::engine::forms::references::TABLE;
 use crate::engine::report::{Reason, Refusal};
 use crate::link::url::all_but;
@@ -19,8 +19,8 @@ use crate::mime::media_type::Lookup;
 use crate::mime::{Header, MediaType, MessageTree, PartId, TransferEncoding};
 
 impl<'a> ExternalBody<'a> {
-    pub fn read(tree: &MessageTree<'a>, part: PartId, reading: &Reading) -> Option<Self> {
-        let reader = Reader {
+    pub fn read(tree: &MessageTree<'a>, part: PartId, reading: &ReferenceParse) -> Option<Self> {
+        let reader = ReferenceReader {
             tree,
             part,
             reading,
@@ -51,7 +51,7 @@ impl<'a> ExternalBody<'a> {
     }
 }
 
-impl<'a> Reader<'a, '_> {
+impl<'a> ReferenceReader<'a, '_> {
     fn document(&self, media_type: &MediaType<'a>) -> ExternalBody<'a> {
         let entity = self.tree.part(self.part);
         let phantom = Header::read(self.tree.original, entity.body, self.reading.header_limit);
@@ -63,8 +63,13 @@ impl<'a> Reader<'a, '_> {
             TransferEncoding::Base64 | TransferEncoding::QuotedPrintable => Err(encoded()),
             _ => self.target(media_type, phantom_id.as_deref()),
         };
-        let mut body =
-            ExternalBody::with(self.tree, self.part, Form::ExternalBody, target, phantom);
+        let mut body = ExternalBody::with(
+            self.tree,
+            self.part,
+            ReferenceShape::ExternalBody,
+            target,
+            phantom,
+        );
         body.size = size_of(media_type);
         body.expiration = media_type
             .parameter("expiration")

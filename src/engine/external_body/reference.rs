@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::follow::{Follow, Followed};
-use super::note::{Claim, Note};
+use super::note::{BodyNote, Claim};
 use crate::engine::report::{Detail, HostedFile, Reason, Refusal, Setting};
 use crate::link::url::with_octets_escaped;
 use crate::mime::charset;
@@ -15,7 +15,7 @@ pub const ESSENCE: &str = "message/external-body";
 
 /// The form of a reference. It decides which bytes of the part are kept when the content is inserted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
+pub enum ReferenceShape {
     /// `message/external-body`. Its body contains the phantom header: the header fields of the external content.
     ExternalBody,
     /// An attachment that Thunderbird detached (`X-Mozilla-Altered: AttachmentDetached`). The body quotes the original
@@ -47,7 +47,7 @@ pub enum Form {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Reading {
+pub struct ReferenceParse {
     /// Maximum length in bytes of a phantom header (the header inside an external-body part), of a header that Thunderbird
     /// quotes, or of a shortcut file.
     pub header_limit: usize,
@@ -59,15 +59,15 @@ pub struct Reading {
     pub beside: Option<Follow>,
 }
 
-pub(crate) struct Reader<'a, 'r> {
+pub(crate) struct ReferenceReader<'a, 'r> {
     pub(in crate::engine) tree: &'r MessageTree<'a>,
     pub(in crate::engine) part: PartId,
-    pub(in crate::engine) reading: &'r Reading,
+    pub(in crate::engine) reading: &'r ReferenceParse,
 }
 
 pub struct ExternalBody<'a> {
     pub part: PartId,
-    pub form: Form,
+    pub form: ReferenceShape,
     pub access_type: String,
     pub target: Result<Referent<'a>, Refusal>,
     /// The header fields of the external content: usually the phantom header, the header inside the part. For a part that
@@ -139,7 +139,7 @@ impl<'a> ExternalBody<'a> {
     pub(in crate::engine) fn bare(
         tree: &MessageTree<'a>,
         part: PartId,
-        form: Form,
+        form: ReferenceShape,
         target: Result<Referent<'a>, Refusal>,
     ) -> Self {
         let phantom = Header::none_at(tree.part(part).body.start);
@@ -149,7 +149,7 @@ impl<'a> ExternalBody<'a> {
     pub(in crate::engine) fn with(
         tree: &MessageTree<'a>,
         part: PartId,
-        form: Form,
+        form: ReferenceShape,
         target: Result<Referent<'a>, Refusal>,
         phantom: Header,
     ) -> Self {
@@ -185,10 +185,10 @@ impl<'a> ExternalBody<'a> {
     /// Returns true if the stored content is encoded with the Content-Transfer-Encoding in the phantom header (RFC 2046
     /// §5.2.3). Content from a URL is not encoded, and neither are the files that Thunderbird saves.
     pub fn describes_stored_octets(&self) -> bool {
-        self.form == Form::ExternalBody && !self.access_type.eq_ignore_ascii_case("url")
+        self.form == ReferenceShape::ExternalBody && !self.access_type.eq_ignore_ascii_case("url")
     }
 
-    pub fn note(&self) -> Option<&Note> {
+    pub fn note(&self) -> Option<&BodyNote> {
         match &self.claim {
             Claim::Note(note) => Some(note),
             Claim::None | Claim::Unreadable => None,
@@ -316,7 +316,7 @@ pub(in crate::engine) fn deleted() -> Refusal {
 
 /// Keeps the references up to the limit, and one more. This one is refused, so that the report shows that the limit was
 /// exceeded. All references after it are removed.
-pub(in crate::engine) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading: &Reading) {
+pub(in crate::engine) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading: &ReferenceParse) {
     bodies.truncate(reading.most_notes.saturating_add(1));
     if let Some(last) = bodies.get_mut(reading.most_notes) {
         let detail = Detail::from(

@@ -7,7 +7,7 @@ use crate::mime::PartId;
 
 /// Parts of one form, such as winmail.dat, that must not be opened in the current pass.
 #[derive(Default, Debug)]
-pub(crate) struct Handled {
+pub(crate) struct HandledParts {
     /// Digests of parts that an earlier pass opened and that stay in the message.
     kept: HashSet<String>,
     /// Digests of parts that the current pass opened. A part with the same digest waits for the next pass: by then the message
@@ -18,7 +18,7 @@ pub(crate) struct Handled {
     hosts: HashSet<PartId>,
 }
 
-impl Handled {
+impl HandledParts {
     /// Returns true if a part with this digest was opened, in the current pass or in an earlier one.
     pub(crate) fn has(&self, digest: &str) -> bool {
         self.kept.contains(digest) || self.opened.contains(digest)

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::engine::parts::{Body, Leaf};
+use crate::engine::parts::{NewBody, NewLeaf};
 use crate::mime::header::unfold;
 use crate::mime::transfer::with_newlines;
 use crate::mime::{MediaType, MessageTree, PartId, PartKind, entity};
@@ -13,12 +13,12 @@ use crate::span::Newline;
 type Digest = [u8; 32];
 
 /// Digests and ids of everything in a message, to recognise content that the message already contains.
-pub(super) struct Known {
+pub(super) struct KnownParts {
     digests: HashSet<Digest>,
     ids: HashSet<Vec<u8>>,
 }
 
-impl Known {
+impl KnownParts {
     pub(super) fn of(tree: &MessageTree<'_>) -> Self {
         let mut known = Self {
             digests: HashSet::new(),
@@ -64,14 +64,14 @@ impl Known {
 
     /// Returns true if the message already contains the content. Equal bytes prove this. A Content-ID does not, because the
     /// sender can forge it; it is accepted only if the opened part stays in the message, so that nothing can be lost.
-    pub(super) fn has(&self, leaf: &Leaf<'_>, stays: bool) -> bool {
+    pub(super) fn has(&self, leaf: &NewLeaf<'_>, stays: bool) -> bool {
         if stays && self.ids.contains(made_id(leaf).as_bytes()) {
             return true;
         }
         let digest = match &leaf.body {
-            Body::Bytes(bytes) => digest(bytes, leaf.name.as_deref()),
-            Body::Text(bytes) | Body::Entity(bytes) => text_digest(bytes),
-            Body::Message(bytes) => text_digest(bytes),
+            NewBody::Bytes(bytes) => digest(bytes, leaf.name.as_deref()),
+            NewBody::Text(bytes) | NewBody::Entity(bytes) => text_digest(bytes),
+            NewBody::Message(bytes) => text_digest(bytes),
         };
         self.digests.contains(&digest)
     }
@@ -103,7 +103,7 @@ fn name_of(tree: &MessageTree<'_>, id: PartId) -> Option<String> {
 
 /// Returns a Content-ID that contains the hash of a document. Links in the document may be changed later. Its bytes then
 /// differ, but it is still recognized by this id.
-pub(super) fn made_id(leaf: &Leaf<'_>) -> String {
+pub(super) fn made_id(leaf: &NewLeaf<'_>) -> String {
     let hash = entity::sha256(leaf.bytes());
     format!("{hash:.32}@embody.invalid")
 }

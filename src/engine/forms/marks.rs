@@ -7,7 +7,7 @@ use crate::mime::{Part, TransferEncoding};
 
 /// A byte string of a form. Every message with a part of the form contains at least one of the form's marks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Mark {
+pub(crate) enum FormMark {
     /// A string that is a mark only at the start of a line, because the string is the start of an encoded body.
     Line(&'static [u8]),
     /// A string that is a mark at every position. Upper and lower case are distinguished.
@@ -23,7 +23,7 @@ pub(crate) enum Mark {
     },
 }
 
-impl Mark {
+impl FormMark {
     /// Returns the byte strings whose search finds every place where this mark may occur.
     fn patterns(self) -> Vec<Vec<u8>> {
         match self {
@@ -65,12 +65,12 @@ pub(super) fn ends_word(after: &[u8]) -> bool {
 pub(super) struct Marks {
     /// The mark to which each pattern of the search belongs. A mark can have several patterns, one for each combination
     /// of upper and lower case.
-    marks: Vec<Mark>,
-    search: Search,
+    marks: Vec<FormMark>,
+    search: MarkSearch,
 }
 
 /// The implementation of the search. `Vectors` is more than twice as fast as `Automaton`, but needs SIMD instructions.
-enum Search {
+enum MarkSearch {
     Vectors(packed::Searcher),
     Automaton(AhoCorasick),
     /// The search could not be built. Every position is then reported as a mark, so that no message is skipped.
@@ -78,14 +78,14 @@ enum Search {
 }
 
 impl Marks {
-    pub(super) fn new(marks: impl IntoIterator<Item = Mark>) -> Self {
+    pub(super) fn new(marks: impl IntoIterator<Item = FormMark>) -> Self {
         let patterns = marks.into_iter().flat_map(|mark| {
             let patterns = mark.patterns().into_iter();
             patterns.map(move |pattern| (mark, pattern))
         });
-        let (marks, patterns): (Vec<Mark>, Vec<Vec<u8>>) = patterns.unzip();
+        let (marks, patterns): (Vec<FormMark>, Vec<Vec<u8>>) = patterns.unzip();
         let vectors = packed::Config::new().builder().extend(&patterns).build();
-        let search = vectors.map_or_else(|| Search::automaton(&patterns), Search::Vectors);
+        let search = vectors.map_or_else(|| MarkSearch::automaton(&patterns), MarkSearch::Vectors);
         Self { marks, search }
     }
 
@@ -94,9 +94,9 @@ impl Marks {
         let mut at = from;
         while let Some(rest) = bytes.get(at..) {
             let hit = match &self.search {
-                Search::Vectors(search) => search.find(rest)?,
-                Search::Automaton(search) => search.find(rest)?,
-                Search::Anywhere => return Some(at),
+                MarkSearch::Vectors(search) => search.find(rest)?,
+                MarkSearch::Automaton(search) => search.find(rest)?,
+                MarkSearch::Anywhere => return Some(at),
             };
             let start = at + hit.start();
             let mark = self.marks.get(hit.pattern().as_usize())?;
@@ -110,7 +110,7 @@ impl Marks {
     }
 }
 
-impl Search {
+impl MarkSearch {
     fn automaton(patterns: &[Vec<u8>]) -> Self {
         let mut builder = AhoCorasick::builder();
         builder.match_kind(MatchKind::LeftmostFirst);
@@ -135,16 +135,16 @@ mod tests {
 
     use super::*;
 
-    const MARKS: [Mark; 6] = [
-        Mark::Line(b"eJ8+I"),
-        Mark::Line(b"x=9F>\""),
-        Mark::Line(b"\x78\x9f\x3e\x22"),
-        Mark::Text(b".rtf"),
-        Mark::Word {
+    const MARKS: [FormMark; 6] = [
+        FormMark::Line(b"eJ8+I"),
+        FormMark::Line(b"x=9F>\""),
+        FormMark::Line(b"\x78\x9f\x3e\x22"),
+        FormMark::Text(b".rtf"),
+        FormMark::Word {
             text: b"ms-tnef",
             anchor: 2,
         },
-        Mark::Word {
+        FormMark::Word {
             text: b"vnd.ms-outlook",
             anchor: 6,
         },
@@ -155,11 +155,11 @@ mod tests {
         let is_at = |at: usize| {
             let rest = &bytes[at..];
             MARKS.iter().any(|mark| match mark {
-                Mark::Line(start) => rest
+                FormMark::Line(start) => rest
                     .strip_prefix(b"\n")
                     .is_some_and(|it| it.starts_with(start)),
-                Mark::Text(text) => rest.starts_with(text),
-                Mark::Word { text, .. } => {
+                FormMark::Text(text) => rest.starts_with(text),
+                FormMark::Word { text, .. } => {
                     let it = rest.split_at_checked(text.len());
                     it.is_some_and(|(it, after)| {
                         it.eq_ignore_ascii_case(text) && after.first() != Some(&b'-')
@@ -179,7 +179,7 @@ mod tests {
                 .iter()
                 .flat_map(|mark| vec![*mark; mark.patterns().len()])
                 .collect(),
-            search: Search::automaton(&patterns),
+            search: MarkSearch::automaton(&patterns),
         };
         let mut text = b"eJ8+I first\n".repeat(3);
         for at in 0..40 {

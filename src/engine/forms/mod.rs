@@ -29,22 +29,22 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 
-use self::handled::Handled;
-use self::marks::{Mark, Marks};
-use self::opening::Opening;
+use self::handled::HandledParts;
+use self::marks::{FormMark, Marks};
+use self::opening::FormOpener;
 use crate::edit::Edits;
 use crate::engine::external_body::Follow;
 use crate::engine::external_body::listing::file_name;
 use crate::engine::ledger::Ledger;
 use crate::engine::lengths::{Lengths, corrected};
 use crate::engine::policy::Policy;
-use crate::engine::prefilter::words::Word;
+use crate::engine::prefilter::words::PrefilterWord;
 use crate::engine::report::{Kind, Outcome, Refusal, Row};
 use crate::mime::{self, MessageTree, PartId};
 
 /// One form in which a message can contain content that mail programs cannot read, such as winmail.dat: its names, and the
 /// functions that find and open its parts.
-pub(crate) struct Form {
+pub(crate) struct ContentForm {
     /// The word of the option `--follow` that selects this form.
     pub follow: Follow,
     /// Kind of the rows for this form in the report.
@@ -54,25 +54,25 @@ pub(crate) struct Form {
     pub first: fn(&[u8], usize) -> Option<usize>,
     /// Function that returns the marks: byte strings of which at least one occurs in every message with a part of this
     /// form.
-    marks: fn() -> Vec<Mark>,
+    marks: fn() -> Vec<FormMark>,
     /// Words in the header of parts of this form, for which the prefilter always searches. See
     /// [`Needles::Words`](reference_form::Needles::Words).
-    pub words: &'static [Word],
+    pub words: &'static [PrefilterWord],
     /// Words of the media types that parts of this form have. If every part of this form has one of them, messages of a
     /// mailbox are searched for marks only if they contain such a word, which is much faster. Empty if a part of this
     /// form can have other media types.
-    pub types: &'static [Word],
+    pub types: &'static [PrefilterWord],
     /// Function that returns true if a part may be of this form.
     is_of: fn(&MessageTree<'_>, PartId) -> bool,
     /// Function that opens a part. It returns `Ok(false)` if the part gets no row in the report, because the part is
     /// not of this form or was opened before.
-    open: fn(&mut Opening<'_>, PartId, &mut Row) -> Result<bool, Refusal>,
+    open: fn(&mut FormOpener<'_>, PartId, &mut Row) -> Result<bool, Refusal>,
 }
 
 /// All forms. To add a form, create a directory and add an entry here.
-pub(crate) const FORMS: &[Form] = &[
+pub(crate) const FORMS: &[ContentForm] = &[
     // Uuencoded parts come first, because their content can be a part of any other form. The last form adds their rows again.
-    Form {
+    ContentForm {
         follow: Follow::Uuencode,
         kind: Kind::Uuencode,
         first: uuencode::first,
@@ -82,7 +82,7 @@ pub(crate) const FORMS: &[Form] = &[
         is_of: uuencode::encoded_part::is_encoded_part,
         open: uuencode::encoded_part::open,
     },
-    Form {
+    ContentForm {
         follow: Follow::Winmail,
         kind: Kind::Tnef,
         first: winmail::first,
@@ -92,7 +92,7 @@ pub(crate) const FORMS: &[Form] = &[
         is_of: winmail::is_tnef,
         open: winmail::open,
     },
-    Form {
+    ContentForm {
         follow: Follow::RtfBody,
         kind: Kind::Rtf,
         first: rtf_body::first,
@@ -103,7 +103,7 @@ pub(crate) const FORMS: &[Form] = &[
         open: rtf_body::open,
     },
     #[cfg(feature = "outlook")]
-    Form {
+    ContentForm {
         follow: Follow::Msg,
         kind: Kind::Msg,
         first: msg::first,
@@ -113,7 +113,7 @@ pub(crate) const FORMS: &[Form] = &[
         is_of: msg::is_msg,
         open: msg::open,
     },
-    Form {
+    ContentForm {
         follow: Follow::Uuencode,
         kind: Kind::Uuencode,
         first: uuencode::first,
@@ -134,9 +134,9 @@ pub(crate) fn first_of_any(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }
 
-impl Form {
+impl ContentForm {
     /// Opens all parts of this form in a message, and returns a row for each.
-    fn pass(&self, opening: &mut Opening<'_>, name: &str) -> Vec<Row> {
+    fn pass(&self, opening: &mut FormOpener<'_>, name: &str) -> Vec<Row> {
         let tree = opening.tree;
         let mut rows = Vec::new();
         for part in tree.ids().filter(|id| (self.is_of)(tree, *id)) {
@@ -169,7 +169,7 @@ pub(crate) fn may_open(tree: &MessageTree<'_>, part: PartId) -> bool {
 /// Returns the forms of which a run opened parts, by the rows of its report.
 #[cfg(feature = "cli")]
 pub(crate) fn opened_by(rows: &[Row]) -> Vec<Follow> {
-    let is_opened = |form: &&Form| {
+    let is_opened = |form: &&ContentForm| {
         rows.iter()
             .any(|row| row.kind == form.kind && row.outcome == Outcome::Expanded)
     };
@@ -190,14 +190,14 @@ pub(crate) fn converts_messages(beside: Follow) -> bool {
 
 /// A message whose parts were opened, with the edits and rows so far.
 #[derive(Default, Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenResult {
     /// The message after the edits so far, or `None` if it is unchanged.
     pub made: Option<Bytes>,
     pub edits: Edits,
     pub rows: Vec<Row>,
 }
 
-impl Opened {
+impl OpenResult {
     /// Opens the parts of `message`, to which the edits in `self` were already applied. The result is searched again, because
     /// an opened message can itself contain parts of a form.
     #[must_use]
@@ -216,7 +216,7 @@ impl Opened {
             return self;
         }
         for form in FORMS.iter().filter(|form| told.contains(form.follow)) {
-            let mut handled = Handled::default();
+            let mut handled = HandledParts::default();
             for level in 0..=policy.limits.depth {
                 let current = self.made.as_deref().unwrap_or(message);
                 // The message contains no byte string of this form, so it has no part of this form and need not be
@@ -230,7 +230,7 @@ impl Opened {
                     break;
                 }
                 let tree = mime::scan(current, &limits);
-                let mut opening = Opening::new(&tree, policy, ledger, &mut handled);
+                let mut opening = FormOpener::new(&tree, policy, ledger, &mut handled);
                 let rows = form.pass(&mut opening, name);
                 let edits = opening.edits;
                 handled.end_pass();

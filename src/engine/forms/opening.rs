@@ -1,11 +1,11 @@
 //! One pass over a message in which the parts of one form are opened. All forms use this code.
 
-use super::handled::Handled;
-use super::known::Known;
-use super::place::{Placed, place};
+use super::handled::HandledParts;
+use super::known::KnownParts;
+use super::place::{InsertionEdits, place};
 use crate::edit::{Edit, Edits, Group};
 use crate::engine::ledger::Ledger;
-use crate::engine::outlook::compose::Contents;
+use crate::engine::outlook::compose::ItemParts;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Outcome, Provenance, Reason, Refusal, Row};
 use crate::mime::{MessageTree, PartId};
@@ -13,24 +13,24 @@ use crate::mime::{MessageTree, PartId};
 /// Number of bytes of work that are counted for examining one part of the message.
 const LOOK: usize = 64;
 
-pub(crate) struct Opening<'o> {
+pub(crate) struct FormOpener<'o> {
     pub tree: &'o MessageTree<'o>,
     pub policy: &'o Policy,
     pub ledger: &'o mut Ledger,
     /// Parts that this pass or an earlier one opened.
-    pub handled: &'o mut Handled,
+    pub handled: &'o mut HandledParts,
     pub edits: Edits,
     /// Digests of the contents that the message already has, so that they are not inserted twice. They are computed when they
     /// are first needed.
-    known: Option<Known>,
+    known: Option<KnownParts>,
 }
 
-impl<'o> Opening<'o> {
+impl<'o> FormOpener<'o> {
     pub(crate) fn new(
         tree: &'o MessageTree<'o>,
         policy: &'o Policy,
         ledger: &'o mut Ledger,
-        handled: &'o mut Handled,
+        handled: &'o mut HandledParts,
     ) -> Self {
         Self {
             tree,
@@ -52,7 +52,7 @@ impl<'o> Opening<'o> {
         &mut self,
         part: PartId,
         digest: String,
-        (contents, keeps): (Contents<'_>, bool),
+        (contents, keeps): (ItemParts<'_>, bool),
         already: impl FnOnce() -> String,
         row: &mut Row,
     ) -> Result<Option<usize>, Refusal> {
@@ -63,8 +63,8 @@ impl<'o> Opening<'o> {
         if self.known.is_none() {
             self.ledger.work(self.tree.original.len())?;
         }
-        let known = self.known.get_or_insert_with(|| Known::of(self.tree));
-        let Placed { edits, parts, host } = place(self.tree, part, contents, known, keeps)?;
+        let known = self.known.get_or_insert_with(|| KnownParts::of(self.tree));
+        let InsertionEdits { edits, parts, host } = place(self.tree, part, contents, known, keeps)?;
         if edits.is_empty() {
             return Err(Refusal::lasting(Reason::AlreadyInMail, already()));
         }

@@ -3,11 +3,11 @@
 //! The text of the mail stays. HTML becomes an alternative to this text. Everything else replaces the part, or is inserted
 //! before it if the part stays.
 
-use super::known::{Known, made_id};
-use super::placing::Placing;
+use super::known::{KnownParts, made_id};
+use super::placing::FormInserter;
 use crate::edit::Group;
-use crate::engine::outlook::compose::Contents;
-use crate::engine::parts::{Body, Leaf};
+use crate::engine::outlook::compose::ItemParts;
+use crate::engine::parts::{NewBody, NewLeaf};
 use crate::engine::report::Refusal;
 use crate::mime::charset;
 use crate::mime::{MediaType, MessageTree, PartId, PartKind};
@@ -37,7 +37,7 @@ fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn says_the_same(tree: &MessageTree<'_>, texts: &[PartId], leaf: &Leaf<'_>) -> bool {
+fn says_the_same(tree: &MessageTree<'_>, texts: &[PartId], leaf: &NewLeaf<'_>) -> bool {
     let wanted = words(&String::from_utf8_lossy(leaf.bytes()));
     texts.iter().any(|id| {
         let part = tree.part(*id);
@@ -55,7 +55,7 @@ fn says_the_same(tree: &MessageTree<'_>, texts: &[PartId], leaf: &Leaf<'_>) -> b
 }
 
 /// The edits that insert the content of a part into the message.
-pub(super) struct Placed {
+pub(super) struct InsertionEdits {
     pub edits: Group,
     /// Number of new parts.
     pub parts: usize,
@@ -70,13 +70,13 @@ pub(super) struct Placed {
 pub(super) fn place(
     tree: &MessageTree<'_>,
     part: PartId,
-    mut contents: Contents<'_>,
-    known: &Known,
+    mut contents: ItemParts<'_>,
+    known: &KnownParts,
     keeps: bool,
-) -> Result<Placed, Refusal> {
+) -> Result<InsertionEdits, Refusal> {
     let texts = own_texts(tree, part);
     let has_html = contents.html.is_some();
-    let is_new = |leaf: &Leaf<'_>| !known.has(leaf, keeps);
+    let is_new = |leaf: &NewLeaf<'_>| !known.has(leaf, keeps);
     for text in [
         &mut contents.text,
         &mut contents.html,
@@ -107,7 +107,7 @@ pub(super) fn place(
         identify(&mut contents);
     }
     let parts = contents.leaves().count() + usize::from(contents.rtf_text.is_some());
-    let mut placing = Placing {
+    let mut placing = FormInserter {
         tree,
         part,
         keeps,
@@ -115,21 +115,21 @@ pub(super) fn place(
         host: None,
     };
     let edits = placing.edits(contents, &texts)?;
-    Ok(Placed {
+    Ok(InsertionEdits {
         edits,
         parts,
         host: placing.host,
     })
 }
 
-fn identify(contents: &mut Contents<'_>) {
+fn identify(contents: &mut ItemParts<'_>) {
     let texts = [&mut contents.text, &mut contents.html];
     let leaves = texts.into_iter().flatten();
     for leaf in leaves.chain(&mut contents.attachments) {
         let may_change = match &leaf.body {
-            Body::Text(_) | Body::Message(_) => true,
-            Body::Bytes(_) => leaf.essence.starts_with("text/"),
-            Body::Entity(_) => false,
+            NewBody::Text(_) | NewBody::Message(_) => true,
+            NewBody::Bytes(_) => leaf.essence.starts_with("text/"),
+            NewBody::Entity(_) => false,
         };
         if may_change && leaf.content_id.is_none() {
             leaf.content_id = Some(made_id(leaf));

@@ -2,14 +2,14 @@
 //! multipart/alternative, and as the body of a message.
 
 use crate::edit::{Edit, Group};
-use crate::engine::outlook::compose::Contents;
-use crate::engine::parts::{Body, Leaf, Part, boundary, delimiter};
+use crate::engine::outlook::compose::ItemParts;
+use crate::engine::parts::{NewBody, NewLeaf, NewMimePart, boundary, delimiter};
 use crate::engine::report::{Reason, Refusal};
 use crate::mime::transfer::with_newlines;
 use crate::mime::{MessageTree, PartId, PartKind, entity};
 use crate::span::{Newline, Span};
 
-pub(super) struct Placing<'t> {
+pub(super) struct FormInserter<'t> {
     pub(super) tree: &'t MessageTree<'t>,
     pub(super) part: PartId,
     pub(super) keeps: bool,
@@ -17,14 +17,14 @@ pub(super) struct Placing<'t> {
     pub(super) host: Option<PartId>,
 }
 
-impl Placing<'_> {
+impl FormInserter<'_> {
     fn newline(&self) -> Newline {
         self.tree.newline
     }
 
     pub(super) fn edits(
         &mut self,
-        contents: Contents<'_>,
+        contents: ItemParts<'_>,
         texts: &[PartId],
     ) -> Result<Group, Refusal> {
         let parent = self.tree.part(self.part).parent;
@@ -39,7 +39,7 @@ impl Placing<'_> {
         }
     }
 
-    fn judge(&self, parts: &[Part<'_>]) -> Result<(), Refusal> {
+    fn judge(&self, parts: &[NewMimePart<'_>]) -> Result<(), Refusal> {
         if !parts.iter().any(|part| part.meets(&self.around)) {
             Ok(())
         } else {
@@ -48,14 +48,14 @@ impl Placing<'_> {
         }
     }
 
-    fn written(&self, part: &Part<'_>) -> Vec<u8> {
+    fn written(&self, part: &NewMimePart<'_>) -> Vec<u8> {
         part.write(self.newline(), &self.around)
     }
 
     /// Creates the edits for a part in a multipart that is a list of parts, such as multipart/mixed.
     fn list(
         &mut self,
-        mut contents: Contents<'_>,
+        mut contents: ItemParts<'_>,
         above: PartId,
         texts: &[PartId],
     ) -> Result<Group, Refusal> {
@@ -64,26 +64,26 @@ impl Placing<'_> {
         let mut alternatives = Vec::new();
         if let Some(html) = contents.html.take() {
             let pictures = std::mem::take(&mut contents.pictures);
-            alternatives.push(Contents::shown(html, pictures));
+            alternatives.push(ItemParts::shown(html, pictures));
         }
-        alternatives.extend(contents.calendar.take().map(Part::Leaf));
+        alternatives.extend(contents.calendar.take().map(NewMimePart::Leaf));
         let text = contents.text.take().or(contents.rtf_text.take());
-        let mut parts: Vec<Part<'_>> = Vec::new();
+        let mut parts: Vec<NewMimePart<'_>> = Vec::new();
         match self.host(above, texts) {
             Some(host) if !alternatives.is_empty() => {
                 self.judge(&alternatives)?;
                 self.host = Some(host);
                 group.extend(self.beside(host, &alternatives));
-                parts.extend(text.map(Part::Leaf));
+                parts.extend(text.map(NewMimePart::Leaf));
             }
             _ => {
-                let all = text.map(Part::Leaf).into_iter().chain(alternatives);
-                parts.extend(Part::joined("alternative", all.collect()));
+                let all = text.map(NewMimePart::Leaf).into_iter().chain(alternatives);
+                parts.extend(NewMimePart::joined("alternative", all.collect()));
             }
         }
-        parts.extend(contents.report.map(|report| Part::Leaf(report.leaf)));
-        parts.extend(contents.pictures.into_iter().map(Part::Leaf));
-        parts.extend(contents.attachments.into_iter().map(Part::Leaf));
+        parts.extend(contents.report.map(|report| NewMimePart::Leaf(report.leaf)));
+        parts.extend(contents.pictures.into_iter().map(NewMimePart::Leaf));
+        parts.extend(contents.attachments.into_iter().map(NewMimePart::Leaf));
         self.judge(&parts)?;
         let own = tree.part(self.part);
         let boundary = tree.part(above).content.boundary().unwrap_or_default();
@@ -133,7 +133,7 @@ impl Placing<'_> {
         (is_fit && is_before && !is_protected).then_some(host)
     }
 
-    fn beside(&self, host: PartId, alternatives: &[Part<'_>]) -> Group {
+    fn beside(&self, host: PartId, alternatives: &[NewMimePart<'_>]) -> Group {
         let tree = self.tree;
         let part = tree.part(host);
         let end = self.newline().bytes();
@@ -177,14 +177,14 @@ impl Placing<'_> {
         ]
     }
 
-    fn raw(&self) -> Part<'static> {
+    fn raw(&self) -> NewMimePart<'static> {
         let own = self.tree.part(self.part);
-        Part::Raw(own.span.of(self.tree.original).to_vec())
+        NewMimePart::Raw(own.span.of(self.tree.original).to_vec())
     }
 
     /// Creates the edits for a part that is one branch of a multipart/alternative. The new parts must stay together in one
     /// branch.
-    fn one(&self, contents: Contents<'_>) -> Result<Group, Refusal> {
+    fn one(&self, contents: ItemParts<'_>) -> Result<Group, Refusal> {
         let tree = self.tree;
         let own = tree.part(self.part);
         let is_empty = contents.leaves().next().is_none() && contents.rtf_text.is_none();
@@ -192,7 +192,7 @@ impl Placing<'_> {
             (true, true) => return Ok(Group::new()),
             (true, false) => return Ok(vec![Edit::remove(tree.removal(self.part, 0))]),
             (false, true) => {
-                Part::Multipart("mixed", Vec::new(), vec![contents.whole(), self.raw()])
+                NewMimePart::Multipart("mixed", Vec::new(), vec![contents.whole(), self.raw()])
             }
             (false, false) => contents.whole(),
         };
@@ -205,7 +205,7 @@ impl Placing<'_> {
     }
 
     /// Creates the edits for a part that is the whole body of a message. The Content-* fields of the header change too.
-    fn body(&self, contents: Contents<'_>) -> Result<Group, Refusal> {
+    fn body(&self, contents: ItemParts<'_>) -> Result<Group, Refusal> {
         let tree = self.tree;
         let own = tree.part(self.part);
         let original = tree.original;
@@ -228,15 +228,15 @@ impl Placing<'_> {
             }
             raw.extend_from_slice(self.newline().bytes());
             raw.extend_from_slice(own.body.of(original));
-            new = Part::Multipart("mixed", Vec::new(), vec![new, Part::Raw(raw)]);
+            new = NewMimePart::Multipart("mixed", Vec::new(), vec![new, NewMimePart::Raw(raw)]);
         }
         self.judge(std::slice::from_ref(&new))?;
-        if let Part::Leaf(Leaf {
-            body: Body::Entity(_),
+        if let NewMimePart::Leaf(NewLeaf {
+            body: NewBody::Entity(_),
             ..
         }) = &new
         {
-            new = Part::Multipart("mixed", Vec::new(), vec![new]);
+            new = NewMimePart::Multipart("mixed", Vec::new(), vec![new]);
         }
         let (mut header, mut body) = new.written(self.newline(), &self.around);
         let mut group = Group::new();

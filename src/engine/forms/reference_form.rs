@@ -4,9 +4,9 @@
 
 use std::collections::HashSet;
 
-use crate::engine::external_body::reference::Reader;
-use crate::engine::external_body::{ExternalBody, Follow, Followed, Reading};
-use crate::engine::prefilter::words::Word;
+use crate::engine::external_body::reference::ReferenceReader;
+use crate::engine::external_body::{ExternalBody, Follow, Followed, ReferenceParse};
+use crate::engine::prefilter::words::PrefilterWord;
 use crate::mime::{MessageTree, PartId};
 
 /// A search of bytes from an offset. Returns the position of the first match.
@@ -18,10 +18,10 @@ pub(crate) type Search = fn(&[u8], usize) -> Option<usize>;
 pub(crate) enum Needles {
     /// Words of which at least one occurs in the header of each part with a reference. All words of all forms are searched for
     /// at once.
-    Words(&'static [Word]),
+    Words(&'static [PrefilterWord]),
     /// Words that are searched for only in the mailboxes of one mail program, which stores attachments as files next to its
     /// mailboxes.
-    Beside(Follow, &'static [Word]),
+    Beside(Follow, &'static [PrefilterWord]),
     /// A search of the header of a part. It runs only if `--follow` includes one of the kinds in the list.
     Header(&'static [Follow], Search),
     /// A search of the body of a part. It runs only if `--follow` includes one of the kinds in the list.
@@ -38,13 +38,13 @@ pub(crate) trait ReferenceForm: Sync {
     fn needles(&self) -> Needles;
 
     /// Reads a part that is a reference as a whole.
-    fn of_part<'a>(&self, _reader: &Reader<'a, '_>) -> Option<ExternalBody<'a>> {
+    fn of_part<'a>(&self, _reader: &ReferenceReader<'a, '_>) -> Option<ExternalBody<'a>> {
         None
     }
 
     /// Reads a part of the type `message/external-body` that has no access type. Some programs write such parts, and put a
     /// shortcut file with the URL into the body.
-    fn of_external_body<'a>(&self, _reader: &Reader<'a, '_>) -> Option<ExternalBody<'a>> {
+    fn of_external_body<'a>(&self, _reader: &ReferenceReader<'a, '_>) -> Option<ExternalBody<'a>> {
         None
     }
 
@@ -53,7 +53,7 @@ pub(crate) trait ReferenceForm: Sync {
     fn in_texts<'a>(
         &self,
         _tree: &MessageTree<'a>,
-        _reading: &Reading,
+        _reading: &ReferenceParse,
         _known: &HashSet<PartId>,
     ) -> Vec<ExternalBody<'a>> {
         Vec::new()

@@ -1,11 +1,11 @@
 //! The table of all forms of references to external content. To add a form, create a directory and add it to [`TABLE`], and its
-//! variant of [`Form`] to the function after the table.
+//! variant of [`ReferenceShape`] to the function after the table.
 
 pub(crate) use super::mailman::divided;
 use super::reference_form::{Needles, ReferenceForm};
 use super::{apple, hosted, mailman, shortcut, sympa, thunderbird, yahoo};
 use crate::engine::external_body::facts::Facts;
-use crate::engine::external_body::{ExternalBody, Form, Reading};
+use crate::engine::external_body::{ExternalBody, ReferenceParse, ReferenceShape};
 use crate::engine::report::Kind;
 use crate::mime::{Field, MessageTree};
 
@@ -17,7 +17,7 @@ pub(crate) static TABLE: &[&dyn ReferenceForm] = &[
     &sympa::Sympa,
     &yahoo::Yahoo,
     &mailman::Mailman,
-    &hosted::Hosted,
+    &hosted::HostedForm,
 ];
 
 /// Facts about `message/external-body` (RFC 2046 §5.2.3).
@@ -26,7 +26,7 @@ const EXTERNAL_BODY: Facts = Facts {
     ..Facts::of_whole_part(Kind::ExternalBody, None)
 };
 
-impl Form {
+impl ReferenceShape {
     /// Returns the [`Facts`] about this form. The module of each form defines its facts, except that the facts about
     /// `message/external-body` are defined in this file.
     pub fn facts(self) -> &'static Facts {
@@ -63,7 +63,7 @@ impl ExternalBody<'_> {
     }
 }
 
-impl Reading {
+impl ReferenceParse {
     /// Selects also parts whose content is in a file next to the message, wherever the message is. A message that was moved out
     /// of its mailbox still has such parts.
     pub(crate) fn with_parts_in_files(self) -> Self {

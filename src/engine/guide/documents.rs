@@ -26,7 +26,7 @@ use crate::mime::{MessageTree, PartId};
 
 /// What the new mail has in place of a link.
 #[derive(Clone, Default, Debug)]
-pub(in crate::engine) enum Choice {
+pub(in crate::engine) enum PictureChoice {
     /// The guide does not know. The policy decides.
     #[default]
     Usual,
@@ -48,7 +48,7 @@ pub(in crate::engine) struct GivenPart {
     is_first: bool,
 }
 
-impl Choice {
+impl PictureChoice {
     fn rank(&self) -> u8 {
         match self {
             Self::Usual => 0,
@@ -96,13 +96,13 @@ impl Choice {
     }
 }
 
-impl PartialEq for Choice {
+impl PartialEq for PictureChoice {
     fn eq(&self, other: &Self) -> bool {
         self.rank() == other.rank()
     }
 }
 
-impl PartialOrd for Choice {
+impl PartialOrd for PictureChoice {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.rank().cmp(&other.rank()))
     }
@@ -138,7 +138,7 @@ impl Guide {
         &self,
         documents: &mut Documents<'_>,
         ledger: &mut Ledger,
-    ) -> HashMap<PartId, Vec<Choice>> {
+    ) -> HashMap<PartId, Vec<PictureChoice>> {
         let tree = documents.tree();
         let values = tree.ids().filter_map(|part| tree.value(part, "Content-ID"));
         let ids: HashSet<String> = values.map(identifier).collect();
@@ -171,7 +171,7 @@ impl Guide {
         old: &[WrittenLink],
         new: &[WrittenLink],
         seen: &mut HashSet<usize>,
-    ) -> Option<Vec<Choice>> {
+    ) -> Option<Vec<PictureChoice>> {
         let (of_old, of_new) = (lists(old), lists(new));
         if of_old.len() != of_new.len() {
             return None;
@@ -187,28 +187,33 @@ impl Guide {
                     |other: &&WrittenLink| old.len() == new.len() || other.behind == link.behind;
                 choices.push(match rest.next_if(is_same) {
                     Some(other) => self.choice(link, other, seen),
-                    None => Choice::Lost,
+                    None => PictureChoice::Lost,
                 });
                 left -= 1;
             }
             if rest.next().is_some() {
                 // A single candidate replaces the whole list.
                 choices.truncate(choices.len() - old.len() + left);
-                choices.extend(old.iter().map(|_| Choice::Lost));
+                choices.extend(old.iter().map(|_| PictureChoice::Lost));
             }
         }
         Some(choices)
     }
 
-    fn choice(&self, old: &WrittenLink, new: &WrittenLink, seen: &mut HashSet<usize>) -> Choice {
+    fn choice(
+        &self,
+        old: &WrittenLink,
+        new: &WrittenLink,
+        seen: &mut HashSet<usize>,
+    ) -> PictureChoice {
         if is_cid(&old.value) {
-            return Choice::Usual;
+            return PictureChoice::Usual;
         }
         if !is_cid(&new.value) {
-            return Choice::Leave;
+            return PictureChoice::Leave;
         }
         let Some(part) = self.part_of(&new.value) else {
-            return Choice::Usual;
+            return PictureChoice::Usual;
         };
         self.given(part, seen.insert(part))
     }
@@ -219,9 +224,9 @@ impl Guide {
         self.ours(id.split('#').next()?)
     }
 
-    fn given(&self, part: usize, is_first: bool) -> Choice {
+    fn given(&self, part: usize, is_first: bool) -> PictureChoice {
         let Some(of) = self.parts.get(part) else {
-            return Choice::Usual;
+            return PictureChoice::Usual;
         };
         let location = of.location.clone();
         let url = location.as_deref().unwrap_or_default();
@@ -237,7 +242,7 @@ impl Guide {
             }
             content.noted = Some(Arc::new(noted));
         }
-        Choice::Given(Arc::new(GivenPart {
+        PictureChoice::Given(Arc::new(GivenPart {
             content,
             location,
             is_first,
@@ -283,15 +288,15 @@ impl Guide {
         };
         let part = self.parts.iter().position(|part| is_at(&part));
         match part.map(|part| self.given(part, true)) {
-            Some(Choice::Given(given)) => Ok(given.content.clone()),
+            Some(PictureChoice::Given(given)) => Ok(given.content.clone()),
             _ => Err(not_in_mail()),
         }
     }
 
     /// Returns the choice for a URL in a style sheet. A `data:` URL is embedded if the mail contains its picture.
-    pub(in crate::engine) fn choice_in_sheet(&self, absolute: &str) -> Choice {
+    pub(in crate::engine) fn choice_in_sheet(&self, absolute: &str) -> PictureChoice {
         if !absolute.starts_with("data:") {
-            return Choice::Usual;
+            return PictureChoice::Usual;
         }
         let parsed = DataUrl::parse(absolute.as_bytes());
         let octets = parsed.ok().and_then(|url| {
@@ -300,15 +305,15 @@ impl Guide {
             (!is_sheet).then(|| url.decode(u64::MAX).ok())?
         });
         let Some(decoded) = octets else {
-            return Choice::Usual;
+            return PictureChoice::Usual;
         };
         let hash = sha256(&decoded);
         let digits = hash.get(..DIGITS).unwrap_or_default();
         let is_held = |content_id: &String| content_id.starts_with(digits);
         if self.by_id.keys().any(is_held) {
-            Choice::Usual
+            PictureChoice::Usual
         } else {
-            Choice::Leave
+            PictureChoice::Leave
         }
     }
 }

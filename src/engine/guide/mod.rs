@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub(super) use self::documents::Choice;
+pub(super) use self::documents::PictureChoice;
 pub(super) use self::facts::Guide;
 pub(super) use self::names::{DIGITS, DOMAIN, digits_of, not_in_mail};
 pub(super) use self::part::GuidePart;

@@ -18,7 +18,7 @@ use crate::engine::external_body::facts::Insertion;
 use crate::engine::ledger::Ledger;
 use crate::engine::needs::Answers;
 use crate::engine::obtained::is_decoded;
-use crate::engine::plan::{Item, Plan, Step};
+use crate::engine::plan::{Plan, PlanItem, PlanStep};
 use crate::engine::policy::Policy;
 use crate::engine::report::{Provenance, Refusal};
 use crate::engine::{Content, Need, Neighbour};
@@ -44,7 +44,7 @@ pub(super) fn left_in(
     left
 }
 
-fn digest(tree: &MessageTree<'_>, item: &Item<'_>) -> u64 {
+fn digest(tree: &MessageTree<'_>, item: &PlanItem<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     match &item.body.text_note {
         Some(note) => (&note.stored_name, &item.shown_url).hash(&mut hasher),
@@ -64,14 +64,14 @@ impl Guide {
     pub(in crate::engine) fn answer_references(
         &self,
         tree: &MessageTree<'_>,
-        items: &mut [Item<'_>],
+        items: &mut [PlanItem<'_>],
         given: &mut HashSet<usize>,
         answers: &mut Answers,
     ) {
         for item in items.iter_mut() {
-            let is_decided_here = matches!(item.step, Step::Decode | Step::Copy(_));
+            let is_decided_here = matches!(item.step, PlanStep::Decode | PlanStep::Copy(_));
             if is_decided_here && self.references.contains_key(&digest(tree, item)) {
-                item.step = Step::Leave(not_in_mail());
+                item.step = PlanStep::Leave(not_in_mail());
             }
         }
         let items = &*items;
@@ -117,7 +117,7 @@ impl Guide {
     fn part_for(
         &self,
         tree: &MessageTree<'_>,
-        item: &Item<'_>,
+        item: &PlanItem<'_>,
         given: &HashSet<usize>,
         is_certain: bool,
     ) -> Option<usize> {
@@ -189,15 +189,15 @@ impl Guide {
     }
 }
 
-fn need_of(item: &Item<'_>) -> Option<Need> {
+fn need_of(item: &PlanItem<'_>) -> Option<Need> {
     match &item.step {
-        Step::Retrieve(need) => Some(need.clone()),
-        Step::Read { folder, name } => Some(Need::Neighbour(Neighbour::OfMessage {
+        PlanStep::Retrieve(need) => Some(need.clone()),
+        PlanStep::Read { folder, name } => Some(Need::Neighbour(Neighbour::OfMessage {
             folder: folder.clone(),
             name: name.clone(),
         })),
-        Step::Leave(_) => item.copy.clone(),
-        Step::Decode | Step::Copy(_) => None,
+        PlanStep::Leave(_) => item.copy.clone(),
+        PlanStep::Decode | PlanStep::Copy(_) => None,
     }
 }
 
@@ -205,7 +205,7 @@ type Answered = Result<Content, Refusal>;
 
 /// Returns the content of `part` as a server sent it, and as another copy of the mail contains it. One of them is refused: a
 /// part from a server has a Content-Location.
-fn answer(tree: &MessageTree<'_>, item: &Item<'_>, part: &GuidePart) -> (Answered, Answered) {
+fn answer(tree: &MessageTree<'_>, item: &PlanItem<'_>, part: &GuidePart) -> (Answered, Answered) {
     let body = &item.body;
     let phantom = &body.phantom.fields;
     let has_location = phantom.value(tree.original, "Content-Location").is_some()

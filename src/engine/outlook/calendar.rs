@@ -4,8 +4,10 @@ use mail_parser::DateTime;
 
 use super::clock::{self, DAY, Zone};
 use super::header::{self, Person};
-use super::properties::{APPOINTMENT, Guid, Item, MEETING, Value, id, integer, text};
-use super::recurrence::{self, Exception, Recurrence, Unmapped};
+use super::properties::{
+    APPOINTMENT, Guid, MEETING, OutlookItem, PropertyValue, id, integer, text,
+};
+use super::recurrence::{self, Exception, Recurrence, RecurrenceError};
 use crate::span::until;
 
 /// A meeting as text/calendar. `missing` lists the values of the Outlook item that the calendar cannot contain.
@@ -37,7 +39,10 @@ pub(super) fn is_meeting(class: &str) -> bool {
 ///
 /// # Errors
 /// Returns `Err(())` if the meeting has no start time.
-pub(super) fn of(item: &Item<'_>, description: Option<&str>) -> Result<Option<Calendar>, ()> {
+pub(super) fn of(
+    item: &OutlookItem<'_>,
+    description: Option<&str>,
+) -> Result<Option<Calendar>, ()> {
     let Some((method, reply)) = method(&item.class()) else {
         return Ok(None);
     };
@@ -56,7 +61,7 @@ pub(super) fn of(item: &Item<'_>, description: Option<&str>) -> Result<Option<Ca
             None
         })
     };
-    let meeting = Meeting {
+    let meeting = MeetingValues {
         item,
         uid: uid(item, start),
         // The time stamp is a time stored in the item and not the current time, so that the same item always gives the same
@@ -68,7 +73,7 @@ pub(super) fn of(item: &Item<'_>, description: Option<&str>) -> Result<Option<Ca
         reply,
         description,
     };
-    let mut lines = Lines::default();
+    let mut lines = CalendarLines::default();
     lines.push("BEGIN:VCALENDAR");
     lines.push("PRODID:-//embody//EN");
     lines.push("VERSION:2.0");
@@ -104,23 +109,23 @@ pub(super) fn of(item: &Item<'_>, description: Option<&str>) -> Result<Option<Ca
 /// Property with the original start of a changed meeting in a series.
 const REPLACED: u32 = 0x8228;
 
-fn time(value: Option<&Value<'_>>) -> Option<i64> {
+fn time(value: Option<&PropertyValue<'_>>) -> Option<i64> {
     match value {
-        Some(Value::Time(time)) => header::seconds(*time),
+        Some(PropertyValue::Time(time)) => header::seconds(*time),
         _ => None,
     }
 }
 
-fn time_of(item: &Item<'_>, set: Guid, number: u32) -> Option<i64> {
+fn time_of(item: &OutlookItem<'_>, set: Guid, number: u32) -> Option<i64> {
     time(item.properties.named(&set, number))
 }
 
-fn is_set(item: &Item<'_>, set: Guid, number: u32) -> bool {
+fn is_set(item: &OutlookItem<'_>, set: Guid, number: u32) -> bool {
     item.properties.named(&set, number).and_then(integer) == Some(1)
 }
 
 /// Returns true if the item is a single meeting of a series, with changed values.
-fn is_exception(item: &Item<'_>) -> bool {
+fn is_exception(item: &OutlookItem<'_>) -> bool {
     is_set(item, MEETING, 0x000a) || time_of(item, APPOINTMENT, REPLACED).is_some()
 }
 
@@ -136,8 +141,8 @@ struct Series {
 ///
 /// # Errors
 /// Returns a description of the values that cannot be converted.
-fn series(item: &Item<'_>, start: i64) -> Result<Option<Series>, &'static str> {
-    let Some(Value::Bytes(rule)) = item.properties.named(&APPOINTMENT, 0x8216) else {
+fn series(item: &OutlookItem<'_>, start: i64) -> Result<Option<Series>, &'static str> {
+    let Some(PropertyValue::Bytes(rule)) = item.properties.named(&APPOINTMENT, 0x8216) else {
         return if is_set(item, APPOINTMENT, 0x8223) || is_set(item, MEETING, 0x0005) {
             Err("the rule by which the meeting recurs, which the file does not contain")
         } else {
@@ -145,11 +150,11 @@ fn series(item: &Item<'_>, start: i64) -> Result<Option<Series>, &'static str> {
         };
     };
     let recurrence = recurrence::read(rule, item.page).map_err(|why| match why {
-        Unmapped::Damaged => "the rule by which the meeting recurs, which is damaged",
-        Unmapped::Calendar => {
+        RecurrenceError::Damaged => "the rule by which the meeting recurs, which is damaged",
+        RecurrenceError::Calendar => {
             "the rule by which the meeting recurs, which is in months of another calendar"
         }
-        Unmapped::First => {
+        RecurrenceError::First => {
             "the rule by which the meeting recurs, because the first meeting is not on a day of the rule"
         }
     })?;
@@ -185,8 +190,8 @@ fn series(item: &Item<'_>, start: i64) -> Result<Option<Series>, &'static str> {
 const WHOLE_DAY: u32 = 0x8215;
 
 /// Values that all events of one calendar have in common.
-struct Meeting<'m> {
-    item: &'m Item<'m>,
+struct MeetingValues<'m> {
+    item: &'m OutlookItem<'m>,
     uid: String,
     stamp: i64,
     method: &'static str,
@@ -194,10 +199,10 @@ struct Meeting<'m> {
     description: Option<&'m str>,
 }
 
-impl Meeting<'_> {
+impl MeetingValues<'_> {
     /// Writes the series, followed by one event for each changed meeting. Returns `None` if everything was written, otherwise a
     /// description of the values that are left out.
-    fn series(&self, lines: &mut Lines, series: &Series) -> Option<&'static str> {
+    fn series(&self, lines: &mut CalendarLines, series: &Series) -> Option<&'static str> {
         let Series {
             recurrence, zone, ..
         } = series;
@@ -229,7 +234,7 @@ impl Meeting<'_> {
             ..*self
         };
         for meeting in [self, &without_text] {
-            let mut changed = Lines::default();
+            let mut changed = CalendarLines::default();
             for exception in &recurrence.exceptions {
                 let mut times = vec![
                     field("RECURRENCE-ID", exception.original),
@@ -252,7 +257,7 @@ impl Meeting<'_> {
     }
 
     /// Writes one event. Values in `changed` replace the values of the item.
-    fn event(&self, lines: &mut Lines, times: &[String], changed: &Exception) {
+    fn event(&self, lines: &mut CalendarLines, times: &[String], changed: &Exception) {
         let item = self.item;
         let named = |set, number| item.properties.named(set, number);
         lines.push("BEGIN:VEVENT");
@@ -290,7 +295,7 @@ impl Meeting<'_> {
         lines.push("END:VEVENT");
     }
 
-    fn people(&self, lines: &mut Lines) {
+    fn people(&self, lines: &mut CalendarLines) {
         let item = self.item;
         let sender = header::sender(item, true).or_else(|| header::sender(item, false));
         match (self.reply, sender) {
@@ -324,12 +329,12 @@ impl Meeting<'_> {
 /// Returns the UID of a meeting (MS-OXCICAL 2.1.3.1.1.20.26). If another program created the meeting, the id that Outlook
 /// stores contains the UID of that program, which is returned. Otherwise the UID is Outlook's id in hexadecimal digits. An item
 /// without an id gets a UID that is computed from its start and subject.
-fn uid(item: &Item<'_>, start: i64) -> String {
+fn uid(item: &OutlookItem<'_>, start: i64) -> String {
     let bytes = [0x0023, 0x0003]
         .into_iter()
         .filter_map(|number| item.properties.named(&MEETING, number))
         .find_map(|value| match value {
-            Value::Bytes(bytes) if !bytes.is_empty() => Some(bytes),
+            PropertyValue::Bytes(bytes) if !bytes.is_empty() => Some(bytes),
             _ => None,
         });
     let Some(bytes) = bytes else {
@@ -373,9 +378,9 @@ fn escaped(text: &str) -> String {
 
 /// Content lines of a calendar, folded at 75 bytes (RFC 5545 §3.1), with CRLF line endings.
 #[derive(Default)]
-struct Lines(String);
+struct CalendarLines(String);
 
-impl Lines {
+impl CalendarLines {
     fn push(&mut self, line: &str) {
         const OCTETS: usize = 75;
         let mut column = 0;

@@ -4,7 +4,7 @@
 
 use super::codepage::wide;
 use super::cursor::Cursor;
-use super::properties::{APPOINTMENT, Item, Value, text};
+use super::properties::{APPOINTMENT, OutlookItem, PropertyValue, text};
 
 pub(super) const DAY: i64 = 24 * 60;
 
@@ -82,13 +82,13 @@ pub(super) struct Zone {
 struct Summer {
     /// Number of minutes that must be added to a local time in summer time to get UTC.
     bias: i64,
-    begins: Change,
-    ends: Change,
+    begins: ClockChange,
+    ends: ClockChange,
 }
 
 /// The moment in each year at which the clocks change, in the local time before the change.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Change {
+struct ClockChange {
     month: i64,
     weekday: i64,
     /// Number of the weekday within the month. 5 means the last one.
@@ -100,9 +100,9 @@ struct Change {
 impl Zone {
     /// Returns the time zone of a recurring meeting. Returns `None` if the item contains no time zone, or if the clocks do not
     /// change by the same rule in every year.
-    pub(super) fn of(item: &Item<'_>) -> Option<Self> {
+    pub(super) fn of(item: &OutlookItem<'_>) -> Option<Self> {
         let bytes = |number| match item.properties.named(&APPOINTMENT, number)? {
-            Value::Bytes(bytes) => Some(bytes.as_ref()),
+            PropertyValue::Bytes(bytes) => Some(bytes.as_ref()),
             _ => None,
         };
         let definitions = [0x8260, 0x825e, 0x825f].into_iter();
@@ -159,7 +159,7 @@ impl Zone {
     /// Returns the lines of the VTIMEZONE component.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = vec!["BEGIN:VTIMEZONE".to_owned(), format!("TZID:{}", self.name)];
-        let mut season = |kind: &str, change: Option<&Change>, from: i64, to: i64| {
+        let mut season = |kind: &str, change: Option<&ClockChange>, from: i64, to: i64| {
             lines.push(format!("BEGIN:{kind}"));
             let seconds = change.map_or(0, |change| change.seconds);
             let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -183,7 +183,7 @@ impl Zone {
     }
 }
 
-impl Change {
+impl ClockChange {
     /// Returns the moment of the change in one year, in the local time before the change.
     fn at(&self, year: i64) -> i64 {
         let first = days(year, self.month, 1);
@@ -268,7 +268,7 @@ fn biases(cursor: &mut Cursor<'_>, years: usize) -> Option<Zone> {
 
 /// Reads a SYSTEMTIME structure. Returns `Some(None)` if the clocks do not change, and `None` if the moment is not the same in
 /// every year.
-fn change(cursor: &mut Cursor<'_>) -> Option<Option<Change>> {
+fn change(cursor: &mut Cursor<'_>) -> Option<Option<ClockChange>> {
     let mut fields = [0_i64; 8];
     for field in &mut fields {
         *field = cursor.u16()?.into();
@@ -284,7 +284,7 @@ fn change(cursor: &mut Cursor<'_>) -> Option<Option<Change>> {
         && hour < 24
         && minute < 60
         && second < 60;
-    is_right.then_some(Some(Change {
+    is_right.then_some(Some(ClockChange {
         month,
         weekday,
         nth,
@@ -314,10 +314,10 @@ mod tests {
         assert_eq!(weekday(days(2026, 11, 26)), 4);
     }
 
-    fn change(month: i64, nth: i64, hour: i64) -> Change {
+    fn change(month: i64, nth: i64, hour: i64) -> ClockChange {
         let seconds = hour * 3600;
         let weekday = 0;
-        Change {
+        ClockChange {
             month,
             weekday,
             nth,

@@ -17,11 +17,11 @@ pub(super) use self::copy::StorageCopy;
 
 pub(super) enum Compound<'a> {
     Whole(CompoundFile<Cursor<&'a [u8]>>),
-    Damaged(Damaged<'a>),
+    Damaged(CompoundError<'a>),
 }
 
 /// An entry in a storage (a directory inside the compound file): a stream, or another storage.
-pub(super) struct Listed {
+pub(super) struct StorageEntry {
     pub name: String,
     pub path: PathBuf,
     pub is_stream: bool,
@@ -30,7 +30,7 @@ pub(super) struct Listed {
     pub entry: Option<cfb::Entry>,
 }
 
-impl Listed {
+impl StorageEntry {
     fn of(entry: cfb::Entry) -> Self {
         Self {
             name: entry.name().to_owned(),
@@ -50,7 +50,7 @@ impl<'a> Compound<'a> {
         match CompoundFile::open(Cursor::new(bytes)) {
             Ok(file) => Ok(Self::Whole(file)),
             Err(error) => {
-                let file = Damaged::open(bytes, error.to_string());
+                let file = CompoundError::open(bytes, error.to_string());
                 file.map(Self::Damaged)
                     .ok_or_else(|| format!("the file is damaged: {error}"))
             }
@@ -86,11 +86,11 @@ impl<'a> Compound<'a> {
     }
 
     /// Returns the streams and storages in a storage.
-    pub(super) fn list(&self, storage: &Path) -> Vec<Listed> {
+    pub(super) fn list(&self, storage: &Path) -> Vec<StorageEntry> {
         match self {
             Self::Whole(file) => {
                 let entries = file.read_storage(storage);
-                entries.map_or_else(|_| Vec::new(), |it| it.map(Listed::of).collect())
+                entries.map_or_else(|_| Vec::new(), |it| it.map(StorageEntry::of).collect())
             }
             Self::Damaged(file) => file.list(storage),
         }
@@ -98,12 +98,12 @@ impl<'a> Compound<'a> {
 
     /// Returns a storage and everything inside it, down to [`DEEPEST`] levels. With more levels, the paths could need more
     /// memory than the file.
-    pub(super) fn walk(&self, storage: &Path) -> Vec<Listed> {
+    pub(super) fn walk(&self, storage: &Path) -> Vec<StorageEntry> {
         let own = match self {
-            Self::Whole(file) => file.entry(storage).ok().map(Listed::of),
+            Self::Whole(file) => file.entry(storage).ok().map(StorageEntry::of),
             Self::Damaged(file) => file.listed(storage.to_owned()),
         };
-        let mut walked: Vec<Listed> = own.into_iter().collect();
+        let mut walked: Vec<StorageEntry> = own.into_iter().collect();
         let deepest = storage.iter().count() + DEEPEST;
         let mut at = 0;
         while let Some(next) = walked.get(at) {
@@ -149,7 +149,7 @@ const SMALL: usize = 64;
 const LARGE: usize = 4096;
 
 /// A compound file whose tables contradict each other.
-pub(super) struct Damaged<'a> {
+pub(super) struct CompoundError<'a> {
     bytes: &'a [u8],
     /// Size of a sector in bytes.
     sector: usize,
@@ -160,17 +160,17 @@ pub(super) struct Damaged<'a> {
     /// Ordinary sectors that contain the small streams.
     small: Vec<u32>,
     /// Entries of the directory. Entry 0 is the root storage.
-    entries: Vec<Entry>,
+    entries: Vec<DirectoryEntry>,
     /// Number of streams and storages that belong to no storage, because of the damage.
     lost: usize,
     why: String,
 }
 
-struct Entry {
+struct DirectoryEntry {
     is_stream: bool,
     start: u32,
     length: usize,
-    /// The entries of a storage: their names in lower case, and their indexes in [`Damaged::entries`].
+    /// The entries of a storage: their names in lower case, and their indexes in [`CompoundError::entries`].
     content: BTreeMap<String, usize>,
 }
 
@@ -200,7 +200,7 @@ fn chain(first: u32, next: &[u32], most: usize) -> Vec<u32> {
     sectors
 }
 
-impl<'a> Damaged<'a> {
+impl<'a> CompoundError<'a> {
     /// Reads only the header and the allocation table of a file.
     fn with_table(bytes: &'a [u8], why: String) -> Self {
         let is_of_4096 = u16_at(bytes, 26) == Some(4);
@@ -278,7 +278,7 @@ impl<'a> Damaged<'a> {
         let Some(root) = raw.first() else { return };
         let small = u32_at(root, 116).unwrap_or(END);
         self.small = chain(small, &self.next, self.next.len());
-        self.entries.push(Entry::of(root, false));
+        self.entries.push(DirectoryEntry::of(root, false));
         let mut seen = HashSet::from([0]);
         let child = |bytes: &[u8]| u32_at(bytes, 76).unwrap_or(END);
         // Directory entries to visit, each with the index of its parent storage.
@@ -303,7 +303,7 @@ impl<'a> Damaged<'a> {
                 continue;
             };
             place.insert(number);
-            self.entries.push(Entry::of(bytes, is_stream));
+            self.entries.push(DirectoryEntry::of(bytes, is_stream));
             if !is_stream {
                 open.push((child(bytes), number));
             }
@@ -313,7 +313,7 @@ impl<'a> Damaged<'a> {
         self.lost += unseen.filter(|(_, bytes)| is_used(bytes)).count();
     }
 
-    fn entry(&self, path: &Path) -> Option<&Entry> {
+    fn entry(&self, path: &Path) -> Option<&DirectoryEntry> {
         let names = path.iter().filter(|name| *name != "/");
         let mut entry = self.entries.first()?;
         for name in names {
@@ -323,9 +323,9 @@ impl<'a> Damaged<'a> {
         Some(entry)
     }
 
-    fn listed(&self, path: PathBuf) -> Option<Listed> {
+    fn listed(&self, path: PathBuf) -> Option<StorageEntry> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        Some(Listed {
+        Some(StorageEntry {
             name: name.into_owned(),
             is_stream: self.entry(&path)?.is_stream,
             path,
@@ -333,7 +333,7 @@ impl<'a> Damaged<'a> {
         })
     }
 
-    fn list(&self, storage: &Path) -> Vec<Listed> {
+    fn list(&self, storage: &Path) -> Vec<StorageEntry> {
         let names = self.entry(storage).map(|entry| entry.content.keys());
         let paths = names.into_iter().flatten().map(|name| storage.join(name));
         paths.filter_map(|path| self.listed(path)).collect()
@@ -380,7 +380,7 @@ impl<'a> Damaged<'a> {
     }
 }
 
-impl Entry {
+impl DirectoryEntry {
     fn of(bytes: &[u8], is_stream: bool) -> Self {
         let length = u32_at(bytes, 120).and_then(|length| usize::try_from(length).ok());
         Self {

@@ -1,6 +1,6 @@
 //! Decompresses RTF bodies (MS-OXRTFCP).
 
-use super::rtf::Damage;
+use super::rtf::RtfDamage;
 use crate::span::front;
 
 /// Initial content of the dictionary (MS-OXRTFCP 2.1.2.1). Compressed streams refer to it.
@@ -13,14 +13,14 @@ const UNCOMPRESSED: &[u8] = b"MELA";
 /// Decompresses an RTF body. Also returns the damage, if there is any.
 ///
 /// # Errors
-/// Returns [`Damage::Header`] if no RTF can be read.
-pub fn decompress(bytes: &[u8]) -> Result<(Vec<u8>, Option<Damage>), Damage> {
+/// Returns [`RtfDamage::Header`] if no RTF can be read.
+pub fn decompress(bytes: &[u8]) -> Result<(Vec<u8>, Option<RtfDamage>), RtfDamage> {
     let word = |at: usize| {
         let word = bytes.get(at..at + 4)?.try_into().ok()?;
         Some(u32::from_le_bytes(word))
     };
     let (Some(compressed), Some(raw), Some(checksum)) = (word(0), word(4), word(12)) else {
-        return Err(Damage::Header);
+        return Err(RtfDamage::Header);
     };
     let raw = usize::try_from(raw).unwrap_or(usize::MAX);
     let content = &bytes[HEADER..];
@@ -30,7 +30,7 @@ pub fn decompress(bytes: &[u8]) -> Result<(Vec<u8>, Option<Damage>), Damage> {
             // header. Content that is 12 bytes shorter than declared is therefore not damaged.
             let is_short = raw > content.len().saturating_add(12);
             let rtf = front(content, raw).to_vec();
-            Ok((rtf, is_short.then_some(Damage::Truncated)))
+            Ok((rtf, is_short.then_some(RtfDamage::Truncated)))
         }
         Some(COMPRESSED) => {
             // The compressed size (`compressed`) counts all bytes after the field that contains this size: 12 more bytes of
@@ -41,13 +41,13 @@ pub fn decompress(bytes: &[u8]) -> Result<(Vec<u8>, Option<Damage>), Damage> {
             let packed = front(content, declared);
             let rtf = inflate(packed, raw);
             let damage = match () {
-                () if crc(packed) != checksum => Some(Damage::Checksum),
-                () if rtf.len() < raw => Some(Damage::Truncated),
+                () if crc(packed) != checksum => Some(RtfDamage::Checksum),
+                () if rtf.len() < raw => Some(RtfDamage::Truncated),
                 () => None,
             };
             Ok((rtf, damage))
         }
-        _ => Err(Damage::Header),
+        _ => Err(RtfDamage::Header),
     }
 }
 

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use mail_builder::headers::{Header as _, address::Address};
 use mail_parser::DateTime;
 
-use super::properties::{Item, Name, Properties, Property, STRINGS, Value, id, text};
+use super::properties::{
+    OutlookItem, Properties, Property, PropertyName, PropertyValue, STRINGS, id, text,
+};
 use crate::mime::header::Header;
 use crate::mime::media_type;
 
@@ -37,7 +39,7 @@ pub(super) struct Person {
 }
 
 /// Returns the header fields of the message, except the fields that describe its body. Line endings are CRLF.
-pub(super) fn of(item: &Item<'_>) -> Vec<u8> {
+pub(super) fn of(item: &OutlookItem<'_>) -> Vec<u8> {
     if let Some(mut fields) = transported(item) {
         additions(item, &mut fields);
         return fields;
@@ -85,7 +87,7 @@ pub(super) fn of(item: &Item<'_>) -> Vec<u8> {
 }
 
 /// Adds fields for the importance, sensitivity and categories in Outlook, unless the header already contains them.
-fn additions(item: &Item<'_>, header: &mut Vec<u8>) {
+fn additions(item: &OutlookItem<'_>, header: &mut Vec<u8>) {
     let importance = match item.properties.integer(id::IMPORTANCE) {
         Some(0) => Some("low"),
         Some(2) => Some("high"),
@@ -111,14 +113,14 @@ fn additions(item: &Item<'_>, header: &mut Vec<u8>) {
 }
 
 /// Returns the categories that the user assigned to the item.
-fn keywords(item: &Item<'_>) -> Vec<String> {
+fn keywords(item: &OutlookItem<'_>) -> Vec<String> {
     let is = |property: &&Property<'_>| match &property.name {
-        Some((STRINGS, Name::Text(name))) => name.eq_ignore_ascii_case("Keywords"),
+        Some((STRINGS, PropertyName::Text(name))) => name.eq_ignore_ascii_case("Keywords"),
         _ => false,
     };
     let found = item.properties.0.iter().find(is);
     let values = match found.map(|property| &property.value) {
-        Some(Value::Many(values)) => values.as_slice(),
+        Some(PropertyValue::Many(values)) => values.as_slice(),
         Some(value) => std::slice::from_ref(value),
         None => &[],
     };
@@ -176,7 +178,7 @@ pub(super) fn without_title(header: &str) -> &str {
 }
 
 /// Returns the header fields that the message had during transport, if the item still contains them.
-fn transported(item: &Item<'_>) -> Option<Vec<u8>> {
+fn transported(item: &OutlookItem<'_>) -> Option<Vec<u8>> {
     let stored = item.text(id::TRANSPORT_HEADERS)?;
     let text = without_title(stored.trim_start()).as_bytes();
     let read = Header::of_message(text, text.len());
@@ -219,7 +221,7 @@ fn transported(item: &Item<'_>) -> Option<Vec<u8>> {
     (has("From") || has("Date")).then_some(fields)
 }
 
-pub(super) fn sender(item: &Item<'_>, is_represented: bool) -> Option<Person> {
+pub(super) fn sender(item: &OutlookItem<'_>, is_represented: bool) -> Option<Person> {
     let (name, smtp, address) = if is_represented {
         (
             id::REPRESENTING_NAME,
@@ -235,7 +237,7 @@ pub(super) fn sender(item: &Item<'_>, is_represented: bool) -> Option<Person> {
 
 /// Returns the recipients of one kind: 1 is To, 2 is Cc, 3 is Bcc. If the item has no table of recipients, the recipients are
 /// taken from the text that Outlook displays (`display`), which contains only names.
-pub(super) fn recipients(item: &Item<'_>, kind: i64, display: u16) -> Vec<Person> {
+pub(super) fn recipients(item: &OutlookItem<'_>, kind: i64, display: u16) -> Vec<Person> {
     let is = |it: &&Properties<'_>| {
         // The low bits contain the kind of the recipient. The high bits describe how a server processed the address, and are
         // ignored.

@@ -1,7 +1,7 @@
 //! Reads Outlook message files: `.msg`, and `.oft` for templates (MS-OXMSG).
 //!
 //! A message file is a compound file (MS-CFB) with a storage for each recipient and attachment, and a stream for each value.
-//! Any input is accepted: values that cannot be read are left out, and [`Message::damage`] lists them. All streams together
+//! Any input is accepted: values that cannot be read are left out, and [`MsgMessage::damage`] lists them. All streams together
 //! can have at most as many bytes as the file, so streams that share sectors need no more memory than the file.
 
 use std::borrow::Cow;
@@ -11,9 +11,11 @@ use std::path::{Path, PathBuf};
 
 use cfb::CompoundFile;
 
-use super::compound::{Compound, Listed, StorageCopy};
-use super::properties::{Attachment, Content, Item, Properties, Value, id};
-use super::values::{Names, fixed, kind, set_page, stored, width};
+use super::compound::{Compound, StorageCopy, StorageEntry};
+use super::properties::{
+    AttachmentContent, OutlookAttachment, OutlookItem, Properties, PropertyValue, id,
+};
+use super::values::{PropertyIds, fixed, kind, set_page, stored, width};
 
 /// The first bytes of a compound file. Office documents begin with the same bytes.
 pub const SIGNATURE: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
@@ -35,8 +37,8 @@ const MOST_VALUES: usize = 100_000;
 
 /// A message, and a sentence for each value in the file that cannot be read.
 #[derive(Debug)]
-pub struct Message {
-    pub item: Item<'static>,
+pub struct MsgMessage {
+    pub item: OutlookItem<'static>,
     pub damage: Vec<String>,
 }
 
@@ -78,7 +80,7 @@ fn is_name(name: &str) -> bool {
 ///
 /// # Errors
 /// Returns the reason if the file is not a message, or if it is too damaged to be recognised.
-pub fn read(bytes: &[u8], depth: usize) -> Result<Message, String> {
+pub fn read(bytes: &[u8], depth: usize) -> Result<MsgMessage, String> {
     if !bytes.starts_with(SIGNATURE) {
         return Err(
             "the file is not a compound file, which is the format of .msg files".to_owned(),
@@ -86,13 +88,13 @@ pub fn read(bytes: &[u8], depth: usize) -> Result<Message, String> {
     }
     let file = Compound::open(bytes)?;
     let root = PathBuf::from("/");
-    let contents = Contents::of(&file, &root);
+    let contents = StorageContents::of(&file, &root);
     if !contents.has_values() {
         return Err("the file contains no message of Outlook".to_owned());
     }
-    let mut reading = Reading {
+    let mut reading = MsgReader {
         file,
-        names: Names::default(),
+        names: PropertyIds::default(),
         has_all_names: true,
         room: bytes.len(),
         values: 0,
@@ -120,12 +122,12 @@ pub fn read(bytes: &[u8], depth: usize) -> Result<Message, String> {
             "the message has more than {MOST_VALUES} properties; the others were not read"
         ));
     }
-    Ok(Message { item, damage })
+    Ok(MsgMessage { item, damage })
 }
 
-struct Reading<'a> {
+struct MsgReader<'a> {
     file: Compound<'a>,
-    names: Names,
+    names: PropertyIds,
     /// Whether the file has all lists with the names of properties.
     has_all_names: bool,
     /// Number of bytes of streams that may still be read. At the start, it is the size of the file.
@@ -140,12 +142,12 @@ struct Reading<'a> {
 
 /// The content of a storage: its streams and storages, with their names in lower case.
 #[derive(Default)]
-struct Contents {
+struct StorageContents {
     streams: HashMap<String, PathBuf>,
     storages: Vec<(String, PathBuf)>,
 }
 
-impl Contents {
+impl StorageContents {
     fn of(file: &Compound<'_>, storage: &Path) -> Self {
         let mut contents = Self::default();
         for listed in file.list(storage) {
@@ -190,7 +192,7 @@ impl Contents {
 }
 
 /// Content type of a storage inside a message.
-enum Role {
+enum StorageRole {
     Recipient,
     Attachment,
     /// Values, but it is not known of what.
@@ -199,9 +201,9 @@ enum Role {
     Other,
 }
 
-impl Reading<'_> {
-    fn contents(&self, storage: &Path) -> Contents {
-        Contents::of(&self.file, storage)
+impl MsgReader<'_> {
+    fn contents(&self, storage: &Path) -> StorageContents {
+        StorageContents::of(&self.file, storage)
     }
 
     fn stream(&mut self, path: &Path) -> Option<Vec<u8>> {
@@ -246,7 +248,7 @@ impl Reading<'_> {
         }
     }
 
-    fn names(&mut self) -> Names {
+    fn names(&mut self) -> PropertyIds {
         let storage = Path::new("/").join(NAMES);
         let mut stream = |number: &str| {
             let path = storage.join(format!("__substg1.0_{number}0102"));
@@ -258,31 +260,31 @@ impl Reading<'_> {
             }
         };
         let [guids, entries, strings] = ["0002", "0003", "0004"].map(&mut stream);
-        Names::read(&guids, &entries, &strings)
+        PropertyIds::read(&guids, &entries, &strings)
     }
 
     /// Reads an item. `header` is the length in bytes of the header of its list of properties. This length is different
     /// for the outermost message and for a message that is attached to another one.
-    fn item(&mut self, storage: &Path, header: usize, depth: usize) -> Item<'static> {
+    fn item(&mut self, storage: &Path, header: usize, depth: usize) -> OutlookItem<'static> {
         let contents = self.contents(storage);
         let (properties, counts) = self.properties(&contents, header);
-        let mut item = Item {
+        let mut item = OutlookItem {
             properties,
-            ..Item::default()
+            ..OutlookItem::default()
         };
         for (name, path) in &contents.storages {
             match self.role(name, path) {
-                Role::Recipient => {
+                StorageRole::Recipient => {
                     let contents = self.contents(path);
                     let (recipient, _) = self.properties(&contents, 8);
                     item.recipients.push(recipient);
                 }
-                Role::Attachment => {
+                StorageRole::Attachment => {
                     let attachment = self.attachment(path, depth);
                     item.attachments.push(attachment);
                 }
-                Role::Other => {}
-                Role::Unknown => {
+                StorageRole::Other => {}
+                StorageRole::Unknown => {
                     self.tell(format!(
                         "the content of the storage {name}, whose name is unknown"
                     ));
@@ -299,15 +301,15 @@ impl Reading<'_> {
 
     /// Returns what a storage of a message is. If its name is damaged, its values show whether it is a recipient or an
     /// attachment.
-    fn role(&mut self, name: &str, storage: &Path) -> Role {
+    fn role(&mut self, name: &str, storage: &Path) -> StorageRole {
         if name.starts_with(RECIPIENT) {
-            return Role::Recipient;
+            return StorageRole::Recipient;
         }
         if name.starts_with(ATTACHMENT) {
-            return Role::Attachment;
+            return StorageRole::Attachment;
         }
         if name == NAMES {
-            return Role::Other;
+            return StorageRole::Other;
         }
         let contents = self.contents(storage);
         let is_of_attachment = |(_, id): (u16, u16)| (0x3700..0x3720).contains(&id);
@@ -315,14 +317,14 @@ impl Reading<'_> {
             |(_, id)| matches!(id, id::DISPLAY_NAME | id::ADDRESS | id::SMTP_ADDRESS);
         let has_object = contents.storages.iter().any(|(name, _)| name == OBJECT);
         let (role, what) = if has_object || contents.values().any(is_of_attachment) {
-            (Role::Attachment, "an attachment")
+            (StorageRole::Attachment, "an attachment")
         } else if contents.values().any(is_of_person) {
-            (Role::Recipient, "a recipient")
+            (StorageRole::Recipient, "a recipient")
         } else if contents.has_values() {
-            return Role::Unknown;
+            return StorageRole::Unknown;
         } else {
             // Such as MsoDataStore, in which Office keeps data of its own.
-            return Role::Other;
+            return StorageRole::Other;
         };
         self.tell(format!(
             "the storage {name} has a damaged name; embody read it as {what}"
@@ -340,7 +342,7 @@ impl Reading<'_> {
         }
     }
 
-    fn attachment(&mut self, storage: &Path, depth: usize) -> Attachment<'static> {
+    fn attachment(&mut self, storage: &Path, depth: usize) -> OutlookAttachment<'static> {
         let contents = self.contents(storage);
         let (mut properties, _) = self.properties(&contents, 8);
         let data = properties
@@ -364,24 +366,24 @@ impl Reading<'_> {
             (Some((_, path)), _) if method != Some(6) && self.is_item(path) => match depth {
                 0 => {
                     self.tell("the message has too many levels of messages within messages; the innermost messages are missing".to_owned());
-                    Content::None
+                    AttachmentContent::None
                 }
-                _ => Content::Item(Box::new(self.item(path, 24, depth - 1))),
+                _ => AttachmentContent::Item(Box::new(self.item(path, 24, depth - 1))),
             },
             (Some((_, path)), _) => match self.copy(path) {
-                Some(storage) => Content::Storage(Cow::Owned(storage)),
-                None => Content::None,
+                Some(storage) => AttachmentContent::Storage(Cow::Owned(storage)),
+                None => AttachmentContent::None,
             },
-            (None, Some(Value::Bytes(bytes))) => {
+            (None, Some(PropertyValue::Bytes(bytes))) => {
                 if bytes.starts_with(SIGNATURE) && method == Some(6) {
-                    Content::Storage(bytes)
+                    AttachmentContent::Storage(bytes)
                 } else {
-                    Content::File(bytes)
+                    AttachmentContent::File(bytes)
                 }
             }
-            (None, _) => Content::None,
+            (None, _) => AttachmentContent::None,
         };
-        Attachment {
+        OutlookAttachment {
             properties,
             content,
         }
@@ -396,7 +398,7 @@ impl Reading<'_> {
     /// of its attachments.
     fn properties(
         &mut self,
-        contents: &Contents,
+        contents: &StorageContents,
         header: usize,
     ) -> (Properties<'static>, Option<[u32; 2]>) {
         let mut properties = Properties::default();
@@ -476,14 +478,19 @@ impl Reading<'_> {
 
     /// Reads a property with several values. Values of a fixed length are together in one stream. Other values have one stream
     /// each.
-    fn many(&mut self, contents: &Contents, name: &str, single: u16) -> Option<Value<'static>> {
+    fn many(
+        &mut self,
+        contents: &StorageContents,
+        name: &str,
+        single: u16,
+    ) -> Option<PropertyValue<'static>> {
         let bytes = self.stream(contents.streams.get(name)?)?;
         let mut values = Vec::new();
         if let Some(width) = width(single) {
             let values = bytes
                 .chunks_exact(width)
                 .filter_map(|it| stored(single, Cow::Owned(it.to_vec())));
-            return Some(Value::Many(values.collect()));
+            return Some(PropertyValue::Many(values.collect()));
         }
         let step = if single == kind::BYTES { 8 } else { 4 };
         for index in 0..bytes.len() / step {
@@ -499,14 +506,15 @@ impl Reading<'_> {
             let bytes = self.stream(path)?;
             values.extend(stored(single, Cow::Owned(bytes)));
         }
-        Some(Value::Many(values))
+        Some(PropertyValue::Many(values))
     }
 
     /// Copies an OLE object into a separate compound file. Time stamps are left out, so that the same input always gives the
     /// same bytes.
     fn copy(&mut self, storage: &Path) -> Option<Vec<u8>> {
         let entries = self.file.walk(storage);
-        let class = |listed: &Listed| listed.entry.as_ref().map(|it| it.clsid().to_bytes_le());
+        let class =
+            |listed: &StorageEntry| listed.entry.as_ref().map(|it| it.clsid().to_bytes_le());
         let mut copy = StorageCopy::new(entries.first().and_then(class))?;
         let root = Path::new("/");
         for listed in entries.iter().skip(1) {

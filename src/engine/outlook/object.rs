@@ -5,16 +5,16 @@ use crate::span::front;
 
 /// The file inside an OLE object.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Inner {
+pub(super) struct InnerFile {
     pub name: Option<Vec<u8>>,
     pub bytes: Vec<u8>,
 }
 
 /// The content of an OLE object, if a mail can contain it as a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Object {
+pub(super) enum OleObject {
     /// The object contains a file.
-    File(Inner),
+    File(InnerFile),
     /// The compound file of the object is itself a document. The values are its media type and its extension.
     Document(&'static str, &'static str),
     /// The object has an unknown form, or is damaged.
@@ -36,11 +36,11 @@ const DOCUMENTS: &[(&str, &str, &str)] = &[
 ];
 
 #[cfg(feature = "outlook")]
-pub(super) fn read(storage: &[u8]) -> Object {
+pub(super) fn read(storage: &[u8]) -> OleObject {
     use std::io::{Cursor, Read as _};
 
     let Ok(mut file) = cfb::CompoundFile::open(Cursor::new(storage)) else {
-        return Object::Unknown;
+        return OleObject::Unknown;
     };
     let mut stream = |name: &str| {
         let stream = file.open_stream(name).ok()?;
@@ -51,39 +51,39 @@ pub(super) fn read(storage: &[u8]) -> Object {
         Some(bytes)
     };
     if let Some(inner) = stream("/\u{1}Ole10Native").as_deref().and_then(native) {
-        return Object::File(inner);
+        return OleObject::File(inner);
     }
     for name in ["/CONTENTS", "/Package"] {
         if let Some(bytes) = stream(name).filter(|bytes| !bytes.is_empty()) {
-            return Object::File(Inner { name: None, bytes });
+            return OleObject::File(InnerFile { name: None, bytes });
         }
     }
     let document = DOCUMENTS.iter().find(|row| file.exists(row.0));
-    document.map_or(Object::Unknown, |(_, essence, extension)| {
-        Object::Document(essence, extension)
+    document.map_or(OleObject::Unknown, |(_, essence, extension)| {
+        OleObject::Document(essence, extension)
     })
 }
 
 #[cfg(not(feature = "outlook"))]
-pub fn read(_storage: &[u8]) -> Object {
-    Object::Unknown
+pub fn read(_storage: &[u8]) -> OleObject {
+    OleObject::Unknown
 }
 
 /// Reads the stream in which Windows packs a file: a label, paths and the content. Other programs write only the length and
 /// the content.
 #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
-fn native(stream: &[u8]) -> Option<Inner> {
+fn native(stream: &[u8]) -> Option<InnerFile> {
     let (length, rest) = stream.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
     let rest = front(rest, length);
     packed(rest).or_else(|| {
         let bytes = rest.to_vec();
-        (!rest.is_empty()).then_some(Inner { name: None, bytes })
+        (!rest.is_empty()).then_some(InnerFile { name: None, bytes })
     })
 }
 
 #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
-fn packed(rest: &[u8]) -> Option<Inner> {
+fn packed(rest: &[u8]) -> Option<InnerFile> {
     let rest = rest.strip_prefix(&[2, 0])?;
     let (label, rest) = c_string(rest)?;
     let (_, rest) = c_string(rest)?;
@@ -91,7 +91,7 @@ fn packed(rest: &[u8]) -> Option<Inner> {
     let (path_length, rest) = length(rest)?;
     let (_, rest) = rest.split_at_checked(path_length)?;
     let (content_length, rest) = length(rest)?;
-    Some(Inner {
+    Some(InnerFile {
         name: Some(without_end(label).to_vec()),
         bytes: rest.get(..content_length)?.to_vec(),
     })

@@ -2,43 +2,43 @@
 //! receipts (RFC 8098), as MS-OXCMAIL specifies.
 
 use super::header::{self, Person};
-use super::properties::{Item, Properties, id};
-use crate::engine::parts::Leaf;
+use super::properties::{OutlookItem, Properties, id};
+use crate::engine::parts::NewLeaf;
 use crate::mime::media_type;
 
 /// The machine-readable part of a multipart/report.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Report<'a> {
+pub struct DeliveryReport<'a> {
     /// Value of the parameter `report-type`.
     pub kind: &'static str,
-    pub leaf: Leaf<'a>,
+    pub leaf: NewLeaf<'a>,
 }
 
 /// A report, and a text for people, which is used if the item has no text of its own.
-pub(super) struct Read {
-    pub(super) report: Report<'static>,
+pub(super) struct ReportText {
+    pub(super) report: DeliveryReport<'static>,
     pub(super) text: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum DeliveryReportKind {
     /// A delivery report, with the value of the Action field and the first digit of the status.
     Delivery(&'static str, u8),
     /// A read receipt, with the type of the disposition.
     Receipt(&'static str),
 }
 
-fn kind(class: &str) -> Option<Kind> {
+fn kind(class: &str) -> Option<DeliveryReportKind> {
     let (_, kind) = class.strip_prefix("report.")?.rsplit_once('.')?;
     let is_of = |word: &str| class.split('.').any(|step| step == word);
     Some(match kind {
-        "ndr" => Kind::Delivery("failed", 5),
-        "dr" if is_of("delayed") => Kind::Delivery("delayed", 4),
-        "dr" if is_of("relayed") => Kind::Delivery("relayed", 2),
-        "dr" if is_of("expanded") => Kind::Delivery("expanded", 2),
-        "dr" => Kind::Delivery("delivered", 2),
-        "ipnrn" => Kind::Receipt("displayed"),
-        "ipnnrn" => Kind::Receipt("deleted"),
+        "ndr" => DeliveryReportKind::Delivery("failed", 5),
+        "dr" if is_of("delayed") => DeliveryReportKind::Delivery("delayed", 4),
+        "dr" if is_of("relayed") => DeliveryReportKind::Delivery("relayed", 2),
+        "dr" if is_of("expanded") => DeliveryReportKind::Delivery("expanded", 2),
+        "dr" => DeliveryReportKind::Delivery("delivered", 2),
+        "ipnrn" => DeliveryReportKind::Receipt("displayed"),
+        "ipnnrn" => DeliveryReportKind::Receipt("deleted"),
         _ => return None,
     })
 }
@@ -51,25 +51,25 @@ pub(super) fn is_report(class: &str) -> bool {
 ///
 /// # Errors
 /// Returns `Err(())` if the report does not contain the recipient that it is about.
-pub(super) fn of(item: &Item<'_>, class: &str) -> Result<Option<Read>, ()> {
+pub(super) fn of(item: &OutlookItem<'_>, class: &str) -> Result<Option<ReportText>, ()> {
     let Some(kind) = kind(class) else {
         return Ok(None);
     };
     let fields = match kind {
-        Kind::Delivery(action, digit) => delivery(item, action, digit)?,
-        Kind::Receipt(disposition) => receipt(item, disposition)?,
+        DeliveryReportKind::Delivery(action, digit) => delivery(item, action, digit)?,
+        DeliveryReportKind::Receipt(disposition) => receipt(item, disposition)?,
     };
     let (name, essence) = match kind {
-        Kind::Delivery(..) => ("delivery-status", "message/delivery-status"),
-        Kind::Receipt(_) => (
+        DeliveryReportKind::Delivery(..) => ("delivery-status", "message/delivery-status"),
+        DeliveryReportKind::Receipt(_) => (
             "disposition-notification",
             "message/disposition-notification",
         ),
     };
-    Ok(Some(Read {
-        report: Report {
+    Ok(Some(ReportText {
+        report: DeliveryReport {
             kind: name,
-            leaf: Leaf::text(essence, fields.replace("\r\n", "\n")),
+            leaf: NewLeaf::text(essence, fields.replace("\r\n", "\n")),
         },
         text: text(item, kind),
     }))
@@ -95,7 +95,7 @@ fn time(properties: &Properties<'_>, id: u16) -> Option<String> {
         .map(header::date)
 }
 
-fn delivery(item: &Item<'_>, action: &str, digit: u8) -> Result<String, ()> {
+fn delivery(item: &OutlookItem<'_>, action: &str, digit: u8) -> Result<String, ()> {
     let mut fields = String::new();
     let server = item.text(0x6820).map(|server| {
         if server.contains(';') {
@@ -151,7 +151,7 @@ fn status(recipient: &Properties<'_>, digit: u8) -> String {
 }
 
 /// Returns the address of the person who read or deleted the message. Some Outlook items contain it only in a search key.
-fn reader(item: &Item<'_>) -> Option<String> {
+fn reader(item: &OutlookItem<'_>) -> Option<String> {
     let sender = || header::sender(item, true).or_else(|| header::sender(item, false));
     let key = || {
         let mut keys = [0x0c1d, 0x003b].into_iter();
@@ -165,7 +165,7 @@ fn reader(item: &Item<'_>) -> Option<String> {
     person.or_else(key).filter(|it| !it.is_empty())
 }
 
-fn receipt(item: &Item<'_>, disposition: &str) -> Result<String, ()> {
+fn receipt(item: &OutlookItem<'_>, disposition: &str) -> Result<String, ()> {
     let mut fields = String::new();
     let reader = reader(item).ok_or(())?;
     push(&mut fields, "Final-Recipient", &format!("rfc822; {reader}"));
@@ -183,14 +183,14 @@ fn receipt(item: &Item<'_>, disposition: &str) -> Result<String, ()> {
 }
 
 /// Returns the text of the report for people (RFC 3462).
-fn text(item: &Item<'_>, kind: Kind) -> String {
+fn text(item: &OutlookItem<'_>, kind: DeliveryReportKind) -> String {
     let said = item.text(REPORT_TEXT).unwrap_or_else(|| {
         let said = match kind {
-            Kind::Delivery("failed", _) => "The message could not be delivered.",
-            Kind::Delivery("delayed", _) => "The message is not yet delivered.",
-            Kind::Delivery(..) => "The message was delivered.",
-            Kind::Receipt("deleted") => "The message was deleted without being read.",
-            Kind::Receipt(_) => "The message was read.",
+            DeliveryReportKind::Delivery("failed", _) => "The message could not be delivered.",
+            DeliveryReportKind::Delivery("delayed", _) => "The message is not yet delivered.",
+            DeliveryReportKind::Delivery(..) => "The message was delivered.",
+            DeliveryReportKind::Receipt("deleted") => "The message was deleted without being read.",
+            DeliveryReportKind::Receipt(_) => "The message was read.",
         };
         said.to_owned()
     });

@@ -3,11 +3,11 @@
 use super::compose;
 use super::header::seconds;
 pub use super::header::subject;
-use super::properties::{Item, id};
+use super::properties::{OutlookItem, id};
 
 /// A message that was made from an item.
 #[derive(Debug)]
-pub struct Mail {
+pub struct OutlookMessage {
     /// Header and body, with LF line endings.
     pub content: Vec<u8>,
     /// A sentence for each piece of content of the item that the message lacks.
@@ -37,13 +37,13 @@ pub struct ItemFlags {
 }
 
 /// Converts an item to a message.
-pub fn mail(item: &Item<'_>) -> Mail {
+pub fn mail(item: &OutlookItem<'_>) -> OutlookMessage {
     let (mut content, missing) = compose::message(item);
     let time = |id| item.properties.time(id).and_then(seconds);
     if !content.ends_with(b"\n") {
         content.push(b'\n');
     }
-    Mail {
+    OutlookMessage {
         content,
         missing,
         flags: flags_of(item),
@@ -53,7 +53,7 @@ pub fn mail(item: &Item<'_>) -> Mail {
     }
 }
 
-fn flags_of(item: &Item<'_>) -> ItemFlags {
+fn flags_of(item: &OutlookItem<'_>) -> ItemFlags {
     const READ: i64 = 1;
     const UNSENT: i64 = 8;
     let integer = |id| item.properties.integer(id);

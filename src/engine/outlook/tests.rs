@@ -1,17 +1,17 @@
 use proptest::prelude::*;
 
-use super::properties::Content;
-use super::rtf::{self, Damage, Source};
+use super::properties::AttachmentContent;
+use super::rtf::{self, RtfDamage, RtfOrigin};
 use super::sample::{MESSAGE, Properties, Tnef, compressed, usual, with_header};
 use super::tnef;
 use super::{compose, compressed_rtf};
-use crate::engine::parts::Part;
+use crate::engine::parts::NewMimePart;
 use crate::span::Newline;
 
 /// Reads a TNEF file and writes its whole content as mail.
-fn written(bytes: &[u8], depth: usize) -> (Vec<u8>, Vec<tnef::Damage>) {
+fn written(bytes: &[u8], depth: usize) -> (Vec<u8>, Vec<tnef::TnefDamage>) {
     let stream = tnef::read(bytes, depth);
-    let part: Part<'_> = compose::of(&stream.item).whole();
+    let part: NewMimePart<'_> = compose::of(&stream.item).whole();
     (part.write(Newline::Lf, &[]), stream.damage)
 }
 
@@ -192,10 +192,11 @@ fn tnef_within_tnef_is_read_to_the_limit() {
             .bytes();
     }
     let stream = tnef::read(&inner, 10);
-    assert_eq!(stream.damage, [tnef::Damage::TooDeep]);
+    assert_eq!(stream.damage, [tnef::TnefDamage::TooDeep]);
     let mut item = &stream.item;
     let mut levels = 0;
-    while let Some(Content::Item(inner)) = item.attachments.first().map(|it| &it.content) {
+    while let Some(AttachmentContent::Item(inner)) = item.attachments.first().map(|it| &it.content)
+    {
         (item, levels) = (inner, levels + 1);
     }
     assert_eq!(levels, 10);
@@ -208,12 +209,12 @@ fn tnef_of_empty_properties_takes_bounded_memory() {
     list.extend([1, 0, 1, 0x30].repeat(5_000_000));
     let bytes = Tnef::new().attribute(1, 0x0006_9003, &list).bytes();
     let stream = tnef::read(&bytes, 1);
-    assert_eq!(stream.damage, [tnef::Damage::TooMany]);
+    assert_eq!(stream.damage, [tnef::TnefDamage::TooMany]);
     assert!(stream.item.properties.0.len() < 60_000);
     let many = (0..100_000).fold(Tnef::new(), |many, _| many.attribute(2, 0x0006_9002, b""));
     let bytes = many.bytes();
     let stream = tnef::read(&bytes, 1);
-    assert_eq!(stream.damage, [tnef::Damage::TooMany]);
+    assert_eq!(stream.damage, [tnef::TnefDamage::TooMany]);
 }
 
 /// The file declares the number of recipients in the table. The number is untrusted, so it must not determine the memory or the
@@ -224,7 +225,7 @@ fn tnef_with_four_billion_recipients_that_are_not_there_ends_at_once() {
         let table = [&u32::MAX.to_le_bytes(), rest].concat();
         let bytes = Tnef::new().attribute(1, 0x0006_9004, &table).bytes();
         let stream = tnef::read(&bytes, 1);
-        assert_eq!(stream.damage, [tnef::Damage::Properties]);
+        assert_eq!(stream.damage, [tnef::TnefDamage::Properties]);
         assert!(stream.item.recipients.is_empty());
     }
 }
@@ -292,9 +293,9 @@ fn rtf_of_the_specification_is_decompressed() {
     wrong[12] ^= 1;
     assert_eq!(
         compressed_rtf::decompress(&wrong).unwrap().1,
-        Some(Damage::Checksum)
+        Some(RtfDamage::Checksum)
     );
-    assert_eq!(compressed_rtf::decompress(b"LZFu"), Err(Damage::Header));
+    assert_eq!(compressed_rtf::decompress(b"LZFu"), Err(RtfDamage::Header));
     let bare = b"\x20\0\0\0\x08\0\0\0MELA\0\0\0\0{\\rtf1 }";
     assert_eq!(
         compressed_rtf::decompress(bare),
@@ -311,7 +312,7 @@ fn rtf_of_the_specification_is_decompressed() {
 fn rtf_gives_back_what_it_encapsulates() {
     let html = |rtf: &str| {
         let body = rtf::read(rtf.as_bytes()).unwrap();
-        assert_eq!(body.source, Source::Html, "{rtf}");
+        assert_eq!(body.source, RtfOrigin::Html, "{rtf}");
         assert_eq!(body.damage, None, "{rtf}");
         body.text
     };
@@ -346,19 +347,22 @@ fn rtf_gives_back_what_it_encapsulates() {
         assert_eq!(html(&format!("{START}{rtf}}}")), expected, "{rtf}");
     }
     let text = rtf::read(b"{\\rtf1\\ansi\\fromtext{\\fonttbl{\\f0 A;}}a\\par b\\tab c}").unwrap();
-    assert_eq!((text.source, text.text.as_str()), (Source::Text, "a\nb\tc"));
+    assert_eq!(
+        (text.source, text.text.as_str()),
+        (RtfOrigin::Text, "a\nb\tc")
+    );
     let file = b"{\\rtf1\\ansi{\\fonttbl{\\f0 A;}}{\\info{\\title T}}{\\pict 00}{\\b bold}\\par{\\field{\\*\\fldinst HYPERLINK x}{\\fldrslt link}}}";
     let plain = rtf::read(file).unwrap();
     assert_eq!(
         (plain.source, plain.text.as_str()),
-        (Source::Rtf, "bold\nlink")
+        (RtfOrigin::Rtf, "bold\nlink")
     );
     let cut = rtf::read(b"{\\rtf1\\fromhtml1 {\\*\\htmltag64 <p>").unwrap();
-    assert_eq!(cut.damage, Some(Damage::Truncated));
+    assert_eq!(cut.damage, Some(RtfDamage::Truncated));
     let half = rtf::read(b"{\\rtf1\\fromhtml1 \\u-10179 ?x}").unwrap();
     assert_eq!(
         (half.text.as_str(), half.damage),
-        ("\u{fffd}x", Some(Damage::Charset))
+        ("\u{fffd}x", Some(RtfDamage::Charset))
     );
     assert_eq!(rtf::read(b"plain"), None);
 }
@@ -369,6 +373,6 @@ fn rtf_of_braces_costs_no_stack() {
     let body = rtf::read(&rtf).unwrap();
     assert_eq!(
         (body.text.as_str(), body.damage),
-        ("x", Some(Damage::Truncated))
+        ("x", Some(RtfDamage::Truncated))
     );
 }

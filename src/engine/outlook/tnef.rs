@@ -2,7 +2,7 @@
 //!
 //! Any input is accepted. Lengths and counts are untrusted, so no memory is reserved for them. Values are slices of the file,
 //! and the number of properties and the depth of embedded items are limited. Damaged files are read as far as possible, and
-//! [`Stream::damage`] lists the faults, and content that the reader does not use.
+//! [`TnefStream::damage`] lists the faults, and content that the reader does not use.
 
 mod damage;
 mod unread;
@@ -10,13 +10,16 @@ mod whole;
 
 use std::borrow::Cow;
 
-pub use self::damage::Damage;
+pub use self::damage::TnefDamage;
 pub use self::whole::read_whole;
 use super::clock;
 use super::codepage;
 pub use super::codepage::wide;
 use super::cursor::Cursor;
-use super::properties::{Attachment, Content, Guid, Item, Name, Properties, Property, Value, id};
+use super::properties::{
+    AttachmentContent, Guid, OutlookAttachment, OutlookItem, Properties, Property, PropertyName,
+    PropertyValue, id,
+};
 
 /// The first bytes of each TNEF stream.
 pub const SIGNATURE: &[u8] = b"\x78\x9f\x3e\x22";
@@ -26,15 +29,15 @@ pub const SIGNATURE: &[u8] = b"\x78\x9f\x3e\x22";
 const MOST_VALUES: usize = 50_000;
 
 #[derive(Clone, PartialEq, Default, Debug)]
-pub struct Stream<'a> {
-    pub item: Item<'a>,
+pub struct TnefStream<'a> {
+    pub item: OutlookItem<'a>,
     /// The faults of the stream, each listed once.
-    pub damage: Vec<Damage>,
+    pub damage: Vec<TnefDamage>,
 }
 
 /// Reads a stream. Items that are nested more than `depth` levels deep are not read.
-pub fn read(bytes: &[u8], depth: usize) -> Stream<'_> {
-    let mut reading = Reading {
+pub fn read(bytes: &[u8], depth: usize) -> TnefStream<'_> {
+    let mut reading = TnefReader {
         damage: Vec::new(),
         values: 0,
     };
@@ -42,7 +45,7 @@ pub fn read(bytes: &[u8], depth: usize) -> Stream<'_> {
     let mut damage = reading.damage;
     damage.sort_unstable();
     damage.dedup();
-    Stream { item, damage }
+    TnefStream { item, damage }
 }
 
 /// Numbers of attributes. In the file, such a number is one half of a field of four bytes. The other half is the type
@@ -79,8 +82,8 @@ const FILE: Guid = *b"\x0c\0\0\0\0\0\0\0\xc0\0\0\0\0\0\0\x46";
 
 const COMPOUND_FILE: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
 
-struct Reading {
-    damage: Vec<Damage>,
+struct TnefReader {
+    damage: Vec<TnefDamage>,
     values: usize,
 }
 
@@ -96,25 +99,25 @@ fn attribute<'a>(cursor: &mut Cursor<'a>) -> Option<(u16, &'a [u8], bool)> {
     Some((number as u16, content, is_right))
 }
 
-impl Reading {
-    fn item<'a>(&mut self, bytes: &'a [u8], depth: usize) -> Item<'a> {
-        let mut item = Item {
+impl TnefReader {
+    fn item<'a>(&mut self, bytes: &'a [u8], depth: usize) -> OutlookItem<'a> {
+        let mut item = OutlookItem {
             page: codepage::WESTERN,
-            ..Item::default()
+            ..OutlookItem::default()
         };
         let Some(rest) = bytes.strip_prefix(SIGNATURE) else {
-            self.damage.push(Damage::NoSignature);
+            self.damage.push(TnefDamage::NoSignature);
             return item;
         };
         let mut cursor = Cursor { rest };
         if cursor.u16().is_none() {
-            self.damage.push(Damage::Truncated);
+            self.damage.push(TnefDamage::Truncated);
         }
         // A stream can contain the same value as a MAPI property and as an older attribute of Microsoft Mail. The first value
         // of a list is used and the MAPI property is more precise, so the older values are collected separately and appended at
         // the end.
         let mut older = Properties::default();
-        let mut attachments: Vec<Draft<'a>> = Vec::new();
+        let mut attachments: Vec<AttachmentDraft<'a>> = Vec::new();
         while !cursor.rest.is_empty() {
             // Only line endings and NULs are left. Programs that treat the file as text append a line ending, and others append
             // padding. Neither is damage.
@@ -122,21 +125,21 @@ impl Reading {
                 break;
             }
             if !matches!(cursor.u8(), Some(1 | 2)) {
-                self.damage.push(Damage::Trailing);
+                self.damage.push(TnefDamage::Trailing);
                 break;
             }
             let rest = cursor.rest;
             let Some((number, content, is_right)) = attribute(&mut cursor) else {
-                self.damage.push(Damage::Truncated);
+                self.damage.push(TnefDamage::Truncated);
                 self.cut(rest, &mut item, &mut attachments);
                 break;
             };
             if !is_right {
-                self.damage.push(Damage::Checksum);
+                self.damage.push(TnefDamage::Checksum);
             }
             self.values += 1;
             if self.values > MOST_VALUES {
-                self.damage.push(Damage::TooMany);
+                self.damage.push(TnefDamage::TooMany);
                 break;
             }
             self.attribute(number, content, &mut item, &mut older, &mut attachments);
@@ -144,12 +147,12 @@ impl Reading {
         let has_list = !item.properties.0.is_empty();
         item.properties.0.append(&mut older.0);
         if attachments.is_empty() && unread::says_attachments(&item.properties) {
-            self.damage.push(Damage::NoAttachments);
+            self.damage.push(TnefDamage::NoAttachments);
         }
         // A program that writes a list of properties for the item also writes one for each attachment, at its end. Without
         // this list, the stream was cut off after another attribute of the attachment, which loses its name or its content.
         if has_list && attachments.last().is_some_and(|last| !last.has_list) {
-            self.damage.push(Damage::Truncated);
+            self.damage.push(TnefDamage::Truncated);
         }
         let page = item
             .properties
@@ -167,7 +170,12 @@ impl Reading {
 
     /// Reads the last attribute of a truncated stream, whose end is missing. Incomplete content is better than none. The stream
     /// is reported as damaged, so the original file also stays in the mail.
-    fn cut<'a>(&mut self, rest: &'a [u8], item: &mut Item<'a>, attachments: &mut Vec<Draft<'a>>) {
+    fn cut<'a>(
+        &mut self,
+        rest: &'a [u8],
+        item: &mut OutlookItem<'a>,
+        attachments: &mut Vec<AttachmentDraft<'a>>,
+    ) {
         let mut cursor = Cursor { rest };
         if let (Some(number), Some(_)) = (cursor.u32(), cursor.u32()) {
             let content = cursor.rest;
@@ -183,14 +191,14 @@ impl Reading {
         &mut self,
         number: u16,
         content: &'a [u8],
-        item: &mut Item<'a>,
+        item: &mut OutlookItem<'a>,
         older: &mut Properties<'a>,
-        attachments: &mut Vec<Draft<'a>>,
+        attachments: &mut Vec<AttachmentDraft<'a>>,
     ) {
         if unread::longest(number).is_some_and(|longest| content.len() > longest) {
-            self.damage.push(Damage::TooLong);
+            self.damage.push(TnefDamage::TooLong);
         }
-        let narrow = || Value::Narrow(Cow::Borrowed(content));
+        let narrow = || PropertyValue::Narrow(Cow::Borrowed(content));
         match number {
             attribute::SUBJECT => older.push(id::SUBJECT, narrow()),
             attribute::MESSAGE_CLASS => older.push(id::MESSAGE_CLASS, narrow()),
@@ -200,7 +208,7 @@ impl Reading {
                 // The priority 1, 2 or 3 of this attribute (1 is the highest) becomes the importance 2, 1 or 0 of MAPI.
                 let importance = priority.map(|it| 3_i64.saturating_sub(i64::from(it)));
                 if let Some(importance) = importance.filter(|it| (0..3).contains(it)) {
-                    older.push(id::IMPORTANCE, Value::Integer(importance));
+                    older.push(id::IMPORTANCE, PropertyValue::Integer(importance));
                 }
             }
             attribute::FROM => from(content, older),
@@ -211,7 +219,7 @@ impl Reading {
             attribute::MESSAGE_STATUS => {
                 const HAS_ATTACHMENTS: u8 = 0x80;
                 let says = content.first().is_some_and(|it| it & HAS_ATTACHMENTS != 0);
-                older.push(id::HAS_ATTACHMENTS, Value::Bool(says));
+                older.push(id::HAS_ATTACHMENTS, PropertyValue::Bool(says));
             }
             attribute::CODEPAGE => {
                 if let Some(page) = (Cursor { rest: content }).u32().filter(|page| *page > 0) {
@@ -240,12 +248,12 @@ impl Reading {
                 }
                 self.check_rest(cursor.rest);
             }
-            attribute::ATTACH_RENDERING => attachments.push(Draft::default()),
+            attribute::ATTACH_RENDERING => attachments.push(AttachmentDraft::default()),
             attribute::ATTACH_DATA => {
                 if let Some(last) = last(attachments)
                     && *last.data.get_or_insert(content) != content
                 {
-                    self.damage.push(Damage::Repeated);
+                    self.damage.push(TnefDamage::Repeated);
                 }
             }
             attribute::ATTACH_TITLE | attribute::ATTACH_FILE_NAME => {
@@ -275,29 +283,29 @@ impl Reading {
             }
             _ if unread::is_housekeeping(number) => {}
             _ if content.iter().all(|byte| *byte == 0) => {}
-            _ => self.damage.push(Damage::UnknownAttribute),
+            _ => self.damage.push(TnefDamage::UnknownAttribute),
         }
     }
 
     /// Records content in a list of properties that the reader does not use.
     fn check_content(&mut self, properties: &Properties<'_>) {
         if properties.0.iter().any(unread::is_large_and_unknown) {
-            self.damage.push(Damage::UnknownProperty);
+            self.damage.push(TnefDamage::UnknownProperty);
         }
         if unread::has_second_content(properties) {
-            self.damage.push(Damage::Repeated);
+            self.damage.push(TnefDamage::Repeated);
         }
     }
 
     /// Records bytes after the last entry of a list: its number of entries is wrong. Padding is not damage.
     fn check_rest(&mut self, rest: &[u8]) {
         if rest.iter().any(|byte| *byte != 0) {
-            self.damage.push(Damage::Properties);
+            self.damage.push(TnefDamage::Properties);
         }
     }
 
-    fn finished<'a>(&mut self, draft: Draft<'a>, depth: usize) -> Attachment<'a> {
-        let Draft {
+    fn finished<'a>(&mut self, draft: AttachmentDraft<'a>, depth: usize) -> OutlookAttachment<'a> {
+        let AttachmentDraft {
             mut properties,
             mut older,
             data,
@@ -305,7 +313,7 @@ impl Reading {
         } = draft;
         properties.0.append(&mut older.0);
         let object = match properties.value(id::DATA) {
-            Some(Value::Bytes(Cow::Borrowed(bytes))) => Some(*bytes),
+            Some(PropertyValue::Bytes(Cow::Borrowed(bytes))) => Some(*bytes),
             _ => None,
         };
         // The value `DATA` can be an embedded object. The attachment then also has ordinary data, but only as a placeholder for
@@ -323,28 +331,30 @@ impl Reading {
         };
         let file = |content: &'a [u8]| {
             if content.starts_with(COMPOUND_FILE) && properties.integer(id::METHOD) == Some(6) {
-                Content::Storage(Cow::Borrowed(content))
+                AttachmentContent::Storage(Cow::Borrowed(content))
             } else {
-                Content::File(Cow::Borrowed(content))
+                AttachmentContent::File(Cow::Borrowed(content))
             }
         };
         let content = match (object.and_then(embedded), data, object) {
             (Some((_, true)), _, _) if depth == 0 => {
-                self.damage.push(Damage::TooDeep);
-                Content::None
+                self.damage.push(TnefDamage::TooDeep);
+                AttachmentContent::None
             }
-            (Some((content, true)), _, _) => Content::Item(Box::new(self.item(content, depth - 1))),
+            (Some((content, true)), _, _) => {
+                AttachmentContent::Item(Box::new(self.item(content, depth - 1)))
+            }
             (Some((content, false)), _, _) => file(content),
             (None, Some(data), other) => {
                 if other.is_some_and(|other| !other.is_empty() && other != data) {
-                    self.damage.push(Damage::Repeated);
+                    self.damage.push(TnefDamage::Repeated);
                 }
                 file(data)
             }
             (None, None, Some(object)) => file(object),
-            (None, None, None) => Content::None,
+            (None, None, None) => AttachmentContent::None,
         };
-        Attachment {
+        OutlookAttachment {
             properties,
             content,
         }
@@ -353,7 +363,7 @@ impl Reading {
     /// Reads a list of properties. Returns true if the list was complete.
     fn properties<'a>(&mut self, cursor: &mut Cursor<'a>, properties: &mut Properties<'a>) -> bool {
         let Some(count) = cursor.u32() else {
-            self.damage.push(Damage::Properties);
+            self.damage.push(TnefDamage::Properties);
             return false;
         };
         for _ in 0..count {
@@ -361,9 +371,9 @@ impl Reading {
                 Some(property) => properties.0.push(property),
                 None => {
                     let damage = if self.values > MOST_VALUES {
-                        Damage::TooMany
+                        TnefDamage::TooMany
                     } else {
-                        Damage::Properties
+                        TnefDamage::Properties
                     };
                     self.damage.push(damage);
                     return false;
@@ -382,10 +392,10 @@ impl Reading {
             name = Some((
                 set,
                 match cursor.u32()? {
-                    0 => Name::Number(cursor.u32()?),
+                    0 => PropertyName::Number(cursor.u32()?),
                     _ => {
                         let text = wide(cursor.sized()?);
-                        Name::Text(text.trim_end_matches('\0').to_owned())
+                        PropertyName::Text(text.trim_end_matches('\0').to_owned())
                     }
                 },
             ));
@@ -407,7 +417,7 @@ impl Reading {
             }
             match values.len() {
                 1 => values.pop()?,
-                _ => Value::Many(values),
+                _ => PropertyValue::Many(values),
             }
         };
         (self.values <= MOST_VALUES).then_some(Property { id, name, value })
@@ -415,16 +425,18 @@ impl Reading {
 }
 
 /// Returns the last attachment. If an attribute of an attachment comes before the first attachment, a new one is created.
-fn last<'d, 'a>(attachments: &'d mut Vec<Draft<'a>>) -> Option<&'d mut Draft<'a>> {
+fn last<'d, 'a>(
+    attachments: &'d mut Vec<AttachmentDraft<'a>>,
+) -> Option<&'d mut AttachmentDraft<'a>> {
     if attachments.is_empty() {
-        attachments.push(Draft::default());
+        attachments.push(AttachmentDraft::default());
     }
     attachments.last_mut()
 }
 
 /// An attachment whose attributes are still being read.
 #[derive(Default)]
-struct Draft<'a> {
+struct AttachmentDraft<'a> {
     properties: Properties<'a>,
     older: Properties<'a>,
     data: Option<&'a [u8]>,
@@ -432,24 +444,24 @@ struct Draft<'a> {
     has_list: bool,
 }
 
-fn value<'a>(kind: u16, cursor: &mut Cursor<'a>) -> Option<Value<'a>> {
+fn value<'a>(kind: u16, cursor: &mut Cursor<'a>) -> Option<PropertyValue<'a>> {
     Some(match kind {
-        0x00 | 0x01 => Value::Null,
+        0x00 | 0x01 => PropertyValue::Null,
         0x02 => {
             let number = cursor.u16()? as i16;
             cursor.u16()?;
-            Value::Integer(number.into())
+            PropertyValue::Integer(number.into())
         }
-        0x03 | 0x0a => Value::Integer((cursor.u32()? as i32).into()),
-        0x04 => Value::Float(f32::from_bits(cursor.u32()?).into()),
-        0x05 | 0x07 => Value::Float(f64::from_bits(cursor.u64()?)),
-        0x06 | 0x14 => Value::Integer(cursor.u64()? as i64),
-        0x0b => Value::Bool(cursor.u32()? & 0xffff != 0),
-        0x40 => Value::Time(cursor.u64()? as i64),
-        0x48 => Value::Bytes(Cow::Borrowed(cursor.take(16)?)),
-        0x1e => Value::Narrow(Cow::Borrowed(cursor.sized()?)),
-        0x1f => Value::Text(wide(cursor.sized()?)),
-        0x0d | 0x102 => Value::Bytes(Cow::Borrowed(cursor.sized()?)),
+        0x03 | 0x0a => PropertyValue::Integer((cursor.u32()? as i32).into()),
+        0x04 => PropertyValue::Float(f32::from_bits(cursor.u32()?).into()),
+        0x05 | 0x07 => PropertyValue::Float(f64::from_bits(cursor.u64()?)),
+        0x06 | 0x14 => PropertyValue::Integer(cursor.u64()? as i64),
+        0x0b => PropertyValue::Bool(cursor.u32()? & 0xffff != 0),
+        0x40 => PropertyValue::Time(cursor.u64()? as i64),
+        0x48 => PropertyValue::Bytes(Cow::Borrowed(cursor.take(16)?)),
+        0x1e => PropertyValue::Narrow(Cow::Borrowed(cursor.sized()?)),
+        0x1f => PropertyValue::Text(wide(cursor.sized()?)),
+        0x0d | 0x102 => PropertyValue::Bytes(Cow::Borrowed(cursor.sized()?)),
         _ => return None,
     })
 }
@@ -463,14 +475,14 @@ fn from<'a>(content: &'a [u8], older: &mut Properties<'a>) {
         Some((cursor.take(name.into())?, cursor.take(address.into())?))
     };
     if let Some((name, address)) = read() {
-        older.push(id::SENDER_NAME, Value::Narrow(Cow::Borrowed(name)));
+        older.push(id::SENDER_NAME, PropertyValue::Narrow(Cow::Borrowed(name)));
         let typed = memchr::memchr(b':', address);
         let without_type = address
             .get(typed.map_or(0, |at| at + 1)..)
             .unwrap_or_default();
         older.push(
             id::SENDER_ADDRESS,
-            Value::Narrow(Cow::Borrowed(without_type)),
+            PropertyValue::Narrow(Cow::Borrowed(without_type)),
         );
     }
 }
@@ -489,5 +501,5 @@ fn date(content: &[u8], id: u16, older: &mut Properties<'_>) {
     }
     let days = clock::days(year, month, day);
     let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second;
-    older.push(id, Value::Time(seconds * 10_000_000));
+    older.push(id, PropertyValue::Time(seconds * 10_000_000));
 }

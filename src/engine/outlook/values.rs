@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::codepage;
-use super::properties::{Guid, Item, Name, Properties, Property, Value, id};
+use super::properties::{Guid, OutlookItem, Properties, Property, PropertyName, PropertyValue, id};
 use super::tnef::wide;
 
 /// Types of properties (MS-OXCDATA 2.11.1).
@@ -28,38 +28,38 @@ pub(super) fn width(kind: u16) -> Option<usize> {
 }
 
 /// Reads a value of at most eight bytes. Returns `None` if the type is longer or unknown, or if bytes are missing.
-pub(super) fn fixed<'a>(kind: u16, bytes: &[u8]) -> Option<Value<'a>> {
+pub(super) fn fixed<'a>(kind: u16, bytes: &[u8]) -> Option<PropertyValue<'a>> {
     let short = || Some(i16::from_le_bytes(*bytes.first_chunk()?));
     let long = || Some(i32::from_le_bytes(*bytes.first_chunk()?));
     let quad = || Some(i64::from_le_bytes(*bytes.first_chunk()?));
     Some(match kind {
-        0x00 | 0x01 => Value::Null,
-        0x02 => Value::Integer(short()?.into()),
-        0x03 | 0x0a => Value::Integer(long()?.into()),
-        0x04 => Value::Float(f32::from_bits(long()? as u32).into()),
-        0x05 | 0x07 => Value::Float(f64::from_bits(quad()? as u64)),
-        0x06 | 0x14 => Value::Integer(quad()?),
-        0x0b => Value::Bool(*bytes.first()? != 0),
-        0x40 => Value::Time(quad()?),
+        0x00 | 0x01 => PropertyValue::Null,
+        0x02 => PropertyValue::Integer(short()?.into()),
+        0x03 | 0x0a => PropertyValue::Integer(long()?.into()),
+        0x04 => PropertyValue::Float(f32::from_bits(long()? as u32).into()),
+        0x05 | 0x07 => PropertyValue::Float(f64::from_bits(quad()? as u64)),
+        0x06 | 0x14 => PropertyValue::Integer(quad()?),
+        0x0b => PropertyValue::Bool(*bytes.first()? != 0),
+        0x40 => PropertyValue::Time(quad()?),
         _ => return None,
     })
 }
 
 /// Reads a value whose bytes are stored outside of the list of properties. Returns `None` if the type is unknown.
-pub(super) fn stored(kind: u16, bytes: Cow<'_, [u8]>) -> Option<Value<'_>> {
+pub(super) fn stored(kind: u16, bytes: Cow<'_, [u8]>) -> Option<PropertyValue<'_>> {
     Some(match kind {
-        kind::NARROW => Value::Narrow(bytes),
-        kind::WIDE => Value::Text(wide(&bytes)),
-        kind::BYTES | kind::OBJECT | 0x48 => Value::Bytes(bytes),
+        kind::NARROW => PropertyValue::Narrow(bytes),
+        kind::WIDE => PropertyValue::Text(wide(&bytes)),
+        kind::BYTES | kind::OBJECT | 0x48 => PropertyValue::Bytes(bytes),
         _ => fixed(kind, &bytes)?,
     })
 }
 
 /// Names of properties, by the ids that this file assigns to them.
 #[derive(Default, Debug)]
-pub(super) struct Names(HashMap<u16, (Guid, Name)>);
+pub(super) struct PropertyIds(HashMap<u16, (Guid, PropertyName)>);
 
-impl Names {
+impl PropertyIds {
     /// Reads the three lists that contain the names of properties. `.msg` and `.pst` files have the same layout (MS-OXMSG
     /// 2.2.3.1, MS-PST 2.4.7). If an entry cannot be read, its property has no name.
     pub(super) fn read(guids: &[u8], entries: &[u8], strings: &[u8]) -> Self {
@@ -80,8 +80,8 @@ impl Names {
                 }
             };
             let name = match kind & 1 {
-                0 => Some(Name::Number(number)),
-                _ => text(strings, number).map(Name::Text),
+                0 => Some(PropertyName::Number(number)),
+                _ => text(strings, number).map(PropertyName::Text),
             };
             if let (Some(set), Some(name)) = (set, name) {
                 names.entry(id).or_insert((set, name));
@@ -90,11 +90,11 @@ impl Names {
         Self(names)
     }
 
-    pub(super) fn of(&self, id: u16) -> Option<(Guid, Name)> {
+    pub(super) fn of(&self, id: u16) -> Option<(Guid, PropertyName)> {
         self.0.get(&id).cloned()
     }
 
-    pub(super) fn property<'a>(&self, id: u16, value: Value<'a>) -> Property<'a> {
+    pub(super) fn property<'a>(&self, id: u16, value: PropertyValue<'a>) -> Property<'a> {
         let name = (id >= 0x8000).then(|| self.of(id)).flatten();
         Property { id, name, value }
     }
@@ -121,7 +121,7 @@ fn text(strings: &[u8], at: u32) -> Option<String> {
 /// * the system code page of Windows for the locale of the item.
 ///
 /// The item gets the first code page in which every text is valid, or Windows-1252 if no code page fits.
-pub(super) fn set_page(item: &mut Item<'_>) {
+pub(super) fn set_page(item: &mut OutlookItem<'_>) {
     let properties = &item.properties;
     let page = |id| {
         let page = properties.integer(id)?;
@@ -153,7 +153,7 @@ fn texts<'p>(properties: &'p Properties<'_>) -> impl Iterator<Item = &'p [u8]> {
         .iter()
         .filter_map(|property| match &property.value {
             // The HTML declares its own charset, so it does not affect the choice of the code page.
-            Value::Narrow(bytes) if property.id != id::HTML => Some(bytes.as_ref()),
+            PropertyValue::Narrow(bytes) if property.id != id::HTML => Some(bytes.as_ref()),
             _ => None,
         })
 }

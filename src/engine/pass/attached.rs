@@ -1,12 +1,12 @@
 //! Adds files as attachments of a mail: at the end of its multipart/mixed, or of a new one. The document that contains the
 //! link to a file stays unchanged, byte for byte.
 
-use super::{Change, Filled, Pending, Put};
+use super::{Filled, PassChange, PendingReference, Put};
 use crate::edit::Group;
 use crate::engine::forms::references::is_reference_type;
-use crate::engine::new_part::Stored;
-use crate::engine::obtained::Obtained;
-use crate::engine::plan::Item;
+use crate::engine::new_part::StoredContent;
+use crate::engine::obtained::ContentSource;
+use crate::engine::plan::PlanItem;
 use crate::engine::report::{Reason, Refusal};
 use crate::engine::wrapped;
 use crate::mime::transfer::{base64_length, encode_base64};
@@ -16,8 +16,12 @@ const WRAPPING: usize = 400;
 
 const BOUNDARY_LINE: usize = 80;
 
-impl Pending<'_, '_, '_> {
-    pub(super) fn attached(&mut self, item: &Item<'_>, obtained: Obtained) -> Result<Put, Refusal> {
+impl PendingReference<'_, '_, '_> {
+    pub(super) fn attached(
+        &mut self,
+        item: &PlanItem<'_>,
+        obtained: ContentSource,
+    ) -> Result<Put, Refusal> {
         let message = self.tree.message_of(item.body.part);
         let octets = obtained.content.len();
         let length = base64_length(octets, self.tree.newline) as i64;
@@ -41,14 +45,14 @@ impl Pending<'_, '_, '_> {
             return Err(super::noted::too_many_parts(most));
         }
         let is_reference = is_reference_type(&obtained.essence);
-        let stored = Stored::attachment(&item.body, obtained);
+        let stored = StoredContent::attachment(&item.body, obtained);
         let mut told = self.told(item, &stored.obtained);
         told.waits = is_reference;
         // Base64 keeps every byte, and never contains a boundary line.
         let encoded = encode_base64(stored.obtained.content.bytes(), self.tree.newline);
         let mut new = stored.written(encoded, self.tree.newline);
         new.growth = (new.len() + overhead) as i64;
-        Ok((Change::Filled(message, new), told))
+        Ok((PassChange::Filled(message, new), told))
     }
 
     fn boundary_of(&self, message: PartId) -> Result<Option<&[u8]>, Refusal> {

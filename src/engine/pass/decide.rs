@@ -3,23 +3,23 @@
 
 use std::rc::Rc;
 
-use super::{Change, Pass, Pending, Put, Stop};
+use super::{Pass, PassChange, PassStop, PendingReference, Put};
 use crate::edit::Edit;
-use crate::engine::external_body::Form;
+use crate::engine::external_body::ReferenceShape;
 use crate::engine::external_body::facts::Insertion;
 use crate::engine::forms::references::is_reference_type;
 use crate::engine::lengths::Lengths;
-use crate::engine::obtained::Obtained;
+use crate::engine::obtained::ContentSource;
 use crate::engine::part_edits::removal;
-use crate::engine::plan::Item;
+use crate::engine::plan::PlanItem;
 use crate::engine::report::Refusal;
 use crate::engine::substitute::Substitute;
 use crate::mime::media_type::is_composite;
 
-impl Pending<'_, '_, '_> {
+impl PendingReference<'_, '_, '_> {
     /// Decides about references that offer the same attachment, in the order in which they are tried. Usually there is only
     /// one.
-    pub(super) fn decide(&mut self, members: &[usize]) -> Result<(), Stop> {
+    pub(super) fn decide(&mut self, members: &[usize]) -> Result<(), PassStop> {
         let plan = Rc::clone(&self.progress.plan);
         let references = &plan.references;
         let items = members
@@ -36,8 +36,8 @@ impl Pending<'_, '_, '_> {
                     }
                     return Ok(());
                 }
-                Err(Stop::Left(refusal)) => Err(refusal),
-                Err(stop @ (Stop::Circle(_) | Stop::Needs)) => return Err(stop),
+                Err(PassStop::Left(refusal)) => Err(refusal),
+                Err(stop @ (PassStop::Circle(_) | PassStop::Needs)) => return Err(stop),
             };
             match done {
                 Ok(()) => {
@@ -58,11 +58,11 @@ impl Pending<'_, '_, '_> {
         Ok(())
     }
 
-    fn attempt(&mut self, index: usize, item: &Item<'_>) -> Result<Option<Put>, Stop> {
+    fn attempt(&mut self, index: usize, item: &PlanItem<'_>) -> Result<Option<Put>, PassStop> {
         self.session.ledger.in_time()?;
         let obtained = self.progress.contents.of(self.session, index);
         if self.session.is_stopped() {
-            return Err(Stop::Needs);
+            return Err(PassStop::Needs);
         }
         let Some(obtained) = obtained? else {
             return Ok(None);
@@ -75,7 +75,11 @@ impl Pending<'_, '_, '_> {
         Ok(Some(put))
     }
 
-    fn substitute(&mut self, item: &Item<'_>, obtained: Obtained) -> Result<Put, Stop> {
+    fn substitute(
+        &mut self,
+        item: &PlanItem<'_>,
+        obtained: ContentSource,
+    ) -> Result<Put, PassStop> {
         if let Some(note) = item.body.note() {
             return Ok(self.exactly(item, note, &obtained)?);
         }
@@ -97,7 +101,7 @@ impl Pending<'_, '_, '_> {
         // Text, messages and multiparts may be written in another encoding than base64. All other content is written in
         // base64, so its exact length in the message is already known here.
         let is_readable = obtained.essence.starts_with("text/") || is_composite(&obtained.essence);
-        let is_exact = item.body.form == Form::ExternalBody && !is_readable;
+        let is_exact = item.body.form == ReferenceShape::ExternalBody && !is_readable;
         let least = obtained.content.least_body(is_exact) as i64 - part.span.len() as i64;
         self.session.ledger.would_fit(least)?;
         self.session.ledger.work(octets)?;
@@ -108,13 +112,13 @@ impl Pending<'_, '_, '_> {
             told.add(inside);
             body = Some(whole);
         }
-        Ok((Change::Edits(substitute.finish(body)?), told))
+        Ok((PassChange::Edits(substitute.finish(body)?), told))
     }
 
-    fn put(&mut self, item: &Item<'_>, change: Change, told: Pass) -> Result<(), Refusal> {
+    fn put(&mut self, item: &PlanItem<'_>, change: PassChange, told: Pass) -> Result<(), Refusal> {
         let growth = change.growth();
         match change {
-            Change::Filled(part, new) => {
+            PassChange::Filled(part, new) => {
                 let start = self.progress.pass.report.rows.len();
                 let rows = start..start + told.report.rows.len();
                 self.progress
@@ -123,7 +127,7 @@ impl Pending<'_, '_, '_> {
                     .or_default()
                     .push((new, rows));
             }
-            Change::Edits(group) => {
+            PassChange::Edits(group) => {
                 if let Err(refusal) = self.progress.edits.change(group, []) {
                     self.session.ledger.lose(growth);
                     return Err(refusal);
@@ -137,7 +141,7 @@ impl Pending<'_, '_, '_> {
         Ok(())
     }
 
-    fn remove(&mut self, item: &Item<'_>, winner: &Item<'_>) {
+    fn remove(&mut self, item: &PlanItem<'_>, winner: &PlanItem<'_>) {
         let removal = removal(self.tree, item.body.part, self.progress.removed_to);
         match self.progress.edits.change(vec![Edit::remove(removal)], []) {
             Ok(()) => {

@@ -2,25 +2,25 @@
 //! deeper. A reference to a URL is refused if the content around the reference was retrieved from the same URL, because
 //! processing would never end.
 
-use super::{Pass, Pending, Place, Stop, too_deep};
+use super::{Pass, PassPosition, PassStop, PendingReference, too_deep};
 use crate::engine::Need;
-use crate::engine::plan::{Item, Step};
+use crate::engine::plan::{PlanItem, PlanStep};
 use crate::engine::report::{Reason, Refusal};
 use crate::engine::substitute::Substitute;
 use crate::link::url::{UrlReference, equivalence_key, without_fragment};
 use crate::mime::ScanLimits;
 
-impl Pending<'_, '_, '_> {
+impl PendingReference<'_, '_, '_> {
     pub(super) fn composite(
         &mut self,
-        item: &Item<'_>,
+        item: &PlanItem<'_>,
         substitute: &mut Substitute<'_>,
-    ) -> Result<(Vec<u8>, Pass), Stop> {
+    ) -> Result<(Vec<u8>, Pass), PassStop> {
         let mut trail = self.place.trail.clone();
         let mut base = self.progress.bases.of(self.tree, item.body.part);
         let is_of_note = item.body.text_note.is_some();
         let mut led_to = None;
-        if let Step::Retrieve(need) = &item.step {
+        if let PlanStep::Retrieve(need) = &item.step {
             let location = substitute.location();
             led_to = location.map(str::to_owned);
             self.judge_circle(item, need, location)?;
@@ -43,7 +43,7 @@ impl Pending<'_, '_, '_> {
         let held = self.place.held.saturating_add(body.len());
         self.session.ledger.judge_held(held)?;
         let limits = self.place.limits;
-        let place = Place {
+        let place = PassPosition {
             prefix: self.place.number(&substitute.number()),
             limits: ScanLimits {
                 depth: limits.depth.saturating_sub(part.depth + 1),
@@ -66,7 +66,7 @@ impl Pending<'_, '_, '_> {
         }
         let pass = match (self.session.pass(&entity, &place, None), &item.step) {
             (Ok(pass), _) => pass,
-            (Err(Stop::Circle(to)), Step::Retrieve(need))
+            (Err(PassStop::Circle(to)), PlanStep::Retrieve(need))
                 if need.source_name() == to || led_to.as_ref() == Some(&to) =>
             {
                 return Err(leads_back(need).into());
@@ -89,10 +89,10 @@ impl Pending<'_, '_, '_> {
     /// cycle is left unchanged.
     fn judge_circle(
         &mut self,
-        item: &Item<'_>,
+        item: &PlanItem<'_>,
         need: &Need,
         location: Option<&str>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), PassStop> {
         let around = self.place.trail.iter().map(String::len).sum::<usize>();
         self.session.ledger.work(around)?;
         let name = need.source_name();
@@ -101,7 +101,7 @@ impl Pending<'_, '_, '_> {
         let mut trail = self.place.trail.iter();
         if let Some(entered) = trail.find(|before| keys.contains(&key(before))) {
             if self.place.is_of_note || UrlReference::split(entered).has_scheme("file") {
-                return Err(Stop::Circle(entered.clone()));
+                return Err(PassStop::Circle(entered.clone()));
             }
             return Err(leads_back(need).into());
         }

@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::{Change, Filled, Pending, Put, Stop, too_deep};
+use super::{Filled, PassChange, PassStop, PendingReference, Put, too_deep};
 use crate::edit::{Edit, Edits, Group};
 use crate::engine::composite;
 use crate::engine::external_body::facts::Conversion;
@@ -17,10 +17,10 @@ use crate::engine::external_body::{Scrap, TextNote, text_of_part};
 use crate::engine::field_names::{field_names, is_among};
 use crate::engine::forms::references::{divided, holds_notes};
 use crate::engine::lengths::Lengths;
-use crate::engine::new_part::{NewPart, Stored, Text, charset_of, place_of};
-use crate::engine::obtained::Obtained;
+use crate::engine::new_part::{NewPart, PartText, StoredContent, charset_of, place_of};
+use crate::engine::obtained::ContentSource;
 use crate::engine::part_edits::overlapping;
-use crate::engine::plan::Item;
+use crate::engine::plan::PlanItem;
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::engine::substitute::Substitute;
 use crate::engine::wrapped::ends_line;
@@ -31,14 +31,14 @@ use crate::span::Span;
 
 const AROUND: usize = 160;
 
-impl Pending<'_, '_, '_> {
+impl PendingReference<'_, '_, '_> {
     /// Creates the new part for a note in a text. `convert` converts the stored content to the original attachment.
     pub(super) fn noted(
         &mut self,
-        item: &Item<'_>,
+        item: &PlanItem<'_>,
         convert: Conversion,
-        obtained: Obtained,
-    ) -> Result<Put, Stop> {
+        obtained: ContentSource,
+    ) -> Result<Put, PassStop> {
         let part = item.body.part;
         let Some(note) = &item.body.text_note else {
             return Err(too_many_parts(0).into());
@@ -49,7 +49,7 @@ impl Pending<'_, '_, '_> {
         self.open_text(part)?;
         let policy = self.session.policy();
         let mut stored = match obtained.content.origin.copy.clone() {
-            Some(copy) => Stored::of_copy(&copy, obtained, policy)?,
+            Some(copy) => StoredContent::of_copy(&copy, obtained, policy)?,
             None => convert(&item.body, note, obtained, policy)?,
         };
         let mut told = self.told(item, &stored.obtained);
@@ -99,7 +99,7 @@ impl Pending<'_, '_, '_> {
         new.number = number;
         new.growth = new.len() as i64 - note.note.len() as i64 + overhead;
         told.waits |= self.session.may_refer(&stored.obtained);
-        Ok((Change::Filled(part, new), told))
+        Ok((PassChange::Filled(part, new), told))
     }
 
     fn open_text(&mut self, part: PartId) -> Result<(), Refusal> {
@@ -121,7 +121,7 @@ impl Pending<'_, '_, '_> {
         let notes = own.iter().map(|own| own.note).collect();
         let has_copy = |note: &TextNote| {
             let mut items = self.progress.plan.references.iter();
-            let is_its = |item: &&Item<'_>| {
+            let is_its = |item: &&PlanItem<'_>| {
                 let own = item.body.text_note.as_ref();
                 item.body.part == part && own.is_some_and(|own| own.note == note.note)
             };
@@ -163,7 +163,7 @@ impl Pending<'_, '_, '_> {
         let behind = pieces
             .iter()
             .filter_map(|&(number, behind)| Some((number?, behind)));
-        let text = Text {
+        let text = PartText {
             part,
             notes,
             boundary,
@@ -216,7 +216,7 @@ impl Pending<'_, '_, '_> {
         }
     }
 
-    fn divide(&self, text: &Text, parts: &Filled) -> Result<Group, Refusal> {
+    fn divide(&self, text: &PartText, parts: &Filled) -> Result<Group, Refusal> {
         let (mut group, in_text) = self.divided(text, parts);
         match &text.decoded {
             None => group.extend(in_text),
@@ -229,7 +229,7 @@ impl Pending<'_, '_, '_> {
         Ok(group)
     }
 
-    fn divided(&self, text: &Text, parts: &Filled) -> (Group, Group) {
+    fn divided(&self, text: &PartText, parts: &Filled) -> (Group, Group) {
         let body = (self.tree.original, self.tree.part(text.part).body);
         let (source, part) = place_of(text.decoded.as_ref(), body);
         let newline = self.tree.newline.bytes();

@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::edit::Edits;
-use crate::engine::contents::Contents;
+use crate::engine::contents::KnownContents;
 use crate::engine::lengths::Lengths;
-use crate::engine::new_part::{NewPart, Text};
+use crate::engine::new_part::{NewPart, PartText};
 use crate::engine::part_edits::PartEdits;
 use crate::engine::plan;
 use crate::engine::plan::{Bases, Plan};
@@ -38,9 +38,9 @@ impl Pass {
 pub(super) type Filled = Vec<(NewPart, Range<usize>)>;
 
 /// The plan of a pass, and the changes for the references about which the pass has decided.
-pub(in crate::engine) struct Progress<'t> {
+pub(in crate::engine) struct PassProgress<'t> {
     pub(super) plan: Rc<Plan<'t>>,
-    pub(super) contents: Contents<'t>,
+    pub(super) contents: KnownContents<'t>,
     pub(super) bases: Bases,
     pub(super) pass: Pass,
     pub(super) edits: PartEdits<'t>,
@@ -48,11 +48,11 @@ pub(in crate::engine) struct Progress<'t> {
     /// byte, the old values of the fields are right again.
     pub(super) lengths: Lengths,
     pub(super) removed_to: usize,
-    pub(super) texts: BTreeMap<PartId, Text>,
+    pub(super) texts: BTreeMap<PartId, PartText>,
     pub(super) filled: BTreeMap<PartId, Filled>,
 }
 
-impl<'t> Progress<'t> {
+impl<'t> PassProgress<'t> {
     pub(super) fn new(tree: &'t MessageTree<'t>, plan: Plan<'t>, base: Option<Rc<Base>>) -> Self {
         let plan = Rc::new(plan);
         let pass = Pass {
@@ -60,7 +60,7 @@ impl<'t> Progress<'t> {
             ..Pass::default()
         };
         Self {
-            contents: Contents::new(tree, Rc::clone(&plan)),
+            contents: KnownContents::new(tree, Rc::clone(&plan)),
             bases: Bases::within(base),
             pass,
             edits: PartEdits::new(tree),

@@ -1,23 +1,23 @@
 //! Restores parts to their original form. A detached attachment is restored byte for byte. A part whose body was stored in a
 //! separate file gets this body back, and keeps its header.
 
-use super::{Change, Pending, Put};
+use super::{PassChange, PendingReference, Put};
 use crate::edit::Edits;
 use crate::engine::external_body::facts::Refill;
-use crate::engine::external_body::{Note, listing, relisted, restored};
-use crate::engine::obtained::Obtained;
-use crate::engine::plan::Item;
+use crate::engine::external_body::{BodyNote, listing, relisted, restored};
+use crate::engine::obtained::ContentSource;
+use crate::engine::plan::PlanItem;
 use crate::engine::report::{Reason, Refusal};
 use crate::mime::exact::EditManner;
 use crate::mime::transfer::has_boundary;
 use crate::mime::{self, TransferEncoding};
 
-impl Pending<'_, '_, '_> {
+impl PendingReference<'_, '_, '_> {
     pub(super) fn exactly(
         &mut self,
-        item: &Item<'_>,
-        note: &Note,
-        obtained: &Obtained,
+        item: &PlanItem<'_>,
+        note: &BodyNote,
+        obtained: &ContentSource,
     ) -> Result<Put, Refusal> {
         let octets = obtained.content.bytes();
         let part = self.tree.part(item.body.part);
@@ -43,7 +43,7 @@ impl Pending<'_, '_, '_> {
         let group = restored(self.tree, &item.body, note, body).map_err(refuse)?;
         let mut told = self.told(item, obtained);
         told.waits = self.session.may_refer(obtained);
-        Ok((Change::Edits(group), told))
+        Ok((PassChange::Edits(group), told))
     }
 
     /// Updates the text that lists the detached attachments, after some of them were restored.
@@ -62,9 +62,9 @@ impl Pending<'_, '_, '_> {
     /// Gives a part its body back. `refill` returns the edits, and whether the content is proved to be the original.
     pub(super) fn refilled(
         &mut self,
-        item: &Item<'_>,
+        item: &PlanItem<'_>,
         refill: Refill,
-        obtained: &Obtained,
+        obtained: &ContentSource,
     ) -> Result<Put, Refusal> {
         let part = self.tree.part(item.body.part);
         let is_base64 = part.encoding == TransferEncoding::Base64;
@@ -82,6 +82,6 @@ impl Pending<'_, '_, '_> {
         let kinds =
             prefilter.kinds_beside(obtained.content.bytes(), self.session.context.form_beside());
         told.waits = kinds.references;
-        Ok((Change::Edits(group), told))
+        Ok((PassChange::Edits(group), told))
     }
 }

@@ -2,15 +2,15 @@
 
 use std::collections::HashSet;
 
-use super::{Pass, Pending};
+use super::{Pass, PendingReference};
 use crate::engine::external_body::Referent;
-use crate::engine::obtained::Obtained;
-use crate::engine::plan::{self, Item, Step};
+use crate::engine::obtained::ContentSource;
+use crate::engine::plan::{self, PlanItem, PlanStep};
 use crate::engine::report::{Kind, Outcome, Reason, Refusal, Retry, Row};
 use crate::mime::PartId;
 
-impl Pending<'_, '_, '_> {
-    pub(super) fn told(&self, item: &Item<'_>, obtained: &Obtained) -> Pass {
+impl PendingReference<'_, '_, '_> {
+    pub(super) fn told(&self, item: &PlanItem<'_>, obtained: &ContentSource) -> Pass {
         let mut told = Pass::default();
         let mut row = self.row(item);
         obtained.describe(&mut row);
@@ -23,14 +23,14 @@ impl Pending<'_, '_, '_> {
         told
     }
 
-    pub(super) fn row(&self, item: &Item<'_>) -> Row {
+    pub(super) fn row(&self, item: &PlanItem<'_>) -> Row {
         Row {
             part: self.place.number(&item.number),
             ..item.row(self.session.context.name())
         }
     }
 
-    pub(super) fn leave(&mut self, item: &Item<'_>, refusal: Refusal) {
+    pub(super) fn leave(&mut self, item: &PlanItem<'_>, refusal: Refusal) {
         let mut row = self.row(item);
         // The reference refers to a Content-ID. Another reference may insert the part with this id, so another pass may
         // help.
@@ -40,7 +40,7 @@ impl Pending<'_, '_, '_> {
             let detail = row.waiting_for(&refusal.detail);
             self.progress.pass.temporary.get_or_insert(detail);
         }
-        if let Step::Retrieve(need) = &item.step
+        if let PlanStep::Retrieve(need) = &item.step
             && let Some(Ok(Some(answer))) = self.session.retrieved.get(need)
         {
             answer.describe_source(&mut row);
@@ -51,27 +51,27 @@ impl Pending<'_, '_, '_> {
     }
 
     /// Adds the row of a reference whose content could be retrieved, but was not retrieved in this run.
-    pub(super) fn await_content(&mut self, item: &Item<'_>) {
+    pub(super) fn await_content(&mut self, item: &PlanItem<'_>) {
         let mut row = self.row(item);
         row.outcome = Outcome::WouldFetch;
         match &item.step {
-            Step::Retrieve(need) => {
+            PlanStep::Retrieve(need) => {
                 if let Some(announced) = self.session.answers.announcement(need) {
                     announced.describe(&mut row);
                     item.tell_claim(&mut row);
                 }
             }
-            Step::Copy(_) => {
+            PlanStep::Copy(_) => {
                 row.detail =
                     "the content of the part to which this reference points would be retrieved"
                         .into();
             }
-            Step::Decode | Step::Read { .. } | Step::Leave(_) => {}
+            PlanStep::Decode | PlanStep::Read { .. } | PlanStep::Leave(_) => {}
         }
         self.progress.pass.report.rows.push(row);
     }
 
-    pub(super) fn tell_removal(&mut self, item: &Item<'_>, winner: &Item<'_>) {
+    pub(super) fn tell_removal(&mut self, item: &PlanItem<'_>, winner: &PlanItem<'_>) {
         let mut row = self.row(item);
         let number = self.place.number(&winner.number);
         row.outcome = Outcome::Rewritten;

@@ -20,14 +20,16 @@ use std::collections::HashMap;
 
 pub(crate) use self::candidates::Fallbacks;
 pub(crate) use self::document::subtypes;
-use self::document::{Document, Language, unsupported};
+use self::document::{DocumentLanguage, LinkedDocument, unsupported};
 pub(crate) use self::link_text::cid_escaped;
 use self::link_text::mentions_base;
 pub(crate) use self::link_text::mentions_original_source;
 #[cfg(feature = "cli")]
-pub(crate) use self::referred::Showing;
+pub(crate) use self::referred::DisplayState;
 pub(crate) use self::referred::shown_inline;
-pub(crate) use self::shown::{Shown, WrittenLink, absolute_sheet, sheet_values, sheet_with_urls};
+pub(crate) use self::shown::{
+    DocumentText, WrittenLink, absolute_sheet, sheet_values, sheet_with_urls,
+};
 pub(crate) use self::unwrapping::UnwrappedLinks;
 use super::bases::Bases;
 use super::protection::protection;
@@ -46,7 +48,7 @@ const LONGEST: usize = 1 << 20;
 pub(crate) const RELATED: &str = "multipart/related";
 
 #[derive(Clone, Debug)]
-pub(crate) struct Identity {
+pub(crate) struct DocumentIdentity {
     pub(crate) content_id: String,
     pub(crate) is_made: bool,
 }
@@ -76,7 +78,7 @@ pub(crate) struct Documents<'p> {
     held: usize,
     bearers: Option<Bearers>,
     /// The Content-ID of each part. Computing it again for every link would read the whole part each time.
-    identities: HashMap<PartId, Identity>,
+    identities: HashMap<PartId, DocumentIdentity>,
 }
 
 impl<'p> Documents<'p> {
@@ -106,7 +108,7 @@ impl<'p> Documents<'p> {
             &mut Self,
             &mut Ledger,
             &MappedBody<'_>,
-            &mut Document<'_>,
+            &mut LinkedDocument<'_>,
         ) -> Result<(TextChanges, T), Refusal>,
     ) -> Result<Option<Edited<T>>, Refusal> {
         let Some(language) = self.language(part) else {
@@ -127,7 +129,7 @@ impl<'p> Documents<'p> {
         // are skipped here.
         if is_hopeless {
             let decoded = || encoding.decode(body.of(self.tree.original));
-            let may_help = language != Language::Css
+            let may_help = language != DocumentLanguage::Css
                 && decoded().is_some_and(|octets| {
                     mentions_base(&octets) || mentions_original_source(&octets)
                 });
@@ -152,7 +154,7 @@ impl<'p> Documents<'p> {
             return Err(Refusal::lasting(Reason::UndecodableBody, detail));
         };
         let mut document =
-            Document::read(part, language, mapped.octets(), (charset, label.as_deref()));
+            LinkedDocument::read(part, language, mapped.octets(), (charset, label.as_deref()));
         document.related = related;
         document.base = document.base_within(base);
         let (changes, decided) = decide(self, ledger, &mapped, &mut document)?;
@@ -190,9 +192,9 @@ impl<'p> Documents<'p> {
         Ok(Some((decided, edits, digest)))
     }
 
-    fn language(&self, part: PartId) -> Option<Language> {
+    fn language(&self, part: PartId) -> Option<DocumentLanguage> {
         let entity = self.tree.part(part);
-        let language = Language::of(&entity.essence)?;
+        let language = DocumentLanguage::of(&entity.essence)?;
         // Content-Disposition: attachment usually marks a file. Some programs set it on every part of a multipart/related, so
         // it is ignored there.
         let is_in_related = |above| self.tree.part(above).essence == RELATED;
@@ -228,7 +230,7 @@ impl<'p> Documents<'p> {
 
     fn lines_kept(
         &self,
-        document: &Document<'_>,
+        document: &LinkedDocument<'_>,
         encoding: TransferEncoding,
         changes: TextChanges,
     ) -> Option<TextChanges> {

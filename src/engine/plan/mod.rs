@@ -20,7 +20,7 @@ use crate::link::wrapper::OriginalUrl;
 use crate::mime::PartId;
 
 pub(crate) struct Plan<'a> {
-    pub references: Vec<Item<'a>>,
+    pub references: Vec<PlanItem<'a>>,
     /// Groups of references in a multipart/alternative that offer the same attachment. Each group contains indexes into
     /// `references`, in the order in which the references are tried. Only one of them is needed.
     pub rivals: Vec<Vec<usize>>,
@@ -28,7 +28,7 @@ pub(crate) struct Plan<'a> {
     pub held: usize,
 }
 
-pub(crate) struct Item<'a> {
+pub(crate) struct PlanItem<'a> {
     pub body: ExternalBody<'a>,
     pub number: String,
     /// File name of the content for reports.
@@ -36,7 +36,7 @@ pub(crate) struct Item<'a> {
     pub kind: Kind,
     /// The URL for reports: absolute if possible, with a masked password, and with a `data:` URL shortened.
     pub shown_url: Option<String>,
-    pub step: Step,
+    pub step: PlanStep,
     /// The request for the original, if a mail filter wrapped the URL of the reference. It is sent if `step` fails.
     pub original: Option<(Need, OriginalUrl)>,
     /// Request for a copy of the missing part, which is searched for in the mailboxes of `--copies`. If a copy is
@@ -44,7 +44,7 @@ pub(crate) struct Item<'a> {
     pub copy: Option<Need>,
 }
 
-pub(crate) enum Step {
+pub(crate) enum PlanStep {
     Decode,
     Copy(PartId),
     Retrieve(Need),
@@ -55,15 +55,15 @@ pub(crate) enum Step {
     Leave(Refusal),
 }
 
-impl Item<'_> {
+impl PlanItem<'_> {
     /// Creates the row of the report. If the content has to be retrieved, the row says at first that a run would retrieve it.
     pub(crate) fn row(&self, message: &str) -> Row {
         let mut row = Row::new(message, self.number.clone(), self.kind, Outcome::Expanded);
         row.name.clone_from(&self.name);
         match &self.step {
-            Step::Decode => row.detail = "the content is in the data: URL".into(),
-            Step::Copy(_) => row.detail = "the content is in another part".into(),
-            Step::Retrieve(need) => {
+            PlanStep::Decode => row.detail = "the content is in the data: URL".into(),
+            PlanStep::Copy(_) => row.detail = "the content is in another part".into(),
+            PlanStep::Retrieve(need) => {
                 row.outcome = Outcome::WouldFetch;
                 row.detail = match need {
                     Need::Question { url, .. } => {
@@ -82,8 +82,10 @@ impl Item<'_> {
                 }
                 .into();
             }
-            Step::Read { .. } => row.detail = "the content is in a file next to the mailbox".into(),
-            Step::Leave(refusal) => row.tell_refusal(refusal.clone()),
+            PlanStep::Read { .. } => {
+                row.detail = "the content is in a file next to the mailbox".into()
+            }
+            PlanStep::Leave(refusal) => row.tell_refusal(refusal.clone()),
         }
         let declared = self.body.declared.as_ref();
         row.media_type = declared.map(|declared| declared.essence.to_string());

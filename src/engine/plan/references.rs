@@ -6,10 +6,12 @@ use std::rc::Rc;
 use super::bases::Bases;
 use super::content_id::ContentIds;
 use super::protection::protection;
-use super::{Item, Plan, Step, shown_url};
+use super::{Plan, PlanItem, PlanStep, shown_url};
 use crate::engine::Need;
 use crate::engine::external_body::listing::{file_name, short_name};
-use crate::engine::external_body::{Claim, ESSENCE, ExternalBody, Form, Reading, Referent};
+use crate::engine::external_body::{
+    Claim, ESSENCE, ExternalBody, ReferenceParse, ReferenceShape, Referent,
+};
 use crate::engine::forms::references::TABLE;
 use crate::engine::policy::{Policy, Scheme, Target};
 use crate::engine::report::{Detail, Kind, Reason, Refusal, Setting};
@@ -28,7 +30,7 @@ impl<'a> Plan<'a> {
     pub(crate) fn of_references(
         tree: &MessageTree<'a>,
         policy: &Policy,
-        reading: &Reading,
+        reading: &ReferenceParse,
         around: Option<Rc<Base>>,
         room: usize,
     ) -> Self {
@@ -46,7 +48,7 @@ impl<'a> Plan<'a> {
             bodies.extend(form.in_texts(tree, reading, &references));
         }
         bodies.sort_by_key(|body| body.part);
-        let mut planner = Planner {
+        let mut planner = ReferencePlanner {
             room,
             bases: Bases::within(around),
             tree,
@@ -54,7 +56,7 @@ impl<'a> Plan<'a> {
             content_ids: ContentIds::read(tree, |part| references.contains(&part)),
         };
         let items = bodies.into_iter().map(|body| planner.item(body));
-        let references: Vec<Item<'a>> = items.collect();
+        let references: Vec<PlanItem<'a>> = items.collect();
         Self {
             rivals: rivals(tree, &references),
             references,
@@ -63,7 +65,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-struct Planner<'p> {
+struct ReferencePlanner<'p> {
     bases: Bases,
     tree: &'p MessageTree<'p>,
     policy: &'p Policy,
@@ -72,19 +74,19 @@ struct Planner<'p> {
     room: usize,
 }
 
-impl Planner<'_> {
-    fn item<'a>(&mut self, body: ExternalBody<'a>) -> Item<'a> {
+impl ReferencePlanner<'_> {
+    fn item<'a>(&mut self, body: ExternalBody<'a>) -> PlanItem<'a> {
         let (shown_url, step) = self.step(&body);
         let original = self.original(&body);
         // If the policy refuses the wrapped URL, only the original is requested.
         let step = step.or_else(|refusal| match &original {
             Some((need, _)) if refuses_url(&refusal) => {
                 self.judge_declared(&body)?;
-                Ok(Step::Retrieve(need.clone()))
+                Ok(PlanStep::Retrieve(need.clone()))
             }
             _ => Err(refusal),
         });
-        Item {
+        PlanItem {
             number: self.tree.number(body.part),
             name: self.name(&body),
             kind: match body.claim {
@@ -92,7 +94,7 @@ impl Planner<'_> {
                 Claim::Note(_) | Claim::Unreadable => Kind::Attachment,
             },
             shown_url: shown_url.or_else(|| Some(body.linked.as_ref()?.link.clone())),
-            step: self.judge(&body).and(step).unwrap_or_else(Step::Leave),
+            step: self.judge(&body).and(step).unwrap_or_else(PlanStep::Leave),
             original,
             copy: None,
             body,
@@ -147,14 +149,14 @@ impl Planner<'_> {
         Ok(())
     }
 
-    fn step(&mut self, body: &ExternalBody<'_>) -> (Option<String>, Result<Step, Refusal>) {
+    fn step(&mut self, body: &ExternalBody<'_>) -> (Option<String>, Result<PlanStep, Refusal>) {
         let (shown, step) = match &body.target {
             // A server does not send a file for an online document, such as one of Google Docs. The program of `--resolver`
             // may be able to export it as a file.
             Err(refusal) if refusal.reason == Reason::OnlineDocument => {
                 let link = body.linked.as_ref().map(|linked| linked.link.clone());
                 let step = question(self.policy, body)
-                    .map(Step::Retrieve)
+                    .map(PlanStep::Retrieve)
                     .ok_or_else(|| refusal.clone());
                 (link.unwrap_or_default(), step)
             }
@@ -162,9 +164,9 @@ impl Planner<'_> {
             Ok(Referent::Beside { folder, name }) => {
                 let (folder, name) = (folder.clone(), name.clone());
                 let allowed = self.judge_declared(body);
-                return (None, allowed.map(|()| Step::Read { folder, name }));
+                return (None, allowed.map(|()| PlanStep::Read { folder, name }));
             }
-            Ok(Referent::Data(url)) => (shorten(url), Ok(Step::Decode)),
+            Ok(Referent::Data(url)) => (shorten(url), Ok(PlanStep::Decode)),
             Ok(Referent::ContentId {
                 content_id: id,
                 message_id: message,
@@ -172,7 +174,7 @@ impl Planner<'_> {
                 let cites_itself = body.access_type.eq_ignore_ascii_case("content-id");
                 let (tree, ids) = (self.tree, &mut self.content_ids);
                 let target = ids.target(tree, body.part, id, message.as_deref(), cites_itself);
-                (format!("cid:{id}"), target.map(Step::Copy))
+                (format!("cid:{id}"), target.map(PlanStep::Copy))
             }
             Ok(Referent::Url(reference)) => self.retrieve(body, reference),
         };
@@ -189,7 +191,7 @@ impl Planner<'_> {
         &mut self,
         body: &ExternalBody<'_>,
         reference: &str,
-    ) -> (String, Result<Step, Refusal>) {
+    ) -> (String, Result<PlanStep, Refusal>) {
         let absolute = match self.absolute(body.part, reference) {
             Ok(absolute) => absolute,
             Err(refusal) => return (shown_url(reference), Err(refusal)),
@@ -211,7 +213,7 @@ impl Planner<'_> {
             let declared = body.declared.as_ref().filter(|_| is_asked);
             let accept = declared.map(|declared| declared.essence.to_string());
             let url = asked.to_owned();
-            Ok(Step::Retrieve(match components {
+            Ok(PlanStep::Retrieve(match components {
                 Some(components) => Need::Attachment {
                     url,
                     accept,
@@ -226,7 +228,7 @@ impl Planner<'_> {
             Reason::SchemeNotAllowed => {
                 self.policy.judge_size(body.size.unwrap_or(0))?;
                 let question = question(self.policy, body);
-                question.map(Step::Retrieve).ok_or(refusal)
+                question.map(PlanStep::Retrieve).ok_or(refusal)
             }
             _ => Err(refusal),
         });
@@ -339,7 +341,7 @@ fn shorten(url: &[u8]) -> String {
 /// multipart/alternative that declare the same Content-ID or Content-MD5 for the content. The same media type is not enough,
 /// because an English and a French text have the same type. A multipart/alternative that also contains other parts is
 /// skipped: it offers several formats of one text.
-fn rivals(tree: &MessageTree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
+fn rivals(tree: &MessageTree<'_>, items: &[PlanItem<'_>]) -> Vec<Vec<usize>> {
     let is_external = |&child: &PartId| tree.part(child).essence == ESSENCE;
     let offers_one_of_many = |part: PartId| {
         let part = tree.part(part);
@@ -358,7 +360,7 @@ fn rivals(tree: &MessageTree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
         };
         // Attachments that embody detached are never sources of one attachment, even if their content is the same: each of them
         // is restored in its own part.
-        if item.body.form != Form::ExternalBody || item.body.claim != Claim::None {
+        if item.body.form != ReferenceShape::ExternalBody || item.body.claim != Claim::None {
             continue;
         }
         let is_choice = is_choice.entry(parent);
@@ -399,14 +401,14 @@ fn first_of(earlier: &mut [usize], mut index: usize) -> usize {
     index
 }
 
-fn usefulness(item: &Item<'_>) -> u8 {
+fn usefulness(item: &PlanItem<'_>) -> u8 {
     match &item.step {
-        Step::Copy(_) => 0,
-        Step::Decode | Step::Read { .. } => 1,
-        Step::Retrieve(Need::Url { url, .. }) => {
+        PlanStep::Copy(_) => 0,
+        PlanStep::Decode | PlanStep::Read { .. } => 1,
+        PlanStep::Retrieve(Need::Url { url, .. }) => {
             Scheme::of_url(url).map_or(u8::MAX - 1, |scheme| 2 + scheme.usefulness())
         }
-        Step::Retrieve(_) => u8::MAX - 1,
-        Step::Leave(_) => u8::MAX,
+        PlanStep::Retrieve(_) => u8::MAX - 1,
+        PlanStep::Leave(_) => u8::MAX,
     }
 }

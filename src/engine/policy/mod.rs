@@ -32,7 +32,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::engine::external_body::Reading;
+use crate::engine::external_body::ReferenceParse;
 
 pub use crate::engine::external_body::{Follow, Followed, Scheme};
 pub use choice::{Embed, Limits, Links, OnFailure, Protected, Trackers, TypePattern};
@@ -157,8 +157,8 @@ impl Policy {
             .map_or(Cow::Borrowed(url), |(_, mapped)| Cow::Owned(mapped))
     }
 
-    pub(crate) fn reading(&self) -> Reading {
-        Reading {
+    pub(crate) fn reading(&self) -> ReferenceParse {
+        ReferenceParse {
             header_limit: self.limits.header,
             most_notes: self.limits.parts,
             forms: self.follow,
@@ -168,7 +168,7 @@ impl Policy {
 
     /// Returns the settings for reading references. If the report also lists kinds that are not followed, the settings include
     /// these kinds.
-    pub(crate) fn reading_to_tell(&self) -> Reading {
+    pub(crate) fn reading_to_tell(&self) -> ReferenceParse {
         let mut reading = self.reading();
         if self.tells_unfollowed {
             reading.forms = Followed::all();

@@ -22,11 +22,11 @@ use crate::link::url::{scheme_and_rest, without_fragment};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
     scheme: Scheme,
-    location: Location,
+    location: TargetLocation,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Location {
+enum TargetLocation {
     Server(ServerUrl),
     File { path: PathBuf, url: String },
 }
@@ -49,8 +49,8 @@ impl Target {
     /// Returns the absolute path of the file, percent-decoded once. Returns `None` for URLs with a server.
     pub fn path(&self) -> Option<&Path> {
         match &self.location {
-            Location::File { path, .. } => Some(path),
-            Location::Server(_) => None,
+            TargetLocation::File { path, .. } => Some(path),
+            TargetLocation::Server(_) => None,
         }
     }
 
@@ -84,8 +84,8 @@ impl Target {
     /// Returns the URL for reports and files: without fragment and password.
     pub fn public_url(&self) -> String {
         match &self.location {
-            Location::File { url, .. } => url.clone(),
-            Location::Server(url) => url.clone().without_fragment().without_password().into(),
+            TargetLocation::File { url, .. } => url.clone(),
+            TargetLocation::Server(url) => url.clone().without_fragment().without_password().into(),
         }
     }
 
@@ -96,8 +96,8 @@ impl Target {
 
     fn server(&self) -> Option<&ServerUrl> {
         match &self.location {
-            Location::Server(url) => Some(url),
-            Location::File { .. } => None,
+            TargetLocation::Server(url) => Some(url),
+            TargetLocation::File { .. } => None,
         }
     }
 
@@ -121,7 +121,7 @@ impl Target {
     }
 }
 
-fn parse_server(url: &str, rest: &str) -> Result<Location, Refusal> {
+fn parse_server(url: &str, rest: &str) -> Result<TargetLocation, Refusal> {
     let authority = rest
         .strip_prefix("//")
         .filter(|authority| !authority.is_empty() && !authority.starts_with(['/', '\\', '?', '#']))
@@ -136,11 +136,11 @@ fn parse_server(url: &str, rest: &str) -> Result<Location, Refusal> {
     if parsed.host_str().is_empty() {
         return Err(bad("the URL contains no host name"));
     }
-    Ok(Location::Server(parsed))
+    Ok(TargetLocation::Server(parsed))
 }
 
 /// Parses the rest of a file URL in one of the forms of RFC 8089 §2: `file:/path`, `file:///path`, `file://localhost/path`.
-fn parse_file(url: &str, rest: &str) -> Result<Location, Refusal> {
+fn parse_file(url: &str, rest: &str) -> Result<TargetLocation, Refusal> {
     let rest = without_fragment(rest);
     let path = match rest.strip_prefix("//") {
         None => rest,
@@ -170,7 +170,7 @@ fn parse_file(url: &str, rest: &str) -> Result<Location, Refusal> {
     if octets.contains(&0) {
         return Err(bad("the path in the URL contains a NUL byte"));
     }
-    Ok(Location::File {
+    Ok(TargetLocation::File {
         path: path_of(octets)?,
         url: without_fragment(url).to_owned(),
     })

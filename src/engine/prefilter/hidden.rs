@@ -5,12 +5,12 @@
 
 use memchr::memchr2_iter;
 
-use super::words::{Packed, for_each_case};
+use super::words::{VectorTables, for_each_case};
 use crate::mime::quoted_printable::Sign;
 
 const NAME: &[u8] = b"<base";
 
-static STARTS: Packed = Packed::new();
+static STARTS: VectorTables = VectorTables::new();
 
 /// Returns true if the body contains `<base`, even if it is encoded as quoted-printable. The time is linear: a spelling of
 /// `<base` cannot contain the start of another one, so each byte is read only a few times.

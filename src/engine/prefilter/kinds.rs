@@ -1,4 +1,4 @@
-use super::words::Words;
+use super::words::PrefilterWords;
 use super::{ALL, BESIDE, DOCUMENTS, Prefilter};
 use crate::engine::forms::reference_form::Needles;
 use crate::engine::forms::references::TABLE;
@@ -68,7 +68,7 @@ impl Prefilter {
             };
             from = at;
         }
-        let holds = |words: &Words| words.find_from(bytes, from).is_some();
+        let holds = |words: &PrefilterWords| words.find_from(bytes, from).is_some();
         Kinds {
             references: known.references || holds(self.references),
             documents: known.documents || looks_at_documents && holds(&DOCUMENTS),

@@ -361,7 +361,7 @@ proptest! {
 
 #[test]
 fn words_for_references_and_for_documents_are_disjoint() {
-    let is_of_documents = |word: &Word| word.text == b"content-type";
+    let is_of_documents = |word: &PrefilterWord| word.text == b"content-type";
     assert!(!REFERENCES.words.iter().any(is_of_documents));
     assert!(DOCUMENTS.words.iter().all(is_of_documents));
     assert_eq!(

@@ -14,7 +14,7 @@ use memchr::{memchr, memchr_iter};
 
 /// A word for which the prefilter searches, in upper or lower case.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Word {
+pub(crate) struct PrefilterWord {
     pub(super) text: &'static [u8],
     /// Position in the word of the byte that all words of a search have in common, and that is not a letter.
     anchor: usize,
@@ -24,15 +24,15 @@ pub(crate) struct Word {
 
 /// Returns a word to search for. `anchor` is the position in the word of a byte that is not a letter, for which the search looks
 /// first. The words of all forms of references are searched for together, so their anchor is the same byte: `-`.
-pub(in crate::engine) const fn word(text: &'static str, anchor: usize) -> Word {
-    Word {
+pub(in crate::engine) const fn word(text: &'static str, anchor: usize) -> PrefilterWord {
+    PrefilterWord {
         text: text.as_bytes(),
         anchor,
         behind: |_| true,
     }
 }
 
-impl Word {
+impl PrefilterWord {
     pub(in crate::engine) const fn before(self, behind: fn(&[u8]) -> bool) -> Self {
         Self { behind, ..self }
     }
@@ -67,13 +67,13 @@ pub(super) const SHORT: usize = 16 << 10;
 /// Tables of a vector search, built at the first use that is worth it. There are none if the processor has no vector
 /// instructions.
 #[derive(Debug)]
-pub(super) struct Packed {
+pub(super) struct VectorTables {
     tables: OnceLock<Option<packed::Searcher>>,
     /// Number of bytes that were searched without tables. Many short messages reach the threshold like one long message.
     searched: AtomicUsize,
 }
 
-impl Packed {
+impl VectorTables {
     pub(super) const fn new() -> Self {
         Self {
             tables: OnceLock::new(),
@@ -122,18 +122,18 @@ impl Packed {
 }
 
 #[derive(Debug)]
-pub(super) struct Words {
-    pub(super) words: Vec<Word>,
+pub(super) struct PrefilterWords {
+    pub(super) words: Vec<PrefilterWord>,
     anchor: u8,
-    packed: Packed,
+    packed: VectorTables,
 }
 
-impl Words {
-    pub(super) fn new(words: impl IntoIterator<Item = Word>, anchor: u8) -> Self {
+impl PrefilterWords {
+    pub(super) fn new(words: impl IntoIterator<Item = PrefilterWord>, anchor: u8) -> Self {
         Self {
             words: words.into_iter().collect(),
             anchor,
-            packed: Packed::new(),
+            packed: VectorTables::new(),
         }
     }
 
@@ -156,7 +156,7 @@ impl Words {
             while start < from
                 && let Some(hit) = packed.find_in(bytes, (start..end).into())
             {
-                let offset = |word: &Word| word.anchor - word.lead();
+                let offset = |word: &PrefilterWord| word.anchor - word.lead();
                 let found = self.around(bytes, hit.start(), offset);
                 if found.is_some() {
                     return found;
@@ -170,7 +170,7 @@ impl Words {
         &self,
         bytes: &[u8],
         at: usize,
-        offset: fn(&Word) -> usize,
+        offset: fn(&PrefilterWord) -> usize,
     ) -> Option<(usize, usize)> {
         self.words.iter().enumerate().find_map(|(number, word)| {
             let start = at.checked_sub(offset(word))?;
@@ -184,7 +184,7 @@ impl Words {
     }
 }
 
-fn patterns(words: &[Word]) -> BTreeSet<Vec<u8>> {
+fn patterns(words: &[PrefilterWord]) -> BTreeSet<Vec<u8>> {
     let mut patterns = BTreeSet::new();
     for word in words {
         for_each_case(word.fragment(), |pattern| {
@@ -250,7 +250,8 @@ mod tests {
                         assert_eq!(words.find_from(&bytes, behind), None);
                         let short = &bytes[SHORT - 5..];
                         // The search must find the word with the tables, and also before they are built.
-                        let without = Words::new(words.words.iter().copied(), words.anchor);
+                        let without =
+                            PrefilterWords::new(words.words.iter().copied(), words.anchor);
                         assert_eq!(words.first(short), Some(place + 5));
                         assert_eq!(without.first(short), Some(place + 5));
                     }

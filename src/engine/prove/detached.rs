@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::made::Made;
+use super::made::ResultParts;
 use super::outcome::{Budget, Changes};
 use crate::engine::Mode;
 use crate::engine::detach::{Choice, Planner, Refused, Stub};
-use crate::engine::external_body::{ExternalBody, Form, Referent, newline_of};
+use crate::engine::external_body::{ExternalBody, ReferenceShape, Referent, newline_of};
 use crate::engine::policy::Policy;
 use crate::key::Key;
 use crate::mime::exact::FieldText;
@@ -23,9 +23,9 @@ struct DetachNote {
 
 /// The references that the new mail has and the old one has not.
 #[derive(Clone, Debug)]
-pub(super) struct Notes(Vec<DetachNote>);
+pub(super) struct DetachNotes(Vec<DetachNote>);
 
-impl Notes {
+impl DetachNotes {
     pub(super) fn added(old: &MessageTree<'_>, new: &[u8], policy: &Policy) -> Self {
         let field = b"X-Embody-Detached";
         if memchr::memmem::find(new, field).is_none() {
@@ -52,7 +52,7 @@ impl Notes {
     }
 
     /// Returns the mail after detaching the parts of these references: first with a text that lists them, then without it.
-    pub(super) fn detach(&self, mail: &[u8], budget: &mut Budget) -> Vec<Made> {
+    pub(super) fn detach(&self, mail: &[u8], budget: &mut Budget) -> Vec<ResultParts> {
         let policy = Policy::default();
         let tree = mime::scan(mail, &policy.limits.scan());
         let Some(parts) = self.parts_of(&tree) else {
@@ -70,7 +70,7 @@ impl Notes {
                 .leaving(Stub::default(), text)
                 .only(parts.clone());
             let detachment = planner.plan(mail, "", &Refused::new());
-            Some(Made {
+            Some(ResultParts {
                 mail: detachment.edits.splice(mail).into_bytes().into_owned(),
                 changes: Changes {
                     detached,
@@ -144,7 +144,7 @@ fn notes(tree: &MessageTree<'_>, policy: &Policy) -> Vec<DetachNote> {
             key,
             url: url.clone(),
             form: match body.form {
-                Form::ExternalBody => Stub::ExternalBody,
+                ReferenceShape::ExternalBody => Stub::ExternalBody,
                 _ => Stub::Thunderbird,
             },
         })

@@ -3,16 +3,16 @@
 use std::collections::HashSet;
 use std::ffi::OsString;
 
-use crate::engine::context::{Beside, NamedFile};
-use crate::engine::forms::eudora::Flattened;
+use crate::engine::context::{NamedFile, NeighbourDirectories};
+use crate::engine::forms::eudora::FlattenedMessage;
 use crate::engine::guide::{Guide, not_in_mail};
 use crate::engine::needs::Answers;
 use crate::engine::policy::{Follow, Policy};
 use crate::engine::{Need, Neighbour};
 
 /// Returns the directory of a message of Apple Mail. Its files are looked up by the guide.
-pub(super) fn of_apple() -> Beside {
-    Beside {
+pub(super) fn of_apple() -> NeighbourDirectories {
+    NeighbourDirectories {
         form: Follow::Apple,
         named_files: None,
     }
@@ -20,10 +20,15 @@ pub(super) fn of_apple() -> Beside {
 
 /// Returns the files that a message of Eudora names, as far as the new mail contains a part with such a name, and adds their
 /// content to `answers`.
-pub(super) fn files(mail: &[u8], policy: &Policy, guide: &Guide, answers: &mut Answers) -> Beside {
+pub(super) fn files(
+    mail: &[u8],
+    policy: &Policy,
+    guide: &Guide,
+    answers: &mut Answers,
+) -> NeighbourDirectories {
     let mut taken = HashSet::new();
-    let flattened = Flattened::read(mail, policy);
-    let notes = flattened.iter().flat_map(Flattened::notes);
+    let flattened = FlattenedMessage::read(mail, policy);
+    let notes = flattened.iter().flat_map(FlattenedMessage::notes);
     let files = notes.enumerate().map(|(index, note)| {
         let wanted = note.name.replace('/', ":");
         let is_file = |(at, part): &(usize, &crate::engine::guide::GuidePart)| {
@@ -48,7 +53,7 @@ pub(super) fn files(mail: &[u8], policy: &Policy, guide: &Guide, answers: &mut A
         answers.insert(need, Ok(part.retrieved("").into()));
         Ok(file)
     });
-    Beside {
+    NeighbourDirectories {
         form: Follow::Eudora,
         named_files: Some(files.collect()),
     }

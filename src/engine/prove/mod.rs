@@ -21,11 +21,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use self::detached::Notes;
+use self::detached::DetachNotes;
 use self::difference::Difference;
-use self::made::{Inserted, Made};
+use self::made::{InsertedPart, ResultParts};
 pub use self::outcome::{Budget, Changes, Proof, Unproven};
-use self::target::Target;
+use self::target::ProofTarget;
 use self::variant::{Beside, Variant};
 use super::context::Context;
 use super::engine::Engine;
@@ -47,7 +47,7 @@ const LARGE: usize = 64 << 10;
 /// Returns [`Unproven`] with the first difference if no run gives the bytes of `new`. Another version of embody may have written
 /// `new`.
 pub fn prove(old: &[u8], new: &[u8], budget: &mut Budget) -> Result<Proof, Unproven> {
-    let mut target = Target::of(new);
+    let mut target = ProofTarget::of(new);
     if target.is_identical(old) {
         return Ok(Proof::default());
     }
@@ -69,21 +69,21 @@ pub fn prove(old: &[u8], new: &[u8], budget: &mut Budget) -> Result<Proof, Unpro
 
 struct Prover<'p> {
     old: &'p [u8],
-    target: &'p Target<'p>,
+    target: &'p ProofTarget<'p>,
     budget: &'p mut Budget,
     /// The difference of the result that has the most bytes in common with the new mail.
     nearest: Option<Difference>,
 }
 
 impl Prover<'_> {
-    fn search(&mut self, tree: &MessageTree<'_>, guide: &Arc<Guide>) -> Option<Made> {
+    fn search(&mut self, tree: &MessageTree<'_>, guide: &Arc<Guide>) -> Option<ResultParts> {
         let (old, target) = (self.old, self.target);
         let policy = Variant::default().policy();
         if let Some(difference) = lost_attachment(tree, target) {
             self.nearest = Some(difference);
             return None;
         }
-        let notes = Notes::added(tree, target.mail, &policy);
+        let notes = DetachNotes::added(tree, target.mail, &policy);
         if !notes.is_empty() {
             for made in self.detached(old, &notes, target) {
                 if target.is(&made.mail) {
@@ -107,9 +107,9 @@ impl Prover<'_> {
     fn detached_and_changed(
         &mut self,
         tree: &MessageTree<'_>,
-        notes: &Notes,
-        first: Option<&Made>,
-    ) -> Option<Made> {
+        notes: &DetachNotes,
+        first: Option<&ResultParts>,
+    ) -> Option<ResultParts> {
         let target = self.target;
         let policy = Variant::default().policy();
         let limits = policy.limits.scan();
@@ -125,7 +125,7 @@ impl Prover<'_> {
         let sources = std::iter::once(self.old).chain(first.map(|made| &*made.mail));
         for source in sources {
             let restored = self.restored(target.mail, source)?;
-            let whole = Target::of(&restored);
+            let whole = ProofTarget::of(&restored);
             let guide = Guide::of(tree, &restored, &policy);
             let Some(made) = self.runs(self.old, &guide, &whole, &mut None) else {
                 continue;
@@ -140,7 +140,7 @@ impl Prover<'_> {
     }
 
     /// Proves a mail that two runs changed: the first one without any content.
-    fn two_runs(&mut self, tree: &MessageTree<'_>, notes: &Notes) -> Option<Made> {
+    fn two_runs(&mut self, tree: &MessageTree<'_>, notes: &DetachNotes) -> Option<ResultParts> {
         let target = self.target;
         let policy = Variant::default().policy();
         let nothing = Guide::of(tree, self.old, &policy);
@@ -156,7 +156,7 @@ impl Prover<'_> {
             return Some(made.clone().then(next));
         }
         if !notes.is_empty() {
-            let notes = Notes::added(&changed, target.mail, &policy);
+            let notes = DetachNotes::added(&changed, target.mail, &policy);
             for next in self.detached(&made.mail, &notes, target) {
                 if target.is(&next.mail) {
                     return Some(made.then(next));
@@ -172,9 +172,9 @@ impl Prover<'_> {
         &mut self,
         from: &[u8],
         guide: &Arc<Guide>,
-        target: &Target<'_>,
-        first: &mut Option<Made>,
-    ) -> Option<Made> {
+        target: &ProofTarget<'_>,
+        first: &mut Option<ResultParts>,
+    ) -> Option<ResultParts> {
         let limits = Variant::default().policy().limits.scan();
         let tree = mime::scan(from, &limits);
         let start = Variant::first(&tree, target.mail);
@@ -194,7 +194,7 @@ impl Prover<'_> {
     }
 
     /// Compares a result with the target, and keeps the difference if it is the nearest one.
-    fn see(&mut self, made: &Made, target: &Target<'_>) -> bool {
+    fn see(&mut self, made: &ResultParts, target: &ProofTarget<'_>) -> bool {
         match target.difference(&made.mail) {
             None => true,
             Some(difference) => {
@@ -213,7 +213,7 @@ impl Prover<'_> {
         }
     }
 
-    fn run(&mut self, from: &[u8], guide: &Arc<Guide>, variant: &Variant) -> Option<Made> {
+    fn run(&mut self, from: &[u8], guide: &Arc<Guide>, variant: &Variant) -> Option<ResultParts> {
         let made = self.run_with_rows(from, guide, variant);
         made.map(|(made, _)| made)
     }
@@ -224,7 +224,7 @@ impl Prover<'_> {
         from: &[u8],
         guide: &Arc<Guide>,
         variant: &Variant,
-    ) -> Option<(Made, Vec<Row>)> {
+    ) -> Option<(ResultParts, Vec<Row>)> {
         self.budget.take(from.len() + self.target.mail.len())?;
         let engine = variant.engine();
         let mut answers = Answers::new();
@@ -242,7 +242,7 @@ impl Prover<'_> {
         let outcome = round((&engine, guide), from, &context, answers);
         let rows = outcome.report.rows.clone();
         let mail = outcome.output().into_bytes().into_owned();
-        let made = Made {
+        let made = ResultParts {
             mail,
             changes: changes_of(&rows),
             inserted: inserted(&rows, guide),
@@ -258,7 +258,12 @@ impl Prover<'_> {
         Some(self.run(mail, &guide, &variant)?.mail)
     }
 
-    fn detached(&mut self, mail: &[u8], notes: &Notes, target: &Target<'_>) -> Vec<Made> {
+    fn detached(
+        &mut self,
+        mail: &[u8],
+        notes: &DetachNotes,
+        target: &ProofTarget<'_>,
+    ) -> Vec<ResultParts> {
         let mut found = Vec::new();
         for made in notes.detach(mail, self.budget) {
             if self.see(&made, target) {
@@ -319,7 +324,7 @@ fn changes_of(rows: &[Row]) -> Changes {
 }
 
 /// Returns the inserted contents that nothing in the old mail proves.
-fn inserted(rows: &[Row], guide: &Guide) -> Vec<Inserted> {
+fn inserted(rows: &[Row], guide: &Guide) -> Vec<InsertedPart> {
     use super::report::Provenance;
 
     let is_inserted = |row: &&Row| {
@@ -327,7 +332,7 @@ fn inserted(rows: &[Row], guide: &Guide) -> Vec<Inserted> {
         let is_in = matches!(row.outcome, Outcome::Expanded | Outcome::Blanked);
         is_in && is_from_outside && !row.proved
     };
-    let mut inserted: Vec<Inserted> = Vec::new();
+    let mut inserted: Vec<InsertedPart> = Vec::new();
     for row in rows.iter().filter(is_inserted) {
         // A blank picture in place of a visible one has no digest, so its URL counts.
         let Some(sha256) = row.sha256.as_ref().or(row.url.as_ref()) else {
@@ -341,7 +346,7 @@ fn inserted(rows: &[Row], guide: &Guide) -> Vec<Inserted> {
             };
             let md5 =
                 content.map(|content| [encode(content.md5()), encode(content.canonical_md5())]);
-            inserted.push(Inserted {
+            inserted.push(InsertedPart {
                 sha256: sha256.clone(),
                 md5: md5.unwrap_or_else(|| [sha256.clone(), sha256.clone()]),
             });
@@ -351,7 +356,7 @@ fn inserted(rows: &[Row], guide: &Guide) -> Vec<Inserted> {
 }
 
 /// Returns the difference if a large attachment of the old mail is neither in the new one nor noted in it.
-fn lost_attachment(tree: &MessageTree<'_>, target: &Target<'_>) -> Option<Difference> {
+fn lost_attachment(tree: &MessageTree<'_>, target: &ProofTarget<'_>) -> Option<Difference> {
     let policy = Variant::default().policy();
     let large = tree.ids().filter(|&part| {
         let entity = tree.part(part);

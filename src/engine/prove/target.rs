@@ -18,7 +18,7 @@ const DIGITS: usize = 24;
 /// Maximum difference in length between two spellings of one mail, in bytes.
 const MOST_RESPELLED: usize = 16 << 10;
 
-pub(super) struct Target<'t> {
+pub(super) struct ProofTarget<'t> {
     pub(super) mail: &'t [u8],
     plain: Vec<u8>,
     /// Whether each part of the mail is new, in its order.
@@ -26,7 +26,7 @@ pub(super) struct Target<'t> {
     respelled: OnceLock<Vec<u8>>,
 }
 
-impl<'t> Target<'t> {
+impl<'t> ProofTarget<'t> {
     pub(super) fn of(mail: &'t [u8]) -> Self {
         Self {
             mail,

@@ -21,7 +21,7 @@ pub(super) enum Beside {
 /// What the run embedded. It matters only for links to style sheets that are parts of the mail: their ids depend on whether
 /// the sheets were changed before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Embedded {
+enum EmbedVariant {
     Everything,
     NoSheets,
     Nothing,
@@ -34,7 +34,7 @@ pub(super) struct Variant {
     follow: Followed,
     links: Links,
     unwrap: bool,
-    embedding: Embedded,
+    embedding: EmbedVariant,
     protected: Protected,
     /// Whether content may be from other copies of the mail.
     copies: bool,
@@ -50,7 +50,7 @@ impl Default for Variant {
             follow: Followed::all(),
             links: Links::Resolve,
             unwrap: false,
-            embedding: Embedded::Everything,
+            embedding: EmbedVariant::Everything,
             protected: Protected::Leave,
             copies: false,
             is_restoring: false,
@@ -109,10 +109,10 @@ impl Variant {
         }
         if memchr::memmem::find(new, b"@embody.invalid").is_some() {
             let nothing = variants.clone().into_iter().map(|variant| Self {
-                embedding: Embedded::Nothing,
+                embedding: EmbedVariant::Nothing,
                 ..variant
             });
-            vary(&mut variants, |it| it.embedding = Embedded::NoSheets);
+            vary(&mut variants, |it| it.embedding = EmbedVariant::NoSheets);
             variants.extend(nothing);
         }
         for form in opened_by(rows) {
@@ -177,7 +177,7 @@ impl Variant {
             pictures: true,
             fonts: true,
             media: true,
-            styles: self.embedding == Embedded::Everything,
+            styles: self.embedding == EmbedVariant::Everything,
             trackers: Trackers::Fetch,
         };
         let unlimited = 1 << 50;
@@ -209,7 +209,7 @@ impl Variant {
                 ..policy
             };
         }
-        if self.embedding == Embedded::Nothing {
+        if self.embedding == EmbedVariant::Nothing {
             return Policy {
                 embed: Embed::default(),
                 ..policy

@@ -6,16 +6,16 @@
 
 use std::collections::HashMap;
 
-use super::body::Body;
+use super::body::MailBody;
 use super::fields::Digests;
-use super::item::{Item, Place, Spot};
+use super::item::{CutPlace, Item, Spot};
 use super::list::Lists;
 use super::note::Notes;
 use super::plain::{Digest, hash};
 use super::plain_text::Footers;
 use super::spelling::{Mailbox, entries, one_mailbox, text, with_addresses_shown};
 use super::transport::{Role, date_text, is_kept_by_pipermail, role};
-use crate::engine::external_body::{Followed, Reading};
+use crate::engine::external_body::{Followed, ReferenceParse};
 use crate::engine::policy::Policy;
 use crate::mime::{Header, MessageTree, PartId, scan};
 
@@ -66,7 +66,7 @@ impl MailCopy {
     /// Describes a mail in its [plain form](super::plain::plain). `places` are the positions at which truncated copies of the
     /// mail end ([`cut_at`](Self::cut_at)). Digests of the content up to these positions are computed now, because the content
     /// is not available later.
-    pub(crate) fn of(plain: &[u8], places: &[Place]) -> Self {
+    pub(crate) fn of(plain: &[u8], places: &[CutPlace]) -> Self {
         let policy = Policy {
             follow: Followed::all(),
             ..Policy::default()
@@ -79,11 +79,11 @@ impl MailCopy {
     /// Returns the description of a mail, and the part that each of its items describes.
     pub(super) fn described(
         tree: &MessageTree<'_>,
-        notes: (&Reading, Notes),
-        places: &[Place],
+        notes: (&ReferenceParse, Notes),
+        places: &[CutPlace],
     ) -> (Self, Vec<Spot>) {
         let lists = Lists::of(tree.original, tree.fields(PartId::ROOT));
-        let body = Body::of(tree, notes, &lists, places);
+        let body = MailBody::of(tree, notes, &lists, places);
         let copy = Self {
             header: CopyHeader::of(tree, &lists),
             items: body.items,
@@ -96,11 +96,11 @@ impl MailCopy {
 
     /// Returns the position at which this copy is truncated. Returns `None` if the copy is complete, or does not end inside a
     /// part.
-    pub(crate) fn cut_at(&self) -> Option<Place> {
+    pub(crate) fn cut_at(&self) -> Option<CutPlace> {
         match self.items.last()? {
             Item::Content(leaf) => {
                 let length = leaf.cut_at?;
-                Some(Place {
+                Some(CutPlace {
                     item: self.items.len() - 1,
                     length,
                 })
@@ -181,9 +181,9 @@ fn identifier(value: &[u8]) -> Vec<u8> {
 
 /// The values of all fields with one name. All of them count, so a mail that repeats a field differs from a mail that does not.
 #[derive(Default)]
-struct Repeated(Vec<u8>);
+struct FieldValues(Vec<u8>);
 
-impl Repeated {
+impl FieldValues {
     fn add(&mut self, text: &[u8]) {
         self.0.extend((text.len() as u64).to_be_bytes());
         self.0.extend_from_slice(text);
@@ -203,7 +203,8 @@ fn addresses(value: &[u8]) -> Vec<u8> {
 impl CopyHeader {
     fn of(tree: &MessageTree<'_>, lists: &Lists) -> Self {
         let original = tree.original;
-        let [mut from, mut date, mut subject, mut untagged] = [(); 4].map(|()| Repeated::default());
+        let [mut from, mut date, mut subject, mut untagged] =
+            [(); 4].map(|()| FieldValues::default());
         let (mut copied_to, mut others, mut references) = (Vec::new(), Vec::new(), Vec::new());
         let (mut ids, mut is_reduced, mut has_reply_to) = (0, true, false);
         let mut sender = None;

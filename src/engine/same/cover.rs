@@ -14,7 +14,7 @@ pub(crate) const MOST_COMPARED: usize = 64;
 
 /// The reason why two mails are not copies of one mail.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) enum Difference {
+pub(crate) enum CoverDifference {
     /// The From, Date or Subject field is different.
     Origin,
     /// Another field that the author wrote is different.
@@ -27,7 +27,7 @@ pub(crate) enum Difference {
     Around,
 }
 
-impl Difference {
+impl CoverDifference {
     /// Returns the words for this difference that follow "different" in a summary.
     pub(crate) fn words(self) -> &'static str {
         match self {
@@ -43,8 +43,8 @@ impl Difference {
 /// Checks that `other` contains everything that `copy` contains. `other` may contain more only where `copy` has a note in place
 /// of a part, or after the point at which `copy` is truncated.
 ///
-/// # Errors The first [`Difference`].
-pub(crate) fn covers(other: &MailCopy, copy: &MailCopy) -> Result<(), Difference> {
+/// # Errors The first [`CoverDifference`].
+pub(crate) fn covers(other: &MailCopy, copy: &MailCopy) -> Result<(), CoverDifference> {
     pairs(other, copy, Notes::Known).map(drop)
 }
 
@@ -58,10 +58,10 @@ pub(super) fn pairs(
     other: &MailCopy,
     copy: &MailCopy,
     notes: Notes,
-) -> Result<Vec<(usize, usize)>, Difference> {
+) -> Result<Vec<(usize, usize)>, CoverDifference> {
     covers_header(&other.header, &copy.header)?;
     if !copy.footers.agree_with(&other.footers) {
-        return Err(Difference::Part);
+        return Err(CoverDifference::Part);
     }
     // An archive of a mailing list has turned the copy into a single text. The structure of its parts is lost, so the structure
     // of both mails is ignored.
@@ -84,11 +84,11 @@ pub(super) fn pairs(
             // part in `other`.
             return match rest.first() {
                 Some((_, Item::Content(other))) if is_start_of(leaf, other) => Ok(filled),
-                _ => Err(Difference::Part),
+                _ => Err(CoverDifference::Part),
             };
         }
         let Some((&(place, first), behind)) = rest.split_first() else {
-            return Err(Difference::Parts);
+            return Err(CoverDifference::Parts);
         };
         let is_covered = match (item, first) {
             (Item::Content(leaf), Item::Content(other)) => {
@@ -116,21 +116,21 @@ pub(super) fn pairs(
             (Item::Start(start), Item::Start(other)) => {
                 if start.fields == other.fields && start.before != other.before && !start.is_message
                 {
-                    return Err(Difference::Around);
+                    return Err(CoverDifference::Around);
                 }
                 start == other
             }
             (Item::End(after), Item::End(other)) => {
                 if after != other {
-                    return Err(Difference::Around);
+                    return Err(CoverDifference::Around);
                 }
                 true
             }
-            (Item::End(_), _) => return Err(Difference::Parts),
+            (Item::End(_), _) => return Err(CoverDifference::Parts),
             _ => false,
         };
         if !is_covered {
-            return Err(Difference::Part);
+            return Err(CoverDifference::Part);
         }
         rest = match (item, first) {
             (Item::Missing(_), Item::Start(_)) => behind_end(behind),
@@ -143,7 +143,7 @@ pub(super) fn pairs(
     if rest.is_empty() || copy.is_cut {
         Ok(filled)
     } else {
-        Err(Difference::Parts)
+        Err(CoverDifference::Parts)
     }
 }
 
@@ -184,28 +184,28 @@ fn without_structure(items: &[Item]) -> Vec<(usize, &Item)> {
     kept
 }
 
-fn covers_header(other: &CopyHeader, copy: &CopyHeader) -> Result<(), Difference> {
+fn covers_header(other: &CopyHeader, copy: &CopyHeader) -> Result<(), CoverDifference> {
     let has_subject = copy.subject == other.subject || copy.untagged == other.untagged;
     if copy.date != other.date || !has_subject {
-        return Err(Difference::Origin);
+        return Err(CoverDifference::Origin);
     }
     if copy.is_reduced && !other.is_reduced {
         let is_kept = |digest| other.references.contains(digest);
         let is_sender = copy.mailbox.is_some() && copy.mailbox == other.mailbox;
         let has_others = copy.references.iter().all(is_kept) && !other.has_reply_to;
         return match (is_sender, has_others) {
-            (false, _) => Err(Difference::Origin),
-            (true, false) => Err(Difference::Fields),
+            (false, _) => Err(CoverDifference::Origin),
+            (true, false) => Err(CoverDifference::Fields),
             (true, true) => Ok(()),
         };
     }
     if copy.from != other.from {
-        return Err(Difference::Origin);
+        return Err(CoverDifference::Origin);
     }
     if copy.copied_to == other.copied_to && copy.others == other.others {
         Ok(())
     } else {
-        Err(Difference::Fields)
+        Err(CoverDifference::Fields)
     }
 }
 

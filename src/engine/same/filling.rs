@@ -4,16 +4,16 @@
 //! anyone can write a mail with it.
 
 use super::copy::MailCopy;
-use super::cover::{Difference, pairs};
+use super::cover::{CoverDifference, pairs};
 use super::item::{Item, Spot};
 use super::note::Notes;
 use super::plain::Digest;
-use crate::engine::external_body::Reading;
+use crate::engine::external_body::ReferenceParse;
 use crate::mime::{PartId, ScanLimits, scan};
 
 /// A description of a mail, with the positions of its parts and notes (texts in place of missing parts). Notes of all programs
 /// and in all languages are recognized: filling only replaces the note, so no other text can be lost.
-pub(crate) struct Described {
+pub(crate) struct NoteDescription {
     copy: MailCopy,
     spots: Vec<Spot>,
     /// For each item, the number of the part that contains the note, as in IMAP. Empty for an item that is not a note.
@@ -22,7 +22,7 @@ pub(crate) struct Described {
 
 /// A match between a note in a mail (a text in place of a missing part) and the content in another copy.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Filling {
+pub(crate) struct NoteMatch {
     /// Number of the part that contains the note, as in IMAP.
     pub(crate) number: String,
     /// Number of the note among the notes in this part, from 0.
@@ -35,9 +35,9 @@ pub(crate) struct Filling {
     pub(crate) is_measured: bool,
 }
 
-impl Described {
+impl NoteDescription {
     /// Describes a mail in its [plain form](super::plain::plain).
-    pub(crate) fn of(plain: &[u8], reading: &Reading, limits: &ScanLimits) -> Self {
+    pub(crate) fn of(plain: &[u8], reading: &ReferenceParse, limits: &ScanLimits) -> Self {
         let tree = scan(plain, limits);
         let (copy, spots) = MailCopy::described(&tree, (reading, Notes::All), &[]);
         let numbers = copy
@@ -78,7 +78,10 @@ impl Described {
 ///
 /// # Errors
 /// Returns the first difference if `other` is not a copy of the mail.
-pub(crate) fn fillings(other: &Described, mail: &Described) -> Result<Vec<Filling>, Difference> {
+pub(crate) fn fillings(
+    other: &NoteDescription,
+    mail: &NoteDescription,
+) -> Result<Vec<NoteMatch>, CoverDifference> {
     let pairs = pairs(&other.copy, &mail.copy, Notes::All)?;
     let fillings = pairs.into_iter().filter_map(|(note, content)| {
         let Item::Missing(missing) = mail.copy.items.get(note)? else {
@@ -90,7 +93,7 @@ pub(crate) fn fillings(other: &Described, mail: &Described) -> Result<Vec<Fillin
             Item::Start(_) => spot.message?,
             Item::Missing(_) | Item::End(_) => return None,
         };
-        Some(Filling {
+        Some(NoteMatch {
             number: mail.numbers.get(note)?.clone(),
             note: mail.spots.get(note)?.note,
             part: spot.part,

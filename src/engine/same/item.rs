@@ -8,7 +8,7 @@ use crate::mime::PartId;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) enum Item {
     Content(Box<Leaf>),
-    Missing(Box<Missing>),
+    Missing(Box<NoteFacts>),
     Start(Start),
     /// The end of a multipart or message. The value is the digest of the text after the last part of a multipart.
     End(u64),
@@ -83,7 +83,7 @@ impl Leaf {
 
 /// The position at which a truncated copy of a mail ends.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Place {
+pub(crate) struct CutPlace {
     /// Index of the last item.
     pub(super) item: usize,
     /// Number of bytes of the item's content that the truncated copy contains.
@@ -93,7 +93,7 @@ pub(crate) struct Place {
 /// The facts in a note that a program left in place of a removed part. A field is `None` if the note does not contain the fact.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) struct Missing {
+pub(super) struct NoteFacts {
     /// Digest of the whole part that is the note. Two notes with different words count as different parts.
     pub(super) note: u64,
     /// Digest of the decoded content.

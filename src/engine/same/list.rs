@@ -13,7 +13,7 @@ use crate::mime::header::unfold;
 /// The mailing lists that sent a copy and are also among its recipients.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Lists {
-    lists: Vec<List>,
+    lists: Vec<MailList>,
     /// Links in the List fields.
     links: BTreeSet<String>,
     /// Whether the mail has only one recipient. The Reply-To of a list is ignored only in such a mail.
@@ -21,13 +21,13 @@ pub(super) struct Lists {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct List {
+struct MailList {
     /// Part of the list's address before `@`, in lower case. `host` is the part after it, in lower case, too.
     name: String,
     host: String,
 }
 
-impl List {
+impl MailList {
     fn address(&self) -> String {
         format!("{}@{}", self.name, self.host)
     }
@@ -64,7 +64,7 @@ impl Lists {
             }
         }
         let is_alone = recipients.len() == 1;
-        let mut lists: Vec<List> = Vec::new();
+        let mut lists: Vec<MailList> = Vec::new();
         for recipient in recipients {
             if lists.len() >= MOST_LISTS {
                 break;
@@ -75,7 +75,7 @@ impl Lists {
             };
             let is_of_name =
                 |symbol: char| symbol.is_ascii_alphanumeric() || "._+-".contains(symbol);
-            let list = List {
+            let list = MailList {
                 name: name.to_owned(),
                 host: host.to_owned(),
             };
@@ -190,7 +190,7 @@ impl Lists {
     }
 
     /// Returns whether all links in the footer lead to the host of the list, or `None` if the lines are not a footer.
-    fn is_footer_of(&self, list: &List, lines: &[&[u8]]) -> Option<bool> {
+    fn is_footer_of(&self, list: &MailList, lines: &[&[u8]]) -> Option<bool> {
         let text = |line: &&[u8]| Some(str::from_utf8(line).ok()?.to_lowercase());
         let lines = lines.iter().map(text).collect::<Option<Vec<String>>>()?;
         let (first, others) = lines.split_first()?;
@@ -221,7 +221,7 @@ impl Lists {
 }
 
 /// Returns whether a path is that of a list in Mailman. Some installations append the host name to that of the list.
-fn is_path_of(path: &str, list: &List) -> bool {
+fn is_path_of(path: &str, list: &MailList) -> bool {
     const BEFORE: [&str; 7] = [
         "",
         "listinfo/",
@@ -241,7 +241,7 @@ fn is_path_of(path: &str, list: &List) -> bool {
 }
 
 /// Returns whether a line is the address of the list, or its address for unsubscribing. An archive may hide the `@`.
-fn is_address_of(line: &str, list: &List) -> bool {
+fn is_address_of(line: &str, list: &MailList) -> bool {
     let address = line.replacen(" at ", "@", 1);
     let Some((local, host)) = address.trim_matches(['<', '>']).split_once('@') else {
         return false;

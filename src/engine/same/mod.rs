@@ -26,8 +26,8 @@ mod tests;
 mod transport;
 
 pub(crate) use self::copy::{MailCopy, change_key, copy_key, copy_key_with};
-pub(crate) use self::cover::{Difference, MOST_COMPARED, covers};
-pub(crate) use self::filling::{Described, fillings};
-pub(crate) use self::item::Place;
+pub(crate) use self::cover::{CoverDifference, MOST_COMPARED, covers};
+pub(crate) use self::filling::{NoteDescription, fillings};
+pub(crate) use self::item::CutPlace;
 pub(crate) use self::lines::unquoted_text;
 pub(crate) use self::plain::{Digest, identity, plain};

@@ -5,11 +5,13 @@
 
 use super::fields::is_of_notes;
 use super::fields_of_part::fields_of;
-use super::item::{Leaf, Missing};
+use super::item::{Leaf, NoteFacts};
 use super::note_fields::{is_of_note, is_of_thunderbird};
 use super::plain::{Digest, hash};
 use super::spelling::text;
-use crate::engine::external_body::{Claim, ExternalBody, Form, Reading, Scrap, name_of};
+use crate::engine::external_body::{
+    Claim, ExternalBody, ReferenceParse, ReferenceShape, Scrap, name_of,
+};
 use crate::engine::forms::apple::LENGTH_FIELD;
 use crate::engine::forms::thunderbird::SENTENCE;
 use crate::mime::header::{Field, Fields};
@@ -30,12 +32,12 @@ pub(super) enum Notes {
     All,
 }
 
-impl Missing {
+impl NoteFacts {
     /// Parses the part `id` as a note. Returns `None` if the part is not a note.
     pub(super) fn of_part(
         tree: &MessageTree<'_>,
         id: PartId,
-        (reading, notes): (&Reading, Notes),
+        (reading, notes): (&ReferenceParse, Notes),
     ) -> Option<Self> {
         let part = tree.part(id);
         if matches!(part.content, PartKind::Multipart(_)) || part.has_stray_lines() {
@@ -55,12 +57,12 @@ impl Missing {
         };
         // The header of the part that was removed. Each program keeps it in a different place.
         let header = match body.form {
-            Form::Apple => {
+            ReferenceShape::Apple => {
                 let length = tree.value(id, LENGTH_FIELD)?.trim_ascii();
                 missing.encoded = Some(str::from_utf8(length).ok()?.parse().ok()?);
                 is_blank(tree, id).then(|| own.clone())?
             }
-            Form::Detached | Form::Enclosure => {
+            ReferenceShape::Detached | ReferenceShape::Enclosure => {
                 let header = quoted(tree, id)?;
                 // An attachment that was detached before it was deleted has fields of Thunderbird here, too. They are not
                 // compared below, so they must not contain anything else.
@@ -73,13 +75,13 @@ impl Missing {
                 header
             }
             // The note is the body of the part, which has the header of the removed part.
-            Form::YahooGroups => own.clone(),
-            Form::Sympa if notes == Notes::All => return missing.with_name(&body),
-            Form::ExternalBody if notes == Notes::All && is_described(&body) => {
+            ReferenceShape::YahooGroups => own.clone(),
+            ReferenceShape::Sympa if notes == Notes::All => return missing.with_name(&body),
+            ReferenceShape::ExternalBody if notes == Notes::All && is_described(&body) => {
                 return missing
                     .with_description(&body, name_of(original, &body.phantom.fields).text());
             }
-            Form::ExternalBody => {
+            ReferenceShape::ExternalBody => {
                 let is_deleted = body.access_type.eq_ignore_ascii_case("x-mutt-deleted");
                 missing.content = match &body.claim {
                     Claim::Note(note) => Some(Digest::of_hex(&note.sha256)?),
@@ -102,8 +104,10 @@ impl Missing {
         let name = name_of(original, &header).text();
         // A note with neither a name nor a digest does not identify the removed part: it would match any part. A picture in
         // HTML can have only a Content-ID.
-        let has_id =
-            || body.form == Form::YahooGroups && header.value(original, "Content-ID").is_some();
+        let has_id = || {
+            body.form == ReferenceShape::YahooGroups
+                && header.value(original, "Content-ID").is_some()
+        };
         if name.is_none() && missing.content.is_none() && !has_id() {
             return None;
         }

@@ -3,7 +3,7 @@
 
 use super::fields::is;
 use super::fields_of_part::clean;
-use crate::engine::external_body::{Claim, ExternalBody, Form, NOTE_FIELD};
+use crate::engine::external_body::{Claim, ExternalBody, NOTE_FIELD, ReferenceShape};
 use crate::engine::forms::thunderbird::{ALTERED_FIELD, URL_FIELD};
 use crate::mime::Field;
 use crate::mime::date;
@@ -13,8 +13,8 @@ use crate::mime::header::unfold;
 pub(super) fn is_of_note(original: &[u8], field: &Field, body: &ExternalBody<'_>) -> bool {
     match body.form {
         // The header is that of the removed part, which is compared field by field.
-        Form::Apple | Form::YahooGroups => true,
-        Form::Detached | Form::Enclosure => {
+        ReferenceShape::Apple | ReferenceShape::YahooGroups => true,
+        ReferenceShape::Detached | ReferenceShape::Enclosure => {
             let is_note = field.is(original, NOTE_FIELD);
             is_note && matches!(body.claim, Claim::Note(_)) || is_of_thunderbird(original, field)
         }

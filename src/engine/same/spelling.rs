@@ -28,7 +28,7 @@ pub(super) fn text(value: &[u8]) -> Vec<u8> {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Token {
+enum AddressToken {
     /// Words, decoded and with single spaces.
     Words(Vec<u8>),
     Special(u8),
@@ -36,7 +36,7 @@ enum Token {
 
 /// An entry of an address field.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Entry(Vec<Token>);
+pub(super) struct AddressEntry(Vec<AddressToken>);
 
 /// A name with an address.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,11 +56,11 @@ impl Mailbox {
 }
 
 /// Returns the entries of an address field, which are separated by commas.
-pub(super) fn entries(value: &[u8]) -> Vec<Entry> {
-    let mut entries = vec![Entry(Vec::new())];
+pub(super) fn entries(value: &[u8]) -> Vec<AddressEntry> {
+    let mut entries = vec![AddressEntry(Vec::new())];
     for token in tokens(&unfold(value)) {
         match token {
-            Token::Special(b',') => entries.push(Entry(Vec::new())),
+            AddressToken::Special(b',') => entries.push(AddressEntry(Vec::new())),
             token => {
                 if let Some(entry) = entries.last_mut() {
                     entry.0.push(token);
@@ -69,18 +69,20 @@ pub(super) fn entries(value: &[u8]) -> Vec<Entry> {
         }
     }
     entries.retain(|entry| !entry.0.is_empty());
-    entries.iter_mut().for_each(Entry::strip_single_quotes);
+    entries
+        .iter_mut()
+        .for_each(AddressEntry::strip_single_quotes);
     entries
 }
 
-impl Entry {
+impl AddressEntry {
     /// Removes single quotation marks around the name of a mailbox. Outlook writes them (`'Ann B' <ann@example.org>`), also
     /// inside double ones.
     fn strip_single_quotes(&mut self) {
         let specials = |at: Option<usize>| match at.and_then(|at| self.0.get(at)) {
             None => Some(b','),
-            Some(Token::Special(special)) => Some(*special),
-            Some(Token::Words(_)) => None,
+            Some(AddressToken::Special(special)) => Some(*special),
+            Some(AddressToken::Words(_)) => None,
         };
         let is_name = |at: &usize| {
             let around = (specials(at.checked_sub(1)), specials(Some(at + 1)));
@@ -92,7 +94,7 @@ impl Entry {
         };
         let names: Vec<usize> = (0..self.0.len()).filter(is_name).collect();
         for name in names {
-            if let Some(Token::Words(words)) = self.0.get_mut(name) {
+            if let Some(AddressToken::Words(words)) = self.0.get_mut(name) {
                 while let [b'\'', inside @ .., b'\''] = words.as_slice()
                     && !inside.trim_ascii().is_empty()
                 {
@@ -107,8 +109,8 @@ impl Entry {
         let mut bytes = Vec::new();
         for token in &self.0 {
             match token {
-                Token::Special(special) => bytes.extend([1, *special]),
-                Token::Words(words) => {
+                AddressToken::Special(special) => bytes.extend([1, *special]),
+                AddressToken::Words(words) => {
                     for byte in words {
                         if matches!(byte, 0..=2) {
                             bytes.push(2);
@@ -123,7 +125,7 @@ impl Entry {
 
     /// Parses `name <local@host>`, `<local@host>`, `local@host` and `local@host (name)`.
     pub(super) fn mailbox(&self) -> Option<Mailbox> {
-        use Token::{Special, Words};
+        use AddressToken::{Special, Words};
         let none = Vec::new();
         let (name, local, host) = match self.0.as_slice() {
             [
@@ -174,8 +176,8 @@ pub(super) fn one_mailbox(value: &[u8]) -> Option<(Mailbox, bool)> {
 }
 
 /// Divides a field into tokens. `value` must be unfolded.
-fn tokens(value: &[u8]) -> Vec<Token> {
-    let mut tokens: Vec<Token> = Vec::new();
+fn tokens(value: &[u8]) -> Vec<AddressToken> {
+    let mut tokens: Vec<AddressToken> = Vec::new();
     let mut rest = value;
     let mut is_spaced = false;
     // Becomes false when a quotation mark has no closing one after it. Later quotation marks then have none either, and
@@ -187,29 +189,32 @@ fn tokens(value: &[u8]) -> Vec<Token> {
             rest = rest.trim_ascii_start();
             continue;
         }
-        let starts_entry = matches!(tokens.last(), None | Some(Token::Special(b',' | b':')));
+        let starts_entry = matches!(
+            tokens.last(),
+            None | Some(AddressToken::Special(b',' | b':'))
+        );
         let (token, behind) = match first {
             b'\'' if starts_entry && let Some((name, behind)) = single_quoted(rest) => {
-                (Token::Words(single_blanks(name)), behind)
+                (AddressToken::Words(single_blanks(name)), behind)
             }
             b'"' => match has_end.then(|| quoted(rest)).flatten() {
-                Some((words, behind)) => (Token::Words(words), behind),
+                Some((words, behind)) => (AddressToken::Words(words), behind),
                 None => {
                     has_end = false;
-                    (Token::Words(b"\"".to_vec()), behind)
+                    (AddressToken::Words(b"\"".to_vec()), behind)
                 }
             },
-            _ if SPECIALS.contains(&first) => (Token::Special(first), behind),
+            _ if SPECIALS.contains(&first) => (AddressToken::Special(first), behind),
             // The word after `@` is a host name, in which encoded words are not decoded.
-            _ if tokens.last() == Some(&Token::Special(b'@')) => {
+            _ if tokens.last() == Some(&AddressToken::Special(b'@')) => {
                 let (word, behind) = rest.split_at(word_length(rest));
-                (Token::Words(word.to_vec()), behind)
+                (AddressToken::Words(word.to_vec()), behind)
             }
             _ => word(rest),
         };
         rest = behind;
         match (tokens.last_mut(), token) {
-            (Some(Token::Words(before)), Token::Words(words)) => {
+            (Some(AddressToken::Words(before)), AddressToken::Words(words)) => {
                 if is_spaced {
                     before.push(b' ');
                 }
@@ -271,11 +276,11 @@ fn single_blanks(text: &[u8]) -> Vec<u8> {
 }
 
 /// Parses a word. Several encoded words with only white space between them are a single text (RFC 2047 section 6.2).
-fn word(text: &[u8]) -> (Token, &[u8]) {
+fn word(text: &[u8]) -> (AddressToken, &[u8]) {
     let length = word_length(text);
     let (first, mut behind) = text.split_at(length);
     if !is_encoded(first) {
-        return (Token::Words(first.to_vec()), behind);
+        return (AddressToken::Words(first.to_vec()), behind);
     }
     let mut end = length;
     loop {
@@ -293,7 +298,7 @@ fn word(text: &[u8]) -> (Token, &[u8]) {
     let (words, behind) = text.split_at(end);
     let decoded = decoded_words(words);
     let words: Vec<&str> = decoded.split_whitespace().collect();
-    (Token::Words(words.join(" ").into_bytes()), behind)
+    (AddressToken::Words(words.join(" ").into_bytes()), behind)
 }
 
 /// Maximum length of an encoded word in bytes. The standard allows 75 (RFC 2047 section 2), but some programs write longer
@@ -372,7 +377,7 @@ mod tests {
 
     fn spelled(value: &str) -> Vec<Vec<u8>> {
         let entries = entries(value.as_bytes());
-        entries.iter().map(Entry::bytes).collect()
+        entries.iter().map(AddressEntry::bytes).collect()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-use super::super::obtained::Obtained;
+use super::super::obtained::ContentSource;
 use super::Substitute;
 use crate::mime::MediaType;
 use crate::mime::header::{Field, Fields};
@@ -65,7 +65,7 @@ impl Substitute<'_> {
         [before, &added, self.newline.bytes()].concat()
     }
 
-    fn written_type(&self, obtained: &Obtained) -> Vec<u8> {
+    fn written_type(&self, obtained: &ContentSource) -> Vec<u8> {
         let mut parameters = obtained.parameters.to_vec();
         let mut as_written = Vec::new();
         if named(&parameters, "name").is_none() {

@@ -7,9 +7,9 @@ use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::engine::outlook::source::Mail;
+use crate::engine::outlook::source::OutlookMessage;
 #[cfg(feature = "outlook")]
-use crate::engine::outlook::{msg, properties::Item, pst, source, tnef};
+use crate::engine::outlook::{msg, properties::OutlookItem, pst, source, tnef};
 use crate::mailbox::compressed::plain_suffix;
 use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::not_mail::NotMail;
@@ -29,14 +29,14 @@ pub(crate) struct OutlookMail {
 
 impl OutlookMail {
     #[cfg(feature = "outlook")]
-    fn with_damage(item: &Item<'_>, damage: Vec<String>) -> Self {
+    fn with_damage(item: &OutlookItem<'_>, damage: Vec<String>) -> Self {
         let mut mail = Self::of(source::mail(item));
         mail.missing.extend(damage);
         mail
     }
 
     #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
-    pub(crate) fn of(mail: Mail) -> Self {
+    pub(crate) fn of(mail: OutlookMessage) -> Self {
         let seconds = mail.received.and_then(|it| u64::try_from(it).ok());
         let received = seconds.map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds));
         let missing = mail

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use crate::detail::{Detail, Setting};
-use crate::engine::outlook::pst::{Kind as ItemKind, TOO_LARGE};
+use crate::engine::outlook::pst::{ItemKind, TOO_LARGE};
 use crate::engine::outlook::source;
 use crate::error::Error;
 use crate::mailbox::begin::Job;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::same::Difference;
+use crate::engine::same::CoverDifference;
 
 /// Maximum number of sources that contain a mail for the mail to be counted in [`Tally::pairs`]. A mail in a thousand
 /// sources would be counted for half a million pairs.
@@ -38,7 +38,7 @@ pub(crate) struct Tally {
     pub(crate) uncompared: u64,
     /// For each kind of difference, the number of mails that have the Message-ID of another mail but differ from it in
     /// this way.
-    pub(crate) differences: BTreeMap<Difference, u64>,
+    pub(crate) differences: BTreeMap<CoverDifference, u64>,
     /// Number of mails that are in more than one source.
     pub(crate) shared: u64,
     /// Number of mails that two sources have in common, for each pair of sources. A mail in more than [`MOST_SOURCES`]

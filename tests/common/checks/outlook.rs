@@ -64,7 +64,7 @@ pub fn check(data: &[u8]) {
         }
         return;
     }
-    let Ok(mailbox) = pst::Mailbox::open(Box::new(bytes)) else {
+    let Ok(mailbox) = pst::PstMailbox::open(Box::new(bytes)) else {
         return;
     };
     let items = mailbox.folders().iter().flat_map(|folder| &folder.items);

@@ -2,7 +2,7 @@
 //! be read.
 
 use embody::Span;
-use embody::internals::external_body::{ExternalBody, Follow, Followed, Reading};
+use embody::internals::external_body::{ExternalBody, Follow, Followed, ReferenceParse};
 use embody::internals::mime::{self, MediaType, MessageTree, PartKind, ScanLimits};
 
 /// Checks a message. The first byte chooses the limits, and the rest is the message.
@@ -44,7 +44,7 @@ pub fn check(data: &[u8]) {
             let _ = part.encoding.decode(part.body.of(message));
         }
         let _ = (tree.number(id), tree.boundaries_around(id));
-        let reading = Reading {
+        let reading = ReferenceParse {
             header_limit: limits.header,
             most_notes: 100,
             forms: Followed::all(),

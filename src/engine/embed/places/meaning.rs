@@ -4,28 +4,28 @@ use super::super::check::{SVG, part_of_svg};
 use super::super::names::is_ours;
 use super::super::pictures::{BLANK_PICTURE, Pictures};
 use super::super::style;
-use super::super::wanted::{Instead, Wanted};
-use super::{Meaning, Places, fragment, shortened};
-use crate::engine::guide::Choice;
-use crate::engine::plan::documents::{Shown, cid_escaped};
+use super::super::wanted::{Instead, PictureNeed};
+use super::{LinkUse, PicturePlaces, fragment, shortened};
+use crate::engine::guide::PictureChoice;
+use crate::engine::plan::documents::{DocumentText, cid_escaped};
 use crate::engine::policy::{Policy, Trackers};
 use crate::engine::report::{Reason, Refusal};
 use crate::link::url::{UrlReference, equivalence_key, masked, without_fragment};
 use crate::link::value::LinkRole;
 use crate::link::wrapper::unwrapped_link;
 
-impl Places {
+impl PicturePlaces {
     pub(super) fn meaning(
         &mut self,
-        shown: &Shown<'_>,
+        shown: &DocumentText<'_>,
         steps: usize,
         pictures: &mut Pictures<'_>,
-    ) -> (Meaning, Option<String>) {
+    ) -> (LinkUse, Option<String>) {
         let policy = pictures.policy;
         let embed = policy.embed;
         let role = shown.link.role;
-        if self.choice == Choice::Leave {
-            return (Meaning::Nothing, None);
+        if self.choice == PictureChoice::Leave {
+            return (LinkUse::Nothing, None);
         }
         // A place that is left unchanged, such as a tracker, must stay unchanged in later runs. A later run can find
         // its picture in the message, because embody embedded the same picture for another place. This part is then not
@@ -48,12 +48,12 @@ impl Places {
             if identity.is_made {
                 self.made.insert(*part, identity.content_id.clone());
             }
-            return (Meaning::Part(*part, content_id), url);
+            return (LinkUse::Part(*part, content_id), url);
         }
         let reference = UrlReference::split(&shown.absolute);
         if reference.has_scheme("data") {
             if !embed.data {
-                return (Meaning::Nothing, None);
+                return (LinkUse::Nothing, None);
             }
             if let Some(refusal) = &self.refused {
                 return (refusal.clone().into(), Some(shortened(&shown.absolute)));
@@ -75,7 +75,7 @@ impl Places {
                     if steps > 1 {
                         self.nested = nested;
                     }
-                    Meaning::Picture(picture)
+                    LinkUse::Picture(picture)
                 }
                 Err(refusal) => refusal.into(),
             };
@@ -84,7 +84,7 @@ impl Places {
         let names_host = shown.candidates().len() > 1;
         let is_web = names_host || reference.has_scheme("http") || reference.has_scheme("https");
         if !is_web || !embed.remote {
-            return (Meaning::Nothing, None);
+            return (LinkUse::Nothing, None);
         }
         let url = shown.candidates().into_iter().next().unwrap_or_default();
         let source = masked(&url).into_owned();
@@ -96,8 +96,8 @@ impl Places {
                 let detail = "the HTML hides the picture or makes it too small to see";
                 Refusal::lasting(Reason::Tracker, detail).into()
             }
-            Trackers::Blank if shown.link.hidden => Meaning::Blank(pictures.blank()),
-            _ if self.choice.is_generated(BLANK_PICTURE) => Meaning::Blank(pictures.blank()),
+            Trackers::Blank if shown.link.hidden => LinkUse::Blank(pictures.blank()),
+            _ if self.choice.is_generated(BLANK_PICTURE) => LinkUse::Blank(pictures.blank()),
             _ => self.retrieval(shown, policy),
         };
         (meaning, Some(source))
@@ -105,7 +105,7 @@ impl Places {
 
     /// Decides which URL is retrieved for a place. For a URL without a scheme (`//host/...`), https is tried first and then
     /// http, if the policy allows both. If a mail filter or a picture proxy wrapped the URL, its original is tried last.
-    fn retrieval(&mut self, shown: &Shown<'_>, policy: &Policy) -> Meaning {
+    fn retrieval(&mut self, shown: &DocumentText<'_>, policy: &Policy) -> LinkUse {
         if shown.holds_octets() {
             return not_text(shown.charset).into();
         }
@@ -139,9 +139,9 @@ impl Places {
         }
         let mut allowed = allowed.into_iter();
         let Some(first) = allowed.next() else {
-            return refusal.map_or(Meaning::Nothing, Meaning::from);
+            return refusal.map_or(LinkUse::Nothing, LinkUse::from);
         };
-        let number = self.number(Wanted {
+        let number = self.number(PictureNeed {
             url: first.url,
             source: first.source,
             is_sheet: shown.link.role == LinkRole::StyleSheet,
@@ -150,7 +150,7 @@ impl Places {
             refused_original,
             choice: self.choice.clone(),
         });
-        Meaning::Url(number)
+        LinkUse::Url(number)
     }
 }
 

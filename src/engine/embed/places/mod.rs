@@ -7,10 +7,10 @@ use std::collections::{HashMap, VecDeque};
 use super::super::prefilter::may_show_data;
 use super::container::Container;
 use super::pictures::Pictures;
-use super::wanted::{Key, Wanted};
-use crate::engine::guide::{Choice, Guide};
+use super::wanted::{Key, PictureNeed};
+use crate::engine::guide::{Guide, PictureChoice};
 use crate::engine::ledger::Ledger;
-use crate::engine::plan::documents::{Documents, Shown};
+use crate::engine::plan::documents::{DocumentText, Documents};
 use crate::engine::plan::protection;
 use crate::engine::policy::Embed;
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
@@ -27,7 +27,7 @@ const PLACE: usize = 400;
 const THING: usize = 1_900;
 
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
-pub(super) enum Meaning {
+pub(super) enum LinkUse {
     #[default]
     Nothing,
     Part(PartId, String),
@@ -35,21 +35,21 @@ pub(super) enum Meaning {
     Picture(usize),
     /// The blank picture that replaces a tracker, by its number in [`Pictures`]. The tracker itself is not requested.
     Blank(usize),
-    /// Content that must be retrieved, by the number of its URL in [`Places::urls`].
+    /// Content that must be retrieved, by the number of its URL in [`PicturePlaces::urls`].
     Url(usize),
     Refused(Box<Refusal>),
 }
 
-impl From<Refusal> for Meaning {
+impl From<Refusal> for LinkUse {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(Box::new(refusal))
     }
 }
 
 #[derive(Clone, Default, Debug)]
-pub(super) struct Place {
+pub(super) struct PicturePlace {
     pub(super) ordinal: usize,
-    pub(super) meaning: Meaning,
+    pub(super) meaning: LinkUse,
     pub(super) octets: usize,
     /// Upper bound for the length of the link in bytes after it is made absolute. Zero if it is not made absolute.
     pub(super) absolute: usize,
@@ -65,13 +65,13 @@ pub(super) struct Place {
 }
 
 #[derive(Default)]
-pub(super) struct Places {
-    pub(super) documents: Vec<(PartId, Result<Vec<Place>, Refusal>)>,
-    pub(super) urls: Vec<Wanted>,
+pub(super) struct PicturePlaces {
+    pub(super) documents: Vec<(PartId, Result<Vec<PicturePlace>, Refusal>)>,
+    pub(super) urls: Vec<PictureNeed>,
     numbers: HashMap<Key, usize>,
     /// Queue of style sheets in which URLs were not searched yet. Each entry has the document that uses the sheet, and the
     /// nesting depth of the sheet.
-    pub(super) sheets: VecDeque<(Meaning, PartId, usize)>,
+    pub(super) sheets: VecDeque<(LinkUse, PartId, usize)>,
     pub(super) instead: HashMap<usize, usize>,
     pub(super) made: HashMap<PartId, String>,
     image_sets: usize,
@@ -83,11 +83,11 @@ pub(super) struct Places {
     first_unseen: usize,
     refused: Option<Refusal>,
     is_protected: bool,
-    /// What a proof found in the place that is examined. [`Choice::Usual`] in every other run.
-    pub(super) choice: Choice,
+    /// What a proof found in the place that is examined. [`PictureChoice::Usual`] in every other run.
+    pub(super) choice: PictureChoice,
 }
 
-impl Places {
+impl PicturePlaces {
     pub(super) fn find(
         (ledger, guide): (&mut Ledger, Option<&Guide>),
         documents: &mut Documents<'_>,
@@ -116,7 +116,7 @@ impl Places {
             places.is_protected = protected.is_some();
             places.refused = protected.or_else(|| Container::of(tree, part).err());
             let (urls, sheets) = (places.urls.len(), places.sheets.len());
-            let mut found: Vec<Place> = Vec::new();
+            let mut found: Vec<PicturePlace> = Vec::new();
             let mut tag = 0;
             let of_part = choices.get(&part).map_or(&[][..], Vec::as_slice);
             let looked = documents.shown(part, ledger, |shown| {
@@ -126,7 +126,7 @@ impl Places {
             });
             found.extend(places.unseen(tag));
             match looked {
-                Ok(()) if found.iter().any(|it| it.meaning != Meaning::Nothing) => {
+                Ok(()) if found.iter().any(|it| it.meaning != LinkUse::Nothing) => {
                     places.documents.push((part, Ok(found)));
                 }
                 Ok(()) => {}
@@ -148,7 +148,7 @@ impl Places {
         }
         places.refused = None;
         places.is_protected = false;
-        places.choice = Choice::Usual;
+        places.choice = PictureChoice::Usual;
         let found = places.documents.iter_mut();
         for found in found.filter_map(|(_, found)| found.as_mut().ok()) {
             show_trackers(found, &places.urls);
@@ -158,10 +158,10 @@ impl Places {
 
     pub(super) fn place(
         &mut self,
-        shown: Shown<'_>,
+        shown: DocumentText<'_>,
         (document, steps, tag): (PartId, usize, usize),
         pictures: &mut Pictures<'_>,
-    ) -> Option<Place> {
+    ) -> Option<PicturePlace> {
         let policy = pictures.policy;
         let known = (pictures.len(), self.urls.len());
         let link = shown.link;
@@ -183,7 +183,7 @@ impl Places {
         };
         let is_sheet = link.role == LinkRole::StyleSheet;
         let (meaning, url) = if !is_wanted {
-            (Meaning::Nothing, None)
+            (LinkUse::Nothing, None)
         } else if is_sheet && steps > policy.limits.depth {
             let detail =
                 Detail::from("the style sheet is imported through as many other style sheets as ")
@@ -195,10 +195,10 @@ impl Places {
         } else {
             self.meaning(&shown, steps, pictures)
         };
-        if is_sheet && matches!(meaning, Meaning::Picture(_) | Meaning::Url(_)) {
+        if is_sheet && matches!(meaning, LinkUse::Picture(_) | LinkUse::Url(_)) {
             self.sheets.push_back((meaning.clone(), document, steps));
         }
-        let place = Place {
+        let place = PicturePlace {
             ordinal: shown.ordinal,
             octets: shown.link.span.len(),
             absolute,
@@ -208,31 +208,31 @@ impl Places {
             image_set: image_set.filter(|_| is_wanted),
             has_fragment,
             shown: url,
-            is_visible_blank: matches!(meaning, Meaning::Blank(_)) && !link.hidden,
+            is_visible_blank: matches!(meaning, LinkUse::Blank(_)) && !link.hidden,
             meaning,
         };
         let is_alone = !place.is_candidate && place.image_set.is_none();
-        if place.meaning == Meaning::Nothing && is_alone {
+        if place.meaning == LinkUse::Nothing && is_alone {
             return None;
         }
         let is_new = known != (pictures.len(), self.urls.len())
-            || matches!(place.meaning, Meaning::Refused(_) | Meaning::Part(..));
+            || matches!(place.meaning, LinkUse::Refused(_) | LinkUse::Part(..));
         let names = place.shown.as_ref().map_or(0, String::len);
         let thing = if is_new { THING + 2 * names } else { names };
         self.room = self.room.saturating_sub(PLACE + thing);
         Some(place)
     }
 
-    pub(super) fn unseen(&mut self, tag: usize) -> Option<Place> {
+    pub(super) fn unseen(&mut self, tag: usize) -> Option<PicturePlace> {
         let unseen = std::mem::take(&mut self.unseen);
         let detail = format!(
             "{unseen} further links to pictures are unchanged, because embedding them would need more memory than the size of the message allows"
         );
-        (unseen > 0).then(|| Place {
+        (unseen > 0).then(|| PicturePlace {
             ordinal: self.first_unseen,
             meaning: Refusal::lasting(Reason::TooMuchWork, detail).into(),
             tag: tag + 1,
-            ..Place::default()
+            ..PicturePlace::default()
         })
     }
 
@@ -244,7 +244,7 @@ impl Places {
         number
     }
 
-    pub(super) fn number(&mut self, wanted: Wanted) -> usize {
+    pub(super) fn number(&mut self, wanted: PictureNeed) -> usize {
         let next = self.urls.len();
         let number = *self.numbers.entry(wanted.key()).or_insert(next);
         if number == next {
@@ -260,9 +260,9 @@ impl Places {
 
 /// Treats a tracker like a normal picture if the document also shows its URL in a visible place. The URL is requested for that
 /// place anyway. If the tracker were left, a second run would find the picture in the message and change the tracker.
-fn show_trackers(found: &mut [Place], urls: &[Wanted]) {
-    let is_tracker = |place: &Place| match &place.meaning {
-        Meaning::Refused(refusal) => refusal.reason == Reason::Tracker,
+fn show_trackers(found: &mut [PicturePlace], urls: &[PictureNeed]) {
+    let is_tracker = |place: &PicturePlace| match &place.meaning {
+        LinkUse::Refused(refusal) => refusal.reason == Reason::Tracker,
         _ => false,
     };
     if !found.iter().any(is_tracker) {
@@ -271,7 +271,7 @@ fn show_trackers(found: &mut [Place], urls: &[Wanted]) {
     let asked: HashMap<String, usize> = found
         .iter()
         .filter_map(|place| match place.meaning {
-            Meaning::Url(number) => Some((urls.get(number)?, number)),
+            LinkUse::Url(number) => Some((urls.get(number)?, number)),
             _ => None,
         })
         .filter(|(wanted, _)| !wanted.is_sheet)
@@ -280,7 +280,7 @@ fn show_trackers(found: &mut [Place], urls: &[Wanted]) {
     for place in found.iter_mut().filter(|place| is_tracker(place)) {
         let url = place.shown.as_deref().unwrap_or_default();
         if let Some(&number) = asked.get(&equivalence_key(without_fragment(url))) {
-            place.meaning = Meaning::Url(number);
+            place.meaning = LinkUse::Url(number);
         }
     }
 }

@@ -13,10 +13,10 @@ use self::part::torn_delimiter;
 
 use crate::engine::external_body::facts::{Facts, Insertion};
 use crate::engine::external_body::listing::name_of;
-use crate::engine::external_body::reference::{Reader, own_content};
-use crate::engine::external_body::{ExternalBody, Follow, Form, Referent};
+use crate::engine::external_body::reference::{ReferenceReader, own_content};
+use crate::engine::external_body::{ExternalBody, Follow, ReferenceShape, Referent};
 use crate::engine::forms::reference_form::{Needles, ReferenceForm};
-use crate::engine::prefilter::words::{Word, word};
+use crate::engine::prefilter::words::{PrefilterWord, word};
 use crate::engine::report::Kind;
 use crate::mime::header::SectionEnd;
 use crate::mime::{MediaType, PartKind};
@@ -34,16 +34,16 @@ pub(crate) struct Apple;
 
 impl ReferenceForm for Apple {
     fn needles(&self) -> Needles {
-        static WORDS: [Word; 1] = [word("x-apple-content-length", 1)];
+        static WORDS: [PrefilterWord; 1] = [word("x-apple-content-length", 1)];
         Needles::Beside(Follow::Apple, &WORDS)
     }
 
-    fn of_part<'a>(&self, reader: &Reader<'a, '_>) -> Option<ExternalBody<'a>> {
+    fn of_part<'a>(&self, reader: &ReferenceReader<'a, '_>) -> Option<ExternalBody<'a>> {
         reader.apple()
     }
 }
 
-impl<'a> Reader<'a, '_> {
+impl<'a> ReferenceReader<'a, '_> {
     fn apple(&self) -> Option<ExternalBody<'a>> {
         let (tree, part) = (self.tree, self.part);
         let (entity, fields) = (tree.part(part), tree.fields(part));
@@ -66,7 +66,7 @@ impl<'a> Reader<'a, '_> {
             )),
         };
         let phantom = self.phantom(fields.clone(), SectionEnd::Regular);
-        let mut body = ExternalBody::with(tree, part, Form::Apple, target, phantom);
+        let mut body = ExternalBody::with(tree, part, ReferenceShape::Apple, target, phantom);
         // Without a declared type, the part is text/plain (RFC 2045 §5.2). Its Content-ID is removed from the reference:
         // references with the same id would count as alternative sources of one attachment.
         body.declared

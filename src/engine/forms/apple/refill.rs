@@ -6,7 +6,7 @@ use super::part::{LENGTH_FIELD, torn_delimiter};
 use crate::edit::{Edit, Group};
 use crate::engine::composite::{self, allows};
 use crate::engine::external_body::ExternalBody;
-use crate::engine::obtained::Obtained;
+use crate::engine::obtained::ContentSource;
 use crate::engine::report::Refusal;
 use crate::mime::exact::FieldText;
 use crate::mime::media_type::is_ascii_compatible;
@@ -20,7 +20,7 @@ use crate::span::{Newline, Span};
 pub(super) fn refilled(
     tree: &MessageTree<'_>,
     body: &ExternalBody<'_>,
-    obtained: &Obtained,
+    obtained: &ContentSource,
 ) -> Result<(Group, bool), Refusal> {
     let (encoded, proved) = encoded_again(tree, body, obtained)?;
     Ok((with_body(tree, body.part, encoded), proved))
@@ -29,7 +29,7 @@ pub(super) fn refilled(
 fn encoded_again(
     tree: &MessageTree<'_>,
     body: &ExternalBody<'_>,
-    obtained: &Obtained,
+    obtained: &ContentSource,
 ) -> Result<(TransferEncoder, bool), Refusal> {
     let (id, newline) = (body.part, tree.newline);
     let declared = tree.part(id).encoding;

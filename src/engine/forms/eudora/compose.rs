@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::flattened::{Flattened, token};
+use super::flattened::{FlattenedMessage, token};
 use crate::edit::{Edit, Edits};
 use crate::engine::forms::eudora::notes::{EudoraPiece, EudoraText, Wrapper};
 use crate::engine::new_part::NewPart;
@@ -13,22 +13,22 @@ use crate::mime::transfer::{encode_text, has_long_line, with_newlines};
 use crate::mime::{MediaType, TransferEncoding, entity, media_type};
 use crate::span::{Newline, Span};
 
-pub(super) struct File {
+pub(super) struct EudoraFile {
     pub(super) new: NewPart,
     pub(super) shown_in: Option<usize>,
 }
 
-enum Slot<'f> {
-    Text(EudoraText, Vec<&'f File>),
-    File(&'f File),
+enum ComposeSlot<'f> {
+    Text(EudoraText, Vec<&'f EudoraFile>),
+    File(&'f EudoraFile),
 }
 
-impl Flattened<'_> {
+impl FlattenedMessage<'_> {
     /// Returns the edits for the message. If the message has no files, also returns a sentence that describes the
     /// change, for the report. Returns a [`Refusal`] if the message must stay unchanged.
     pub(super) fn edits(
         &self,
-        found: &[Option<File>],
+        found: &[Option<EudoraFile>],
     ) -> Result<(Edits, Option<&'static str>), Refusal> {
         let slots = self.slots(found);
         let is_multipart = self
@@ -37,18 +37,18 @@ impl Flattened<'_> {
         let plain = EudoraText::plain(self.body);
         let mut group = Vec::new();
         let what = match slots.as_slice() {
-            [] | [Slot::Text(EudoraText { wrapper: None, .. }, _)] if is_multipart => {
+            [] | [ComposeSlot::Text(EudoraText { wrapper: None, .. }, _)] if is_multipart => {
                 group.extend(self.header(self.fields(&plain, None), &plain, true));
                 "the Content-Type was changed to text/plain, because Eudora had already removed the multipart that it describes"
             }
-            [] | [Slot::Text(EudoraText { wrapper: None, .. }, _)] => {
+            [] | [ComposeSlot::Text(EudoraText { wrapper: None, .. }, _)] => {
                 if !self.is_decoded() {
                     return Ok((Edits::new(), None));
                 }
                 group.extend(self.header(Vec::new(), &plain, false));
                 "the Content-Transfer-Encoding was removed, because Eudora had already decoded the body"
             }
-            [Slot::Text(text, files)] if files.is_empty() => {
+            [ComposeSlot::Text(text, files)] if files.is_empty() => {
                 let octets = self.encoded(text);
                 let fields = self.fields(text, octets.as_ref().map(|it| it.0));
                 group.extend(self.header(fields, text, true));
@@ -85,26 +85,26 @@ impl Flattened<'_> {
 
     /// Divides the body into texts and files. If a file is missing, the line that names it becomes part of the text before and
     /// after it.
-    fn slots<'f>(&self, found: &'f [Option<File>]) -> Vec<Slot<'f>> {
+    fn slots<'f>(&self, found: &'f [Option<EudoraFile>]) -> Vec<ComposeSlot<'f>> {
         let message = self.message;
-        let mut slots: Vec<Slot<'f>> = Vec::new();
+        let mut slots: Vec<ComposeSlot<'f>> = Vec::new();
         let mut plain: Option<Span> = None;
         let mut files = found.iter();
-        let mut shown: HashMap<usize, Vec<&File>> = HashMap::new();
+        let mut shown: HashMap<usize, Vec<&EudoraFile>> = HashMap::new();
         for file in found.iter().flatten() {
             if let Some(number) = file.shown_in {
                 shown.entry(number).or_default().push(file);
             }
         }
         let is_blank = |span: Span| span.of(message).iter().all(u8::is_ascii_whitespace);
-        let flush = |slots: &mut Vec<Slot<'f>>, plain: &mut Option<Span>| {
+        let flush = |slots: &mut Vec<ComposeSlot<'f>>, plain: &mut Option<Span>| {
             if let Some(span) = plain.take().filter(|span| !is_blank(*span)) {
-                slots.push(Slot::Text(EudoraText::plain(span), Vec::new()));
+                slots.push(ComposeSlot::Text(EudoraText::plain(span), Vec::new()));
             }
         };
-        let push_file = |slots: &mut Vec<Slot<'f>>, file: &'f File| {
+        let push_file = |slots: &mut Vec<ComposeSlot<'f>>, file: &'f EudoraFile| {
             if file.shown_in.is_none() {
-                slots.push(Slot::File(file));
+                slots.push(ComposeSlot::File(file));
             }
         };
         for (number, piece) in self.pieces.iter().enumerate() {
@@ -112,7 +112,7 @@ impl Flattened<'_> {
                 EudoraPiece::Text(text) if text.wrapper.is_some() => {
                     flush(&mut slots, &mut plain);
                     let shown = shown.remove(&number).unwrap_or_default();
-                    slots.push(Slot::Text(text.clone(), shown));
+                    slots.push(ComposeSlot::Text(text.clone(), shown));
                     continue;
                 }
                 EudoraPiece::Text(text) => text.span,
@@ -250,12 +250,12 @@ impl Flattened<'_> {
         group
     }
 
-    fn multipart(&self, slots: &[Slot<'_>], group: &mut Vec<Edit>) {
+    fn multipart(&self, slots: &[ComposeSlot<'_>], group: &mut Vec<Edit>) {
         let end = self.newline.bytes();
         let line = |boundary: &str, close: &str| {
             [b"--", boundary.as_bytes(), close.as_bytes(), end].concat()
         };
-        let is_related = matches!(slots, [Slot::Text(_, files)] if !files.is_empty());
+        let is_related = matches!(slots, [ComposeSlot::Text(_, files)] if !files.is_empty());
         let multipart = |essence: &str, boundary: &str, wrapper: Option<Wrapper>| {
             let mut parameters = vec![("boundary".to_owned(), boundary.to_owned())];
             parameters.extend(wrapper.map(|it| ("type".to_owned(), it.essence().to_owned())));
@@ -283,8 +283,8 @@ impl Flattened<'_> {
                 new.extend_from_slice(&line(&self.boundary, ""));
             }
             match slot {
-                Slot::File(file) => file.new.append_to(&mut new, end),
-                Slot::Text(text, files) => {
+                ComposeSlot::File(file) => file.new.append_to(&mut new, end),
+                ComposeSlot::Text(text, files) => {
                     let boundary = if is_related {
                         &self.boundary
                     } else {
@@ -332,7 +332,7 @@ impl Flattened<'_> {
         new.extend_from_slice(&line(&self.boundary, "--"));
         edits.push(Edit::replace(Span::new(at, self.body.end), new));
         let (essence, wrapper) = match slots {
-            [Slot::Text(text, ..)] if is_related => ("multipart/related", text.wrapper),
+            [ComposeSlot::Text(text, ..)] if is_related => ("multipart/related", text.wrapper),
             _ => ("multipart/mixed", None),
         };
         let mut fields = multipart(essence, &self.boundary, wrapper);

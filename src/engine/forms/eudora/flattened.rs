@@ -7,7 +7,7 @@ use crate::mime::MediaType;
 use crate::mime::header::{Header, SectionEnd, unfold};
 use crate::span::{Newline, Span, SpanLines};
 
-pub(crate) struct Flattened<'m> {
+pub(crate) struct FlattenedMessage<'m> {
     pub(super) message: &'m [u8],
     pub(super) header: Header,
     pub(super) body: Span,
@@ -20,7 +20,7 @@ pub(crate) struct Flattened<'m> {
     pub(super) inner: String,
 }
 
-impl<'m> Flattened<'m> {
+impl<'m> FlattenedMessage<'m> {
     pub(crate) fn read(message: &'m [u8], policy: &Policy) -> Option<Self> {
         let header = Header::of_message(message, policy.limits.header);
         let body = Span::new(header.body_start(), message.len());
@@ -80,7 +80,7 @@ fn holds_boundary(message: &[u8], body: Span, media_type: Option<&[u8]>) -> bool
     })
 }
 
-impl Flattened<'_> {
+impl FlattenedMessage<'_> {
     pub(super) fn is_marked(&self) -> bool {
         self.texts().any(|(_, text)| text.wrapper.is_some())
     }

@@ -14,7 +14,7 @@ pub(crate) mod notes;
 mod unflatten;
 
 #[cfg(all(feature = "file", feature = "mailbox"))]
-pub(crate) use self::flattened::Flattened;
+pub(crate) use self::flattened::FlattenedMessage;
 use crate::engine::external_body::Follow;
 use crate::engine::report::Kind;
 

@@ -14,14 +14,14 @@ use std::collections::{HashMap, HashSet};
 
 use percent_encoding::percent_decode;
 
-use super::compose::File;
-use super::flattened::{Flattened, token};
+use super::compose::EudoraFile;
+use super::flattened::{FlattenedMessage, token};
 use crate::edit::Edit;
 use crate::engine::context::NamedFile;
 use crate::engine::external_body::Follow;
 use crate::engine::forms::eudora::notes::{EudoraNote, EudoraText, Wrapper, hash};
-use crate::engine::new_part::Stored;
-use crate::engine::obtained::{OCTETS, Obtained};
+use crate::engine::new_part::StoredContent;
+use crate::engine::obtained::{ContentSource, OCTETS};
 use crate::engine::pass::Pass;
 use crate::engine::report::{Detail, Kind, Outcome, Reason, Refusal, Row, Setting};
 use crate::engine::session::Session;
@@ -53,7 +53,7 @@ impl Session<'_> {
         }
         // Reading the message counts as work, but is not refused if the limit is exceeded: every message must be read once.
         self.ledger.spend(message.len().saturating_mul(2));
-        let Some(mut flattened) = Flattened::read(message, policy) else {
+        let Some(mut flattened) = FlattenedMessage::read(message, policy) else {
             return done;
         };
         let row = |outcome| Row::new(self.context.name(), "1".to_owned(), Kind::Eudora, outcome);
@@ -83,7 +83,7 @@ impl Session<'_> {
             return done;
         }
         let mut shown: Option<Referred> = None;
-        let mut found: Vec<Option<File>> = Vec::new();
+        let mut found: Vec<Option<EudoraFile>> = Vec::new();
         for (index, (note, named)) in flattened.notes().zip(files).enumerate() {
             let mut row = of_note(note);
             if note.is_embedded {
@@ -180,7 +180,7 @@ impl Session<'_> {
         shown: Option<&mut Referred>,
         (newline, boundaries): (Newline, &[&[u8]]),
         row: &mut Row,
-    ) -> Result<File, Refusal> {
+    ) -> Result<EudoraFile, Refusal> {
         let policy = self.policy();
         let length = self.length(named)?;
         self.ledger
@@ -191,7 +191,7 @@ impl Session<'_> {
         self.ledger.hold(answer.len());
         self.ledger.work(answer.len().saturating_mul(3))?;
         let essence = essence_of(note, answer.bytes());
-        let obtained = Obtained::of(essence, answer);
+        let obtained = ContentSource::of(essence, answer);
         obtained.describe(row);
         row.detail = Detail::from(format!("{}: ", note.name)).then(row.detail.clone());
         row.media_type = Some(obtained.essence.clone());
@@ -211,18 +211,18 @@ impl Session<'_> {
             row.remark("verified: the text refers to this file by a hash that Eudora recorded");
             row.proved = true;
         }
-        let stored = Stored {
+        let stored = StoredContent {
             name: Some(note.name.replace('/', ":")),
             is_inline: shown_by.is_some(),
             content_id: shown_by.clone().and_then(Result::ok),
             link: shown_by.and_then(Result::err),
-            ..Stored::nameless(obtained)
+            ..StoredContent::nameless(obtained)
         };
         let new = stored.written(encoded, newline);
         let gained = (new.len() + AROUND).saturating_sub(note.whole.len());
         self.ledger
             .grow(i64::try_from(gained).unwrap_or(i64::MAX))?;
-        Ok(File { new, shown_in })
+        Ok(EudoraFile { new, shown_in })
     }
 }
 
@@ -267,7 +267,7 @@ fn lines_of(octets: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-fn links(flattened: &Flattened<'_>) -> Referred {
+fn links(flattened: &FlattenedMessage<'_>) -> Referred {
     let notes = flattened.notes();
     let hashes = notes.flat_map(|note| [note.hashes.0, note.hashes.1]);
     let wanted: HashSet<u32> = hashes.collect();

@@ -12,7 +12,7 @@ use super::provider::HOSTS;
 use crate::engine::external_body::{Follow, Followed};
 use crate::link::markup::{MarkupToken, StartTag, text_of, tokens};
 
-pub(super) struct Marked {
+pub(super) struct MarkResult {
     pub follow: Follow,
     pub link: String,
     pub name: Option<String>,
@@ -20,7 +20,7 @@ pub(super) struct Marked {
     pub expires: Option<String>,
 }
 
-impl Marked {
+impl MarkResult {
     fn link(follow: Follow, link: String, name: Option<String>) -> Self {
         Self {
             follow,
@@ -61,8 +61,8 @@ fn holds_host(document: &[u8]) -> bool {
 }
 
 /// Calls `see` for each file that the document shows. A file can occur several times.
-pub(super) fn shown(document: &[u8], mut see: impl FnMut(Marked)) {
-    let mut reader = Reader {
+pub(super) fn shown(document: &[u8], mut see: impl FnMut(MarkResult)) {
+    let mut reader = MarkReader {
         quotes: 0,
         scope: None,
         text: None,
@@ -87,10 +87,10 @@ struct Scope {
     name: Vec<u8>,
     depth: usize,
     is_quoted: bool,
-    file: Marked,
+    file: MarkResult,
 }
 
-enum Said {
+enum MarkText {
     Link {
         url: String,
         label: Option<String>,
@@ -102,14 +102,14 @@ enum Said {
 
 const LONGEST: usize = 1 << 10;
 
-struct Reader<'s> {
+struct MarkReader<'s> {
     quotes: usize,
     scope: Option<Scope>,
-    text: Option<(Said, Vec<u8>)>,
-    see: &'s mut dyn FnMut(Marked),
+    text: Option<(MarkText, Vec<u8>)>,
+    see: &'s mut dyn FnMut(MarkResult),
 }
 
-impl Reader<'_> {
+impl MarkReader<'_> {
     fn start(&mut self, tag: StartTag<'_>) {
         let is = |name: &[u8]| tag.name.eq_ignore_ascii_case(name);
         let value = |name| {
@@ -136,10 +136,10 @@ impl Reader<'_> {
                 name: tag.name.to_ascii_lowercase(),
                 depth: 1,
                 is_quoted: is_prefixed || self.quotes > 0,
-                file: Marked {
+                file: MarkResult {
                     size: size.filter(|&size| size > 0),
                     expires: value("data-expiration"),
-                    ..Marked::link(follow, link.unwrap_or_default(), name)
+                    ..MarkResult::link(follow, link.unwrap_or_default(), name)
                 },
             });
             return;
@@ -151,7 +151,7 @@ impl Reader<'_> {
         }
         let said = if is(b"a") {
             self.finish_text();
-            tag.value("href").map(|link| Said::Link {
+            tag.value("href").map(|link| MarkText::Link {
                 url: String::from_utf8_lossy(&link).trim().to_owned(),
                 label: value("aria-label"),
                 is_name: has_class("cloudfile-name"),
@@ -159,9 +159,9 @@ impl Reader<'_> {
         } else if !is_file_link || !is(b"span") {
             None
         } else if has_class("cloudfile-size") {
-            Some(Said::Size)
+            Some(MarkText::Size)
         } else {
-            has_class("cloudfile-expiry-date").then_some(Said::Expiry)
+            has_class("cloudfile-expiry-date").then_some(MarkText::Expiry)
         };
         if let Some(said) = said {
             self.finish_text();
@@ -173,8 +173,8 @@ impl Reader<'_> {
         let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
         if let Some((said, _)) = &self.text
             && is(match said {
-                Said::Link { .. } => b"a",
-                Said::Size | Said::Expiry => b"span",
+                MarkText::Link { .. } => b"a",
+                MarkText::Size | MarkText::Expiry => b"span",
             })
         {
             self.finish_text();
@@ -199,16 +199,16 @@ impl Reader<'_> {
         };
         let text = Some(text_of(&octets)).filter(|text| !text.is_empty());
         match (said, &mut self.scope) {
-            (Said::Size, Some(scope)) => scope.file.size = text.as_deref().and_then(bytes),
-            (Said::Expiry, Some(scope)) => scope.file.expires = text,
-            (Said::Size | Said::Expiry, None) => {}
-            (Said::Link { url, .. }, None) => {
+            (MarkText::Size, Some(scope)) => scope.file.size = text.as_deref().and_then(bytes),
+            (MarkText::Expiry, Some(scope)) => scope.file.expires = text,
+            (MarkText::Size | MarkText::Expiry, None) => {}
+            (MarkText::Link { url, .. }, None) => {
                 if self.quotes == 0 {
-                    (self.see)(Marked::link(Follow::Links, url, text));
+                    (self.see)(MarkResult::link(Follow::Links, url, text));
                 }
             }
             (
-                Said::Link {
+                MarkText::Link {
                     url,
                     label,
                     is_name,
@@ -221,7 +221,7 @@ impl Reader<'_> {
                 let is_file_link = file.follow == Follow::FileLink;
                 if !is_file_link && !scope.is_one {
                     if !scope.is_quoted {
-                        (self.see)(Marked::link(file.follow, url, name));
+                        (self.see)(MarkResult::link(file.follow, url, name));
                     }
                     return;
                 }

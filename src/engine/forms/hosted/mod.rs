@@ -12,13 +12,13 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, UNIX_EPOCH};
 
-use self::marks::{Marked, may_show, shown};
-use self::provider::{Located, known, shared};
+use self::marks::{MarkResult, may_show, shown};
+use self::provider::{ProviderLink, known, shared};
 use crate::engine::external_body::facts::{Facts, Insertion};
 use crate::engine::external_body::reference::{declared_charset, limit_notes};
 use crate::engine::external_body::texts::{extension_of, file_name_in};
 use crate::engine::external_body::url::read_url;
-use crate::engine::external_body::{ExternalBody, Follow, Form, Reading};
+use crate::engine::external_body::{ExternalBody, Follow, ReferenceParse, ReferenceShape};
 use crate::engine::forms::reference_form::{Needles, ReferenceForm};
 use crate::engine::report::{HostedFile, Kind, rfc3339};
 use crate::link::html::{Syntax, locate_in};
@@ -37,9 +37,9 @@ pub(crate) const FACTS: Facts = Facts {
 };
 
 /// Links to files in cloud storage.
-pub(crate) struct Hosted;
+pub(crate) struct HostedForm;
 
-impl ReferenceForm for Hosted {
+impl ReferenceForm for HostedForm {
     fn needles(&self) -> Needles {
         Needles::Documents(&Follow::HOSTED, may_show)
     }
@@ -47,7 +47,7 @@ impl ReferenceForm for Hosted {
     fn in_texts<'a>(
         &self,
         tree: &MessageTree<'a>,
-        reading: &Reading,
+        reading: &ReferenceParse,
         known: &HashSet<PartId>,
     ) -> Vec<ExternalBody<'a>> {
         hosted(tree, reading, known)
@@ -58,7 +58,7 @@ impl ReferenceForm for Hosted {
 /// themselves.
 fn hosted<'a>(
     tree: &MessageTree<'a>,
-    reading: &Reading,
+    reading: &ReferenceParse,
     known: &HashSet<PartId>,
 ) -> Vec<ExternalBody<'a>> {
     let mut forms = Follow::HOSTED.into_iter();
@@ -90,7 +90,7 @@ fn hosted<'a>(
         if !is_shown && !may_hide() {
             continue;
         }
-        let text = Text::of(declared, &document);
+        let text = DecodedDocument::of(declared, &document);
         if !may_show(&text.octets, reading.forms) {
             continue;
         }
@@ -145,12 +145,12 @@ fn hosted<'a>(
 
 /// A document converted to UTF-8. If its charset is not supported, the bytes are not converted, and `unreadable` is the name of
 /// the charset.
-struct Text<'d> {
+struct DecodedDocument<'d> {
     octets: Cow<'d, [u8]>,
     unreadable: Option<Vec<u8>>,
 }
 
-impl<'d> Text<'d> {
+impl<'d> DecodedDocument<'d> {
     /// Decodes a document. The first charset that exists is used: the one that the part declares, that of a byte order mark,
     /// that of `<meta>`. A document without a charset is UTF-8 if its bytes are valid UTF-8, but ISO-2022-JP if they
     /// contain its escape sequences. Otherwise it is windows-1252, as in browsers.
@@ -208,7 +208,7 @@ fn is_other(label: &[u8]) -> bool {
 
 /// Returns the URL of a page in cloud storage, and the file to which it leads. If a mail filter wrapped the link, this is its
 /// original.
-fn place_of(shown: &Marked) -> Option<(ServerUrl, Located)> {
+fn place_of(shown: &MarkResult) -> Option<(ServerUrl, ProviderLink)> {
     let original = unwrapped_link(&shown.link).map(|unwrapped| unwrapped.original);
     let url = ServerUrl::parse(original.as_ref().unwrap_or(&shown.link)).ok()?;
     if !["http", "https"].contains(&url.scheme()) {
@@ -233,7 +233,7 @@ fn place_of(shown: &Marked) -> Option<(ServerUrl, Located)> {
 }
 
 /// Returns the name of the file. The text of a bare link can be any words, so it is used only if it looks like a file name.
-fn name_of(shown: &Marked, place: &Located) -> Option<String> {
+fn name_of(shown: &MarkResult, place: &ProviderLink) -> Option<String> {
     let said = shown.name.as_deref();
     let name = match shown.follow {
         Follow::Links => {
@@ -248,9 +248,9 @@ fn name_of(shown: &Marked, place: &Located) -> Option<String> {
 fn body<'a>(
     tree: &MessageTree<'a>,
     part: PartId,
-    shown: &Marked,
+    shown: &MarkResult,
     url: &ServerUrl,
-    place: Located,
+    place: ProviderLink,
     name: Option<String>,
 ) -> ExternalBody<'a> {
     /// First second of the year 10000, since 1970. Later dates cannot be written.
@@ -258,7 +258,7 @@ fn body<'a>(
     let target = place
         .plain
         .and_then(|plain| read_url(plain.into_bytes().into()));
-    let mut body = ExternalBody::bare(tree, part, Form::Hosted, target);
+    let mut body = ExternalBody::bare(tree, part, ReferenceShape::Hosted, target);
     body.selected_by = Some(shown.follow);
     let ends = place
         .ends

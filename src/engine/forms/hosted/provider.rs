@@ -15,7 +15,7 @@ use crate::link::url::all_but;
 /// Characters that are escaped in one component of a URL, as browsers do (`encodeURIComponent`).
 const COMPONENT: AsciiSet = all_but(b"-_.!~*'()");
 
-pub(crate) struct Located {
+pub(crate) struct ProviderLink {
     pub provider: &'static str,
     pub plain: Result<String, Refusal>,
     pub name: Option<String>,
@@ -31,7 +31,7 @@ pub(crate) struct Located {
 type Row = (
     &'static str,
     &'static str,
-    fn(&ServerUrl, Option<&str>) -> Option<Located>,
+    fn(&ServerUrl, Option<&str>) -> Option<ProviderLink>,
 );
 
 const ROWS: [Row; 17] = [
@@ -75,7 +75,7 @@ pub(super) const HOSTS: [&str; 15] = [
 ];
 
 /// Returns the file that a page of a known provider shows. `name` is the name of the file in the mail.
-pub(crate) fn known(page: &ServerUrl, name: Option<&str>) -> Option<Located> {
+pub(crate) fn known(page: &ServerUrl, name: Option<&str>) -> Option<ProviderLink> {
     let host = page.host_str();
     let is_of = |end: &str| {
         if end.starts_with('.') {
@@ -86,29 +86,29 @@ pub(crate) fn known(page: &ServerUrl, name: Option<&str>) -> Option<Located> {
     };
     let (provider, _, place) = ROWS.iter().find(|(_, end, _)| is_of(end))?;
     // Old links have the scheme http. The file is requested only over https, and a download page is not requested.
-    let is_safe = |place: &Located| match &place.plain {
+    let is_safe = |place: &ProviderLink| match &place.plain {
         Ok(plain) => plain.starts_with("https://"),
         Err(_) => page.scheme() == "https" || place.is_download_page,
     };
     let place = place(page, name).filter(is_safe)?;
-    Some(Located { provider, ..place })
+    Some(ProviderLink { provider, ..place })
 }
 
 /// Returns the file of a link that a mail program marked as an attachment, on any server, such as Nextcloud or ownCloud.
-pub(crate) fn shared(page: &ServerUrl) -> Located {
+pub(crate) fn shared(page: &ServerUrl) -> ProviderLink {
     let segments: Vec<&str> = page.path().split('/').filter(|it| !it.is_empty()).collect();
     let (provider, path) = match segments.as_slice() {
         [.., "s", _] => ("nextcloud", format!("/{}/download", segments.join("/"))),
         [.., "s", _, "download"] => ("nextcloud", page.path().to_owned()),
         _ => ("filelink", page.path().to_owned()),
     };
-    Located {
+    ProviderLink {
         provider,
-        ..Located::at(page.clone().with_path(&path))
+        ..ProviderLink::at(page.clone().with_path(&path))
     }
 }
 
-impl Located {
+impl ProviderLink {
     fn with(plain: Result<String, Refusal>) -> Self {
         Self {
             provider: "",
@@ -131,14 +131,14 @@ impl Located {
 }
 
 /// Returns the result for a page that offers a file, but that only a browser can use.
-fn download_page(service: &str, name: Option<Cow<'_, str>>) -> Located {
+fn download_page(service: &str, name: Option<Cow<'_, str>>) -> ProviderLink {
     let detail = format!(
         "the link leads to a download page of {service}, not to the file; download the file with a browser soon, because such files expire"
     );
-    Located {
+    ProviderLink {
         name: name.map(Cow::into_owned),
         is_download_page: true,
-        ..Located::with(Err(Refusal::lasting(Reason::OnlineDocument, detail)))
+        ..ProviderLink::with(Err(Refusal::lasting(Reason::OnlineDocument, detail)))
     }
 }
 
@@ -154,7 +154,7 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_known)
 }
 
-fn drive(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
+fn drive(page: &ServerUrl, _: Option<&str>) -> Option<ProviderLink> {
     let segments: Vec<&str> = page.path().split('/').filter(|it| !it.is_empty()).collect();
     // The path can begin with the domain of an organisation, and with the number of an account of the reader.
     let of_account = match segments.as_slice() {
@@ -167,7 +167,7 @@ fn drive(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
     };
     let written: Cow<'_, str> = match of_file {
         ["drive", .., "folders", _] | ["folders", _] | ["folderview" | "embeddedfolderview"] => {
-            return Some(Located::nowhere("a folder of Google Drive"));
+            return Some(ProviderLink::nowhere("a folder of Google Drive"));
         }
         ["file", "d", id, ..] | ["file", "u", _, "d", id, ..] => (*id).into(),
         ["open" | "uc" | "leaf" | "download"] => parameter(page, "id")?,
@@ -179,16 +179,16 @@ fn drive(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
         .filter(|key| is_token(key))
         .map_or_else(String::new, |key| format!("&resourcekey={key}"));
     let plain = format!("https://drive.google.com/uc?export=download&id={id}{key}");
-    Some(Located::at(plain))
+    Some(ProviderLink::at(plain))
 }
 
-fn document(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
-    let document = || Located::nowhere("a document of Google");
+fn document(page: &ServerUrl, _: Option<&str>) -> Option<ProviderLink> {
+    let document = || ProviderLink::nowhere("a document of Google");
     drive(page, None).or_else(|| page.path().contains("/d/").then(document))
 }
 
 /// Reads a Mail Drop link. One parameter is a template for the URL of the file, and the others are inserted into it.
-fn mail_drop(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
+fn mail_drop(page: &ServerUrl, _: Option<&str>) -> Option<ProviderLink> {
     if page.path().trim_end_matches('/') != "/attachment" {
         return None;
     }
@@ -220,60 +220,60 @@ fn mail_drop(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
             Ok(filled.replacen("${uk}", &encoded(&key), 1))
         }
     };
-    Some(Located {
+    Some(ProviderLink {
         name: Some(name.into_owned()),
         size: parameter(page, "sz").and_then(|size| size.parse().ok()),
         ends: ends.and_then(|ends| ends.parse().ok()),
-        ..Located::with(filled)
+        ..ProviderLink::with(filled)
     })
 }
 
-fn onedrive(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
+fn onedrive(page: &ServerUrl, _: Option<&str>) -> Option<ProviderLink> {
     let path = page.path();
     if path.starts_with("/f/") || path.starts_with("/o/") {
-        return Some(Located::nowhere("a folder of OneDrive"));
+        return Some(ProviderLink::nowhere("a folder of OneDrive"));
     }
     let is_page = path.len() > 1 || parameter(page, "resid").is_some();
     let encoded = URL_SAFE_NO_PAD.encode(page.as_str());
     let plain = format!("https://api.onedrive.com/v1.0/shares/u!{encoded}/root/content");
-    is_page.then(|| Located::at(plain))
+    is_page.then(|| ProviderLink::at(plain))
 }
 
 /// Reads a SharePoint link such as `/:x:/g/...`. The letter is the kind of the file or folder.
-fn sharepoint(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
+fn sharepoint(page: &ServerUrl, _: Option<&str>) -> Option<ProviderLink> {
     match page.path().get(..5)? {
-        "/:f:/" => Some(Located::nowhere("a folder of SharePoint")),
+        "/:f:/" => Some(ProviderLink::nowhere("a folder of SharePoint")),
         start if start.starts_with("/:") && start.ends_with(":/") => {
             let plain = with(page, "download=1", &["download", "web"]);
-            Some(Located::at(plain))
+            Some(ProviderLink::at(plain))
         }
         _ => None,
     }
 }
 
-fn dropbox(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
+fn dropbox(page: &ServerUrl, _: Option<&str>) -> Option<ProviderLink> {
     let segments: Vec<&str> = page.path().split('/').skip(1).collect();
     let name = match segments.as_slice() {
         ["s", _, name] | ["scl", "fi", _, name] | ["s", _, _, name] => *name,
         ["sh", ..] | ["scl", "fo", ..] => {
-            return Some(Located::nowhere("a folder of Dropbox"));
+            return Some(ProviderLink::nowhere("a folder of Dropbox"));
         }
         _ => return None,
     };
-    Some(Located {
+    Some(ProviderLink {
         name: Some(percent_decode_str(name).decode_utf8_lossy().into_owned()),
-        ..Located::at(with(page, "dl=1", &["dl", "raw"]))
+        ..ProviderLink::at(with(page, "dl=1", &["dl", "raw"]))
     })
 }
 
 /// Reads a link to a large attachment of QQ Mail, such as `/cgi-bin/ftnExs_download?...` or `/ftn/download?...`.
-fn qq_mail(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
+fn qq_mail(page: &ServerUrl, _: Option<&str>) -> Option<ProviderLink> {
     let is_file = page.path().contains("/ftn") || page.path().contains("/exs_ftn");
     is_file.then(|| download_page("QQ Mail", None))
 }
 
 /// Reads a link to a large attachment of NetEase (163, 126 and yeah.net).
-fn netease(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
+fn netease(page: &ServerUrl, _: Option<&str>) -> Option<ProviderLink> {
     let is_marked = |text: &str| text.contains("NETEASE-HUGE-ATTACHMENT");
     let is_file = page.query().is_some_and(is_marked)
         || page.path().contains("attachment-download")
@@ -283,7 +283,7 @@ fn netease(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
 }
 
 /// Reads `https://we.tl/t-...` or `https://wetransfer.com/downloads/...`.
-fn wetransfer(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
+fn wetransfer(page: &ServerUrl, _: Option<&str>) -> Option<ProviderLink> {
     let path = page.path();
     let is_file = match page.host_str() {
         "we.tl" => path.len() > 1,
@@ -292,14 +292,14 @@ fn wetransfer(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
     is_file.then(|| download_page("WeTransfer", None))
 }
 
-fn by_token(page: &ServerUrl, name: Option<&str>) -> Option<Located> {
+fn by_token(page: &ServerUrl, name: Option<&str>) -> Option<ProviderLink> {
     let token = page.path().strip_prefix("/s/")?.trim_end_matches('/');
     let host = is_token(token).then(|| page.host_str())?;
     let extension = name
         .and_then(extension_of)
         .map_or_else(String::new, |extension| format!(".{extension}"));
     let plain = format!("https://{host}/shared/static/{token}{extension}");
-    Some(Located::at(plain))
+    Some(ProviderLink::at(plain))
 }
 
 /// Adds the parameter `wanted` to a URL. The parameters in `without` have the opposite meaning and are removed.

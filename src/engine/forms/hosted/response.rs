@@ -7,8 +7,8 @@ use memchr::memmem;
 use crate::engine::context::Context;
 use crate::engine::external_body::ExternalBody;
 use crate::engine::needs::Found;
-use crate::engine::obtained::Obtained;
-use crate::engine::plan::{Item, Step, question};
+use crate::engine::obtained::ContentSource;
+use crate::engine::plan::{PlanItem, PlanStep, question};
 use crate::engine::report::{Reason, Refusal, Retry};
 use crate::engine::session::Session;
 use crate::engine::{Content, Need};
@@ -115,11 +115,11 @@ fn time_of(text: &str) -> Option<i64> {
 
 impl Session<'_> {
     /// Returns whether the content can itself contain references, which a later round would find when it reads the message.
-    pub(in crate::engine) fn may_refer(&self, obtained: &Obtained) -> bool {
+    pub(in crate::engine) fn may_refer(&self, obtained: &ContentSource) -> bool {
         self.settings.prefilter.notes(obtained.content.bytes())
     }
 
-    pub(in crate::engine) fn resolve(&mut self, items: &[&Item<'_>]) {
+    pub(in crate::engine) fn resolve(&mut self, items: &[&PlanItem<'_>]) {
         let policy = self.policy();
         if policy.resolver.is_empty() {
             return;
@@ -132,8 +132,8 @@ impl Session<'_> {
         self.ask(questions);
     }
 
-    fn settled(&self, item: &Item<'_>) -> Result<(), Refusal> {
-        let Step::Retrieve(need) = &item.step else {
+    fn settled(&self, item: &PlanItem<'_>) -> Result<(), Refusal> {
+        let PlanStep::Retrieve(need) = &item.step else {
             return Ok(());
         };
         match self.retrieved.get(need) {
@@ -145,7 +145,7 @@ impl Session<'_> {
 
     pub(in crate::engine) fn answered(
         &mut self,
-        item: &Item<'_>,
+        item: &PlanItem<'_>,
         need: &Need,
     ) -> Option<Found<Content>> {
         let answered = self.retrieved.get(need).cloned();

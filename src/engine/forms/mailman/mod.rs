@@ -23,14 +23,14 @@ use memchr::memmem::{self, Finder};
 use sha1::{Digest as _, Sha1};
 
 pub(crate) use self::separator::divided;
-use self::shape::Note;
+use self::shape::MailmanNote;
 use crate::engine::external_body::facts::{Facts, Insertion};
 use crate::engine::external_body::reference::{
     declared_charset, deleted, limit_notes, text_in, undecodable_name,
 };
 use crate::engine::external_body::texts::{extension_of, file_name_in, text_of_part};
 use crate::engine::external_body::{
-    ExternalBody, Follow, Form, Reading, Referent, Scrap, TextNote,
+    ExternalBody, Follow, ReferenceParse, ReferenceShape, Referent, Scrap, TextNote,
 };
 use crate::engine::forms::reference_form::{Needles, ReferenceForm};
 use crate::engine::report::Kind;
@@ -59,7 +59,7 @@ impl ReferenceForm for Mailman {
     fn in_texts<'a>(
         &self,
         tree: &MessageTree<'a>,
-        reading: &Reading,
+        reading: &ReferenceParse,
         known: &HashSet<PartId>,
     ) -> Vec<ExternalBody<'a>> {
         scrubbed(tree, reading, known)
@@ -74,7 +74,7 @@ impl ReferenceForm for Mailman {
 /// because they are references themselves.
 pub(crate) fn scrubbed<'a>(
     tree: &MessageTree<'a>,
-    reading: &Reading,
+    reading: &ReferenceParse,
     known: &HashSet<PartId>,
 ) -> Vec<ExternalBody<'a>> {
     let [is_read, reads_digests] =
@@ -150,7 +150,7 @@ fn described<'a>(
     tree: &MessageTree<'a>,
     (part, label): (PartId, Option<&[u8]>),
     origin: usize,
-    note: Note<'_>,
+    note: MailmanNote<'_>,
     is_in_digest: bool,
 ) -> ExternalBody<'a> {
     let media_type = match note.scrap {
@@ -168,7 +168,7 @@ fn described<'a>(
         _ => Ok(Referent::Url(note.url)),
     };
     let [name, description] = [name, description].map(Option::unwrap_or_default);
-    let mut body = ExternalBody::bare(tree, part, Form::Mailman, target);
+    let mut body = ExternalBody::bare(tree, part, ReferenceShape::Mailman, target);
     body.declared = Some(MediaType::parse(media_type).bare());
     // The size in the note is compared with that of the file. For an enclosed message this is impossible: the note contains the
     // size before Mailman escaped the message, and the file contains the escaped message.
@@ -196,7 +196,7 @@ static REMOVED: LazyLock<Finder<'static>> =
 
 /// Finds the lines that Mailman wrote in place of HTML that it did not store. They contain no URL, so they can be recognized
 /// only by their words, and only the English ones are known.
-fn removed(text: &[u8]) -> impl Iterator<Item = Note<'_>> {
+fn removed(text: &[u8]) -> impl Iterator<Item = MailmanNote<'_>> {
     let length = REMOVED.needle().len();
     let is_alone = move |&at: &usize| {
         let before = &text[at.saturating_sub(128)..at];
@@ -210,7 +210,8 @@ fn removed(text: &[u8]) -> impl Iterator<Item = Note<'_>> {
         is_line && is_edge && is_end
     };
     let places = REMOVED.find_iter(text).filter(is_alone);
-    places.map(move |at| Note::bare(Span::new(at, at + length), Scrap::Removed, String::new()))
+    places
+        .map(move |at| MailmanNote::bare(Span::new(at, at + length), Scrap::Removed, String::new()))
 }
 
 /// Returns the hashes that Mailman may have computed from a Message-ID. The URL in a note contains such a hash, which proves that

@@ -25,7 +25,7 @@ const MOST_LINES: usize = 16;
 /// Maximum number of lines into which a URL can be split.
 const MOST_PIECES: usize = 4;
 
-pub(super) struct Note<'t> {
+pub(super) struct MailmanNote<'t> {
     pub(super) span: Span,
     pub(super) scrap: Scrap,
     pub(super) url: String,
@@ -35,7 +35,7 @@ pub(super) struct Note<'t> {
     pub(super) size: Option<u64>,
 }
 
-impl Note<'_> {
+impl MailmanNote<'_> {
     pub(super) fn bare(span: Span, scrap: Scrap, url: String) -> Self {
         Self {
             span,
@@ -58,7 +58,7 @@ pub(super) fn notes(
     text: &[u8],
     most: usize,
     proves: impl Fn(usize, &str) -> bool,
-) -> Vec<Note<'_>> {
+) -> Vec<MailmanNote<'_>> {
     let mut from = 0;
     let notes = URLS.find_iter(text).filter_map(|at| {
         let note = (at >= from).then(|| note_at(text, from, at, &proves))??;
@@ -73,7 +73,7 @@ fn note_at<'t>(
     from: usize,
     at: usize,
     proves: &impl Fn(usize, &str) -> bool,
-) -> Option<Note<'t>> {
+) -> Option<MailmanNote<'t>> {
     let scheme = [b"https".as_slice(), b"http"].into_iter().find(|scheme| {
         let start = at.checked_sub(scheme.len());
         let before = start.and_then(|start| text.get(start..at));
@@ -102,7 +102,7 @@ fn note_at<'t>(
         return None;
     }
     let (note_start, fields) = note_above(text, from, Span::new(label_start, start))?;
-    let note = Note::bare(Span::new(note_start, end), Scrap::Html, url);
+    let note = MailmanNote::bare(Span::new(note_start, end), Scrap::Html, url);
     let (scrap, name, media_type, description, size): (_, &[u8], &[u8], &[u8], _) = match fields[..]
     {
         [] => return Some(note),
@@ -115,7 +115,7 @@ fn note_at<'t>(
         },
         _ => return None,
     };
-    Some(Note {
+    Some(MailmanNote {
         scrap,
         name,
         media_type,

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::escape::unescaped;
 use crate::engine::external_body::{ExternalBody, Scrap, TextNote};
-use crate::engine::new_part::{AS_A_FILE, Stored};
-use crate::engine::obtained::{OCTETS, Obtained};
+use crate::engine::new_part::{AS_A_FILE, StoredContent};
+use crate::engine::obtained::{ContentSource, OCTETS};
 use crate::engine::parts::guessed;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Reason, Refusal};
@@ -21,9 +21,9 @@ const ESCAPED: &str = "escaped: the original could not be restored, so the page 
 pub(super) fn attachment(
     body: &ExternalBody<'_>,
     note: &TextNote,
-    mut obtained: Obtained,
+    mut obtained: ContentSource,
     policy: &Policy,
-) -> Result<Stored, Refusal> {
+) -> Result<StoredContent, Refusal> {
     let octets = obtained.content.bytes();
     if !policy.accept_mismatch && is_page_instead(&obtained, note) {
         let detail = "the server returned a web page instead of the file";
@@ -93,10 +93,10 @@ pub(super) fn attachment(
         obtained.content = obtained.content.with_bytes(was);
     }
     obtained.notes.extend(remark.map(str::to_owned));
-    Ok(Stored {
+    Ok(StoredContent {
         name,
         description: note.description.clone(),
-        ..Stored::nameless(obtained)
+        ..StoredContent::nameless(obtained)
     })
 }
 
@@ -108,7 +108,7 @@ fn without_first_line(mut message: Vec<u8>) -> Vec<u8> {
 
 /// Returns true if the server sent a page for signing in instead of the file. This is HTML although neither the note nor the
 /// name says so, or HTML with the password form of a private archive.
-fn is_page_instead(obtained: &Obtained, note: &TextNote) -> bool {
+fn is_page_instead(obtained: &ContentSource, note: &TextNote) -> bool {
     let is_html = obtained.source_type.as_deref().is_some_and(is_page);
     let extension = note.stored_name.rsplit('.').next().unwrap_or_default();
     let is_named_so = ["html", "htm", "shtml", "mht"].contains(&extension);

@@ -6,12 +6,12 @@
 
 use std::sync::LazyLock;
 
-use super::marks::{Mark, Marks, begins};
-use super::opening::Opening;
+use super::marks::{FormMark, Marks, begins};
+use super::opening::FormOpener;
 use crate::engine::external_body::Follow;
-use crate::engine::outlook::compose::Contents;
+use crate::engine::outlook::compose::ItemParts;
 use crate::engine::outlook::{msg, source};
-use crate::engine::parts::{Body, Leaf};
+use crate::engine::parts::{NewBody, NewLeaf};
 use crate::engine::plan::protection;
 use crate::engine::report::{Reason, Refusal, Row, Setting};
 use crate::mime::{MediaType, MessageTree, PartId, PartKind, entity};
@@ -22,13 +22,13 @@ const STARTS: [&[u8]; 2] = [b"0M8R4KGxGuE", msg::SIGNATURE];
 
 /// Returns byte strings of which at least one occurs in every message with a `.msg` file; see
 /// [`Form::marks`](super::Form::marks).
-pub(crate) fn marks() -> Vec<Mark> {
-    let declared = Mark::Word {
+pub(crate) fn marks() -> Vec<FormMark> {
+    let declared = FormMark::Word {
         text: b"vnd.ms-outlook",
         anchor: 6,
     };
     STARTS
-        .map(Mark::Line)
+        .map(FormMark::Line)
         .into_iter()
         .chain([declared])
         .collect()
@@ -73,7 +73,11 @@ fn name_of(tree: &MessageTree<'_>, id: PartId) -> Option<String> {
 }
 
 /// Opens a part. Returns `Ok(false)` if it is not an Outlook message, or if an earlier pass has already added its row.
-pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
+pub(crate) fn open(
+    opening: &mut FormOpener<'_>,
+    id: PartId,
+    row: &mut Row,
+) -> Result<bool, Refusal> {
     let (tree, policy) = (opening.tree, opening.policy);
     let part = tree.part(id);
     let body = part.body.of(tree.original);
@@ -122,7 +126,7 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
             detail.naming(Setting::Parts),
         ));
     }
-    let mut leaf = Leaf::new("message/rfc822", Body::Message(mail.content));
+    let mut leaf = NewLeaf::new("message/rfc822", NewBody::Message(mail.content));
     leaf.is_attachment = true;
     leaf.name = name_of(tree, id).map(|name| {
         let end = name.len().saturating_sub(4);
@@ -134,9 +138,9 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
             _ => format!("{name}.eml"),
         }
     });
-    let contents = Contents {
+    let contents = ItemParts {
         attachments: vec![leaf],
-        ..Contents::default()
+        ..ItemParts::default()
     };
     let keeps = !missing.is_empty();
     let kept = kept(&missing);

@@ -5,13 +5,13 @@
 
 use std::sync::LazyLock;
 
-use super::marks::{Mark, Marks};
-use super::opening::Opening;
+use super::marks::{FormMark, Marks};
+use super::opening::FormOpener;
 use super::place::has_text;
 use crate::engine::external_body::Follow;
-use crate::engine::outlook::compose::Contents;
-use crate::engine::outlook::rtf::{self, Body, Damage, Source};
-use crate::engine::parts::Leaf;
+use crate::engine::outlook::compose::ItemParts;
+use crate::engine::outlook::rtf::{self, RtfDamage, RtfOrigin, RtfText};
+use crate::engine::parts::NewLeaf;
 use crate::engine::plan::protection;
 use crate::engine::report::{Refusal, Row};
 use crate::mime::{MediaType, MessageTree, PartId, PartKind, entity};
@@ -26,8 +26,8 @@ const WORDS: [&[u8]; 5] = [b".rtf", b".RTF", b"/rtf", b"/RTF", b"/richtext"];
 
 /// Returns byte strings of which at least one occurs in every message with an RTF file; see
 /// [`Form::marks`](super::Form::marks).
-pub(crate) fn marks() -> Vec<Mark> {
-    WORDS.map(Mark::Text).to_vec()
+pub(crate) fn marks() -> Vec<FormMark> {
+    WORDS.map(FormMark::Text).to_vec()
 }
 
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
@@ -54,7 +54,11 @@ pub(crate) fn is_rtf(tree: &MessageTree<'_>, id: PartId) -> bool {
 }
 
 /// Opens a part. Returns `Ok(false)` if the RTF is an ordinary attachment, or if an earlier pass has already added its row.
-pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
+pub(crate) fn open(
+    opening: &mut FormOpener<'_>,
+    id: PartId,
+    row: &mut Row,
+) -> Result<bool, Refusal> {
     let tree = opening.tree;
     let part = tree.part(id);
     let body = part.body.of(tree.original);
@@ -70,8 +74,8 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
     let Some(rtf) = rtf::read(&bytes) else {
         return Ok(false);
     };
-    let keeps = rtf.source == Source::Rtf || rtf.damage.is_some();
-    if rtf.source == Source::Rtf && (has_text(tree, id) || rtf.text.trim().is_empty()) {
+    let keeps = rtf.source == RtfOrigin::Rtf || rtf.damage.is_some();
+    if rtf.source == RtfOrigin::Rtf && (has_text(tree, id) || rtf.text.trim().is_empty()) {
         return Ok(false);
     }
     if let Some(refusal) = protection(tree, id, opening.policy) {
@@ -91,33 +95,35 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
     Ok(true)
 }
 
-fn what(rtf: &Body) -> &'static str {
+fn what(rtf: &RtfText) -> &'static str {
     match rtf.source {
-        Source::Html => "Outlook stored this HTML as RTF; embody converted it back to HTML",
-        Source::Text => "Outlook stored this text as RTF; embody converted it back to plain text",
-        Source::Rtf => {
+        RtfOrigin::Html => "Outlook stored this HTML as RTF; embody converted it back to HTML",
+        RtfOrigin::Text => {
+            "Outlook stored this text as RTF; embody converted it back to plain text"
+        }
+        RtfOrigin::Rtf => {
             "the mail had no text: the text of the RTF is now the text of the mail, and the RTF stays attached"
         }
     }
 }
 
-fn damage(rtf: &Body) -> &'static str {
+fn damage(rtf: &RtfText) -> &'static str {
     match rtf.damage {
         None => "",
-        Some(Damage::Charset) => {
+        Some(RtfDamage::Charset) => {
             "; the RTF stays attached, because it contains characters that do not exist in the declared charset"
         }
         Some(_) => "; the RTF stays attached, because the end of the RTF is missing",
     }
 }
 
-fn contents(rtf: Body) -> Contents<'static> {
-    let mut contents = Contents::default();
-    let leaf = |essence, text: String| Some(Leaf::text(essence, text));
+fn contents(rtf: RtfText) -> ItemParts<'static> {
+    let mut contents = ItemParts::default();
+    let leaf = |essence, text: String| Some(NewLeaf::text(essence, text));
     match rtf.source {
-        Source::Html => contents.html = leaf("text/html", rtf.text),
-        Source::Text => contents.text = leaf("text/plain", rtf.text),
-        Source::Rtf => contents.rtf_text = leaf("text/plain", rtf.text),
+        RtfOrigin::Html => contents.html = leaf("text/html", rtf.text),
+        RtfOrigin::Text => contents.text = leaf("text/plain", rtf.text),
+        RtfOrigin::Rtf => contents.rtf_text = leaf("text/plain", rtf.text),
     }
     contents
 }

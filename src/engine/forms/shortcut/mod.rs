@@ -9,11 +9,11 @@ use std::borrow::Cow;
 use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
 
 use crate::engine::external_body::facts::Facts;
-use crate::engine::external_body::reference::{Reader, bad_value, cut_off, missing_url};
+use crate::engine::external_body::reference::{ReferenceReader, bad_value, cut_off, missing_url};
 use crate::engine::external_body::url::read_url;
-use crate::engine::external_body::{ExternalBody, Follow, Form, Referent};
+use crate::engine::external_body::{ExternalBody, Follow, ReferenceShape, Referent};
 use crate::engine::forms::reference_form::{Needles, ReferenceForm};
-use crate::engine::prefilter::words::{Word, word};
+use crate::engine::prefilter::words::{PrefilterWord, word};
 use crate::engine::report::{Kind, Refusal};
 use crate::link::url::with_octets_escaped;
 use crate::mime::PartKind;
@@ -44,16 +44,16 @@ pub(crate) struct Shortcut;
 impl ReferenceForm for Shortcut {
     fn needles(&self) -> Needles {
         // The media types of attached shortcuts end with this word.
-        static WORDS: [Word; 1] = [word("internet-shortcut", 8)];
+        static WORDS: [PrefilterWord; 1] = [word("internet-shortcut", 8)];
         Needles::Words(&WORDS)
     }
 
-    fn of_part<'a>(&self, reader: &Reader<'a, '_>) -> Option<ExternalBody<'a>> {
+    fn of_part<'a>(&self, reader: &ReferenceReader<'a, '_>) -> Option<ExternalBody<'a>> {
         reader.attached_shortcut()
     }
 
-    fn of_external_body<'a>(&self, reader: &Reader<'a, '_>) -> Option<ExternalBody<'a>> {
-        reader.shortcut(Form::Shortcut)
+    fn of_external_body<'a>(&self, reader: &ReferenceReader<'a, '_>) -> Option<ExternalBody<'a>> {
+        reader.shortcut(ReferenceShape::Shortcut)
     }
 
     fn is_reference_type(&self, essence: &str) -> bool {
@@ -61,14 +61,14 @@ impl ReferenceForm for Shortcut {
     }
 }
 
-impl<'a> Reader<'a, '_> {
+impl<'a> ReferenceReader<'a, '_> {
     fn attached_shortcut(&self) -> Option<ExternalBody<'a>> {
         let is_shortcut = ESSENCES.contains(&self.tree.part(self.part).essence.as_str());
         let is_read = is_shortcut && self.reading.forms.contains(Follow::Shortcuts);
-        is_read.then(|| self.shortcut(Form::AttachedShortcut))?
+        is_read.then(|| self.shortcut(ReferenceShape::AttachedShortcut))?
     }
 
-    fn shortcut(&self, form: Form) -> Option<ExternalBody<'a>> {
+    fn shortcut(&self, form: ReferenceShape) -> Option<ExternalBody<'a>> {
         let entity = self.tree.part(self.part);
         let body = entity.body.of(self.tree.original);
         if entity.content != PartKind::Leaf || body.len() > LONGEST.min(self.reading.header_limit) {

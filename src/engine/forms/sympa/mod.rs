@@ -12,11 +12,11 @@ use percent_encoding::percent_decode_str;
 
 use crate::engine::external_body::facts::Facts;
 use crate::engine::external_body::reference::{
-    Reader, declared_charset, text_in, undecodable_name,
+    ReferenceReader, declared_charset, text_in, undecodable_name,
 };
 use crate::engine::external_body::texts::{extension_of, file_name_in};
 use crate::engine::external_body::url::read_url;
-use crate::engine::external_body::{ExternalBody, Follow, Form};
+use crate::engine::external_body::{ExternalBody, Follow, ReferenceShape};
 use crate::engine::forms::reference_form::{Needles, ReferenceForm};
 use crate::engine::report::{HostedFile, Kind};
 use crate::mime::charset;
@@ -50,7 +50,7 @@ impl ReferenceForm for Sympa {
         Needles::Header(&[Follow::Sympa], flowed)
     }
 
-    fn of_part<'a>(&self, reader: &Reader<'a, '_>) -> Option<ExternalBody<'a>> {
+    fn of_part<'a>(&self, reader: &ReferenceReader<'a, '_>) -> Option<ExternalBody<'a>> {
         reader.sympa()
     }
 }
@@ -63,7 +63,7 @@ fn flowed(bytes: &[u8], from: usize) -> Option<usize> {
     Some(from + FLOWED.find(bytes.get(from..)?)?)
 }
 
-impl<'a> Reader<'a, '_> {
+impl<'a> ReferenceReader<'a, '_> {
     fn sympa(&self) -> Option<ExternalBody<'a>> {
         let (tree, part) = (self.tree, self.part);
         let entity = tree.part(part);
@@ -98,7 +98,7 @@ impl<'a> Reader<'a, '_> {
             Err(undecodable_name(label))
         };
         let name = target.is_ok().then_some(name);
-        let mut body = ExternalBody::bare(tree, part, Form::Sympa, target);
+        let mut body = ExternalBody::bare(tree, part, ReferenceShape::Sympa, target);
         body.linked = Some(Box::new(HostedFile {
             original: None,
             provider: "sympa",

@@ -17,12 +17,12 @@ use std::borrow::Cow;
 use crate::engine::external_body::facts::Facts;
 use crate::engine::external_body::note::NOTE_FIELD;
 use crate::engine::external_body::reference::{
-    Reader, cut_off, deleted, encoded, missing_url, own_content, size_of, undecodable_name,
+    ReferenceReader, cut_off, deleted, encoded, missing_url, own_content, size_of, undecodable_name,
 };
 use crate::engine::external_body::url::read_url;
-use crate::engine::external_body::{ExternalBody, Follow, Form, Referent};
+use crate::engine::external_body::{ExternalBody, Follow, ReferenceShape, Referent};
 use crate::engine::forms::reference_form::{Needles, ReferenceForm};
-use crate::engine::prefilter::words::{Word, word};
+use crate::engine::prefilter::words::{PrefilterWord, word};
 use crate::engine::report::{Kind, Refusal};
 use crate::mime::encoded_words::decoded_name;
 use crate::mime::header::{self, SectionEnd};
@@ -85,7 +85,7 @@ impl ReferenceForm for Thunderbird {
     fn needles(&self) -> Needles {
         // Words in the header that Thunderbird gives to a part whose content is stored elsewhere. The last one is in the media
         // type of an attachment that the user deleted.
-        static WORDS: [Word; 4] = [
+        static WORDS: [PrefilterWord; 4] = [
             word("x-mozilla-external-attachment-url", 1),
             word("x-mozilla-altered", 1),
             word("x-mozilla-cloud-part", 1),
@@ -94,7 +94,7 @@ impl ReferenceForm for Thunderbird {
         Needles::Words(&WORDS)
     }
 
-    fn of_part<'a>(&self, reader: &Reader<'a, '_>) -> Option<ExternalBody<'a>> {
+    fn of_part<'a>(&self, reader: &ReferenceReader<'a, '_>) -> Option<ExternalBody<'a>> {
         reader.thunderbird()
     }
 
@@ -103,7 +103,7 @@ impl ReferenceForm for Thunderbird {
     }
 }
 
-impl<'a> Reader<'a, '_> {
+impl<'a> ReferenceReader<'a, '_> {
     fn thunderbird(&self) -> Option<ExternalBody<'a>> {
         let own = self.tree.fields(self.part);
         let mut fields = own.iter(self.tree.original);
@@ -132,7 +132,13 @@ impl<'a> Reader<'a, '_> {
                 // again.
                 Some((_, quoted, true)) if self.tree.part(self.part).children.is_empty() => {
                     let target = Err(deleted());
-                    ExternalBody::with(self.tree, self.part, Form::Detached, target, quoted)
+                    ExternalBody::with(
+                        self.tree,
+                        self.part,
+                        ReferenceShape::Detached,
+                        target,
+                        quoted,
+                    )
                 }
                 _ => self.unusable(deleted()),
             });
@@ -156,7 +162,7 @@ impl<'a> Reader<'a, '_> {
             let target = unless_cut_off(&url, url_of_field(url.value.of(self.tree.original)));
             return Some(match quotation {
                 Some((_, quoted, is_all)) => self.detached(target, quoted, is_all),
-                None => self.beside_a_note(Form::Enclosure, target),
+                None => self.beside_a_note(ReferenceShape::Enclosure, target),
             });
         }
         if is("AttachmentDetached") {
@@ -171,7 +177,7 @@ impl<'a> Reader<'a, '_> {
         }
         let (target, name) = cloud_part(cloud);
         let target = unless_cut_off(&cloud_field, target);
-        let mut body = self.beside_a_note(Form::CloudFile, target);
+        let mut body = self.beside_a_note(ReferenceShape::CloudFile, target);
         body.file_name = name;
         Some(body)
     }
@@ -195,7 +201,13 @@ impl<'a> Reader<'a, '_> {
             _ if entity.encoding == TransferEncoding::QuotedPrintable => Err(encoded()),
             _ => target,
         };
-        let mut body = ExternalBody::with(self.tree, self.part, Form::Detached, target, quoted);
+        let mut body = ExternalBody::with(
+            self.tree,
+            self.part,
+            ReferenceShape::Detached,
+            target,
+            quoted,
+        );
         if body.declared.is_none() {
             // If the quoted header has no type, the type of the part is used, or the default type (RFC 2045 §5.2).
             let own = self.tree.value(self.part, "Content-Type");
@@ -206,9 +218,13 @@ impl<'a> Reader<'a, '_> {
 
     /// Reads a part that has its own header, and a body that only describes the external content. The content replaces this
     /// body.
-    fn beside_a_note(&self, form: Form, target: Result<Referent<'a>, Refusal>) -> ExternalBody<'a> {
+    fn beside_a_note(
+        &self,
+        form: ReferenceShape,
+        target: Result<Referent<'a>, Refusal>,
+    ) -> ExternalBody<'a> {
         let entity = self.tree.part(self.part);
-        let is_page = form == Form::CloudFile
+        let is_page = form == ReferenceShape::CloudFile
             && entity.essence == "text/html"
             && self.tree.has_disposition(self.part, "attachment");
         let fits = entity.body.len() <= LONGEST_NOTE && !entity.encoding.is_encoded();
@@ -237,7 +253,13 @@ impl<'a> Reader<'a, '_> {
 
     fn unusable(&self, why: Refusal) -> ExternalBody<'a> {
         let header = self.own_type();
-        ExternalBody::with(self.tree, self.part, Form::Detached, Err(why), header)
+        ExternalBody::with(
+            self.tree,
+            self.part,
+            ReferenceShape::Detached,
+            Err(why),
+            header,
+        )
     }
 
     fn own_type(&self) -> Header {

@@ -5,7 +5,7 @@ use crate::span::{Span, SpanLines};
 /// Start of the line that begins a block.
 pub(super) const BEGIN: &[u8] = b"begin ";
 
-pub(super) struct Block {
+pub(super) struct UuBlock {
     /// All lines of the block, with their line endings.
     pub(super) span: Span,
     /// Name of the file, in the bytes of the text.
@@ -14,7 +14,7 @@ pub(super) struct Block {
 }
 
 /// Finds the blocks of a text. The time is linear in the length of the text.
-pub(super) fn blocks(text: &[u8]) -> Vec<Block> {
+pub(super) fn blocks(text: &[u8]) -> Vec<UuBlock> {
     let mut blocks = Vec::new();
     let mut lines = SpanLines::new(text, Span::new(0, text.len())).peekable();
     while let Some(line) = lines.next() {
@@ -36,7 +36,7 @@ pub(super) fn blocks(text: &[u8]) -> Vec<Block> {
                 let is_cut = is_short && has_grave;
                 if content.trim_ascii_end() == b"end" && !is_cut {
                     let span = Span::new(start, next.whole.end);
-                    blocks.push(Block { span, name, bytes });
+                    blocks.push(UuBlock { span, name, bytes });
                     lines.next();
                 }
                 break;

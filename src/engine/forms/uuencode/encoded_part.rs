@@ -5,7 +5,7 @@ use super::block::blocks;
 use super::name;
 use crate::edit::Edit;
 use crate::engine::external_body::Follow;
-use crate::engine::forms::opening::Opening;
+use crate::engine::forms::opening::FormOpener;
 use crate::engine::plan::protection;
 use crate::engine::report::{Reason, Refusal, Row};
 use crate::mime::transfer::{encode_base64, first_word, with_newlines};
@@ -27,7 +27,11 @@ pub(crate) fn is_encoded_part(tree: &MessageTree<'_>, id: PartId) -> bool {
 ///
 /// # Errors
 /// Returns [`Reason::UndecodableBody`] if the body is not one complete uuencoded file.
-pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
+pub(crate) fn open(
+    opening: &mut FormOpener<'_>,
+    id: PartId,
+    row: &mut Row,
+) -> Result<bool, Refusal> {
     let (tree, policy) = (opening.tree, opening.policy);
     let part = tree.part(id);
     let body = part.body.of(tree.original);

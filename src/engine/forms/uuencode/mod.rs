@@ -11,11 +11,11 @@ mod name;
 use std::sync::LazyLock;
 
 use self::block::{BEGIN, blocks};
-use super::marks::{Mark, Marks};
-use super::opening::Opening;
+use super::marks::{FormMark, Marks};
+use super::opening::FormOpener;
 use crate::edit::{Edit, Group};
 use crate::engine::external_body::Follow;
-use crate::engine::parts::{self, Leaf, Part, delimiter, guessed};
+use crate::engine::parts::{self, NewLeaf, NewMimePart, delimiter, guessed};
 use crate::engine::plan::protection;
 use crate::engine::report::{Detail, Reason, Refusal, Row, Setting};
 use crate::mime::header::unfold;
@@ -30,8 +30,8 @@ const WORDS: [&[u8]; 4] = [b"begin", b"YmVnaW4", b"JlZ2lu", b"iZWdpb"];
 
 /// Returns byte strings of which at least one occurs in every message with a uuencoded file; see
 /// [`Form::marks`](super::Form::marks).
-pub(crate) fn marks() -> Vec<Mark> {
-    WORDS.map(Mark::Text).to_vec()
+pub(crate) fn marks() -> Vec<FormMark> {
+    WORDS.map(FormMark::Text).to_vec()
 }
 
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
@@ -51,7 +51,11 @@ pub(crate) fn is_uuencoded(tree: &MessageTree<'_>, id: PartId) -> bool {
 }
 
 /// Opens a text or an encoded part. Returns `Ok(false)` if it contains no block.
-pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
+pub(crate) fn open(
+    opening: &mut FormOpener<'_>,
+    id: PartId,
+    row: &mut Row,
+) -> Result<bool, Refusal> {
     if encoded_part::is_encoded_part(opening.tree, id) {
         return encoded_part::open(opening, id, row);
     }
@@ -89,14 +93,14 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
         return Err(Refusal::lasting(Reason::TooManyParts, detail));
     }
     let charset = charset_of(tree, id);
-    let mut files: Vec<(Span, Leaf<'_>)> = Vec::new();
+    let mut files: Vec<(Span, NewLeaf<'_>)> = Vec::new();
     for block in blocks {
         // A file without a name stays in the text, and gets a row of its own in the next pass.
         let Some(name) = name::decoded(block.name.of(&text), charset.as_deref()) else {
             continue;
         };
         policy.judge_type(guessed(Some(&name), &block.bytes))?;
-        files.push((block.span, Leaf::file(&name, block.bytes)));
+        files.push((block.span, NewLeaf::file(&name, block.bytes)));
     }
     if files.is_empty() {
         return Err(name::refused());
@@ -127,24 +131,29 @@ fn charset_of(tree: &MessageTree<'_>, id: PartId) -> Option<Vec<u8>> {
 
 /// Creates the edits that divide a text into the uuencoded files and the pieces of text before, between and after them.
 /// The pieces keep the type and the encoding of the text.
-fn divided(tree: &MessageTree<'_>, id: PartId, text: &[u8], files: Vec<(Span, Leaf<'_>)>) -> Group {
+fn divided(
+    tree: &MessageTree<'_>,
+    id: PartId,
+    text: &[u8],
+    files: Vec<(Span, NewLeaf<'_>)>,
+) -> Group {
     let part = tree.part(id);
     let newline = tree.newline;
     let around = tree.boundaries();
-    let mut parts: Vec<Part<'_>> = Vec::new();
+    let mut parts: Vec<NewMimePart<'_>> = Vec::new();
     let fields = texts_fields(tree, id);
-    let push_text = |parts: &mut Vec<Part<'_>>, piece: &[u8]| {
+    let push_text = |parts: &mut Vec<NewMimePart<'_>>, piece: &[u8]| {
         if piece.trim_ascii().is_empty() {
             return;
         }
         let body = encoded(part.encoding, piece, newline);
-        parts.push(Part::Raw([&fields, newline.bytes(), &body].concat()));
+        parts.push(NewMimePart::Raw([&fields, newline.bytes(), &body].concat()));
     };
     let mut at = 0;
     for (span, leaf) in files {
         push_text(&mut parts, &text[at..span.start]);
         at = span.end;
-        parts.push(Part::Leaf(leaf));
+        parts.push(NewMimePart::Leaf(leaf));
     }
     push_text(&mut parts, &text[at..]);
     let above = part.parent.map(|above| tree.part(above));

@@ -5,15 +5,15 @@
 
 use std::sync::LazyLock;
 
-use super::marks::{Mark, Marks, begins, ends_word};
-use super::opening::Opening;
+use super::marks::{FormMark, Marks, begins, ends_word};
+use super::opening::FormOpener;
 use crate::engine::external_body::Follow;
-use crate::engine::outlook::compose::{self, Contents};
+use crate::engine::outlook::compose::{self, ItemParts};
 use crate::engine::outlook::tnef;
-use crate::engine::parts::Leaf;
+use crate::engine::parts::NewLeaf;
 use crate::engine::plan::protection;
 use crate::engine::policy::Policy;
-use crate::engine::prefilter::words::{Word, word};
+use crate::engine::prefilter::words::{PrefilterWord, word};
 use crate::engine::report::{Detail, Reason, Refusal, Row, Setting};
 use crate::mime::{MessageTree, PartId, PartKind, entity};
 
@@ -24,25 +24,25 @@ const STARTS: [&[u8]; 4] = [b"eJ8+I", b"x=9F>\"", b"x=9f>\"", tnef::SIGNATURE];
 /// Returns byte strings of which at least one occurs in every message with a winmail.dat; see
 /// [`Form::marks`](super::Form::marks). These are the first bytes of TNEF, and `ms-tnef` from the media type, for bodies that
 /// begin differently.
-pub(crate) fn marks() -> Vec<Mark> {
-    let declared = Mark::Word {
+pub(crate) fn marks() -> Vec<FormMark> {
+    let declared = FormMark::Word {
         text: b"ms-tnef",
         anchor: 2,
     };
     STARTS
-        .map(Mark::Line)
+        .map(FormMark::Line)
         .into_iter()
         .chain([declared])
         .collect()
 }
 
 /// Word in the media type of the part.
-pub(crate) static WORDS: [Word; 1] = [MS_TNEF];
+pub(crate) static WORDS: [PrefilterWord; 1] = [MS_TNEF];
 
-const MS_TNEF: Word = word("ms-tnef", 2).before(ends_word);
+const MS_TNEF: PrefilterWord = word("ms-tnef", 2).before(ends_word);
 
 /// Words of the media types that [`is_tnef`] accepts.
-pub(crate) static TYPES: [Word; 2] = [MS_TNEF, word("octet-stream", 5)];
+pub(crate) static TYPES: [PrefilterWord; 2] = [MS_TNEF, word("octet-stream", 5)];
 
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
@@ -70,7 +70,11 @@ pub(crate) fn is_tnef(tree: &MessageTree<'_>, id: PartId) -> bool {
 }
 
 /// Opens a part. Returns `Ok(false)` if an earlier pass has already added its row.
-pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
+pub(crate) fn open(
+    opening: &mut FormOpener<'_>,
+    id: PartId,
+    row: &mut Row,
+) -> Result<bool, Refusal> {
     let (tree, policy) = (opening.tree, opening.policy);
     if let Some(refusal) = protection(tree, id, policy) {
         return Err(refusal);
@@ -136,7 +140,7 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
 }
 
 /// Removes the parts whose type the policy does not allow, and returns a sentence for each.
-fn refused(policy: &Policy, leaves: &mut Vec<Leaf<'_>>) -> Vec<String> {
+fn refused(policy: &Policy, leaves: &mut Vec<NewLeaf<'_>>) -> Vec<String> {
     let mut refused = Vec::new();
     leaves.retain(|leaf| match policy.judge_type(&leaf.essence) {
         Ok(()) => true,
@@ -150,13 +154,13 @@ fn refused(policy: &Policy, leaves: &mut Vec<Leaf<'_>>) -> Vec<String> {
 }
 
 /// Sentences about a TNEF file, for its row in the report.
-struct Told {
+struct TnefSentences {
     content: String,
     kept: String,
     properties: String,
 }
 
-fn told(contents: &Contents<'_>, damage: &[tnef::Damage]) -> Told {
+fn told(contents: &ItemParts<'_>, damage: &[tnef::TnefDamage]) -> TnefSentences {
     let texts = [
         (contents.text.is_some(), "text"),
         (contents.html.is_some(), "HTML"),
@@ -193,7 +197,7 @@ fn told(contents: &Contents<'_>, damage: &[tnef::Damage]) -> Told {
         [] => String::new(),
         names => format!("mail has no field for: {}", names.join(", ")),
     };
-    Told {
+    TnefSentences {
         content,
         kept: format!("winmail.dat is kept: {}", kept.join("; ")),
         properties,

@@ -11,8 +11,8 @@ use memchr::memmem::Finder;
 
 use crate::engine::external_body::facts::Facts;
 use crate::engine::external_body::listing::name_of;
-use crate::engine::external_body::reference::Reader;
-use crate::engine::external_body::{ExternalBody, Follow, Form};
+use crate::engine::external_body::reference::ReferenceReader;
+use crate::engine::external_body::{ExternalBody, Follow, ReferenceShape};
 use crate::engine::forms::reference_form::{Needles, ReferenceForm};
 use crate::engine::report::{Kind, Reason, Refusal};
 use crate::mime::header::SectionEnd;
@@ -36,7 +36,7 @@ impl ReferenceForm for Yahoo {
         Needles::Body(&[Follow::YahooGroups], sentence)
     }
 
-    fn of_part<'a>(&self, reader: &Reader<'a, '_>) -> Option<ExternalBody<'a>> {
+    fn of_part<'a>(&self, reader: &ReferenceReader<'a, '_>) -> Option<ExternalBody<'a>> {
         reader.yahoo()
     }
 }
@@ -47,7 +47,7 @@ fn sentence(bytes: &[u8], from: usize) -> Option<usize> {
     Some(from + FINDER.find(bytes.get(from..)?)?)
 }
 
-impl<'a> Reader<'a, '_> {
+impl<'a> ReferenceReader<'a, '_> {
     fn yahoo(&self) -> Option<ExternalBody<'a>> {
         let (tree, part) = (self.tree, self.part);
         let (entity, fields) = (tree.part(part), tree.fields(part));
@@ -66,7 +66,13 @@ impl<'a> Reader<'a, '_> {
             return None;
         }
         let phantom = self.phantom(fields.clone(), SectionEnd::Regular);
-        let mut body = ExternalBody::with(tree, part, Form::YahooGroups, Err(removed()), phantom);
+        let mut body = ExternalBody::with(
+            tree,
+            part,
+            ReferenceShape::YahooGroups,
+            Err(removed()),
+            phantom,
+        );
         body.declared
             .get_or_insert_with(|| MediaType::parse(b"text/plain"));
         // References with the same id would count as alternative sources of one attachment.

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use super::super::codepage;
-use super::super::object::{self, Object};
-use super::super::properties::{Attachment, Item, id};
-use crate::engine::parts::{Body, Leaf, guessed};
+use super::super::object::{self, OleObject};
+use super::super::properties::{OutlookAttachment, OutlookItem, id};
+use crate::engine::parts::{NewBody, NewLeaf, guessed};
 use crate::mime::picture;
 
 /// Returns the last component of a path without control characters. Returns `None` if this is not a valid file name.
@@ -16,7 +16,7 @@ fn file_name(name: &str) -> Option<String> {
     (!name.is_empty() && name != "." && name != "..").then(|| name.to_owned())
 }
 
-pub(super) fn name(item: &Item<'_>, attachment: &Attachment<'_>) -> Option<String> {
+pub(super) fn name(item: &OutlookItem<'_>, attachment: &OutlookAttachment<'_>) -> Option<String> {
     let text = |id| attachment.properties.text(id, item.page);
     let names = [
         id::LONG_FILE_NAME,
@@ -50,12 +50,12 @@ pub(super) fn is_type(tag: &str) -> bool {
 /// Converts an OLE object. If it contains a file that can be extracted, the part is that file. Otherwise the part is the
 /// compound file itself.
 pub(super) fn object<'a>(
-    item: &Item<'_>,
+    item: &OutlookItem<'_>,
     storage: &Cow<'a, [u8]>,
     name: Option<String>,
-) -> Leaf<'a> {
+) -> NewLeaf<'a> {
     match object::read(storage) {
-        Object::File(inner) => {
+        OleObject::File(inner) => {
             let inner_name = inner.name.as_deref().and_then(|name| {
                 let page = item.page;
                 file_name(&codepage::decode(page, name).0)
@@ -67,16 +67,18 @@ pub(super) fn object<'a>(
             {
                 name = format!("{name}.{}", kind.extension);
             }
-            Leaf::new(essence, Body::Bytes(Cow::Owned(inner.bytes))).attached(&name)
+            NewLeaf::new(essence, NewBody::Bytes(Cow::Owned(inner.bytes))).attached(&name)
         }
-        Object::Document(essence, extension) => {
+        OleObject::Document(essence, extension) => {
             let mut name = name.unwrap_or_else(|| "object".to_owned());
             if !name.contains('.') {
                 name = format!("{name}.{extension}");
             }
-            Leaf::new(essence, Body::Bytes(storage.clone())).attached(&name)
+            NewLeaf::new(essence, NewBody::Bytes(storage.clone())).attached(&name)
         }
-        Object::Unknown => Leaf::new("application/x-ole-storage", Body::Bytes(storage.clone()))
-            .attached(&name.unwrap_or_else(|| "object.ole".to_owned())),
+        OleObject::Unknown => {
+            NewLeaf::new("application/x-ole-storage", NewBody::Bytes(storage.clone()))
+                .attached(&name.unwrap_or_else(|| "object.ole".to_owned()))
+        }
     }
 }

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 
 use percent_encoding::percent_decode;
 
-use super::super::properties::{Content, Item, Value, id, without_end};
+use super::super::properties::{AttachmentContent, OutlookItem, PropertyValue, id, without_end};
 use super::super::report;
-use super::super::rtf::{self, Source};
+use super::super::rtf::{self, RtfOrigin};
 use super::super::{calendar, codepage, compressed_rtf};
-use super::contents::Contents;
-use crate::engine::parts::{Body, Leaf};
+use super::contents::ItemParts;
+use crate::engine::parts::{NewBody, NewLeaf};
 use crate::link::html::{Syntax, locate_in};
 use crate::mime::MediaType;
 use crate::mime::transfer::is_eight_bit;
@@ -34,11 +34,11 @@ pub(super) fn is_mail(class: &str) -> bool {
 
 /// Returns the original MIME entity of a signed or encrypted mail, which Outlook stores as the only attachment of the
 /// item. The text of the item is a substitute for programs that do not support signed mail, so it is ignored.
-pub(super) fn signed<'a>(item: &Item<'a>, class: &str) -> Option<Leaf<'a>> {
+pub(super) fn signed<'a>(item: &OutlookItem<'a>, class: &str) -> Option<NewLeaf<'a>> {
     let [attachment] = item.attachments.as_slice() else {
         return None;
     };
-    let Content::File(bytes) = &attachment.content else {
+    let AttachmentContent::File(bytes) = &attachment.content else {
         return None;
     };
     if class == "ipm.note.smime.multipartsigned" {
@@ -47,20 +47,20 @@ pub(super) fn signed<'a>(item: &Item<'a>, class: &str) -> Option<Leaf<'a>> {
         let is_signed = MediaType::parse(value).essence == "multipart/signed";
         let is_fit = bytes.is_ascii() && is_eight_bit(bytes);
         return (is_signed && is_fit)
-            .then(|| Leaf::new("multipart/signed", Body::Entity(bytes.clone())));
+            .then(|| NewLeaf::new("multipart/signed", NewBody::Entity(bytes.clone())));
     }
     if class != "ipm.note.smime" {
         return None;
     }
-    let mut leaf = Leaf::new("application/pkcs7-mime", Body::Bytes(bytes.clone()));
+    let mut leaf = NewLeaf::new("application/pkcs7-mime", NewBody::Bytes(bytes.clone()));
     leaf.is_attachment = true;
     leaf.name = Some("smime.p7m".to_owned());
     Some(leaf)
 }
 
-pub(super) fn bodies<'a>(item: &Item<'a>, contents: &mut Contents<'a>) {
+pub(super) fn bodies<'a>(item: &OutlookItem<'a>, contents: &mut ItemParts<'a>) {
     if let Some(text) = item.text(id::BODY) {
-        contents.text = Some(Leaf::text("text/plain", lines(&text)));
+        contents.text = Some(NewLeaf::text("text/plain", lines(&text)));
     }
     contents.html = html(item);
     let Some(compressed) = item.properties.bytes(id::RTF).filter(|it| !it.is_empty()) else {
@@ -86,23 +86,23 @@ pub(super) fn bodies<'a>(item: &Item<'a>, contents: &mut Contents<'a>) {
         }
         return;
     };
-    if damage.is_some() || body.damage.is_some() && body.source != Source::Rtf {
+    if damage.is_some() || body.damage.is_some() && body.source != RtfOrigin::Rtf {
         contents
             .unmapped
             .push("the RTF body, which is damaged".to_owned());
     }
     match body.source {
-        Source::Html => contents.html = Some(Leaf::text("text/html", body.text)),
-        Source::Text => {
+        RtfOrigin::Html => contents.html = Some(NewLeaf::text("text/html", body.text)),
+        RtfOrigin::Text => {
             if contents.text.is_none() {
-                contents.text = Some(Leaf::text("text/plain", body.text));
+                contents.text = Some(NewLeaf::text("text/plain", body.text));
             }
         }
-        Source::Rtf => {
+        RtfOrigin::Rtf => {
             if contents.text.is_none() && !body.text.trim().is_empty() {
-                contents.rtf_text = Some(Leaf::text("text/plain", body.text));
+                contents.rtf_text = Some(NewLeaf::text("text/plain", body.text));
             }
-            let leaf = Leaf::new(RTF, Body::Bytes(Cow::Owned(rtf)));
+            let leaf = NewLeaf::new(RTF, NewBody::Bytes(Cow::Owned(rtf)));
             contents.attachments.push(leaf.attached("message.rtf"));
         }
     }
@@ -113,14 +113,16 @@ fn lines(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-pub(super) fn html<'a>(item: &Item<'a>) -> Option<Leaf<'a>> {
+pub(super) fn html<'a>(item: &OutlookItem<'a>) -> Option<NewLeaf<'a>> {
     let page = item
         .properties
         .integer(id::INTERNET_CODEPAGE)
         .and_then(|page| u32::try_from(page).ok());
     match item.properties.value(id::HTML)? {
-        Value::Text(text) if !text.is_empty() => Some(Leaf::text("text/html", text.clone())),
-        Value::Bytes(bytes) | Value::Narrow(bytes) => {
+        PropertyValue::Text(text) if !text.is_empty() => {
+            Some(NewLeaf::text("text/html", text.clone()))
+        }
+        PropertyValue::Bytes(bytes) | PropertyValue::Narrow(bytes) => {
             let end = without_end(bytes).len();
             let bytes = match bytes {
                 Cow::Borrowed(bytes) => Cow::Borrowed(bytes.get(..end)?),
@@ -135,7 +137,7 @@ pub(super) fn html<'a>(item: &Item<'a>) -> Option<Leaf<'a>> {
                 _ if str::from_utf8(&bytes).is_ok() => Some("utf-8".into()),
                 label => label,
             };
-            let mut leaf = Leaf::new("text/html", Body::Text(bytes));
+            let mut leaf = NewLeaf::new("text/html", NewBody::Text(bytes));
             leaf.parameters
                 .extend(charset.map(|it| ("charset".to_owned(), it.into_owned())));
             Some(leaf)

@@ -1,20 +1,20 @@
 //! The content of an item, as parts of mail, and how the parts are combined into one body.
 
-use super::super::report::Report;
-use crate::engine::parts::{Body, Leaf, Part};
+use super::super::report::DeliveryReport;
+use crate::engine::parts::{NewBody, NewLeaf, NewMimePart};
 
 /// The content of an item, as parts of mail.
 #[derive(Clone, PartialEq, Default, Debug)]
-pub struct Contents<'a> {
-    pub text: Option<Leaf<'a>>,
-    pub html: Option<Leaf<'a>>,
-    pub calendar: Option<Leaf<'a>>,
-    pub report: Option<Report<'a>>,
+pub struct ItemParts<'a> {
+    pub text: Option<NewLeaf<'a>>,
+    pub html: Option<NewLeaf<'a>>,
+    pub calendar: Option<NewLeaf<'a>>,
+    pub report: Option<DeliveryReport<'a>>,
     /// Pictures that the HTML displays.
-    pub pictures: Vec<Leaf<'a>>,
-    pub attachments: Vec<Leaf<'a>>,
+    pub pictures: Vec<NewLeaf<'a>>,
+    pub attachments: Vec<NewLeaf<'a>>,
     /// Text that was converted from RTF. It is used only if the mail has no other text.
-    pub rtf_text: Option<Leaf<'a>>,
+    pub rtf_text: Option<NewLeaf<'a>>,
     /// A sentence for each piece of content that mail cannot contain, or that cannot be read.
     pub unmapped: Vec<String>,
     /// Names of properties for which mail has no header field.
@@ -23,9 +23,9 @@ pub struct Contents<'a> {
     pub unknown: usize,
 }
 
-impl<'a> Contents<'a> {
+impl<'a> ItemParts<'a> {
     /// Returns all parts of the content.
-    pub fn leaves(&self) -> impl Iterator<Item = &Leaf<'a>> {
+    pub fn leaves(&self) -> impl Iterator<Item = &NewLeaf<'a>> {
         [&self.text, &self.html, &self.calendar]
             .into_iter()
             .flatten()
@@ -35,48 +35,48 @@ impl<'a> Contents<'a> {
     }
 
     /// Combines the HTML and the pictures that it displays. If there are pictures, the result is a multipart/related.
-    pub fn shown(html: Leaf<'a>, pictures: Vec<Leaf<'a>>) -> Part<'a> {
+    pub fn shown(html: NewLeaf<'a>, pictures: Vec<NewLeaf<'a>>) -> NewMimePart<'a> {
         if pictures.is_empty() {
-            return Part::Leaf(html);
+            return NewMimePart::Leaf(html);
         }
         let parts = std::iter::once(html)
             .chain(pictures)
-            .map(Part::Leaf)
+            .map(NewMimePart::Leaf)
             .collect();
         let root = vec![("type".to_owned(), "text/html".to_owned())];
-        Part::Multipart("related", root, parts)
+        NewMimePart::Multipart("related", root, parts)
     }
 
     /// Combines all content into the body of one message.
-    pub fn whole(mut self) -> Part<'a> {
+    pub fn whole(mut self) -> NewMimePart<'a> {
         let mut alternatives = Vec::new();
-        alternatives.extend(self.text.or(self.rtf_text).map(Part::Leaf));
+        alternatives.extend(self.text.or(self.rtf_text).map(NewMimePart::Leaf));
         let mut pictures = self.pictures;
         if let Some(html) = self.html {
             alternatives.push(Self::shown(html, std::mem::take(&mut pictures)));
         }
-        alternatives.extend(self.calendar.map(Part::Leaf));
-        let mut parts: Vec<Part<'a>> = Vec::new();
-        parts.extend(Part::joined("alternative", alternatives));
+        alternatives.extend(self.calendar.map(NewMimePart::Leaf));
+        let mut parts: Vec<NewMimePart<'a>> = Vec::new();
+        parts.extend(NewMimePart::joined("alternative", alternatives));
         if let Some(report) = self.report {
             let kind = vec![("report-type".to_owned(), report.kind.to_owned())];
-            parts.push(Part::Leaf(report.leaf));
+            parts.push(NewMimePart::Leaf(report.leaf));
             // If a report has a single attached message, the report is about this message. So it becomes a part of the
             // multipart/report.
             if let [
-                Leaf {
-                    body: Body::Message(_),
+                NewLeaf {
+                    body: NewBody::Message(_),
                     ..
                 },
             ] = self.attachments.as_slice()
             {
-                parts.extend(self.attachments.pop().map(Part::Leaf));
+                parts.extend(self.attachments.pop().map(NewMimePart::Leaf));
             }
-            parts = vec![Part::Multipart("report", kind, parts)];
+            parts = vec![NewMimePart::Multipart("report", kind, parts)];
         }
-        parts.extend(pictures.into_iter().map(Part::Leaf));
-        parts.extend(self.attachments.into_iter().map(Part::Leaf));
-        let empty = || Part::Leaf(Leaf::text("text/plain", String::new()));
-        Part::joined("mixed", parts).unwrap_or_else(empty)
+        parts.extend(pictures.into_iter().map(NewMimePart::Leaf));
+        parts.extend(self.attachments.into_iter().map(NewMimePart::Leaf));
+        let empty = || NewMimePart::Leaf(NewLeaf::text("text/plain", String::new()));
+        NewMimePart::joined("mixed", parts).unwrap_or_else(empty)
     }
 }

@@ -10,18 +10,20 @@ use std::collections::HashSet;
 
 use self::attachment::{is_type, name, object};
 use self::body::{bodies, is_mail, referred, signed};
-use super::properties::{Attachment, Becomes, Content, Item, Property, id};
+use super::properties::{
+    AttachmentContent, OutlookAttachment, OutlookItem, Property, PropertyUse, id,
+};
 use super::{calendar, header, report};
-use crate::engine::parts::{Body, Leaf, charset, guessed};
+use crate::engine::parts::{NewBody, NewLeaf, charset, guessed};
 use crate::mime::media_type::is_composite;
 use crate::mime::transfer::with_newlines;
 use crate::span::Newline;
 
-pub use self::contents::Contents;
+pub use self::contents::ItemParts;
 
 /// Returns the content of an item as parts of mail.
-pub fn of<'a>(item: &Item<'a>) -> Contents<'a> {
-    let mut contents = Contents::default();
+pub fn of<'a>(item: &OutlookItem<'a>) -> ItemParts<'a> {
+    let mut contents = ItemParts::default();
     let class = item.class();
     if let Some(entity) = signed(item, &class) {
         contents.attachments.push(entity);
@@ -36,7 +38,7 @@ pub fn of<'a>(item: &Item<'a>) -> Contents<'a> {
         Ok(None) => {}
         Ok(Some(read)) => {
             if contents.text.is_none() && contents.html.is_none() && contents.rtf_text.is_none() {
-                contents.text = Some(Leaf::text("text/plain", read.text));
+                contents.text = Some(NewLeaf::text("text/plain", read.text));
             }
             contents.report = Some(read.report);
         }
@@ -52,7 +54,7 @@ pub fn of<'a>(item: &Item<'a>) -> Contents<'a> {
     match calendar::of(item, description.as_deref()) {
         Ok(None) => {}
         Ok(Some(calendar)) => {
-            let mut leaf = Leaf::text("text/calendar", calendar.text);
+            let mut leaf = NewLeaf::text("text/calendar", calendar.text);
             leaf.parameters.retain(|(name, _)| name != "charset");
             for (name, value) in [("method", calendar.method), ("charset", "utf-8")] {
                 leaf.parameters.push((name.to_owned(), value.to_owned()));
@@ -81,7 +83,7 @@ pub fn of<'a>(item: &Item<'a>) -> Contents<'a> {
                 .flatten()
                 .any(|url| referred.contains(&url));
                 if is_shown {
-                    contents.pictures.push(Leaf {
+                    contents.pictures.push(NewLeaf {
                         is_attachment: false,
                         ..leaf
                     })
@@ -105,12 +107,12 @@ pub fn of<'a>(item: &Item<'a>) -> Contents<'a> {
     contents
 }
 
-fn tell(property: &Property<'_>, contents: &mut Contents<'_>, named: &mut HashSet<&'static str>) {
+fn tell(property: &Property<'_>, contents: &mut ItemParts<'_>, named: &mut HashSet<&'static str>) {
     if property.is_empty() {
         return;
     }
     match property.becomes() {
-        Some(Becomes::Unmapped(name)) => {
+        Some(PropertyUse::Unmapped(name)) => {
             if named.insert(name) {
                 contents.properties.push(name);
             }
@@ -121,15 +123,15 @@ fn tell(property: &Property<'_>, contents: &mut Contents<'_>, named: &mut HashSe
 }
 
 fn leaf<'a>(
-    item: &Item<'a>,
-    attachment: &Attachment<'a>,
+    item: &OutlookItem<'a>,
+    attachment: &OutlookAttachment<'a>,
     unmapped: &mut Vec<String>,
-) -> Result<Leaf<'a>, String> {
+) -> Result<NewLeaf<'a>, String> {
     let properties = &attachment.properties;
     let text = |id| properties.text(id, item.page);
     let name = name(item, attachment);
     let mut leaf = match &attachment.content {
-        Content::None => {
+        AttachmentContent::None => {
             let path = text(id::LONG_PATH_NAME).or_else(|| text(id::PATH_NAME));
             return Err(match (properties.integer(id::METHOD), path) {
                 (Some(2..=4 | 7), Some(path)) => {
@@ -140,12 +142,12 @@ fn leaf<'a>(
                 _ => "the content is not in the file".to_owned(),
             });
         }
-        Content::Item(inner) => {
+        AttachmentContent::Item(inner) => {
             let (message, missing) = message(inner);
             let called = name.as_deref().unwrap_or("without a name");
             let missing = missing.iter().map(|what| format!("in {called}: {what}"));
             unmapped.extend(missing);
-            let mut leaf = Leaf::new("message/rfc822", Body::Message(message));
+            let mut leaf = NewLeaf::new("message/rfc822", NewBody::Message(message));
             leaf.name = name.map(|name| {
                 if name.to_ascii_lowercase().ends_with(".eml") {
                     name
@@ -155,8 +157,8 @@ fn leaf<'a>(
             });
             leaf
         }
-        Content::Storage(storage) => return Ok(object(item, storage, name)),
-        Content::File(bytes) => {
+        AttachmentContent::Storage(storage) => return Ok(object(item, storage, name)),
+        AttachmentContent::File(bytes) => {
             // The part is written as a file in base64. A type of `message/*`, `multipart/*` or TNEF would contradict
             // this, because programs parse such parts instead of offering them as files. If the file declares one of
             // these types, its type is guessed instead.
@@ -165,7 +167,7 @@ fn leaf<'a>(
                 .map(|tag| tag.to_ascii_lowercase())
                 .filter(|it| !is_composite(it) && it != "application/ms-tnef")
                 .unwrap_or_else(|| guessed(name.as_deref(), bytes).to_owned());
-            let mut leaf = Leaf::new(&essence, Body::Bytes(bytes.clone()));
+            let mut leaf = NewLeaf::new(&essence, NewBody::Bytes(bytes.clone()));
             leaf.parameters.extend(charset(&essence, bytes));
             leaf.name = name;
             leaf
@@ -194,7 +196,7 @@ fn leaf<'a>(
 
 /// Converts an item to a message with LF line endings. Also returns one sentence for each piece of content that could not be
 /// written into the message.
-pub fn message(item: &Item<'_>) -> (Vec<u8>, Vec<String>) {
+pub fn message(item: &OutlookItem<'_>) -> (Vec<u8>, Vec<String>) {
     let mut contents = of(item);
     let unmapped = std::mem::take(&mut contents.unmapped);
     let mut header = header::of(item);

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use cfb::CompoundFile;
 
-use super::{Damaged, ENTRY, chain, u32_at};
+use super::{CompoundError, ENTRY, chain, u32_at};
 
 /// 1970-01-01 in units of 100 nanoseconds since 1601.
 const EPOCH: u64 = 116_444_736_000_000_000;
@@ -116,7 +116,7 @@ struct Directory {
 
 impl Directory {
     fn of(bytes: Vec<u8>) -> Option<Self> {
-        let file = Damaged::with_table(&bytes, String::new());
+        let file = CompoundError::with_table(&bytes, String::new());
         let sector = file.sector;
         let numbers = chain(u32_at(&bytes, 48)?, &file.next, file.next.len());
         let offset = |number: u32| {

@@ -76,7 +76,7 @@ fn msg_with_messages_within_messages_is_read_to_the_limit() {
 }
 
 /// Creates a message with these numeric properties, and with a subject in these bytes.
-fn narrow(numbers: &[(u16, u32)], subject: &[u8]) -> Item<'static> {
+fn narrow(numbers: &[(u16, u32)], subject: &[u8]) -> OutlookItem<'static> {
     let mut list = list(32, &[(id::SUBJECT, kind::NARROW)]);
     for (id, number) in numbers {
         list.extend_from_slice(&3_u16.to_le_bytes());
@@ -179,9 +179,9 @@ fn msg_without_its_code_page_is_read_in_that_of_its_language() {
 #[test]
 fn msg_with_streams_that_are_too_large_is_read_within_twice_its_length() {
     let bytes = compound(&[("/large", vec![7; 10_000]), ("/small", vec![8; 100])]);
-    let mut reading = Reading {
+    let mut reading = MsgReader {
         file: Compound::open(&bytes).unwrap(),
-        names: Names::default(),
+        names: PropertyIds::default(),
         has_all_names: true,
         room: 6000,
         values: 0,
@@ -318,7 +318,7 @@ fn ole_object_in_a_damaged_msg_is_read() {
     assert!(CompoundFile::open(Cursor::new(&damaged[..])).is_err());
     let message = read(&damaged, 1).unwrap();
     match &message.item.attachments[0].content {
-        Content::Storage(object) => {
+        AttachmentContent::Storage(object) => {
             let mut file = CompoundFile::open(Cursor::new(&object[..])).unwrap();
             let mut text = String::new();
             let mut stream = file.open_stream("/Inner/data").unwrap();
@@ -345,7 +345,7 @@ fn ole_object_in_a_msg_becomes_the_same_bytes_each_time() {
     ];
     let bytes = compound(&streams);
     let object = || match read(&bytes, 1).unwrap().item.attachments.remove(0).content {
-        Content::Storage(bytes) => bytes.into_owned(),
+        AttachmentContent::Storage(bytes) => bytes.into_owned(),
         other => panic!("{other:?}"),
     };
     let first = object();

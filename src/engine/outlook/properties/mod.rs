@@ -6,11 +6,11 @@ use std::borrow::Cow;
 
 use super::codepage;
 
-pub use self::table::Becomes;
+pub use self::table::PropertyUse;
 
 /// The value of a property. Bytes are slices of the file where possible, so that large values are not copied.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Value<'a> {
+pub enum PropertyValue<'a> {
     Null,
     Integer(i64),
     Bool(bool),
@@ -24,7 +24,7 @@ pub enum Value<'a> {
     Many(Vec<Self>),
 }
 
-impl Value<'_> {
+impl PropertyValue<'_> {
     fn first(&self) -> &Self {
         match self {
             Self::Many(values) => values.first().unwrap_or(&Self::Null),
@@ -38,7 +38,7 @@ pub type Guid = [u8; 16];
 
 /// The name of a property whose number is different in each file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Name {
+pub enum PropertyName {
     Number(u32),
     Text(String),
 }
@@ -46,8 +46,8 @@ pub enum Name {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Property<'a> {
     pub id: u16,
-    pub name: Option<(Guid, Name)>,
-    pub value: Value<'a>,
+    pub name: Option<(Guid, PropertyName)>,
+    pub value: PropertyValue<'a>,
 }
 
 /// A list of properties. If an id occurs more than once, the first value is used.
@@ -55,19 +55,19 @@ pub struct Property<'a> {
 pub struct Properties<'a>(pub Vec<Property<'a>>);
 
 impl<'a> Properties<'a> {
-    pub fn push(&mut self, id: u16, value: Value<'a>) {
+    pub fn push(&mut self, id: u16, value: PropertyValue<'a>) {
         let name = None;
         self.0.push(Property { id, name, value });
     }
 
-    pub fn value(&self, id: u16) -> Option<&Value<'a>> {
+    pub fn value(&self, id: u16) -> Option<&PropertyValue<'a>> {
         let is = |it: &&Property<'a>| it.id == id && it.name.is_none();
         Some(&self.0.iter().find(is)?.value)
     }
 
-    pub fn named(&self, set: &Guid, number: u32) -> Option<&Value<'a>> {
+    pub fn named(&self, set: &Guid, number: u32) -> Option<&PropertyValue<'a>> {
         let is = |it: &&Property<'a>| match &it.name {
-            Some((guid, Name::Number(other))) => guid == set && *other == number,
+            Some((guid, PropertyName::Number(other))) => guid == set && *other == number,
             _ => false,
         };
         Some(&self.0.iter().find(is)?.value)
@@ -79,7 +79,7 @@ impl<'a> Properties<'a> {
 
     pub fn time(&self, id: u16) -> Option<i64> {
         match self.value(id)?.first() {
-            Value::Time(time) => Some(*time),
+            PropertyValue::Time(time) => Some(*time),
             _ => None,
         }
     }
@@ -87,7 +87,7 @@ impl<'a> Properties<'a> {
     /// Returns the bytes of a binary value, or of text that is stored in a code page.
     pub fn bytes(&self, id: u16) -> Option<&[u8]> {
         match self.value(id)?.first() {
-            Value::Bytes(bytes) | Value::Narrow(bytes) => Some(bytes),
+            PropertyValue::Bytes(bytes) | PropertyValue::Narrow(bytes) => Some(bytes),
             _ => None,
         }
     }
@@ -98,18 +98,18 @@ impl<'a> Properties<'a> {
     }
 }
 
-pub fn integer(value: &Value<'_>) -> Option<i64> {
+pub fn integer(value: &PropertyValue<'_>) -> Option<i64> {
     match value.first() {
-        Value::Integer(number) => Some(*number),
-        Value::Bool(is) => Some(i64::from(*is)),
+        PropertyValue::Integer(number) => Some(*number),
+        PropertyValue::Bool(is) => Some(i64::from(*is)),
         _ => None,
     }
 }
 
-pub fn text(value: &Value<'_>, page: u32) -> Option<String> {
+pub fn text(value: &PropertyValue<'_>, page: u32) -> Option<String> {
     let text = match value.first() {
-        Value::Text(text) => text.as_str().into(),
-        Value::Narrow(bytes) => codepage::decode(page, without_end(bytes)).0,
+        PropertyValue::Text(text) => text.as_str().into(),
+        PropertyValue::Narrow(bytes) => codepage::decode(page, without_end(bytes)).0,
         _ => return None,
     };
     let trimmed = text.trim_end_matches('\0');
@@ -124,31 +124,31 @@ pub fn without_end(bytes: &[u8]) -> &[u8] {
 
 /// An item of a mailbox: a message, an appointment, a contact, or any other kind.
 #[derive(Clone, PartialEq, Default, Debug)]
-pub struct Item<'a> {
+pub struct OutlookItem<'a> {
     pub properties: Properties<'a>,
     pub recipients: Vec<Properties<'a>>,
-    pub attachments: Vec<Attachment<'a>>,
+    pub attachments: Vec<OutlookAttachment<'a>>,
     /// Code page of text that is not Unicode.
     pub page: u32,
 }
 
 #[derive(Clone, PartialEq, Default, Debug)]
-pub struct Attachment<'a> {
+pub struct OutlookAttachment<'a> {
     pub properties: Properties<'a>,
-    pub content: Content<'a>,
+    pub content: AttachmentContent<'a>,
 }
 
 #[derive(Clone, PartialEq, Default, Debug)]
-pub enum Content<'a> {
+pub enum AttachmentContent<'a> {
     #[default]
     None,
     File(Cow<'a, [u8]>),
-    Item(Box<Item<'a>>),
+    Item(Box<OutlookItem<'a>>),
     /// An OLE object, as a compound file.
     Storage(Cow<'a, [u8]>),
 }
 
-impl Item<'_> {
+impl OutlookItem<'_> {
     pub fn text(&self, id: u16) -> Option<String> {
         self.properties.text(id, self.page)
     }

@@ -1,12 +1,15 @@
 //! The table that maps each property to its place in mail.
 
-use Becomes::{Attachment as File, Body, Calendar, Field, Housekeeping, Unmapped};
+use PropertyUse::{Attachment as File, Body, Calendar, Field, Housekeeping, Unmapped};
 
-use super::{APPOINTMENT, COMMON, Guid, MEETING, Name, Property, STRINGS, Value, id, without_end};
+use super::{
+    APPOINTMENT, COMMON, Guid, MEETING, Property, PropertyName, PropertyValue, STRINGS, id,
+    without_end,
+};
 
 /// The part or header field of a mail that contains the value of a property.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Becomes {
+pub enum PropertyUse {
     /// A header field.
     Field(&'static str),
     /// The text of the mail.
@@ -23,7 +26,7 @@ pub enum Becomes {
 
 /// Properties with a fixed number, each with its place in mail.
 #[rustfmt::skip]
-const TABLE: &[(u16, Becomes)] = &[
+const TABLE: &[(u16, PropertyUse)] = &[
     (0x0002, Housekeeping), // alternate recipient allowed
     (0x000f, Unmapped("deferred delivery")),
     (0x0015, Unmapped("expiry time")),
@@ -183,7 +186,7 @@ const TABLE: &[(u16, Becomes)] = &[
 
 /// Named properties, each with its set, its number and its place in mail.
 #[rustfmt::skip]
-const NAMED: &[(Guid, u32, Becomes)] = &[
+const NAMED: &[(Guid, u32, PropertyUse)] = &[
     (APPOINTMENT, 0x8201, Calendar("SEQUENCE")),
     (APPOINTMENT, 0x8205, Calendar("TRANSP")),
     (APPOINTMENT, 0x8208, Calendar("LOCATION")),
@@ -223,21 +226,21 @@ const NAMED: &[(Guid, u32, Becomes)] = &[
 
 impl Property<'_> {
     /// Returns the place of the property in mail, or `None` if the property is not in the table.
-    pub fn becomes(&self) -> Option<Becomes> {
+    pub fn becomes(&self) -> Option<PropertyUse> {
         match &self.name {
             None => {
                 let mut rows = TABLE.iter();
                 Some(rows.find(|(id, _)| *id == self.id)?.1)
             }
-            Some((set, Name::Number(number))) => {
+            Some((set, PropertyName::Number(number))) => {
                 let mut rows = NAMED.iter();
-                let is = |row: &&(Guid, u32, Becomes)| row.0 == *set && row.1 == *number;
+                let is = |row: &&(Guid, u32, PropertyUse)| row.0 == *set && row.1 == *number;
                 Some(rows.find(is)?.2)
             }
-            Some((STRINGS, Name::Text(name))) if name.eq_ignore_ascii_case("Keywords") => {
+            Some((STRINGS, PropertyName::Text(name))) if name.eq_ignore_ascii_case("Keywords") => {
                 Some(Unmapped("categories"))
             }
-            Some((_, Name::Text(_))) => None,
+            Some((_, PropertyName::Text(_))) => None,
         }
     }
 
@@ -245,13 +248,13 @@ impl Property<'_> {
     /// mail.
     pub fn is_empty(&self) -> bool {
         match self.value.first() {
-            Value::Null => true,
-            Value::Integer(number) => *number == 0,
-            Value::Bool(is) => !is,
-            Value::Text(text) => text.trim_end_matches('\0').is_empty(),
-            Value::Narrow(bytes) => without_end(bytes).is_empty(),
-            Value::Bytes(bytes) => bytes.is_empty(),
-            Value::Float(_) | Value::Time(_) | Value::Many(_) => false,
+            PropertyValue::Null => true,
+            PropertyValue::Integer(number) => *number == 0,
+            PropertyValue::Bool(is) => !is,
+            PropertyValue::Text(text) => text.trim_end_matches('\0').is_empty(),
+            PropertyValue::Narrow(bytes) => without_end(bytes).is_empty(),
+            PropertyValue::Bytes(bytes) => bytes.is_empty(),
+            PropertyValue::Float(_) | PropertyValue::Time(_) | PropertyValue::Many(_) => false,
         }
     }
 }

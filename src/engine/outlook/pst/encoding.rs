@@ -3,13 +3,13 @@
 
 /// An encoding of the data in a `.pst` file. The header of the file contains the number of the encoding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Encoding {
+pub(super) enum PstEncoding {
     None,
     Permute,
     Cyclic,
 }
 
-impl Encoding {
+impl PstEncoding {
     pub(super) fn of(number: u8) -> Option<Self> {
         match number {
             0 => Some(Self::None),
@@ -109,12 +109,12 @@ mod tests {
     fn cyclic_encoding_is_its_own_inverse_and_permutation_has_one() {
         let text: Vec<u8> = (0..2000_u32).map(|it| (it * 7) as u8).collect();
         let mut bytes = text.clone();
-        Encoding::Cyclic.decode(&mut bytes, 0x1234_5678);
+        PstEncoding::Cyclic.decode(&mut bytes, 0x1234_5678);
         assert!(bytes != text);
-        Encoding::Cyclic.decode(&mut bytes, 0x1234_5678);
+        PstEncoding::Cyclic.decode(&mut bytes, 0x1234_5678);
         assert!(bytes == text);
         let mut bytes: Vec<u8> = text.iter().map(|byte| of(&OUTER, *byte)).collect();
-        Encoding::Permute.decode(&mut bytes, 0);
+        PstEncoding::Permute.decode(&mut bytes, 0);
         assert!(bytes == text);
     }
 }

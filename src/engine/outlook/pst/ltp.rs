@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::ndb::{Allowance, Fault, File, Node, TOO_LARGE, Width, u16_at, u32_at};
-use crate::engine::outlook::properties::{Properties, Value, id};
-use crate::engine::outlook::values::{Names, fixed, kind, stored, width};
+use super::ndb::{Fault, Node, PstIndex, ReadAllowance, TOO_LARGE, Width, u16_at, u32_at};
+use crate::engine::outlook::properties::{Properties, PropertyValue, id};
+use crate::engine::outlook::values::{PropertyIds, fixed, kind, stored, width};
 use crate::span::rest_or_empty;
 
 /// Maximum number of levels of a tree in a heap.
@@ -15,7 +15,7 @@ const MOST_VALUES: usize = 50_000;
 
 /// The data of a node, read as a heap: a list of byte strings with ids.
 pub(super) struct Heap<'f> {
-    file: &'f File,
+    file: &'f PstIndex,
     blocks: Vec<Vec<u8>>,
     pub subnodes: HashMap<u32, Node>,
     kind: u8,
@@ -27,7 +27,7 @@ const PROPERTIES: u8 = 0xbc;
 const TABLE: u8 = 0x7c;
 
 impl<'f> Heap<'f> {
-    fn open(file: &'f File, node: Node, allowance: &mut Allowance) -> Result<Self, Fault> {
+    fn open(file: &'f PstIndex, node: Node, allowance: &mut ReadAllowance) -> Result<Self, Fault> {
         let blocks = file.blocks(node.data, allowance)?;
         let first = blocks.first().map(Vec::as_slice).unwrap_or_default();
         let (Some(&[signature, kind]), Some(root)) = (first.get(2..4), u32_at(first, 4)) else {
@@ -61,7 +61,7 @@ impl<'f> Heap<'f> {
     }
 
     /// Returns the bytes of a value. Short values are in the heap. Longer values are the data of a subnode.
-    fn value(&self, id: u32, allowance: &mut Allowance) -> Result<Cow<'_, [u8]>, Fault> {
+    fn value(&self, id: u32, allowance: &mut ReadAllowance) -> Result<Cow<'_, [u8]>, Fault> {
         match id & 0x1f {
             _ if id == 0 => Ok(Cow::Borrowed(&[])),
             0 => {
@@ -80,7 +80,7 @@ impl<'f> Heap<'f> {
 
     /// Returns the records of a tree, each with its key. The header of the tree is the byte string with the id `header`
     /// in the heap.
-    fn records(&self, header: u32, allowance: &mut Allowance) -> Result<Vec<&[u8]>, Fault> {
+    fn records(&self, header: u32, allowance: &mut ReadAllowance) -> Result<Vec<&[u8]>, Fault> {
         let header = self
             .piece(header)
             .ok_or("the list of properties is missing")?;
@@ -128,8 +128,8 @@ fn read_value(
     heap: &Heap<'_>,
     kind: u16,
     id: u32,
-    allowance: &mut Allowance,
-) -> Result<Option<Value<'static>>, Fault> {
+    allowance: &mut ReadAllowance,
+) -> Result<Option<PropertyValue<'static>>, Fault> {
     if let Some(value) = width(kind)
         .filter(|width| *width <= 4)
         .and(fixed(kind, &id.to_le_bytes()))
@@ -145,12 +145,12 @@ fn read_value(
 
 /// Reads a property with several values. Values of a fixed length follow each other. Other values are found by a list of their
 /// offsets.
-fn many(single: u16, bytes: &[u8]) -> Option<Value<'static>> {
+fn many(single: u16, bytes: &[u8]) -> Option<PropertyValue<'static>> {
     if let Some(width) = width(single) {
         let values = bytes
             .chunks_exact(width)
             .filter_map(|it| stored(single, Cow::Owned(it.to_vec())));
-        return Some(Value::Many(values.take(MOST_VALUES).collect()));
+        return Some(PropertyValue::Many(values.take(MOST_VALUES).collect()));
     }
     let count = usize::try_from(u32_at(bytes, 0)?).ok()?;
     let mut values = Vec::new();
@@ -173,7 +173,7 @@ fn many(single: u16, bytes: &[u8]) -> Option<Value<'static>> {
         room = rest;
         values.extend(stored(single, Cow::Owned(value.to_vec())));
     }
-    Some(Value::Many(values))
+    Some(PropertyValue::Many(values))
 }
 
 /// The properties of one node.
@@ -184,9 +184,9 @@ pub(super) struct PropertyList<'f> {
 
 impl<'f> PropertyList<'f> {
     pub(super) fn open(
-        file: &'f File,
+        file: &'f PstIndex,
         node: Node,
-        allowance: &mut Allowance,
+        allowance: &mut ReadAllowance,
     ) -> Result<Self, Fault> {
         let heap = Heap::open(file, node, allowance)?;
         if heap.kind != PROPERTIES {
@@ -202,7 +202,11 @@ impl<'f> PropertyList<'f> {
     }
 
     /// Returns one property, or `None` if it is missing or cannot be read.
-    pub(super) fn value(&self, id: u16, allowance: &mut Allowance) -> Option<Value<'static>> {
+    pub(super) fn value(
+        &self,
+        id: u16,
+        allowance: &mut ReadAllowance,
+    ) -> Option<PropertyValue<'static>> {
         match self.read(id, allowance) {
             Ok(value) => value,
             Err(why) => {
@@ -216,8 +220,8 @@ impl<'f> PropertyList<'f> {
     pub(super) fn read(
         &self,
         id: u16,
-        allowance: &mut Allowance,
-    ) -> Result<Option<Value<'static>>, Fault> {
+        allowance: &mut ReadAllowance,
+    ) -> Result<Option<PropertyValue<'static>>, Fault> {
         match self.records.iter().find(|record| record.0 == id) {
             Some((_, kind, value)) => read_value(&self.heap, *kind, *value, allowance),
             None => Ok(None),
@@ -236,9 +240,9 @@ impl<'f> PropertyList<'f> {
     /// Returns all properties except `without`. Properties that cannot be read count as damage.
     pub(super) fn all(
         &self,
-        names: &Names,
+        names: &PropertyIds,
         without: &[u16],
-        allowance: &mut Allowance,
+        allowance: &mut ReadAllowance,
     ) -> Result<Properties<'static>, Fault> {
         let mut properties = Properties::default();
         for (id, kind, value) in &self.records {
@@ -271,7 +275,7 @@ fn called(property: u16) -> Cow<'static, str> {
 }
 
 /// A table, with the ids and the positions of its rows.
-pub(super) struct Table<'f> {
+pub(super) struct PropertyTable<'f> {
     heap: Heap<'f>,
     columns: Vec<Column>,
     /// Whether the table has fewer columns than its header declares.
@@ -293,11 +297,11 @@ struct Column {
     bit: usize,
 }
 
-impl<'f> Table<'f> {
+impl<'f> PropertyTable<'f> {
     pub(super) fn open(
-        file: &'f File,
+        file: &'f PstIndex,
         node: Node,
-        allowance: &mut Allowance,
+        allowance: &mut ReadAllowance,
     ) -> Result<Self, Fault> {
         let heap = Heap::open(file, node, allowance)?;
         if heap.kind != TABLE {
@@ -354,8 +358,8 @@ impl<'f> Table<'f> {
     /// Returns the cells of all rows.
     pub(super) fn all(
         &self,
-        names: &Names,
-        allowance: &mut Allowance,
+        names: &PropertyIds,
+        allowance: &mut ReadAllowance,
     ) -> Result<Vec<Properties<'static>>, Fault> {
         let file = self.heap.file;
         let blocks = match self.cells & 0x1f {

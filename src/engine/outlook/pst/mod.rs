@@ -1,6 +1,6 @@
 //! Reads Outlook mailboxes: `.pst` files of the versions 14, 15 (ANSI) and 23 (Unicode) (MS-PST).
 //!
-//! [`Mailbox::open`] reads the index of items, and [`Mailbox::item`] reads one item at a time. Nothing is written. Outlook
+//! [`PstMailbox::open`] reads the index of items, and [`PstMailbox::item`] reads one item at a time. Nothing is written. Outlook
 //! only compares the password of a file, so it is not needed here. Damaged files are read as far as possible, and the damage
 //! is reported.
 
@@ -11,12 +11,14 @@ mod ndb;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use self::ltp::{PropertyList, Table};
-use self::ndb::{Allowance, File, Node};
+use self::ltp::{PropertyList, PropertyTable};
 pub use self::ndb::{Fault, RandomAccess, SIGNATURE, TOO_LARGE, header, version};
+use self::ndb::{Node, PstIndex, ReadAllowance};
 use super::codepage::{WESTERN, is_of_system, of_locale};
-use super::properties::{Attachment, Content, Item, Properties, Value, id, integer, text};
-use super::values::{Names, set_page};
+use super::properties::{
+    AttachmentContent, OutlookAttachment, OutlookItem, Properties, PropertyValue, id, integer, text,
+};
+use super::values::{PropertyIds, set_page};
 
 /// Kinds of nodes: the low bits of their ids.
 mod kind {
@@ -43,16 +45,16 @@ const MOST_ODD: usize = 1000;
 const LISTS: u64 = 64 << 20;
 
 /// An open `.pst` file, with a list of its folders.
-pub struct Mailbox {
-    file: File,
-    names: Names,
-    folders: Vec<Folder>,
+pub struct PstMailbox {
+    file: PstIndex,
+    names: PropertyIds,
+    folders: Vec<PstTreeFolder>,
     damage: Vec<String>,
 }
 
 /// A folder of the mailbox, with the items in it.
 #[derive(Debug)]
-pub struct Folder {
+pub struct PstTreeFolder {
     /// Names of the folder and of the folders above it. The names are untrusted input.
     pub path: Vec<String>,
     /// The ids of its items.
@@ -61,14 +63,14 @@ pub struct Folder {
 
 /// An item that was read, and a sentence for each piece of its content that could not be read.
 #[derive(Debug)]
-pub struct Read {
-    pub item: Item<'static>,
+pub struct ItemResult {
+    pub item: OutlookItem<'static>,
     pub damage: Vec<String>,
 }
 
 /// An item that could not be read, with its subject if that is known.
 #[derive(Debug)]
-pub struct Unread {
+pub struct UnreadItem {
     pub subject: Option<String>,
     pub why: Fault,
 }
@@ -89,19 +91,19 @@ const OTHERS: [(&str, &str); 8] = [
 ];
 
 /// The kind of an item: mail, or another kind with this name.
-pub enum Kind {
+pub enum ItemKind {
     Mail,
     Other(&'static str),
 }
 
-impl Mailbox {
+impl PstMailbox {
     /// Opens a file and lists its folders.
     ///
     /// # Errors
     /// Returns a clause that follows the name of the file.
     pub fn open(bytes: Box<dyn RandomAccess>) -> Result<Self, Fault> {
-        let file = File::open(bytes)?;
-        let mut allowance = Allowance::new(LISTS);
+        let file = PstIndex::open(bytes)?;
+        let mut allowance = ReadAllowance::new(LISTS);
         let mut folders: BTreeMap<u32, u32> = BTreeMap::new();
         let mut messages: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         let mut odd = Vec::new();
@@ -130,7 +132,7 @@ impl Mailbox {
         }
         let mut mailbox = Self {
             file,
-            names: Names::default(),
+            names: PropertyIds::default(),
             folders: Vec::new(),
             damage: Vec::new(),
         };
@@ -151,7 +153,7 @@ impl Mailbox {
 
     /// Returns the folders that contain items, in the order of their ids. Items whose folder is missing from the file are in
     /// an additional folder, which is the last one.
-    pub fn folders(&self) -> &[Folder] {
+    pub fn folders(&self) -> &[PstTreeFolder] {
         &self.folders
     }
 
@@ -160,22 +162,22 @@ impl Mailbox {
         &self.damage
     }
 
-    fn names(&self, allowance: &mut Allowance) -> Result<Names, Fault> {
+    fn names(&self, allowance: &mut ReadAllowance) -> Result<PropertyIds, Fault> {
         let node = self.file.node(NAMES, allowance)?;
         let list = PropertyList::open(&self.file, node, allowance)?;
         let mut stream = |id| match list.value(id, allowance) {
-            Some(Value::Bytes(bytes)) => bytes.into_owned(),
+            Some(PropertyValue::Bytes(bytes)) => bytes.into_owned(),
             _ => Vec::new(),
         };
         let [guids, entries, strings] = [2, 3, 4].map(&mut stream);
-        Ok(Names::read(&guids, &entries, &strings))
+        Ok(PropertyIds::read(&guids, &entries, &strings))
     }
 
     fn list(
         &mut self,
         parents: &BTreeMap<u32, u32>,
         mut messages: BTreeMap<u32, Vec<u32>>,
-        allowance: &mut Allowance,
+        allowance: &mut ReadAllowance,
     ) {
         let top = self.top(allowance);
         let mut names: HashMap<u32, String> = HashMap::new();
@@ -183,7 +185,7 @@ impl Mailbox {
         for folder in parents.keys() {
             let name = self.name_of(*folder, allowance).and_then(|name| {
                 let page = match &name {
-                    Value::Narrow(bytes) if !bytes.is_ascii() => {
+                    PropertyValue::Narrow(bytes) if !bytes.is_ascii() => {
                         *page.get_or_insert_with(|| self.page(&messages))
                     }
                     _ => WESTERN,
@@ -218,21 +220,21 @@ impl Mailbox {
                 // not be empty, so the path consists of the folder's name, which is the name of the mailbox.
                 path.extend(names.get(folder).cloned());
             }
-            self.folders.push(Folder { path, items });
+            self.folders.push(PstTreeFolder { path, items });
         }
         // Items that are left here belong to folders that are missing from the file.
         let items: Vec<u32> = messages.into_values().flatten().collect();
         if !items.is_empty() {
             let path = vec![ORPHANS.to_owned()];
-            self.folders.push(Folder { path, items });
+            self.folders.push(PstTreeFolder { path, items });
         }
     }
 
     /// Returns the folder under which Outlook shows all other folders. It has the name of the mailbox.
-    fn top(&self, allowance: &mut Allowance) -> Option<u32> {
+    fn top(&self, allowance: &mut ReadAllowance) -> Option<u32> {
         let node = self.file.node(STORE, allowance).ok()?;
         let list = PropertyList::open(&self.file, node, allowance).ok()?;
-        let Some(Value::Bytes(entry)) = list.value(0x35e0, allowance) else {
+        let Some(PropertyValue::Bytes(entry)) = list.value(0x35e0, allowance) else {
             return None;
         };
         ndb::u32_at(&entry, 20)
@@ -243,7 +245,7 @@ impl Mailbox {
         const ENOUGH: usize = 200;
         let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
         for message in messages.values().flatten().take(ENOUGH) {
-            let mut allowance = Allowance::new(LISTS);
+            let mut allowance = ReadAllowance::new(LISTS);
             let node = self.file.node(*message, &mut allowance);
             let list = node.and_then(|node| PropertyList::open(&self.file, node, &mut allowance));
             let Ok(list) = list else { continue };
@@ -261,7 +263,11 @@ impl Mailbox {
         most.map_or(WESTERN, |(page, _)| page)
     }
 
-    fn name_of(&self, folder: u32, allowance: &mut Allowance) -> Option<Value<'static>> {
+    fn name_of(
+        &self,
+        folder: u32,
+        allowance: &mut ReadAllowance,
+    ) -> Option<PropertyValue<'static>> {
         let node = self.file.node(folder, allowance).ok()?;
         let list = PropertyList::open(&self.file, node, allowance).map_err(|why| {
             let name = without_name(folder);
@@ -273,12 +279,12 @@ impl Mailbox {
     }
 
     /// Returns the ids of the items that a folder lists.
-    fn listed(&self, folder: u32, name: &str, allowance: &mut Allowance) -> Vec<u32> {
+    fn listed(&self, folder: u32, name: &str, allowance: &mut ReadAllowance) -> Vec<u32> {
         let id = folder & !0x1f | kind::CONTENTS;
         let Ok(node) = self.file.node(id, allowance) else {
             return Vec::new();
         };
-        match Table::open(&self.file, node, allowance) {
+        match PropertyTable::open(&self.file, node, allowance) {
             Ok(table) => {
                 let ids = table.rows.iter().map(|row| row.0);
                 ids.filter(|id| id & 0x1f == kind::MESSAGE).collect()
@@ -293,38 +299,38 @@ impl Mailbox {
     }
 
     fn class(&self, item: u32) -> Option<String> {
-        let mut allowance = Allowance::new(LISTS);
+        let mut allowance = ReadAllowance::new(LISTS);
         let node = self.file.node(item, &mut allowance).ok()?;
         let list = PropertyList::open(&self.file, node, &mut allowance).ok()?;
         text(&list.value(id::MESSAGE_CLASS, &mut allowance)?, WESTERN)
     }
 
     /// Returns the kind of an item. An item whose class cannot be read counts as mail, so that reading it reports the damage.
-    pub fn kind(&self, item: u32) -> Kind {
+    pub fn kind(&self, item: u32) -> ItemKind {
         let class = self.class(item).unwrap_or_default().to_ascii_lowercase();
         let is = |known: &str| {
             let rest = class.strip_prefix(known);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         let other = OTHERS.iter().find(|row| is(row.0));
-        other.map_or(Kind::Mail, |(_, name)| Kind::Other(name))
+        other.map_or(ItemKind::Mail, |(_, name)| ItemKind::Other(name))
     }
 
     /// Reads an item of at most `room` bytes.
     ///
     /// # Errors
     /// Returns the reason why the item cannot be read.
-    pub fn item(&self, id: u32, room: u64) -> Result<Read, Unread> {
+    pub fn item(&self, id: u32, room: u64) -> Result<ItemResult, UnreadItem> {
         // An item cannot be much larger than the file that contains it, so the length of the file also limits it.
         let most = self.file.length().saturating_mul(2);
-        let mut allowance = Allowance::new(room.min(most));
+        let mut allowance = ReadAllowance::new(room.min(most));
         let read = self.file.node(id, &mut allowance);
         match read.and_then(|node| self.read(node, DEEPEST, &mut allowance)) {
-            Ok(item) => Ok(Read {
+            Ok(item) => Ok(ItemResult {
                 item,
                 damage: allowance.damage,
             }),
-            Err(why) => Err(Unread {
+            Err(why) => Err(UnreadItem {
                 subject: self.subject(id),
                 why: if why == TOO_LARGE && most < room {
                     "the parts of the item are together larger than the file".to_owned()
@@ -336,7 +342,7 @@ impl Mailbox {
     }
 
     fn subject(&self, item: u32) -> Option<String> {
-        let mut allowance = Allowance::new(LISTS);
+        let mut allowance = ReadAllowance::new(LISTS);
         let node = self.file.node(item, &mut allowance).ok()?;
         let list = PropertyList::open(&self.file, node, &mut allowance).ok()?;
         text(&list.value(id::SUBJECT, &mut allowance)?, WESTERN)
@@ -346,16 +352,16 @@ impl Mailbox {
         &self,
         node: Node,
         depth: usize,
-        allowance: &mut Allowance,
-    ) -> Result<Item<'static>, Fault> {
+        allowance: &mut ReadAllowance,
+    ) -> Result<OutlookItem<'static>, Fault> {
         let list = PropertyList::open(&self.file, node, allowance)?;
-        let mut item = Item {
+        let mut item = OutlookItem {
             properties: list.all(&self.names, &[], allowance)?,
-            ..Item::default()
+            ..OutlookItem::default()
         };
         let parts = &list.heap.subnodes;
         if let Some(node) = parts.get(&RECIPIENTS) {
-            let table = Table::open(&self.file, *node, allowance);
+            let table = PropertyTable::open(&self.file, *node, allowance);
             match table.and_then(|table| table.all(&self.names, allowance)) {
                 Ok(recipients) => item.recipients = recipients,
                 Err(why) if why == TOO_LARGE => return Err(why),
@@ -366,7 +372,7 @@ impl Mailbox {
         let mut ids: Vec<u32> = parts.keys().copied().filter(is_attachment).collect();
         ids.sort_unstable();
         if let Some(node) = parts.get(&ATTACHMENTS)
-            && let Ok(table) = Table::open(&self.file, *node, allowance)
+            && let Ok(table) = PropertyTable::open(&self.file, *node, allowance)
         {
             // The table lists the attachments in the order in which Outlook shows them, so this order is kept.
             let known: HashSet<u32> = ids.iter().copied().collect();
@@ -399,8 +405,8 @@ impl Mailbox {
         &self,
         node: Node,
         depth: usize,
-        allowance: &mut Allowance,
-    ) -> Result<Attachment<'static>, Fault> {
+        allowance: &mut ReadAllowance,
+    ) -> Result<OutlookAttachment<'static>, Fault> {
         let list = PropertyList::open(&self.file, node, allowance)?;
         let properties = list.all(&self.names, &[id::DATA], allowance)?;
         let method = properties.integer(id::METHOD);
@@ -410,16 +416,18 @@ impl Mailbox {
                 allowance.tell(format!(
                     "the item has messages within messages to more than {DEEPEST} levels; the innermost messages are missing"
                 ));
-                Content::None
+                AttachmentContent::None
             }
-            Some(Some(node)) => Content::Item(Box::new(self.read(*node, depth - 1, allowance)?)),
+            Some(Some(node)) => {
+                AttachmentContent::Item(Box::new(self.read(*node, depth - 1, allowance)?))
+            }
             Some(None) => {
                 allowance.tell("an attached message is not in the file".to_owned());
-                Content::None
+                AttachmentContent::None
             }
             None => self.file_of(&list, &properties, allowance)?,
         };
-        Ok(Attachment {
+        Ok(OutlookAttachment {
             properties,
             content,
         })
@@ -429,8 +437,8 @@ impl Mailbox {
         &self,
         list: &PropertyList<'_>,
         properties: &Properties<'_>,
-        allowance: &mut Allowance,
-    ) -> Result<Content<'static>, Fault> {
+        allowance: &mut ReadAllowance,
+    ) -> Result<AttachmentContent<'static>, Fault> {
         let bytes = match list.object(id::DATA) {
             Some(id) => {
                 let node = list
@@ -441,19 +449,19 @@ impl Mailbox {
                 Some(Cow::Owned(self.file.data(node.data, allowance)?))
             }
             None => match list.read(id::DATA, allowance)? {
-                Some(Value::Bytes(bytes)) => Some(bytes),
+                Some(PropertyValue::Bytes(bytes)) => Some(bytes),
                 _ => None,
             },
         };
         const COMPOUND_FILE: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
         Ok(match bytes {
-            None => Content::None,
+            None => AttachmentContent::None,
             Some(bytes) => {
                 let is_object = properties.integer(id::METHOD) == Some(6);
                 if is_object && bytes.starts_with(COMPOUND_FILE) {
-                    Content::Storage(bytes)
+                    AttachmentContent::Storage(bytes)
                 } else {
-                    Content::File(bytes)
+                    AttachmentContent::File(bytes)
                 }
             }
         })

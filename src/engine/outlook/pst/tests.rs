@@ -40,12 +40,12 @@ const USUAL: Form = Form {
 };
 const ROOM: u64 = 1 << 30;
 
-fn open(bytes: Vec<u8>) -> Result<Mailbox, Fault> {
-    Mailbox::open(Box::new(bytes))
+fn open(bytes: Vec<u8>) -> Result<PstMailbox, Fault> {
+    PstMailbox::open(Box::new(bytes))
 }
 
 /// Returns the text of each message, by its folder.
-fn texts(mailbox: &Mailbox) -> BTreeMap<String, Vec<String>> {
+fn texts(mailbox: &PstMailbox) -> BTreeMap<String, Vec<String>> {
     let mut texts = BTreeMap::new();
     for folder in mailbox.folders() {
         let all = folder.items.iter().map(|id| match mailbox.item(*id, ROOM) {
@@ -169,8 +169,8 @@ fn item_that_is_not_mail_is_named() {
         .items
         .iter()
         .map(|id| match mailbox.kind(*id) {
-            Kind::Mail => "mail",
-            Kind::Other(name) => name,
+            ItemKind::Mail => "mail",
+            ItemKind::Other(name) => name,
         })
         .collect();
     let expected = [

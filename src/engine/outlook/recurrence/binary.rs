@@ -6,7 +6,7 @@ use super::super::clock::DAY;
 use super::super::codepage::{self, wide};
 use super::super::cursor::Cursor;
 use super::super::properties::without_end;
-use super::{End, Exception, Pattern, Recurrence, Unmapped};
+use super::{Exception, Pattern, Recurrence, RecurrenceEnd, RecurrenceError};
 
 /// The last minute that a rule can contain, in minutes since 1601. It is on 4500-08-31.
 const LAST: i64 = 0x5ae9_80df;
@@ -15,17 +15,20 @@ const LAST: i64 = 0x5ae9_80df;
 ///
 /// # Errors
 /// Returns the reason why the rule cannot be converted.
-pub(in crate::engine::outlook) fn read(bytes: &[u8], page: u32) -> Result<Recurrence, Unmapped> {
+pub(in crate::engine::outlook) fn read(
+    bytes: &[u8],
+    page: u32,
+) -> Result<Recurrence, RecurrenceError> {
     let mut cursor = Cursor { rest: bytes };
-    let recurrence = parse(&mut cursor, page).ok_or(Unmapped::Damaged)??;
+    let recurrence = parse(&mut cursor, page).ok_or(RecurrenceError::Damaged)??;
     if recurrence.is_on_rule(recurrence.begins.div_euclid(DAY)) {
         Ok(recurrence)
     } else {
-        Err(Unmapped::First)
+        Err(RecurrenceError::First)
     }
 }
 
-fn parse(cursor: &mut Cursor<'_>, page: u32) -> Option<Result<Recurrence, Unmapped>> {
+fn parse(cursor: &mut Cursor<'_>, page: u32) -> Option<Result<Recurrence, RecurrenceError>> {
     const VERSION: u16 = 0x3004;
     if cursor.u16()? != VERSION {
         return None;
@@ -58,9 +61,9 @@ fn parse(cursor: &mut Cursor<'_>, page: u32) -> Option<Result<Recurrence, Unmapp
     dates(cursor)?;
     let (first, last) = (minutes(cursor)?, minutes(cursor)?);
     let end = match end_type {
-        0x2021 => End::On(last),
-        0x2022 => End::After(count),
-        0x2023 | 0xffff_ffff => End::Never,
+        0x2021 => RecurrenceEnd::On(last),
+        0x2022 => RecurrenceEnd::After(count),
+        0x2023 | 0xffff_ffff => RecurrenceEnd::Never,
         _ => return None,
     };
     // Skips the version numbers of the second half.
@@ -74,7 +77,7 @@ fn parse(cursor: &mut Cursor<'_>, page: u32) -> Option<Result<Recurrence, Unmapp
         && (begins..=begins + 366 * DAY).contains(&ends)
         && first % DAY == 0
         && first + ends <= LAST
-        && end != End::After(0)
+        && end != RecurrenceEnd::After(0)
         && match pattern {
             Pattern::Daily => true,
             Pattern::Weekly(mask) => (1..128).contains(&mask),
@@ -85,7 +88,7 @@ fn parse(cursor: &mut Cursor<'_>, page: u32) -> Option<Result<Recurrence, Unmapp
         return None;
     }
     if !is_gregorian {
-        return Some(Err(Unmapped::Calendar));
+        return Some(Err(RecurrenceError::Calendar));
     }
     let moved: HashSet<i64> = exceptions
         .iter()

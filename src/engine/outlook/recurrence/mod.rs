@@ -11,7 +11,7 @@ pub(super) struct Recurrence {
     pattern: Pattern,
     /// Interval between two dates of the series, in days, weeks or months.
     interval: i64,
-    end: End,
+    end: RecurrenceEnd,
     /// First day of the week. 0 is Sunday.
     week_begins: usize,
     /// Start of the first meeting.
@@ -35,7 +35,7 @@ enum Pattern {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum End {
+enum RecurrenceEnd {
     Never,
     After(u32),
     /// The series ends with the meeting on this day.
@@ -56,7 +56,7 @@ pub(super) struct Exception {
 
 /// Reason why a rule cannot be converted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Unmapped {
+pub(super) enum RecurrenceError {
     Damaged,
     /// The rule uses a calendar that RFC 5545 does not support, such as the Hebrew one.
     Calendar,

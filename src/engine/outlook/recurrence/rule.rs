@@ -1,7 +1,7 @@
 //! Writes a recurrence as a rule of RFC 5545 (MS-OXCICAL 2.1.3.2).
 
 use super::super::clock::{DAY, WEEKDAYS, date, days, length, weekday};
-use super::{End, Pattern, Recurrence};
+use super::{Pattern, Recurrence, RecurrenceEnd};
 
 impl Recurrence {
     /// Returns true if a day matches the pattern of the rule. The interval is not checked.
@@ -40,9 +40,9 @@ impl Recurrence {
             rule.push_str(&format!(";INTERVAL={interval}"));
         }
         match self.end {
-            End::Never => {}
-            End::After(count) => rule.push_str(&format!(";COUNT={count}")),
-            End::On(day) => {
+            RecurrenceEnd::Never => {}
+            RecurrenceEnd::After(count) => rule.push_str(&format!(";COUNT={count}")),
+            RecurrenceEnd::On(day) => {
                 let time = self.begins.rem_euclid(DAY);
                 rule.push_str(&format!(
                     ";UNTIL={}",

@@ -2,7 +2,7 @@
 
 use super::super::clock::{DAY, days, time_text};
 use super::super::sample::{SERIES, hex};
-use super::{Recurrence, Unmapped, read};
+use super::{Recurrence, RecurrenceError, read};
 
 fn rule(recurrence: &Recurrence) -> String {
     recurrence.rule(time_text)
@@ -52,7 +52,7 @@ fn rules_of_the_standard_become_those_of_rfc_5545() {
     let deleted: Vec<String> = daily.deleted.iter().map(|it| time_text(*it)).collect();
     assert_eq!(deleted, ["20110419T080000", "20110422T080000"]);
 
-    assert_eq!(read(&hex(HEBREW), 1252), Err(Unmapped::Calendar));
+    assert_eq!(read(&hex(HEBREW), 1252), Err(RecurrenceError::Calendar));
     let real = read(&hex(REAL), 1252).unwrap();
     assert_eq!(rule(&real), "FREQ=WEEKLY;BYDAY=MO,TH;WKST=SU");
     assert_eq!(time_text(real.begins), "20170119T223000");
@@ -168,17 +168,17 @@ fn rules_of_months_and_years_keep_the_days_of_outlook() {
 fn rules_that_cannot_be_mapped_are_refused() {
     let june = days(2026, 6, 15);
     for (kind, interval, specific, why) in [
-        (0, 1441, vec![], Unmapped::Damaged),
-        (0, 0, vec![], Unmapped::Damaged),
-        (1, 1, vec![0], Unmapped::Damaged),
-        (1, 1, vec![0x80], Unmapped::Damaged),
-        (2, 1, vec![32], Unmapped::Damaged),
-        (3, 1, vec![2, 6], Unmapped::Damaged),
-        (7, 1, vec![], Unmapped::Damaged),
-        (10, 12, vec![3], Unmapped::Calendar),
-        (1, 1, vec![4], Unmapped::First),
-        (2, 1, vec![16], Unmapped::First),
-        (3, 1, vec![2, 2], Unmapped::First),
+        (0, 1441, vec![], RecurrenceError::Damaged),
+        (0, 0, vec![], RecurrenceError::Damaged),
+        (1, 1, vec![0], RecurrenceError::Damaged),
+        (1, 1, vec![0x80], RecurrenceError::Damaged),
+        (2, 1, vec![32], RecurrenceError::Damaged),
+        (3, 1, vec![2, 6], RecurrenceError::Damaged),
+        (7, 1, vec![], RecurrenceError::Damaged),
+        (10, 12, vec![3], RecurrenceError::Calendar),
+        (1, 1, vec![4], RecurrenceError::First),
+        (2, 1, vec![16], RecurrenceError::First),
+        (3, 1, vec![2, 2], RecurrenceError::First),
     ] {
         let read = read(&made(kind, interval, &specific, june), 1252);
         assert_eq!(read, Err(why), "{kind} {interval} {specific:?}");

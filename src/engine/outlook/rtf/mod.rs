@@ -6,13 +6,13 @@
 mod reader;
 mod token;
 
-use self::token::{Token, Tokens};
+use self::token::{RtfToken, Tokens};
 
 pub use self::reader::read;
 
 /// Reason why RTF is incomplete or damaged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Damage {
+pub enum RtfDamage {
     /// The header of the compressed RTF is missing or unknown.
     Header,
     /// The checksum in the header does not match the bytes.
@@ -25,7 +25,7 @@ pub enum Damage {
 
 /// The format from which a mail program made the RTF.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Source {
+pub enum RtfOrigin {
     /// The RTF encapsulates this HTML (`\fromhtml1`).
     Html,
     /// The RTF encapsulates this text (`\fromtext`).
@@ -36,23 +36,25 @@ pub enum Source {
 
 /// The text that was extracted from RTF.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Body {
-    pub source: Source,
+pub struct RtfText {
+    pub source: RtfOrigin,
     /// The text, with LF line endings.
     pub text: String,
-    pub damage: Option<Damage>,
+    pub damage: Option<RtfDamage>,
 }
 
 /// Returns the source format of the RTF. Its control word is in the first group, before the tables (MS-OXRTFEX 2.1.3.1).
-fn source(rtf: &[u8]) -> Source {
+fn source(rtf: &[u8]) -> RtfOrigin {
     const LOOKED_AT: usize = 64;
     for token in Tokens::of(rtf).take(LOOKED_AT) {
         match token {
-            Token::Word(b"fromhtml", parameter) if parameter != Some(0) => return Source::Html,
-            Token::Word(b"fromtext", _) => return Source::Text,
-            Token::Word(b"fonttbl", _) => break,
+            RtfToken::Word(b"fromhtml", parameter) if parameter != Some(0) => {
+                return RtfOrigin::Html;
+            }
+            RtfToken::Word(b"fromtext", _) => return RtfOrigin::Text,
+            RtfToken::Word(b"fonttbl", _) => break,
             _ => {}
         }
     }
-    Source::Rtf
+    RtfOrigin::Rtf
 }

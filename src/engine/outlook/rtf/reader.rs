@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 
 use super::super::codepage;
-use super::token::{Token, Tokens};
-use super::{Body, Damage, Source, source};
+use super::token::{RtfToken, Tokens};
+use super::{RtfDamage, RtfOrigin, RtfText, source};
 
 /// Extracts the content of RTF. Returns `None` if the bytes are not RTF.
-pub fn read(rtf: &[u8]) -> Option<Body> {
+pub fn read(rtf: &[u8]) -> Option<RtfText> {
     let start = rtf.iter().position(|byte| !byte.is_ascii_whitespace())?;
     let rtf = rtf.get(start..)?;
     if !rtf.starts_with(b"{\\rtf") {
         return None;
     }
-    let mut reader = Reader {
+    let mut reader = RtfReader {
         source: source(rtf),
         text: String::with_capacity(rtf.len() / 2),
         pending: Vec::new(),
@@ -22,7 +22,7 @@ pub fn read(rtf: &[u8]) -> Option<Body> {
         default_font: None,
         fonts: HashMap::new(),
         defined_font: None,
-        state: State::default(),
+        state: GroupState::default(),
         stack: Vec::new(),
         deeper: 0,
         skip: 0,
@@ -40,11 +40,11 @@ pub fn read(rtf: &[u8]) -> Option<Body> {
     }
     reader.finish();
     let damage = match (reader.is_closed, reader.is_lossy) {
-        (false, _) => Some(Damage::Truncated),
-        (true, true) => Some(Damage::Charset),
+        (false, _) => Some(RtfDamage::Truncated),
+        (true, true) => Some(RtfDamage::Charset),
         (true, false) => None,
     };
-    Some(Body {
+    Some(RtfText {
         source: reader.source,
         text: reader.text,
         damage,
@@ -52,7 +52,7 @@ pub fn read(rtf: &[u8]) -> Option<Body> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-enum Destination {
+enum RtfDestination {
     #[default]
     Body,
     /// A markup tag of the encapsulated HTML.
@@ -63,8 +63,8 @@ enum Destination {
 
 /// The state that is restored at the end of a group.
 #[derive(Clone, Copy, Debug)]
-struct State {
-    destination: Destination,
+struct GroupState {
+    destination: RtfDestination,
     /// True inside `\htmlrtf`: this RTF does not belong to the HTML and is skipped.
     is_rtf_only: bool,
     font: Option<i32>,
@@ -73,10 +73,10 @@ struct State {
     replacement: u8,
 }
 
-impl Default for State {
+impl Default for GroupState {
     fn default() -> Self {
         Self {
-            destination: Destination::Body,
+            destination: RtfDestination::Body,
             is_rtf_only: false,
             font: None,
             replacement: 1,
@@ -84,8 +84,8 @@ impl Default for State {
     }
 }
 
-struct Reader {
-    source: Source,
+struct RtfReader {
+    source: RtfOrigin,
     text: String,
     /// Bytes of text that are not decoded yet. The bytes of one character can be in several tokens, so they are collected
     /// first.
@@ -97,8 +97,8 @@ struct Reader {
     fonts: HashMap<i32, u32>,
     /// The font whose entry in the font table is being read.
     defined_font: Option<i32>,
-    state: State,
-    stack: Vec<State>,
+    state: GroupState,
+    stack: Vec<GroupState>,
     /// Number of open groups beyond [`DEPTH`], whose states are not stored.
     deeper: usize,
     /// Number of replacement characters after the last `\uN` that are still to be skipped.
@@ -117,11 +117,11 @@ struct Reader {
 /// one state.
 const DEPTH: usize = 1000;
 
-impl Reader {
-    pub(super) fn take(&mut self, token: Token<'_>) {
+impl RtfReader {
+    pub(super) fn take(&mut self, token: RtfToken<'_>) {
         let is_first = std::mem::take(&mut self.is_destination_next);
         match token {
-            Token::Open => {
+            RtfToken::Open => {
                 self.skip = 0;
                 self.is_star = false;
                 self.is_destination_next = true;
@@ -131,7 +131,7 @@ impl Reader {
                     self.deeper += 1
                 }
             }
-            Token::Close => {
+            RtfToken::Close => {
                 self.skip = 0;
                 self.is_star = false;
                 if self.deeper > 0 {
@@ -144,7 +144,7 @@ impl Reader {
                 }
                 self.is_closed |= self.stack.is_empty();
             }
-            Token::Word(word, parameter) => {
+            RtfToken::Word(word, parameter) => {
                 let is_star = std::mem::take(&mut self.is_star);
                 if word == b"u" {
                     self.skip = 0;
@@ -153,18 +153,18 @@ impl Reader {
                 }
                 self.word(word, parameter, is_first, is_star);
             }
-            Token::Symbol(b'*') if is_first => self.is_star = true,
-            Token::Symbol(symbol) => {
+            RtfToken::Symbol(b'*') if is_first => self.is_star = true,
+            RtfToken::Symbol(symbol) => {
                 if !self.skips_one() {
                     self.symbol(symbol);
                 }
             }
-            Token::Hex(byte) => {
+            RtfToken::Hex(byte) => {
                 if !self.skips_one() {
                     self.bytes(&[byte]);
                 }
             }
-            Token::Text(text) => self.plain(text),
+            RtfToken::Text(text) => self.plain(text),
         }
     }
 
@@ -196,10 +196,10 @@ impl Reader {
 
     fn is_shown(&self) -> bool {
         match self.state.destination {
-            Destination::Body | Destination::HtmlTag => {
-                !self.state.is_rtf_only || self.source == Source::Rtf
+            RtfDestination::Body | RtfDestination::HtmlTag => {
+                !self.state.is_rtf_only || self.source == RtfOrigin::Rtf
             }
-            Destination::Fonts | Destination::Skipped => false,
+            RtfDestination::Fonts | RtfDestination::Skipped => false,
         }
     }
 
@@ -281,12 +281,14 @@ impl Reader {
     }
 
     pub(super) fn symbol(&mut self, symbol: u8) {
-        let is_html = self.source == Source::Html;
+        let is_html = self.source == RtfOrigin::Html;
         match symbol {
             b'\\' | b'{' | b'}' => self.bytes(&[symbol]),
-            b'~' if is_html && self.state.destination == Destination::Body => self.text("&nbsp;"),
+            b'~' if is_html && self.state.destination == RtfDestination::Body => {
+                self.text("&nbsp;")
+            }
             b'~' => self.text("\u{a0}"),
-            b'_' if is_html && self.state.destination == Destination::Body => self.text("&shy;"),
+            b'_' if is_html && self.state.destination == RtfDestination::Body => self.text("&shy;"),
             b'_' => self.text("\u{2011}"),
             b'\r' | b'\n' => self.text("\n"),
             b'\t' => self.text("\t"),
@@ -296,20 +298,20 @@ impl Reader {
     }
 
     fn word(&mut self, word: &[u8], parameter: Option<i32>, is_first: bool, is_star: bool) {
-        let is_html = self.source == Source::Html;
+        let is_html = self.source == RtfOrigin::Html;
         if is_star {
             self.state.destination = match word {
-                b"htmltag" if is_html && self.state.destination == Destination::Body => {
-                    Destination::HtmlTag
+                b"htmltag" if is_html && self.state.destination == RtfDestination::Body => {
+                    RtfDestination::HtmlTag
                 }
-                _ => Destination::Skipped,
+                _ => RtfDestination::Skipped,
             };
             return;
         }
-        if is_first && self.state.destination == Destination::Body {
+        if is_first && self.state.destination == RtfDestination::Body {
             match word {
                 b"fonttbl" => {
-                    self.state.destination = Destination::Fonts;
+                    self.state.destination = RtfDestination::Fonts;
                     return;
                 }
                 b"colortbl"
@@ -334,12 +336,12 @@ impl Reader {
                 | b"objdata"
                 | b"objclass"
                 | b"objname" => {
-                    self.state.destination = Destination::Skipped;
+                    self.state.destination = RtfDestination::Skipped;
                     return;
                 }
                 // These groups contain list numbers and bullets, which a browser generates from the HTML.
                 b"pntext" | b"listtext" if is_html => {
-                    self.state.destination = Destination::Skipped;
+                    self.state.destination = RtfDestination::Skipped;
                     return;
                 }
                 _ => {}
@@ -351,7 +353,7 @@ impl Reader {
             (b"pc", _) => self.page = 437,
             (b"pca", _) => self.page = 850,
             (b"deff", font) => self.default_font = font,
-            (b"f", font) if self.state.destination == Destination::Fonts => {
+            (b"f", font) if self.state.destination == RtfDestination::Fonts => {
                 self.defined_font = font;
             }
             (b"f", font) => self.state.font = font,
@@ -372,15 +374,15 @@ impl Reader {
             }
             (b"htmlrtf", parameter) => self.state.is_rtf_only = parameter != Some(0),
             (b"par" | b"line", _) => self.text("\n"),
-            (b"sect" | b"page" | b"row", _) if self.source == Source::Rtf => self.text("\n"),
+            (b"sect" | b"page" | b"row", _) if self.source == RtfOrigin::Rtf => self.text("\n"),
             (b"tab", _) => self.text("\t"),
-            (b"cell", _) if self.source == Source::Rtf => self.text("\t"),
+            (b"cell", _) if self.source == RtfOrigin::Rtf => self.text("\t"),
             (word, _) => self.named(word),
         }
     }
 
     fn define(&mut self, page: Option<u32>) {
-        if self.state.destination == Destination::Fonts
+        if self.state.destination == RtfDestination::Fonts
             && let (Some(font), Some(page)) = (self.defined_font, page)
         {
             self.fonts.insert(font, page);
@@ -401,7 +403,8 @@ impl Reader {
             b"enspace" => ("&ensp;", "\u{2002}"),
             _ => return,
         };
-        let is_text = self.source == Source::Html && self.state.destination == Destination::Body;
+        let is_text =
+            self.source == RtfOrigin::Html && self.state.destination == RtfDestination::Body;
         self.text(if is_text { entity } else { symbol });
     }
 }

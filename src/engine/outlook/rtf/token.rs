@@ -1,7 +1,7 @@
 //! Divides RTF into control words, control symbols, groups and text.
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Token<'a> {
+pub(super) enum RtfToken<'a> {
     Open,
     Close,
     /// A control word, with its parameter.
@@ -28,7 +28,7 @@ impl<'a> Tokens<'a> {
         front
     }
 
-    fn control(&mut self) -> Token<'a> {
+    fn control(&mut self) -> RtfToken<'a> {
         self.advance(1);
         let letters = self
             .rest
@@ -62,13 +62,13 @@ impl<'a> Tokens<'a> {
             let length = parameter.and_then(|it| usize::try_from(it).ok());
             self.advance(length.unwrap_or(0));
         }
-        Token::Word(word, parameter)
+        RtfToken::Word(word, parameter)
     }
 
-    pub(super) fn symbol(&mut self) -> Token<'a> {
+    pub(super) fn symbol(&mut self) -> RtfToken<'a> {
         let symbol = self.advance(1).first().copied().unwrap_or(b'\\');
         if symbol != b'\'' {
-            return Token::Symbol(symbol);
+            return RtfToken::Symbol(symbol);
         }
         let digit = |at: usize| {
             let digit = char::from(*self.rest.get(at)?).to_digit(16)?;
@@ -77,31 +77,31 @@ impl<'a> Tokens<'a> {
         match (digit(0), digit(1)) {
             (Some(high), Some(low)) => {
                 self.advance(2);
-                Token::Hex(high << 4 | low)
+                RtfToken::Hex(high << 4 | low)
             }
-            _ => Token::Symbol(symbol),
+            _ => RtfToken::Symbol(symbol),
         }
     }
 }
 
 impl<'a> Iterator for Tokens<'a> {
-    type Item = Token<'a>;
+    type Item = RtfToken<'a>;
 
-    fn next(&mut self) -> Option<Token<'a>> {
+    fn next(&mut self) -> Option<RtfToken<'a>> {
         let first = self.rest.first()?;
         Some(match first {
             b'{' => {
                 self.advance(1);
-                Token::Open
+                RtfToken::Open
             }
             b'}' => {
                 self.advance(1);
-                Token::Close
+                RtfToken::Close
             }
             b'\\' => self.control(),
             _ => {
                 let end = memchr::memchr3(b'{', b'}', b'\\', self.rest);
-                Token::Text(self.advance(end.unwrap_or(usize::MAX)))
+                RtfToken::Text(self.advance(end.unwrap_or(usize::MAX)))
             }
         })
     }

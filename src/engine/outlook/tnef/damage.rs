@@ -2,7 +2,7 @@
 
 /// A fault of a TNEF stream. The rest of the stream can usually be read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Damage {
+pub enum TnefDamage {
     /// The signature is missing.
     NoSignature,
     /// The stream ends inside an attribute, or the length of an attribute is wrong.
@@ -29,7 +29,7 @@ pub enum Damage {
     UnknownProperty,
 }
 
-impl Damage {
+impl TnefDamage {
     /// Returns a description of the fault for the report.
     pub fn what(self) -> &'static str {
         match self {

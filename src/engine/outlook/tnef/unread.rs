@@ -1,6 +1,8 @@
 //! Finds content of a TNEF stream that the reader does not use, so that a `winmail.dat` with such content stays in the mail.
 
-use crate::engine::outlook::properties::{Becomes, Properties, Property, Value, id, integer};
+use crate::engine::outlook::properties::{
+    Properties, Property, PropertyUse, PropertyValue, id, integer,
+};
 
 /// Maximum length in bytes of an unknown binary property that is not content. Entry ids and search keys, which identify
 /// people and messages, have about 100 bytes.
@@ -46,18 +48,18 @@ pub(super) fn is_large_and_unknown(property: &Property<'_>) -> bool {
     match property.becomes() {
         None => binary > MOST_BINARY || property.name.is_none() && text > MOST_TEXT,
         // A content whose number is damaged can have the number of another property.
-        Some(Becomes::Housekeeping) => binary.max(text) > MOST_HOUSEKEEPING,
+        Some(PropertyUse::Housekeeping) => binary.max(text) > MOST_HOUSEKEEPING,
         Some(_) => false,
     }
 }
 
 /// Returns the number of bytes in binary values, and in texts.
-fn lengths(value: &Value<'_>) -> (usize, usize) {
+fn lengths(value: &PropertyValue<'_>) -> (usize, usize) {
     match value {
-        Value::Bytes(bytes) => (bytes.len(), 0),
-        Value::Narrow(bytes) => (0, bytes.len()),
-        Value::Text(text) => (0, text.len()),
-        Value::Many(values) => values
+        PropertyValue::Bytes(bytes) => (bytes.len(), 0),
+        PropertyValue::Narrow(bytes) => (0, bytes.len()),
+        PropertyValue::Text(text) => (0, text.len()),
+        PropertyValue::Many(values) => values
             .iter()
             .map(lengths)
             .fold((0, 0), |(a, b), (c, d)| (a + c, b + d)),
@@ -83,7 +85,7 @@ pub(super) fn has_second_content(properties: &Properties<'_>) -> bool {
         let is = |it: &&Property<'_>| it.id == *id && it.name.is_none();
         let mut versions = properties.0.iter().filter(is).map(|it| &it.value);
         let first = versions.next();
-        let has_many = matches!(first, Some(Value::Many(values)) if values.len() > 1);
+        let has_many = matches!(first, Some(PropertyValue::Many(values)) if values.len() > 1);
         has_many || versions.any(|other| Some(other) != first)
     })
 }

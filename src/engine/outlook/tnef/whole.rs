@@ -2,12 +2,12 @@
 
 use super::super::properties::id;
 use super::super::{calendar, report};
-use super::{Damage, Item, SIGNATURE};
+use super::{OutlookItem, SIGNATURE, TnefDamage};
 
 /// An item, and a sentence for each fault of its stream.
 #[derive(Debug)]
 pub struct WholeStream<'a> {
-    pub item: Item<'a>,
+    pub item: OutlookItem<'a>,
     pub damage: Vec<String>,
 }
 
@@ -17,9 +17,9 @@ pub struct WholeStream<'a> {
 /// Returns the reason if the bytes are not TNEF, or if nothing in them can be read.
 pub fn read_whole(bytes: &[u8], depth: usize) -> Result<WholeStream<'_>, String> {
     if !bytes.starts_with(SIGNATURE) {
-        return Err(Damage::NoSignature.what().to_owned());
+        return Err(TnefDamage::NoSignature.what().to_owned());
     }
-    let super::Stream { item, damage } = super::read(bytes, depth);
+    let super::TnefStream { item, damage } = super::read(bytes, depth);
     let is_empty = item.properties.0.iter().all(|it| it.is_empty())
         && item.recipients.is_empty()
         && item.attachments.is_empty();
@@ -32,11 +32,12 @@ pub fn read_whole(bytes: &[u8], depth: usize) -> Result<WholeStream<'_>, String>
             None => "the file contains no message of Outlook".to_owned(),
         });
     }
-    let sentence = |damage: &Damage| match damage {
+    let sentence = |damage: &TnefDamage| match damage {
         // These files are intact.
-        Damage::UnknownAttribute | Damage::UnknownProperty | Damage::TooDeep | Damage::TooMany => {
-            damage.what().to_owned()
-        }
+        TnefDamage::UnknownAttribute
+        | TnefDamage::UnknownProperty
+        | TnefDamage::TooDeep
+        | TnefDamage::TooMany => damage.what().to_owned(),
         _ => format!("{}; get an undamaged copy of the file", damage.what()),
     };
     let mut damage: Vec<String> = damage.iter().map(sentence).collect();
@@ -51,7 +52,7 @@ pub fn read_whole(bytes: &[u8], depth: usize) -> Result<WholeStream<'_>, String>
 
 /// Returns whether an item has more than a header. Outlook writes a text even for an empty mail, so a stream without one may
 /// have been cut off between two attributes, which leaves no other trace.
-fn has_content(item: &Item<'_>) -> bool {
+fn has_content(item: &OutlookItem<'_>) -> bool {
     let is_text = |id| item.properties.value(id).is_some();
     let class = item.class();
     [id::BODY, id::HTML, id::RTF].into_iter().any(is_text)

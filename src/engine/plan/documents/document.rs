@@ -15,23 +15,27 @@ use crate::mime::charset::{self, Charset};
 use crate::mime::{PartId, TransferEncoding};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Language {
+pub(super) enum DocumentLanguage {
     Html(Syntax),
     Css,
 }
 
 /// Media types of documents. The prefilter uses the subtypes to find messages that may contain a document.
-const TYPES: [(&str, &str, Language); 3] = [
-    ("text", "html", Language::Html(Syntax::Html)),
-    ("application", "xhtml+xml", Language::Html(Syntax::Xhtml)),
-    ("text", "css", Language::Css),
+const TYPES: [(&str, &str, DocumentLanguage); 3] = [
+    ("text", "html", DocumentLanguage::Html(Syntax::Html)),
+    (
+        "application",
+        "xhtml+xml",
+        DocumentLanguage::Html(Syntax::Xhtml),
+    ),
+    ("text", "css", DocumentLanguage::Css),
 ];
 
 pub(crate) fn subtypes() -> impl Iterator<Item = &'static [u8]> {
     TYPES.iter().map(|(_, subtype, _)| subtype.as_bytes())
 }
 
-impl Language {
+impl DocumentLanguage {
     pub(super) fn of(essence: &str) -> Option<Self> {
         let essence = essence.split_once('/')?;
         let is_of = |(main, subtype, _): &&(&str, &str, Self)| (*main, *subtype) == essence;
@@ -46,9 +50,9 @@ impl Language {
     }
 }
 
-pub(super) struct Document<'d> {
+pub(super) struct LinkedDocument<'d> {
     pub(super) part: PartId,
-    pub(super) language: Language,
+    pub(super) language: DocumentLanguage,
     pub(super) octets: &'d [u8],
     /// The document as the parsers read it, with the same length as `octets`. In charsets such as Shift_JIS, a
     /// character of two bytes can contain a byte below 0x80, which could be mistaken for a `<` or a quotation mark.
@@ -68,10 +72,10 @@ pub(super) struct Document<'d> {
     pub(super) looks_encoded: bool,
 }
 
-impl<'d> Document<'d> {
+impl<'d> LinkedDocument<'d> {
     pub(super) fn read(
         part: PartId,
-        language: Language,
+        language: DocumentLanguage,
         octets: &'d [u8],
         (named, label): (Option<Charset>, Option<&[u8]>),
     ) -> Self {
@@ -111,11 +115,11 @@ impl<'d> Document<'d> {
 
     fn locate(&mut self) {
         match self.language {
-            Language::Css => {
+            DocumentLanguage::Css => {
                 self.links = css::locate(&self.text);
                 self.label = label::in_style_sheet(self.octets).map(<[u8]>::to_vec);
             }
-            Language::Html(syntax) => {
+            DocumentLanguage::Html(syntax) => {
                 let found = html::locate_in(&self.text, syntax);
                 self.links = found.links;
                 self.originals = found.originals;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use percent_encoding::percent_decode;
 
-use super::document::Document;
+use super::document::LinkedDocument;
 use super::link_text::{ascii, base_url, cid_escaped, raw, readable, scheme};
 use super::{Documents, LONGEST};
 use crate::edit::Group;
@@ -32,7 +32,7 @@ pub(crate) struct NewLinks {
 }
 
 #[derive(Clone)]
-struct Resolved {
+struct ResolvedLink {
     wrapping: (Markup, Grammar),
     is_relative: bool,
     replacement: Option<Vec<u8>>,
@@ -41,24 +41,24 @@ struct Resolved {
 
 /// Cache of resolved references. Most documents contain the same reference several times.
 #[derive(Default)]
-struct Memory {
-    known: HashMap<Vec<u8>, Resolved>,
+struct ResolvedCache {
+    known: HashMap<Vec<u8>, ResolvedLink>,
     octets: usize,
 }
 
-impl Memory {
+impl ResolvedCache {
     /// Maximum number of bytes in the cache, for references and their new forms.
     const MOST: usize = 256 << 10;
 
-    fn get(&self, value: &[u8], wrapping: (Markup, Grammar)) -> Option<&Resolved> {
+    fn get(&self, value: &[u8], wrapping: (Markup, Grammar)) -> Option<&ResolvedLink> {
         let known = self.known.get(value);
         known.filter(|known| known.wrapping == wrapping)
     }
 
-    fn keep(&mut self, value: &[u8], resolved: &Resolved) {
+    fn keep(&mut self, value: &[u8], resolved: &ResolvedLink) {
         // The counted size is an estimate: an entry of the map needs a few more bytes than its texts.
         let taken = resolved.replacement.as_ref().map_or(0, Vec::len);
-        let octets = size_of::<(Vec<u8>, Resolved)>() + value.len() + taken;
+        let octets = size_of::<(Vec<u8>, ResolvedLink)>() + value.len() + taken;
         if self.octets + octets <= Self::MOST && !self.known.contains_key(value) {
             self.octets += octets;
             self.known.insert(value.to_vec(), resolved.clone());
@@ -105,7 +105,7 @@ impl Documents<'_> {
         &mut self,
         ledger: &mut Ledger,
         mapped: &MappedBody<'_>,
-        document: &mut Document<'_>,
+        document: &mut LinkedDocument<'_>,
     ) -> Result<(TextChanges, NewLinks), Refusal> {
         let links = std::mem::take(&mut document.links);
         let base = document.base.take();
@@ -118,7 +118,7 @@ impl Documents<'_> {
         };
         let room = i64::try_from(ledger.room()).unwrap_or(i64::MAX);
         let mut gained = -i64::try_from(mapped.spare()).unwrap_or(i64::MAX);
-        let mut memory = Memory::default();
+        let mut memory = ResolvedCache::default();
         let mut originals = std::mem::take(&mut document.originals)
             .into_iter()
             .peekable();
@@ -230,7 +230,7 @@ impl Documents<'_> {
     }
 
     /// Returns true if exactly one part of the message has the Content-ID of this `cid:` URL.
-    fn is_shown_by_id(&mut self, document: &Document<'_>, url: &[u8]) -> bool {
+    fn is_shown_by_id(&mut self, document: &LinkedDocument<'_>, url: &[u8]) -> bool {
         let id: Vec<u8> = percent_decode(url.get(4..).unwrap_or_default()).collect();
         String::from_utf8(id).is_ok_and(|id| self.is_only_id(document.part, id))
     }
@@ -239,7 +239,7 @@ impl Documents<'_> {
     /// This is certain if the message has no parts to which a link can refer by location. Otherwise the Content-Location
     /// of a part may contain the undecoded bytes of the link. The decoded and percent-encoded link would not be equal to
     /// this location, and would not refer to the part. So the decoded link must be equal to the location of a part.
-    fn is_certain(&self, document: &Document<'_>, base_url: &str, reference: &str) -> bool {
+    fn is_certain(&self, document: &LinkedDocument<'_>, base_url: &str, reference: &str) -> bool {
         document.related.is_empty()
             || resolve_as_browser(base_url, &ascii(reference)).is_ok_and(|absolute| {
                 let meant = self.meant(document.part, &document.related, &absolute);
@@ -250,12 +250,12 @@ impl Documents<'_> {
     fn reference(
         &mut self,
         ledger: &mut Ledger,
-        document: &Document<'_>,
+        document: &LinkedDocument<'_>,
         link: &LinkValue,
         value: &[u8],
         (base_url, is_within_message): (&str, bool),
-    ) -> Result<Resolved, Refusal> {
-        let mut resolved = Resolved {
+    ) -> Result<ResolvedLink, Refusal> {
+        let mut resolved = ResolvedLink {
             wrapping: (link.markup, link.grammar),
             is_relative: false,
             replacement: None,

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use percent_encoding::percent_decode_str;
 
-use super::document::Document;
+use super::document::LinkedDocument;
 use super::link_text::{base_url, cleaned, is_data, scheme};
 use super::{Documents, LONGEST};
 use crate::engine::external_body::identifier;
@@ -21,7 +21,7 @@ use crate::link::url::{
 use crate::mime::{MessageTree, PartId};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Showing {
+pub(crate) enum DisplayState {
     /// The first document that refers to the part.
     By(PartId),
     /// A document that cannot be read may refer to the part.
@@ -33,7 +33,7 @@ pub(crate) enum Showing {
     Beside,
 }
 
-impl Showing {
+impl DisplayState {
     pub(crate) fn words(self, tree: &MessageTree<'_>) -> String {
         match self {
             Self::By(document) => format!("part {} refers to this part", tree.number(document)),
@@ -53,7 +53,7 @@ pub(crate) fn shown_inline(
     tree: &MessageTree<'_>,
     policy: &Policy,
     parts: &[PartId],
-) -> HashMap<PartId, Showing> {
+) -> HashMap<PartId, DisplayState> {
     let mut shown = HashMap::new();
     let mut ledger = Ledger::new(&policy.limits, tree.original.len());
     let mut documents = Documents::new(tree, policy);
@@ -72,7 +72,7 @@ pub(crate) fn shown_inline(
             break;
         }
         let mut refer = |part| {
-            shown.entry(part).or_insert(Showing::By(document));
+            shown.entry(part).or_insert(DisplayState::By(document));
         };
         let known = (&mut ledger, &mut names);
         if documents.refer(document, known, &mut refer).is_none() {
@@ -81,7 +81,9 @@ pub(crate) fn shown_inline(
     }
     for part in names.rest() {
         if let Some(&document) = unread.get(&tree.message_of(part)) {
-            shown.entry(part).or_insert(Showing::PerhapsBy(document));
+            shown
+                .entry(part)
+                .or_insert(DisplayState::PerhapsBy(document));
         }
     }
     let is_html = |part: &&PartId| {
@@ -99,7 +101,7 @@ pub(crate) fn shown_inline(
             && tree.has_disposition(part, "inline")
             && html.contains(&tree.message_of(part))
         {
-            shown.entry(part).or_insert(Showing::Beside);
+            shown.entry(part).or_insert(DisplayState::Beside);
         }
     }
     shown
@@ -108,14 +110,14 @@ pub(crate) fn shown_inline(
 /// Names of parts to which no document refers so far. A name is removed when a document contains it, so ten thousand parts
 /// with the same name are found only once.
 #[derive(Default)]
-struct Unreferred {
+struct UnusedNames {
     /// Parts by their Content-ID in lower case.
     ids: HashMap<String, Vec<PartId>>,
     /// Parts by their absolute location, in a form that is the same for equivalent URLs.
     locations: HashMap<String, Vec<PartId>>,
 }
 
-impl Unreferred {
+impl UnusedNames {
     fn is_empty(&self) -> bool {
         self.ids.is_empty() && self.locations.is_empty()
     }
@@ -162,9 +164,9 @@ impl Documents<'_> {
         &mut self,
         parts: &[PartId],
         ledger: &mut Ledger,
-        shown: &mut HashMap<PartId, Showing>,
-    ) -> Unreferred {
-        let mut names = Unreferred::default();
+        shown: &mut HashMap<PartId, DisplayState>,
+    ) -> UnusedNames {
+        let mut names = UnusedNames::default();
         for &part in parts {
             if let Some(value) = self.tree.value(part, "Content-ID") {
                 names.ids.entry(folded(value)).or_default().push(part);
@@ -173,7 +175,7 @@ impl Documents<'_> {
                 continue;
             };
             if ledger.work(url.len()).is_err() || url.len() > ledger.room_for_urls() {
-                shown.insert(part, Showing::Unknown);
+                shown.insert(part, DisplayState::Unknown);
                 continue;
             }
             ledger.hold_urls(url.len());
@@ -186,7 +188,7 @@ impl Documents<'_> {
     fn refer(
         &mut self,
         part: PartId,
-        (ledger, names): (&mut Ledger, &mut Unreferred),
+        (ledger, names): (&mut Ledger, &mut UnusedNames),
         found: &mut dyn FnMut(PartId),
     ) -> Option<()> {
         let language = self.language(part)?;
@@ -198,7 +200,7 @@ impl Documents<'_> {
         if is_wide(&octets) {
             return None;
         }
-        let document = Document::read(part, language, &octets, (charset, None));
+        let document = LinkedDocument::read(part, language, &octets, (charset, None));
         let base = document.base_within(self.base_of(part));
         let base_url = base_url(base.as_deref());
         let scheme = scheme(&base_url);

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use encoding_rs::Encoding;
 
 use super::candidates::{self, Fallbacks};
-use super::document::{Document, Language, unsupported};
+use super::document::{DocumentLanguage, LinkedDocument, unsupported};
 use super::link_text::{ascii, base_url, cleaned, holds_carried, is_data, raw, readable, scheme};
-use super::{Documents, Identity, LONGEST};
+use super::{DocumentIdentity, Documents, LONGEST};
 use crate::edit::Group;
 use crate::engine::ledger::Ledger;
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
@@ -27,21 +27,21 @@ use crate::span::front;
 /// Maximum number of links in a style sheet. Each one is stored, and the largest sheets in use have a few hundred.
 const MOST_LINKS: usize = 10_000;
 
-pub(crate) struct Shown<'d> {
+pub(crate) struct DocumentText<'d> {
     pub(crate) ordinal: usize,
     pub(crate) link: LinkValue,
     /// The URL, absolute if there is a base.
     pub(crate) absolute: Cow<'d, str>,
     /// The text after the `//` of a reference without a scheme.
     pub(crate) host: Option<String>,
-    pub(crate) sibling: Option<(PartId, Identity)>,
+    pub(crate) sibling: Option<(PartId, DocumentIdentity)>,
     /// Whether a base is declared for a reference without a scheme. `None` for a reference with a scheme, which needs no base.
     pub(crate) relative: Option<bool>,
     /// Charset of the document, if it is declared.
     pub(crate) charset: Option<&'static str>,
 }
 
-impl Shown<'_> {
+impl DocumentText<'_> {
     /// Returns true if the URL contains bytes that are not text, because the charset of the document is not declared or is
     /// wrong.
     pub(crate) fn holds_octets(&self) -> bool {
@@ -85,7 +85,7 @@ impl Documents<'_> {
         &mut self,
         part: PartId,
         ledger: &mut Ledger,
-        mut show: impl FnMut(Shown<'_>),
+        mut show: impl FnMut(DocumentText<'_>),
     ) -> Result<(), Refusal> {
         let mut refusal = None;
         self.looked_at(part, ledger, true, |documents, ledger, _, document| {
@@ -133,7 +133,7 @@ impl Documents<'_> {
                 };
                 let relative = (relation != Relation::Absolute).then_some(has_base);
                 let shown = documents.shown_as(ledger, (ordinal, link), absolute, sibling)?;
-                show(Shown {
+                show(DocumentText {
                     host,
                     relative,
                     charset: document.encoding.map(Encoding::name),
@@ -155,21 +155,21 @@ impl Documents<'_> {
         (ordinal, link): (usize, LinkValue),
         absolute: Cow<'d, str>,
         meant: Option<PartId>,
-    ) -> Result<Shown<'d>, Refusal> {
+    ) -> Result<DocumentText<'d>, Refusal> {
         // A style sheet must be CSS, and a picture must not be a document.
         let is_fit = |part: &PartId| {
-            let language = Language::of(&self.tree.part(*part).essence);
+            let language = DocumentLanguage::of(&self.tree.part(*part).essence);
             match link.role {
-                LinkRole::StyleSheet => language == Some(Language::Css),
+                LinkRole::StyleSheet => language == Some(DocumentLanguage::Css),
                 LinkRole::Picture | LinkRole::Font | LinkRole::Media => language.is_none(),
-                _ => language != Some(Language::Css),
+                _ => language != Some(DocumentLanguage::Css),
             }
         };
         let fit = meant.filter(is_fit);
         if let Some(part) = meant {
             ledger.work(self.cost_of_identity(part))?;
         }
-        Ok(Shown {
+        Ok(DocumentText {
             ordinal,
             link,
             absolute,
@@ -209,7 +209,7 @@ impl Documents<'_> {
         beside: PartId,
         ledger: &mut Ledger,
         (octets, label): (&[u8], Option<&str>),
-        mut show: impl FnMut(Shown<'_>),
+        mut show: impl FnMut(DocumentText<'_>),
     ) -> Result<(), Refusal> {
         ledger.work(octets.len() * 3)?;
         let document = read_sheet(octets, label)?;
@@ -362,14 +362,14 @@ pub(crate) fn sheet_with_urls(
     written
 }
 
-fn read_sheet<'s>(octets: &'s [u8], label: Option<&str>) -> Result<Document<'s>, Refusal> {
+fn read_sheet<'s>(octets: &'s [u8], label: Option<&str>) -> Result<LinkedDocument<'s>, Refusal> {
     let named = label.map(str::as_bytes).and_then(Charset::of_label);
     if let (Some(Charset::Other), Some(label)) = (named, label) {
         return Err(unsupported(label.as_bytes()));
     }
-    let document = Document::read(
+    let document = LinkedDocument::read(
         PartId::ROOT,
-        Language::Css,
+        DocumentLanguage::Css,
         octets,
         (named, label.map(str::as_bytes)),
     );

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use md5::{Digest as _, Md5};
 
 use super::super::protection::protection;
-use super::{Bearers, Documents, Identity, RELATED};
+use super::{Bearers, DocumentIdentity, Documents, RELATED};
 use crate::engine::external_body::{ExternalBody, holds_blank, own_identifier};
 use crate::engine::ledger::Ledger;
 use crate::engine::report::{Reason, Refusal};
@@ -99,11 +99,11 @@ impl Documents<'_> {
         }
     }
 
-    pub(crate) fn identity(&mut self, part: PartId) -> &Identity {
+    pub(crate) fn identity(&mut self, part: PartId) -> &DocumentIdentity {
         if !self.identities.contains_key(&part) {
             let written = content_id(self.tree, part);
             let is_made = written.is_none();
-            let identity = Identity {
+            let identity = DocumentIdentity {
                 content_id: written.unwrap_or_else(|| self.made_id(part)),
                 is_made,
             };

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::document::Document;
+use super::document::LinkedDocument;
 use super::link_text::{cleaned, is_data};
 use super::{Documents, changed};
 use crate::edit::{Edit, Group};
@@ -193,7 +193,7 @@ impl Documents<'_> {
     }
 }
 
-fn unwrapped_document(document: &Document<'_>) -> (TextChanges, UnwrappedLinks) {
+fn unwrapped_document(document: &LinkedDocument<'_>) -> (TextChanges, UnwrappedLinks) {
     let mut found = UnwrappedLinks::default();
     let mut changes = TextChanges::default();
     if !may_hold_wrapped(document.octets) {

@@ -12,13 +12,13 @@ use self::part::{
 };
 use self::truncation::{End, without_torn_boundary};
 use super::fields::each_field;
-use super::item::{Item, Leaf, Missing, Place, Spot, Start};
+use super::item::{CutPlace, Item, Leaf, NoteFacts, Spot, Start};
 use super::list::Lists;
 use super::note::{Notes, description_of};
 use super::plain::{Digest, hash};
 use super::plain_text::{Footers, PlainText};
 use super::spelling::with_addresses_shown;
-use crate::engine::external_body::{ExternalBody, Reading, text_of_part};
+use crate::engine::external_body::{ExternalBody, ReferenceParse, text_of_part};
 use crate::engine::forms::mailman::{divided, scrubbed};
 use crate::mime::{MessageTree, PartId, PartKind};
 use crate::span::Span;
@@ -30,7 +30,7 @@ use crate::span::Span;
 const MOST_ITEMS: usize = 1000;
 
 /// The body of a mail, as a list of items that can be compared with another copy.
-pub(super) struct Body {
+pub(super) struct MailBody {
     pub(super) items: Vec<Item>,
     /// The part that each item describes, in the order of the items. Empty if the mail is compared as a whole.
     pub(super) spots: Vec<Spot>,
@@ -39,12 +39,12 @@ pub(super) struct Body {
     pub(super) is_cut: bool,
 }
 
-impl Body {
+impl MailBody {
     pub(super) fn of(
         tree: &MessageTree<'_>,
-        (reading, notes): (&Reading, Notes),
+        (reading, notes): (&ReferenceParse, Notes),
         lists: &Lists,
-        places: &[Place],
+        places: &[CutPlace],
     ) -> Self {
         let mut describer = Describer {
             tree,
@@ -100,7 +100,7 @@ impl Body {
 struct Describer<'d> {
     tree: &'d MessageTree<'d>,
     lists: &'d Lists,
-    places: &'d [Place],
+    places: &'d [CutPlace],
     notes: Notes,
     items: Vec<Item>,
     spots: Vec<Spot>,
@@ -113,7 +113,7 @@ struct Describer<'d> {
 }
 
 impl Describer<'_> {
-    fn describe(&mut self, reading: &Reading) {
+    fn describe(&mut self, reading: &ReferenceParse) {
         let tree = self.tree;
         let all_notes = scrubbed(tree, reading, &HashSet::new());
         let mut notes = all_notes.iter().peekable();
@@ -138,7 +138,7 @@ impl Describer<'_> {
             }
             let is_last = self.end.within == Some(id);
             let is_message = part.content == PartKind::Message;
-            if !is_last && let Some(missing) = Missing::of_part(tree, id, (reading, self.notes)) {
+            if !is_last && let Some(missing) = NoteFacts::of_part(tree, id, (reading, self.notes)) {
                 self.push(Item::Missing(Box::new(missing)), (id, 0));
                 until = part.span.end;
             } else if is_message || matches!(part.content, PartKind::Multipart(_)) {
@@ -319,8 +319,8 @@ impl Describer<'_> {
         let missing = notes
             .iter()
             .zip(&spans)
-            .map(|(note, span)| Missing::of_mailman(note, span.of(&text), self.notes));
-        let Some(missing) = missing.collect::<Option<Vec<Missing>>>() else {
+            .map(|(note, span)| NoteFacts::of_mailman(note, span.of(&text), self.notes));
+        let Some(missing) = missing.collect::<Option<Vec<NoteFacts>>>() else {
             return false;
         };
         let cuts: Vec<(Span, bool)> = spans.into_iter().map(|span| (span, true)).collect();

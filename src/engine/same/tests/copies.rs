@@ -1,6 +1,6 @@
 //! Copies of one mail that cover each other: they differ only in transport, or one of them is incomplete.
 
-use super::super::{Difference, copy_key, plain};
+use super::super::{CoverDifference, copy_key, plain};
 use super::{FIELDS, LIST, PDF, attached, base64, parts, relation, text, whole};
 
 #[test]
@@ -164,12 +164,15 @@ fn copy_that_is_visibly_cut_is_covered_and_a_mere_prefix_is_not() {
     );
     let prefix = text("hello\n");
     for longer in ["hello\nmore\n", "hello, you\n"] {
-        assert_eq!(relation(&prefix, &text(longer))[0], Err(Difference::Part));
+        assert_eq!(
+            relation(&prefix, &text(longer))[0],
+            Err(CoverDifference::Part)
+        );
     }
     let one = format!(
         "{FIELDS}Content-Type: image/png\nContent-Transfer-Encoding: base64\n\n{}\n",
         base64(PDF)
     );
     let torn = one.trim_end().get(..one.len() - 20).unwrap();
-    assert_eq!(relation(torn, &one), [Ok(()), Err(Difference::Part)]);
+    assert_eq!(relation(torn, &one), [Ok(()), Err(CoverDifference::Part)]);
 }

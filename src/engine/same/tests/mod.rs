@@ -7,7 +7,7 @@ mod other_mails;
 
 use base64::Engine as _;
 
-use super::{Difference, MailCopy, Place, covers, plain};
+use super::{CoverDifference, CutPlace, MailCopy, covers, plain};
 
 const PDF: &[u8] = b"%PDF-1.4 a file of some bytes, and one more line of them\n\0\x01\x02";
 
@@ -41,9 +41,9 @@ fn text(body: &str) -> String {
 }
 
 /// Returns whether the second mail covers the first one, and whether the first one covers the second.
-fn relation(one: &str, other: &str) -> [Result<(), Difference>; 2] {
+fn relation(one: &str, other: &str) -> [Result<(), CoverDifference>; 2] {
     let [one, other] = [one, other].map(|mail| plain(mail.as_bytes()));
-    let places: Vec<Place> = [&one, &other]
+    let places: Vec<CutPlace> = [&one, &other]
         .into_iter()
         .filter_map(|it| MailCopy::of(it, &[]).cut_at())
         .collect();

@@ -2,7 +2,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::super::Difference;
+use super::super::CoverDifference;
 use super::{FIELDS, PDF, assert_others, attached, base64, mixed, parts, relation, text, whole};
 
 #[test]
@@ -87,7 +87,11 @@ fn part_that_a_note_replaces_is_covered_by_its_content_and_by_nothing_else() {
             assert!(relation(copy, &other)[0].is_err(), "{row}: other {what}");
         }
         let more = whole().replace("--b--", "--b\n\nand more\n--b--");
-        assert_eq!(relation(copy, &more)[0], Err(Difference::Parts), "{row}");
+        assert_eq!(
+            relation(copy, &more)[0],
+            Err(CoverDifference::Parts),
+            "{row}"
+        );
     }
     assert!(relation(&scrubbed(PDF.len() + 1), &whole())[0].is_err());
     // Two things must not matter: a line of hyphens in the text, which only looks like a separator of Mailman, and text around

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::engine::outlook::pst::{Folder, Mailbox, RandomAccess};
+use crate::engine::outlook::pst::{PstMailbox, PstTreeFolder, RandomAccess};
 use crate::mailbox::Options;
 use crate::mailbox::forms::names::FolderNames;
 use crate::outlook::OnDisk;
@@ -19,7 +19,7 @@ pub(crate) struct PstFolder {
 
 pub(crate) struct Opened {
     path: PathBuf,
-    pub(crate) mailbox: Mailbox,
+    pub(crate) mailbox: PstMailbox,
     length: u64,
     /// Total size of the messages that were created from the file, in bytes.
     made: AtomicU64,
@@ -68,7 +68,7 @@ impl PstFolder {
 
     /// Returns the ids of the items in the folder.
     pub(crate) fn items(&self) -> &[u32] {
-        let folder: Option<&Folder> = self.opened.mailbox.folders().get(self.index);
+        let folder: Option<&PstTreeFolder> = self.opened.mailbox.folders().get(self.index);
         folder
             .map(|folder| folder.items.as_slice())
             .unwrap_or_default()
@@ -94,7 +94,7 @@ pub(crate) fn opened(
 ) -> Result<(Vec<(PathBuf, PstFolder)>, Vec<String>), String> {
     let file = OnDisk::of(file).map_err(|why| format!("the file cannot be read: {why}"))?;
     let length = file.length();
-    let mailbox = Mailbox::open(Box::new(file))?;
+    let mailbox = PstMailbox::open(Box::new(file))?;
     let damage = mailbox.damage().to_vec();
     let paths = paths(&mailbox);
     let opened = Arc::new(Opened {
@@ -111,7 +111,7 @@ pub(crate) fn opened(
 }
 
 /// Returns a unique path for each folder, made of the names of its parent folders and its own name.
-fn paths(mailbox: &Mailbox) -> Vec<PathBuf> {
+fn paths(mailbox: &PstMailbox) -> Vec<PathBuf> {
     let mut names: HashMap<PathBuf, FolderNames> = HashMap::new();
     let mut known: HashMap<Vec<String>, PathBuf> = HashMap::new();
     let mut taken = HashMap::new();
@@ -163,7 +163,7 @@ fn room_for_the_mail_of_a_file_is_never_less_than_its_attachments_need_in_base64
         pst.folder(None, "Inbox", &[Message::mail("a", "b")]);
         Opened {
             path: PathBuf::new(),
-            mailbox: Mailbox::open(Box::new(pst.bytes())).unwrap(),
+            mailbox: PstMailbox::open(Box::new(pst.bytes())).unwrap(),
             length,
             made: AtomicU64::new(0),
         }

@@ -6,12 +6,12 @@ pub type Fault = String;
 
 /// Number of bytes that a caller may still read, and the damage that was found so far.
 #[derive(Debug)]
-pub(in crate::engine::outlook) struct Allowance {
+pub(in crate::engine::outlook) struct ReadAllowance {
     pub room: u64,
     pub damage: Vec<String>,
 }
 
-impl Allowance {
+impl ReadAllowance {
     pub(in crate::engine::outlook) fn new(room: u64) -> Self {
         Self {
             room,

@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::iter::Take;
 use std::slice::ChunksExact;
 
-use super::super::encoding::Encoding;
-use super::allowance::{Allowance, Fault, TOO_LARGE};
+use super::super::encoding::PstEncoding;
+use super::allowance::{Fault, ReadAllowance, TOO_LARGE};
 use super::bytes::{Width, checksum, exact, u16_at, u32_at, u64_at};
-use super::index::{File, Node};
-use super::page::Tree;
+use super::index::{Node, PstIndex};
+use super::page::PstTree;
 use crate::span::rest_or_empty;
 
 /// Bit in the id of a block that contains ids of other blocks instead of data.
@@ -34,12 +34,12 @@ fn counted<'l>(
     entries.take(count)
 }
 
-impl File {
+impl PstIndex {
     /// Returns the decoded bytes of one block.
-    fn block(&self, id: u64, allowance: &mut Allowance) -> Result<Vec<u8>, Fault> {
+    fn block(&self, id: u64, allowance: &mut ReadAllowance) -> Result<Vec<u8>, Fault> {
         let width = self.start.width;
         let entry = self
-            .entry(Tree::Blocks, id, allowance)?
+            .entry(PstTree::Blocks, id, allowance)?
             .ok_or("a data block is not in the index of the file")?;
         let step = width.of_id();
         let damaged = "a page of the index is damaged";
@@ -74,12 +74,12 @@ impl File {
 
     /// Returns the encoding of a block. If the header names an unknown encoding, all encodings are tried until the
     /// decoded block begins like a heap. The encoding that is found this way is then used for all blocks.
-    fn encoding(&self, bytes: &[u8], id: u64) -> Encoding {
+    fn encoding(&self, bytes: &[u8], id: u64) -> PstEncoding {
         /// The third byte of a heap (MS-PST 2.3.1.2). The data of every folder and of every item begins with a heap.
         const HEAP: u8 = 0xec;
         let known = self.start.encoding.or_else(|| self.guessed.get().copied());
         known.unwrap_or_else(|| {
-            let begins_heap = |encoding: &Encoding| {
+            let begins_heap = |encoding: &PstEncoding| {
                 let Some(mut start) = bytes.first_chunk::<4>().copied() else {
                     return false;
                 };
@@ -87,10 +87,10 @@ impl File {
                 start[2] == HEAP
             };
             // The encodings in the order in which they are tried. Outlook uses Permute by default.
-            let all = [Encoding::Permute, Encoding::None, Encoding::Cyclic];
+            let all = [PstEncoding::Permute, PstEncoding::None, PstEncoding::Cyclic];
             match all.into_iter().find(begins_heap) {
                 Some(found) => *self.guessed.get_or_init(|| found),
-                None => Encoding::Permute,
+                None => PstEncoding::Permute,
             }
         })
     }
@@ -148,7 +148,7 @@ impl File {
     pub(in crate::engine::outlook) fn blocks(
         &self,
         id: u64,
-        allowance: &mut Allowance,
+        allowance: &mut ReadAllowance,
     ) -> Result<Vec<Vec<u8>>, Fault> {
         if id == 0 {
             return Ok(Vec::new());
@@ -194,7 +194,7 @@ impl File {
     pub(in crate::engine::outlook) fn data(
         &self,
         id: u64,
-        allowance: &mut Allowance,
+        allowance: &mut ReadAllowance,
     ) -> Result<Vec<u8>, Fault> {
         let mut blocks = self.blocks(id, allowance)?;
         Ok(match blocks.len() {
@@ -204,7 +204,7 @@ impl File {
     }
 
     /// Appends the ids in a list to `ids`. A list with fewer ids than it declares is reported as damage.
-    fn ids(&self, list: &[u8], ids: &mut Vec<u64>, allowance: &mut Allowance) {
+    fn ids(&self, list: &[u8], ids: &mut Vec<u64>, allowance: &mut ReadAllowance) {
         let width = self.start.width;
         let stored = rest_or_empty(list, 8).chunks_exact(width.of_id());
         let found = counted(list, stored, || {
@@ -220,7 +220,7 @@ impl File {
     pub(in crate::engine::outlook) fn subnodes(
         &self,
         id: u64,
-        allowance: &mut Allowance,
+        allowance: &mut ReadAllowance,
     ) -> HashMap<u32, Node> {
         let mut subnodes = HashMap::new();
         let mut open = vec![(id, 1_u8)];

@@ -2,17 +2,17 @@
 
 use std::io;
 
-use super::super::encoding::Encoding;
+use super::super::encoding::PstEncoding;
 use super::allowance::Fault;
 use super::bytes::{RandomAccess, Width, exact, u16_at};
 use super::page::{BLOCKS, NODES, PAGE};
 
 /// Values from the header of a file (MS-PST 2.2.2.6).
 #[derive(Clone, Debug)]
-pub(in crate::engine::outlook) struct Start {
+pub(in crate::engine::outlook) struct HeaderValues {
     pub width: Width,
     /// `None` if the header names an unknown encoding.
-    pub(super) encoding: Option<Encoding>,
+    pub(super) encoding: Option<PstEncoding>,
     pub(super) nodes: u64,
     pub(super) blocks: u64,
     pub(super) damage: Option<String>,
@@ -41,7 +41,7 @@ pub fn header(bytes: &dyn RandomAccess) -> io::Result<Vec<u8>> {
     Ok(header)
 }
 
-impl Start {
+impl HeaderValues {
     pub(super) fn read(bytes: &dyn RandomAccess) -> Result<Self, Fault> {
         let header = &*header(bytes).map_err(|why| format!("the file cannot be read: {why}"))?;
         match version(header) {
@@ -98,7 +98,7 @@ impl Start {
             .get(encoding)
             .copied()
             .ok_or("the file ends within its header")?;
-        let known = Encoding::of(encoding);
+        let known = PstEncoding::of(encoding);
         Ok(Self {
             width,
             encoding: known,

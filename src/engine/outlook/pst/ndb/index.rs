@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::super::encoding::Encoding;
-use super::allowance::{Allowance, Fault};
+use super::super::encoding::PstEncoding;
+use super::allowance::{Fault, ReadAllowance};
 use super::bytes::{RandomAccess, Width, checksum, exact, u32_at};
-use super::header::Start;
-use super::page::{BLOCKS, Leaves, NODES, PAGE, Page, Tree};
+use super::header::HeaderValues;
+use super::page::{BLOCKS, Leaves, NODES, PAGE, PstTree, TreePage};
 use crate::error::unpoisoned;
 
 /// Maximum number of pages in memory, which is 2 MB.
@@ -34,24 +34,24 @@ pub(in crate::engine::outlook) struct Node {
 }
 
 /// An open `.pst` file, with a cache of its pages.
-pub(in crate::engine::outlook) struct File {
+pub(in crate::engine::outlook) struct PstIndex {
     pub(super) bytes: Box<dyn RandomAccess>,
-    pub start: Start,
-    pages: Mutex<HashMap<u64, Arc<Page>>>,
+    pub start: HeaderValues,
+    pages: Mutex<HashMap<u64, Arc<TreePage>>>,
     /// Leaf pages of the index of nodes and of the index of blocks. They are collected only if a page above them is
     /// damaged, because entries can then be found only by a search of all leaf pages.
     leaves: [OnceLock<Leaves>; 2],
     /// The encoding of the data, guessed from the data itself. It is set only if the header names an unknown encoding.
-    pub(super) guessed: OnceLock<Encoding>,
+    pub(super) guessed: OnceLock<PstEncoding>,
 }
 
-impl File {
+impl PstIndex {
     /// Opens a file and reads its header.
     ///
     /// # Errors
     /// Returns a clause that follows the name of the file.
     pub(in crate::engine::outlook) fn open(bytes: Box<dyn RandomAccess>) -> Result<Self, Fault> {
-        let start = Start::read(&*bytes)?;
+        let start = HeaderValues::read(&*bytes)?;
         Ok(Self {
             bytes,
             start,
@@ -76,7 +76,7 @@ impl File {
         }
     }
 
-    fn page(&self, tree: Tree, offset: u64) -> Result<Arc<Page>, Fault> {
+    fn page(&self, tree: PstTree, offset: u64) -> Result<Arc<TreePage>, Fault> {
         if let Some(page) = unpoisoned(self.pages.lock()).get(&offset) {
             return Ok(Arc::clone(page));
         }
@@ -90,8 +90,8 @@ impl File {
             .map_err(|_| "a page of the index is cut off")?;
         let (content, trailer) = bytes.split_at(PAGE - width.of_trailer());
         let kind = match tree {
-            Tree::Blocks => BLOCKS,
-            Tree::Nodes => NODES,
+            PstTree::Blocks => BLOCKS,
+            PstTree::Nodes => NODES,
         };
         // A page contains its type twice. One correct copy is enough.
         let kinds = &trailer[..2];
@@ -105,8 +105,8 @@ impl File {
         let byte = |at: usize| bytes.get(at).copied().unwrap_or_default();
         let (level, step) = (byte(counts + 3), usize::from(byte(counts + 2)));
         let least = match (level, tree) {
-            (0, Tree::Nodes) => 4 * width.of_id(),
-            (0, Tree::Blocks) => 2 * width.of_id() + 4,
+            (0, PstTree::Nodes) => 4 * width.of_id(),
+            (0, PstTree::Blocks) => 2 * width.of_id() + 4,
             _ => 3 * width.of_id(),
         };
         // In version 23, an entry of the node index is longer than its fields together. So the length of an entry is
@@ -114,7 +114,7 @@ impl File {
         if step < least || level > DEEPEST {
             return Err("a page of the index is damaged".to_owned());
         }
-        let page = Arc::new(Page {
+        let page = Arc::new(TreePage {
             level,
             count: usize::from(byte(counts)).min(counts / step),
             step,
@@ -129,18 +129,18 @@ impl File {
         Ok(page)
     }
 
-    fn topmost(&self, tree: Tree) -> u64 {
+    fn topmost(&self, tree: PstTree) -> u64 {
         match tree {
-            Tree::Nodes => self.start.nodes,
-            Tree::Blocks => self.start.blocks,
+            PstTree::Nodes => self.start.nodes,
+            PstTree::Blocks => self.start.blocks,
         }
     }
 
-    fn key_of(&self, tree: Tree, entry: &[u8]) -> Option<u64> {
+    fn key_of(&self, tree: PstTree, entry: &[u8]) -> Option<u64> {
         Some(tree.key(self.start.width.id(entry, 0)?))
     }
 
-    fn entry_in(&self, tree: Tree, page: &Page, key: u64) -> Option<Vec<u8>> {
+    fn entry_in(&self, tree: PstTree, page: &TreePage, key: u64) -> Option<Vec<u8>> {
         let mut entries = page.entries();
         let found = entries.find(|entry| self.key_of(tree, entry) == Some(key));
         found.map(<[u8]>::to_vec)
@@ -149,9 +149,9 @@ impl File {
     /// Returns the entry of a leaf page with this key.
     pub(super) fn entry(
         &self,
-        tree: Tree,
+        tree: PstTree,
         key: u64,
-        damage: &mut Allowance,
+        damage: &mut ReadAllowance,
     ) -> Result<Option<Vec<u8>>, Fault> {
         let key = tree.key(key);
         let mut is_right = true;
@@ -170,7 +170,12 @@ impl File {
     }
 
     /// Follows the keys from the topmost page to the entry in a leaf. Clears `is_right` if a page has a wrong checksum.
-    fn descend(&self, tree: Tree, key: u64, is_right: &mut bool) -> Result<Option<Vec<u8>>, Fault> {
+    fn descend(
+        &self,
+        tree: PstTree,
+        key: u64,
+        is_right: &mut bool,
+    ) -> Result<Option<Vec<u8>>, Fault> {
         let width = self.start.width;
         let mut offset = self.topmost(tree);
         let mut above = None;
@@ -198,17 +203,17 @@ impl File {
 
     /// Finds an entry by searching all leaf pages. This is used if the pages above the leaves are damaged, because a wrong key
     /// in them hides all entries below it.
-    fn entry_of_leaves(&self, tree: Tree, key: u64) -> Option<Vec<u8>> {
+    fn entry_of_leaves(&self, tree: PstTree, key: u64) -> Option<Vec<u8>> {
         // Maximum number of leaves with a wrong checksum that are searched for one key. Otherwise a hostile file could cause a
         // search of all its leaves for each key.
         const MOST_WRONG: usize = 64;
         let kept = match tree {
-            Tree::Nodes => &self.leaves[0],
-            Tree::Blocks => &self.leaves[1],
+            PstTree::Nodes => &self.leaves[0],
+            PstTree::Blocks => &self.leaves[1],
         };
         let leaves = kept.get_or_init(|| {
             let mut leaves = Leaves::default();
-            self.leaves(tree, &mut Allowance::new(0), |offset, page| {
+            self.leaves(tree, &mut ReadAllowance::new(0), |offset, page| {
                 let first = page
                     .entries()
                     .next()
@@ -248,9 +253,9 @@ impl File {
     pub(in crate::engine::outlook) fn node(
         &self,
         id: u32,
-        allowance: &mut Allowance,
+        allowance: &mut ReadAllowance,
     ) -> Result<Node, Fault> {
-        let entry = self.entry(Tree::Nodes, id.into(), allowance)?;
+        let entry = self.entry(PstTree::Nodes, id.into(), allowance)?;
         let node = entry.and_then(|entry| self.node_of(&entry));
         node.ok_or_else(|| "the index of the file does not contain the item".to_owned())
     }
@@ -258,20 +263,25 @@ impl File {
     /// Calls `take` for every node, in the order of their ids. Pages that cannot be read count as damage.
     pub(in crate::engine::outlook) fn nodes(
         &self,
-        allowance: &mut Allowance,
+        allowance: &mut ReadAllowance,
         mut take: impl FnMut(Node),
     ) {
         if let Some(damage) = &self.start.damage {
             allowance.tell(damage.clone());
         }
-        self.leaves(Tree::Nodes, allowance, |_, page| {
+        self.leaves(PstTree::Nodes, allowance, |_, page| {
             let nodes = page.entries().filter_map(|it| self.node_of(it));
             nodes.for_each(&mut take);
         });
     }
 
     /// Calls `take` for every leaf page of a tree, in the order of their keys, with its offset.
-    fn leaves(&self, tree: Tree, allowance: &mut Allowance, mut take: impl FnMut(u64, &Page)) {
+    fn leaves(
+        &self,
+        tree: PstTree,
+        allowance: &mut ReadAllowance,
+        mut take: impl FnMut(u64, &TreePage),
+    ) {
         let mut seen = HashSet::new();
         // Pages to visit, each with the level that it must have. Any level is accepted for the topmost page, because
         // nothing in the file states its level.

@@ -11,11 +11,11 @@ mod header;
 mod index;
 mod page;
 
-pub(super) use self::allowance::Allowance;
+pub(super) use self::allowance::ReadAllowance;
 pub use self::allowance::{Fault, TOO_LARGE};
 pub use self::bytes::RandomAccess;
 #[cfg(test)]
 pub(super) use self::bytes::u64_at;
 pub(super) use self::bytes::{Width, u16_at, u32_at};
 pub use self::header::{SIGNATURE, header, version};
-pub(super) use self::index::{File, Node};
+pub(super) use self::index::{Node, PstIndex};

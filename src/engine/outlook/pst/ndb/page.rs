@@ -12,7 +12,7 @@ pub(super) struct Leaves {
 }
 
 /// One page of a tree.
-pub(super) struct Page {
+pub(super) struct TreePage {
     pub(super) bytes: [u8; PAGE],
     pub(super) level: u8,
     pub(super) count: usize,
@@ -20,14 +20,14 @@ pub(super) struct Page {
     pub(super) is_right: bool,
 }
 
-impl Page {
+impl TreePage {
     pub(super) fn entries(&self) -> impl Iterator<Item = &[u8]> {
         self.bytes.chunks_exact(self.step).take(self.count)
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tree {
+pub(super) enum PstTree {
     Nodes,
     Blocks,
 }
@@ -37,7 +37,7 @@ pub(super) const BLOCKS: u8 = 0x80;
 
 pub(super) const NODES: u8 = 0x81;
 
-impl Tree {
+impl PstTree {
     /// Returns the part of an id by which the index finds the entry of a block or a node.
     pub(super) fn key(self, id: u64) -> u64 {
         match self {
