@@ -15,12 +15,15 @@ use super::{report_file, say};
 use crate::engine::Mode;
 use crate::engine::policy::Policy;
 use crate::error::Error;
-use crate::fetch::archive::{Archive, CaptureFiles, Replaying, Window};
+use crate::fetch::archive::{Archive, ArchiveReplay, ArchiveWindow, CaptureFiles};
 use crate::fetch::cache::{
-    CacheFolder, Ignoring, Kept, Offline, RunFolder, cannot_write, is_of_disk, the_cache, trust,
+    CacheFolder, IgnoredDirectives, KeptResponses, Offline, RunFolder, cannot_write, is_of_disk,
+    the_cache, trust,
 };
 use crate::fetch::record::{RecordPlace, WarcRecorder};
-use crate::fetch::{Disk, Fetch, Fetcher, IsStopped, Recorder, Servers, SystemNames, Unresponsive};
+use crate::fetch::{
+    Fetch, Fetcher, IsStopped, Recorder, ResponseCache, Servers, SystemNames, Unresponsive,
+};
 use crate::mailbox::{Journal, JournalFiles, Stop, place_beside, place_inside};
 
 /// Default of `--cache-max`, in bytes. Without a limit, a sender could fill the disk: a mail can link to large files,
@@ -29,7 +32,7 @@ const CACHE_MAX: CacheMax = Some(2 << 30);
 
 const DAY: u64 = 24 * 60 * 60;
 
-const WINDOW: Window = Window {
+const WINDOW: ArchiveWindow = ArchiveWindow {
     before: Duration::from_secs(90 * DAY),
     after: Duration::from_secs(400 * DAY),
 };
@@ -152,7 +155,7 @@ impl Cache {
                 // from a capture is unknown.
                 let is_unbound = options.archive_window.is_none();
                 fetcher.undated = is_unbound.then_some(SystemTime::UNIX_EPOCH);
-                Arc::new(Replaying {
+                Arc::new(ArchiveReplay {
                     files: Arc::clone(files),
                     window: options.archive_window,
                     policy: Arc::clone(policy),
@@ -172,14 +175,14 @@ impl Cache {
         Ok(fetcher)
     }
 
-    fn disk(&self, policy: &Arc<Policy>) -> Result<Option<Box<dyn Disk>>, Error> {
+    fn disk(&self, policy: &Arc<Policy>) -> Result<Option<Box<dyn ResponseCache>>, Error> {
         let (shared, of_run) = (self.folder.as_ref(), self.of_run.as_ref());
         if shared.or(of_run).is_none() {
             return Ok(self.args.offline.then(|| Box::new(Offline) as _));
         }
         let trust = trust(policy)?;
         let kept = |folder: &Arc<CacheFolder>, ignoring, behind| {
-            Box::new(Kept {
+            Box::new(KeptResponses {
                 folder: Arc::clone(folder),
                 policy: Arc::clone(policy),
                 trust: trust.clone(),
@@ -189,14 +192,14 @@ impl Cache {
             })
         };
         let ignoring = if self.args.cache_ignore.is_empty() {
-            Ignoring::Nothing
+            IgnoredDirectives::Nothing
         } else {
-            Ignoring::NoStore
+            IgnoredDirectives::NoStore
         };
         let shared = shared.map(|folder| kept(folder, ignoring, None));
         Ok(match of_run {
-            Some(folder) => Some(kept(folder, Ignoring::Everything, shared)),
-            None => shared.map(|shared| shared as Box<dyn Disk>),
+            Some(folder) => Some(kept(folder, IgnoredDirectives::Everything, shared)),
+            None => shared.map(|shared| shared as Box<dyn ResponseCache>),
         })
     }
 

@@ -22,7 +22,7 @@ use crate::engine::{Mark, Mode, Prefilter};
 use crate::error::Error;
 use crate::expand::Expander;
 use crate::expand::detach::{Detacher, Settings};
-use crate::fetch::store::{self, Mail, Purpose, Store, User};
+use crate::fetch::store::{self, Mail, Store, StorePurpose, User};
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::candidates::Candidates;
 use crate::mailbox::Stop;
@@ -137,7 +137,7 @@ fn detacher(
         // In a dry run the store is not opened, because opening it would create its directory.
         (None, store::unopened_base_url(&args.store, policy)?)
     } else {
-        let store = open(&args.store, Purpose::Put, policy)?;
+        let store = open(&args.store, StorePurpose::Put, policy)?;
         let base_url = store.base_url();
         (Some(store), base_url)
     };
@@ -219,7 +219,7 @@ fn restorer(
         .fetch_with(|policy| shared_fetcher(policy, cache, stop))?
         .restoring();
     if let Some(store) = &args.store {
-        builder = builder.store(open(store, Purpose::Read, &args.policy())?);
+        builder = builder.store(open(store, StorePurpose::Read, &args.policy())?);
     }
     Ok(Expanding {
         expander: builder.build()?,
@@ -278,15 +278,15 @@ fn over_mailboxes<'a>(
 
 pub(super) fn open(
     store: &str,
-    purpose: Purpose,
+    purpose: StorePurpose,
     policy: &Policy,
 ) -> Result<Arc<dyn Store>, Error> {
     store::open(store, purpose, policy)?.map_err(|error| {
         let why = std::io::Error::other(say::error(&error));
         match purpose {
-            Purpose::Read if !is_remote(store) && is_missing(store) => missing(store),
-            Purpose::Put => Error::cannot_write("the store")(why),
-            Purpose::Read => Error::cannot_read("the store")(why),
+            StorePurpose::Read if !is_remote(store) && is_missing(store) => missing(store),
+            StorePurpose::Put => Error::cannot_write("the store")(why),
+            StorePurpose::Read => Error::cannot_read("the store")(why),
         }
     })
 }

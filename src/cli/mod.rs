@@ -250,7 +250,7 @@ fn dispatch(command: Command, arguments: &[OsString]) -> Status {
         Command::Store(args) => {
             let store = crate::fetch::store::open_folder(
                 &args.0.folder,
-                crate::fetch::store::Purpose::Read,
+                crate::fetch::store::StorePurpose::Read,
             );
             store.map_or_else(|why| Status::told(&why), |_| Status::Success)
         }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::say::harmless;
 use crate::engine::date;
 use crate::engine::report::rfc3339;
-use crate::fetch::record::Mailed;
+use crate::fetch::record::RecordedMail;
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::place::MessagePlace;
 use crate::mime::encoded_words::decoded_text;
@@ -59,8 +59,8 @@ impl Origin {
         }
     }
 
-    pub(super) fn mailed<'m>(&'m self, content: &'m [u8]) -> Mailed<'m> {
-        Mailed {
+    pub(super) fn mailed<'m>(&'m self, content: &'m [u8]) -> RecordedMail<'m> {
+        RecordedMail {
             content,
             message_id: self.message_id.as_deref(),
             subject: self.subject.as_deref(),

@@ -16,7 +16,7 @@ use super::streams::{self, is_reader_gone, write_error};
 use crate::error::Error;
 use crate::fetch::store::layers::Layers;
 use crate::fetch::store::uses::{keys, references};
-use crate::fetch::store::{Folder, Key, Mail, Object};
+use crate::fetch::store::{Folder, Key, Mail, StoreObject};
 use crate::mailbox::Stop;
 use crate::platform::disk::layout::may_be_store;
 
@@ -89,7 +89,7 @@ fn tell_first<T>(lines: impl ExactSizeIterator<Item = T>, line: impl Fn(T) -> St
     }
 }
 
-fn listed(store: &Folder) -> Result<Vec<Object>, Failure> {
+fn listed(store: &Folder) -> Result<Vec<StoreObject>, Failure> {
     let (objects, strangers) = store.objects()?;
     let line = |stranger| {
         let path = shown(&store.path().join(stranger));
@@ -225,7 +225,8 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     let mut stdout = streams::report_output()?;
     let store = Folder::open_to_read(&args.folder)?;
     let objects = listed(&store)?.into_iter();
-    let mut unused: HashMap<Key, Object> = objects.map(|object| (object.key, object)).collect();
+    let mut unused: HashMap<Key, StoreObject> =
+        objects.map(|object| (object.key, object)).collect();
     let all = unused.len();
     if all > 0 && !args.all_mail_is_here && store.users()?.is_none() {
         say::tell(&format!(
@@ -266,7 +267,7 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     }
     let incomplete = told(&sources);
     let old = begun - YOUNG;
-    let mut garbage: Vec<Object> = unused.into_values().collect();
+    let mut garbage: Vec<StoreObject> = unused.into_values().collect();
     garbage.sort_unstable_by_key(|object| object.key);
     let young = garbage.len();
     garbage.retain(|object| object.modified < old);

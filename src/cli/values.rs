@@ -9,7 +9,7 @@ use clap::builder::{BoolValueParser, PathBufValueParser, PossibleValuesParser, T
 
 use super::streams::is_standard;
 use crate::engine::policy::{HostPattern, Scheme};
-use crate::fetch::archive::Window;
+use crate::fetch::archive::ArchiveWindow;
 use crate::link::url::{UrlReference, masked};
 use crate::mailbox::{Format, MboxVariant};
 
@@ -86,7 +86,7 @@ pub(super) fn duration_or_none(text: &str) -> Result<Duration, String> {
     Ok(if is_zero { Duration::MAX } else { duration })
 }
 
-pub(super) fn window(text: &str) -> Result<Window, String> {
+pub(super) fn window(text: &str) -> Result<ArchiveWindow, String> {
     let wrong = || format!("'{text}' does not consist of two durations such as 90d,400d");
     let (before, after) = text.split_once(',').ok_or_else(wrong)?;
     let has_minutes = |text: &str| text.trim().to_ascii_lowercase().ends_with('m');
@@ -103,7 +103,7 @@ pub(super) fn window(text: &str) -> Result<Window, String> {
         None => duration(text).ok(),
     };
     let (before, after) = side(before).zip(side(after)).ok_or_else(wrong)?;
-    Ok(Window { before, after })
+    Ok(ArchiveWindow { before, after })
 }
 
 pub(super) fn range(text: &str) -> Result<Range<u64>, String> {

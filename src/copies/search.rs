@@ -19,7 +19,7 @@ use crate::engine::same::{
     CoverDifference, Digest, MOST_COMPARED, NoteDescription, copy_key, fillings, identity, plain,
 };
 use crate::engine::{Answer, Content, CopiedPart, MissingPart, Mode, Need, WholeMail};
-use crate::fetch::{Allowance, Fetch, Request};
+use crate::fetch::{Fetch, Request, RequestAllowance};
 use crate::mime::{PartId, ScanLimits};
 
 /// Maximum memory for the cache of descriptions of copies, in bytes.
@@ -160,7 +160,7 @@ impl Copies {
         let records = self.index.find(key).map_err(|why| failed(&why))?;
         let mut refusal = None;
         for record in records {
-            Allowance::until(deadline).remaining()?;
+            RequestAllowance::until(deadline).remaining()?;
             match self.index.mails.read(&record) {
                 Ok(mail) => {
                     if let Some(part) = mail.with_digest(record.part, &self.limits, is_wanted) {
@@ -215,7 +215,7 @@ impl Copies {
         let mut copies = Vec::new();
         let mut difference: Option<CoverDifference> = None;
         for record in &records {
-            Allowance::until(deadline).remaining()?;
+            RequestAllowance::until(deadline).remaining()?;
             let described = self
                 .described(record)
                 .map_err(|why| self.unreadable(record, &why))?;

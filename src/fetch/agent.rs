@@ -10,7 +10,7 @@ use ureq::unversioned::resolver::{DefaultResolver, Resolver};
 use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, AsSendBody};
 
-use super::connection::{Connections, NoConnection};
+use super::connection::{HttpConnections, NoConnection};
 use super::response_head::LONGEST_HEAD;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Reason, Refusal};
@@ -56,7 +56,7 @@ pub(super) fn agent(
             .max_idle_connections(policy.limits.in_flight.saturating_mul(2))
             .build()
     };
-    let connector = Connections {
+    let connector = HttpConnections {
         connector: DefaultConnector::default(),
         without_proxy: config(None),
     };
@@ -141,7 +141,7 @@ pub(super) fn broke(why: &io::Error) -> bool {
 pub(crate) struct Direct(Agent);
 
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct HttpReply {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
 }
@@ -161,7 +161,7 @@ impl Direct {
         headers: &[(&str, String)],
         body: Option<&[u8]>,
         at_most: u64,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<HttpReply, Refusal> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -195,11 +195,11 @@ impl Direct {
     }
 }
 
-fn whole(answer: ureq::http::Response<ureq::Body>, at_most: u64) -> Result<Reply, Refusal> {
+fn whole(answer: ureq::http::Response<ureq::Body>, at_most: u64) -> Result<HttpReply, Refusal> {
     let status = answer.status().as_u16();
     let reader = answer.into_body().into_with_config();
     match reader.limit(at_most.saturating_add(1)).read_to_vec() {
-        Ok(body) if body.len() as u64 <= at_most => Ok(Reply { status, body }),
+        Ok(body) if body.len() as u64 <= at_most => Ok(HttpReply { status, body }),
         Ok(_) | Err(ureq::Error::BodyExceedsLimit(_)) => {
             let detail = format!("the response is larger than the limit of {at_most} bytes");
             Err(Refusal::lasting(Reason::TooLarge, detail))

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use crate::engine::report::{Detail, Reason, Refusal, Retry, Setting};
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Allowance {
+pub(crate) struct RequestAllowance {
     until: Instant,
     reason: Reason,
 }
 
-impl Allowance {
+impl RequestAllowance {
     pub(crate) fn until(deadline: Instant) -> Self {
         Self {
             until: deadline,
@@ -70,15 +70,15 @@ pub(super) fn late() -> Refusal {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Failed {
+pub(crate) struct FailureCounts {
     pub(crate) refusal: Refusal,
     /// The part of the server that did not respond: `Host` if the host did not respond at all, `Port` if only this port did
     /// not. Requests for other URLs there would fail, too. `None` if the failure does not show anything about other URLs.
-    pub(crate) nobody: Option<Nobody>,
+    pub(crate) nobody: Option<UnlimitedRequests>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Nobody {
+pub(crate) enum UnlimitedRequests {
     Host,
     Port,
 }
@@ -89,11 +89,11 @@ pub(crate) fn is_long(elapsed: Duration, timeout: Duration) -> bool {
     elapsed >= Duration::from_secs(10).min(timeout / 4 * 3)
 }
 
-impl Failed {
+impl FailureCounts {
     pub(crate) fn into_refusal(self) -> Refusal {
         let is_gone = match self.nobody {
-            Some(Nobody::Host) => true,
-            Some(Nobody::Port) => self.refusal.reason == Reason::ConnectionFailed,
+            Some(UnlimitedRequests::Host) => true,
+            Some(UnlimitedRequests::Port) => self.refusal.reason == Reason::ConnectionFailed,
             None => self.refusal.is_gone,
         };
         Refusal {
@@ -103,12 +103,12 @@ impl Failed {
     }
 }
 
-impl From<Refusal> for Failed {
+impl From<Refusal> for FailureCounts {
     fn from(refusal: Refusal) -> Self {
         let nobody = match (refusal.reason, refusal.retry) {
             // If the name does not exist, requests for other URLs of this host would fail, too. After a temporary failure of
             // the name server, it is not known whether the host exists.
-            (Reason::NameNotFound, Retry::Never) => Some(Nobody::Host),
+            (Reason::NameNotFound, Retry::Never) => Some(UnlimitedRequests::Host),
             _ => None,
         };
         Self { refusal, nobody }

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use percent_encoding::percent_decode_str;
 
-use super::allowance::Allowance;
+use super::allowance::RequestAllowance;
 use super::request::{Fetch, Request, of_file};
 use super::system::file::Roots;
 use crate::engine::policy::Policy;
@@ -78,7 +78,8 @@ impl Attachments {
         };
         let begun = Instant::now();
         if let Some(path) = self.file(url, *components)? {
-            let allowance = Allowance::starting_now(self.policy.limits.timeout, request.deadline);
+            let allowance =
+                RequestAllowance::starting_now(self.policy.limits.timeout, request.deadline);
             allowance.remaining()?;
             let body = self.roots.read(&self.policy, &path, allowance)?;
             return Ok(of_file(&path, body, begun).into());

@@ -13,7 +13,7 @@ use std::time::Instant;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
-use super::allowance::Allowance;
+use super::allowance::RequestAllowance;
 use super::request::of_file;
 use super::system::file::{not_regular, read_regular, regular, unreadable};
 use crate::engine::external_body::Follow;
@@ -22,12 +22,12 @@ use crate::engine::report::{Reason, Refusal};
 use crate::engine::{Content, too_much};
 
 #[derive(Clone, Debug)]
-pub(crate) struct Folder {
+pub(crate) struct SidecarFolder {
     path: PathBuf,
     handle: Arc<Dir>,
 }
 
-impl Folder {
+impl SidecarFolder {
     pub(crate) fn open(path: PathBuf) -> Result<Self, Refusal> {
         let handle = Dir::open_ambient_dir(&path, ambient_authority())
             .map_err(|why| unreadable(&path, &why))?
@@ -90,7 +90,7 @@ impl Folder {
         &self,
         name: &OsStr,
         policy: &Policy,
-        allowance: Allowance,
+        allowance: RequestAllowance,
     ) -> Result<Vec<u8>, Refusal> {
         policy.judge_size(self.length(name)?)?;
         let path = self.path.join(name);
@@ -105,7 +105,7 @@ pub(crate) struct Sidecars {
     /// Number by which the attachments of the message are found. In Apple Mail it is in the name of the message file and in the
     /// path of the attachments. In Eudora it is the number of the message in the mailbox.
     number: String,
-    own: OnceCell<Result<Option<Folder>, Refusal>>,
+    own: OnceCell<Result<Option<SidecarFolder>, Refusal>>,
 }
 
 impl Sidecars {
@@ -142,16 +142,17 @@ impl Sidecars {
         self.form
     }
 
-    fn own(&self) -> Result<Option<&Folder>, Refusal> {
+    fn own(&self) -> Result<Option<&SidecarFolder>, Refusal> {
         let open = || {
-            let attachments = Folder::open(self.path.clone())?.folder(OsStr::new("Attachments"))?;
+            let attachments =
+                SidecarFolder::open(self.path.clone())?.folder(OsStr::new("Attachments"))?;
             attachments.map_or(Ok(None), |it| it.folder(OsStr::new(&self.number)))
         };
         let own = self.own.get_or_init(open).as_ref();
         own.map(Option::as_ref).map_err(Clone::clone)
     }
 
-    fn find(&self, part: &str, name: Option<&str>) -> Result<(Folder, OsString), Refusal> {
+    fn find(&self, part: &str, name: Option<&str>) -> Result<(SidecarFolder, OsString), Refusal> {
         let missing = || {
             let path = Path::new("Attachments").join(&self.number).join(part);
             let what = format!("the directory {} does not contain the file", path.display());
@@ -193,7 +194,7 @@ impl Sidecars {
         if length > room {
             return Err(too_much(room));
         }
-        let allowance = Allowance::starting_now(policy.limits.timeout, deadline);
+        let allowance = RequestAllowance::starting_now(policy.limits.timeout, deadline);
         let body = folder.read(&name, policy, allowance)?;
         let found = folder.path.join(name);
         let path = found.canonicalize().unwrap_or(found);
@@ -207,7 +208,7 @@ pub(super) fn on_disk(name: &str) -> String {
     decomposed.replace('/', ":")
 }
 
-fn ambiguous(folder: &Folder, names: &[OsString]) -> Refusal {
+fn ambiguous(folder: &SidecarFolder, names: &[OsString]) -> Refusal {
     let shown: Vec<_> = names
         .iter()
         .take(2)

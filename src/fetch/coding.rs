@@ -17,7 +17,7 @@ use crate::mime::media_type::MediaType;
 use crate::mime::picture::is_recognised;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Coding {
+pub(crate) enum CodingMethod {
     Identity,
     Gzip,
     Deflate,
@@ -38,7 +38,7 @@ const NOT_DECODED: [&str; 9] = [
     "zstd",
 ];
 
-impl Coding {
+impl CodingMethod {
     /// Parses the values of all Content-Encoding fields as one list. Empty members and `identity` are ignored.
     ///
     /// # Errors
@@ -268,7 +268,7 @@ mod tests {
         [one, two, three, four]
     }
 
-    fn decoded(coding: &Coding, source: impl Read) -> io::Result<Vec<u8>> {
+    fn decoded(coding: &CodingMethod, source: impl Read) -> io::Result<Vec<u8>> {
         let mut content = Vec::new();
         coding.decoder(source).read_to_end(&mut content)?;
         Ok(content)
@@ -276,16 +276,16 @@ mod tests {
 
     #[test]
     fn content_encoding_values_are_classified_as_in_the_registry() {
-        let rows: [(&[&str], Result<Coding, ()>); 26] = [
-            (&[], Ok(Coding::Identity)),
-            (&[""], Ok(Coding::Identity)),
-            (&[" Identity "], Ok(Coding::Identity)),
-            (&["gzip"], Ok(Coding::Gzip)),
-            (&["X-GZIP"], Ok(Coding::Gzip)),
-            (&["gzip,"], Ok(Coding::Gzip)),
-            (&["", "gzip"], Ok(Coding::Gzip)),
-            (&["identity, gzip"], Ok(Coding::Gzip)),
-            (&["deflate"], Ok(Coding::Deflate)),
+        let rows: [(&[&str], Result<CodingMethod, ()>); 26] = [
+            (&[], Ok(CodingMethod::Identity)),
+            (&[""], Ok(CodingMethod::Identity)),
+            (&[" Identity "], Ok(CodingMethod::Identity)),
+            (&["gzip"], Ok(CodingMethod::Gzip)),
+            (&["X-GZIP"], Ok(CodingMethod::Gzip)),
+            (&["gzip,"], Ok(CodingMethod::Gzip)),
+            (&["", "gzip"], Ok(CodingMethod::Gzip)),
+            (&["identity, gzip"], Ok(CodingMethod::Gzip)),
+            (&["deflate"], Ok(CodingMethod::Deflate)),
             (&["br"], Err(())),
             (&["zstd"], Err(())),
             (&["Compress"], Err(())),
@@ -293,25 +293,31 @@ mod tests {
             (&["br", "utf-8"], Err(())),
             (&["gzip, gzip"], Err(())),
             (&["gzip", "deflate"], Err(())),
-            (&["UTF-8"], Ok(Coding::Unknown("utf-8".into()))),
-            (&["none"], Ok(Coding::Unknown("none".into()))),
-            (&["binary"], Ok(Coding::Unknown("binary".into()))),
-            (&["8bit"], Ok(Coding::Unknown("8bit".into()))),
-            (&["base64"], Ok(Coding::Unknown("base64".into()))),
-            (&["aws-chunked"], Ok(Coding::Unknown("aws-chunked".into()))),
-            (&["image/png"], Ok(Coding::Unknown("image/png".into()))),
+            (&["UTF-8"], Ok(CodingMethod::Unknown("utf-8".into()))),
+            (&["none"], Ok(CodingMethod::Unknown("none".into()))),
+            (&["binary"], Ok(CodingMethod::Unknown("binary".into()))),
+            (&["8bit"], Ok(CodingMethod::Unknown("8bit".into()))),
+            (&["base64"], Ok(CodingMethod::Unknown("base64".into()))),
+            (
+                &["aws-chunked"],
+                Ok(CodingMethod::Unknown("aws-chunked".into())),
+            ),
+            (
+                &["image/png"],
+                Ok(CodingMethod::Unknown("image/png".into())),
+            ),
             (
                 &["aws-chunked,gzip"],
-                Ok(Coding::Unknown("aws-chunked,gzip".into())),
+                Ok(CodingMethod::Unknown("aws-chunked,gzip".into())),
             ),
             (
                 &["utf-8", "gzip"],
-                Ok(Coding::Unknown("utf-8, gzip".into())),
+                Ok(CodingMethod::Unknown("utf-8, gzip".into())),
             ),
-            (&["\u{e9}"], Ok(Coding::Unknown("\u{e9}".into()))),
+            (&["\u{e9}"], Ok(CodingMethod::Unknown("\u{e9}".into()))),
         ];
         for (values, expected) in rows {
-            let found = Coding::of(values.iter().map(|value| value.as_bytes()));
+            let found = CodingMethod::of(values.iter().map(|value| value.as_bytes()));
             assert_eq!(found.map_err(|_| ()), expected, "{values:?}");
         }
     }
@@ -319,10 +325,13 @@ mod tests {
     #[test]
     fn deflate_with_and_without_a_zlib_header_is_decoded() {
         for packed in deflated() {
-            assert_eq!(decoded(&Coding::Deflate, &*packed).unwrap(), TEXT);
-            assert_eq!(decoded(&Coding::Deflate, Slow(&packed)).unwrap(), TEXT);
+            assert_eq!(decoded(&CodingMethod::Deflate, &*packed).unwrap(), TEXT);
+            assert_eq!(
+                decoded(&CodingMethod::Deflate, Slow(&packed)).unwrap(),
+                TEXT
+            );
             let more = [&packed[..], b"more"].concat();
-            assert_eq!(decoded(&Coding::Deflate, &*more).unwrap(), TEXT);
+            assert_eq!(decoded(&CodingMethod::Deflate, &*more).unwrap(), TEXT);
         }
     }
 
@@ -331,16 +340,16 @@ mod tests {
         for packed in deflated() {
             for end in 0..packed.len() {
                 let cut = packed.get(..end).unwrap();
-                assert!(decoded(&Coding::Deflate, cut).is_err(), "{end}");
-                assert!(decoded(&Coding::Deflate, Slow(cut)).is_err(), "{end}");
+                assert!(decoded(&CodingMethod::Deflate, cut).is_err(), "{end}");
+                assert!(decoded(&CodingMethod::Deflate, Slow(cut)).is_err(), "{end}");
             }
         }
-        assert!(decoded(&Coding::Deflate, &b"of the month of May"[..]).is_err());
+        assert!(decoded(&CodingMethod::Deflate, &b"of the month of May"[..]).is_err());
     }
 
     #[test]
     fn unknown_coding_needs_bytes_that_show_their_type() {
-        let coding = Coding::Unknown("utf-8".into());
+        let coding = CodingMethod::Unknown("utf-8".into());
         assert_eq!(coding.check(b"GIF89a\x01\0\x01\0\0\0\0;", None), Ok(()));
         for text in [&b"hello"[..], b"", b"\x1b\x03\x00", b"body { color: red }"] {
             assert!(coding.check(text, None).is_err());
@@ -402,7 +411,7 @@ mod tests {
             ("utf-8", "", HTML, false),
         ];
         for (value, media_type, content, is_accepted) in rows {
-            let coding = Coding::Unknown(value.into());
+            let coding = CodingMethod::Unknown(value.into());
             let checked = coding.check(content, Some(media_type.as_bytes()));
             assert_eq!(
                 checked.is_ok(),
@@ -424,7 +433,7 @@ mod tests {
             for packed in [zlib.finish().unwrap(), bare.finish().unwrap()] {
                 for charset in ["utf-8", "windows-1252", "iso-8859-1", "utf-16le"] {
                     let media_type = format!("text/css; charset={charset}");
-                    let coding = Coding::Unknown("utf-8".into());
+                    let coding = CodingMethod::Unknown("utf-8".into());
                     let checked = coding.check(&packed, Some(media_type.as_bytes()));
                     assert!(checked.is_err(), "{level:?} {charset} {packed:?}");
                 }

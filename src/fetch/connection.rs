@@ -30,7 +30,7 @@ use super::response_head::HeadTransport;
 use super::tap::{self, Current};
 
 #[derive(Debug)]
-pub(super) struct Connections {
+pub(super) struct HttpConnections {
     pub(super) connector: DefaultConnector,
     pub(super) without_proxy: Config,
 }
@@ -47,7 +47,7 @@ pub(super) struct NoConnection {
 
 type Connected = Result<Option<Box<dyn Transport>>, ureq::Error>;
 
-impl Connector for Connections {
+impl Connector for HttpConnections {
     type Out = Box<dyn Transport>;
 
     fn connect(&self, details: &ConnectionDetails<'_>, _chained: Option<()>) -> Connected {
@@ -70,7 +70,7 @@ impl Connector for Connections {
             is_answered: true,
         });
         Ok(normalizing(transport.map(|transport| {
-            Box::new(Connection {
+            Box::new(HttpConnection {
                 transport,
                 tapped,
                 absolute,
@@ -83,7 +83,7 @@ fn normalizing(transport: Option<Box<dyn Transport>>) -> Option<Box<dyn Transpor
     transport.map(|transport| Box::new(HeadTransport::new(transport)) as Box<dyn Transport>)
 }
 
-impl Connections {
+impl HttpConnections {
     fn boxed(&self, details: &ConnectionDetails<'_>) -> Connected {
         let begun = Instant::now();
         let connected = self.connector.connect(details, None);
@@ -165,7 +165,7 @@ fn authorization(proxy: &Proxy) -> String {
     format!("Proxy-Authorization: {credentials}\r\n")
 }
 
-struct Connection {
+struct HttpConnection {
     transport: Box<dyn Transport>,
     tapped: Option<(u64, Option<IpAddr>)>,
     absolute: Option<AbsoluteForm>,
@@ -193,7 +193,7 @@ impl AbsoluteForm {
     }
 }
 
-impl Connection {
+impl HttpConnection {
     /// Calls `act` if this connection belongs to the HTTP exchange that this thread is recording. If the exchange has
     /// no connection yet, it gets this one. Bytes that are already in the buffer of the connection are recorded first.
     fn if_heard(&mut self, act: impl FnOnce(&mut Current, &mut dyn Transport)) {
@@ -214,7 +214,7 @@ impl Connection {
     }
 }
 
-impl Transport for Connection {
+impl Transport for HttpConnection {
     fn buffers(&mut self) -> &mut dyn Buffers {
         self.transport.buffers()
     }
@@ -270,7 +270,7 @@ impl Transport for Connection {
     }
 }
 
-impl fmt::Debug for Connection {
+impl fmt::Debug for HttpConnection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Prints no fields, because a derived implementation would print the password of the proxy.
         formatter.debug_struct("Connection").finish_non_exhaustive()

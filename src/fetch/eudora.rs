@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use super::allowance::Allowance;
+use super::allowance::RequestAllowance;
 use super::attachments::ambiguous;
-use super::beside::{Folder, on_disk};
+use super::beside::{SidecarFolder, on_disk};
 use super::request::of_file;
 use crate::engine::forms::eudora::FlattenedMessage;
 use crate::engine::forms::eudora::notes::{EudoraNote, decoded_name, is_file_name};
@@ -38,15 +38,15 @@ pub(crate) type EudoraMailbox = Arc<Mutex<Option<(PathBuf, Arc<EudoraFiles>)>>>;
 
 #[derive(Debug)]
 pub(crate) struct EudoraFiles {
-    folders: Vec<Listing>,
+    folders: Vec<DirectoryNames>,
     /// For each file, the first note that names it. The file belongs to this note; other notes that name the same file are
     /// refused.
     claims: Mutex<HashMap<EudoraName, Place>>,
 }
 
 #[derive(Debug)]
-struct Listing {
-    folder: Folder,
+struct DirectoryNames {
+    folder: SidecarFolder,
     /// True if Eudora puts parts of a multipart/related into this directory, false if it puts attachments there. `None` for a
     /// directory of `--attachments`, which may contain both.
     holds_parts: Option<bool>,
@@ -82,8 +82,12 @@ impl EudoraFiles {
             }
         }
         for path in &policy.attachments {
-            let folder = Folder::open(path.clone());
-            folders.extend(folder.ok().and_then(|it| Listing::of(it, None, false)));
+            let folder = SidecarFolder::open(path.clone());
+            folders.extend(
+                folder
+                    .ok()
+                    .and_then(|it| DirectoryNames::of(it, None, false)),
+            );
         }
         Self {
             folders,
@@ -154,7 +158,7 @@ impl EudoraFiles {
     }
 
     fn missing(&self, name: &str, parts: Option<bool>) -> Refusal {
-        let holds = |it: &&Listing| it.holds_parts == parts || it.holds_parts.is_none();
+        let holds = |it: &&DirectoryNames| it.holds_parts == parts || it.holds_parts.is_none();
         let folders: Vec<String> = self
             .folders
             .iter()
@@ -184,13 +188,13 @@ impl EudoraFiles {
         deadline: Instant,
     ) -> Result<Content, Refusal> {
         let begun = Instant::now();
-        let allowance = Allowance::starting_now(policy.limits.timeout, deadline);
+        let allowance = RequestAllowance::starting_now(policy.limits.timeout, deadline);
         let body = self.folder(named)?.read(&named.1, policy, allowance)?;
         let path = self.path(named.0, &named.1);
         Ok(of_file(&path, body, begun))
     }
 
-    fn folder(&self, named: &EudoraName) -> Result<&Folder, Refusal> {
+    fn folder(&self, named: &EudoraName) -> Result<&SidecarFolder, Refusal> {
         match self.folders.get(named.0) {
             Some(listing) => Ok(&listing.folder),
             None => Err(self.missing(&named.1.to_string_lossy(), None)),
@@ -225,8 +229,8 @@ impl EudoraFiles {
     }
 }
 
-impl Listing {
-    fn of(folder: Folder, holds_parts: Option<bool>, is_of_mac: bool) -> Option<Self> {
+impl DirectoryNames {
+    fn of(folder: SidecarFolder, holds_parts: Option<bool>, is_of_mac: bool) -> Option<Self> {
         let mut names: HashMap<String, Vec<OsString>> = HashMap::new();
         let mut lengths = HashMap::new();
         for name in folder.names().ok()? {
@@ -243,8 +247,9 @@ impl Listing {
     }
 }
 
-fn listings(path: &Path) -> Vec<Listing> {
-    let (Ok(entries), Ok(around)) = (fs::read_dir(path), Folder::open(path.to_owned())) else {
+fn listings(path: &Path) -> Vec<DirectoryNames> {
+    let (Ok(entries), Ok(around)) = (fs::read_dir(path), SidecarFolder::open(path.to_owned()))
+    else {
         return Vec::new();
     };
     let mut names: Vec<OsString> = entries.flatten().map(|entry| entry.file_name()).collect();
@@ -253,7 +258,7 @@ fn listings(path: &Path) -> Vec<Listing> {
         let lower = name.to_str()?.to_ascii_lowercase();
         let (_, holds_parts, is_of_mac) =
             FOLDERS.into_iter().find(|(known, ..)| *known == lower)?;
-        Listing::of(around.folder(name).ok()??, Some(holds_parts), is_of_mac)
+        DirectoryNames::of(around.folder(name).ok()??, Some(holds_parts), is_of_mac)
     };
     names.iter().filter_map(listing).collect()
 }

@@ -1,5 +1,5 @@
 //! The types for one request to an http server and its response. Redirects are followed by the caller (`system::http`). A cache
-//! of responses ([`Disk`]) gets each request before it is sent. It returns a stored response, or sends the request, with
+//! of responses ([`ResponseCache`]) gets each request before it is sent. It returns a stored response, or sends the request, with
 //! additional header fields if a stored response must be validated.
 
 use std::borrow::Cow;
@@ -10,53 +10,53 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use ureq::http::{HeaderMap, HeaderName, HeaderValue, header};
 
-use super::allowance::{Allowance, Failed};
+use super::allowance::{FailureCounts, RequestAllowance};
 use crate::engine::Content;
 use crate::engine::policy::{Host, Target, TypePattern};
 use crate::engine::report::{Provenance, Refusal};
 use crate::mime::date;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestRecord<'a> {
     pub(crate) target: &'a Target,
     pub(crate) accept: &'a str,
-    pub(crate) how: How,
-    pub(crate) whose: Whose,
+    pub(crate) how: FetchMethod,
+    pub(crate) whose: RequestPurpose,
     pub(crate) more: &'a [(HeaderName, HeaderValue)],
     /// Whether this URL, or a URL that redirected to it, contains a user name or password. The response may be private to that
     /// user, so it must not be stored in the shared cache.
     pub(crate) is_personal: bool,
-    pub(crate) allowance: Allowance,
+    pub(crate) allowance: RequestAllowance,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Whose {
+pub(crate) enum RequestPurpose {
     Source,
     Archive,
     Index,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum How {
+pub(crate) enum FetchMethod {
     Whole,
     Unread,
     Head,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Response {
+pub(crate) struct FetchResponse {
     pub(crate) status: u16,
     /// Time when the server sent this response, or last confirmed it, in seconds since 1970. It is read from the clock only
     /// once, so that a report about the first retrieval and one about the stored response name the same time.
     pub(crate) at: u64,
     pub(crate) headers: HeaderMap,
-    /// Content, decompressed. Empty unless [`is_success`] and the whole content was requested ([`How::Whole`]).
+    /// Content, decompressed. Empty unless [`is_success`] and the whole content was requested ([`FetchMethod::Whole`]).
     pub(crate) body: Bytes,
-    pub(crate) source: Source,
-    pub(crate) recorded: Option<Recorded>,
+    pub(crate) source: ResponseSource,
+    pub(crate) recorded: Option<RecordedExchange>,
 }
 
-impl Response {
+impl FetchResponse {
     /// Returns the content of the response. `target` is the URL that was requested last.
     pub(crate) fn into_content(self, target: &Target) -> Content {
         let media_type = text(&self.headers, &header::CONTENT_TYPE);
@@ -65,7 +65,7 @@ impl Response {
         origin.status = Some(self.status);
         origin.at = Some(time(self.at));
         origin.record = self.recorded.map(|recorded| recorded.id.into());
-        if let Source::Kept { first } = self.source {
+        if let ResponseSource::Kept { first } = self.source {
             origin.from = Provenance::Cache;
             origin.first = Some(time(first));
         }
@@ -108,7 +108,7 @@ pub(crate) fn field_text(value: &[u8]) -> Cow<'_, str> {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(crate) enum Source {
+pub(crate) enum ResponseSource {
     /// The response came directly from a server with these addresses. The policy has allowed all of them.
     #[cfg_attr(feature = "serde", serde(rename = "addresses"))]
     Server(Vec<IpAddr>),
@@ -121,7 +121,7 @@ pub(crate) enum Source {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(crate) struct Recorded {
+pub(crate) struct RecordedExchange {
     pub(crate) id: String,
     pub(crate) url: String,
     pub(crate) date: String,
@@ -184,14 +184,18 @@ pub(crate) fn agrees(accept: &str, named: Option<&str>) -> bool {
         .map_or(true, |wanted: TypePattern| wanted.matches(&essence))
 }
 
-pub(crate) type Ask<'a> = &'a dyn Fn(&Asked<'_>) -> Result<Response, Failed>;
+pub(crate) type Ask<'a> = &'a dyn Fn(&RequestRecord<'_>) -> Result<FetchResponse, FailureCounts>;
 
-pub(crate) trait Disk: Send + Sync + fmt::Debug {
+pub(crate) trait ResponseCache: Send + Sync + fmt::Debug {
     /// Returns a response from the cache, or the response that `ask` gets from the server. A redirect is returned like any
     /// other response: following it is the task of the caller.
-    fn answer(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Response, Failed>;
+    fn answer(
+        &self,
+        asked: &RequestRecord<'_>,
+        ask: Ask<'_>,
+    ) -> Result<FetchResponse, FailureCounts>;
 
     fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal>;
 
-    fn found_nobody(&self, host: &Host, port: u16, failed: &Failed);
+    fn found_nobody(&self, host: &Host, port: u16, failed: &FailureCounts);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::gate::Gate;
-use super::memory::Memory;
+use super::memory::AnswerMemory;
 #[cfg(any(feature = "http", feature = "ftp"))]
 use super::names::{Names, SystemNames};
 use super::order::{both, either, may_be_archived, undated};
@@ -29,10 +29,10 @@ pub struct Fetcher {
     pub(crate) archive: Option<(bool, Arc<dyn Fetch>)>,
     /// Date for which the archive is searched if the mail has no date. If both are missing, the archive is not used.
     pub(crate) undated: Option<SystemTime>,
-    memory: Option<Memory<Content>>,
+    memory: Option<AnswerMemory<Content>>,
     /// Answers of probes (checks whether content could be retrieved). They may lack the content, so they are separate from the
     /// answers of retrievals.
-    probed: Option<Memory<Answer>>,
+    probed: Option<AnswerMemory<Answer>>,
     gate: Gate,
     pub(crate) observer: Option<Observer>,
     source: Arc<dyn Fetch>,
@@ -147,8 +147,8 @@ impl Fetcher {
     /// the time until they are discarded.
     #[must_use]
     pub fn memory(mut self, octets: usize, age: Option<Duration>) -> Self {
-        self.memory = Some(Memory::new(octets, age));
-        self.probed = Some(Memory::new(octets, age));
+        self.memory = Some(AnswerMemory::new(octets, age));
+        self.probed = Some(AnswerMemory::new(octets, age));
         self
     }
 
@@ -182,7 +182,7 @@ impl Fetcher {
     /// Returns the request with a date: that of the mail, or the default date. The archive returns the capture nearest
     /// to this date. Returns a refusal if there is no date.
     fn dated(&self, request: &Request) -> Result<Request, Refusal> {
-        // Without a date, the key in [`Memory`] would be the same as for the source, and the answer of the source would be
+        // Without a date, the key in [`AnswerMemory`] would be the same as for the source, and the answer of the source would be
         // returned as that of the archive.
         let date = request.date.or(self.undated).ok_or_else(undated)?;
         Ok(Request {

@@ -12,12 +12,12 @@ pub(crate) type IsStopped = Arc<dyn Fn() -> bool + Send + Sync>;
 /// arrive, so that every message makes progress. A request waits no longer than the deadline of its message. After the run was
 /// stopped, no request is admitted, not even one that was already waiting.
 pub(super) struct Gate {
-    queue: Mutex<Queue>,
+    queue: Mutex<GateQueue>,
     moved: Condvar,
     pub(super) is_stopped: IsStopped,
 }
 
-struct Queue {
+struct GateQueue {
     free: usize,
     waiting: VecDeque<u64>,
     next_number: u64,
@@ -26,7 +26,7 @@ struct Queue {
 impl Default for Gate {
     fn default() -> Self {
         Self {
-            queue: Mutex::new(Queue {
+            queue: Mutex::new(GateQueue {
                 free: usize::MAX,
                 waiting: VecDeque::new(),
                 next_number: 0,
@@ -44,7 +44,7 @@ impl Gate {
 
     /// Waits until fewer requests are running than the limit allows, and reserves a place for one. Every change wakes all
     /// waiting threads, not only the next one: this is simple, and cheap compared with a retrieval.
-    pub(super) fn turn(&self, deadline: Instant) -> Result<Turn<'_>, Refusal> {
+    pub(super) fn turn(&self, deadline: Instant) -> Result<GateTurn<'_>, Refusal> {
         let mut queue = unpoisoned(self.queue.lock());
         let number = queue.next_number;
         queue.next_number += 1;
@@ -67,7 +67,7 @@ impl Gate {
         if more {
             self.moved.notify_all();
         }
-        let turn = Turn(self);
+        let turn = GateTurn(self);
         if (self.is_stopped)() {
             Err(Refusal::temporary(Reason::Deadline, "the run was stopped"))
         } else {
@@ -76,9 +76,9 @@ impl Gate {
     }
 }
 
-pub(super) struct Turn<'g>(&'g Gate);
+pub(super) struct GateTurn<'g>(&'g Gate);
 
-impl Drop for Turn<'_> {
+impl Drop for GateTurn<'_> {
     fn drop(&mut self) {
         unpoisoned(self.0.queue.lock()).free += 1;
         self.0.moved.notify_all();

@@ -13,24 +13,24 @@ use crate::engine::{Answer, Content, Need};
 use crate::error::unpoisoned;
 
 type Key = (Need, Option<SystemTime>);
-type Answers<T> = Cache<Key, Result<T, Refusal>, ByWeight>;
+type Answers<T> = Cache<Key, Result<T, Refusal>, ResponseWeight>;
 
 /// Estimated memory for the key and the header fields of one entry, in bytes. It is added to the size of the content.
 const ENTRY: usize = 512;
 
-/// A type of answer that a [`Memory`] can hold.
-pub(super) trait Remembered: Clone {
+/// A type of answer that a [`AnswerMemory`] can hold.
+pub(super) trait SharedAnswer: Clone {
     /// Size of the content in bytes, for the limit of the memory.
     fn octets(&self) -> usize;
 }
 
-impl Remembered for Content {
+impl SharedAnswer for Content {
     fn octets(&self) -> usize {
         self.len()
     }
 }
 
-impl Remembered for Answer {
+impl SharedAnswer for Answer {
     fn octets(&self) -> usize {
         match self {
             Self::Content(content) => content.len(),
@@ -43,11 +43,11 @@ impl Remembered for Answer {
 /// not beyond its own deadline.
 ///
 /// A refusal caused by the deadline of *one message* is not shared with other messages. A temporary refusal is kept only in a
-/// run that ends ([`Memory::keep_failures`]): in a service, the same request may succeed later.
+/// run that ends ([`AnswerMemory::keep_failures`]): in a service, the same request may succeed later.
 ///
 /// If the answers exceed `octets`, the least recently used ones are evicted. An answer larger than half of `octets` is not
 /// kept.
-pub(super) struct Memory<T: Remembered> {
+pub(super) struct AnswerMemory<T: SharedAnswer> {
     octets: usize,
     /// Whether temporary refusals are kept. This is only right for a run that ends soon: a service must send the request again.
     keeps_failures: bool,
@@ -56,7 +56,7 @@ pub(super) struct Memory<T: Remembered> {
     current: Mutex<(Instant, Arc<Answers<T>>)>,
 }
 
-impl<T: Remembered> Memory<T> {
+impl<T: SharedAnswer> AnswerMemory<T> {
     pub(super) fn new(octets: usize, age: Option<Duration>) -> Self {
         Self {
             octets,
@@ -117,7 +117,7 @@ fn without_fragment(need: &Need) -> Need {
     }
 }
 
-fn answers<T: Remembered>(octets: usize) -> Answers<T> {
+fn answers<T: SharedAnswer>(octets: usize) -> Answers<T> {
     let mut options = OptionsBuilder::new();
     options
         // The cache divides its capacity among its shards, and no entry can be larger than its shard. A single shard therefore
@@ -130,15 +130,15 @@ fn answers<T: Remembered>(octets: usize) -> Answers<T> {
         .weight_capacity(octets as u64);
     let options = options.build().expect("both capacities are set");
     let (hasher, lifecycle) = Default::default();
-    Cache::with_options(options, ByWeight, hasher, lifecycle)
+    Cache::with_options(options, ResponseWeight, hasher, lifecycle)
 }
 
 #[derive(Clone)]
-struct ByWeight;
+struct ResponseWeight;
 
-impl<T: Remembered> Weighter<Key, Result<T, Refusal>> for ByWeight {
+impl<T: SharedAnswer> Weighter<Key, Result<T, Refusal>> for ResponseWeight {
     fn weight(&self, key: &Key, answer: &Result<T, Refusal>) -> u64 {
-        let body = answer.as_ref().map_or(0, Remembered::octets);
+        let body = answer.as_ref().map_or(0, SharedAnswer::octets);
         let url = key.0.url().map_or(0, str::len);
         (url + ENTRY + body) as u64
     }

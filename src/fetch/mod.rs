@@ -52,7 +52,7 @@ mod tap;
 #[cfg(feature = "http")]
 mod unresponsive;
 
-pub(crate) use allowance::{Allowance, Failed, Nobody};
+pub(crate) use allowance::{FailureCounts, RequestAllowance, UnlimitedRequests};
 #[cfg(feature = "file")]
 pub(crate) use attachments::Attachments;
 pub(crate) use beside::Sidecars;
@@ -73,16 +73,16 @@ pub use several::answer_all;
 pub(crate) use self::pace::Pace;
 #[cfg(feature = "http")]
 pub(crate) use self::{
-    agent::{Direct, Reply, USER_AGENT},
-    coding::Coding,
+    agent::{Direct, HttpReply, USER_AGENT},
+    coding::CodingMethod,
     connection::basic,
     exchange::{
-        Ask, Asked, Disk, How, LONGEST_PAUSE, MEMENTO_DATETIME, Recorded, Response, Source, Whose,
-        agrees, captured, field_text, is_redirect, is_success, is_temporary, now, retry_after,
-        text, time,
+        Ask, FetchMethod, FetchResponse, LONGEST_PAUSE, MEMENTO_DATETIME, RecordedExchange,
+        RequestPurpose, RequestRecord, ResponseCache, ResponseSource, agrees, captured, field_text,
+        is_redirect, is_success, is_temporary, now, retry_after, text, time,
     },
     names::SystemNames,
     system::Servers,
-    tap::{Recorder, Recording},
+    tap::{ExchangeRecorder, Recorder},
     unresponsive::{TIMEOUTS, Unresponsive},
 };

@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use super::allowance::Allowance;
+use super::allowance::RequestAllowance;
 use crate::engine::policy::{Host, Policy};
 use crate::engine::report::{Detail, Reason, Refusal};
 
@@ -57,7 +57,7 @@ pub(super) fn addresses(
     names: &Arc<dyn Names>,
     host: &Host,
     port: u16,
-    allowance: Allowance,
+    allowance: RequestAllowance,
 ) -> Result<Vec<SocketAddr>, Refusal> {
     let judge = |address: &IpAddr| policy.map_or(Ok(()), |policy| policy.judge_address(*address));
     let addresses = match host.known_addresses() {
@@ -94,7 +94,7 @@ pub(super) fn addresses(
 fn looked_up(
     names: &Arc<dyn Names>,
     host: &Host,
-    allowance: Allowance,
+    allowance: RequestAllowance,
 ) -> Result<Vec<IpAddr>, Refusal> {
     let remaining = allowance.remaining()?;
     let (answer, answers) = mpsc::sync_channel(1);

@@ -7,8 +7,8 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::allowance::{Allowance, Failed};
-use super::exchange::{LONGEST_PAUSE, Response, Whose, captured, retry_after};
+use super::allowance::{FailureCounts, RequestAllowance};
+use super::exchange::{FetchResponse, LONGEST_PAUSE, RequestPurpose, captured, retry_after};
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::error::unpoisoned;
 
@@ -36,11 +36,11 @@ const RATES: Rates = Rates {
 #[derive(Debug)]
 pub(crate) struct Pace {
     limits: Rates,
-    state: Mutex<State>,
+    state: Mutex<PaceState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct PaceState {
     next: Instant,
     next_question: Instant,
     paused: Option<(Instant, &'static str)>,
@@ -74,7 +74,7 @@ impl Pace {
         let now = Instant::now();
         Self {
             limits,
-            state: Mutex::new(State {
+            state: Mutex::new(PaceState {
                 next: now,
                 next_question: now,
                 paused: None,
@@ -86,8 +86,8 @@ impl Pace {
 
     pub(super) fn turn(
         &self,
-        whose: Whose,
-        allowance: Allowance,
+        whose: RequestPurpose,
+        allowance: RequestAllowance,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<(), Refusal> {
         loop {
@@ -105,7 +105,7 @@ impl Pace {
                 state.strikes = 0;
             }
             let mut at = state.next;
-            if whose == Whose::Index {
+            if whose == RequestPurpose::Index {
                 at = at.max(state.next_question);
             }
             let paused = state.paused.filter(|(until, _)| *until > now);
@@ -115,7 +115,7 @@ impl Pace {
             let wait = at.saturating_duration_since(now);
             if wait.is_zero() {
                 state.next = now + self.limits.between;
-                if whose == Whose::Index {
+                if whose == RequestPurpose::Index {
                     state.next_question = now + self.limits.between_questions;
                 }
                 return Ok(());
@@ -131,7 +131,7 @@ impl Pace {
         }
     }
 
-    pub(super) fn heed(&self, given: &Result<Response, Failed>) {
+    pub(super) fn heed(&self, given: &Result<FetchResponse, FailureCounts>) {
         match given {
             Err(failed) if failed.nobody.is_some() => self.pause(UNREACHABLE, None),
             Ok(answer) if captured(&answer.headers).is_none() => {
@@ -196,8 +196,8 @@ mod tests {
             looks.set(looks.get() + 1);
             false
         };
-        let allowance = Allowance::of(Duration::from_secs(60));
-        let turn = pace.turn(Whose::Archive, allowance, &is_stopped);
+        let allowance = RequestAllowance::of(Duration::from_secs(60));
+        let turn = pace.turn(RequestPurpose::Archive, allowance, &is_stopped);
         (turn, looks.get() > 1)
     }
 
@@ -221,8 +221,8 @@ mod tests {
         let begun = Instant::now();
         for _ in 0..3 {
             pace.turn(
-                Whose::Index,
-                Allowance::of(Duration::from_secs(60)),
+                RequestPurpose::Index,
+                RequestAllowance::of(Duration::from_secs(60)),
                 &|| false,
             )
             .unwrap();
@@ -263,8 +263,8 @@ mod tests {
         let mut asked = Vec::new();
         let mut reasons = Vec::new();
         for _ in 0..times {
-            let allowance = Allowance::of(Duration::from_secs(60));
-            if let Err(refusal) = pace.turn(Whose::Archive, allowance, &|| false) {
+            let allowance = RequestAllowance::of(Duration::from_secs(60));
+            if let Err(refusal) = pace.turn(RequestPurpose::Archive, allowance, &|| false) {
                 reasons.push(Some(refusal.reason));
                 continue;
             }
@@ -274,12 +274,12 @@ mod tests {
             for (name, value) in fields {
                 headers.insert(*name, value.parse().unwrap());
             }
-            pace.heed(&Ok(Response {
+            pace.heed(&Ok(FetchResponse {
                 status,
                 at: 0,
                 headers,
                 body: Default::default(),
-                source: crate::fetch::Source::Proxy,
+                source: crate::fetch::ResponseSource::Proxy,
                 recorded: None,
             }));
             reasons.push(None);
@@ -309,9 +309,9 @@ mod tests {
         let pace = pace();
         pace.pause(TOO_MANY, Some(Duration::from_secs(500)));
         let begun = Instant::now();
-        let allowance = Allowance::of(Duration::from_secs(1000));
+        let allowance = RequestAllowance::of(Duration::from_secs(1000));
         let is_stopped = || begun.elapsed() > Duration::from_millis(100);
-        let refusal = pace.turn(Whose::Archive, allowance, &is_stopped);
+        let refusal = pace.turn(RequestPurpose::Archive, allowance, &is_stopped);
         assert!(refusal.unwrap_err().detail.contains("stopped"));
         assert!(begun.elapsed() < Duration::from_secs(5));
     }
@@ -328,8 +328,8 @@ mod tests {
         pace.pause(UNAVAILABLE, Some(Duration::from_secs(500)));
         let refusal = pace
             .turn(
-                Whose::Archive,
-                Allowance::of(Duration::from_secs(400)),
+                RequestPurpose::Archive,
+                RequestAllowance::of(Duration::from_secs(400)),
                 &|| false,
             )
             .unwrap_err();

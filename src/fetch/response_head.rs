@@ -232,12 +232,12 @@ fn status(line: &[u8]) -> Option<(&[u8], &[u8])> {
     (is_end && code.iter().all(u8::is_ascii_digit)).then_some((version, code))
 }
 
-struct Field {
+struct HeadField {
     name: Vec<u8>,
     value: Vec<u8>,
 }
 
-impl Field {
+impl HeadField {
     fn is(&self, name: &HeaderName) -> bool {
         self.name.eq_ignore_ascii_case(name.as_str().as_bytes())
     }
@@ -268,7 +268,7 @@ fn normalized(head: &[u8]) -> Option<Vec<u8>> {
     remove_identity(&mut fields);
     choose(&mut fields);
     let mut normal = [version, b" ", code, b" \r\n"].concat();
-    for Field { name, value } in &fields {
+    for HeadField { name, value } in &fields {
         for piece in [name, &b": "[..], value.trim_ascii(), b"\r\n"] {
             normal.extend_from_slice(piece);
         }
@@ -277,8 +277,8 @@ fn normalized(head: &[u8]) -> Option<Vec<u8>> {
     Some(normal)
 }
 
-fn fields<'h>(lines: impl Iterator<Item = &'h [u8]>) -> Option<Vec<Field>> {
-    let mut fields: Vec<Field> = Vec::new();
+fn fields<'h>(lines: impl Iterator<Item = &'h [u8]>) -> Option<Vec<HeadField>> {
+    let mut fields: Vec<HeadField> = Vec::new();
     let mut is_continued = false;
     for line in lines {
         if line.starts_with(b" ") || line.starts_with(b"\t") {
@@ -295,7 +295,7 @@ fn fields<'h>(lines: impl Iterator<Item = &'h [u8]>) -> Option<Vec<Field>> {
         let name = name.trim_ascii_end();
         if !name.is_empty() && name.len() <= LONGEST_NAME && name.iter().all(|it| is_token(*it)) {
             is_continued = true;
-            fields.push(Field {
+            fields.push(HeadField {
                 name: name.to_vec(),
                 value: value.trim_ascii().to_vec(),
             });
@@ -318,8 +318,8 @@ fn is_token(octet: u8) -> bool {
 }
 
 /// Removes the coding `identity` if there is one Transfer-Encoding field. Several fields are doubtful and stay.
-fn remove_identity(fields: &mut Vec<Field>) {
-    let is_coding = |field: &Field| field.is(&header::TRANSFER_ENCODING);
+fn remove_identity(fields: &mut Vec<HeadField>) {
+    let is_coding = |field: &HeadField| field.is(&header::TRANSFER_ENCODING);
     let Some(at) = fields.iter().position(is_coding) else {
         return;
     };
@@ -344,7 +344,7 @@ fn remove_identity(fields: &mut Vec<Field>) {
 }
 
 /// Removes fields that are not used until ureq accepts the number of fields.
-fn choose(fields: &mut Vec<Field>) {
+fn choose(fields: &mut Vec<HeadField>) {
     let Some(mut excess) = fields.len().checked_sub(MOST_FIELDS) else {
         return;
     };

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::exchange::{Asked, Recorded, Response};
+use super::exchange::{FetchResponse, RecordedExchange, RequestRecord};
 use crate::engine::Content;
 use crate::engine::report::Reason;
 
@@ -19,14 +19,14 @@ use crate::engine::report::Reason;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) trait Recorder: Send + Sync + fmt::Debug {
-    fn begin(&self, asked: &Asked<'_>) -> Box<dyn Recording>;
+    fn begin(&self, asked: &RequestRecord<'_>) -> Box<dyn ExchangeRecorder>;
 
-    fn kept(&self, asked: &Asked<'_>, answer: &Response) -> Option<Recorded>;
+    fn kept(&self, asked: &RequestRecord<'_>, answer: &FetchResponse) -> Option<RecordedExchange>;
 
     fn content(&self, retrieved: &Content, address: Option<IpAddr>) -> Option<Arc<str>>;
 }
 
-pub(crate) trait Recording {
+pub(crate) trait ExchangeRecorder {
     fn sent(&mut self, octets: &[u8]);
 
     fn received(&mut self, octets: &[u8]);
@@ -35,7 +35,7 @@ pub(crate) trait Recording {
 
     fn connected(&mut self, address: Option<IpAddr>);
 
-    fn finish(self: Box<Self>, why: Option<Reason>) -> Option<Recorded>;
+    fn finish(self: Box<Self>, why: Option<Reason>) -> Option<RecordedExchange>;
 }
 
 thread_local! {
@@ -44,7 +44,7 @@ thread_local! {
 
 pub(super) struct Current {
     pub(super) connection: Option<u64>,
-    pub(super) recording: Box<dyn Recording>,
+    pub(super) recording: Box<dyn ExchangeRecorder>,
     lingers: Option<Instant>,
 }
 
@@ -76,10 +76,10 @@ impl Current {
 
 /// The recording of one exchange in this thread. Dropping the value finishes the recording, so that an exchange that failed is
 /// recorded, too.
-pub(super) struct Listening;
+pub(super) struct ExchangeTap;
 
-impl Listening {
-    pub(super) fn begin(recorder: Option<&dyn Recorder>, asked: &Asked<'_>) -> Self {
+impl ExchangeTap {
+    pub(super) fn begin(recorder: Option<&dyn Recorder>, asked: &RequestRecord<'_>) -> Self {
         CURRENT.set(recorder.map(|recorder| Current {
             connection: None,
             recording: recorder.begin(asked),
@@ -97,12 +97,12 @@ impl Listening {
         CURRENT.set(None);
     }
 
-    pub(super) fn finish(&self, why: Option<Reason>) -> Option<Recorded> {
+    pub(super) fn finish(&self, why: Option<Reason>) -> Option<RecordedExchange> {
         CURRENT.take()?.recording.finish(why)
     }
 }
 
-impl Drop for Listening {
+impl Drop for ExchangeTap {
     fn drop(&mut self) {
         self.finish(None);
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use embody::policy::{Limits, Policy};
-use embody::store::{Key, Purpose, Store, StoreError, open};
+use embody::store::{Key, Store, StoreError, StorePurpose, open};
 
 /// A request that the server received.
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ impl Server {
             ..Policy::default()
         };
         let name = format!("http://127.0.0.1:{}/store", self.port);
-        open(&name, Purpose::Put, &policy).unwrap().unwrap()
+        open(&name, StorePurpose::Put, &policy).unwrap().unwrap()
     }
 
     fn methods(&self) -> Vec<String> {
@@ -302,7 +302,7 @@ fn a_server_that_breaks_off_or_is_away_is_temporary() {
         assert!(why.is_temporary(), "{method}: {why}");
     }
     // No server listens on port 1.
-    let store = open("http://127.0.0.1:1/", Purpose::Put, &Policy::default())
+    let store = open("http://127.0.0.1:1/", StorePurpose::Put, &Policy::default())
         .unwrap()
         .unwrap();
     assert!(store.put(b"abc").unwrap_err().is_temporary());
@@ -320,7 +320,7 @@ fn a_server_that_breaks_off_or_is_away_is_temporary() {
 #[test]
 fn error_about_an_invalid_store_url_hides_the_password() {
     let said = |name: &str| {
-        open(name, Purpose::Put, &Policy::default())
+        open(name, StorePurpose::Put, &Policy::default())
             .unwrap_err()
             .to_string()
     };

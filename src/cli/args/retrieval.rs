@@ -10,7 +10,7 @@ use crate::cli::values::{
 };
 use crate::engine::policy::{HostPattern, IpNet, Mapping, Policy, Proxy, Scheme};
 use crate::error::Error;
-use crate::fetch::archive::{IndexTemplate, Template, Window};
+use crate::fetch::archive::{ArchiveWindow, IndexTemplate, Template};
 
 #[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
@@ -192,7 +192,7 @@ pub(crate) struct ArchiveArgs {
     /// BEFORE is how much older than the mail a capture may be, AFTER how much newer. Captures in files may have any
     /// date.
     #[arg(long, requires = "archive", value_name = "BEFORE,AFTER", value_parser = window)]
-    pub archive_window: Option<Window>,
+    pub archive_window: Option<ArchiveWindow>,
     /// URL of the archive's list of captures
     ///
     /// For example https://web.archive.org/cdx/search/cdx?url={url}&closest={date}. If the capture nearest to the mail

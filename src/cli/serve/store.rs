@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::super::detach::open;
 use crate::engine::policy::Policy;
 use crate::error::{Error, unpoisoned};
-use crate::fetch::store::{Mail, Purpose, Store, User};
+use crate::fetch::store::{Mail, Store, StorePurpose, User};
 
 /// Time without a message to detach after which the store is closed.
 const IDLE: Duration = Duration::from_secs(1);
@@ -35,12 +35,12 @@ impl ServedStore {
     pub(super) fn open(name: &str, policy: &Policy) -> Result<Self, Error> {
         let is_local = !name.contains("://");
         if is_local && super::super::detach::is_missing(name) {
-            drop(open(name, Purpose::Put, policy)?);
+            drop(open(name, StorePurpose::Put, policy)?);
         }
         let served = Self {
             name: name.to_owned(),
             policy: policy.clone(),
-            reading: open(name, Purpose::Read, policy)?,
+            reading: open(name, StorePurpose::Read, policy)?,
             writing: Arc::default(),
         };
         let writing = Arc::downgrade(&served.writing);
@@ -71,7 +71,7 @@ impl ServedStore {
             writing.used = Instant::now();
             return Ok(Arc::clone(&writing.store));
         }
-        let store = open(&self.name, Purpose::Put, &self.policy)?;
+        let store = open(&self.name, StorePurpose::Put, &self.policy)?;
         store.puts_from(User::this(Mail::Filtered));
         *writing = Some(Writing {
             store: Arc::clone(&store),

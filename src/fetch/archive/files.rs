@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use super::lookup::{Window, go_on, not_archived};
+use super::lookup::{ArchiveWindow, go_on, not_archived};
 use super::time;
 use crate::engine::policy::{Policy, Target};
 use crate::engine::report::{Detail, Provenance, Refusal, Setting};
 use crate::engine::{Announcement, Answer, Content, Mode};
 use crate::error::Error;
-use crate::fetch::record::{Capture, Captures, Replayed};
+use crate::fetch::record::{Capture, Captures, ReplayResult};
 use crate::fetch::{Fetch, Request, agrees, answer_by_fetching};
 
 #[derive(Debug)]
@@ -49,13 +49,13 @@ impl CaptureFiles {
     }
 }
 
-pub(crate) struct Replaying {
+pub(crate) struct ArchiveReplay {
     pub(crate) files: Arc<CaptureFiles>,
-    pub(crate) window: Option<Window>,
+    pub(crate) window: Option<ArchiveWindow>,
     pub(crate) policy: Arc<Policy>,
 }
 
-impl Fetch for Replaying {
+impl Fetch for ArchiveReplay {
     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         let begun = Instant::now();
         let captures = self.files.captures()?;
@@ -65,7 +65,7 @@ impl Fetch for Replaying {
         loop {
             let (capture, replayed) = self.nearest(captures, request, near, &target)?;
             let location = match replayed {
-                Replayed::Content(replay) => {
+                ReplayResult::Content(replay) => {
                     let captured = Some(time::time(capture.at));
                     let url = target.public_url();
                     let mut content = Content::new(url, replay.media_type, replay.body);
@@ -80,7 +80,7 @@ impl Fetch for Replaying {
                     origin.elapsed = begun.elapsed();
                     return Ok(content);
                 }
-                Replayed::Redirect(location) => location,
+                ReplayResult::Redirect(location) => location,
             };
             target = self.policy.judge_redirect(&target, &location)?;
             // The search for the target of the redirect uses the time of this capture instead of the date of the mail, so that
@@ -106,14 +106,14 @@ fn date(request: &Request) -> i64 {
     request.date.map_or(0, time::seconds)
 }
 
-impl Replaying {
+impl ArchiveReplay {
     fn nearest(
         &self,
         captures: &Captures,
         request: &Request,
         near: i64,
         target: &Target,
-    ) -> Result<(Capture, Replayed), Refusal> {
+    ) -> Result<(Capture, ReplayResult), Refusal> {
         let date = date(request);
         let holds = |at| self.window.is_none_or(|window| window.holds(date, at));
         let find = |url: &str| captures.near(url, near, holds);
@@ -129,11 +129,11 @@ impl Replaying {
         let (mut other, mut why) = (None, None);
         for capture in near {
             match captures.replay(&capture, &url, &self.policy) {
-                Ok(Replayed::Content(replay)) => {
+                Ok(ReplayResult::Content(replay)) => {
                     if agrees(request.acceptable(), replay.media_type.as_deref()) {
-                        return Ok((capture, Replayed::Content(replay)));
+                        return Ok((capture, ReplayResult::Content(replay)));
                     }
-                    other.get_or_insert((capture, Replayed::Content(replay)));
+                    other.get_or_insert((capture, ReplayResult::Content(replay)));
                 }
                 Ok(redirect) if other.is_none() => return Ok((capture, redirect)),
                 Ok(_) => {}

@@ -21,18 +21,18 @@ use crate::engine::policy::{Policy, Target};
 use crate::engine::report::{Detail, Provenance, Reason, Refusal, Setting};
 use crate::engine::{Announcement, Answer, Content, Mode};
 use crate::fetch::{
-    Allowance, Asked, Fetch, How, Request, Response, Servers, Whose, agrees, answer_by_fetching,
-    captured, is_redirect, text, undated,
+    Fetch, FetchMethod, FetchResponse, Request, RequestAllowance, RequestPurpose, RequestRecord,
+    Servers, agrees, answer_by_fetching, captured, is_redirect, text, undated,
 };
 
 /// The value of `--archive-window`: how far before and after the date of the mail a capture may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Window {
+pub(crate) struct ArchiveWindow {
     pub(crate) before: Duration,
     pub(crate) after: Duration,
 }
 
-impl Window {
+impl ArchiveWindow {
     pub(super) fn holds(self, date: i64, capture: i64) -> bool {
         let seconds = |side: Duration| i64::try_from(side.as_secs()).unwrap_or(i64::MAX);
         (date.saturating_sub(seconds(self.before))..=date.saturating_add(seconds(self.after)))
@@ -43,28 +43,28 @@ impl Window {
 pub(crate) struct Archive {
     pub(crate) template: Template,
     pub(crate) index: Option<IndexTemplate>,
-    pub(crate) window: Window,
+    pub(crate) window: ArchiveWindow,
     /// Whether every URL may be sent to the archive (`--archive-any`). By default, URLs that look like secrets are not sent.
     pub(crate) is_told_any: bool,
     pub(crate) policy: Arc<Policy>,
     pub(crate) servers: Arc<Servers>,
 }
 
-struct Captured {
+struct ArchiveCapture {
     original: Target,
     at: i64,
-    answer: Response,
+    answer: FetchResponse,
 }
 
 enum Nearest {
-    Wanted(Captured),
-    Other(Detail, Option<Captured>),
+    Wanted(ArchiveCapture),
+    Other(Detail, Option<ArchiveCapture>),
 }
 
 impl Fetch for Archive {
     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         let begun = Instant::now();
-        let found = self.find(request, How::Whole)?;
+        let found = self.find(request, FetchMethod::Whole)?;
         let mut retrieved = found.answer.into_content(&found.original);
         retrieved.origin.from = Provenance::Archive;
         retrieved.origin.captured = Some(time::time(found.at));
@@ -76,7 +76,7 @@ impl Fetch for Archive {
         if mode != Mode::Probe {
             return answer_by_fetching(self, request, mode);
         }
-        let found = self.find(request, How::Unread)?;
+        let found = self.find(request, FetchMethod::Unread)?;
         let media_type = text(&found.answer.headers, &header::CONTENT_TYPE);
         let announcement = Announcement::of_source("archive", media_type, None);
         Ok(Answer::Announced(announcement))
@@ -84,17 +84,17 @@ impl Fetch for Archive {
 }
 
 impl Archive {
-    fn find(&self, request: &Request, how: How) -> Result<Captured, Refusal> {
+    fn find(&self, request: &Request, how: FetchMethod) -> Result<ArchiveCapture, Refusal> {
         let date = time::seconds(request.date.ok_or_else(undated)?);
         let original = self.original(request.url())?;
-        let wish = Asked {
+        let wish = RequestRecord {
             target: &original,
             accept: request.acceptable(),
             how,
-            whose: Whose::Archive,
+            whose: RequestPurpose::Archive,
             more: &[],
             is_personal: false,
-            allowance: Allowance::until(request.deadline),
+            allowance: RequestAllowance::until(request.deadline),
         };
         let (why, instead) = match self.nearest(&wish, date, date)? {
             Nearest::Wanted(found) => return Ok(found),
@@ -134,7 +134,7 @@ impl Archive {
         Err(Refusal::lasting(Reason::SecretUrl, detail))
     }
 
-    fn nearest(&self, wish: &Asked<'_>, date: i64, at: i64) -> Result<Nearest, Refusal> {
+    fn nearest(&self, wish: &RequestRecord<'_>, date: i64, at: i64) -> Result<Nearest, Refusal> {
         let mut original = wish.target.clone();
         let url = self
             .template
@@ -142,7 +142,7 @@ impl Archive {
         let mut target = self.policy.judge_url(&url)?;
         let mut asked = vec![target.request_url()];
         loop {
-            let step = Asked {
+            let step = RequestRecord {
                 target: &target,
                 ..*wish
             };
@@ -153,7 +153,7 @@ impl Archive {
                     (target, original) = self.redirected(&answer, captured, &target, &original)?;
                 }
                 (200 | 203, Some(at)) => {
-                    let found = Captured {
+                    let found = ArchiveCapture {
                         original,
                         at,
                         answer,
@@ -180,7 +180,7 @@ impl Archive {
 
     fn redirected(
         &self,
-        answer: &Response,
+        answer: &FetchResponse,
         captured: Option<i64>,
         target: &Target,
         original: &Target,
@@ -217,7 +217,7 @@ impl Archive {
         Ok((self.policy.judge_url(&meant)?, next))
     }
 
-    fn weighed(&self, accept: &str, date: i64, found: Captured) -> Nearest {
+    fn weighed(&self, accept: &str, date: i64, found: ArchiveCapture) -> Nearest {
         let when = time::words(found.at);
         if !self.window.holds(date, found.at) {
             let why = Detail::from(format!("the nearest capture, from {when}, is outside "))
@@ -237,16 +237,16 @@ impl Archive {
 
     fn listed(
         &self,
-        wish: &Asked<'_>,
+        wish: &RequestRecord<'_>,
         date: i64,
         index: &IndexTemplate,
     ) -> Result<Option<i64>, Refusal> {
         let url = index.expand(&time::stamp(date), &wish.target.request_url());
-        let question = Asked {
+        let question = RequestRecord {
             target: &self.policy.judge_url(&url)?,
             accept: "*/*",
-            how: How::Whole,
-            whose: Whose::Index,
+            how: FetchMethod::Whole,
+            whose: RequestPurpose::Index,
             ..*wish
         };
         let answer = self.ask(&question)?;
@@ -268,7 +268,7 @@ impl Archive {
             .min_by_key(|at| (at.abs_diff(date), *at)))
     }
 
-    fn ask(&self, asked: &Asked<'_>) -> Result<Response, Refusal> {
+    fn ask(&self, asked: &RequestRecord<'_>) -> Result<FetchResponse, Refusal> {
         self.servers.exchange(asked).map_err(|failed| {
             let mut refusal = failed.refusal;
             // Only the cache returns `HttpStatus` here: the archive requested a pause earlier, so no request was sent.

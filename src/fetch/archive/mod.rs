@@ -10,6 +10,6 @@ mod secret;
 mod template;
 mod time;
 
-pub(crate) use files::{CaptureFiles, Replaying};
-pub(crate) use lookup::{Archive, Window};
+pub(crate) use files::{ArchiveReplay, CaptureFiles};
+pub(crate) use lookup::{Archive, ArchiveWindow};
 pub(crate) use template::{IndexTemplate, Template};

@@ -1,5 +1,5 @@
 //! Reads and writes one record in a file: a line of JSON, and its SHA-256 hash. A truncated file lacks a matching hash and is
-//! treated as if it did not exist. The record of a URL is an [`Entry`].
+//! treated as if it did not exist. The record of a URL is an [`CacheEntry`].
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::folder::CacheFolder;
 use crate::engine::policy::Policy;
 use crate::engine::report::Refusal;
-use crate::fetch::{Asked, Recorded, Source};
+use crate::fetch::{RecordedExchange, RequestRecord, ResponseSource};
 use crate::key::Key;
 use crate::platform::disk::layout::Area;
 
@@ -33,12 +33,12 @@ pub(super) fn read<R: DeserializeOwned>(octets: &[u8]) -> Option<R> {
 const MOST_ADDRESSES: usize = 64;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct CacheEntry {
     url: String,
     accept: String,
     trust: String,
     pub(super) answer: Option<KeptAnswer>,
-    pub(super) gone: Option<Gone>,
+    pub(super) gone: Option<AbsentEntry>,
 }
 
 /// A response in the cache: a response with the status 200 or 203, or a redirect.
@@ -53,55 +53,55 @@ pub(super) struct KeptAnswer {
     pub(super) status: u16,
     pub(super) asked: Vec<(String, String)>,
     pub(super) headers: Vec<(String, String)>,
-    pub(super) body: Option<Body>,
-    pub(super) from: Source,
+    pub(super) body: Option<EntryBody>,
+    pub(super) from: ResponseSource,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) recorded: Option<Recorded>,
+    pub(super) recorded: Option<RecordedExchange>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct Body {
+pub(super) struct EntryBody {
     pub(super) sha256: String,
     pub(super) octets: u64,
 }
 
 /// A stored 404 or 410.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct Gone {
+pub(super) struct AbsentEntry {
     pub(super) at: u64,
     pub(super) until: u64,
     pub(super) status: u16,
-    pub(super) from: Source,
+    pub(super) from: ResponseSource,
 }
 
-pub(super) fn from(source: &Source) -> Option<Source> {
+pub(super) fn from(source: &ResponseSource) -> Option<ResponseSource> {
     let is_known = match source {
-        Source::Server(addresses) => (1..=MOST_ADDRESSES).contains(&addresses.len()),
-        Source::Proxy => true,
-        Source::Kept { .. } => false,
+        ResponseSource::Server(addresses) => (1..=MOST_ADDRESSES).contains(&addresses.len()),
+        ResponseSource::Proxy => true,
+        ResponseSource::Kept { .. } => false,
     };
     is_known.then(|| source.clone())
 }
 
-pub(super) fn judge(from: &Source, policy: &Policy) -> Result<(), Refusal> {
+pub(super) fn judge(from: &ResponseSource, policy: &Policy) -> Result<(), Refusal> {
     match from {
-        Source::Server(addresses) => addresses
+        ResponseSource::Server(addresses) => addresses
             .iter()
             .try_for_each(|&it| policy.judge_address(it)),
         // The address of the server is unknown if the response came through a proxy, so it cannot be checked. The key
         // of the entry contains the proxy, so only a run with the same proxy uses the response.
-        Source::Proxy | Source::Kept { .. } => Ok(()),
+        ResponseSource::Proxy | ResponseSource::Kept { .. } => Ok(()),
     }
 }
 
-impl Entry {
+impl CacheEntry {
     fn key(&self) -> Key {
         // The line feeds separate the values, and no value contains a line feed. So different values never produce the same
         // key.
         Key::of(format!("GET\n{}\n{}\n{}", self.url, self.accept, self.trust).as_bytes())
     }
 
-    pub(super) fn load(folder: &CacheFolder, asked: &Asked<'_>, trust: &str) -> Self {
+    pub(super) fn load(folder: &CacheFolder, asked: &RequestRecord<'_>, trust: &str) -> Self {
         let empty = Self {
             url: asked.target.request_url(),
             accept: asked.accept.to_owned(),

@@ -4,8 +4,8 @@ use std::fs;
 use std::sync::Arc;
 
 use super::folder::CacheFolder;
-use super::kept::Kept;
-use super::semantics::Ignoring;
+use super::kept::KeptResponses;
+use super::semantics::IgnoredDirectives;
 use crate::engine::policy::Policy;
 use crate::error::Error;
 use crate::fetch::{Fetcher, Servers, SystemNames};
@@ -19,11 +19,11 @@ impl CacheFolder {
     /// The errors of [`Fetcher::new`].
     pub fn fetcher(self: &Arc<Self>, policy: impl Into<Arc<Policy>>) -> Result<Fetcher, Error> {
         let policy = policy.into();
-        let kept = Kept {
+        let kept = KeptResponses {
             folder: Arc::clone(self),
             trust: trust(&policy)?,
             policy: Arc::clone(&policy),
-            ignoring: Ignoring::Nothing,
+            ignoring: IgnoredDirectives::Nothing,
             is_offline: false,
             behind: None,
         };

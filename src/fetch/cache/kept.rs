@@ -17,15 +17,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use ureq::http::{HeaderName, HeaderValue, header};
 
-use super::entry::{self, Body, Entry, Gone, KeptAnswer};
+use super::entry::{self, AbsentEntry, CacheEntry, EntryBody, KeptAnswer};
 use super::folder::CacheFolder;
 use super::hosts;
-use super::semantics::{self, Ignoring, header_map};
+use super::semantics::{self, IgnoredDirectives, header_map};
 use crate::engine::policy::{Host, Policy};
 use crate::engine::report::{Reason, Refusal};
 use crate::fetch::{
-    Ask, Asked, Disk, Failed, How, Response, Source, Whose, agrees, is_redirect, is_success,
-    is_temporary, now, retry_after,
+    Ask, FailureCounts, FetchMethod, FetchResponse, RequestPurpose, RequestRecord, ResponseCache,
+    ResponseSource, agrees, is_redirect, is_success, is_temporary, now, retry_after,
 };
 use crate::key::Key;
 use crate::platform::disk::layout::Area;
@@ -40,19 +40,23 @@ const NEAREST: u64 = 24 * 60 * 60;
 const ARCHIVE_PAUSE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeptResponses {
     pub(crate) folder: Arc<CacheFolder>,
     pub(crate) policy: Arc<Policy>,
     pub(crate) trust: String,
-    pub(crate) ignoring: Ignoring,
+    pub(crate) ignoring: IgnoredDirectives,
     pub(crate) is_offline: bool,
     /// The shared cache (`--cache`). If the cache of one run lacks a response, the request goes to this cache and not to the server.
-    pub(crate) behind: Option<Box<Kept>>,
+    pub(crate) behind: Option<Box<KeptResponses>>,
 }
 
-impl Disk for Kept {
-    fn answer(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Response, Failed> {
-        if self.ignoring == Ignoring::Everything {
+impl ResponseCache for KeptResponses {
+    fn answer(
+        &self,
+        asked: &RequestRecord<'_>,
+        ask: Ask<'_>,
+    ) -> Result<FetchResponse, FailureCounts> {
+        if self.ignoring == IgnoredDirectives::Everything {
             return self.of_run(asked, &|asked| match &self.behind {
                 Some(cache) => cache.answer(asked, ask),
                 None => ask(asked),
@@ -65,13 +69,13 @@ impl Disk for Kept {
             .into()),
             (true, false) => self.remembered(asked).map_err(Into::into),
             (false, true) => self.ask(asked, ask),
-            (false, false) if asked.whose != Whose::Source => self.archived(asked, ask),
+            (false, false) if asked.whose != RequestPurpose::Source => self.archived(asked, ask),
             (false, false) => self.current(asked, ask),
         }
     }
 
     fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal> {
-        if self.ignoring == Ignoring::Everything {
+        if self.ignoring == IgnoredDirectives::Everything {
             let cache = self.behind.as_ref();
             return cache.map_or(Ok(()), |cache| cache.may_ask(host, port));
         }
@@ -82,8 +86,8 @@ impl Disk for Kept {
         }
     }
 
-    fn found_nobody(&self, host: &Host, port: u16, failed: &Failed) {
-        if self.ignoring == Ignoring::Everything {
+    fn found_nobody(&self, host: &Host, port: u16, failed: &FailureCounts) {
+        if self.ignoring == IgnoredDirectives::Everything {
             if let Some(cache) = &self.behind {
                 cache.found_nobody(host, port, failed);
             }
@@ -96,8 +100,8 @@ impl Disk for Kept {
 #[derive(Debug)]
 pub(crate) struct Offline;
 
-impl Disk for Offline {
-    fn answer(&self, _: &Asked<'_>, _: Ask<'_>) -> Result<Response, Failed> {
+impl ResponseCache for Offline {
+    fn answer(&self, _: &RequestRecord<'_>, _: Ask<'_>) -> Result<FetchResponse, FailureCounts> {
         Err(offline("no network requests are made").into())
     }
 
@@ -105,18 +109,18 @@ impl Disk for Offline {
         Err(offline("no network requests are made"))
     }
 
-    fn found_nobody(&self, _: &Host, _: u16, _: &Failed) {}
+    fn found_nobody(&self, _: &Host, _: u16, _: &FailureCounts) {}
 }
 
 fn offline(detail: &str) -> Refusal {
     Refusal::lasting(Reason::Offline, detail)
 }
 
-impl Kept {
+impl KeptResponses {
     /// Returns a stored response with `--offline`. It may be stale, and it is used even if the server has responded with 404 or
     /// 410 since, because this is the only content available.
-    fn remembered(&self, asked: &Asked<'_>) -> Result<Response, Refusal> {
-        let entry = Entry::load(&self.folder, asked, &self.trust);
+    fn remembered(&self, asked: &RequestRecord<'_>) -> Result<FetchResponse, Refusal> {
+        let entry = CacheEntry::load(&self.folder, asked, &self.trust);
         if let Some(kept) = &entry.answer {
             entry::judge(&kept.from, &self.policy)?;
             if let Some(body) = self.body(kept)? {
@@ -132,8 +136,12 @@ impl Kept {
         }
     }
 
-    fn current(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Response, Failed> {
-        let mut entry = Entry::load(&self.folder, asked, &self.trust);
+    fn current(
+        &self,
+        asked: &RequestRecord<'_>,
+        ask: Ask<'_>,
+    ) -> Result<FetchResponse, FailureCounts> {
+        let mut entry = CacheEntry::load(&self.folder, asked, &self.trust);
         if let Some(gone) = &entry.gone
             && (gone.at..gone.until).contains(&now())
             && entry::judge(&gone.from, &self.policy).is_ok()
@@ -151,7 +159,7 @@ impl Kept {
                 // If the stored content is larger than the policy allows, `body` fails. Then the server is not asked
                 // whether this content is still valid. A new request is sent instead, because the content on the server
                 // may have become smaller.
-                Some(conditions) if asked.how == How::Whole && !conditions.is_empty() => {
+                Some(conditions) if asked.how == FetchMethod::Whole && !conditions.is_empty() => {
                     if let Ok(Some(body)) = self.body(kept) {
                         return self.ask_whether(asked, &mut entry, kept, body, &conditions, ask);
                     }
@@ -162,11 +170,15 @@ impl Kept {
         self.renew(asked, &mut entry, ask)
     }
 
-    fn of_run(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Response, Failed> {
-        if asked.is_personal || asked.how != How::Whole {
+    fn of_run(
+        &self,
+        asked: &RequestRecord<'_>,
+        ask: Ask<'_>,
+    ) -> Result<FetchResponse, FailureCounts> {
+        if asked.is_personal || asked.how != FetchMethod::Whole {
             return ask(asked);
         }
-        let mut entry = Entry::load(&self.folder, asked, &self.trust);
+        let mut entry = CacheEntry::load(&self.folder, asked, &self.trust);
         if let Some(kept) = &entry.answer
             && let Some(answer) = self.allowed(kept)?
         {
@@ -184,8 +196,12 @@ impl Kept {
     /// Answers a request to a web archive. The header fields of a capture are those of the original server, so their freshness
     /// ended long ago, and fixed lifetimes are used instead. Captures are stored, and also responses that lead to a capture or
     /// show that the archive has no capture.
-    fn archived(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Response, Failed> {
-        let mut entry = Entry::load(&self.folder, asked, &self.trust);
+    fn archived(
+        &self,
+        asked: &RequestRecord<'_>,
+        ask: Ask<'_>,
+    ) -> Result<FetchResponse, FailureCounts> {
+        let mut entry = CacheEntry::load(&self.folder, asked, &self.trust);
         let now = now();
         if let Some(kept) = &entry.answer {
             let lifetime = if semantics::is_capture(&kept.headers) {
@@ -200,7 +216,7 @@ impl Kept {
             }
         }
         let given = self.ask(asked, ask)?;
-        let is_whole = !is_success(given.status) || asked.how == How::Whole;
+        let is_whole = !is_success(given.status) || asked.how == FetchMethod::Whole;
         let is_lasting = matches!(given.status, 404 | 410)
             || is_success(given.status)
             || is_redirect(given.status)
@@ -211,7 +227,12 @@ impl Kept {
         Ok(given)
     }
 
-    fn keep_whatever(&self, asked: &Asked<'_>, entry: &mut Entry, given: &Response) {
+    fn keep_whatever(
+        &self,
+        asked: &RequestRecord<'_>,
+        entry: &mut CacheEntry,
+        given: &FetchResponse,
+    ) {
         if let Some(from) = entry::from(&given.source) {
             let mut headers = semantics::relevant(&given.headers, self.ignoring);
             headers.extend(semantics::capture_time(&given.headers));
@@ -221,7 +242,7 @@ impl Kept {
         }
     }
 
-    fn allowed(&self, kept: &KeptAnswer) -> Result<Option<Response>, Refusal> {
+    fn allowed(&self, kept: &KeptAnswer) -> Result<Option<FetchResponse>, Refusal> {
         if entry::judge(&kept.from, &self.policy).is_err() {
             return Ok(None);
         }
@@ -245,10 +266,10 @@ impl Kept {
 
     fn renew(
         &self,
-        asked: &Asked<'_>,
-        entry: &mut Entry,
+        asked: &RequestRecord<'_>,
+        entry: &mut CacheEntry,
         ask: Ask<'_>,
-    ) -> Result<Response, Failed> {
+    ) -> Result<FetchResponse, FailureCounts> {
         let answer = self.ask(asked, ask)?;
         self.keep(asked, entry, &answer);
         Ok(answer)
@@ -256,14 +277,14 @@ impl Kept {
 
     fn ask_whether(
         &self,
-        asked: &Asked<'_>,
-        entry: &mut Entry,
+        asked: &RequestRecord<'_>,
+        entry: &mut CacheEntry,
         kept: &KeptAnswer,
         body: Bytes,
         conditions: &[(HeaderName, HeaderValue)],
         ask: Ask<'_>,
-    ) -> Result<Response, Failed> {
-        let conditional = Asked {
+    ) -> Result<FetchResponse, FailureCounts> {
+        let conditional = RequestRecord {
             more: conditions,
             ..*asked
         };
@@ -284,9 +305,9 @@ impl Kept {
             from: match (&kept.from, entry::from(&given.source)) {
                 // The content came from the old addresses, and the new addresses confirmed it. All of them are stored, so that
                 // the policy must allow each one.
-                (Source::Server(before), Some(Source::Server(now))) => {
+                (ResponseSource::Server(before), Some(ResponseSource::Server(now))) => {
                     let new = now.into_iter().filter(|it| !before.contains(it));
-                    Source::Server(before.iter().copied().chain(new).take(64).collect())
+                    ResponseSource::Server(before.iter().copied().chain(new).take(64).collect())
                 }
                 (before, _) => before.clone(),
             },
@@ -300,7 +321,7 @@ impl Kept {
         Ok(answer(&renewed, body))
     }
 
-    fn ask(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Response, Failed> {
+    fn ask(&self, asked: &RequestRecord<'_>, ask: Ask<'_>) -> Result<FetchResponse, FailureCounts> {
         let Some((host, port)) = asked.target.host().zip(asked.target.port()) else {
             return ask(asked);
         };
@@ -313,7 +334,7 @@ impl Kept {
             // A capture with this status is an old response of another server. It does not request a pause for the archive.
             Ok(answer) if matches!(answer.status, 429 | 503) && !is_capture(answer) => {
                 let (status, wanted) = (answer.status, retry_after(&answer.headers));
-                let is_source = asked.whose == Whose::Source;
+                let is_source = asked.whose == RequestPurpose::Source;
                 let wanted = match status {
                     429 if !is_source => Some(wanted.unwrap_or_default().max(ARCHIVE_PAUSE)),
                     _ => wanted,
@@ -328,7 +349,7 @@ impl Kept {
         given
     }
 
-    fn keep(&self, asked: &Asked<'_>, entry: &mut Entry, given: &Response) {
+    fn keep(&self, asked: &RequestRecord<'_>, entry: &mut CacheEntry, given: &FetchResponse) {
         let Some(from) = entry::from(&given.source) else {
             return;
         };
@@ -337,16 +358,19 @@ impl Kept {
         match given.status {
             // Some servers respond to HEAD with 404 although GET succeeds, so only the 404 of a GET is stored. After a HEAD, a
             // probe sends a GET anyway.
-            404 | 410 if asked.how != How::Head => {
+            404 | 410 if asked.how != FetchMethod::Head => {
                 let pause = semantics::gone_for(given.status, asked, &headers);
-                entry.gone = pause.map(|pause| Gone {
+                entry.gone = pause.map(|pause| AbsentEntry {
                     at,
                     until: at.saturating_add(pause.as_secs()),
                     status: given.status,
                     from,
                 });
             }
-            status if (is_success(status) || is_redirect(status)) && asked.how == How::Whole => {
+            status
+                if (is_success(status) || is_redirect(status))
+                    && asked.how == FetchMethod::Whole =>
+            {
                 entry.gone = None;
                 entry.answer = None;
                 // Content whose type differs from the one that the reference expects is not put into the mail, so it is not
@@ -369,10 +393,10 @@ impl Kept {
 
     fn kept_answer(
         &self,
-        asked: &Asked<'_>,
-        given: &Response,
+        asked: &RequestRecord<'_>,
+        given: &FetchResponse,
         headers: Vec<(String, String)>,
-        from: Source,
+        from: ResponseSource,
     ) -> Option<KeptAnswer> {
         let body = match given.status {
             status if is_success(status) => {
@@ -380,7 +404,7 @@ impl Kept {
                 if !self.folder.write(Area::Bodies, &key, &given.body) {
                     return None;
                 }
-                Some(Body {
+                Some(EntryBody {
                     sha256: key.to_string(),
                     octets: given.body.len() as u64,
                 })
@@ -400,34 +424,34 @@ impl Kept {
     }
 }
 
-fn is_capture(answer: &Response) -> bool {
+fn is_capture(answer: &FetchResponse) -> bool {
     semantics::capture_time(&answer.headers).is_some()
 }
 
-fn answer(kept: &KeptAnswer, body: Bytes) -> Response {
+fn answer(kept: &KeptAnswer, body: Bytes) -> FetchResponse {
     let mut headers = header_map(&kept.headers);
     if let Some(body) = &kept.body {
         headers.insert(header::CONTENT_LENGTH, body.octets.into());
     }
-    Response {
+    FetchResponse {
         status: kept.status,
         at: kept.at,
         headers,
         body,
-        source: Source::Kept {
+        source: ResponseSource::Kept {
             first: kept.first.unwrap_or(kept.at),
         },
         recorded: kept.recorded.clone(),
     }
 }
 
-fn gone_answer(gone: &Gone) -> Response {
-    Response {
+fn gone_answer(gone: &AbsentEntry) -> FetchResponse {
+    FetchResponse {
         status: gone.status,
         at: gone.at,
         headers: Default::default(),
         body: Bytes::new(),
-        source: Source::Kept { first: gone.at },
+        source: ResponseSource::Kept { first: gone.at },
         recorded: None,
     }
 }
@@ -439,19 +463,19 @@ mod tests {
 
     use super::*;
     use crate::engine::policy::Scheme;
-    use crate::fetch::allowance::Allowance;
+    use crate::fetch::allowance::RequestAllowance;
 
     #[test]
     fn stored_response_keeps_the_time_at_which_it_arrived() {
         let folder = tempfile::tempdir().unwrap();
         let policy = Arc::new(Policy::default().with_fetch([Scheme::Http]));
         for (ignoring, whose) in [
-            (Ignoring::Nothing, Whose::Source),
-            (Ignoring::Nothing, Whose::Archive),
-            (Ignoring::Everything, Whose::Source),
+            (IgnoredDirectives::Nothing, RequestPurpose::Source),
+            (IgnoredDirectives::Nothing, RequestPurpose::Archive),
+            (IgnoredDirectives::Everything, RequestPurpose::Source),
         ] {
             let path = folder.path().join(format!("{ignoring:?} {whose:?}"));
-            let cache = Kept {
+            let cache = KeptResponses {
                 folder: Arc::new(CacheFolder::open(&path, None).unwrap()),
                 policy: Arc::clone(&policy),
                 trust: String::new(),
@@ -459,14 +483,14 @@ mod tests {
                 is_offline: false,
                 behind: None,
             };
-            let asked = Asked {
+            let asked = RequestRecord {
                 target: &policy.judge_url("http://www.example.org/a").unwrap(),
                 accept: "*/*",
-                how: How::Whole,
+                how: FetchMethod::Whole,
                 whose,
                 more: &[],
                 is_personal: false,
-                allowance: Allowance::of(Duration::from_secs(60)),
+                allowance: RequestAllowance::of(Duration::from_secs(60)),
             };
             // The response arrived five seconds before the cache gets it. If the cache stored its own time instead of
             // the time of arrival, the comparison below would fail.
@@ -478,17 +502,17 @@ mod tests {
                 ),
                 (header::CONTENT_TYPE, HeaderValue::from_static("text/plain")),
             ];
-            let response = Response {
+            let response = FetchResponse {
                 status: 200,
                 at: arrival,
                 headers: headers.into_iter().collect(),
                 body: Bytes::from_static(b"kept"),
-                source: Source::Server(vec![Ipv4Addr::new(93, 184, 215, 14).into()]),
+                source: ResponseSource::Server(vec![Ipv4Addr::new(93, 184, 215, 14).into()]),
                 recorded: None,
             };
             let first = cache.answer(&asked, &|_| Ok(response.clone())).unwrap();
             let stored = cache.answer(&asked, &|_| panic!("{asked:?}")).unwrap();
-            assert_eq!(stored.source, Source::Kept { first: arrival });
+            assert_eq!(stored.source, ResponseSource::Kept { first: arrival });
             assert_eq!((first.at, stored.at), (arrival, arrival));
         }
     }

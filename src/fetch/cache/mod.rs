@@ -18,7 +18,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `Kept` implements `Disk` of `fetch` and handles each request, below the code that follows redirects. A redirect is therefore
+//! `KeptResponses` implements `Disk` of `fetch` and handles each request, below the code that follows redirects. A redirect is therefore
 //! an entry of its own, and the policy checks each step as if the server had responded.
 //!
 //! The content of the files comes from untrusted servers. Only header values and hashes are read, and invalid ones are ignored.
@@ -42,8 +42,8 @@ use std::path::Path;
 pub(crate) use fetcher::trust;
 pub use folder::CacheFolder;
 pub(crate) use folder::RunFolder;
-pub(crate) use kept::{Kept, Offline};
-pub(crate) use semantics::Ignoring;
+pub(crate) use kept::{KeptResponses, Offline};
+pub(crate) use semantics::IgnoredDirectives;
 
 pub(crate) fn the_cache(path: &Path) -> String {
     format!("the cache {}", path.display())

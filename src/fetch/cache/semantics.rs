@@ -12,12 +12,12 @@ use ureq::http::request::Parts;
 use ureq::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 
 use super::entry::KeptAnswer;
-use crate::fetch::{Asked, MEMENTO_DATETIME, USER_AGENT, field_text, time};
+use crate::fetch::{MEMENTO_DATETIME, RequestRecord, USER_AGENT, field_text, time};
 
 /// Which directives of Cache-Control the cache ignores, of those that forbid storing a response (`no-store` and
 /// `private`). The user can allow the cache to ignore them with `--cache-ignore`. The cache of one run ignores all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Ignoring {
+pub(crate) enum IgnoredDirectives {
     Nothing,
     NoStore,
     Everything,
@@ -55,7 +55,7 @@ pub(super) fn is_capture(headers: &[(String, String)]) -> bool {
     headers.iter().any(|(name, _)| name == MEMENTO_DATETIME)
 }
 
-pub(super) fn relevant(headers: &HeaderMap, ignoring: Ignoring) -> Vec<(String, String)> {
+pub(super) fn relevant(headers: &HeaderMap, ignoring: IgnoredDirectives) -> Vec<(String, String)> {
     let mut kept = Vec::new();
     for name in PLAIN {
         let values: Vec<String> = headers
@@ -95,9 +95,9 @@ fn plain(octet: u8) -> char {
     }
 }
 
-fn directives(value: &str, name: &HeaderName, ignoring: Ignoring) -> String {
+fn directives(value: &str, name: &HeaderName, ignoring: IgnoredDirectives) -> String {
     let lower = value.to_ascii_lowercase();
-    if *name != header::CACHE_CONTROL || ignoring == Ignoring::Nothing {
+    if *name != header::CACHE_CONTROL || ignoring == IgnoredDirectives::Nothing {
         return lower;
     }
     let is_heeded = |directive: &&str| {
@@ -108,7 +108,7 @@ fn directives(value: &str, name: &HeaderName, ignoring: Ignoring) -> String {
     heeded.join(",")
 }
 
-pub(super) fn of_request(asked: &Asked<'_>) -> Vec<(String, String)> {
+pub(super) fn of_request(asked: &RequestRecord<'_>) -> Vec<(String, String)> {
     [
         (header::ACCEPT, asked.accept),
         (header::ACCEPT_ENCODING, "gzip"),
@@ -126,7 +126,7 @@ pub(super) fn header_map(fields: &[(String, String)]) -> HeaderMap {
     fields.iter().filter_map(field).collect()
 }
 
-fn request(asked: &Asked<'_>, fields: &[(String, String)]) -> Option<Parts> {
+fn request(asked: &RequestRecord<'_>, fields: &[(String, String)]) -> Option<Parts> {
     let request = Request::builder()
         .uri(asked.target.request_url())
         .body(())
@@ -144,7 +144,7 @@ fn response(status: u16, fields: &[(String, String)]) -> Option<Response<()>> {
 }
 
 fn policy(
-    asked: &Asked<'_>,
+    asked: &RequestRecord<'_>,
     fields: &[(String, String)],
     (status, headers): (u16, &[(String, String)]),
     at: SystemTime,
@@ -154,12 +154,16 @@ fn policy(
     Some(CachePolicy::new_options(&request, &response, at, options))
 }
 
-fn of_kept(kept: &KeptAnswer, asked: &Asked<'_>) -> Option<CachePolicy> {
+fn of_kept(kept: &KeptAnswer, asked: &RequestRecord<'_>) -> Option<CachePolicy> {
     let answer = (kept.status, kept.headers.as_slice());
     policy(asked, &kept.asked, answer, time(kept.at))
 }
 
-pub(super) fn may_be_kept(status: u16, asked: &Asked<'_>, headers: &[(String, String)]) -> bool {
+pub(super) fn may_be_kept(
+    status: u16,
+    asked: &RequestRecord<'_>,
+    headers: &[(String, String)],
+) -> bool {
     let now = SystemTime::now();
     let policy = policy(asked, &of_request(asked), (status, headers), now);
     policy.is_some_and(|policy| policy.is_storable())
@@ -168,7 +172,7 @@ pub(super) fn may_be_kept(status: u16, asked: &Asked<'_>, headers: &[(String, St
 /// Returns how long a 404 or 410 is stored: its explicit freshness, at most a day.
 pub(super) fn gone_for(
     status: u16,
-    asked: &Asked<'_>,
+    asked: &RequestRecord<'_>,
     headers: &[(String, String)],
 ) -> Option<Duration> {
     let now = SystemTime::now();
@@ -192,7 +196,7 @@ pub(super) fn gone_for(
 /// validate it. They are empty if the response does not belong to this request, or cannot be validated.
 pub(super) fn conditions(
     kept: &KeptAnswer,
-    asked: &Asked<'_>,
+    asked: &RequestRecord<'_>,
 ) -> Option<Vec<(HeaderName, HeaderValue)>> {
     let now = SystemTime::now();
     let request = request(asked, &of_request(asked));
@@ -218,7 +222,7 @@ pub(super) fn conditions(
 /// to a different response.
 pub(super) fn refreshed(
     kept: &KeptAnswer,
-    asked: &Asked<'_>,
+    asked: &RequestRecord<'_>,
     not_modified: &[(String, String)],
 ) -> Option<Vec<(String, String)>> {
     // A 304 may omit Last-Modified (RFC 9110 §15.4.5). The crate http-cache-semantics would conclude that the 304

@@ -15,7 +15,7 @@ use mail_parser::DateTime;
 use url::Url;
 
 use super::header::{RecordHeader, RecordType, names};
-use super::volume::{Volume, is_warc};
+use super::volume::{WarcVolume, is_warc};
 use super::zstandard::{self, is_zstandard};
 use super::{is_of_mails, wacz};
 use crate::error::Error;
@@ -75,7 +75,7 @@ impl Capture {
 /// The index of all captures in a set of files.
 #[derive(Debug)]
 pub(crate) struct Captures {
-    pub(super) volumes: Vec<Volume>,
+    pub(super) volumes: Vec<WarcVolume>,
     /// Entries of the index, sorted by URL and time.
     captures: Vec<Capture>,
     /// Indexes of the captures that have a payload of their own, sorted by the digest of the payload. With them, a
@@ -237,7 +237,7 @@ impl Captures {
         let file = Arc::new(open(path)?);
         let length = file.metadata()?.len();
         let name = path.display().to_string();
-        if let Some(volume) = Volume::of(name.clone(), Arc::clone(&file), (0, length))? {
+        if let Some(volume) = WarcVolume::of(name.clone(), Arc::clone(&file), (0, length))? {
             self.volumes.push(volume);
             return Ok(());
         }
@@ -249,7 +249,7 @@ impl Captures {
                     "{name}: {why}; only the records before this error are used"
                 ));
             }
-            let volume = Volume::of(name.clone(), Arc::new(unpacked), (0, length))?;
+            let volume = WarcVolume::of(name.clone(), Arc::new(unpacked), (0, length))?;
             let none = || io::Error::other("the file contains no records");
             self.volumes.push(volume.ok_or_else(none)?);
             return Ok(());
@@ -266,7 +266,7 @@ impl Captures {
     fn scan(&mut self, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         for (number, volume) in (0..).zip(std::mem::take(&mut self.volumes)) {
             let mut scan = volume.scan();
-            let mut seen = Seen::default();
+            let mut seen = ScanState::default();
             loop {
                 if is_stopped() {
                     return Err(Error::Interrupted);
@@ -306,7 +306,7 @@ impl Captures {
         &mut self,
         volume: u32,
         (offset, header, start): (u64, &RecordHeader, &[u8]),
-        seen: &mut Seen,
+        seen: &mut ScanState,
     ) {
         let kind = match header.kind() {
             Some(RecordType::Warcinfo) => {
@@ -358,7 +358,7 @@ impl Captures {
 
     /// Reads the record of a request, which is directly before or after its response. If the method is not GET, the response is
     /// not the content of the URL, so its capture is marked as useless.
-    fn take_request(&mut self, header: &RecordHeader, start: &[u8], seen: &mut Seen) {
+    fn take_request(&mut self, header: &RecordHeader, start: &[u8], seen: &mut ScanState) {
         let is_other = !start.starts_with(b"GET ");
         let concurrent = header.value(names::CONCURRENT).map(unbracketed);
         if is_other
@@ -380,7 +380,7 @@ impl Captures {
 
 /// The state that a scan keeps between records: a request and its response are separate records.
 #[derive(Default)]
-struct Seen {
+struct ScanState {
     is_ours: bool,
     /// Index of the capture that was read last, and the id of its record. If the next record contains its request, both
     /// belong together.
@@ -390,7 +390,7 @@ struct Seen {
     other_request: Option<(Option<String>, Option<String>)>,
 }
 
-impl Seen {
+impl ScanState {
     fn asks_otherwise(&self, answer: &RecordHeader) -> bool {
         let Some((request, named)) = &self.other_request else {
             return false;

@@ -171,7 +171,7 @@ impl RecordFile {
     /// # Errors
     /// [`io::ErrorKind::InvalidData`] if the file does not end with a complete record, and errors of writing.
     pub(super) fn append(&mut self, members: &mut [RecordMember]) -> io::Result<()> {
-        let _lock = Lock::of(&self.file)?;
+        let _lock = FileLock::of(&self.file)?;
         let end = self.checked_end()?;
         let mut written = end;
         for member in members {
@@ -194,9 +194,9 @@ fn invalid(why: &str) -> io::Error {
 }
 
 /// A lock on a file, released when the value is dropped.
-struct Lock<'f>(&'f File);
+struct FileLock<'f>(&'f File);
 
-impl<'f> Lock<'f> {
+impl<'f> FileLock<'f> {
     fn of(file: &'f File) -> io::Result<Self> {
         let begun = Instant::now();
         loop {
@@ -212,7 +212,7 @@ impl<'f> Lock<'f> {
     }
 }
 
-impl Drop for Lock<'_> {
+impl Drop for FileLock<'_> {
     fn drop(&mut self) {
         // Closing the file would release the lock as well, but the file stays open for later records.
         let _ = unlock_handle(self.0);

@@ -14,16 +14,16 @@ const LONGEST_LINE: usize = 64 << 10;
 
 /// A parser for a response that arrives in pieces.
 #[derive(Debug)]
-pub(super) struct Answered {
+pub(super) struct ResponseParser {
     /// Bytes of the head that have arrived so far, including the empty line at its end.
     pub(super) head: Vec<u8>,
     /// Whether the request was HEAD. If so, the response has no content, even if a field declares a length.
     is_head: bool,
-    stage: Stage,
+    stage: ParserStage,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+enum ParserStage {
     Head,
     /// Number of bytes of the content that have not arrived yet.
     Length(u64),
@@ -44,33 +44,33 @@ enum Stage {
     Whole,
 }
 
-const SIZE: Stage = Stage::Size {
+const SIZE: ParserStage = ParserStage::Size {
     size: 0,
     line: 0,
     is_ended: false,
 };
 
-impl Answered {
+impl ResponseParser {
     pub(super) fn new(is_head: bool) -> Self {
         Self {
             head: Vec::new(),
             is_head,
-            stage: Stage::Head,
+            stage: ParserStage::Head,
         }
     }
 
     pub(super) fn has_head(&self) -> bool {
-        self.stage != Stage::Head
+        self.stage != ParserStage::Head
     }
 
     pub(super) fn is_whole(&self) -> bool {
-        self.stage == Stage::Whole
+        self.stage == ParserStage::Whole
     }
 
     /// Handles the end of the connection: a response without a length is complete now.
     pub(super) fn close(&mut self) {
-        if self.stage == Stage::UntilClosed {
-            self.stage = Stage::Whole;
+        if self.stage == ParserStage::UntilClosed {
+            self.stage = ParserStage::Whole;
         }
     }
 
@@ -121,19 +121,19 @@ impl Answered {
     /// chunks.
     pub(super) fn take<'o>(&mut self, octets: &'o [u8]) -> &'o [u8] {
         let mut rest = octets;
-        while self.stage == Stage::Head && !rest.is_empty() {
+        while self.stage == ParserStage::Head && !rest.is_empty() {
             let known = self.head.len();
             self.head.extend_from_slice(rest);
             let Some(end) = head_end(&self.head, known) else {
                 if self.head.len() > LONGEST_HEAD {
-                    self.stage = Stage::Unknown;
+                    self.stage = ParserStage::Unknown;
                 }
                 return &[];
             };
             self.head.truncate(end);
             rest = &rest[end - known..];
             match self.status() {
-                Some(101) => self.stage = Stage::UntilClosed,
+                Some(101) => self.stage = ParserStage::UntilClosed,
                 Some(100..=199) => self.head.clear(),
                 status => self.stage = self.content(status),
             }
@@ -141,17 +141,17 @@ impl Answered {
         let mut taken = 0;
         while let Some(octet) = rest.get(taken) {
             match self.stage {
-                Stage::Whole | Stage::Head => break,
-                Stage::UntilClosed | Stage::Unknown => taken = rest.len(),
-                Stage::Length(left) | Stage::Chunk(left) => {
+                ParserStage::Whole | ParserStage::Head => break,
+                ParserStage::UntilClosed | ParserStage::Unknown => taken = rest.len(),
+                ParserStage::Length(left) | ParserStage::Chunk(left) => {
                     let here = (rest.len() - taken) as u64;
                     let part = here.min(left);
                     taken += usize::try_from(part).unwrap_or(0);
                     self.stage = match (self.stage, left - part) {
-                        (Stage::Length(_), 0) => Stage::Whole,
-                        (Stage::Length(_), left) => Stage::Length(left),
-                        (_, 0) => Stage::ChunkEnd,
-                        (_, left) => Stage::Chunk(left),
+                        (ParserStage::Length(_), 0) => ParserStage::Whole,
+                        (ParserStage::Length(_), left) => ParserStage::Length(left),
+                        (_, 0) => ParserStage::ChunkEnd,
+                        (_, left) => ParserStage::Chunk(left),
                     };
                 }
                 _ => {
@@ -164,38 +164,38 @@ impl Answered {
     }
 
     /// Returns the state of the parser after the head. It depends on how the end of the content is marked.
-    fn content(&self, status: Option<u16>) -> Stage {
+    fn content(&self, status: Option<u16>) -> ParserStage {
         if self.is_head || matches!(status, Some(204 | 304)) {
-            return Stage::Whole;
+            return ParserStage::Whole;
         }
         let coding = self.value("transfer-encoding");
         if let Some(coding) = coding.filter(|it| !it.eq_ignore_ascii_case(b"identity")) {
             return if coding.eq_ignore_ascii_case(b"chunked") {
                 SIZE
             } else {
-                Stage::UntilClosed
+                ParserStage::UntilClosed
             };
         }
         let Some(length) = self.value("content-length") else {
-            return Stage::UntilClosed;
+            return ParserStage::UntilClosed;
         };
         let length = std::str::from_utf8(length).ok();
         match length.and_then(|length| length.parse().ok()) {
-            Some(0) => Stage::Whole,
-            Some(length) => Stage::Length(length),
-            None => Stage::Unknown,
+            Some(0) => ParserStage::Whole,
+            Some(length) => ParserStage::Length(length),
+            None => ParserStage::Unknown,
         }
     }
 }
 
 /// Returns the next state of the parser, after one more byte of the framing of chunks.
-fn framed(stage: Stage, octet: u8) -> Stage {
+fn framed(stage: ParserStage, octet: u8) -> ParserStage {
     match (stage, octet) {
-        (Stage::Size { size: 0, line, .. }, b'\n') if line > 0 => Stage::Trailer(0),
-        (Stage::Size { size, .. }, b'\n') if size > 0 => Stage::Chunk(size),
-        (Stage::Size { line, .. }, _) if line > LONGEST_LINE => Stage::Unknown,
+        (ParserStage::Size { size: 0, line, .. }, b'\n') if line > 0 => ParserStage::Trailer(0),
+        (ParserStage::Size { size, .. }, b'\n') if size > 0 => ParserStage::Chunk(size),
+        (ParserStage::Size { line, .. }, _) if line > LONGEST_LINE => ParserStage::Unknown,
         (
-            Stage::Size {
+            ParserStage::Size {
                 size,
                 line,
                 is_ended,
@@ -204,27 +204,27 @@ fn framed(stage: Stage, octet: u8) -> Stage {
         ) => {
             let digit = char::from(octet).to_digit(16).filter(|_| !is_ended);
             match (digit, size.checked_mul(16)) {
-                (Some(digit), Some(more)) => Stage::Size {
+                (Some(digit), Some(more)) => ParserStage::Size {
                     size: more.saturating_add(u64::from(digit)),
                     line: line + 1,
                     is_ended,
                 },
-                (Some(_), None) => Stage::Unknown,
-                (None, _) if line == 0 => Stage::Unknown,
-                (None, _) => Stage::Size {
+                (Some(_), None) => ParserStage::Unknown,
+                (None, _) if line == 0 => ParserStage::Unknown,
+                (None, _) => ParserStage::Size {
                     size,
                     line: line + 1,
                     is_ended: true,
                 },
             }
         }
-        (Stage::ChunkEnd, b'\n') => SIZE,
-        (Stage::ChunkEnd, b'\r') => Stage::ChunkEnd,
-        (Stage::Trailer(0), b'\n') => Stage::Whole,
-        (Stage::Trailer(_), b'\n') => Stage::Trailer(0),
-        (Stage::Trailer(0), b'\r') => Stage::Trailer(0),
-        (Stage::Trailer(line), _) if line < LONGEST_LINE => Stage::Trailer(line + 1),
-        _ => Stage::Unknown,
+        (ParserStage::ChunkEnd, b'\n') => SIZE,
+        (ParserStage::ChunkEnd, b'\r') => ParserStage::ChunkEnd,
+        (ParserStage::Trailer(0), b'\n') => ParserStage::Whole,
+        (ParserStage::Trailer(_), b'\n') => ParserStage::Trailer(0),
+        (ParserStage::Trailer(0), b'\r') => ParserStage::Trailer(0),
+        (ParserStage::Trailer(line), _) if line < LONGEST_LINE => ParserStage::Trailer(line + 1),
+        _ => ParserStage::Unknown,
     }
 }
 
@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     fn read(octets: &[u8], is_head: bool, step: usize) -> (Vec<u8>, Vec<u8>, bool) {
-        let mut answered = Answered::new(is_head);
+        let mut answered = ResponseParser::new(is_head);
         let pieces = octets.chunks(step);
         let content = pieces
             .flat_map(|piece| answered.take(piece).to_vec())

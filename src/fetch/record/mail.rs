@@ -18,7 +18,7 @@ const MOST_TEXTS: usize = 16;
 
 /// A mail, and the fields of its header that are recorded.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mailed<'m> {
+pub(crate) struct RecordedMail<'m> {
     pub(crate) content: &'m [u8],
     pub(crate) message_id: Option<&'m str>,
     pub(crate) subject: Option<&'m str>,
@@ -36,7 +36,7 @@ struct MailText {
 
 impl WarcRecorder {
     /// Records which responses a mail used. Writes nothing if no row of the report refers to a recorded response.
-    pub(crate) fn mail(&self, mail: &Mailed<'_>, rows: &[Row], limits: &ScanLimits) {
+    pub(crate) fn mail(&self, mail: &RecordedMail<'_>, rows: &[Row], limits: &ScanLimits) {
         let records: BTreeSet<&str> = rows
             .iter()
             .filter_map(|row| row.record.as_deref())
@@ -82,7 +82,7 @@ fn resource(
 }
 
 /// Returns the text of the metadata record: the mail, and the responses that it used.
-fn said(mail: &Mailed<'_>, hash: &str, rows: &[Row]) -> String {
+fn said(mail: &RecordedMail<'_>, hash: &str, rows: &[Row]) -> String {
     let mut text = String::new();
     let mut say = |name: &str, value: &str| {
         text.push_str(&format!("{name}: {}\r\n", line(value)));

@@ -59,8 +59,8 @@ fn is_of_mails(url: &str) -> bool {
 
 pub(crate) use captures::{Capture, Captures};
 pub(crate) use file::RecordPlace;
-pub(crate) use mail::Mailed;
-pub(crate) use payload::Replayed;
+pub(crate) use mail::RecordedMail;
+pub(crate) use payload::ReplayResult;
 #[cfg(any(test, feature = "internals"))]
 pub use payload::contents;
 pub(crate) use recorder::WarcRecorder;

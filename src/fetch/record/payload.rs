@@ -16,7 +16,7 @@ use super::captures::{Capture, CaptureKind, Captures, keys, seconds};
 use super::header::{RecordHeader, names};
 use crate::engine::policy::Policy;
 use crate::engine::report::{Reason, Refusal};
-use crate::fetch::{Coding, field_text};
+use crate::fetch::{CodingMethod, field_text};
 use crate::mime::picture_end;
 use crate::span::split_once;
 
@@ -25,7 +25,7 @@ const AROUND: u64 = 1 << 20;
 
 /// The result of replaying a capture: its content, or the target of its redirect.
 #[derive(Debug)]
-pub(crate) enum Replayed {
+pub(crate) enum ReplayResult {
     Content(Replay),
     /// Target of a redirect.
     Redirect(String),
@@ -41,7 +41,7 @@ pub(crate) struct Replay {
 }
 
 /// A record in memory: its header, its block, and where the payload begins in the block.
-struct Held {
+struct HeldRecord {
     header: RecordHeader,
     block: Bytes,
     head: Head,
@@ -66,7 +66,7 @@ impl Captures {
         capture: &Capture,
         url: &str,
         policy: &Policy,
-    ) -> Result<Replayed, Refusal> {
+    ) -> Result<ReplayResult, Refusal> {
         let held = self.held(capture, policy)?;
         let same = |uri: &str| {
             let (one, other) = (keys(uri), keys(url));
@@ -81,7 +81,7 @@ impl Captures {
                 .head
                 .text("location")
                 .ok_or_else(|| refused("the capture is a redirect without a Location field"))?;
-            return Ok(Replayed::Redirect(location));
+            return Ok(ReplayResult::Redirect(location));
         }
         let own_type = held.head.text("content-type");
         let with_content = match capture.kind {
@@ -100,14 +100,14 @@ impl Captures {
         };
         let body = with_content.content(capture.is_ours, policy)?;
         policy.judge_size(body.len() as u64)?;
-        Ok(Replayed::Content(Replay {
+        Ok(ReplayResult::Content(Replay {
             media_type,
             body,
             record,
         }))
     }
 
-    fn held(&self, capture: &Capture, policy: &Policy) -> Result<Held, Refusal> {
+    fn held(&self, capture: &Capture, policy: &Policy) -> Result<HeldRecord, Refusal> {
         let volume = self
             .volumes
             .get(capture.volume as usize)
@@ -134,7 +134,7 @@ impl Captures {
         } else {
             (Head::default(), None)
         };
-        Ok(Held {
+        Ok(HeldRecord {
             header,
             block: octets.into(),
             head,
@@ -144,7 +144,7 @@ impl Captures {
 
     /// Returns the record with the payload of a revisit record: the record with the URL and time that the revisit names, or a
     /// record with the same digest.
-    fn meant(&self, revisit: &Held, policy: &Policy) -> Result<Held, Refusal> {
+    fn meant(&self, revisit: &HeldRecord, policy: &Policy) -> Result<HeldRecord, Refusal> {
         let header = &revisit.header;
         let lost = || refused("the capture refers to a record that is not in these files");
         let digest = header.value(names::PAYLOAD);
@@ -169,7 +169,7 @@ impl Captures {
     }
 }
 
-impl Held {
+impl HeldRecord {
     fn payload(&self) -> Bytes {
         self.block.slice(self.start.unwrap_or(0)..)
     }
@@ -221,7 +221,8 @@ impl Held {
             }
             payload
         };
-        let coding = Coding::of(self.head.all("content-encoding")).map_err(|why| refused(&why))?;
+        let coding =
+            CodingMethod::of(self.head.all("content-encoding")).map_err(|why| refused(&why))?;
         let content = if coding.is_compressed() {
             inflated(coding.decoder(&*body), policy)?
         } else {
@@ -405,7 +406,7 @@ pub fn contents(
     policy.limits.body = most;
     let contents = captures.useful().filter_map(|(capture, url)| {
         match captures.replay(capture, &url, &policy) {
-            Ok(Replayed::Content(replay)) => Some((url, replay.body.to_vec())),
+            Ok(ReplayResult::Content(replay)) => Some((url, replay.body.to_vec())),
             _ => None,
         }
     });

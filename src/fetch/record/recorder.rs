@@ -14,14 +14,15 @@ use ureq::http::header;
 
 use super::file::{RecordFile, RecordPlace};
 use super::header::{RecordHeader, RecordType, digest, names};
-use super::http::{Answered, masked};
+use super::http::{ResponseParser, masked};
 use super::write::{HELD, RecordMember};
 use super::{MASKED, identifier, is_of_mails};
 use crate::engine::Content;
 use crate::engine::report::Reason;
 use crate::error::{Error, unpoisoned};
 use crate::fetch::{
-    Asked, How, Recorded, Recorder, Recording, Response, USER_AGENT, is_success, text,
+    ExchangeRecorder, FetchMethod, FetchResponse, RecordedExchange, Recorder, RequestRecord,
+    USER_AGENT, is_success, text,
 };
 
 const RESPONSE: &str = "application/http; msgtype=response";
@@ -56,7 +57,7 @@ struct RecorderState {
     file: Option<RecordFile>,
     /// For the digest of each payload, the complete record that contains it. A later response with the same payload refers to
     /// this record.
-    payloads: HashMap<String, Recorded>,
+    payloads: HashMap<String, RecordedExchange>,
     /// Number of responses that could not be written. The next fields are the first error and the URLs of these responses.
     missing: u64,
     why: Option<String>,
@@ -161,11 +162,11 @@ impl RecorderParts {
     }
 
     /// Returns the record in which this process has already written the same payload.
-    fn known(&self, payload: &str) -> Option<Recorded> {
+    fn known(&self, payload: &str) -> Option<RecordedExchange> {
         self.state().payloads.get(payload).cloned()
     }
 
-    fn remember(&self, recorded: &Recorded) {
+    fn remember(&self, recorded: &RecordedExchange) {
         let payloads = &mut self.state().payloads;
         if payloads.len() >= PAYLOADS {
             payloads.clear();
@@ -215,27 +216,27 @@ pub(super) fn line(text: &str) -> String {
 }
 
 impl Recorder for WarcRecorder {
-    fn begin(&self, asked: &Asked<'_>) -> Box<dyn Recording> {
+    fn begin(&self, asked: &RequestRecord<'_>) -> Box<dyn ExchangeRecorder> {
         Box::new(WireExchange {
             shared: Arc::clone(&self.0),
             url: asked.target.request_url(),
-            is_head: asked.how == How::Head,
+            is_head: asked.how == FetchMethod::Head,
             at: SystemTime::now(),
             address: None,
             sent: Vec::new(),
-            answered: Answered::new(asked.how == How::Head),
-            content: Arriving::new(),
+            answered: ResponseParser::new(asked.how == FetchMethod::Head),
+            content: PayloadBuffer::new(),
             is_closed: false,
         })
     }
 
-    fn kept(&self, asked: &Asked<'_>, answer: &Response) -> Option<Recorded> {
+    fn kept(&self, asked: &RequestRecord<'_>, answer: &FetchResponse) -> Option<RecordedExchange> {
         let shared = &self.0;
         let url = asked.target.request_url();
         let Some(first) = &answer.recorded else {
             // An earlier run without a recorder stored the response in the cache. No record contains its content, so the
             // content is recorded now.
-            return (is_success(answer.status) && asked.how == How::Whole)
+            return (is_success(answer.status) && asked.how == FetchMethod::Whole)
                 .then(|| {
                     let media_type = text(&answer.headers, &header::CONTENT_TYPE);
                     shared.resource(&url, media_type.as_deref(), &answer.body, None)
@@ -269,7 +270,7 @@ impl RecorderParts {
         media_type: Option<&str>,
         body: &[u8],
         address: Option<IpAddr>,
-    ) -> Option<Recorded> {
+    ) -> Option<RecordedExchange> {
         if is_of_mails(url) {
             return None;
         }
@@ -288,8 +289,8 @@ impl RecorderParts {
     }
 }
 
-fn recorded(header: &RecordHeader, url: &str, payload: &str) -> Recorded {
-    Recorded {
+fn recorded(header: &RecordHeader, url: &str, payload: &str) -> RecordedExchange {
+    RecordedExchange {
         id: header.id().unwrap_or_default().to_owned(),
         url: url.to_owned(),
         date: header.value(names::DATE).unwrap_or_default().to_owned(),
@@ -297,7 +298,7 @@ fn recorded(header: &RecordHeader, url: &str, payload: &str) -> Recorded {
     }
 }
 
-fn refer(header: &mut RecordHeader, first: &Recorded) {
+fn refer(header: &mut RecordHeader, first: &RecordedExchange) {
     header.add(names::REFERS_TO, &format!("<{}>", first.id));
     header.add(names::REFERS_TO_URI, &first.url);
     header.add(names::REFERS_TO_DATE, &first.date);
@@ -305,14 +306,14 @@ fn refer(header: &mut RecordHeader, first: &Recorded) {
 }
 
 /// Content that is still arriving. It is in memory, or in a temporary file if it is long.
-struct Arriving {
+struct PayloadBuffer {
     octets: SpooledTempFile,
     length: u64,
     hash: Sha256,
     failure: Option<io::Error>,
 }
 
-impl Arriving {
+impl PayloadBuffer {
     fn new() -> Self {
         Self {
             octets: SpooledTempFile::new(HELD),
@@ -339,12 +340,12 @@ struct WireExchange {
     at: SystemTime,
     address: Option<IpAddr>,
     sent: Vec<u8>,
-    answered: Answered,
-    content: Arriving,
+    answered: ResponseParser,
+    content: PayloadBuffer,
     is_closed: bool,
 }
 
-impl Recording for WireExchange {
+impl ExchangeRecorder for WireExchange {
     fn sent(&mut self, octets: &[u8]) {
         let room = LONGEST_REQUEST.saturating_sub(self.sent.len());
         let taken = octets.get(..octets.len().min(room));
@@ -364,12 +365,12 @@ impl Recording for WireExchange {
     fn connected(&mut self, address: Option<IpAddr>) {
         self.address = address;
         self.sent.clear();
-        self.answered = Answered::new(self.is_head);
-        self.content = Arriving::new();
+        self.answered = ResponseParser::new(self.is_head);
+        self.content = PayloadBuffer::new();
         self.is_closed = false;
     }
 
-    fn finish(mut self: Box<Self>, why: Option<Reason>) -> Option<Recorded> {
+    fn finish(mut self: Box<Self>, why: Option<Reason>) -> Option<RecordedExchange> {
         if self.sent.is_empty() || is_of_mails(&self.url) {
             return None;
         }
@@ -423,7 +424,7 @@ impl WireExchange {
     fn response(
         &mut self,
         why: Option<Reason>,
-    ) -> Option<io::Result<(RecordMember, (Recorded, bool))>> {
+    ) -> Option<io::Result<(RecordMember, (RecordedExchange, bool))>> {
         let answered = &self.answered;
         if answered.head.is_empty() {
             return None;

@@ -25,7 +25,7 @@ const BLANKS: usize = 16;
 
 /// A file of WARC records, or the part of a larger file (WACZ) that contains them.
 #[derive(Clone, Debug)]
-pub(super) struct Volume {
+pub(super) struct WarcVolume {
     pub(super) name: String,
     file: Arc<File>,
     start: u64,
@@ -33,7 +33,7 @@ pub(super) struct Volume {
     is_gzip: bool,
 }
 
-impl Volume {
+impl WarcVolume {
     /// Opens a range of a file. Returns `None` if it does not begin like a file of records. An empty range is valid.
     pub(super) fn of(
         name: String,
@@ -68,8 +68,8 @@ impl Volume {
         }
     }
 
-    fn counted(&self, at: u64) -> Counted<BufReader<VolumeWindow>> {
-        Counted {
+    fn counted(&self, at: u64) -> CountingReader<BufReader<VolumeWindow>> {
+        CountingReader {
             source: BufReader::with_capacity(64 << 10, self.window(at)),
             taken: 0,
         }
@@ -122,12 +122,12 @@ impl Read for VolumeWindow {
 }
 
 /// A reader that counts the bytes that were read from its source.
-struct Counted<R> {
+struct CountingReader<R> {
     source: R,
     taken: u64,
 }
 
-impl<R: BufRead> Read for Counted<R> {
+impl<R: BufRead> Read for CountingReader<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.source.read(into)?;
         self.taken += read as u64;
@@ -135,7 +135,7 @@ impl<R: BufRead> Read for Counted<R> {
     }
 }
 
-impl<R: BufRead> BufRead for Counted<R> {
+impl<R: BufRead> BufRead for CountingReader<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.source.fill_buf()
     }
@@ -147,7 +147,7 @@ impl<R: BufRead> BufRead for Counted<R> {
 }
 
 /// A complete record.
-pub(super) struct Scanned<'s> {
+pub(super) struct ScannedRecord<'s> {
     pub(super) offset: u64,
     pub(super) header: RecordHeader,
     /// First bytes of the block.
@@ -156,10 +156,10 @@ pub(super) struct Scanned<'s> {
 
 /// An iterator over the records of a volume (a file of records), from its start.
 pub(super) struct Scan<'v> {
-    volume: &'v Volume,
+    volume: &'v WarcVolume,
     /// Offset in the file at which the bytes of `source` begin.
     from: u64,
-    source: Counted<BufReader<VolumeWindow>>,
+    source: CountingReader<BufReader<VolumeWindow>>,
     inflated: u64,
     shown: Vec<u8>,
 }
@@ -169,7 +169,7 @@ impl Scan<'_> {
     ///
     /// # Errors
     /// The file is truncated or damaged, or is too large when decompressed. Nothing after the error is read.
-    pub(super) fn next(&mut self) -> io::Result<Option<Scanned<'_>>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<ScannedRecord<'_>>> {
         if self.source.fill_buf()?.is_empty() {
             return Ok(None);
         }
@@ -178,7 +178,7 @@ impl Scan<'_> {
         } else {
             self.plain()?
         };
-        Ok(found.map(|(offset, header)| Scanned {
+        Ok(found.map(|(offset, header)| ScannedRecord {
             offset,
             header,
             start: &self.shown,

@@ -14,7 +14,7 @@ use rawzip::{
     ZipArchiveEntryWayfinder, ZipLocator,
 };
 
-use super::volume::{Volume, is_warc, unpacked};
+use super::volume::{WarcVolume, is_warc, unpacked};
 use crate::platform::FileExt as _;
 
 /// Maximum number of files in a WACZ file, so that a hostile file cannot fill the memory. A WACZ contains a few dozen.
@@ -45,7 +45,7 @@ pub(super) fn volumes(
     name: &str,
     file: &Arc<File>,
     length: u64,
-) -> io::Result<Vec<Result<Volume, String>>> {
+) -> io::Result<Vec<Result<WarcVolume, String>>> {
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
     let archive = ZipLocator::new()
         .locate_in_reader(WaczFile(Arc::clone(file)), &mut buffer, length)
@@ -107,10 +107,10 @@ fn volume(
     entry: &WaczEntry,
     file: &Arc<File>,
     (start, end): (u64, u64),
-) -> io::Result<Option<Volume>> {
+) -> io::Result<Option<WarcVolume>> {
     let name = entry.name.clone();
     if entry.method == CompressionMethod::STORE {
-        return Volume::of(name, Arc::clone(file), (start, end));
+        return WarcVolume::of(name, Arc::clone(file), (start, end));
     }
     if entry.method != CompressionMethod::DEFLATE {
         return Err(io::Error::other(
@@ -123,7 +123,7 @@ fn volume(
     if let Some(why) = why {
         return Err(why);
     }
-    Volume::of(name, Arc::new(unpacked), (0, length))
+    WarcVolume::of(name, Arc::new(unpacked), (0, length))
 }
 
 fn damaged(why: &impl ToString) -> io::Error {

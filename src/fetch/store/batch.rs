@@ -14,7 +14,7 @@ use std::time::SystemTime;
 
 use rustix::io::Errno;
 
-use super::places::Places;
+use super::places::StorePlaces;
 use super::{StoreError, again};
 use crate::key::Key;
 use crate::platform::disk::{Temporary, sync};
@@ -27,11 +27,14 @@ pub(super) enum ObjectFile {
     Reused(File),
 }
 
-pub(super) fn commit(places: &Places, batch: HashMap<Key, ObjectFile>) -> HashMap<Key, StoreError> {
+pub(super) fn commit(
+    places: &StorePlaces,
+    batch: HashMap<Key, ObjectFile>,
+) -> HashMap<Key, StoreError> {
     let mut failed = HashMap::new();
     let (keys, pending): (Vec<Key>, Vec<ObjectFile>) = batch.into_iter().unzip();
     let written = side_by_side(&pending, content_is_durable);
-    let mut folders: BTreeMap<String, Unsynced> = BTreeMap::new();
+    let mut folders: BTreeMap<String, PendingSync> = BTreeMap::new();
     for ((key, pending), read_back) in keys.iter().zip(pending).zip(written) {
         match placed(places, key, pending, read_back) {
             Ok(made) => must_sync(places, key, made, &mut folders),
@@ -66,7 +69,7 @@ pub(super) fn commit(places: &Places, batch: HashMap<Key, ObjectFile>) -> HashMa
 
 /// A directory that must be synced.
 #[derive(Default)]
-struct Unsynced {
+struct PendingSync {
     /// `None` for the directory of the store itself.
     folder: Option<OwnedFd>,
     /// Objects that are not durable before this.
@@ -78,10 +81,10 @@ struct Unsynced {
 /// Adds the directories that must be synced for an object: its own, and those around it that this process has not synced
 /// yet.
 fn must_sync(
-    places: &Places,
+    places: &StorePlaces,
     key: &Key,
     [at, folder]: [OwnedFd; 2],
-    folders: &mut BTreeMap<String, Unsynced>,
+    folders: &mut BTreeMap<String, PendingSync>,
 ) {
     let [outer, inner] = key.folders();
     let place = format!("{outer}/{inner}");
@@ -138,7 +141,7 @@ fn content_is_durable(pending: &ObjectFile) -> io::Result<Option<Key>> {
 
 /// Renames a new object to its final name. An existing file is never replaced.
 fn placed(
-    places: &Places,
+    places: &StorePlaces,
     key: &Key,
     pending: ObjectFile,
     read_back: io::Result<Option<Key>>,
@@ -168,7 +171,7 @@ fn placed(
 
 /// Verifies an existing object and updates its modification time. A garbage collection removes only objects with an old
 /// modification time, so it keeps this one. Returns `None` if the object does not exist.
-pub(super) fn reuse(places: &Places, key: &Key) -> Result<Option<File>, StoreError> {
+pub(super) fn reuse(places: &StorePlaces, key: &Key) -> Result<Option<File>, StoreError> {
     let there = verified(places, key)?;
     if let Some(file) = &there {
         places.at(&key.path(), file.set_modified(SystemTime::now()))?;
@@ -176,7 +179,7 @@ pub(super) fn reuse(places: &Places, key: &Key) -> Result<Option<File>, StoreErr
     Ok(there)
 }
 
-pub(super) fn verified(places: &Places, key: &Key) -> Result<Option<File>, StoreError> {
+pub(super) fn verified(places: &StorePlaces, key: &Key) -> Result<Option<File>, StoreError> {
     let Some(file) = places.object(key)? else {
         return Ok(None);
     };

@@ -19,7 +19,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::batch::{ObjectFile, commit, reuse};
-use super::places::Places;
+use super::places::StorePlaces;
 use super::users::list;
 use super::{Store, StoreError, User, the_store};
 use crate::error::unpoisoned;
@@ -37,16 +37,16 @@ const MOST_PENDING_OCTETS: usize = 64 << 20;
 /// A store in a directory. The lock is held until the value is dropped.
 #[derive(Debug)]
 pub struct Folder {
-    pub(super) places: Places,
+    pub(super) places: StorePlaces,
     temporaries: Option<Arc<OwnedFd>>,
     lock: Option<File>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingLock>,
     committing: Mutex<()>,
     unlisted: Mutex<Option<User>>,
 }
 
 #[derive(Default, Debug)]
-struct Waiting {
+struct WaitingLock {
     pending: HashMap<Key, ObjectFile>,
     octets: usize,
     failed: HashMap<Key, StoreError>,
@@ -95,7 +95,7 @@ impl Folder {
         Ok(Self::with(places, None, Some(lock)))
     }
 
-    fn with(places: Places, temporaries: Option<Arc<OwnedFd>>, lock: Option<File>) -> Self {
+    fn with(places: StorePlaces, temporaries: Option<Arc<OwnedFd>>, lock: Option<File>) -> Self {
         Self {
             places,
             temporaries,
@@ -227,11 +227,11 @@ impl Store for Folder {
     }
 }
 
-fn opened(path: &Path) -> Result<Places, StoreError> {
+fn opened(path: &Path) -> Result<StorePlaces, StoreError> {
     let absolute = path
         .canonicalize()
         .map_err(|why| StoreError::io(the_store(path), why))?;
-    let places = Places::open(absolute)?;
+    let places = StorePlaces::open(absolute)?;
     if is_tagged(&places.root) {
         return Err(StoreError::lasting(format!(
             "{} is a cache of embody, whose entries are evicted; name another directory for the store",
@@ -241,7 +241,7 @@ fn opened(path: &Path) -> Result<Places, StoreError> {
     Ok(places)
 }
 
-fn locked(places: &Places, operation: FlockOperation) -> Result<File, StoreError> {
+fn locked(places: &StorePlaces, operation: FlockOperation) -> Result<File, StoreError> {
     let mode = Mode::from_raw_mode(0o640);
     let opened = open_to_write(&places.root, STORE_LOCK, OFlags::CREATE, mode);
     let lock = places.at(STORE_LOCK, opened)?;

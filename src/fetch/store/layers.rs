@@ -18,7 +18,7 @@ pub(crate) struct Layers {
     /// so, it is not decoded from quoted-printable again.
     under_quoted_printable: bool,
     window: Vec<u8>,
-    block: Block,
+    block: Base64Block,
     base64: Option<Box<Layers>>,
     quoted_printable: Option<Box<(Vec<u8>, Layers)>>,
 }
@@ -146,7 +146,7 @@ fn may_go_on(behind: &[u8]) -> bool {
 
 /// Finds blocks of consecutive lines that begin with characters of base64 (RFC 2045 §6.8), and decodes them.
 #[derive(Debug, Default)]
-struct Block {
+struct Base64Block {
     state: Base64State,
     characters: Vec<u8>,
     length: usize,
@@ -163,7 +163,7 @@ enum Base64State {
     Blank,
 }
 
-impl Block {
+impl Base64Block {
     /// Minimum length of a block in characters. The 64 digits of a reference need this many characters of base64.
     const SHORTEST: usize = 64 * 4 / 3;
 

@@ -9,13 +9,13 @@ use rustix::fs::{AtFlags, FileType, RawMode};
 
 use super::batch::verified;
 use super::folder::Folder;
-use super::{Object, StoreError, User, users};
+use super::{StoreError, StoreObject, User, users};
 use crate::key::Key;
 use crate::platform::disk::layout::{STORE_LOCK, STORE_TEMPORARIES, STORE_USERS, is_of_keys};
 use crate::platform::disk::{names, open_folder};
 
 impl Folder {
-    pub(crate) fn objects(&self) -> Result<(Vec<Object>, Vec<String>), StoreError> {
+    pub(crate) fn objects(&self) -> Result<(Vec<StoreObject>, Vec<String>), StoreError> {
         let (mut objects, mut strangers) = (Vec::new(), Vec::new());
         for outer in self.places.at("", names(&self.places.root))? {
             if [STORE_LOCK, STORE_TEMPORARIES, STORE_USERS].contains(&outer.as_str()) {
@@ -64,7 +64,12 @@ impl Folder {
         Ok(None)
     }
 
-    fn object(&self, at: &OwnedFd, place: &str, name: &str) -> Result<Option<Object>, StoreError> {
+    fn object(
+        &self,
+        at: &OwnedFd,
+        place: &str,
+        name: &str,
+    ) -> Result<Option<StoreObject>, StoreError> {
         let Some(key) = Key::parse(name).filter(|key| key.path() == format!("{place}/{name}"))
         else {
             return Ok(None);
@@ -74,7 +79,7 @@ impl Folder {
         let is_file = FileType::from_raw_mode(stat.st_mode as RawMode) == FileType::RegularFile;
         // A negative time, which is before 1970, counts as 1970.
         let seconds = u64::try_from(stat.st_mtime).unwrap_or(0);
-        Ok(is_file.then(|| Object {
+        Ok(is_file.then(|| StoreObject {
             key,
             size: u64::try_from(stat.st_size).unwrap_or(0),
             modified: SystemTime::UNIX_EPOCH + Duration::from_secs(seconds),

@@ -33,10 +33,10 @@ pub use folder::Folder;
 pub(crate) use named::on_server;
 #[cfg(not(unix))]
 pub(crate) use named::open_folder;
-pub(crate) use named::{Purpose, open, unopened_base_url};
+pub(crate) use named::{StorePurpose, open, unopened_base_url};
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Object {
+pub(crate) struct StoreObject {
     pub key: Key,
     /// Size in bytes.
     pub size: u64,

@@ -14,7 +14,7 @@ use crate::fetch::file_url;
 use crate::link::url::{masked, scheme_and_rest};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Purpose {
+pub(crate) enum StorePurpose {
     Put,
     Read,
 }
@@ -23,7 +23,7 @@ pub(crate) enum Purpose {
 /// user has chosen the server, so its address is not checked.
 pub(crate) fn open(
     name: &str,
-    purpose: Purpose,
+    purpose: StorePurpose,
     policy: &Policy,
 ) -> Result<Result<Arc<dyn Store>, StoreError>, Error> {
     if let Some((scheme, _)) = name.split_once("://") {
@@ -33,17 +33,17 @@ pub(crate) fn open(
 }
 
 #[cfg(unix)]
-fn open_folder(path: &Path, purpose: Purpose) -> Result<Arc<dyn Store>, StoreError> {
+fn open_folder(path: &Path, purpose: StorePurpose) -> Result<Arc<dyn Store>, StoreError> {
     Ok(Arc::new(match purpose {
-        Purpose::Put => Folder::open(path)?,
-        Purpose::Read => Folder::open_to_read(path)?,
+        StorePurpose::Put => Folder::open(path)?,
+        StorePurpose::Read => Folder::open_to_read(path)?,
     }))
 }
 
 /// Returns an error, because a store in a directory relies on file descriptors, modes and locks of Unix. Stores on servers work
 /// on every system.
 #[cfg(not(unix))]
-pub(crate) fn open_folder(path: &Path, _: Purpose) -> Result<Arc<dyn Store>, StoreError> {
+pub(crate) fn open_folder(path: &Path, _: StorePurpose) -> Result<Arc<dyn Store>, StoreError> {
     Err(StoreError::lasting(format!(
         "{}: a store in a directory works only on Linux, macOS and other Unix systems; name a store on a server",
         path.display()
@@ -91,7 +91,7 @@ pub(crate) fn on_server(
     policy: &Policy,
 ) -> Result<Arc<dyn Store>, Error> {
     #[cfg(feature = "http")]
-    let server: Box<dyn super::web::Server> = match scheme.to_ascii_lowercase().as_str() {
+    let server: Box<dyn super::web::WebServer> = match scheme.to_ascii_lowercase().as_str() {
         "https" | "http" => {
             let password = variable("EMBODY_STORE_PASSWORD").unwrap_or_default();
             let user = variable("EMBODY_STORE_USER").map(|user| (user, password));

@@ -20,7 +20,7 @@ use crate::platform::disk::layout::{STORE_PREFIX, STORE_TEMPORARIES};
 use crate::platform::disk::{Temporary, absent, open_file, open_folder, open_root};
 
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct StorePlaces {
     pub(super) path: PathBuf,
     pub(super) root: OwnedFd,
     identity: (u64, u64),
@@ -28,7 +28,7 @@ pub(super) struct Places {
     durable: Mutex<HashSet<String>>,
 }
 
-impl Places {
+impl StorePlaces {
     pub(super) fn open(path: PathBuf) -> Result<Self, StoreError> {
         let trouble = |why| StoreError::io(the_store(&path), why);
         let root = open_root(&path).map_err(trouble)?;

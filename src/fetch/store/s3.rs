@@ -5,9 +5,9 @@ use std::time::Duration;
 use rusty_s3::{Bucket, Credentials, S3Action as _, UrlStyle};
 use url::Url;
 
-use super::web::Server;
+use super::web::WebServer;
 use crate::error::Error;
-use crate::fetch::Reply;
+use crate::fetch::HttpReply;
 
 /// Lifetime of a signed URL. It must be longer than a slow request takes, but short enough that a leaked URL does little harm.
 const VALID: Duration = Duration::from_secs(15 * 60);
@@ -73,7 +73,7 @@ impl S3 {
     }
 }
 
-impl Server for S3 {
+impl WebServer for S3 {
     fn request(&self, method: &str, path: &str) -> (String, Vec<(&'static str, String)>) {
         let object = format!("{}{path}", self.prefix);
         let credentials = Some(&self.credentials);
@@ -90,7 +90,7 @@ impl Server for S3 {
         }
     }
 
-    fn is_absent(&self, reply: &Reply) -> bool {
+    fn is_absent(&self, reply: &HttpReply) -> bool {
         let says = |code: &[u8]| memchr::memmem::find(&reply.body, code).is_some();
         reply.status == 404 && !says(b"NoSuchBucket")
     }

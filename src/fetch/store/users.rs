@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use rustix::fs::Dir;
 
-use super::places::Places;
+use super::places::StorePlaces;
 use super::{MOST_USERS, Mail, StoreError, User};
 use crate::key::Key;
 use crate::platform::disk::layout::{STORE_TEMPORARIES, STORE_USERS};
@@ -52,7 +52,7 @@ fn read(octets: &[u8]) -> Option<User> {
 }
 
 pub(super) fn list(
-    places: &Places,
+    places: &StorePlaces,
     temporaries: &Arc<OwnedFd>,
     user: &User,
 ) -> Result<(), StoreError> {
@@ -90,7 +90,7 @@ fn count(folder: &OwnedFd) -> io::Result<usize> {
     Ok(Dir::read_from(folder)?.take(MOST_USERS + 2).count())
 }
 
-pub(super) fn all(places: &Places) -> Result<Option<Vec<(User, PathBuf)>>, StoreError> {
+pub(super) fn all(places: &StorePlaces) -> Result<Option<Vec<(User, PathBuf)>>, StoreError> {
     let folder = absent(open_folder(&places.root, STORE_USERS));
     let Some(folder) = places.at(STORE_USERS, folder)? else {
         return Ok(None);

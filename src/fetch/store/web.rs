@@ -14,18 +14,18 @@ use super::{Key, Store, StoreError};
 use crate::engine::policy::Policy;
 use crate::engine::report::Retry;
 use crate::error::Error;
-use crate::fetch::{Direct, Reply, basic};
+use crate::fetch::{Direct, HttpReply, basic};
 
 const LONGEST_EXPLANATION: u64 = 64 << 10;
 
-pub(super) trait Server: Send + Sync {
+pub(super) trait WebServer: Send + Sync {
     fn request(&self, method: &str, path: &str) -> (String, Vec<(&'static str, String)>);
 
     fn folders(&self, _key: &Key) -> Vec<String> {
         Vec::new()
     }
 
-    fn is_absent(&self, reply: &Reply) -> bool;
+    fn is_absent(&self, reply: &HttpReply) -> bool;
 
     /// Returns whether the server responds with 403 for a missing object, as S3 does if the user may not list the bucket.
     fn hides_absence(&self) -> bool {
@@ -37,7 +37,7 @@ pub(super) trait Server: Send + Sync {
 
 pub(super) struct Web {
     client: Direct,
-    server: Box<dyn Server>,
+    server: Box<dyn WebServer>,
 }
 
 impl fmt::Debug for Web {
@@ -49,7 +49,7 @@ impl fmt::Debug for Web {
 }
 
 impl Web {
-    pub(super) fn new(policy: &Policy, server: Box<dyn Server>) -> Result<Self, Error> {
+    pub(super) fn new(policy: &Policy, server: Box<dyn WebServer>) -> Result<Self, Error> {
         Ok(Self {
             client: Direct::new(policy)?,
             server,
@@ -62,7 +62,7 @@ impl Web {
         path: &str,
         body: Option<&[u8]>,
         at_most: u64,
-    ) -> Result<Reply, StoreError> {
+    ) -> Result<HttpReply, StoreError> {
         let (url, mut fields) = self.server.request(method, path);
         fields.extend(body.map(|_| ("content-type", "application/octet-stream".to_owned())));
         let reply = self.client.send(method, &url, &fields, body, at_most);
@@ -79,7 +79,7 @@ impl Web {
         format!("{}{path}", self.server.base_url())
     }
 
-    fn refused(&self, method: &str, path: &str, reply: &Reply) -> StoreError {
+    fn refused(&self, method: &str, path: &str, reply: &HttpReply) -> StoreError {
         let (object, status) = (self.named(path), reply.status);
         let what = format!("{object}: the server responded to {method} with {status}");
         match status {
@@ -88,14 +88,19 @@ impl Web {
         }
     }
 
-    fn ask(&self, key: &Key, at_most: u64) -> Result<Reply, StoreError> {
+    fn ask(&self, key: &Key, at_most: u64) -> Result<HttpReply, StoreError> {
         // The limit is for objects. The body of an error response may be longer than a short object, and is read for the error
         // message.
         let at_most = at_most.max(LONGEST_EXPLANATION);
         self.send("GET", &key.path(), None, at_most)
     }
 
-    fn answer(&self, key: &Key, at_most: u64, reply: Reply) -> Result<Option<Vec<u8>>, StoreError> {
+    fn answer(
+        &self,
+        key: &Key,
+        at_most: u64,
+        reply: HttpReply,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
         let object = self.named(&key.path());
         match reply.status {
             200 if reply.body.len() as u64 > at_most => Err(StoreError::lasting(format!(
@@ -108,7 +113,7 @@ impl Web {
         }
     }
 
-    fn write(&self, key: &Key, octets: &[u8]) -> Result<Reply, StoreError> {
+    fn write(&self, key: &Key, octets: &[u8]) -> Result<HttpReply, StoreError> {
         let path = key.path();
         let put = || self.send("PUT", &path, Some(octets), LONGEST_EXPLANATION);
         let reply = put()?;
@@ -198,7 +203,7 @@ impl Dav {
     }
 }
 
-impl Server for Dav {
+impl WebServer for Dav {
     fn request(&self, method: &str, path: &str) -> (String, Vec<(&'static str, String)>) {
         let authorization = self
             .authorization
@@ -214,7 +219,7 @@ impl Server for Dav {
         vec![format!("{outer}/"), format!("{outer}/{inner}/")]
     }
 
-    fn is_absent(&self, reply: &Reply) -> bool {
+    fn is_absent(&self, reply: &HttpReply) -> bool {
         matches!(reply.status, 404 | 410)
     }
 

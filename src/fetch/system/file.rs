@@ -13,7 +13,7 @@ use super::whole::read_whole;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::error::Error;
-use crate::fetch::allowance::Allowance;
+use crate::fetch::allowance::RequestAllowance;
 
 #[derive(Debug)]
 pub(in crate::fetch) struct Roots(Vec<(PathBuf, Dir)>);
@@ -46,7 +46,7 @@ impl Roots {
         &self,
         policy: &Policy,
         path: &Path,
-        allowance: Allowance,
+        allowance: RequestAllowance,
     ) -> Result<Vec<u8>, Refusal> {
         let (root, beneath) = self
             .beneath(path)
@@ -66,7 +66,7 @@ pub(in crate::fetch) fn read_regular(
     beneath: &Path,
     path: &Path,
     policy: &Policy,
-    allowance: Allowance,
+    allowance: RequestAllowance,
 ) -> Result<Vec<u8>, Refusal> {
     let file = open(folder, beneath).map_err(|why| unreadable(path, &why))?;
     let metadata = file.metadata().map_err(|why| unreadable(path, &why))?;

@@ -24,7 +24,7 @@ use suppaftp::{Encoding, FtpError, FtpStream, Mode, Status};
 use super::whole::read_whole;
 use crate::engine::policy::{Policy, Target};
 use crate::engine::report::{Reason, Refusal};
-use crate::fetch::allowance::{Allowance, Failed, Nobody};
+use crate::fetch::allowance::{FailureCounts, RequestAllowance, UnlimitedRequests};
 
 /// User name and password of an anonymous login (RFC 1635 §3).
 const ANONYMOUS: (&str, &str) = ("anonymous", "embody@");
@@ -33,7 +33,7 @@ pub(super) fn retrieve(
     policy: &Policy,
     target: &Target,
     socket: TcpStream,
-    allowance: Allowance,
+    allowance: RequestAllowance,
 ) -> Result<Vec<u8>, Refusal> {
     let place = RemotePath::of(target)?;
     let watchdog = Watchdog::over(&socket, allowance)?;
@@ -83,8 +83,8 @@ impl RemotePath {
 pub(super) fn connect(
     target: &Target,
     addresses: &[SocketAddr],
-    allowance: Allowance,
-) -> Result<TcpStream, Failed> {
+    allowance: RequestAllowance,
+) -> Result<TcpStream, FailureCounts> {
     RemotePath::of(target)?;
     let mut last = None;
     for (tried, address) in addresses.iter().enumerate() {
@@ -102,9 +102,9 @@ pub(super) fn connect(
     let is_refused = |why: &Error| why.kind() == ErrorKind::ConnectionRefused;
     let nobody = last.as_ref().is_some_and(is_refused);
     let why = last.map_or_else(|| "no address".to_owned(), |why| why.to_string());
-    Err(Failed {
+    Err(FailureCounts {
         refusal: Refusal::temporary(Reason::ConnectionFailed, why),
-        nobody: nobody.then_some(Nobody::Port),
+        nobody: nobody.then_some(UnlimitedRequests::Port),
     })
 }
 
@@ -114,7 +114,7 @@ fn converse(
     place: &RemotePath,
     socket: TcpStream,
     watchdog: &Watchdog,
-    allowance: Allowance,
+    allowance: RequestAllowance,
 ) -> Result<Vec<u8>, Refusal> {
     let peer = socket.peer_addr().map_err(|why| broken(&why))?.ip();
     let mut ftp = FtpStream::connect_with_stream(socket)?;
@@ -177,7 +177,7 @@ fn data_connection(
     peer: IpAddr,
     said: SocketAddr,
     sockets: &Mutex<Vec<TcpStream>>,
-    allowance: Allowance,
+    allowance: RequestAllowance,
 ) -> io::Result<TcpStream> {
     let late = |_| Error::from(ErrorKind::TimedOut);
     let remaining = allowance.remaining().map_err(late)?;
@@ -227,7 +227,7 @@ struct Watchdog {
 }
 
 impl Watchdog {
-    fn over(control: &TcpStream, allowance: Allowance) -> Result<Self, Refusal> {
+    fn over(control: &TcpStream, allowance: RequestAllowance) -> Result<Self, Refusal> {
         let twin = control.try_clone().map_err(|why| broken(&why))?;
         let remaining = allowance.remaining()?;
         let sockets = Arc::new(Mutex::new(vec![twin]));

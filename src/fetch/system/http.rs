@@ -14,9 +14,10 @@ use crate::engine::Announcement;
 use crate::engine::policy::{Policy, Scheme, Target};
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::fetch::Request;
-use crate::fetch::allowance::{Allowance, Failed};
+use crate::fetch::allowance::{FailureCounts, RequestAllowance};
 use crate::fetch::exchange::{
-    Asked, How, Response, Source, Whose, is_redirect, is_success, is_temporary, text,
+    FetchMethod, FetchResponse, RequestPurpose, RequestRecord, ResponseSource, is_redirect,
+    is_success, is_temporary, text,
 };
 
 impl Servers {
@@ -26,18 +27,18 @@ impl Servers {
         &self,
         request: &Request,
         target: &Target,
-        allowance: Allowance,
+        allowance: RequestAllowance,
     ) -> Result<Announcement, Refusal> {
         let follow = |how| self.follow(request, target.clone(), how, allowance);
-        let (method, answer) = match follow(How::Head) {
+        let (method, answer) = match follow(FetchMethod::Head) {
             Err(refusal) if matches!(refusal.reason, Reason::HttpStatus | Reason::BadResponse) => {
-                ("GET", follow(How::Unread))
+                ("GET", follow(FetchMethod::Unread))
             }
             answer => ("HEAD", answer),
         };
         let (_, answer) = answer?;
         let method = match answer.source {
-            Source::Kept { .. } => "cache",
+            ResponseSource::Kept { .. } => "cache",
             _ => method,
         };
         let headers = &answer.headers;
@@ -54,24 +55,24 @@ impl Servers {
         &self,
         request: &Request,
         mut target: Target,
-        how: How,
-        allowance: Allowance,
-    ) -> Result<(Target, Response), Refusal> {
+        how: FetchMethod,
+        allowance: RequestAllowance,
+    ) -> Result<(Target, FetchResponse), Refusal> {
         let policy = &self.policy;
         let mut visited = vec![target.request_url()];
         let mut is_personal = false;
         loop {
             is_personal |= target.has_userinfo();
-            let asked = Asked {
+            let asked = RequestRecord {
                 target: &target,
                 accept: request.acceptable(),
                 how,
-                whose: Whose::Source,
+                whose: RequestPurpose::Source,
                 more: &[],
                 is_personal,
                 allowance,
             };
-            let answer = self.exchange(&asked).map_err(Failed::into_refusal)?;
+            let answer = self.exchange(&asked).map_err(FailureCounts::into_refusal)?;
             let status = answer.status;
             match status {
                 _ if is_success(status) => return Ok((target, answer)),

@@ -9,14 +9,14 @@ use ureq::http::{HeaderMap, Response, Version, header};
 use super::whole::read_whole;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Reason, Refusal};
-use crate::fetch::allowance::Allowance;
-use crate::fetch::coding::Coding;
+use crate::fetch::allowance::RequestAllowance;
+use crate::fetch::coding::CodingMethod;
 use crate::mime::picture_end;
 
 pub(super) fn whole_body(
     policy: &Policy,
     response: Response<Body>,
-    allowance: Allowance,
+    allowance: RequestAllowance,
 ) -> Result<Vec<u8>, Refusal> {
     let chunked = is_chunked(&response)?;
     let coding = coding(response.headers())?;
@@ -36,7 +36,7 @@ pub(super) fn whole_body(
         policy.judge_size(expected)?;
         read_whole(coding.decoder(wire), expected, judge, failed)?
     } else {
-        let mut content = coding.decoder(UntilClosed(wire));
+        let mut content = coding.decoder(CloseDelimitedBody(wire));
         let mut first = Vec::new();
         let most = picture_end::FIRST_BYTES as u64;
         let read = content.by_ref().take(most).read_to_end(&mut first);
@@ -65,9 +65,9 @@ fn unmarked() -> Refusal {
 /// A body that ends when the connection is closed. Over TLS, many servers close the connection without the close_notify alert,
 /// which rustls reports as an error. Here it counts as the end of the body: the caller accepts only content that marks its own
 /// end.
-struct UntilClosed<R>(R);
+struct CloseDelimitedBody<R>(R);
 
-impl<R: Read> Read for UntilClosed<R> {
+impl<R: Read> Read for CloseDelimitedBody<R> {
     fn read(&mut self, output: &mut [u8]) -> io::Result<usize> {
         match self.0.read(output) {
             Err(why) if why.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
@@ -76,7 +76,7 @@ impl<R: Read> Read for UntilClosed<R> {
     }
 }
 
-pub(super) fn read_to_end(response: Response<Body>, longest: u64, allowance: Allowance) {
+pub(super) fn read_to_end(response: Response<Body>, longest: u64, allowance: RequestAllowance) {
     let mut wire = response
         .into_body()
         .into_with_config()
@@ -106,13 +106,13 @@ fn is_chunked(response: &Response<Body>) -> Result<bool, Refusal> {
     Ok(true)
 }
 
-pub(super) fn coding(headers: &HeaderMap) -> Result<Coding, Refusal> {
+pub(super) fn coding(headers: &HeaderMap) -> Result<CodingMethod, Refusal> {
     let values = headers.get_all(header::CONTENT_ENCODING).iter();
-    let coding = Coding::of(values.map(|value| value.as_bytes()));
+    let coding = CodingMethod::of(values.map(|value| value.as_bytes()));
     coding.map_err(|why| Refusal::lasting(Reason::BadResponse, why))
 }
 
-fn cut(why: io::Error, allowance: Allowance) -> Refusal {
+fn cut(why: io::Error, allowance: RequestAllowance) -> Refusal {
     if allowance.is_over() {
         return allowance.overrun();
     }

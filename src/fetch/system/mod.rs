@@ -20,11 +20,11 @@ use std::time::Instant;
 use self::file::Roots;
 #[cfg(feature = "http")]
 pub(crate) use self::servers::Servers;
-use super::allowance::Allowance;
+use super::allowance::RequestAllowance;
 #[cfg(feature = "ftp")]
-use super::allowance::{Failed, Nobody, is_long};
+use super::allowance::{FailureCounts, UnlimitedRequests, is_long};
 #[cfg(feature = "http")]
-use super::exchange::How;
+use super::exchange::FetchMethod;
 #[cfg(feature = "ftp")]
 use super::names::{self, Names};
 use super::request::{Fetch, Request, answer_by_fetching, just_now};
@@ -62,8 +62,9 @@ impl System {
         })
     }
 
-    fn allowance(&self, request: &Request) -> Result<Allowance, Refusal> {
-        let allowance = Allowance::starting_now(self.policy.limits.timeout, request.deadline);
+    fn allowance(&self, request: &Request) -> Result<RequestAllowance, Refusal> {
+        let allowance =
+            RequestAllowance::starting_now(self.policy.limits.timeout, request.deadline);
         allowance.remaining()?;
         Ok(allowance)
     }
@@ -72,7 +73,7 @@ impl System {
     fn over_ftp(
         &self,
         target: &Target,
-        allowance: Allowance,
+        allowance: RequestAllowance,
         begun: Instant,
     ) -> Result<Content, Refusal> {
         if self.policy.proxy.is_some() {
@@ -97,12 +98,12 @@ impl System {
         }
         let policy = Some(&*self.policy);
         let socket = names::addresses(policy, &self.names, &host, port, allowance)
-            .map_err(Failed::from)
+            .map_err(FailureCounts::from)
             .and_then(|addresses| ftp::connect(target, &addresses, allowance))
             .map_err(|mut failed| {
                 let is_late = matches!(failed.refusal.reason, Reason::Timeout | Reason::Deadline);
                 if is_late && is_long(begun.elapsed(), self.policy.limits.timeout) {
-                    failed.nobody = Some(Nobody::Port);
+                    failed.nobody = Some(UnlimitedRequests::Port);
                 }
                 #[cfg(feature = "http")]
                 if let Some(disk) = &self.servers.disk {
@@ -161,7 +162,9 @@ impl Fetch for System {
         match target.scheme() {
             #[cfg(feature = "http")]
             Scheme::Http | Scheme::Https => {
-                let found = self.servers.follow(request, target, How::Whole, allowance);
+                let found = self
+                    .servers
+                    .follow(request, target, FetchMethod::Whole, allowance);
                 let (target, answer) = found?;
                 let mut retrieved = answer.into_content(&target);
                 retrieved.origin.elapsed = begun.elapsed();

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::super::allowance::Allowance;
+use super::super::allowance::RequestAllowance;
 use super::super::request::just_now;
 use crate::engine::Content;
 use crate::engine::policy::Policy;
@@ -30,7 +30,7 @@ const TEMPORARY: i32 = 75;
 pub(super) fn ask(
     policy: &Policy,
     (provider, name, url): (&str, Option<&str>, &str),
-    allowance: Allowance,
+    allowance: RequestAllowance,
 ) -> Result<Content, Refusal> {
     let begun = Instant::now();
     let no_folder = |error| {
@@ -55,7 +55,7 @@ pub(super) fn ask(
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let not_started = |error| failed(&format!("{program} could not be started: {error}"));
-    let mut running = Running {
+    let mut running = RunningResolver {
         child: command.spawn().map_err(not_started)?,
         is_waited_for: false,
     };
@@ -122,14 +122,14 @@ fn last_line(text: &[u8]) -> Option<String> {
     Some(shown.take(SHOWN).collect())
 }
 
-struct Running {
+struct RunningResolver {
     child: Child,
     is_waited_for: bool,
 }
 
-impl Running {
+impl RunningResolver {
     /// Waits for the program to exit, then kills the processes that it started and that still run.
-    fn ended(&mut self, allowance: Allowance) -> Result<ExitStatus, Refusal> {
+    fn ended(&mut self, allowance: RequestAllowance) -> Result<ExitStatus, Refusal> {
         let lost = |error: std::io::Error| failed(&format!("cannot wait for the program: {error}"));
         while !self.is_over().map_err(lost)? {
             thread::sleep(allowance.remaining()?.min(INTERVAL));
@@ -138,7 +138,7 @@ impl Running {
     }
 
     /// Returns whether the program has exited, without collecting its status. Until the status is collected, the system does
-    /// not reuse the process id, so [`Running::end`] cannot kill the process group of an unrelated program.
+    /// not reuse the process id, so [`RunningResolver::end`] cannot kill the process group of an unrelated program.
     #[cfg(unix)]
     fn is_over(&mut self) -> std::io::Result<bool> {
         use rustix::process::{WaitId, WaitIdOptions, waitid};
@@ -173,7 +173,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningResolver {
     fn drop(&mut self) {
         let _ = self.end();
     }

@@ -34,13 +34,16 @@ use crate::engine::policy::{Host, Policy, Scheme, Target};
 use crate::engine::report::{Reason, Refusal};
 use crate::error::{Error, unpoisoned};
 use crate::fetch::agent::{agent, broke, certificates, idle_age, is_of_tls, system_roots};
-use crate::fetch::allowance::{Allowance, Failed, Nobody, is_long};
+use crate::fetch::allowance::{FailureCounts, RequestAllowance, UnlimitedRequests, is_long};
 use crate::fetch::connection::{NoConnection, basic};
-use crate::fetch::exchange::{Asked, Disk, How, Response, Source, Whose, is_success, now};
+use crate::fetch::exchange::{
+    FetchMethod, FetchResponse, RequestPurpose, RequestRecord, ResponseCache, ResponseSource,
+    is_success, now,
+};
 use crate::fetch::gate::IsStopped;
 use crate::fetch::names::{self, Names};
 use crate::fetch::pace::Pace;
-use crate::fetch::tap::{self, Listening, Recorder};
+use crate::fetch::tap::{self, ExchangeTap, Recorder};
 use crate::fetch::unresponsive::Unresponsive;
 
 /// Maximum number of hosts whose addresses are remembered. If there are more, the addresses of all hosts are forgotten, to
@@ -56,7 +59,7 @@ const LINGERING: (u64, Duration) = (1 << 20, Duration::from_secs(5));
 type Resolved = Arc<Mutex<HashMap<(String, u16), Vec<IpAddr>>>>;
 
 pub(crate) struct Servers {
-    pub(crate) disk: Option<Box<dyn Disk>>,
+    pub(crate) disk: Option<Box<dyn ResponseCache>>,
     pub(crate) pace: Pace,
     pub(crate) is_stopped: IsStopped,
     /// Counts time-outs of hosts in a run that ends, so that a host that does not respond gets no further requests. `None` in a
@@ -96,25 +99,28 @@ impl Servers {
         })
     }
 
-    pub(crate) fn exchange(&self, asked: &Asked<'_>) -> Result<Response, Failed> {
+    pub(crate) fn exchange(
+        &self,
+        asked: &RequestRecord<'_>,
+    ) -> Result<FetchResponse, FailureCounts> {
         let Some(disk) = &self.disk else {
             return self.ask(asked);
         };
         let mut answer = disk.answer(asked, &|asked| self.ask(asked))?;
-        if let (Some(recorder), Source::Kept { .. }) = (&self.recorder, &answer.source) {
+        if let (Some(recorder), ResponseSource::Kept { .. }) = (&self.recorder, &answer.source) {
             answer.recorded = recorder.kept(asked, &answer);
         }
         Ok(answer)
     }
 
-    fn ask(&self, asked: &Asked<'_>) -> Result<Response, Failed> {
-        if asked.whose != Whose::Source {
+    fn ask(&self, asked: &RequestRecord<'_>) -> Result<FetchResponse, FailureCounts> {
+        if asked.whose != RequestPurpose::Source {
             self.pace
                 .turn(asked.whose, asked.allowance, &*self.is_stopped)?;
             // The request has waited until the rate limit of the archive allowed it. The time limit begins now, so that waiting
             // does not count.
             let timeout = self.policy.limits.timeout;
-            let given = self.over_wire(&Asked {
+            let given = self.over_wire(&RequestRecord {
                 allowance: asked.allowance.at_most(timeout),
                 ..*asked
             });
@@ -133,7 +139,7 @@ impl Servers {
         given
     }
 
-    fn over_wire(&self, asked: &Asked<'_>) -> Result<Response, Failed> {
+    fn over_wire(&self, asked: &RequestRecord<'_>) -> Result<FetchResponse, FailureCounts> {
         let (response, listening) = self.request(asked)?;
         let status = response.status().as_u16();
         if let (407, Some(proxy)) = (status, &self.policy.proxy) {
@@ -149,7 +155,7 @@ impl Servers {
         }
         let headers = response.headers().clone();
         let body = match asked.how {
-            How::Whole if is_success(status) => {
+            FetchMethod::Whole if is_success(status) => {
                 match whole_body(&self.policy, response, asked.allowance) {
                     Ok(body) => Bytes::from(body),
                     Err(refusal) => {
@@ -159,7 +165,7 @@ impl Servers {
                 }
             }
             // The recording of a redirect or an error contains its body, too, because it is evidence.
-            How::Whole if tap::is_recorded() => {
+            FetchMethod::Whole if tap::is_recorded() => {
                 let (longest, time) = LINGERING;
                 listening.linger(time);
                 read_to_end(response, longest, asked.allowance.at_most(time));
@@ -167,7 +173,7 @@ impl Servers {
             }
             _ => Bytes::new(),
         };
-        Ok(Response {
+        Ok(FetchResponse {
             status,
             at: now(),
             headers,
@@ -177,7 +183,10 @@ impl Servers {
         })
     }
 
-    fn request(&self, asked: &Asked<'_>) -> Result<(http::Response<Body>, Listening), Failed> {
+    fn request(
+        &self,
+        asked: &RequestRecord<'_>,
+    ) -> Result<(http::Response<Body>, ExchangeTap), FailureCounts> {
         let (target, allowance) = (asked.target, asked.allowance);
         let agent = self.agent(target.scheme());
         let url = target.request_url();
@@ -185,8 +194,8 @@ impl Servers {
         loop {
             tries += 1;
             let builder = match asked.how {
-                How::Whole | How::Unread => agent.get(&url),
-                How::Head => agent.head(&url),
+                FetchMethod::Whole | FetchMethod::Unread => agent.get(&url),
+                FetchMethod::Head => agent.head(&url),
             };
             let mut request = builder
                 .config()
@@ -201,7 +210,7 @@ impl Servers {
             if let Some((user, password)) = target.userinfo() {
                 request = request.header(header::AUTHORIZATION, basic(&user, &password));
             }
-            let listening = Listening::begin(self.recorder.as_deref(), asked);
+            let listening = ExchangeTap::begin(self.recorder.as_deref(), asked);
             match request.call() {
                 Ok(response) => return Ok((response, listening)),
                 Err(ureq::Error::Io(why)) if tries == 1 && broke(&why) => {}
@@ -223,16 +232,16 @@ impl Servers {
         self.plain.get_or_init(|| made(&[]))
     }
 
-    fn source(&self, target: &Target) -> Source {
+    fn source(&self, target: &Target) -> ResponseSource {
         if self.policy.proxy.is_some() {
-            return Source::Proxy;
+            return ResponseSource::Proxy;
         }
         let (Some(host), Some(port)) = (target.host(), target.port()) else {
-            return Source::Server(Vec::new());
+            return ResponseSource::Server(Vec::new());
         };
         let found = unpoisoned(self.resolver.found.lock());
         let addresses = found.get(&(host.to_string(), port));
-        Source::Server(addresses.cloned().unwrap_or_default())
+        ResponseSource::Server(addresses.cloned().unwrap_or_default())
     }
 }
 
@@ -252,7 +261,7 @@ impl Resolver for JudgedAddresses {
     ) -> Result<ResolvedSocketAddrs, ureq::Error> {
         let refused = |refusal: Refusal| ureq::Error::Other(Box::new(refusal));
         let (host, port) = host_and_port(uri).ok_or(ureq::Error::HostNotFound)?;
-        let allowance = Allowance::of(*timeout.after);
+        let allowance = RequestAllowance::of(*timeout.after);
         // If a proxy is configured, ureq resolves only the name of the proxy here, never that of the server. The policy does
         // not restrict the address of the proxy.
         let policy = config.proxy().is_none().then_some(&*self.policy);
@@ -286,23 +295,23 @@ fn host_and_port(uri: &Uri) -> Option<(Host, u16)> {
     Some((Host::parse(uri.host()?)?, port))
 }
 
-fn failed(error: ureq::Error, policy: &Policy, allowance: Allowance) -> Failed {
+fn failed(error: ureq::Error, policy: &Policy, allowance: RequestAllowance) -> FailureCounts {
     // With a proxy, a time-out can be a failure on the way to the proxy. It does not show that the server is unreachable.
     let is_direct = policy.proxy.is_none();
     if let ureq::Error::Other(inner) = &error
         && let Some(NoConnection { elapsed, .. }) = inner.downcast_ref()
     {
         let is_long = is_long(*elapsed, policy.limits.timeout);
-        return Failed {
+        return FailureCounts {
             refusal: allowance.overrun(),
-            nobody: (is_direct && is_long).then_some(Nobody::Port),
+            nobody: (is_direct && is_long).then_some(UnlimitedRequests::Port),
         };
     }
     let is_refused =
         matches!(&error, ureq::Error::Io(why) if why.kind() == io::ErrorKind::ConnectionRefused);
-    let mut failed = Failed::from(refusal_of(error, allowance));
+    let mut failed = FailureCounts::from(refusal_of(error, allowance));
     if is_refused {
-        failed.nobody = Some(Nobody::Port);
+        failed.nobody = Some(UnlimitedRequests::Port);
     }
     if let Some(proxy) = &policy.proxy {
         failed.nobody = None;
@@ -317,7 +326,7 @@ fn failed(error: ureq::Error, policy: &Policy, allowance: Allowance) -> Failed {
     failed
 }
 
-fn refusal_of(error: ureq::Error, allowance: Allowance) -> Refusal {
+fn refusal_of(error: ureq::Error, allowance: RequestAllowance) -> Refusal {
     use ureq::Error as Trouble;
     let detail = error.to_string();
     match error {
