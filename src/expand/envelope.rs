@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::gmail::{Sorted, sorted};
+use super::gmail::{GmailFolders, sorted};
 use crate::engine::date;
 use crate::mailbox::Envelope;
 use crate::mime::date::seconds;
@@ -47,7 +47,7 @@ pub(crate) fn of(separator: &[u8], message: &[u8]) -> Envelope {
         .flat_map(|field| labels_in(field.value.of(message)))
         .filter(|label| known.insert(label.clone()))
         .collect();
-    let Sorted { folders, states } = sorted(labels);
+    let GmailFolders { folders, states } = sorted(labels);
     Envelope {
         sender: sender.unwrap_or_default(),
         date: date.or_else(|| date::of(message, SystemTime::now())),

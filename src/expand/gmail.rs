@@ -13,7 +13,7 @@ use crate::mailbox::MailState;
 
 /// The meaning of one of Gmail's words for a mail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Word {
+enum GmailWord {
     Inbox,
     Sent,
     Drafts,
@@ -30,8 +30,8 @@ enum Word {
 }
 
 /// Gmail's words in one language.
-struct Language {
-    words: &'static [(&'static str, Word)],
+struct GmailLanguage {
+    words: &'static [(&'static str, GmailWord)],
     /// Texts with which the labels of Gmail's tabs begin (`Category Social`). The name of the tab follows.
     categories: &'static [&'static str],
     /// Whether the word for unread in this language was found in a real export. Mail without a known word for unread
@@ -41,186 +41,186 @@ struct Language {
 
 /// The words are from exports that users published, or from programs that read exports. A language without such a
 /// source is missing here, and its words are treated as labels of the user.
-const LANGUAGES: &[Language] = &[
+const LANGUAGES: &[GmailLanguage] = &[
     // English. Sources: google/import-mailbox-to-gmail, eneam/mboxviewer#22, thunderbird/import-export-tools-ng#256;
     // for Muted: GAM-team/got-your-back#300.
-    Language {
+    GmailLanguage {
         words: &[
-            ("Inbox", Word::Inbox),
-            ("Sent", Word::Sent),
-            ("Draft", Word::Drafts),
-            ("Drafts", Word::Drafts),
-            ("Trash", Word::Trash),
-            ("Spam", Word::Spam),
-            ("Archived", Word::Archived),
-            ("Opened", Word::Opened),
-            ("Unread", Word::Unread),
-            ("Starred", Word::Starred),
-            ("Important", Word::Important),
-            ("Muted", Word::Other),
+            ("Inbox", GmailWord::Inbox),
+            ("Sent", GmailWord::Sent),
+            ("Draft", GmailWord::Drafts),
+            ("Drafts", GmailWord::Drafts),
+            ("Trash", GmailWord::Trash),
+            ("Spam", GmailWord::Spam),
+            ("Archived", GmailWord::Archived),
+            ("Opened", GmailWord::Opened),
+            ("Unread", GmailWord::Unread),
+            ("Starred", GmailWord::Starred),
+            ("Important", GmailWord::Important),
+            ("Muted", GmailWord::Other),
             // The English tabs have no colon. A label of the user can start with the same word, so each tab is in the
             // list.
-            ("Category Personal", Word::Other),
-            ("Category Social", Word::Other),
-            ("Category Promotions", Word::Other),
-            ("Category promotions", Word::Other),
-            ("Category Updates", Word::Other),
-            ("Category Forums", Word::Other),
-            ("Category Travel", Word::Other),
-            ("Category Purchases", Word::Other),
+            ("Category Personal", GmailWord::Other),
+            ("Category Social", GmailWord::Other),
+            ("Category Promotions", GmailWord::Other),
+            ("Category promotions", GmailWord::Other),
+            ("Category Updates", GmailWord::Other),
+            ("Category Forums", GmailWord::Other),
+            ("Category Travel", GmailWord::Other),
+            ("Category Purchases", GmailWord::Other),
         ],
         categories: &[],
         has_unread: true,
     },
     // French. Sources: suitenumerique/messages#162 and its tests; for Archivés and Envoyé: rustmailer/bichon#358; for
     // Messages envoyés: GAM-team/got-your-back#228.
-    Language {
+    GmailLanguage {
         words: &[
-            ("Boîte de réception", Word::Inbox),
-            ("Messages envoyés", Word::Sent),
-            ("Mails envoyés", Word::Sent),
-            ("Envoyé", Word::Sent),
-            ("Envoyés", Word::Sent),
-            ("Brouillons", Word::Drafts),
-            ("Corbeille", Word::Trash),
-            ("Spam", Word::Spam),
-            ("Messages archivés", Word::Archived),
-            ("Archivés", Word::Archived),
-            ("Ouvert", Word::Opened),
-            ("Non lus", Word::Unread),
-            ("Favoris", Word::Starred),
-            ("Suivis", Word::Starred),
-            ("Important", Word::Important),
+            ("Boîte de réception", GmailWord::Inbox),
+            ("Messages envoyés", GmailWord::Sent),
+            ("Mails envoyés", GmailWord::Sent),
+            ("Envoyé", GmailWord::Sent),
+            ("Envoyés", GmailWord::Sent),
+            ("Brouillons", GmailWord::Drafts),
+            ("Corbeille", GmailWord::Trash),
+            ("Spam", GmailWord::Spam),
+            ("Messages archivés", GmailWord::Archived),
+            ("Archivés", GmailWord::Archived),
+            ("Ouvert", GmailWord::Opened),
+            ("Non lus", GmailWord::Unread),
+            ("Favoris", GmailWord::Starred),
+            ("Suivis", GmailWord::Starred),
+            ("Important", GmailWord::Important),
         ],
         categories: &["Catégorie:", "Catégorie :", "Catégorie\u{a0}:"],
         has_unread: true,
     },
     // German. Sources: hanshuebner/herold (internal/import/gmail), rgladwell/imap-upload#45.
-    Language {
+    GmailLanguage {
         words: &[
-            ("Posteingang", Word::Inbox),
-            ("Gesendet", Word::Sent),
-            ("Entwürfe", Word::Drafts),
-            ("Papierkorb", Word::Trash),
-            ("Spam", Word::Spam),
-            ("Archiviert", Word::Archived),
-            ("Geöffnet", Word::Opened),
-            ("Ungelesen", Word::Unread),
-            ("Markiert", Word::Starred),
-            ("Wichtig", Word::Important),
+            ("Posteingang", GmailWord::Inbox),
+            ("Gesendet", GmailWord::Sent),
+            ("Entwürfe", GmailWord::Drafts),
+            ("Papierkorb", GmailWord::Trash),
+            ("Spam", GmailWord::Spam),
+            ("Archiviert", GmailWord::Archived),
+            ("Geöffnet", GmailWord::Opened),
+            ("Ungelesen", GmailWord::Unread),
+            ("Markiert", GmailWord::Starred),
+            ("Wichtig", GmailWord::Important),
         ],
         categories: &["Kategorie:"],
         has_unread: true,
     },
     // Spanish. Sources: rgladwell/imap-upload, whose authors are in Spain; for No leídos: GAM-team/got-your-back#360;
     // for Enviado: #442 there; for Archivados: rustmailer/bichon.
-    Language {
+    GmailLanguage {
         words: &[
-            ("Recibidos", Word::Inbox),
-            ("Enviados", Word::Sent),
-            ("Enviado", Word::Sent),
-            ("Borradores", Word::Drafts),
-            ("Papelera", Word::Trash),
-            ("Spam", Word::Spam),
-            ("Archivados", Word::Archived),
-            ("Abierto", Word::Opened),
-            ("No leídos", Word::Unread),
-            ("Destacados", Word::Starred),
-            ("Importante", Word::Important),
+            ("Recibidos", GmailWord::Inbox),
+            ("Enviados", GmailWord::Sent),
+            ("Enviado", GmailWord::Sent),
+            ("Borradores", GmailWord::Drafts),
+            ("Papelera", GmailWord::Trash),
+            ("Spam", GmailWord::Spam),
+            ("Archivados", GmailWord::Archived),
+            ("Abierto", GmailWord::Opened),
+            ("No leídos", GmailWord::Unread),
+            ("Destacados", GmailWord::Starred),
+            ("Importante", GmailWord::Important),
         ],
         categories: &["Categoría:"],
         has_unread: true,
     },
     // Catalan. Source: rgladwell/imap-upload.
-    Language {
+    GmailLanguage {
         words: &[
-            ("Safata d'entrada", Word::Inbox),
-            ("Enviats", Word::Sent),
-            ("Esborranys", Word::Drafts),
-            ("Paperera", Word::Trash),
-            ("Spam", Word::Spam),
-            ("Oberts", Word::Opened),
-            ("No llegits", Word::Unread),
-            ("Importants", Word::Important),
+            ("Safata d'entrada", GmailWord::Inbox),
+            ("Enviats", GmailWord::Sent),
+            ("Esborranys", GmailWord::Drafts),
+            ("Paperera", GmailWord::Trash),
+            ("Spam", GmailWord::Spam),
+            ("Oberts", GmailWord::Opened),
+            ("No llegits", GmailWord::Unread),
+            ("Importants", GmailWord::Important),
         ],
         categories: &["Categoria:"],
         has_unread: true,
     },
     // Czech. Sources: GAM-team/got-your-back#227, and a header in the tests of Tcllib's mime.
-    Language {
+    GmailLanguage {
         words: &[
-            ("Doručené", Word::Inbox),
-            ("Odesláno", Word::Sent),
-            ("Spam", Word::Spam),
-            ("Archivováno", Word::Archived),
-            ("Nepřečtené", Word::Unread),
-            ("Důležité", Word::Important),
+            ("Doručené", GmailWord::Inbox),
+            ("Odesláno", GmailWord::Sent),
+            ("Spam", GmailWord::Spam),
+            ("Archivováno", GmailWord::Archived),
+            ("Nepřečtené", GmailWord::Unread),
+            ("Důležité", GmailWord::Important),
         ],
         categories: &["Kategorie:"],
         has_unread: true,
     },
     // Italian. Sources: hanshuebner/herold; for Da leggere: GAM-team/got-your-back#442 and #452.
-    Language {
+    GmailLanguage {
         words: &[
-            ("Posta in arrivo", Word::Inbox),
-            ("Inviata", Word::Sent),
-            ("Bozze", Word::Drafts),
-            ("Cestino", Word::Trash),
-            ("Spam", Word::Spam),
-            ("Aperto", Word::Opened),
-            ("Da leggere", Word::Unread),
-            ("Speciali", Word::Starred),
-            ("Importanti", Word::Important),
+            ("Posta in arrivo", GmailWord::Inbox),
+            ("Inviata", GmailWord::Sent),
+            ("Bozze", GmailWord::Drafts),
+            ("Cestino", GmailWord::Trash),
+            ("Spam", GmailWord::Spam),
+            ("Aperto", GmailWord::Opened),
+            ("Da leggere", GmailWord::Unread),
+            ("Speciali", GmailWord::Starred),
+            ("Importanti", GmailWord::Important),
         ],
         categories: &["Categoria:"],
         has_unread: true,
     },
     // Dutch. Sources: hanshuebner/herold; for Ongelezen: GAM-team/got-your-back#135; for Gearchiveerd: #429 there.
-    Language {
+    GmailLanguage {
         words: &[
-            ("Postvak IN", Word::Inbox),
-            ("Verzonden", Word::Sent),
-            ("Concepten", Word::Drafts),
-            ("Prullenbak", Word::Trash),
-            ("Spam", Word::Spam),
-            ("Gearchiveerd", Word::Archived),
-            ("Geopend", Word::Opened),
-            ("Ongelezen", Word::Unread),
-            ("Met ster", Word::Starred),
-            ("Belangrijk", Word::Important),
+            ("Postvak IN", GmailWord::Inbox),
+            ("Verzonden", GmailWord::Sent),
+            ("Concepten", GmailWord::Drafts),
+            ("Prullenbak", GmailWord::Trash),
+            ("Spam", GmailWord::Spam),
+            ("Gearchiveerd", GmailWord::Archived),
+            ("Geopend", GmailWord::Opened),
+            ("Ongelezen", GmailWord::Unread),
+            ("Met ster", GmailWord::Starred),
+            ("Belangrijk", GmailWord::Important),
         ],
         categories: &["Categorie:"],
         has_unread: true,
     },
     // Portuguese. Source: hanshuebner/herold. No published export confirms these words.
-    Language {
+    GmailLanguage {
         words: &[
-            ("Caixa de entrada", Word::Inbox),
-            ("Enviados", Word::Sent),
-            ("Rascunhos", Word::Drafts),
-            ("Lixeira", Word::Trash),
-            ("Spam", Word::Spam),
-            ("Aberto", Word::Opened),
-            ("Não lida", Word::Unread),
-            ("Com estrela", Word::Starred),
-            ("Importante", Word::Important),
+            ("Caixa de entrada", GmailWord::Inbox),
+            ("Enviados", GmailWord::Sent),
+            ("Rascunhos", GmailWord::Drafts),
+            ("Lixeira", GmailWord::Trash),
+            ("Spam", GmailWord::Spam),
+            ("Aberto", GmailWord::Opened),
+            ("Não lida", GmailWord::Unread),
+            ("Com estrela", GmailWord::Starred),
+            ("Importante", GmailWord::Important),
         ],
         categories: &["Categoria:"],
         has_unread: false,
     },
     // Japanese. Sources: hanshuebner/herold, gmailgem/gmail#41. No published export confirms these words.
-    Language {
+    GmailLanguage {
         words: &[
-            ("受信トレイ", Word::Inbox),
-            ("送信済み", Word::Sent),
-            ("送信済みメール", Word::Sent),
-            ("下書き", Word::Drafts),
-            ("ゴミ箱", Word::Trash),
-            ("迷惑メール", Word::Spam),
-            ("開封済み", Word::Opened),
-            ("未読", Word::Unread),
-            ("スター付き", Word::Starred),
-            ("重要", Word::Important),
+            ("受信トレイ", GmailWord::Inbox),
+            ("送信済み", GmailWord::Sent),
+            ("送信済みメール", GmailWord::Sent),
+            ("下書き", GmailWord::Drafts),
+            ("ゴミ箱", GmailWord::Trash),
+            ("迷惑メール", GmailWord::Spam),
+            ("開封済み", GmailWord::Opened),
+            ("未読", GmailWord::Unread),
+            ("スター付き", GmailWord::Starred),
+            ("重要", GmailWord::Important),
         ],
         categories: &["カテゴリ:"],
         has_unread: false,
@@ -230,20 +230,20 @@ const LANGUAGES: &[Language] = &[
 /// Start of a label for a flag that a mail program set over IMAP, in every language: `IMAP_$Forwarded`.
 const IMAP: &str = "IMAP_";
 
-impl Language {
-    fn word(&self, label: &str) -> Option<Word> {
+impl GmailLanguage {
+    fn word(&self, label: &str) -> Option<GmailWord> {
         let is_category = || self.categories.iter().any(|start| label.starts_with(start));
         self.words
             .iter()
             .find(|(word, _)| *word == label)
             .map(|(_, word)| *word)
-            .or_else(|| is_category().then_some(Word::Other))
+            .or_else(|| is_category().then_some(GmailWord::Other))
     }
 }
 
 /// The folders of a mail, and its states.
 #[derive(PartialEq, Eq, Default, Debug)]
-pub(super) struct Sorted {
+pub(super) struct GmailFolders {
     /// The folders of the mail, the most important one first, because a mail can be written to only one folder. Trash,
     /// spam and drafts are first: Gmail shows such mail in no other folder, and users look for drafts among the drafts.
     /// They are followed by the labels of the user, sent mail, the inbox, and the archive.
@@ -251,7 +251,7 @@ pub(super) struct Sorted {
     pub(super) states: Vec<MailState>,
 }
 
-pub(super) fn sorted(labels: Vec<String>) -> Sorted {
+pub(super) fn sorted(labels: Vec<String>) -> GmailFolders {
     let languages = languages(&labels);
     let word = |label: &str| languages.iter().find_map(|language| language.word(label));
     let mut own = Vec::new();
@@ -271,40 +271,44 @@ pub(super) fn sorted(labels: Vec<String>) -> Sorted {
     }
     let has = |word| words.contains(&word);
     let is_known = matches!(languages.as_slice(), [language] if language.has_unread);
-    let is_read = has(Word::Opened) || has(Word::Sent) || has(Word::Drafts) || is_known;
+    let is_read =
+        has(GmailWord::Opened) || has(GmailWord::Sent) || has(GmailWord::Drafts) || is_known;
     for (state, applies) in [
-        (MailState::Read, is_read && !has(Word::Unread)),
-        (MailState::Flagged, has(Word::Starred)),
-        (MailState::Draft, has(Word::Drafts)),
-        (MailState::Important, has(Word::Important)),
-        (MailState::Trashed, has(Word::Trash)),
+        (MailState::Read, is_read && !has(GmailWord::Unread)),
+        (MailState::Flagged, has(GmailWord::Starred)),
+        (MailState::Draft, has(GmailWord::Drafts)),
+        (MailState::Important, has(GmailWord::Important)),
+        (MailState::Trashed, has(GmailWord::Trash)),
     ] {
         if applies {
             states.push(state);
         }
     }
-    let standard = |names: &[(Word, &str)]| -> Vec<String> {
+    let standard = |names: &[(GmailWord, &str)]| -> Vec<String> {
         let names = names.iter().filter(|(word, _)| has(*word));
         names.map(|(_, name)| (*name).to_owned()).collect()
     };
     let mut folders = standard(&[
-        (Word::Trash, "Trash"),
-        (Word::Spam, "Junk"),
-        (Word::Drafts, "Drafts"),
+        (GmailWord::Trash, "Trash"),
+        (GmailWord::Spam, "Junk"),
+        (GmailWord::Drafts, "Drafts"),
     ]);
     folders.extend(own);
-    folders.extend(standard(&[(Word::Sent, "Sent"), (Word::Inbox, "INBOX")]));
+    folders.extend(standard(&[
+        (GmailWord::Sent, "Sent"),
+        (GmailWord::Inbox, "INBOX"),
+    ]));
     // Gmail archives most mail, including sent mail and mail with a label. The archive is therefore used only for mail
     // without any other folder.
     if folders.is_empty() && has_labels {
         folders.push("Archive".to_owned());
     }
-    Sorted { folders, states }
+    GmailFolders { folders, states }
 }
 
 /// Returns the language to which most of the labels belong, or several languages if the numbers are equal.
-fn languages(labels: &[String]) -> Vec<&'static Language> {
-    let counted: Vec<(usize, &Language)> = LANGUAGES
+fn languages(labels: &[String]) -> Vec<&'static GmailLanguage> {
+    let counted: Vec<(usize, &GmailLanguage)> = LANGUAGES
         .iter()
         .map(|language| {
             let words = labels.iter().filter_map(|label| language.word(label));

@@ -10,7 +10,7 @@ use crate::link::value::LinkRole;
 use crate::mime::{MessageTree, scan};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Target<'d> {
+pub(crate) enum LookTarget<'d> {
     /// Another part of the message, to which the link refers by a Content-Location or by a `cid:` URL.
     Part,
     /// A `data:` URL, with its length in bytes.
@@ -30,7 +30,7 @@ impl Expander {
     pub(crate) fn look(
         &self,
         tree: &MessageTree<'_>,
-        see: impl FnMut(&DocumentText<'_>, Target<'_>),
+        see: impl FnMut(&DocumentText<'_>, LookTarget<'_>),
     ) -> (u64, u64) {
         look(self.policy(), tree, see)
     }
@@ -54,7 +54,7 @@ impl Expander {
 fn look(
     policy: &Policy,
     tree: &MessageTree<'_>,
-    mut see: impl FnMut(&DocumentText<'_>, Target<'_>),
+    mut see: impl FnMut(&DocumentText<'_>, LookTarget<'_>),
 ) -> (u64, u64) {
     let mut unread = 0;
     let mut ledger = Ledger::new(&policy.limits, tree.original.len());
@@ -75,20 +75,20 @@ pub(crate) fn shows_remote_pictures(policy: &Policy, message: &[u8]) -> bool {
     let mut is_found = false;
     look(policy, &tree, |shown, target| {
         let is_picture = shown.link.role == LinkRole::Picture && !shown.link.hidden;
-        is_found |= is_picture && matches!(target, Target::Web { .. });
+        is_found |= is_picture && matches!(target, LookTarget::Web { .. });
     });
     is_found
 }
 
-fn target<'d>(shown: &'d DocumentText<'_>) -> Target<'d> {
+fn target<'d>(shown: &'d DocumentText<'_>) -> LookTarget<'d> {
     if shown.sibling.is_some() {
-        return Target::Part;
+        return LookTarget::Part;
     }
     let web = |url: &str, scheme| {
         let site = UrlReference::split(url).site();
         match site.and_then(|site| countable(site.host)) {
-            Some(host) => Target::Web { scheme, host },
-            None => Target::Nowhere,
+            Some(host) => LookTarget::Web { scheme, host },
+            None => LookTarget::Nowhere,
         }
     };
     // A link `//host` has no scheme. `--embed` tries https first and then http, so the link is counted as https.
@@ -99,12 +99,12 @@ fn target<'d>(shown: &'d DocumentText<'_>) -> Target<'d> {
     let reference = UrlReference::split(url);
     let is = |name| reference.has_scheme(name);
     match reference.scheme {
-        _ if shown.relative == Some(false) => Target::Nowhere,
-        Some(_) if is("data") => Target::Data(url.len()),
+        _ if shown.relative == Some(false) => LookTarget::Nowhere,
+        Some(_) if is("data") => LookTarget::Data(url.len()),
         Some(_) if is("https") => web(url, "https"),
         Some(_) if is("http") => web(url, "http"),
-        Some(_) if is("cid") => Target::Part,
-        Some(scheme) => Target::Scheme(scheme),
-        None => Target::Nowhere,
+        Some(_) if is("cid") => LookTarget::Part,
+        Some(scheme) => LookTarget::Scheme(scheme),
+        None => LookTarget::Nowhere,
     }
 }

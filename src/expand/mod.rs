@@ -18,5 +18,5 @@ mod stored;
 
 pub use self::expander::{Expander, ExpanderBuilder};
 #[cfg(feature = "cli")]
-pub(crate) use self::look::{Target, shows_remote_pictures};
+pub(crate) use self::look::{LookTarget, shows_remote_pictures};
 pub(crate) use self::stored::refusal_of;

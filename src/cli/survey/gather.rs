@@ -24,7 +24,7 @@ use crate::engine::policy::countable;
 use crate::engine::report::{Kind, Outcome, Provenance, Reason, Report, Row};
 use crate::engine::{Mode, date};
 use crate::error::Error;
-use crate::expand::{Target, envelope};
+use crate::expand::{LookTarget, envelope};
 use crate::fetch::store::Key;
 use crate::link::url::UrlReference;
 use crate::link::value::LinkRole;
@@ -276,42 +276,42 @@ impl Survey {
         }
     }
 
-    fn link(&mut self, shown: &DocumentText<'_>, target: &Target<'_>) {
+    fn link(&mut self, shown: &DocumentText<'_>, target: &LookTarget<'_>) {
         let links = &mut self.links;
         links.count += 1;
         *self.link_roles.entry(shown.link.role).or_default() += 1;
-        let is_part = *target == Target::Part;
+        let is_part = *target == LookTarget::Part;
         match (shown.relative, target) {
             (Some(has_base), _) => {
                 links.relative += 1;
                 links.to_parts += u64::from(is_part);
                 links.with_base += u64::from(has_base && !is_part);
             }
-            (None, Target::Web { scheme, .. }) => *self.link_schemes.of(scheme) += 1,
-            (None, Target::Data(_)) => *self.link_schemes.of("data") += 1,
-            (None, Target::Scheme(scheme)) => *self.link_schemes.of(scheme) += 1,
-            (None, Target::Part) => *self.link_schemes.of("cid") += 1,
-            (None, Target::Nowhere) => {}
+            (None, LookTarget::Web { scheme, .. }) => *self.link_schemes.of(scheme) += 1,
+            (None, LookTarget::Data(_)) => *self.link_schemes.of("data") += 1,
+            (None, LookTarget::Scheme(scheme)) => *self.link_schemes.of(scheme) += 1,
+            (None, LookTarget::Part) => *self.link_schemes.of("cid") += 1,
+            (None, LookTarget::Nowhere) => {}
         }
         if shown.link.role != LinkRole::Picture {
             return;
         }
         let pictures = &mut self.pictures;
         match target {
-            Target::Part => pictures.in_mail += 1,
-            Target::Data(octets) => {
+            LookTarget::Part => pictures.in_mail += 1,
+            LookTarget::Data(octets) => {
                 pictures.data += 1;
                 pictures.data_octets += *octets as u64;
             }
-            Target::Web { host, .. } if shown.link.hidden => {
+            LookTarget::Web { host, .. } if shown.link.hidden => {
                 pictures.trackers += 1;
                 self.hosts.of(host).trackers += 1;
             }
-            Target::Web { host, .. } => {
+            LookTarget::Web { host, .. } => {
                 pictures.remote += 1;
                 self.hosts.of(host).pictures += 1;
             }
-            Target::Scheme(_) | Target::Nowhere => pictures.elsewhere += 1,
+            LookTarget::Scheme(_) | LookTarget::Nowhere => pictures.elsewhere += 1,
         }
     }
 
