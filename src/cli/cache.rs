@@ -24,7 +24,7 @@ use crate::fetch::record::{RecordPlace, WarcRecorder};
 use crate::fetch::{
     Fetch, Fetcher, IsStopped, Recorder, ResponseCache, Servers, SystemNames, Unresponsive,
 };
-use crate::mailbox::{Journal, JournalFiles, Stop, place_beside, place_inside};
+use crate::mailbox::{JournalFiles, ResultJournal, Stop, place_beside, place_inside};
 
 /// Default of `--cache-max`, in bytes. Without a limit, a sender could fill the disk: a mail can link to large files,
 /// which are cached even if they are then not put into the mail.
@@ -259,7 +259,7 @@ pub(super) struct Resume {
     folder: RunFolder,
     /// Whether the directory also contains responses of servers.
     keeps_responses: bool,
-    pub(super) journal: Journal,
+    pub(super) journal: ResultJournal,
     pub(super) is_whole: Cell<bool>,
 }
 
@@ -309,7 +309,7 @@ impl Resume {
             to_append,
             has_earlier_run,
         };
-        let journal = Journal::new(command, files);
+        let journal = ResultJournal::new(command, files);
         let answers = folder.answers();
         if (answers > 0 || journal.before() > 0) && volume >= Volume::Normal {
             let path = say::shown(&folder.path);

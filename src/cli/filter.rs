@@ -26,7 +26,7 @@ use crate::engine::policy::Policy;
 use crate::engine::{Mark, Mode, Prefilter};
 use crate::error::Error;
 use crate::expand::Expander;
-use crate::mailbox::find::{Kind, NotMail, look_at};
+use crate::mailbox::find::{NotMail, StartKind, look_at};
 use crate::mailbox::{
     Format, Message, Options, Quoting, Stop, Transform, as_mail, has_second_message,
     holds_second_message, starts_like_msg, takes_separators,
@@ -323,10 +323,10 @@ impl<'j> Job<'j> {
     /// Returns an error for a mailbox, which would otherwise be copied unchanged as if it were one message.
     fn refuse_mailbox(&self, path: &Path) -> Result<(), Error> {
         match (look_at(path, Format::Eml)?, look_at(path, Format::Auto)?) {
-            (Ok((_, Some(_))) | Err(NotMail::ReadAs(..)), Ok((Kind::Mbox, Some(_)))) => {
+            (Ok((_, Some(_))) | Err(NotMail::ReadAs(..)), Ok((StartKind::Mbox, Some(_)))) => {
                 Err(self.refusal(path, "a compressed mailbox"))
             }
-            (_, Ok((Kind::Archive, _))) => Err(self.refusal(path, "an archive")),
+            (_, Ok((StartKind::Archive, _))) => Err(self.refusal(path, "an archive")),
             (Ok((_, Some(method))), _) | (_, Ok((_, Some(method)))) if method.is_utf16() => {
                 Err(Error::NotAMailbox {
                     path: path.to_owned(),

@@ -43,9 +43,9 @@ use crate::engine::policy::Policy;
 use crate::error::Error;
 use crate::expand::Expander;
 use crate::expand::detach::Choice;
-use crate::mailbox::find::{Kind, NotMail, look_at};
+use crate::mailbox::find::{NotMail, StartKind, look_at};
 use crate::mailbox::{
-    Conversion, Format, Message, NOT_ENCODED, Options, Program, Quoting, Source, Stop,
+    Conversion, Format, InputSource, Message, NOT_ENCODED, Options, Program, Quoting, Stop,
     Transform as _, as_mail, in_full, kind_of_open, shown, with_line_feeds_alone,
 };
 use crate::mime::scan;
@@ -264,8 +264,8 @@ fn source_kind(source: &Path, format: Format) -> SourceKind {
         return SourceKind::Nameless;
     }
     match look_at(source, format) {
-        Ok(Ok((Kind::Archive, _))) => SourceKind::Archive,
-        Ok(Ok((Kind::Eml | Kind::Msg, _))) => SourceKind::Message,
+        Ok(Ok((StartKind::Archive, _))) => SourceKind::Archive,
+        Ok(Ok((StartKind::Eml | StartKind::Msg, _))) => SourceKind::Message,
         _ => SourceKind::File,
     }
 }
@@ -306,7 +306,7 @@ impl Inspection<'_> {
         let mut stream = match stream(source, &self.options, &stop)? {
             None => {
                 let file = File::open(source).map_err(&failed)?;
-                Some(Source::named(file, source, &self.options, &stop)?)
+                Some(InputSource::named(file, source, &self.options, &stop)?)
                     .filter(|opened| opened.as_file().is_none())
             }
             stream => stream,
@@ -327,7 +327,9 @@ impl Inspection<'_> {
         // named the wrong file.
         let is_stream = stream.as_ref().is_some_and(|it| it.original().is_none());
         match kind {
-            Ok(Kind::Mbox | Kind::Eudora | Kind::Pst) if !is_empty => self.mailbox(source, stream),
+            Ok(StartKind::Mbox | StartKind::Eudora | StartKind::Pst) if !is_empty => {
+                self.mailbox(source, stream)
+            }
             Err(other) if !is_stream || !matches!(other, NotMail::Text) => Err(other.error(source)),
             _ => {
                 let mut message = Vec::new();
@@ -343,7 +345,7 @@ impl Inspection<'_> {
                     }
                     self.damaged(source, &wording::detail(&damage.detail()));
                 }
-                if stream.as_ref().is_some_and(Source::is_utf16) {
+                if stream.as_ref().is_some_and(InputSource::is_utf16) {
                     match in_declared_charsets(&message) {
                         Ok(encoded) => message = encoded.unwrap_or(message),
                         Err(why) => self.damaged(source, &format!("{NOT_ENCODED}{why}")),
@@ -364,7 +366,7 @@ impl Inspection<'_> {
         }
     }
 
-    fn mailbox(&self, source: &Path, stream: Option<Source>) -> Result<Totals, Error> {
+    fn mailbox(&self, source: &Path, stream: Option<InputSource>) -> Result<Totals, Error> {
         let stop = &Stop::default();
         let reporter = Reporter {
             display: Display::new(ProgressOption::Never, 0),

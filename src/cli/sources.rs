@@ -13,9 +13,10 @@ use super::say;
 use super::streams::is_standard;
 use crate::error::Error;
 use crate::fetch::store::layers::Layers;
-use crate::mailbox::find::{Kind, LOOKED_AT, NotMail, find, kind_of};
+use crate::mailbox::find::{LOOKED_AT, NotMail, StartKind, find, kind_of};
 use crate::mailbox::{
-    Format, Judged, MemberRules, Method, Options, PackedFile, Stop, archive_entries, unpacked,
+    Format, MemberRules, MemberVerdict, Method, Options, PackedFile, Stop, archive_entries,
+    unpacked,
 };
 use crate::platform::disk::layout::is_name_of_store;
 use crate::platform::{MetadataExt as _, OsStrExt as _};
@@ -272,17 +273,17 @@ const RULES: MemberRules = MemberRules {
     entries: archive_entries,
 };
 
-fn judged(name: &[u8], start: &[u8]) -> Judged {
+fn judged(name: &[u8], start: &[u8]) -> MemberVerdict {
     if Method::of_start(start).is_some() {
-        return Judged::Left("compressed within the archive");
+        return MemberVerdict::Left("compressed within the archive");
     }
     let name = String::from_utf8_lossy(name);
     match hidden(Path::new(name.as_ref()), start) {
-        Some((what, _)) => Judged::Left(what),
+        Some((what, _)) => MemberVerdict::Left(what),
         // Unknown binary data that `hidden` accepts because of its name is an index, such as those of Dovecot. It is
         // skipped here. Otherwise `hidden` would check its content again without the name, and the command would stop.
-        None if is_binary(start) && !is_open(start) => Judged::Skipped("an index"),
-        None => Judged::Taken,
+        None if is_binary(start) && !is_open(start) => MemberVerdict::Skipped("an index"),
+        None => MemberVerdict::Taken,
     }
 }
 
@@ -298,10 +299,10 @@ fn hidden(path: &Path, start: &[u8]) -> Option<(&'static str, String)> {
     let in_folder_of_mails = folder.is_some_and(|it| it == "cur" || it == "new");
     match kind_of(start, Format::Auto) {
         Err(NotMail::Format(what, advice)) => format(what, advice),
-        Ok(Kind::Pst) => format("a mailbox of Outlook", "its content was not read"),
+        Ok(StartKind::Pst) => format("a mailbox of Outlook", "its content was not read"),
         // Archives are unpacked before this function is called. An archive that occurs here was compressed again and is
         // not read.
-        Ok(Kind::Archive) => {
+        Ok(StartKind::Archive) => {
             let why = "a zip archive that was compressed again; decompress the file first";
             Some(("an archive within an archive", why.to_owned()))
         }

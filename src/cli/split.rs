@@ -11,8 +11,8 @@ use super::say::{self, shown, skipped};
 use super::streams::{is_standard, print};
 use super::wording;
 use crate::error::Error;
-use crate::mailbox::find::{Found, Kind, find};
-use crate::mailbox::{self, Options, Piece, Quoting, Source, Stop};
+use crate::mailbox::find::{SourceFind, StartKind, find};
+use crate::mailbox::{self, InputSource, MboxPiece, Options, Quoting, Stop};
 
 const SIZE: u64 = 128 << 20;
 
@@ -63,7 +63,7 @@ pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
 }
 
 fn lines(
-    found: &Found,
+    found: &SourceFind,
     pieces: (u64, bool),
     options: &Options,
 ) -> Result<(Vec<u8>, Option<String>), Error> {
@@ -83,24 +83,24 @@ fn lines(
             "a folder of messages cannot be divided into ranges, because each message is a file; convert it as a whole with embody convert",
         ));
     }
-    if found.kind == Kind::Eudora {
+    if found.kind == StartKind::Eudora {
         return Err(refused(
             "a mailbox of Eudora cannot be divided into ranges, because its messages share their attachment files; convert it as a whole with embody convert",
         ));
     }
-    if matches!(found.kind, Kind::Msg | Kind::Pst) {
+    if matches!(found.kind, StartKind::Msg | StartKind::Pst) {
         return Err(refused(
             "a file of Outlook cannot be divided into ranges; convert it as a whole with embody convert",
         ));
     }
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
-    let mut source = Source::of_mboxes(file, path, options, &Stop::default())?;
+    let mut source = InputSource::of_mboxes(file, path, options, &Stop::default())?;
     let mut text = Vec::new();
     let modified = mtime(&metadata);
-    let mut add = |piece: &Piece, quoting: Option<Quoting>| {
+    let mut add = |piece: &MboxPiece, quoting: Option<Quoting>| {
         let kind = match found.kind {
-            Kind::Eml => "message",
+            StartKind::Eml => "message",
             _ => "mbox",
         };
         let quoting = quoting.map(|quoting| match quoting {

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 
 use crate::engine::Prefilter;
 use crate::error::Error;
-use crate::mailbox::find::{Found, Kind, find};
+use crate::mailbox::find::{SourceFind, StartKind, find};
 use crate::mailbox::{
-    ALL_MAIL, Background, Options, Skipped, Source, Stop, starts_like_msg, untarred,
+    ALL_MAIL, Background, InputSource, Options, SkippedMember, Stop, starts_like_msg, untarred,
 };
 use crate::platform::{self, Stream};
 
@@ -87,7 +87,7 @@ pub(super) fn stream(
     source: &Path,
     options: &Options,
     stop: &Stop,
-) -> Result<Option<Source>, Error> {
+) -> Result<Option<InputSource>, Error> {
     let is_standard = is_standard(source);
     if !is_standard {
         let metadata = fs::metadata(source).map_err(Error::cannot_read(source.display()))?;
@@ -95,7 +95,7 @@ pub(super) fn stream(
             return Ok(None);
         }
     }
-    let skipped = Arc::<Mutex<Skipped>>::default();
+    let skipped = Arc::<Mutex<SkippedMember>>::default();
     let most = options.max_expanded;
     let (path, named, of_part) = (source.to_owned(), Arc::clone(&skipped), stop.of_part());
     let name = if is_standard {
@@ -121,7 +121,7 @@ pub(super) fn stream(
         )
     };
     let reader = Background::start(open, name.to_owned(), stop.of_part());
-    Ok(Some(Source::stream(reader, None, skipped)))
+    Ok(Some(InputSource::stream(reader, None, skipped)))
 }
 
 /// Number of bytes of a message that are read into memory first. If the message is longer and the prefilter finds
@@ -230,16 +230,25 @@ pub(super) fn size(source: &Path, options: &Options, stop: &Stop, compressed: bo
         entries.map(|entry| length(&entry.path())).sum()
     };
     let finds = find(source, options, stop).unwrap_or_default();
-    let octets = |found: &Found| match found.kind {
-        Kind::Archive if !compressed => 0,
-        Kind::Mbox | Kind::Eml | Kind::Msg if found.method.is_some() && !compressed => 0,
-        Kind::Mbox | Kind::Eudora | Kind::Eml | Kind::Msg | Kind::Pst | Kind::Archive => {
-            length(&found.path)
+    let octets = |found: &SourceFind| match found.kind {
+        StartKind::Archive if !compressed => 0,
+        StartKind::Mbox | StartKind::Eml | StartKind::Msg
+            if found.method.is_some() && !compressed =>
+        {
+            0
         }
-        Kind::Maildir => in_folder(&found.path.join("cur")) + in_folder(&found.path.join("new")),
+        StartKind::Mbox
+        | StartKind::Eudora
+        | StartKind::Eml
+        | StartKind::Msg
+        | StartKind::Pst
+        | StartKind::Archive => length(&found.path),
+        StartKind::Maildir => {
+            in_folder(&found.path.join("cur")) + in_folder(&found.path.join("new"))
+        }
         // The size of an MH folder is the sum of all its files. Files other than messages are short and hardly change
         // it.
-        Kind::Mh => in_folder(&found.path),
+        StartKind::Mh => in_folder(&found.path),
     };
     finds.mailboxes.iter().map(octets).sum()
 }

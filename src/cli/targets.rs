@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::streams::{is_folder, is_standard};
 use crate::error::Error;
-use crate::mailbox::find::{Kind, look_at};
+use crate::mailbox::find::{StartKind, look_at};
 use crate::mailbox::folder_names::{folded, thunderbird_top};
 use crate::mailbox::{
     Format, Options, Stop, folder_of, kind_of_name, looked_at, names_a_file, plain_name, result_of,
@@ -93,14 +93,19 @@ fn renamed(source: &Path, name: &OsStr, options: &Options, stop: &Stop) -> OsStr
     };
     // The result of an archive or of a file of Outlook always has another format than the source, so it must not have
     // the name of one.
-    let is_other = |kind| matches!(kind, Some(Kind::Archive | Kind::Msg | Kind::Pst));
+    let is_other = |kind| {
+        matches!(
+            kind,
+            Some(StartKind::Archive | StartKind::Msg | StartKind::Pst)
+        )
+    };
     let is_always_other = is_other(kind) || is_other(kind_of_name(Path::new(name)));
     if options.output_format == Format::Auto && options.by_label.is_none() && !is_always_other {
         return name.to_owned();
     }
     // The mail of an archive becomes one mbox. If the archive contains mailboxes of Outlook, the result is a directory.
     let is_directory = || {
-        kind == Some(Kind::Archive)
+        kind == Some(StartKind::Archive)
             && looked_at(source, options, stop).is_ok_and(|(_, has_folders)| has_folders)
     };
     let mut name = plain_name(name).to_owned();

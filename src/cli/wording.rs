@@ -10,7 +10,7 @@ use crate::engine::policy::{Host, IpNet, Policy, Scheme};
 use crate::engine::report::{Detail, Kind, Outcome, Reason, Row, Setting};
 use crate::error::Error;
 use crate::link::url::{UrlReference, masked};
-use crate::mailbox::Damage;
+use crate::mailbox::CompressionDamage;
 
 pub(super) fn detail(detail: &Detail) -> String {
     detail.worded(option)
@@ -32,7 +32,7 @@ pub(super) fn error(error: &(dyn StdError + 'static)) -> String {
     }
     let failed = error.downcast_ref::<io::Error>();
     let held = failed.and_then(io::Error::get_ref);
-    match held.and_then(|held| held.downcast_ref::<Damage>()) {
+    match held.and_then(|held| held.downcast_ref::<CompressionDamage>()) {
         Some(damage) => detail(&damage.detail()),
         None => error.to_string(),
     }

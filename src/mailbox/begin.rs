@@ -11,20 +11,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use crate::error::Error;
-use crate::mailbox::archive::{Inner, Skipped};
+use crate::mailbox::archive::{InnerMailboxes, SkippedMember};
 use crate::mailbox::compressed::Method;
 #[cfg(feature = "outlook")]
 use crate::mailbox::failure::unreadable;
-use crate::mailbox::find::{self, Finds, Found, Kind};
+use crate::mailbox::find::{self, Finds, SourceFind, StartKind};
 use crate::mailbox::forms::eudora_files;
 use crate::mailbox::forms::flags::FlagIndex;
 use crate::mailbox::forms::imap_backup::{self, LengthChange};
 use crate::mailbox::forms::proton::ProtonLabels;
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::place::folder::MessageFolder;
-use crate::mailbox::place::identity::Identity;
-use crate::mailbox::place::journal::{Journal, Record, ResultPart};
-use crate::mailbox::place::origin::Origin;
+use crate::mailbox::place::identity::FileIdentity;
+use crate::mailbox::place::journal::{JournalRecord, ResultJournal, ResultPart};
+use crate::mailbox::place::origin::ResultOrigin;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::cut;
 #[cfg(feature = "outlook")]
@@ -33,7 +33,7 @@ use crate::mailbox::read::pst_file::PstFolder;
 use crate::mailbox::{Format, Observer, Options, Stop, Summary, Transform};
 use crate::platform::OsStrExt as _;
 
-pub(crate) struct Job<'a, S> {
+pub(crate) struct MailboxJob<'a, S> {
     pub(crate) path: &'a Path,
     pub(crate) options: &'a Options,
     pub(crate) method: Option<Method>,
@@ -43,25 +43,25 @@ pub(crate) struct Job<'a, S> {
     pub(crate) pst: Option<&'a PstFolder>,
     /// Outlook mailboxes that were found inside an archive or a compressed file, to be read later. `None` if the run
     /// does not read such mailboxes.
-    pub(crate) inner: Option<&'a Inner>,
+    pub(crate) inner: Option<&'a InnerMailboxes>,
     /// Whether the mailbox is one of Eudora.
     pub(crate) is_eudora: bool,
     /// Index of the mailbox with the flags of its messages: of Eudora or of imap-backup. `None` if the mailbox has no index.
     pub(crate) index: Option<&'a FlagIndex>,
     /// Members of the archive that is read, and the position in the archive of the first byte that is read.
-    pub(crate) members: Option<(&'a Mutex<Skipped>, u64)>,
+    pub(crate) members: Option<(&'a Mutex<SkippedMember>, u64)>,
     /// Messages of an mbox with an index whose lengths have changed in the copy, in their order.
     pub(crate) changes: Option<&'a Mutex<Vec<LengthChange>>>,
     /// Folders and labels of an export of Proton, if the messages are files of one.
     pub(crate) proton: Option<&'a ProtonLabels>,
     /// Record of the results of this run and of an interrupted one. `None` if the run keeps no record.
-    pub(crate) journal: Option<&'a Journal>,
+    pub(crate) journal: Option<&'a ResultJournal>,
     pub(crate) transform: Option<&'a dyn Transform<S>>,
     pub(crate) observer: &'a dyn Observer<S>,
     pub(crate) stop: &'a Stop,
 }
 
-impl<'a, S> Job<'a, S> {
+impl<'a, S> MailboxJob<'a, S> {
     pub(crate) fn new(
         path: &'a Path,
         options: &'a Options,
@@ -93,27 +93,29 @@ impl<'a, S> Job<'a, S> {
     pub(crate) fn record(
         &self,
         name: &Path,
-        read: Option<&Identity>,
+        read: Option<&FileIdentity>,
         part: ResultPart,
-    ) -> Option<Record<'a>> {
-        self.record_of(part, || Some(Origin::of_file(name, read?)))
+    ) -> Option<JournalRecord<'a>> {
+        self.record_of(part, || Some(ResultOrigin::of_file(name, read?)))
     }
 
     /// Returns the record of a mailbox that is made from several mailboxes or messages.
     pub(crate) fn record_of_group<'f>(
         &self,
-        founds: impl IntoIterator<Item = &'f Found>,
-    ) -> Option<Record<'a>> {
-        self.record_of(ResultPart::Whole, || Origin::of_group(founds, self.options))
+        founds: impl IntoIterator<Item = &'f SourceFind>,
+    ) -> Option<JournalRecord<'a>> {
+        self.record_of(ResultPart::Whole, || {
+            ResultOrigin::of_group(founds, self.options)
+        })
     }
 
     fn record_of(
         &self,
         part: ResultPart,
-        origin: impl FnOnce() -> Option<Origin>,
-    ) -> Option<Record<'a>> {
+        origin: impl FnOnce() -> Option<ResultOrigin>,
+    ) -> Option<JournalRecord<'a>> {
         let journal = self.journal.filter(|_| self.options.mode.writes())?;
-        Some(Record {
+        Some(JournalRecord {
             journal,
             origin: origin()?,
             part,
@@ -126,7 +128,7 @@ impl<'a, S> Job<'a, S> {
         let has_some = self.journal.is_some_and(|journal| journal.before() > 0);
         has_some && {
             let found = fs::metadata(path).ok().filter(fs::Metadata::is_file);
-            let read = found.as_ref().map(Identity::of);
+            let read = found.as_ref().map(FileIdentity::of);
             let record = self.record(path, read.as_ref(), ResultPart::Whole);
             record.is_some_and(|record| record.is_made())
         }
@@ -140,14 +142,14 @@ impl<'a, S> Job<'a, S> {
     }
 
     /// Reads the index next to the mailbox. Reports an index that does not match the mailbox, and returns `None` for it.
-    pub(crate) fn index_of(&self, kind: Kind, file: Option<&Arc<File>>) -> Option<FlagIndex> {
+    pub(crate) fn index_of(&self, kind: StartKind, file: Option<&Arc<File>>) -> Option<FlagIndex> {
         let file = file?;
         let (index, what) = match kind {
-            Kind::Eudora => (
+            StartKind::Eudora => (
                 eudora_files::index_beside(self.path, file),
                 "the index of Eudora does not match its mailbox, so the index is not used",
             ),
-            Kind::Mbox => (
+            StartKind::Mbox => (
                 imap_backup::index_beside(self.path, file),
                 "the index of imap-backup does not match its mailbox, so the index is not used",
             ),
@@ -174,7 +176,7 @@ pub(crate) fn look_at(
         .flatten();
     let finds = match within {
         Some(place) if place.is_folder() || is_in_place => {
-            Finds::of_source(source, Kind::Maildir, None)
+            Finds::of_source(source, StartKind::Maildir, None)
         }
         Some(_) => {
             let options = Options {
@@ -203,7 +205,7 @@ pub(crate) fn look_at(
 fn expanded(mut finds: Finds) -> Result<Finds, Error> {
     let mut all = Vec::new();
     for found in std::mem::take(&mut finds.mailboxes) {
-        if found.kind != Kind::Pst || found.method.is_some() {
+        if found.kind != StartKind::Pst || found.method.is_some() {
             all.push(found);
             continue;
         }
@@ -227,7 +229,7 @@ fn expanded(mut finds: Finds) -> Result<Finds, Error> {
         finds.unread.extend(damage);
         // The output directory of an Outlook mailbox has the name of the file without `.pst`.
         let base = found.relative.with_extension("");
-        all.extend(folders.into_iter().map(|(path, folder)| Found {
+        all.extend(folders.into_iter().map(|(path, folder)| SourceFind {
             path: found.path.join(&path),
             relative: base.join(&path),
             pst: Some(folder),

@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use crate::engine::Mode;
 use crate::error::Error;
-use crate::mailbox::archive::{Inner, names_psts};
-use crate::mailbox::begin::{Job, begun, look_at};
-use crate::mailbox::find::Kind;
-use crate::mailbox::place::delivery::{Delivery, Handler, Letter, NamedResult, PreparedMessages};
+use crate::mailbox::archive::{InnerMailboxes, names_psts};
+use crate::mailbox::begin::{MailboxJob, begun, look_at};
+use crate::mailbox::find::StartKind;
+use crate::mailbox::place::delivery::{
+    Delivery, Handler, NamedResult, PreparedMail, PreparedMessages,
+};
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::sink::Output;
 use crate::mailbox::result_folders::groups::groups;
@@ -45,7 +47,7 @@ pub(crate) fn looked_at(
         _ => Format::Mbox,
     };
     let has_folders = match finds.mailboxes.as_slice() {
-        [found] if found.kind == Kind::Archive => {
+        [found] if found.kind == StartKind::Archive => {
             // An error is ignored here. If the archive is damaged, the run reports this later, when it reads the
             // archive.
             let file = File::open(&found.path);
@@ -97,10 +99,10 @@ pub(crate) fn read_letters<S: Send>(
     } = at;
     let finds = look_at(source, options, false, stop)?;
     let mut summary = begun(&finds, observer);
-    let inner = Inner::default();
-    let job = Job {
+    let inner = InnerMailboxes::default();
+    let job = MailboxJob {
         inner: Some(&inner),
-        ..Job::new(source, options, transform, observer, stop)
+        ..MailboxJob::new(source, options, transform, observer, stop)
     };
     for (number, folder) in source_folders(&finds, options)
         .into_iter()
@@ -109,7 +111,7 @@ pub(crate) fn read_letters<S: Send>(
     {
         enter(&folder.levels());
         let labels = proton_labels(&folder.founds);
-        let of_group = Job {
+        let of_group = MailboxJob {
             proton: labels.as_ref(),
             ..job
         };
@@ -135,13 +137,13 @@ pub(crate) fn read_letters<S: Send>(
 
 /// The result of a merge: a mailbox, or a directory with a mailbox for each folder. It gets its final name only after
 /// it is complete.
-pub(crate) struct Merged {
+pub(crate) struct MergeResult {
     target: PathBuf,
     delivery: Delivery,
     summary: Summary,
 }
 
-impl Merged {
+impl MergeResult {
     /// Creates the mailbox that gets the name `target` when it is complete. If `has_folders` is true, each message is
     /// written to the folders that its labels name.
     ///
@@ -180,7 +182,7 @@ impl Merged {
         &mut self,
         (options, stop): (&Options, &Stop),
         next: impl FnMut() -> Result<Option<(B, usize)>, Error> + Send,
-        letters: impl Fn(&B, &mut dyn FnMut(Letter<'_>)) -> Result<(), Error> + Sync,
+        letters: impl Fn(&B, &mut dyn FnMut(PreparedMail<'_>)) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
         let Self {
             target,

@@ -12,19 +12,19 @@ use std::path::Path;
 use crate::detail::{Detail, Setting};
 use crate::engine::Mode;
 use crate::error::Error;
-use crate::mailbox::archive::Inner;
-use crate::mailbox::begin::{Job, begun, look_at, pass_over_backups, sweep};
+use crate::mailbox::archive::InnerMailboxes;
+use crate::mailbox::begin::{MailboxJob, begun, look_at, pass_over_backups, sweep};
 use crate::mailbox::failure::cannot_write;
-use crate::mailbox::find::{Finds, Found, Kind};
+use crate::mailbox::find::{Finds, SourceFind, StartKind};
 use crate::mailbox::forms::{emlx_files, imap_backup};
 use crate::mailbox::not_mail::{NotMail, not_in_place};
 use crate::mailbox::place::delivery::Delivery;
-use crate::mailbox::place::journal::Journal;
+use crate::mailbox::place::journal::ResultJournal;
 use crate::mailbox::place::replace;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::opened::kind_of_open;
 use crate::mailbox::read::sink::Output;
-use crate::mailbox::read::source::Source;
+use crate::mailbox::read::source::InputSource;
 use crate::mailbox::{Observer, Options, Stop, Summary, Transform, check_backup_suffix};
 use crate::mailbox::{result, result_form};
 
@@ -50,14 +50,14 @@ use crate::mailbox::{result, result_form};
 pub struct Conversion<'c> {
     source: &'c Path,
     /// Content of the source, if the caller has opened it.
-    stream: Option<Source>,
-    destination: Destination<'c>,
+    stream: Option<InputSource>,
+    destination: ConversionTarget<'c>,
     options: Cow<'c, Options>,
-    journal: Option<&'c Journal>,
+    journal: Option<&'c ResultJournal>,
     stop: Stop,
 }
 
-enum Destination<'c> {
+enum ConversionTarget<'c> {
     Nowhere,
     InPlace,
     Path(&'c Path),
@@ -71,7 +71,7 @@ impl<'c> Conversion<'c> {
         Self {
             source,
             stream: None,
-            destination: Destination::Nowhere,
+            destination: ConversionTarget::Nowhere,
             options: Cow::Owned(Options::default()),
             journal: None,
             stop: Stop::default(),
@@ -80,7 +80,7 @@ impl<'c> Conversion<'c> {
 
     /// Begins the description of a run that reads an open file or pipe. `name` is its name in reports and errors.
     #[cfg(feature = "cli")]
-    pub(crate) fn of_stream(stream: Source, name: &'c Path) -> Self {
+    pub(crate) fn of_stream(stream: InputSource, name: &'c Path) -> Self {
         Self {
             stream: Some(stream),
             ..Self::of(name)
@@ -101,7 +101,7 @@ impl<'c> Conversion<'c> {
 
     /// Sets the record of the results of this run and of an interrupted one, which is then continued.
     #[cfg(feature = "cli")]
-    pub(crate) fn journal(mut self, journal: Option<&'c Journal>) -> Self {
+    pub(crate) fn journal(mut self, journal: Option<&'c ResultJournal>) -> Self {
         self.journal = journal;
         self
     }
@@ -112,7 +112,7 @@ impl<'c> Conversion<'c> {
     /// overwritten, but the destination may be a device or a pipe. New files get the owner, mode and time of the source.
     /// They are not synced to the disk, because the source still exists.
     pub fn to(mut self, destination: &'c Path) -> Self {
-        self.destination = Destination::Path(destination);
+        self.destination = ConversionTarget::Path(destination);
         self
     }
 
@@ -120,7 +120,7 @@ impl<'c> Conversion<'c> {
     /// written: only the error shows that they are incomplete.
     #[cfg(feature = "cli")]
     pub(crate) fn into_open(mut self, file: File) -> Self {
-        self.destination = Destination::Open(file);
+        self.destination = ConversionTarget::Open(file);
         self
     }
 
@@ -129,7 +129,7 @@ impl<'c> Conversion<'c> {
     /// An mbox is locked with a dotlock and fcntl from before it is read until it is replaced, unless [`Options::waits`] is
     /// set.
     pub fn in_place(mut self) -> Self {
-        self.destination = Destination::InPlace;
+        self.destination = ConversionTarget::InPlace;
         self
     }
 
@@ -147,28 +147,30 @@ impl<'c> Conversion<'c> {
         transform: &dyn Transform<S>,
         observer: &dyn Observer<S>,
     ) -> Result<Summary, Error> {
-        if matches!(self.destination, Destination::Nowhere) && self.options.mode.writes() {
+        if matches!(self.destination, ConversionTarget::Nowhere) && self.options.mode.writes() {
             self.options.to_mut().mode = Mode::DryRun;
         }
-        let job = Job {
+        let job = MailboxJob {
             journal: self.journal,
-            ..Job::new(self.source, &self.options, transform, observer, &self.stop)
+            ..MailboxJob::new(self.source, &self.options, transform, observer, &self.stop)
         };
         match (self.stream, self.destination) {
-            (None, Destination::Path(destination)) => to_path(&job, destination),
-            (None, Destination::Open(file)) => to_open_file(&job, file),
-            (None, Destination::InPlace | Destination::Nowhere) => in_place(&job),
-            (Some(_), Destination::InPlace) => Err(not_in_place(self.source)),
-            (Some(stream), Destination::Path(to)) => from_stream(&job, stream, Output::Path(to)),
-            (Some(stream), Destination::Open(file)) => {
+            (None, ConversionTarget::Path(destination)) => to_path(&job, destination),
+            (None, ConversionTarget::Open(file)) => to_open_file(&job, file),
+            (None, ConversionTarget::InPlace | ConversionTarget::Nowhere) => in_place(&job),
+            (Some(_), ConversionTarget::InPlace) => Err(not_in_place(self.source)),
+            (Some(stream), ConversionTarget::Path(to)) => {
+                from_stream(&job, stream, Output::Path(to))
+            }
+            (Some(stream), ConversionTarget::Open(file)) => {
                 from_stream(&job, stream, Output::Open(file))
             }
-            (Some(stream), Destination::Nowhere) => from_stream(&job, stream, Output::Nowhere),
+            (Some(stream), ConversionTarget::Nowhere) => from_stream(&job, stream, Output::Nowhere),
         }
     }
 }
 
-fn to_path<S: Send>(job: &Job<'_, S>, destination: &Path) -> Result<Summary, Error> {
+fn to_path<S: Send>(job: &MailboxJob<'_, S>, destination: &Path) -> Result<Summary, Error> {
     let (source, options, stop) = (job.path, job.options, job.stop);
     if let (Ok(one), Ok(other)) = (fs::metadata(source), fs::metadata(destination))
         && replace::is_same(&one, &other)
@@ -200,14 +202,14 @@ fn to_path<S: Send>(job: &Job<'_, S>, destination: &Path) -> Result<Summary, Err
 }
 
 /// Converts a directory of messages, or the folders of an Outlook mailbox, to an open file.
-fn to_open_file<S: Send>(job: &Job<'_, S>, output: File) -> Result<Summary, Error> {
+fn to_open_file<S: Send>(job: &MailboxJob<'_, S>, output: File) -> Result<Summary, Error> {
     let (source, options, stop) = (job.path, job.options, job.stop);
     let finds = look_at(source, options, false, stop)?;
     result::check_open(source, result::result(&finds, options))?;
     job.transfer(&finds, Path::new("standard output"), Some(output))
 }
 
-fn in_place<S: Send>(job: &Job<'_, S>) -> Result<Summary, Error> {
+fn in_place<S: Send>(job: &MailboxJob<'_, S>) -> Result<Summary, Error> {
     let (source, options, observer, stop) = (job.path, job.options, job.observer, job.stop);
     if cfg!(not(unix)) && options.mode.writes() {
         let detail = Detail::default()
@@ -230,17 +232,19 @@ fn in_place<S: Send>(job: &Job<'_, S>) -> Result<Summary, Error> {
         sweep(&finds, options.format);
     }
     let mut summary = begun(&finds, observer);
-    let inner = Inner::default();
-    let job = Job {
+    let inner = InnerMailboxes::default();
+    let job = MailboxJob {
         inner: Some(&inner),
         ..*job
     };
     let done = job.each(&finds.mailboxes, |job, kind| match kind {
-        Kind::Maildir | Kind::Mh => job.folder(kind, None),
-        Kind::Archive if options.mode.writes() => Err(not_in_place(job.path)),
-        Kind::Archive | Kind::Eudora | Kind::Msg | Kind::Pst => job.file_to(kind, Output::Nowhere),
-        Kind::Mbox => job.mbox_in_place(),
-        Kind::Eml => job.message_in_place(),
+        StartKind::Maildir | StartKind::Mh => job.folder(kind, None),
+        StartKind::Archive if options.mode.writes() => Err(not_in_place(job.path)),
+        StartKind::Archive | StartKind::Eudora | StartKind::Msg | StartKind::Pst => {
+            job.file_to(kind, Output::Nowhere)
+        }
+        StartKind::Mbox => job.mbox_in_place(),
+        StartKind::Eml => job.message_in_place(),
     });
     summary.add(&done?);
     summary.add(&job.each_inner(&inner, |job, _| job.inner_to(None))?);
@@ -250,9 +254,10 @@ fn in_place<S: Send>(job: &Job<'_, S>) -> Result<Summary, Error> {
 /// Moves the archives in a directory to the files that are not read, because an archive cannot be changed in place. An
 /// archive that is the source itself is an error instead.
 fn leave_archives(finds: &mut Finds) {
-    let is_left =
-        |found: &mut Found| found.kind == Kind::Archive && !found.relative.as_os_str().is_empty();
-    let left: Vec<Found> = finds.mailboxes.extract_if(.., is_left).collect();
+    let is_left = |found: &mut SourceFind| {
+        found.kind == StartKind::Archive && !found.relative.as_os_str().is_empty()
+    };
+    let left: Vec<SourceFind> = finds.mailboxes.extract_if(.., is_left).collect();
     finds.files.not_read += left.len() as u64;
     let why = || NotMail::ARCHIVE_IN_PLACE.detail();
     finds
@@ -271,22 +276,24 @@ fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
         let why = ", because the rest of the mailbox would be lost";
         return Err(Error::Usage(detail.then(why)));
     }
-    let refused = |found: &Found, why: &str| {
+    let refused = |found: &SourceFind, why: &str| {
         let what = format!("{}: {why} as ", found.file().display());
         Err(Error::Usage(Detail::from(what).naming(Setting::Output)))
     };
     let written = || finds.mailboxes.iter().filter(|_| writes);
-    if let Some(found) = written().find(|found| found.kind == Kind::Eudora) {
+    if let Some(found) = written().find(|found| found.kind == StartKind::Eudora) {
         let why = "cannot change a mailbox of Eudora in place, because the index of Eudora contains the position of each message; name a new mailbox";
         return refused(found, why);
     }
     let has_index =
-        |found: &&Found| found.kind == Kind::Mbox && imap_backup::has_index(&found.path);
+        |found: &&SourceFind| found.kind == StartKind::Mbox && imap_backup::has_index(&found.path);
     if let Some(found) = written().find(has_index) {
         let why = "cannot change a mailbox of imap-backup in place, because the index of imap-backup contains the position of each message; name a new directory";
         return refused(found, why);
     }
-    if let Some(found) = written().find(|found| matches!(found.kind, Kind::Msg | Kind::Pst)) {
+    if let Some(found) =
+        written().find(|found| matches!(found.kind, StartKind::Msg | StartKind::Pst))
+    {
         let why = "embody does not write files of Outlook, so it cannot change one in place; name a new file";
         return refused(found, why);
     }
@@ -302,8 +309,8 @@ fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
 }
 
 fn from_stream<S: Send>(
-    job: &Job<'_, S>,
-    mut source: Source,
+    job: &MailboxJob<'_, S>,
+    mut source: InputSource,
     output: Output<'_>,
 ) -> Result<Summary, Error> {
     let (name, options, observer) = (job.path, job.options, job.observer);
@@ -329,27 +336,27 @@ fn from_stream<S: Send>(
 
 /// Converts an open source of a known kind.
 fn opened<S: Send>(
-    job: &Job<'_, S>,
-    mut source: Source,
-    kind: Kind,
+    job: &MailboxJob<'_, S>,
+    mut source: InputSource,
+    kind: StartKind,
     output: Output<'_>,
 ) -> Result<Summary, Error> {
     let options = job.options;
     match &output {
-        Output::Path(target) if matches!(kind, Kind::Mbox | Kind::Pst) => {
+        Output::Path(target) if matches!(kind, StartKind::Mbox | StartKind::Pst) => {
             return job.unpack(kind, (target, target), None, |job, output| match kind {
-                Kind::Pst => job.spool(&mut source),
+                StartKind::Pst => job.spool(&mut source),
                 _ => job.open_to(source, None, kind, output),
             });
         }
-        Output::Nowhere if kind == Kind::Pst || !result_form::is_moved(kind, options) => {
-            let inner = Inner::default();
-            let collecting = Job {
+        Output::Nowhere if kind == StartKind::Pst || !result_form::is_moved(kind, options) => {
+            let inner = InnerMailboxes::default();
+            let collecting = MailboxJob {
                 inner: Some(&inner),
                 ..*job
             };
             let mut summary = match kind {
-                Kind::Pst => collecting.spool(&mut source)?,
+                StartKind::Pst => collecting.spool(&mut source)?,
                 _ => collecting.open_to(source, None, kind, output)?,
             };
             summary.add(&job.each_inner(&inner, |job, _| job.inner_to(None))?);

@@ -10,40 +10,40 @@ use std::sync::Arc;
 use crate::detail::{Detail, Setting};
 use crate::engine::Mode;
 use crate::error::{Error, unpoisoned};
-use crate::mailbox::begin::Job;
-use crate::mailbox::compressed::{Content, Damage, LEFT_AS_UTF16, content_of};
+use crate::mailbox::begin::MailboxJob;
+use crate::mailbox::compressed::{CompressedContent, CompressionDamage, LEFT_AS_UTF16, content_of};
 use crate::mailbox::failure::{in_full, unread, unreadable};
-use crate::mailbox::find::{self, Found, Kind, NotMail};
+use crate::mailbox::find::{self, NotMail, SourceFind, StartKind};
 use crate::mailbox::forms::imap_backup::LengthChange;
-use crate::mailbox::forms::mbox::Counted;
+use crate::mailbox::forms::mbox::MboxCounts;
 use crate::mailbox::forms::rewrite;
 use crate::mailbox::forms::{Division, carriage, emlx, emlx_files, eudora};
-use crate::mailbox::place::identity::Identity;
-use crate::mailbox::place::replace::{self, Beside};
+use crate::mailbox::place::identity::FileIdentity;
+use crate::mailbox::place::replace::{self, AtomicWriter};
 use crate::mailbox::read::accounts::Accounts;
 use crate::mailbox::read::cut::{self, SINGLE, asked_for, cannot_cut};
-use crate::mailbox::read::messages::{Messages, Transformed};
+use crate::mailbox::read::messages::{MessageReader, TransformResult};
 use crate::mailbox::read::sink::Sink;
-use crate::mailbox::read::source::Source;
-use crate::mailbox::read::window::Chunk;
+use crate::mailbox::read::source::InputSource;
+use crate::mailbox::read::window::WindowChunk;
 use crate::mailbox::{Quoting, Summary};
 use crate::platform::NewFile;
 use crate::pool;
 
-impl<S: Send> Job<'_, S> {
+impl<S: Send> MailboxJob<'_, S> {
     /// Calls `convert` for each of the mailboxes and returns the sum of their counts. If a file inside a source
     /// directory cannot be read, it is reported as damaged, and the other mailboxes are still converted.
     pub(crate) fn each<'f>(
         &self,
-        founds: impl IntoIterator<Item = &'f Found>,
-        mut convert: impl FnMut(&Job<'_, S>, Kind) -> Result<Summary, Error>,
+        founds: impl IntoIterator<Item = &'f SourceFind>,
+        mut convert: impl FnMut(&MailboxJob<'_, S>, StartKind) -> Result<Summary, Error>,
     ) -> Result<Summary, Error> {
         let mut sum = Summary::default();
         for found in founds {
             self.stop.check()?;
             self.observer.begin(&found.path);
             let is_within = !found.relative.as_os_str().is_empty();
-            let job = Job {
+            let job = MailboxJob {
                 path: &found.path,
                 method: found.method,
                 is_within,
@@ -77,10 +77,10 @@ impl<S: Send> Job<'_, S> {
         Ok(sum)
     }
 
-    pub(crate) fn open(&self) -> Result<(File, Identity), Error> {
+    pub(crate) fn open(&self) -> Result<(File, FileIdentity), Error> {
         let file = File::open(self.path).map_err(unreadable(self.path))?;
         let before = file.metadata().map_err(unreadable(self.path))?;
-        Ok((file, Identity::of(&before)))
+        Ok((file, FileIdentity::of(&before)))
     }
 
     /// Reports a file in UTF-16 that should be changed in place. A run that writes nothing reads such a file.
@@ -103,25 +103,25 @@ impl<S: Send> Job<'_, S> {
         let most = self.options.max_message;
         let content = content_of(&file, before.length, self.method, self.options, most);
         let (summary, done) = match content.map_err(unreadable(self.path))? {
-            Content::Whole(content) if content.is_empty() => {
+            CompressedContent::Whole(content) if content.is_empty() => {
                 let summary = self.without_message();
                 self.observer.done(&Summary::of(|sum| sum.mailboxes = 1));
                 return Ok(summary);
             }
             // A run that writes nothing compares the mail with one that was written in another format.
-            Content::Whole(content) if !self.options.mode.writes() => {
+            CompressedContent::Whole(content) if !self.options.mode.writes() => {
                 self.message_of(&carriage::with_line_feeds_alone(content))?
             }
-            Content::Whole(content) => self.message_of(&content)?,
-            Content::TooLarge => (self.oversized(before.length)?, None),
-            Content::Damaged(damage) => (self.all_damaged(&damage), None),
+            CompressedContent::Whole(content) => self.message_of(&content)?,
+            CompressedContent::TooLarge => (self.oversized(before.length)?, None),
+            CompressedContent::Damaged(damage) => (self.all_damaged(&damage), None),
         };
         let new = done.as_ref().and_then(|done| done.new.as_ref());
         if let (Some(new), Mode::Run) = (new, self.options.mode) {
             let target = self.path.canonicalize().map_err(unreadable(self.path))?;
             let backup = self.options.backup.as_deref();
             replace::check_replaceable(&target, backup)?;
-            let mut beside = Beside::replacing(&target, self.method)?;
+            let mut beside = AtomicWriter::replacing(&target, self.method)?;
             beside.write(new)?;
             self.stop.check()?;
             let finished = beside.finished(&file, NewFile::Replacement)?;
@@ -172,7 +172,7 @@ impl<S: Send> Job<'_, S> {
     pub(crate) fn message_of(
         &self,
         content: &[u8],
-    ) -> Result<(Summary, Option<Transformed<S>>), Error> {
+    ) -> Result<(Summary, Option<TransformResult<S>>), Error> {
         let mut summary = self.one_message(content.len() as u64)?;
         let (is_wrapped, range) = match emlx::message(content) {
             None => (false, 0..content.len()),
@@ -197,7 +197,7 @@ impl<S: Send> Job<'_, S> {
         Ok((summary, done))
     }
 
-    pub(crate) fn damaged(&self, damage: &Damage, summary: &mut Summary) {
+    pub(crate) fn damaged(&self, damage: &CompressionDamage, summary: &mut Summary) {
         summary.damaged += 1;
         let read = match summary.messages {
             0 => "no message was read".to_owned(),
@@ -209,7 +209,7 @@ impl<S: Send> Job<'_, S> {
         self.observer.damaged(self.path, &why);
     }
 
-    pub(crate) fn quoting(&self, source: &mut Source) -> Result<Quoting, Error> {
+    pub(crate) fn quoting(&self, source: &mut InputSource) -> Result<Quoting, Error> {
         match self.options.quoting {
             _ if self.is_eudora => Ok(Quoting::None),
             Some(quoting) => Ok(quoting),
@@ -219,12 +219,12 @@ impl<S: Send> Job<'_, S> {
 
     pub(crate) fn whole_mbox(
         &self,
-        mut source: Source,
+        mut source: InputSource,
         sink: &mut Sink<'_>,
     ) -> Result<Summary, Error> {
         let quoting = self.quoting(&mut source)?;
         let mut summary = Summary::default();
-        let counted = Counted::default();
+        let counted = MboxCounts::default();
         self.mbox(source, counted, quoting, &mut summary, sink, &mut |_| {})?;
         Ok(summary)
     }
@@ -236,13 +236,13 @@ impl<S: Send> Job<'_, S> {
     /// appended since.
     pub(crate) fn mbox(
         &self,
-        source: Source,
-        counted: Counted,
+        source: InputSource,
+        counted: MboxCounts,
         quoting: Quoting,
         summary: &mut Summary,
         sink: &mut Sink<'_>,
         seen: &mut (dyn FnMut(&[u8]) + Send),
-    ) -> Result<(Counted, Source), Error> {
+    ) -> Result<(MboxCounts, InputSource), Error> {
         let mut windows = cut::windows(source, counted, self.options, self.path)?;
         if self.is_eudora {
             let start = windows
@@ -252,7 +252,7 @@ impl<S: Send> Job<'_, S> {
             let has_cr = eudora::ends_lines_with_cr(&start);
             windows.division = Division::Eudora { has_cr };
         }
-        let stages = Messages {
+        let stages = MessageReader {
             job: self,
             quoting,
             before: summary.messages,
@@ -285,7 +285,7 @@ impl<S: Send> Job<'_, S> {
                 let weight: usize = results.map(|it| it.weight(self.transform)).sum();
                 chunk.let_go().map(|of_chunk| of_chunk + weight)
             },
-            |mut chunk: Chunk, done| {
+            |mut chunk: WindowChunk, done| {
                 chunk.read_again().map_err(unreadable(self.path))?;
                 let bytes = chunk.bytes();
                 accounts.chunk(&chunk).map_err(unreadable(self.path))?;

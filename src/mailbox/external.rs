@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::mailbox::begin::Job;
+use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::forms::rewrite;
 use crate::mailbox::{Observer, Options, Stop, Summary, Transform};
 use crate::pool;
@@ -45,7 +45,7 @@ impl<S: Send> ExternalMessages<'_, S> {
         next: impl FnMut() -> Result<Option<ExternalMessage<T>>, Error> + Send,
         mut put: impl FnMut(&ExternalMessage<T>, Option<&[u8]>) -> Result<(), Error> + Send,
     ) -> Result<Summary, Error> {
-        let job = Job::new(
+        let job = MailboxJob::new(
             Path::new(""),
             self.options,
             self.transform,
@@ -66,7 +66,7 @@ impl<S: Send> ExternalMessages<'_, S> {
     }
 }
 
-impl<S: Send> Job<'_, S> {
+impl<S: Send> MailboxJob<'_, S> {
     /// Does the same as [`ExternalMessages::run`], but adds to the counts in `summary`. An item for which `is_message` returns
     /// false is not transformed. It is passed to `put` without a change, between the messages before and after it.
     pub(crate) fn external<T: Send + Sync>(

@@ -7,10 +7,10 @@ use std::time::SystemTime;
 
 use crate::detail::Detail;
 use crate::error::{Error, unpoisoned};
-use crate::mailbox::begin::Job;
-use crate::mailbox::compressed::{Content, content_of, method_of};
+use crate::mailbox::begin::MailboxJob;
+use crate::mailbox::compressed::{CompressedContent, content_of, method_of};
 use crate::mailbox::failure::{cannot_read, unread};
-use crate::mailbox::find::Kind;
+use crate::mailbox::find::StartKind;
 use crate::mailbox::forms::carriage;
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::keywords::unexplained;
@@ -26,10 +26,14 @@ use crate::mailbox::transfer::{LEFT_OUT, StoredState, too_large};
 use crate::mailbox::{ExternalMessage, Summary};
 use crate::platform::OsStrExt as _;
 
-impl<S: Send> Job<'_, S> {
+impl<S: Send> MailboxJob<'_, S> {
     /// Delivers the messages of a Maildir or MH folder, without nested Maildirs. The messages of a Maildir are
     /// delivered in the order of the delivery times in their file names.
-    pub(crate) fn folder_to(&self, kind: Kind, delivery: &mut Delivery) -> Result<Summary, Error> {
+    pub(crate) fn folder_to(
+        &self,
+        kind: StartKind,
+        delivery: &mut Delivery,
+    ) -> Result<Summary, Error> {
         let place = MessageFolder::of(self.path, kind, self.options.format);
         let (messages, others) = place.messages();
         for (path, why) in &others {
@@ -75,7 +79,7 @@ impl<S: Send> Job<'_, S> {
     }
 
     /// Reports the messages of an MH folder that may have been missed because the folder changed. Returns their number.
-    pub(crate) fn name_missed(&self, messages: &listing::Messages<'_>) -> Result<u64, Error> {
+    pub(crate) fn name_missed(&self, messages: &listing::ListedMessages<'_>) -> Result<u64, Error> {
         let missed = messages.missed().map_err(cannot_read(self.path))?;
         for name in &missed {
             let why = listing::MISSED.into();
@@ -89,7 +93,7 @@ impl<S: Send> Job<'_, S> {
         &self,
         number: u64,
         listed: &Path,
-        (place, messages, flags): (&MessageFolder, &listing::Messages<'_>, &FolderFlags),
+        (place, messages, flags): (&MessageFolder, &listing::ListedMessages<'_>, &FolderFlags),
     ) -> ExternalMessage<Read> {
         let left_out = |why: Detail| (Err(why.then(LEFT_OUT)), Vec::new());
         let (name, file) = match messages.open(listed) {
@@ -106,15 +110,19 @@ impl<S: Send> Job<'_, S> {
             Ok((metadata.modified().ok(), content))
         };
         let (about, content) = match file.map(read) {
-            Ok(Ok((modified, Content::Whole(content)))) => match refused_message(&content) {
-                Some(other) => left_out(other.detail()),
-                None => (
-                    Ok((flags.of_message(&name, &content), modified)),
-                    carriage::with_line_feeds_alone(content),
-                ),
-            },
-            Ok(Ok((_, Content::TooLarge))) => (Err(too_large(None, self.options)), Vec::new()),
-            Ok(Ok((_, Content::Damaged(damage)))) => left_out(damage.detail()),
+            Ok(Ok((modified, CompressedContent::Whole(content)))) => {
+                match refused_message(&content) {
+                    Some(other) => left_out(other.detail()),
+                    None => (
+                        Ok((flags.of_message(&name, &content), modified)),
+                        carriage::with_line_feeds_alone(content),
+                    ),
+                }
+            }
+            Ok(Ok((_, CompressedContent::TooLarge))) => {
+                (Err(too_large(None, self.options)), Vec::new())
+            }
+            Ok(Ok((_, CompressedContent::Damaged(damage)))) => left_out(damage.detail()),
             Ok(Err(error)) => left_out(unread(&error).into()),
             Err(why) => left_out(why),
         };

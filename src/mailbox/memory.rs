@@ -7,13 +7,13 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 
-use crate::mailbox::forms::mbox::{Counted, Frame, Progress, content_start};
+use crate::mailbox::forms::mbox::{Frame, MboxCounts, MessageEndSearch, content_start};
 use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::refused::refused_by_name;
 use crate::mailbox::forms::{Division, Format, as_named as message_in, carriage, eudora, mmdf};
 use crate::mailbox::forms::{outlook, rewrite, uw_imap};
 pub(crate) use crate::mailbox::not_mail::NotMail;
-pub(crate) use crate::mailbox::start::Kind;
+pub(crate) use crate::mailbox::start::StartKind;
 use crate::mailbox::start::{as_named, before_first_message, kind_of};
 use crate::prologue::{self, Prologue};
 use crate::span::front;
@@ -28,17 +28,17 @@ const SAMPLE: usize = 1 << 20;
 ///
 /// # Errors
 /// Returns what the file is, if embody does not read it as mail.
-pub(crate) fn recognise(bytes: &[u8], name: &str) -> Result<Kind, NotMail> {
+pub(crate) fn recognise(bytes: &[u8], name: &str) -> Result<StartKind, NotMail> {
     let path = Path::new(name);
     let start = front(bytes, LOOKED_AT);
     if let Some(other) = refused_by_name(path, start) {
         return Err(other);
     }
     if outlook::is_packed_msg(path, start) {
-        return Ok(Kind::Msg);
+        return Ok(StartKind::Msg);
     }
     let by_start = match kind_of(start, Format::Auto) {
-        Ok(Kind::Mbox) if eudora::starts(start) => Ok(Kind::Eudora),
+        Ok(StartKind::Mbox) if eudora::starts(start) => Ok(StartKind::Eudora),
         kind => kind,
     };
     as_named(by_start, path, Format::Auto)
@@ -65,10 +65,10 @@ pub(crate) struct MemoryMailbox {
 }
 
 impl MemoryMailbox {
-    /// Finds the messages of a mailbox whose kind is [`Kind::Mbox`] or [`Kind::Eudora`]. Returns `None` if the file is a single
+    /// Finds the messages of a mailbox whose kind is [`StartKind::Mbox`] or [`StartKind::Eudora`]. Returns `None` if the file is a single
     /// message with a separator before it. Bare CR line endings of a mailbox of Eudora are replaced in `bytes`.
-    pub(crate) fn of(bytes: &mut [u8], kind: Kind, name: &str) -> Option<Self> {
-        let is_eudora = kind == Kind::Eudora;
+    pub(crate) fn of(bytes: &mut [u8], kind: StartKind, name: &str) -> Option<Self> {
+        let is_eudora = kind == StartKind::Eudora;
         let division = if mmdf::starts(bytes) {
             Division::Mmdf
         } else if is_eudora {
@@ -85,9 +85,9 @@ impl MemoryMailbox {
             _ => before_first_message(bytes).unwrap_or(0),
         };
         let mut frames = Vec::new();
-        let mut counted = Counted::default();
+        let mut counted = MboxCounts::default();
         while at < bytes.len() {
-            let mut progress = Progress::default();
+            let mut progress = MessageEndSearch::default();
             let found = division.end_of_message(
                 bytes,
                 (at, true),

@@ -116,7 +116,7 @@ fn read(
         backup: None,
         ..options
     };
-    let telling = Telling {
+    let telling = MessageSender {
         sender,
         stop,
         mailbox: Mutex::default(),
@@ -130,7 +130,7 @@ fn read(
     }
 }
 
-impl Transform<OwnedMessage> for Telling<'_> {
+impl Transform<OwnedMessage> for MessageSender<'_> {
     fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
         Some(0)
     }
@@ -151,13 +151,13 @@ impl Transform<OwnedMessage> for Telling<'_> {
     }
 }
 
-struct Telling<'t> {
+struct MessageSender<'t> {
     sender: SyncSender<Result<OwnedMessage, Error>>,
     stop: &'t Stop,
     mailbox: Mutex<PathBuf>,
 }
 
-impl Telling<'_> {
+impl MessageSender<'_> {
     fn send(&self, item: Result<OwnedMessage, Error>) {
         if self.sender.send(item).is_err() {
             self.stop.request();
@@ -165,7 +165,7 @@ impl Telling<'_> {
     }
 }
 
-impl Observer<OwnedMessage> for Telling<'_> {
+impl Observer<OwnedMessage> for MessageSender<'_> {
     fn message(&self, said: OwnedMessage, _is_refused: bool) {
         self.send(Ok(said));
     }

@@ -67,7 +67,7 @@ pub use forms::quoting::Quoting;
 pub use forms::{Format, MboxVariant};
 pub use messages::{Messages, OwnedMessage};
 #[cfg(feature = "cli")]
-pub(crate) use place::journal::{Journal, JournalFiles, place_beside, place_inside};
+pub(crate) use place::journal::{JournalFiles, ResultJournal, place_beside, place_inside};
 #[cfg(all(unix, any(feature = "imap", feature = "serve")))]
 pub(crate) use place::temporary::temporary_folder_in;
 pub use program::Program;
@@ -76,9 +76,9 @@ pub use state::MailState;
 pub use verdict::{FileCounts, IgnorePatterns};
 #[cfg(feature = "cli")]
 pub(crate) use {
-    archive::{Judged, MemberRules, Skipped, spool_in, unpacked, untarred},
-    collect::{AtMailboxes, Merged, looked_at, read_letters},
-    compressed::{Damage, Method, NOT_ENCODED},
+    archive::{MemberRules, MemberVerdict, SkippedMember, spool_in, unpacked, untarred},
+    collect::{AtMailboxes, MergeResult, looked_at, read_letters},
+    compressed::{CompressionDamage, Method, NOT_ENCODED},
     failure::in_full,
     forms::carriage::with_line_feeds_alone,
     forms::flags::{Flags, MessageFlags},
@@ -89,18 +89,18 @@ pub(crate) use {
     forms::rewrite::{plain, takes_separators},
     forms::shown,
     forms::uw_imap::is_internal,
-    place::delivery::{Batch, Handler, Letter, NamedResult},
+    place::delivery::{Batch, Handler, NamedResult, PreparedMail},
     place::keyword_files::FolderKeywords,
     place::message_flags::flags_of_message,
     place::temporary::{boot, field_of_stat, folder_of, sweep as sweep_temporary},
     place::tree::subfolders_of,
     read::Background,
-    read::cut::{Piece, pieces},
+    read::cut::{MboxPiece, pieces},
     read::entry::{ALL_MAIL, entries as archive_entries},
     read::file::PackedFile,
     read::opened::kind_of_open,
     read::second::{has_second_message, holds_second_message},
-    read::source::Source,
+    read::source::InputSource,
     result::{check_early, names_a_file, result_of},
     transfer::is_quoted_twice,
 };

@@ -45,7 +45,7 @@ pub(crate) enum NotMail {
 
 /// The verdict on a file that embody does not convert as mail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum ContentVerdict {
     /// A mail program or embody itself keeps the file next to mail.
     Part,
     NotMail,
@@ -54,18 +54,18 @@ pub(crate) enum Verdict {
 }
 
 impl NotMail {
-    pub(crate) fn verdict(self) -> Verdict {
+    pub(crate) fn verdict(self) -> ContentVerdict {
         match self {
             Self::Format(..) | Self::OtherFormat(_) | Self::ReadAs(..) | Self::LinkToMail => {
-                Verdict::NotRead
+                ContentVerdict::NotRead
             }
-            Self::Beside(_) | Self::Ours(_) | Self::Object => Verdict::Part,
+            Self::Beside(_) | Self::Ours(_) | Self::Object => ContentVerdict::Part,
             Self::Other(_)
             | Self::Binary
             | Self::Text
             | Self::Empty(_)
             | Self::Link
-            | Self::Special => Verdict::NotMail,
+            | Self::Special => ContentVerdict::NotMail,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::detail::{Detail, Setting};
 use crate::error::Error;
 use crate::mailbox::begin::look_at;
 use crate::mailbox::compressed::Method;
-use crate::mailbox::find::{Finds, Kind};
+use crate::mailbox::find::{Finds, StartKind};
 use crate::mailbox::forms::layout::named;
 use crate::mailbox::place::journal;
 use crate::mailbox::result_folders::groups::groups;
@@ -25,7 +25,7 @@ pub(crate) fn result(finds: &Finds, options: &Options) -> Option<Format> {
     };
     let kind = group.kind;
     // An Outlook mailbox contains folders, so its result is a directory.
-    if kind == Kind::Pst || !group.key.as_os_str().is_empty() || options.by_label.is_some() {
+    if kind == StartKind::Pst || !group.key.as_os_str().is_empty() || options.by_label.is_some() {
         return None;
     }
     if is_moved(kind, options) {
@@ -84,7 +84,10 @@ pub(crate) fn check(
         let why = " works only if the source is one mailbox and the result has the same format";
         return Err(Error::Usage(detail.then(why)));
     }
-    let is_archive = finds.mailboxes.iter().any(|it| it.kind == Kind::Archive);
+    let is_archive = finds
+        .mailboxes
+        .iter()
+        .any(|it| it.kind == StartKind::Archive);
     // If an archive contains mailboxes of Outlook, its result is a directory, which an interrupted run can have created.
     let is_of_stopped_run = is_archive && journal::is_beside(destination);
     let is_folder = is_folder(destination) && !is_of_stopped_run;
@@ -105,24 +108,24 @@ pub(crate) fn check(
             "name a new file, or name a new directory if the archive contains .pst files",
         ),
         (_, true) if is_folder => ("a folder", "name a file"),
-        (Some(Kind::Archive), _) => (
+        (Some(StartKind::Archive), _) => (
             "the name of an archive",
             "name an mbox, because embody does not write archives",
         ),
-        (Some(Kind::Msg | Kind::Pst), _) => (
+        (Some(StartKind::Msg | StartKind::Pst), _) => (
             "the name of a file of Outlook",
             "choose another name, because embody does not write files of Outlook",
         ),
-        (Some(Kind::Eml), _) if result == Some(Format::Mbox) => {
+        (Some(StartKind::Eml), _) if result == Some(Format::Mbox) => {
             ("the name of a message", "choose another name")
         }
-        (Some(Kind::Mbox), _) if result == Some(Format::Eml) => {
+        (Some(StartKind::Mbox), _) if result == Some(Format::Eml) => {
             ("the name of an mbox", "choose another name")
         }
         // Apple Mail has directories whose names end in `.mbox`, so this name is allowed for a directory if the source
         // has it too.
         (Some(said), false) if !source.is_dir() || named(source) != Some(said) => match said {
-            Kind::Mbox => ("the name of an mbox", "name a folder"),
+            StartKind::Mbox => ("the name of an mbox", "name a folder"),
             _ => ("the name of a message", "name a folder"),
         },
         (None, false) if Method::of_name(destination).is_some() => {
@@ -135,7 +138,7 @@ pub(crate) fn check(
     let detail = Detail::from(what);
     let wanted = match (is_folder && is_file, said) {
         (true, _) => (", or make a folder with ", " maildir"),
-        (_, Some(Kind::Mbox) | None)
+        (_, Some(StartKind::Mbox) | None)
             if options.by_label.is_none() && options.output_format != Format::Mbox =>
         {
             (", or make an mbox with ", " mbox")

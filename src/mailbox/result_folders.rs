@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use self::groups::{MailboxGroup, groups, name_of};
 use self::namer::FolderNamer;
-use crate::mailbox::find::{Finds, Found, Kind};
-use crate::mailbox::forms::layout::{self, Nesting, SourcePath};
+use crate::mailbox::find::{Finds, SourceFind, StartKind};
+use crate::mailbox::forms::layout::{self, FolderLayout, SourcePath};
 use crate::mailbox::forms::names::folded;
 use crate::mailbox::{Format, Options};
 
@@ -29,7 +29,7 @@ pub(crate) struct ResultFolder<'f> {
     pub(crate) directory: PathBuf,
     /// Whether the messages are converted to another format, or moved into another mailbox.
     pub(crate) is_moved: bool,
-    pub(crate) founds: Vec<&'f Found>,
+    pub(crate) founds: Vec<&'f SourceFind>,
 }
 
 impl ResultFolder<'_> {
@@ -60,8 +60,8 @@ pub(crate) fn result_folders<'f>(
 ) -> Vec<ResultFolder<'f>> {
     let groups = groups(finds, options);
     let nesting = match options.output_format {
-        Format::Thunderbird => Nesting::Folders,
-        _ => Nesting::Directories,
+        Format::Thunderbird => FolderLayout::Folders,
+        _ => FolderLayout::Directories,
     };
     let folders = named(finds, &groups, FolderNamer::new(options, nesting, false));
     if has_folded_twins(&folders) && folds() {
@@ -73,7 +73,7 @@ pub(crate) fn result_folders<'f>(
 
 /// Returns the folders of the source with different nested names, for a result that creates the folders itself.
 pub(crate) fn source_folders<'f>(finds: &'f Finds, options: &Options) -> Vec<ResultFolder<'f>> {
-    let namer = FolderNamer::new(options, Nesting::Folders, false);
+    let namer = FolderNamer::new(options, FolderLayout::Folders, false);
     named(finds, &groups(finds, options), namer)
 }
 
@@ -102,7 +102,7 @@ fn named<'f>(
     {
         return vec![folder(group, PathBuf::new())];
     }
-    let is_maildir = |found: &&Found| found.kind == Kind::Maildir;
+    let is_maildir = |found: &&SourceFind| found.kind == StartKind::Maildir;
     let maildirs: HashSet<&Path> = finds
         .mailboxes
         .iter()
@@ -112,13 +112,13 @@ fn named<'f>(
     let mut renamed = Vec::new();
     let mut folders = Vec::new();
     for group in groups {
-        if group.is_renamed || namer.nesting == Nesting::Folders {
+        if group.is_renamed || namer.nesting == FolderLayout::Folders {
             let mut above = group.key.ancestors().skip(1);
             let source = SourcePath {
                 path: group.key,
                 kind: group.kind_of_name(),
                 maildir: above
-                    .find(|above| group.kind == Kind::Maildir && maildirs.contains(above))
+                    .find(|above| group.kind == StartKind::Maildir && maildirs.contains(above))
                     .map(|above| above.iter().count()),
             };
             renamed.push((source.levels(namer.nesting), group));
@@ -134,7 +134,7 @@ fn named<'f>(
     }
     folders.sort_by(|one, other| one.path.cmp(&other.path));
     for folder in &mut folders {
-        let is_packed = |found: &&Found| found.is_packed();
+        let is_packed = |found: &&SourceFind| found.is_packed();
         if folder.founds.iter().any(is_packed) && !folder.path.as_os_str().is_empty() {
             folder.directory = namer.directory_beside(&folder.path);
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::mailbox::compressed::plain_suffix;
 use crate::mailbox::forms::archive::is_archive;
-use crate::mailbox::forms::encoding::Encoding;
+use crate::mailbox::forms::encoding::UnicodeEncoding;
 use crate::mailbox::forms::refused::refused;
 use crate::mailbox::forms::separator::{from_line_length, name_length};
 use crate::mailbox::forms::{Format, emlx, mmdf, outlook};
@@ -13,7 +13,7 @@ use crate::prologue::{self, BYTE_ORDER_MARK, MailFields, Prologue};
 use crate::span::{front, split_while};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum StartKind {
     /// An mbox or an MMDF file. The reader distinguishes them by their separators.
     Mbox,
     /// A mailbox of Eudora. Never changed in place.
@@ -29,18 +29,18 @@ pub(crate) enum Kind {
     Pst,
 }
 
-impl Kind {
+impl StartKind {
     pub(crate) fn is_folder(self) -> bool {
         matches!(self, Self::Maildir | Self::Mh)
     }
 }
 
-pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
+pub(crate) fn kind_of_start(start: &[u8]) -> Result<StartKind, NotMail> {
     if start.is_empty() {
-        return Ok(Kind::Mbox);
+        return Ok(StartKind::Mbox);
     }
     if let Some(read) = outlook::pst_of_start(start) {
-        return read.map(|()| Kind::Pst);
+        return read.map(|()| StartKind::Pst);
     }
     if start.starts_with(b"SQLite format 3\0") {
         return Err(NotMail::DATABASE);
@@ -54,16 +54,16 @@ pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     let behind = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
     let (blanks, text) = split_while(behind, |octet| matches!(octet, b'\n' | b'\r'));
     if from_line_length(text).is_some() || mmdf::starts(start) {
-        return Ok(Kind::Mbox);
+        return Ok(StartKind::Mbox);
     }
     if is_archive(start) {
-        return Ok(Kind::Archive);
+        return Ok(StartKind::Archive);
     }
-    match Encoding::of_mail(start) {
+    match UnicodeEncoding::of_mail(start) {
         None => {}
-        Some(Encoding::Utf16(_)) => return Err(NotMail::UTF16),
-        Some(Encoding::Utf32) => return Err(NotMail::UTF32),
-        Some(Encoding::Ebcdic) => return Err(NotMail::EBCDIC),
+        Some(UnicodeEncoding::Utf16(_)) => return Err(NotMail::UTF16),
+        Some(UnicodeEncoding::Utf32) => return Err(NotMail::UTF32),
+        Some(UnicodeEncoding::Ebcdic) => return Err(NotMail::EBCDIC),
     }
     let (message, is_header) = match emlx::behind_count(start) {
         Some(header) => (header, starts_with_mail_header(header, false)),
@@ -77,7 +77,7 @@ pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
         return Err(NotMail::NEWS_BATCH);
     }
     if is_header || prologue.is_some() {
-        return Ok(Kind::Eml);
+        return Ok(StartKind::Eml);
     }
     Err(if is_binary(start) {
         NotMail::Binary
@@ -86,7 +86,7 @@ pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     })
 }
 
-pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
+pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<StartKind, NotMail> {
     let kind = kind_of_start(start);
     let is_mmdf = mmdf::starts(start);
     match (format, kind) {
@@ -96,7 +96,7 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
         (Format::Mh, _) => Err(NotMail::OtherFormat(
             "the source is a file, but an MH folder is a directory",
         )),
-        (Format::Mmdf, Ok(kind)) if kind != Kind::Pst && !is_mmdf && !start.is_empty() => {
+        (Format::Mmdf, Ok(kind)) if kind != StartKind::Pst && !is_mmdf && !start.is_empty() => {
             Err(NotMail::OtherFormat(
                 "the file is not an MMDF mailbox: the file does not start with a line of four Control-A characters",
             ))
@@ -105,18 +105,18 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
             "the file is an MMDF mailbox (with lines of four Control-A characters); to read the file, use ",
             " auto or mmdf",
         )),
-        (Format::Mbox | Format::Eml | Format::Mmdf, Ok(Kind::Pst)) => Err(NotMail::ReadAs(
+        (Format::Mbox | Format::Eml | Format::Mmdf, Ok(StartKind::Pst)) => Err(NotMail::ReadAs(
             "the file is a mailbox of Outlook; to read the file, use ",
             " auto",
         )),
-        (Format::Mbox, Ok(Kind::Eml)) => Err(NotMail::OtherFormat(
+        (Format::Mbox, Ok(StartKind::Eml)) => Err(NotMail::OtherFormat(
             "the file is not an mbox: the file starts with the header of a message, not with a \"From \" line",
         )),
-        (Format::Eml, Ok(Kind::Archive)) => Err(NotMail::ReadAs(
+        (Format::Eml, Ok(StartKind::Archive)) => Err(NotMail::ReadAs(
             "the file is an archive; to read the mboxes in the archive, use ",
             " auto or mbox",
         )),
-        (Format::Eml, Ok(_) | Err(NotMail::Text)) => Ok(Kind::Eml),
+        (Format::Eml, Ok(_) | Err(NotMail::Text)) => Ok(StartKind::Eml),
         (_, kind) => kind,
     }
 }
@@ -124,10 +124,10 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
 /// Treats a file named `.eml` or `.mht` as a message if its start shows no other format. Otherwise a mail with one
 /// damaged byte in its header would be skipped.
 pub(crate) fn as_named(
-    kind: Result<Kind, NotMail>,
+    kind: Result<StartKind, NotMail>,
     path: &Path,
     format: Format,
-) -> Result<Kind, NotMail> {
+) -> Result<StartKind, NotMail> {
     let suffix = plain_suffix(path);
     let ends_with = |other: &str| suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(other));
     let suffixes: &[&str] = match (kind, format) {
@@ -136,7 +136,7 @@ pub(crate) fn as_named(
         _ => &[],
     };
     if suffixes.iter().any(|other| ends_with(other)) {
-        Ok(Kind::Eml)
+        Ok(StartKind::Eml)
     } else {
         kind
     }
@@ -221,12 +221,12 @@ mod tests {
     #[test]
     fn kind_of_a_file_is_detected_from_its_first_bytes() {
         let kind_of = |start: &[u8]| kind_of(start, Format::Auto);
-        assert_eq!(kind_of(b""), Ok(Kind::Mbox));
-        assert_eq!(kind_of(b"From a\nSubject: x\n\n"), Ok(Kind::Mbox));
-        assert_eq!(kind_of(b"\r\n\nFrom a\n"), Ok(Kind::Mbox));
+        assert_eq!(kind_of(b""), Ok(StartKind::Mbox));
+        assert_eq!(kind_of(b"From a\nSubject: x\n\n"), Ok(StartKind::Mbox));
+        assert_eq!(kind_of(b"\r\n\nFrom a\n"), Ok(StartKind::Mbox));
         let mmdf = b"\x01\x01\x01\x01\nFrom: a@b\n".as_slice();
-        assert_eq!(kind_of(mmdf), Ok(Kind::Mbox));
-        assert_eq!(super::kind_of(mmdf, Format::Mmdf), Ok(Kind::Mbox));
+        assert_eq!(kind_of(mmdf), Ok(StartKind::Mbox));
+        assert_eq!(super::kind_of(mmdf, Format::Mmdf), Ok(StartKind::Mbox));
         for (start, format) in [
             (mmdf, Format::Mbox),
             (mmdf, Format::Eml),
@@ -235,10 +235,16 @@ mod tests {
         ] {
             assert!(super::kind_of(start, format).is_err());
         }
-        assert_eq!(kind_of(b"From: a@b\nSubject: x\n\n"), Ok(Kind::Eml));
-        assert_eq!(kind_of(b"From: a@b\nSubject: x\n\n\0\0"), Ok(Kind::Eml));
-        assert_eq!(kind_of(b"Received: a\r\n\tb\r\n\r\nFrom "), Ok(Kind::Eml));
-        assert_eq!(kind_of(b"Subject: no end"), Ok(Kind::Eml));
+        assert_eq!(kind_of(b"From: a@b\nSubject: x\n\n"), Ok(StartKind::Eml));
+        assert_eq!(
+            kind_of(b"From: a@b\nSubject: x\n\n\0\0"),
+            Ok(StartKind::Eml)
+        );
+        assert_eq!(
+            kind_of(b"Received: a\r\n\tb\r\n\r\nFrom "),
+            Ok(StartKind::Eml)
+        );
+        assert_eq!(kind_of(b"Subject: no end"), Ok(StartKind::Eml));
         for damaged in [
             b"From: a@b\nSubject: x\n>From a@b Mon Jan  1 00:00:00 2024\nTo: c@d\n\n".as_slice(),
             b">From a@b Mon Jan  1 00:00:00 2024\nTo: c@d\n\n",
@@ -250,14 +256,14 @@ mod tests {
         ] {
             assert_eq!(
                 kind_of(damaged),
-                Ok(Kind::Eml),
+                Ok(StartKind::Eml),
                 "{}",
                 damaged.escape_ascii()
             );
         }
         assert_eq!(
             kind_of(b"\xef\xbb\xbfFrom a\nSubject: x\n\n"),
-            Ok(Kind::Mbox)
+            Ok(StartKind::Mbox)
         );
         for text in [
             b"Dear all,\nSubject: x\n".as_slice(),
@@ -273,7 +279,7 @@ mod tests {
             b"\x1b$B%a\x1b(B\n",
         ] {
             assert_eq!(kind_of(text), Err(NotMail::Text), "{}", text.escape_ascii());
-            assert_eq!(super::kind_of(text, Format::Eml), Ok(Kind::Eml));
+            assert_eq!(super::kind_of(text, Format::Eml), Ok(StartKind::Eml));
         }
         for (other, name) in [
             (b"\x1f\x8b\x08Subject: x\n".as_slice(), "gzip"),

@@ -22,24 +22,24 @@ use memchr::memmem;
 
 use crate::detail::Detail;
 use crate::error::{Error, unpoisoned};
-use crate::mailbox::archive::Inner;
-use crate::mailbox::begin::{Job, begun, sweep};
+use crate::mailbox::archive::InnerMailboxes;
+use crate::mailbox::begin::{MailboxJob, begun, sweep};
 use crate::mailbox::compressed::NOT_ENCODED;
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
-use crate::mailbox::find::{Finds, Found, Kind};
+use crate::mailbox::find::{Finds, SourceFind, StartKind};
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::keywords::Keywords;
 use crate::mailbox::forms::proton::{self, ProtonLabels, ProtonState};
 use crate::mailbox::forms::separator;
 use crate::mailbox::forms::uw_imap;
 use crate::mailbox::forms::{mmdf, rewrite};
-use crate::mailbox::place::delivery::{Delivery, Handler, Letter};
-use crate::mailbox::place::journal::Record;
+use crate::mailbox::place::delivery::{Delivery, Handler, PreparedMail};
+use crate::mailbox::place::journal::JournalRecord;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::accounts::Accounts;
-use crate::mailbox::read::messages::Transformed;
+use crate::mailbox::read::messages::TransformResult;
 use crate::mailbox::read::sink::Output;
-use crate::mailbox::read::window::{Chunk, Windows};
+use crate::mailbox::read::window::{WindowChunk, Windows};
 use crate::mailbox::result_folders::{ResultFolder, result_folders};
 use crate::mailbox::result_form::form;
 use crate::mailbox::{Envelope, Format, Options, Quoting, Summary, Transform};
@@ -47,7 +47,7 @@ use crate::platform::{self, FileExt as _};
 use crate::pool;
 use crate::prologue::{self, Prologue};
 
-impl<S: Send> Job<'_, S> {
+impl<S: Send> MailboxJob<'_, S> {
     /// Converts all mailboxes to `destination`, or to one mbox in the file `open`, which is standard output.
     pub(crate) fn transfer(
         &self,
@@ -146,7 +146,7 @@ impl<S: Send> Job<'_, S> {
                 None => self.record_of_group(founds.clone()),
                 Some(_) => None,
             };
-            if record.as_ref().is_some_and(Record::is_made) {
+            if record.as_ref().is_some_and(JournalRecord::is_made) {
                 self.observer.begin(&first.path);
                 summary.add(&self.made());
                 continue;
@@ -155,7 +155,7 @@ impl<S: Send> Job<'_, S> {
             let like = like.as_ref();
             let mut delivery = Delivery::start(form, options, open, &target, like, self.journal)?;
             let labels = proton_labels(&folder.founds);
-            let of_group = Job {
+            let of_group = MailboxJob {
                 proton: labels.as_ref(),
                 ..*self
             };
@@ -168,7 +168,7 @@ impl<S: Send> Job<'_, S> {
             })?;
             // An Outlook folder that contains only contacts or appointments has no messages, so no mailbox is created
             // for it.
-            if first.kind != Kind::Pst || moved.messages > 0 {
+            if first.kind != StartKind::Pst || moved.messages > 0 {
                 self.finish(delivery, &moved, record)?;
             }
             summary.add(&moved);
@@ -187,7 +187,7 @@ impl<S: Send> Job<'_, S> {
                 .iter()
                 .flat_map(|folder| folder.founds.iter().copied()),
         );
-        if record.as_ref().is_some_and(Record::is_made) {
+        if record.as_ref().is_some_and(JournalRecord::is_made) {
             return Ok(self.made());
         }
         let first = folders.iter().find_map(|folder| folder.founds.first());
@@ -201,8 +201,8 @@ impl<S: Send> Job<'_, S> {
             self.journal,
         )?;
         let mut summary = Summary::default();
-        let inner = Inner::default();
-        let job = Job {
+        let inner = InnerMailboxes::default();
+        let job = MailboxJob {
             inner: Some(&inner),
             ..*self
         };
@@ -211,7 +211,7 @@ impl<S: Send> Job<'_, S> {
             let above = folder.levels();
             delivery.enter(&above)?;
             let labels = proton_labels(&folder.founds);
-            let of_group = Job {
+            let of_group = MailboxJob {
                 proton: labels.as_ref(),
                 ..job
             };
@@ -235,12 +235,12 @@ impl<S: Send> Job<'_, S> {
     }
 
     /// Copies the files next to a message in which Proton stores its state.
-    fn copy_state_files(&self, kind: Kind, target: &Path) -> Result<(), Error> {
+    fn copy_state_files(&self, kind: StartKind, target: &Path) -> Result<(), Error> {
         let state = proton::metadata_path(self.path).filter(|path| path.is_file());
         let (Some(state), Some(copy)) = (state, proton::metadata_path(target)) else {
             return Ok(());
         };
-        if kind != Kind::Eml || !self.options.mode.writes() {
+        if kind != StartKind::Eml || !self.options.mode.writes() {
             return Ok(());
         }
         self.copy_file(&state, &copy)?;
@@ -257,7 +257,7 @@ impl<S: Send> Job<'_, S> {
         &self,
         mut delivery: Delivery,
         summary: &Summary,
-        record: Option<Record<'_>>,
+        record: Option<JournalRecord<'_>>,
     ) -> Result<(), Error> {
         delivery.take_losses().report(self.observer);
         delivery.finish_unless_damaged(summary, record)
@@ -271,15 +271,15 @@ impl<S: Send> Job<'_, S> {
     /// Delivers the messages of one chunk of an mbox. `done` contains the results of the transform.
     pub(crate) fn deliver_chunk(
         &self,
-        chunk: &Chunk,
-        done: &[(usize, Transformed<S>)],
+        chunk: &WindowChunk,
+        done: &[(usize, TransformResult<S>)],
         quoting: Quoting,
         delivery: &mut Delivery,
         summary: &mut Summary,
     ) -> Result<(), Error> {
         let changes = done.iter().map(|(at, done)| (*at, done.new.as_deref()));
         let start = summary.bytes_in;
-        let mut deliver = |letter: Letter<'_>| delivery.deliver(letter, summary);
+        let mut deliver = |letter: PreparedMail<'_>| delivery.deliver(letter, summary);
         let lines = self.letters((chunk, start), changes, quoting, &mut deliver)?;
         self.count_lines(lines, summary);
         let changed = done.iter().filter(|(_, done)| done.new.is_some());
@@ -316,7 +316,7 @@ impl<S: Send> Job<'_, S> {
             |chunk, _| {
                 let start = before + (chunk.offset - first);
                 let mut batch = handler.batch(chunk.length);
-                let mut add = |letter: Letter<'_>| {
+                let mut add = |letter: PreparedMail<'_>| {
                     batch.add(&letter, form.flags(&letter));
                     Ok(())
                 };
@@ -326,7 +326,7 @@ impl<S: Send> Job<'_, S> {
             // This function frees the memory of chunks that wait because the work on an earlier chunk takes long, for
             // example because a server is slow. Here all work is short, so no memory is freed.
             |_, _| None,
-            |chunk: Chunk, done| {
+            |chunk: WindowChunk, done| {
                 accounts.chunk(&chunk).map_err(unreadable(self.path))?;
                 for (_, (batch, lines)) in done {
                     batch.finish()?;
@@ -345,10 +345,10 @@ impl<S: Send> Job<'_, S> {
     /// it is not unquoted again.
     fn letters<'n>(
         &self,
-        (chunk, start): (&Chunk, u64),
+        (chunk, start): (&WindowChunk, u64),
         changes: impl Iterator<Item = (usize, Option<&'n [u8]>)>,
         quoting: Quoting,
-        deliver: &mut dyn FnMut(Letter<'_>) -> Result<(), Error>,
+        deliver: &mut dyn FnMut(PreparedMail<'_>) -> Result<(), Error>,
     ) -> Result<DroppedLines, Error> {
         let mut lines = DroppedLines::default();
         let mut changes = changes.peekable();
@@ -385,7 +385,7 @@ impl<S: Send> Job<'_, S> {
                 lines.internal += 1;
                 continue;
             }
-            deliver(Letter {
+            deliver(PreparedMail {
                 content: plain,
                 flags: self.index.and_then(|index| index.get(&start).cloned()),
                 keywords: Keywords::default(),
@@ -413,7 +413,7 @@ impl<S: Send> Job<'_, S> {
     }
 
     /// Reports the messages of a chunk that are too large, and counts them as damaged.
-    fn report_oversized(&self, chunk: &Chunk, summary: &mut Summary) {
+    fn report_oversized(&self, chunk: &WindowChunk, summary: &mut Summary) {
         if chunk.oversized > 0 {
             let number = chunk.first_number + chunk.frames.len() as u64;
             self.observer
@@ -424,7 +424,7 @@ impl<S: Send> Job<'_, S> {
 
     /// Counts the messages and bytes of a chunk, and reports the progress. For a compressed mailbox, the progress is the number
     /// of compressed bytes of this chunk: chunks that wait for their turn are not done, although they were already read.
-    pub(crate) fn count(&self, chunk: &Chunk, summary: &mut Summary) {
+    pub(crate) fn count(&self, chunk: &WindowChunk, summary: &mut Summary) {
         let (messages, octets) = (chunk.messages(), chunk.length as u64);
         summary.oversized += chunk.oversized;
         summary.messages += messages;
@@ -482,7 +482,7 @@ impl<S: Send> Job<'_, S> {
             envelope.labels = folders;
             envelope.states.extend(state.states);
         }
-        let letter = Letter {
+        let letter = PreparedMail {
             content,
             flags,
             keywords,
@@ -514,8 +514,8 @@ impl StoredState {
 }
 
 /// Returns the labels of the export of Proton to which the messages belong. Returns `None` if they are no such messages.
-pub(crate) fn proton_labels(founds: &[&Found]) -> Option<ProtonLabels> {
-    let first = founds.iter().find(|found| found.kind == Kind::Eml)?;
+pub(crate) fn proton_labels(founds: &[&SourceFind]) -> Option<ProtonLabels> {
+    let first = founds.iter().find(|found| found.kind == StartKind::Eml)?;
     let folder = temporary::folder_of(&first.path);
     folder
         .join(proton::LABELS)

@@ -9,7 +9,7 @@ use super::mail::MailView;
 use super::outlook::OutlookFile;
 use super::summary::{FileFormat, MailSummary, summary_of};
 use super::unpack::unpacked;
-use crate::mailbox::memory::{self, Kind, MemoryMailbox, NotMail};
+use crate::mailbox::memory::{self, MemoryMailbox, NotMail, StartKind};
 
 /// A file with mail, in memory.
 #[derive(Debug)]
@@ -46,8 +46,8 @@ impl MailFile {
         }
         let kind = memory::recognise(&bytes, name).map_err(refused)?;
         match kind {
-            Kind::Eml => Ok(Self::of(bytes, FileFormat::Eml, Messages::One, notes)),
-            Kind::Mbox | Kind::Eudora => {
+            StartKind::Eml => Ok(Self::of(bytes, FileFormat::Eml, Messages::One, notes)),
+            StartKind::Mbox | StartKind::Eudora => {
                 let mut bytes = Vec::from(bytes);
                 let mailbox = MemoryMailbox::of(&mut bytes, kind, name);
                 let (format, messages) = match mailbox {
@@ -56,7 +56,7 @@ impl MailFile {
                 };
                 Ok(Self::of(bytes.into(), format, messages, notes))
             }
-            Kind::Archive => Err(ViewError::new(
+            StartKind::Archive => Err(ViewError::new(
                 "the file is an archive; unpack it, and open the mails in it",
             )),
             _ => Err(ViewError::new(

@@ -27,8 +27,8 @@ use crate::engine::Mode;
 use crate::engine::policy::Policy;
 use crate::error::Error;
 use crate::mailbox::{
-    Envelope, FileCounts, Format, Keywords, Letter, Merged, Options, Stop, folder_of, looked_at,
-    names_a_file,
+    Envelope, FileCounts, Format, Keywords, MergeResult, Options, PreparedMail, Stop, folder_of,
+    looked_at, names_a_file,
 };
 use crate::merge::{FinishedReport, Index, Kept, ReadSource, SavedIndex, Tally, finished, record};
 
@@ -260,7 +260,8 @@ impl Run<'_> {
             tally,
         } = kept;
         let like = origins.first().map_or(Path::new(""), |origin| &origin.path);
-        let mut merged = Merged::start(&args.output, form, has_folders, (&self.options, like))?;
+        let mut merged =
+            MergeResult::start(&args.output, form, has_folders, (&self.options, like))?;
         if self.options.mode.writes() {
             let next = || order.next_batch();
             merged.add_all((&self.options, self.stop), next, |batch, add| {
@@ -273,7 +274,7 @@ impl Run<'_> {
                     } else {
                         Vec::new()
                     };
-                    add(Letter {
+                    add(PreparedMail {
                         content: &mail.content,
                         flags: Some(mail.flags),
                         keywords: Keywords::default(),

@@ -24,8 +24,8 @@ use crate::imap::download::Download;
 #[cfg(all(unix, feature = "imap"))]
 use crate::mailbox::temporary_folder_in;
 use crate::mailbox::{
-    AtMailboxes, Batch, Envelope, FileCounts, Format, Handler, Letter, Message, MessageFlags,
-    Observer, Options, Stop, Summary, Transform, looked_at, names_a_file, read_letters,
+    AtMailboxes, Batch, Envelope, FileCounts, Format, Handler, Message, MessageFlags, Observer,
+    Options, PreparedMail, Stop, Summary, Transform, looked_at, names_a_file, read_letters,
 };
 use crate::merge::{Arrivals, Index, Numbers, ReadSource, SavedIndex};
 
@@ -143,7 +143,7 @@ struct IndexBatch {
 }
 
 impl Batch for IndexBatch {
-    fn add(&mut self, letter: &Letter<'_>, flags: MessageFlags) {
+    fn add(&mut self, letter: &PreparedMail<'_>, flags: MessageFlags) {
         self.arrivals.add(letter, &flags);
     }
 

@@ -11,8 +11,8 @@ use crate::engine::report::Detail;
 use crate::error::{Error, unpoisoned};
 use crate::expand::envelope;
 use crate::mailbox::{
-    AtMailboxes, Batch, Envelope, Format, Handler, Letter, Message, MessageFlags, Observer,
-    Options, Stop, Transform, read_letters,
+    AtMailboxes, Batch, Envelope, Format, Handler, Message, MessageFlags, Observer, Options,
+    PreparedMail, Stop, Transform, read_letters,
 };
 use crate::serve::{MailboxMessage, SharedSink};
 
@@ -99,7 +99,7 @@ struct Mail {
 }
 
 impl Batch for Pieces {
-    fn add(&mut self, letter: &Letter<'_>, flags: MessageFlags) {
+    fn add(&mut self, letter: &PreparedMail<'_>, flags: MessageFlags) {
         self.mails.push(Mail {
             member: letter.member.clone(),
             flags: names(&flags),

@@ -7,7 +7,7 @@ use super::super::streams::{is_folder, is_standard};
 use super::super::survey::check_page;
 use super::Walk;
 use crate::error::Error;
-use crate::mailbox::find::{Kind, look_at, not_in_place};
+use crate::mailbox::find::{StartKind, look_at, not_in_place};
 use crate::mailbox::{Format, check_early};
 
 impl Walk<'_> {
@@ -44,7 +44,7 @@ impl Walk<'_> {
         for source in files.filter(|_| self.args.in_place) {
             // A source that cannot be changed in place is an error before the first source is changed. Unreadable
             // sources are reported later.
-            if let Ok(Ok((Kind::Archive, _))) = look_at(source, self.options.format) {
+            if let Ok(Ok((StartKind::Archive, _))) = look_at(source, self.options.format) {
                 return Err(Error::Usage(not_in_place(source).detail()));
             }
         }

@@ -9,7 +9,7 @@ use super::super::survey::{in_units, quoted};
 use super::super::totals::Totals;
 use super::Walk;
 use crate::engine::Mode;
-use crate::mailbox::find::{Kind, look_at};
+use crate::mailbox::find::{StartKind, look_at};
 use crate::mailbox::{Format, Summary, folder_of};
 use crate::platform::free_space;
 
@@ -70,7 +70,7 @@ impl Walk<'_> {
         }
         let kind = || look_at(source, self.options.format);
         !is_standard(source)
-            && (source.is_dir() || matches!(kind(), Ok(Ok((kind, _))) if kind != Kind::Eudora))
+            && (source.is_dir() || matches!(kind(), Ok(Ok((kind, _))) if kind != StartKind::Eudora))
     }
 
     pub(super) fn plans(&self, counts: &Totals) -> String {

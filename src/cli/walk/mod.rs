@@ -39,9 +39,10 @@ use crate::fetch::store::{Mail, Store, User};
 use crate::imap::{
     account::Account, candidates::Candidates, download::Download, in_place::InPlace,
 };
-use crate::mailbox::find::{Kind, look_at};
+use crate::mailbox::find::{StartKind, look_at};
 use crate::mailbox::{
-    Conversion, FileCounts, Format, Journal, Options, Source, Summary, Transform, folder_of,
+    Conversion, FileCounts, Format, InputSource, Options, ResultJournal, Summary, Transform,
+    folder_of,
 };
 use crate::platform::Stream;
 
@@ -339,7 +340,7 @@ impl Walk<'_> {
         (source, target): (&Path, Option<&PathBuf>),
         transform: &dyn Transform<Said>,
         reporter: &Reporter<'_>,
-        journal: Option<&Journal>,
+        journal: Option<&ResultJournal>,
     ) -> Result<Summary, Error> {
         let (options, stop) = (&self.options, &self.signals.stop);
         #[cfg(all(unix, feature = "imap"))]
@@ -369,7 +370,7 @@ impl Walk<'_> {
             // Detecting the format reads the start of the source. A pipe can be read only once, so its format is not
             // detected here.
             let found = source.is_file().then(|| look_at(source, options.format));
-            matches!(found, Some(Ok(Ok((Kind::Pst, _)))))
+            matches!(found, Some(Ok(Ok((StartKind::Pst, _)))))
         };
         if is_standard(target) && !is_standard(source) && (is_folder(source) || is_pst()) {
             return described(Conversion::of(source).into_open(self.standard_output()?));
@@ -382,7 +383,7 @@ impl Walk<'_> {
             Some(stream) => stream,
             None => {
                 let file = File::open(source).map_err(Error::cannot_read(source.display()))?;
-                Source::named(file, source, options, stop)?
+                InputSource::named(file, source, options, stop)?
             }
         };
         let conversion = Conversion::of_stream(opened, source);

@@ -12,7 +12,7 @@ use super::entries::MOST_KEYWORDS;
 #[cfg(feature = "archives")]
 use super::opened::opened;
 #[cfg(feature = "archives")]
-use crate::mailbox::compressed::Damage;
+use crate::mailbox::compressed::CompressionDamage;
 use crate::mailbox::place::flag_losses::FlagLosses;
 use crate::mailbox::read::file::PackedFile;
 
@@ -54,7 +54,7 @@ impl LookAhead {
         };
         #[cfg(feature = "archives")]
         if let Err(error) = keywords((&packed, most), above, entries, lost) {
-            error.downcast::<Damage>()?;
+            error.downcast::<CompressionDamage>()?;
         }
         #[cfg(not(feature = "archives"))]
         let _ = (packed, most, above, entries, lost);
@@ -79,7 +79,7 @@ fn keywords(
         let limited = &mut (&mut members).take(MOST_KEYWORDS + 1);
         let read = limited.read_to_end(&mut content);
         if let Err(error) = read {
-            let damage: Damage = error.downcast()?;
+            let damage: CompressionDamage = error.downcast()?;
             if !damage.goes_on {
                 return Err(damage.into());
             }

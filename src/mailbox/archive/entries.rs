@@ -1,6 +1,6 @@
 //! Interface between the reader of archives, which knows only members, and the code that knows the formats of messages.
 
-use crate::mailbox::find::Kind;
+use crate::mailbox::find::StartKind;
 use crate::mailbox::place::flag_losses::FlagLosses;
 
 /// Maximum size of all files with keywords in an archive and the archives in it, in bytes. Their content is kept in memory.
@@ -21,7 +21,7 @@ pub(crate) trait EntryMaker: Send {
     ///
     /// # Errors
     /// Returns the reason why the message cannot be read.
-    fn entry(&mut self, name: &str, content: &[u8], kind: Kind) -> Result<MboxEntry, String>;
+    fn entry(&mut self, name: &str, content: &[u8], kind: StartKind) -> Result<MboxEntry, String>;
 
     /// Returns whether files such as `dovecot-keywords` may contain keywords of this message. They are then read before it,
     /// wherever they are in the archive.

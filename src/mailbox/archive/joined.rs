@@ -1,7 +1,7 @@
 //! Reads the mail of an archive one member after the other, as one mbox. Archives and compressed files inside the archive are
 //! read in place, and a single message becomes an entry of the mbox.
 //!
-//! If a member is damaged, reading stops with a [`Damage`] error at this position. The message before the damage is
+//! If a member is damaged, reading stops with a [`CompressionDamage`] error at this position. The message before the damage is
 //! incomplete, and the next member must not be appended to it. The next read returns the members after the damaged one.
 
 use std::fmt;
@@ -12,12 +12,12 @@ use super::ahead::{LookAhead, joined_name};
 use super::entries::{EntryMaker, MOST_KEYWORDS};
 use super::members::Members;
 #[cfg(feature = "archives")]
-use super::nested::Nested;
-use super::skipped::Skipped;
-use super::spooled::Spooled;
+use super::nested::NestedArchive;
+use super::skipped::SkippedMember;
+use super::spooled::SpooledFile;
 use crate::error::unpoisoned;
-use crate::mailbox::compressed::Damage;
-use crate::mailbox::find::{Kind, NotMail};
+use crate::mailbox::compressed::CompressionDamage;
+use crate::mailbox::find::{NotMail, StartKind};
 use crate::mailbox::{FileCounts, Stop};
 
 const LOOKED_AT: usize = 64 << 10;
@@ -27,12 +27,12 @@ const SHOWN: usize = 200;
 const MOST_LEFT: usize = 100;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Judged {
+pub(crate) enum MemberVerdict {
     Taken,
     /// An Outlook mailbox. It is copied to a temporary file and read later.
     Spooled,
     /// A single message, which becomes an entry of the mbox.
-    Message(Kind),
+    Message(StartKind),
     /// An archive or a compressed file, whose members are read in place of it.
     Nested,
     /// A member that is mail or may be mail, but that embody cannot read in an archive. The text is the reason, for the
@@ -48,14 +48,14 @@ pub(crate) enum Judged {
 #[derive(Clone, Copy)]
 pub(crate) struct MemberRules {
     /// Recognises a member by its path and its first bytes.
-    pub(crate) judge: fn(&[u8], &[u8]) -> Judged,
+    pub(crate) judge: fn(&[u8], &[u8]) -> MemberVerdict,
     /// Creates the converter of single messages.
     pub(crate) entries: fn() -> Box<dyn EntryMaker>,
 }
 
 /// The limits for archives and messages inside an archive.
 #[derive(Clone, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct ArchiveLimits {
     /// Maximum size of the decompressed data of one archive, in bytes.
     pub(crate) expanded: u64,
     /// Request to end the run early, which also ends the reading of archives inside the archive.
@@ -69,16 +69,16 @@ const LEVELS: usize = 3;
 /// [`Options::max_message`](crate::mailbox::Options::max_message).
 const LONGEST_MESSAGE: u64 = 512 << 20;
 
-pub(crate) struct Joined<M> {
+pub(crate) struct ArchiveReader<M> {
     members: M,
     /// Archives and compressed files inside the archive that are being read, from the outermost to the innermost.
     #[cfg(feature = "archives")]
-    nested: Vec<Nested>,
+    nested: Vec<NestedArchive>,
     ahead: LookAhead,
-    limits: Limits,
+    limits: ArchiveLimits,
     rules: MemberRules,
     entries: Box<dyn EntryMaker>,
-    skipped: Arc<Mutex<Skipped>>,
+    skipped: Arc<Mutex<SkippedMember>>,
     ready: io::Cursor<Vec<u8>>,
     within: Option<String>,
     /// Error that ended the reading of the current member early. The bytes in `ready` were read before it, so they are
@@ -89,15 +89,15 @@ pub(crate) struct Joined<M> {
     /// report.
     left: (u64, Vec<String>),
     last: [u8; 3],
-    end: Option<Result<(), Damage>>,
+    end: Option<Result<(), CompressionDamage>>,
 }
 
-impl<M: Members> Joined<M> {
+impl<M: Members> ArchiveReader<M> {
     pub(super) fn new(
         members: M,
         rules: MemberRules,
-        skipped: &Arc<Mutex<Skipped>>,
-        (limits, ahead): (Limits, LookAhead),
+        skipped: &Arc<Mutex<SkippedMember>>,
+        (limits, ahead): (ArchiveLimits, LookAhead),
     ) -> Self {
         Self {
             members,
@@ -182,9 +182,9 @@ impl<M: Members> Joined<M> {
         let Some(member) = member else {
             if self.leave_nested().is_none() {
                 self.end = Some(match self.all_left() {
-                    Some(why) => Err(Damage::of_archive(why, true)),
+                    Some(why) => Err(CompressionDamage::of_archive(why, true)),
                     None if self.has_taken => Ok(()),
-                    None => Err(Damage::of_archive_without_mail()),
+                    None => Err(CompressionDamage::of_archive_without_mail()),
                 });
             }
             return Ok(());
@@ -204,12 +204,12 @@ impl<M: Members> Joined<M> {
         let mut failed = start_of(self.current(), &mut ready).err();
         // An empty member contains no mail, whatever its format would be. It is left only if its name says that it should.
         let start = &ready[between..];
-        let is_used = |judged: &Judged| {
-            !start.is_empty() || matches!(judged, Judged::Left(_) | Judged::Part(_))
+        let is_used = |judged: &MemberVerdict| {
+            !start.is_empty() || matches!(judged, MemberVerdict::Left(_) | MemberVerdict::Part(_))
         };
         let judged = Some((self.rules.judge)(name.as_bytes(), start)).filter(is_used);
         match judged {
-            Some(Judged::Taken) => {
+            Some(MemberVerdict::Taken) => {
                 self.name_unused(&name, start);
                 self.note_place(&name, between, false);
                 self.ready = io::Cursor::new(ready);
@@ -219,14 +219,16 @@ impl<M: Members> Joined<M> {
                 self.counts(|files| files.read += 1);
                 return Ok(());
             }
-            Some(Judged::Message(kind)) if failed.is_none() => {
+            Some(MemberVerdict::Message(kind)) if failed.is_none() => {
                 return self.begin_message(name, ready, kind);
             }
-            Some(Judged::Message(_)) => {}
-            Some(Judged::Nested) => failed = self.begin_nested(&name, &ready[between..], failed)?,
-            Some(Judged::Left(what)) => self.leave(&name, what),
-            Some(Judged::Skipped(what)) => self.skip(&name, what),
-            Some(Judged::Part(what)) => {
+            Some(MemberVerdict::Message(_)) => {}
+            Some(MemberVerdict::Nested) => {
+                failed = self.begin_nested(&name, &ready[between..], failed)?
+            }
+            Some(MemberVerdict::Left(what)) => self.leave(&name, what),
+            Some(MemberVerdict::Skipped(what)) => self.skip(&name, what),
+            Some(MemberVerdict::Part(what)) => {
                 self.counts(|files| files.parts += 1);
                 self.name_skipped(&name, what);
                 self.name_unused(&name, start);
@@ -234,13 +236,13 @@ impl<M: Members> Joined<M> {
                     failed = self.keep_keywords(&name, &ready[between..])?;
                 }
             }
-            Some(Judged::Spooled) => {
+            Some(MemberVerdict::Spooled) => {
                 let start = &ready[between..];
                 let rest: &mut dyn Read = match failed {
                     None => self.current(),
                     Some(_) => &mut io::empty(),
                 };
-                let (spooled, error) = Spooled::copy(name.clone(), start, rest)?;
+                let (spooled, error) = SpooledFile::copy(name.clone(), start, rest)?;
                 failed = failed.or(error);
                 self.counts(|files| files.read += 1);
                 unpoisoned(self.skipped.lock()).spooled.push(spooled);
@@ -250,11 +252,16 @@ impl<M: Members> Joined<M> {
             None if failed.is_none() => self.counts(|files| files.read += 1),
             None => {}
         }
-        match failed.map(io::Error::downcast::<Damage>).transpose()? {
+        match failed
+            .map(io::Error::downcast::<CompressionDamage>)
+            .transpose()?
+        {
             Some(damage) if !damage.goes_on => return self.nested_failed(damage.into()),
             Some(damage) => match judged {
-                Some(Judged::Spooled) => self.was_not_read(&name, damage),
-                None | Some(Judged::Message(_) | Judged::Nested) => self.leave(&name, damage),
+                Some(MemberVerdict::Spooled) => self.was_not_read(&name, damage),
+                None | Some(MemberVerdict::Message(_) | MemberVerdict::Nested) => {
+                    self.leave(&name, damage)
+                }
                 _ => {}
             },
             None => {}
@@ -264,12 +271,17 @@ impl<M: Members> Joined<M> {
 
     /// Reads a single message completely, and continues with its entry in the mbox. `ready` contains the empty line before it and
     /// its first bytes.
-    fn begin_message(&mut self, name: String, mut ready: Vec<u8>, kind: Kind) -> io::Result<()> {
+    fn begin_message(
+        &mut self,
+        name: String,
+        mut ready: Vec<u8>,
+        kind: StartKind,
+    ) -> io::Result<()> {
         let start = self.between().len();
         let mut content = ready.split_off(start);
         let rest = (LONGEST_MESSAGE + 1).saturating_sub(content.len() as u64);
         if let Err(error) = self.current().take(rest).read_to_end(&mut content) {
-            let damage: Damage = error.downcast()?;
+            let damage: CompressionDamage = error.downcast()?;
             if !damage.goes_on {
                 return self.nested_failed(damage.into());
             }
@@ -324,7 +336,7 @@ impl<M: Members> Joined<M> {
         let mut rest = self
             .current()
             .take(most.saturating_sub(start.len() as u64) + 1);
-        let (spooled, error) = Spooled::copy(name.to_owned(), start, &mut rest)?;
+        let (spooled, error) = SpooledFile::copy(name.to_owned(), start, &mut rest)?;
         if error.is_some() {
             return Ok(error);
         }
@@ -333,7 +345,7 @@ impl<M: Members> Joined<M> {
             self.leave(name, why);
             return Ok(None);
         }
-        let opened = Nested::open(name.to_owned(), spooled.file, most, &self.limits.stop);
+        let opened = NestedArchive::open(name.to_owned(), spooled.file, most, &self.limits.stop);
         match opened {
             Ok(Some(nested)) => {
                 // A compressed file is counted when its content is read.
@@ -343,7 +355,7 @@ impl<M: Members> Joined<M> {
             Ok(None) => {
                 self.skip(name, NotMail::DOCUMENT.name());
             }
-            Err(error) => self.leave(name, error.downcast::<Damage>()?),
+            Err(error) => self.leave(name, error.downcast::<CompressionDamage>()?),
         }
         Ok(None)
     }
@@ -364,7 +376,7 @@ impl<M: Members> Joined<M> {
     /// Handles an error between two members. If the archive that failed is inside another one, only this archive is left, and
     /// the reading of the outer one continues.
     fn nested_failed(&mut self, error: io::Error) -> io::Result<()> {
-        let damage: Damage = error.downcast()?;
+        let damage: CompressionDamage = error.downcast()?;
         match self.leave_nested() {
             Some(name) => {
                 self.was_not_read(&name, damage);
@@ -454,7 +466,7 @@ impl<M: Members> Joined<M> {
 
     fn failure(&mut self, error: io::Error) -> io::Error {
         let within = self.within.take();
-        let mut damage = match error.downcast::<Damage>() {
+        let mut damage = match error.downcast::<CompressionDamage>() {
             Ok(damage) => damage,
             Err(error) => return error,
         };
@@ -466,7 +478,7 @@ impl<M: Members> Joined<M> {
             if name.is_some() {
                 self.counts(FileCounts::was_not_read);
             }
-            damage = Damage::of_member(damage.to_string());
+            damage = CompressionDamage::of_member(damage.to_string());
             name = name.or(Some(nested));
         }
         if !damage.goes_on {
@@ -476,7 +488,7 @@ impl<M: Members> Joined<M> {
             self.end = Some(Err(damage.clone()));
         } else if let Some(name) = name {
             let why = format!("{damage}; the complete messages before the damage were read");
-            damage = Damage::of_member(format!("{} ({damage})", shown(&name)));
+            damage = CompressionDamage::of_member(format!("{} ({damage})", shown(&name)));
             self.was_not_read(&name, why);
             // The damage cut off a message in the middle. `last` is set as if an empty line had been read after it, so
             // that the next member starts a new message and no line endings are inserted before it.
@@ -524,7 +536,7 @@ fn start_of(members: &mut dyn Members, ready: &mut Vec<u8>) -> io::Result<()> {
     done
 }
 
-impl<M: Members> Read for Joined<M> {
+impl<M: Members> Read for ArchiveReader<M> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while !into.is_empty() {
             let read = self.some(into).map_err(|error| self.failure(error))?;

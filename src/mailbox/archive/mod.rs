@@ -35,11 +35,11 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
 pub(crate) use self::entries::{EntryMaker, MOST_KEYWORDS, MboxEntry};
-pub(crate) use self::joined::{Judged, MemberRules};
+pub(crate) use self::joined::{MemberRules, MemberVerdict};
 #[cfg(feature = "archives")]
 pub(crate) use self::names::has_member_of_document;
-pub(crate) use self::skipped::Skipped;
-pub(crate) use self::spooled::{Inner, Spooled, spool_in};
+pub(crate) use self::skipped::SkippedMember;
+pub(crate) use self::spooled::{InnerMailboxes, SpooledFile, spool_in};
 #[cfg(feature = "cli")]
 pub(crate) use self::unpack::names_psts;
 #[cfg(feature = "archives")]
@@ -66,7 +66,7 @@ pub(crate) fn unpacked(
     packed: &PackedFile,
     _: u64,
     _: MemberRules,
-    _: &Arc<Mutex<Skipped>>,
+    _: &Arc<Mutex<SkippedMember>>,
 ) -> io::Result<Option<Box<dyn Read + Send>>> {
     let first = octets_at(&packed.file, 0, BLOCK)?;
     match Method::of_start(&first) {

@@ -14,7 +14,7 @@ use crate::mailbox::forms::archive::{BLOCK, is_zip};
 use crate::mailbox::read::file::{PackedFile, octets_at};
 
 /// An archive inside an archive. A compressed file is an archive with one member.
-pub(super) struct Nested {
+pub(super) struct NestedArchive {
     /// Path of the archive in the archives around it.
     pub(super) name: String,
     pub(super) members: Box<dyn Members + Send>,
@@ -23,7 +23,7 @@ pub(super) struct Nested {
     pub(super) is_archive: bool,
 }
 
-impl Nested {
+impl NestedArchive {
     /// Opens a temporary copy. `most` is the limit of its decompressed size, in bytes. Returns `None` if the file is a document
     /// or a software package.
     pub(super) fn open(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::places::MemberPlaces;
-use super::spooled::Spooled;
+use super::spooled::SpooledFile;
 use crate::mailbox::FileCounts;
 use crate::mailbox::place::flag_losses::FlagLosses;
 
@@ -12,19 +12,19 @@ use crate::mailbox::place::flag_losses::FlagLosses;
 const NAMED: usize = 10_000;
 
 #[derive(Default, Debug)]
-pub(crate) struct Skipped {
+pub(crate) struct SkippedMember {
     /// All members by verdict, as far as the archive was read.
     pub(crate) files: FileCounts,
     pub(crate) named: Vec<(String, &'static str)>,
     pub(crate) others: BTreeMap<&'static str, u64>,
-    pub(crate) spooled: Vec<Spooled>,
+    pub(crate) spooled: Vec<SpooledFile>,
     /// Flags and keywords of messages in the archive that are not kept.
     pub(crate) lost: FlagLosses,
     /// Folders of the members that are read.
     pub(crate) places: MemberPlaces,
 }
 
-impl Skipped {
+impl SkippedMember {
     pub(super) fn add(&mut self, name: String, what: &'static str) {
         if self.named.len() < NAMED {
             self.named.push((name, what))
@@ -40,11 +40,11 @@ mod tests {
 
     #[test]
     fn skipped_members_beyond_the_list_of_names_are_only_counted() {
-        let mut skipped = Skipped::default();
+        let mut skipped = SkippedMember::default();
         for _ in 0..NAMED + 7 {
             skipped.add("x".to_owned(), "text");
         }
-        let Skipped { named, others, .. } = skipped;
+        let SkippedMember { named, others, .. } = skipped;
         assert_eq!((named.len(), others["text"]), (NAMED, 7));
     }
 }

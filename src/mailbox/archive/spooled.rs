@@ -19,14 +19,14 @@ pub(crate) fn spool_in(folder: &Path) {
 
 /// A file that was copied out of an archive or a stream.
 #[derive(Debug)]
-pub(crate) struct Spooled {
+pub(crate) struct SpooledFile {
     /// Name of the member in the archive. Empty if the source itself is an Outlook mailbox in a stream or in compressed
     /// form.
     pub(crate) name: String,
     pub(crate) file: File,
 }
 
-impl Spooled {
+impl SpooledFile {
     /// Copies `start` and the remaining bytes of `reader` to a temporary file. If the reader fails, returns the
     /// incomplete copy together with the error.
     ///
@@ -57,15 +57,15 @@ impl Spooled {
 
 /// The Outlook mailboxes that were found while a source was read.
 #[derive(Default)]
-pub(crate) struct Inner {
-    pub(crate) found: Mutex<Vec<Spooled>>,
+pub(crate) struct InnerMailboxes {
+    pub(crate) found: Mutex<Vec<SpooledFile>>,
     /// Path for the mail of the source that is not in Outlook mailboxes. It is used if the result contains folders of
     /// Outlook mailboxes as well, because the result is then a directory.
     pub(crate) nested: Option<PathBuf>,
 }
 
-impl Inner {
-    pub(crate) fn take(&self) -> Vec<Spooled> {
+impl InnerMailboxes {
+    pub(crate) fn take(&self) -> Vec<SpooledFile> {
         std::mem::take(&mut *unpoisoned(self.found.lock()))
     }
 }

@@ -11,13 +11,13 @@ use std::io::{self, Read};
 use tar::{Header, PaxExtensions};
 
 use super::members::{Member, Members};
-use crate::mailbox::compressed::Damage;
+use crate::mailbox::compressed::CompressionDamage;
 use crate::mailbox::forms::archive::{BLOCK, is_right};
 use crate::mailbox::read::file::{filled_by, uninterrupted};
 
 const EXTENSION: u64 = 1 << 20;
 
-pub(super) trait Passing: Read {
+pub(super) trait MemberVisitor: Read {
     fn pass(&mut self, length: u64) -> io::Result<u64>
     where
         Self: Sized,
@@ -36,7 +36,7 @@ pub(super) struct Tar<R> {
 }
 
 #[derive(Default)]
-struct Extended {
+struct ExtendedHeader {
     name: Option<Vec<u8>>,
     /// Path of the file to which a link leads.
     target: Option<Vec<u8>>,
@@ -52,15 +52,15 @@ fn hash(path: &[u8]) -> u64 {
 }
 
 fn damaged(why: &str, whole: bool) -> io::Error {
-    Damage::of_archive(why, whole).into()
+    CompressionDamage::of_archive(why, whole).into()
 }
 
 fn cut_off() -> io::Error {
     let why = "the end of the tar archive is missing, or the file is one of several volumes (join them with tar -M)";
-    Damage::of_cut_archive(why.to_owned()).into()
+    CompressionDamage::of_cut_archive(why.to_owned()).into()
 }
 
-impl<R: Passing> Tar<R> {
+impl<R: MemberVisitor> Tar<R> {
     pub(super) fn new(reader: R) -> Self {
         Self {
             reader,
@@ -141,7 +141,7 @@ impl<R: Passing> Tar<R> {
     }
 }
 
-impl Extended {
+impl ExtendedHeader {
     fn add_pax(&mut self, records: &[u8]) {
         for record in PaxExtensions::new(records).flatten() {
             match record.key_bytes() {
@@ -169,13 +169,13 @@ const SPECIAL: &str = "a device or a pipe";
 /// Maximum number of members whose names are remembered, to find the targets of hard links.
 const MOST_NAMES: usize = 1 << 18;
 
-impl<R: Passing> Members for Tar<R> {
+impl<R: MemberVisitor> Members for Tar<R> {
     fn next(&mut self) -> io::Result<Option<Member>> {
         if self.is_over {
             return Ok(None);
         }
         self.pass()?;
-        let mut extended = Extended::default();
+        let mut extended = ExtendedHeader::default();
         loop {
             let Some(block) = self.block()? else {
                 self.is_over = true;
@@ -201,7 +201,7 @@ impl<R: Passing> Members for Tar<R> {
             } else if kind.is_pax_global_extensions() && size <= EXTENSION {
                 // A global extension header applies to all following members. Its name and size are ignored, because
                 // they cannot be those of one member.
-                let mut global = Extended::default();
+                let mut global = ExtendedHeader::default();
                 global.add_pax(&self.extension()?);
                 extended.is_continued |= global.is_continued;
             } else if kind.is_gnu_longlink() {
@@ -211,7 +211,7 @@ impl<R: Passing> Members for Tar<R> {
                 self.pass()?;
             } else if is_no_file(kind.as_byte()) {
                 self.pass()?;
-                extended = Extended::default();
+                extended = ExtendedHeader::default();
             } else {
                 let name = extended
                     .name
@@ -261,7 +261,7 @@ impl<R: Passing> Members for Tar<R> {
     }
 }
 
-impl<R: Passing> Read for Tar<R> {
+impl<R: MemberVisitor> Read for Tar<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = uninterrupted(|| self.reader.by_ref().take(self.left).read(into))?;
         if read == 0 && self.left > 0 && !into.is_empty() {

@@ -6,18 +6,18 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
 use super::ahead::LookAhead;
-use super::joined::{Joined, Limits, MemberRules};
+use super::joined::{ArchiveLimits, ArchiveReader, MemberRules};
 #[cfg(feature = "cli")]
 use super::names::any_name;
-use super::skipped::Skipped;
-use super::tar::{Passing, Tar};
+use super::skipped::SkippedMember;
+use super::tar::{MemberVisitor, Tar};
 use super::zip::Zip;
 use crate::mailbox::Stop;
-use crate::mailbox::compressed::{Damage, Method, RATIO, UNJUDGED, decompressed};
+use crate::mailbox::compressed::{CompressionDamage, Method, RATIO, UNJUDGED, decompressed};
 use crate::mailbox::forms::archive::{BLOCK, is_tar, is_zip};
 use crate::mailbox::read::file::{PackedFile, PackedReader, octets_at};
 
-impl Passing for PackedReader {
+impl MemberVisitor for PackedReader {
     fn pass(&mut self, length: u64) -> io::Result<u64> {
         let left = (self.packed.file.metadata()?.len()).saturating_sub(self.at);
         let passed = length.min(left);
@@ -33,20 +33,30 @@ pub(crate) fn unpacked(
     packed: &Arc<PackedFile>,
     most: u64,
     rules: MemberRules,
-    skipped: &Arc<Mutex<Skipped>>,
+    skipped: &Arc<Mutex<SkippedMember>>,
 ) -> io::Result<Option<Box<dyn Read + Send>>> {
     let start = octets_at(&packed.file, 0, BLOCK)?;
     let (whole, ahead) = (PackedReader::new(packed), LookAhead::of(packed, most));
-    let limits = Limits {
+    let limits = ArchiveLimits {
         expanded: expanded_of(packed, most)?,
         stop: packed.stop.clone(),
     };
     Ok(if is_zip(&start) {
         let zip = Zip::new(packed, most);
-        Some(Box::new(Joined::new(zip, rules, skipped, (limits, ahead))))
+        Some(Box::new(ArchiveReader::new(
+            zip,
+            rules,
+            skipped,
+            (limits, ahead),
+        )))
     } else if is_tar(&start) {
         let tar = Tar::new(whole);
-        Some(Box::new(Joined::new(tar, rules, skipped, (limits, ahead))))
+        Some(Box::new(ArchiveReader::new(
+            tar,
+            rules,
+            skipped,
+            (limits, ahead),
+        )))
     } else if Method::of_start(&start).is_some() {
         Some(untarred_within(
             whole,
@@ -88,10 +98,10 @@ pub(crate) fn untarred<R: Read + Send + 'static>(
     reader: R,
     most: u64,
     rules: MemberRules,
-    skipped: &Arc<Mutex<Skipped>>,
+    skipped: &Arc<Mutex<SkippedMember>>,
     stop: &Stop,
 ) -> io::Result<Box<dyn Read + Send>> {
-    let limits = Limits {
+    let limits = ArchiveLimits {
         expanded: most,
         stop: stop.clone(),
     };
@@ -100,9 +110,9 @@ pub(crate) fn untarred<R: Read + Send + 'static>(
 
 fn untarred_within<R: Read + Send + 'static>(
     reader: R,
-    (most, limits, ahead): (u64, Limits, LookAhead),
+    (most, limits, ahead): (u64, ArchiveLimits, LookAhead),
     rules: MemberRules,
-    skipped: &Arc<Mutex<Skipped>>,
+    skipped: &Arc<Mutex<SkippedMember>>,
 ) -> io::Result<Box<dyn Read + Send>> {
     let mut reader = decompressed(reader, most)?;
     let mut start = Vec::with_capacity(BLOCK);
@@ -110,18 +120,23 @@ fn untarred_within<R: Read + Send + 'static>(
     // If the data are damaged, the bytes before the damage are used. The error is ignored here, because the reader
     // returns it again on the next read.
     if let Err(error) = read {
-        error.downcast::<Damage>()?;
+        error.downcast::<CompressionDamage>()?;
     }
     let is_archive = is_tar(&start);
     let all = io::Cursor::new(start).chain(reader);
     Ok(if is_archive {
-        Box::new(Joined::new(Tar::new(all), rules, skipped, (limits, ahead)))
+        Box::new(ArchiveReader::new(
+            Tar::new(all),
+            rules,
+            skipped,
+            (limits, ahead),
+        ))
     } else {
         Box::new(all)
     })
 }
 
-impl<R: Read> Passing for io::Chain<io::Cursor<Vec<u8>>, R> {}
+impl<R: Read> MemberVisitor for io::Chain<io::Cursor<Vec<u8>>, R> {}
 
 #[cfg(test)]
 mod tests {

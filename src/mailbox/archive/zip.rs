@@ -16,7 +16,7 @@ use rawzip::{
 };
 
 use super::members::{Member, Members};
-use crate::mailbox::compressed::{Damage, exceeded};
+use crate::mailbox::compressed::{CompressionDamage, exceeded};
 use crate::mailbox::forms::archive::MARKS;
 use crate::mailbox::read::file::{PackedFile, PackedReader, uninterrupted};
 use crate::platform::FileExt as _;
@@ -29,12 +29,12 @@ const NAME: usize = 4096;
 pub(super) struct Zip {
     packed: Arc<PackedFile>,
     most: u64,
-    opened: Option<Directory>,
+    opened: Option<ZipDirectory>,
     body: Option<ZipVerifier<Box<dyn Read + Send>>>,
     expanded: u64,
 }
 
-struct Directory {
+struct ZipDirectory {
     archive: ZipArchive<PackedReader>,
     members: VecDeque<ZipEntry>,
     /// Start offsets of all members and of the directory of the archive, sorted. If a member ends after the next
@@ -57,7 +57,7 @@ fn wording(why: impl std::fmt::Display) -> String {
 }
 
 fn damaged(why: impl std::fmt::Display) -> io::Error {
-    Damage::of_archive(wording(why), false).into()
+    CompressionDamage::of_archive(wording(why), false).into()
 }
 
 impl Zip {
@@ -72,7 +72,7 @@ impl Zip {
     }
 }
 
-impl Directory {
+impl ZipDirectory {
     fn read(packed: &PackedFile) -> io::Result<Self> {
         let file = &packed.file;
         let length = file.metadata()?.len();
@@ -82,13 +82,15 @@ impl Directory {
         let uncounted = PackedReader::new(&PackedFile::new(file, &packed.stop));
         let archive = ZipLocator::new()
             .locate_in_reader(uncounted, &mut buffer, length)
-            .map_err(|(_, error)| io::Error::from(Damage::of_cut_archive(wording(error))))?;
+            .map_err(|(_, error)| {
+                io::Error::from(CompressionDamage::of_cut_archive(wording(error)))
+            })?;
         let (mut members, mut starts) = (VecDeque::new(), vec![archive.directory_offset()]);
         let mut entries = archive.entries(&mut buffer);
         while let Some(entry) = entries.next_entry().map_err(damaged)? {
             if starts.len() > MEMBERS {
                 let why = format!("the zip archive contains more than {MEMBERS} files");
-                return Err(Damage::of_archive(why, false).into());
+                return Err(CompressionDamage::of_archive(why, false).into());
             }
             starts.push(entry.local_header_offset());
             // An entry whose name ends in `/` is a directory and is skipped, but only if it has no content. Otherwise,
@@ -158,11 +160,11 @@ impl Members for Zip {
         self.body = None;
         let opened = match &mut self.opened {
             Some(opened) => opened,
-            none => none.insert(Directory::read(&self.packed)?),
+            none => none.insert(ZipDirectory::read(&self.packed)?),
         };
         let Some(entry) = opened.members.pop_front() else {
             return match opened.around.take() {
-                Some(why) => Err(Damage::of_archive(why, true).into()),
+                Some(why) => Err(CompressionDamage::of_archive(why, true).into()),
                 None => Ok(None),
             };
         };
@@ -212,11 +214,11 @@ impl Read for Zip {
                 // An error with an error number comes from the operating system. An error without a number means that the
                 // data are damaged.
                 Some(_) => error,
-                None => Damage::of_member(format!("damaged: {error}")).into(),
+                None => CompressionDamage::of_member(format!("damaged: {error}")).into(),
             })?;
         self.expanded += read as u64;
         match exceeded(self.most, self.expanded, opened.length) {
-            Some(why) => Err(Damage::of_archive(why, false).into()),
+            Some(why) => Err(CompressionDamage::of_archive(why, false).into()),
             None => Ok(read),
         }
     }

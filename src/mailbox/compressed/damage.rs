@@ -7,7 +7,7 @@ use crate::detail::Detail;
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}", self.detail())]
-pub(crate) struct Damage {
+pub(crate) struct CompressionDamage {
     pub(super) why: Detail,
     /// Position of the damage in the compressed data, in bytes. `None` for damage of an archive.
     pub(super) at: Option<u64>,
@@ -21,7 +21,7 @@ pub(crate) struct Damage {
     pub(crate) goes_on: bool,
 }
 
-impl Damage {
+impl CompressionDamage {
     pub(crate) fn of_archive(why: impl Into<Detail>, whole: bool) -> Self {
         Self {
             why: why.into(),
@@ -85,8 +85,8 @@ impl Damage {
     }
 }
 
-impl From<Damage> for io::Error {
-    fn from(damage: Damage) -> Self {
+impl From<CompressionDamage> for io::Error {
+    fn from(damage: CompressionDamage) -> Self {
         Self::other(damage)
     }
 }
@@ -96,7 +96,7 @@ pub(crate) fn unsupported(what: &str) -> io::Error {
     let why = format!(
         "this build of embody does not support {what}; build it with the feature `archives`"
     );
-    Damage::of_archive(why, false).into()
+    CompressionDamage::of_archive(why, false).into()
 }
 
 /// Returns an error if this build cannot decompress the method.

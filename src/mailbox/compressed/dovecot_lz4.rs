@@ -67,12 +67,12 @@ pub(super) fn chunks<R: Read>() -> Member<R> {
     })
 }
 
-pub(crate) struct Writer<W> {
+pub(crate) struct DovecotLz4Writer<W> {
     inner: W,
     plain: Vec<u8>,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> DovecotLz4Writer<W> {
     pub(super) fn new(mut inner: W) -> io::Result<Self> {
         inner.write_all(DOVECOT_LZ4)?;
         inner.write_all(&(CHUNK as u32).to_be_bytes())?;
@@ -100,7 +100,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-impl<W: Write> Write for Writer<W> {
+impl<W: Write> Write for DovecotLz4Writer<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.plain.len() == CHUNK {
             self.chunk()?;

@@ -1,4 +1,4 @@
-use crate::mailbox::forms::encoding::{ByteOrder, Encoding};
+use crate::mailbox::forms::encoding::{ByteOrder, UnicodeEncoding};
 use crate::span::{front, rest_or_empty};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -62,8 +62,8 @@ impl Method {
 
     /// Returns the method for a file whose first bytes are mail in UTF-16.
     pub(crate) fn of_text(start: &[u8]) -> Option<Self> {
-        match Encoding::of_mail(start) {
-            Some(Encoding::Utf16(order)) => Some(Self::Utf16(order)),
+        match UnicodeEncoding::of_mail(start) {
+            Some(UnicodeEncoding::Utf16(order)) => Some(Self::Utf16(order)),
             _ => None,
         }
     }

@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 #[cfg(not(feature = "archives"))]
 pub(super) use self::damage::unsupported;
-pub(crate) use self::damage::{Damage, check_built};
+pub(crate) use self::damage::{CompressionDamage, check_built};
 pub(super) use self::method::plain_suffix;
 pub(crate) use self::method::{MAGIC, Method};
 #[cfg(not(feature = "archives"))]
@@ -43,13 +43,13 @@ use crate::engine::declared_charsets::in_declared_charsets;
 use crate::mailbox::Options;
 use crate::mailbox::forms::encoding;
 use crate::mailbox::read::file::octets_at;
-use crate::mailbox::read::source::Source;
+use crate::mailbox::read::source::InputSource;
 use crate::span::front;
 
-pub(crate) enum Content {
+pub(crate) enum CompressedContent {
     Whole(Vec<u8>),
     TooLarge,
-    Damaged(Damage),
+    Damaged(CompressionDamage),
 }
 
 /// Reads a complete message file and decompresses it. Damage and an excessive size are not errors but variants of the
@@ -60,30 +60,32 @@ pub(crate) fn content_of(
     method: Option<Method>,
     options: &Options,
     most: usize,
-) -> io::Result<Content> {
+) -> io::Result<CompressedContent> {
     let mut content = Vec::new();
     if let Some(method) = method {
-        let decoder = Decoder::new(method, Source::file(file), options.max_expanded);
+        let decoder = Decoder::new(method, InputSource::file(file), options.max_expanded);
         let read = decoder.take(most as u64 + 1).read_to_end(&mut content);
         return match read {
-            Ok(_) if content.len() > most => Ok(Content::TooLarge),
+            Ok(_) if content.len() > most => Ok(CompressedContent::TooLarge),
             Ok(_) if method.is_utf16() => Ok(match in_declared_charsets(&content) {
-                Ok(encoded) => Content::Whole(encoded.unwrap_or(content)),
+                Ok(encoded) => CompressedContent::Whole(encoded.unwrap_or(content)),
                 Err(why) => {
                     let why = format!("{NOT_ENCODED}{why}");
-                    Content::Damaged(Damage::of_archive(why, false))
+                    CompressedContent::Damaged(CompressionDamage::of_archive(why, false))
                 }
             }),
-            Ok(_) => Ok(Content::Whole(content)),
-            Err(error) => error.downcast::<Damage>().map(Content::Damaged),
+            Ok(_) => Ok(CompressedContent::Whole(content)),
+            Err(error) => error
+                .downcast::<CompressionDamage>()
+                .map(CompressedContent::Damaged),
         };
     }
     if length > most as u64 {
-        return Ok(Content::TooLarge);
+        return Ok(CompressedContent::TooLarge);
     }
     content.reserve_exact(usize::try_from(length).unwrap_or(0) + 1);
     (&**file).read_to_end(&mut content)?;
-    Ok(Content::Whole(content))
+    Ok(CompressedContent::Whole(content))
 }
 
 /// Returns how the file is compressed, or in which byte order of UTF-16 its text is encoded.

@@ -1,12 +1,12 @@
 //! Decompresses data up to the end of the file.
 //!
 //! Compressed data may consist of several members (streams, frames) one after the other, and zeros as padding. All
-//! decompressed bytes are returned first. Then a [`Damage`] error follows if the data end too early, expand beyond the
+//! decompressed bytes are returned first. Then a [`CompressionDamage`] error follows if the data end too early, expand beyond the
 //! limits, or are followed by other bytes.
 
 use std::io::{self, BufRead as _, Read};
 
-use super::damage::Damage;
+use super::damage::CompressionDamage;
 use super::method::{EMPTY_BZIP2, MAGIC, Method};
 #[cfg(not(feature = "archives"))]
 use super::not_built::member;
@@ -45,15 +45,15 @@ pub(crate) struct Decoder<R> {
     method: Method,
     most: u64,
     octets: Octets<R>,
-    state: Decoding<R>,
+    state: DecoderState<R>,
     expanded: u64,
 }
 
-enum Decoding<R> {
+enum DecoderState<R> {
     Between(bool),
     Within(Member<R>, u64),
     Ended,
-    Damaged(Damage),
+    Damaged(CompressionDamage),
 }
 
 impl<R: Read> Decoder<R> {
@@ -66,12 +66,12 @@ impl<R: Read> Decoder<R> {
             method,
             most,
             octets,
-            state: Decoding::Between(false),
+            state: DecoderState::Between(false),
             expanded: 0,
         }
     }
 
-    fn next(&mut self, mut is_behind: bool) -> io::Result<Decoding<R>> {
+    fn next(&mut self, mut is_behind: bool) -> io::Result<DecoderState<R>> {
         while self.method == Method::Bzip2
             && let Some(length) = empty_bzip2(self.octets.peek(MAGIC)?)
         {
@@ -88,7 +88,7 @@ impl<R: Read> Decoder<R> {
         let start = self.octets.peek(MAGIC)?;
         let is_aligned = self.method != Method::Xz || zeros.is_multiple_of(4);
         if start.is_empty() && is_aligned {
-            return Ok(Decoding::Ended);
+            return Ok(DecoderState::Ended);
         }
         // Only xz allows zeros as padding before a further stream. gzip(1) and the other programs ignore a stream after
         // zeros, so it is reported as other data.
@@ -99,8 +99,8 @@ impl<R: Read> Decoder<R> {
         };
         if is_member {
             return Ok(match member(self.method) {
-                Ok(member) => Decoding::Within(member, self.octets.taken),
-                Err(error) => Decoding::Damaged(error.downcast()?),
+                Ok(member) => DecoderState::Within(member, self.octets.taken),
+                Err(error) => DecoderState::Damaged(error.downcast()?),
             });
         }
         let is_cut = !is_behind
@@ -113,7 +113,7 @@ impl<R: Read> Decoder<R> {
             true => format!("the end of the {name} data is missing"),
             false => format!("the file contains other data after the {name} data"),
         };
-        Ok(Decoding::Damaged(Damage {
+        Ok(DecoderState::Damaged(CompressionDamage {
             at: Some(at),
             whole: !is_cut,
             is_cut,
@@ -133,14 +133,14 @@ impl<R: Read> Decoder<R> {
         }
     }
 
-    fn damage(&self, why: impl Into<Detail>) -> Damage {
-        Damage {
+    fn damage(&self, why: impl Into<Detail>) -> CompressionDamage {
+        CompressionDamage {
             at: Some(self.octets.taken).filter(|_| !self.method.is_utf16()),
-            ..Damage::of_archive(why, false)
+            ..CompressionDamage::of_archive(why, false)
         }
     }
 
-    fn broken(&self, error: &io::Error) -> Damage {
+    fn broken(&self, error: &io::Error) -> CompressionDamage {
         let name = self.method.name();
         let is_cut = error.kind() == io::ErrorKind::UnexpectedEof;
         let why = if is_cut {
@@ -148,44 +148,44 @@ impl<R: Read> Decoder<R> {
         } else {
             format!("the {name} data are damaged ({error})")
         };
-        Damage {
+        CompressionDamage {
             is_cut,
             ..self.damage(why)
         }
     }
 }
 
-/// Reads the decompressed data. An error is an I/O error of the underlying reader or contains a [`Damage`].
+/// Reads the decompressed data. An error is an I/O error of the underlying reader or contains a [`CompressionDamage`].
 impl<R: Read> Read for Decoder<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while !into.is_empty() {
-            match std::mem::replace(&mut self.state, Decoding::Ended) {
-                Decoding::Ended => return Ok(0),
-                Decoding::Damaged(damage) => {
-                    self.state = Decoding::Damaged(damage.clone());
+            match std::mem::replace(&mut self.state, DecoderState::Ended) {
+                DecoderState::Ended => return Ok(0),
+                DecoderState::Damaged(damage) => {
+                    self.state = DecoderState::Damaged(damage.clone());
                     return Err(damage.into());
                 }
-                Decoding::Between(is_behind) => self.state = self.next(is_behind)?,
-                Decoding::Within(mut member, before) => match member(&mut self.octets, into) {
+                DecoderState::Between(is_behind) => self.state = self.next(is_behind)?,
+                DecoderState::Within(mut member, before) => match member(&mut self.octets, into) {
                     // A member that consumes no bytes is an error. Otherwise, truncated magic bytes would count as an
                     // empty member again and again, without end.
                     Ok(0) if self.octets.taken == before => {
                         let error = io::ErrorKind::UnexpectedEof.into();
-                        self.state = Decoding::Damaged(self.broken(&error));
+                        self.state = DecoderState::Damaged(self.broken(&error));
                     }
-                    Ok(0) => self.state = Decoding::Between(true),
+                    Ok(0) => self.state = DecoderState::Between(true),
                     Ok(read) => {
                         self.expanded += read as u64;
                         let exceeded = exceeded(self.most, self.expanded, self.octets.taken);
                         if let Some(why) = exceeded {
-                            self.state = Decoding::Damaged(self.damage(why));
+                            self.state = DecoderState::Damaged(self.damage(why));
                             continue;
                         }
-                        self.state = Decoding::Within(member, before);
+                        self.state = DecoderState::Within(member, before);
                         return Ok(read);
                     }
                     Err(error) if self.octets.failed => return Err(error),
-                    Err(error) => self.state = Decoding::Damaged(self.broken(&error)),
+                    Err(error) => self.state = DecoderState::Damaged(self.broken(&error)),
                 },
             }
         }

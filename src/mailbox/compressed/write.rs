@@ -20,7 +20,7 @@ pub(crate) enum Encoder<W: Write> {
     Zstd(zstd::stream::write::Encoder<'static, W>),
     Bzip2(BzEncoder<W>),
     Xz(XzEncoder<W>),
-    DovecotLz4(dovecot_lz4::Writer<W>),
+    DovecotLz4(dovecot_lz4::DovecotLz4Writer<W>),
 }
 
 impl<W: Write> Encoder<W> {
@@ -39,7 +39,9 @@ impl<W: Write> Encoder<W> {
                 Self::Bzip2(BzEncoder::new(writer, bzip2::Compression::new(BZIP2_LEVEL)))
             }
             Some(Method::Xz) => Self::Xz(XzEncoder::new(writer, LEVEL)),
-            Some(Method::DovecotLz4) => Self::DovecotLz4(dovecot_lz4::Writer::new(writer)?),
+            Some(Method::DovecotLz4) => {
+                Self::DovecotLz4(dovecot_lz4::DovecotLz4Writer::new(writer)?)
+            }
             Some(Method::Utf16(_)) => {
                 let what = "embody does not write UTF-16";
                 return Err(io::Error::new(io::ErrorKind::Unsupported, what));

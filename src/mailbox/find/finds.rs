@@ -8,14 +8,14 @@ use crate::mailbox::FileCounts;
 use crate::mailbox::compressed::Method;
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::read::pst_file::PstFolder;
-use crate::mailbox::start::Kind;
+use crate::mailbox::start::StartKind;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Found {
+pub(crate) struct SourceFind {
     pub path: PathBuf,
     /// Path relative to the source. Empty for the source itself.
     pub relative: PathBuf,
-    pub kind: Kind,
+    pub kind: StartKind,
     /// Compression of the file. `None` for a directory, although its messages may be compressed.
     pub method: Option<Method>,
     /// The folder of an Outlook mailbox, if the entry is one. Each folder of an Outlook mailbox is an entry of its own.
@@ -25,7 +25,7 @@ pub(crate) struct Found {
 /// The mailboxes and other files that a search found. Each list is sorted by path.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Finds {
-    pub mailboxes: Vec<Found>,
+    pub mailboxes: Vec<SourceFind>,
     pub skipped: Vec<(PathBuf, NotMail)>,
     /// Files that are mail or may be mail and are not read, with the reason and advice.
     pub unread: Vec<(PathBuf, Detail)>,
@@ -34,7 +34,7 @@ pub(crate) struct Finds {
     pub files: FileCounts,
 }
 
-impl Found {
+impl SourceFind {
     /// Returns the path of the file to be read. For a folder inside an Outlook mailbox, this is the mailbox file.
     pub(crate) fn file(&self) -> &Path {
         #[cfg(feature = "outlook")]
@@ -46,9 +46,9 @@ impl Found {
 }
 
 impl Finds {
-    pub(crate) fn of_source(source: &Path, kind: Kind, method: Option<Method>) -> Self {
+    pub(crate) fn of_source(source: &Path, kind: StartKind, method: Option<Method>) -> Self {
         Self {
-            mailboxes: vec![Found {
+            mailboxes: vec![SourceFind {
                 path: source.into(),
                 relative: PathBuf::new(),
                 kind,
@@ -72,7 +72,7 @@ impl Finds {
     pub(crate) fn pass_over(
         &mut self,
         what: &'static str,
-        original_of: impl Fn(&Found) -> Option<PathBuf>,
+        original_of: impl Fn(&SourceFind) -> Option<PathBuf>,
     ) {
         let found = &mut self.mailboxes;
         found.sort_by(|one, other| one.path.cmp(&other.path));
@@ -85,11 +85,11 @@ impl Finds {
             .filter_map(&original_of)
             .filter(is_there)
             .collect();
-        let is_beside = |found: &mut Found| {
+        let is_beside = |found: &mut SourceFind| {
             let original = original_of(found);
             original.is_some_and(|original| originals.contains(&original))
         };
-        let beside: Vec<Found> = found.extract_if(.., is_beside).collect();
+        let beside: Vec<SourceFind> = found.extract_if(.., is_beside).collect();
         let count = beside.len() as u64;
         self.files.parts += count;
         let what = NotMail::Beside(what);

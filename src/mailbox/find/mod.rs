@@ -25,13 +25,13 @@ pub(crate) use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::not_mail::not_a_mailbox;
 #[cfg(feature = "cli")]
 pub(crate) use crate::mailbox::not_mail::not_in_place;
-pub(crate) use crate::mailbox::start::{Kind, as_named, kind_of};
+pub(crate) use crate::mailbox::start::{StartKind, as_named, kind_of};
 use crate::stop::Stop;
-pub(crate) use finds::{Finds, Found};
+pub(crate) use finds::{Finds, SourceFind};
 pub(crate) use recognise::{
     LOOKED_AT, check_outlook, is_empty_message, judged, judged_with_psts, look_at,
 };
-use search::Search;
+use search::TreeSearch;
 pub(crate) use search::is_maildir;
 
 /// Finds the mailboxes in `source`, a file or a directory.
@@ -41,15 +41,15 @@ pub(crate) use search::is_maildir;
 pub(crate) fn find(source: &Path, options: &Options, stop: &Stop) -> Result<Finds, Error> {
     let metadata = fs::metadata(source).map_err(cannot_read(source))?;
     if metadata.is_dir() {
-        return Search::of(source, options, stop).run();
+        return TreeSearch::of(source, options, stop).run();
     }
     if !metadata.is_file() {
         return Err(not_a_mailbox(source, "neither a file nor a folder"));
     }
     let (mut kind, method) =
         look_at(source, options.format)?.map_err(|other| other.error(source))?;
-    if kind == Kind::Mbox && is_empty_message(source) {
-        kind = Kind::Eml;
+    if kind == StartKind::Mbox && is_empty_message(source) {
+        kind = StartKind::Eml;
     }
     Ok(Finds::of_source(source, kind, method))
 }

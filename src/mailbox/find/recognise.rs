@@ -7,18 +7,20 @@ use std::io::{self, Read as _, Seek as _};
 use std::path::Path;
 
 use crate::error::Error;
-use crate::mailbox::archive::{Judged, has_member_of_document};
-use crate::mailbox::compressed::{Damage, Decoder, MAGIC, Method, check_built, plain_suffix};
+use crate::mailbox::archive::{MemberVerdict, has_member_of_document};
+use crate::mailbox::compressed::{
+    CompressionDamage, Decoder, MAGIC, Method, check_built, plain_suffix,
+};
 use crate::mailbox::damaged::damaged;
 use crate::mailbox::failure::cannot_read;
 use crate::mailbox::forms::refused::{OLM, is_of_olm, refused_by_name};
 use crate::mailbox::forms::separator::is_separator_after_cr;
 use crate::mailbox::forms::state_files::archived_state;
 use crate::mailbox::forms::{Format, eudora, mmdf, outlook};
-use crate::mailbox::not_mail::{NotMail, Verdict, starts_like_document};
+use crate::mailbox::not_mail::{ContentVerdict, NotMail, starts_like_document};
 use crate::mailbox::place::partial::is_path_of_message;
 use crate::mailbox::read::second::is_one_message;
-use crate::mailbox::start::{Kind, as_named, before_first_message, kind_of, kind_of_start};
+use crate::mailbox::start::{StartKind, as_named, before_first_message, kind_of, kind_of_start};
 use crate::prologue::BYTE_ORDER_MARK;
 use crate::span::front;
 
@@ -28,7 +30,7 @@ pub(crate) const LOOKED_AT: u64 = 64 << 10;
 pub(crate) fn look_at(
     path: &Path,
     format: Format,
-) -> Result<Result<(Kind, Option<Method>), NotMail>, Error> {
+) -> Result<Result<(StartKind, Option<Method>), NotMail>, Error> {
     let mut start = Vec::new();
     let file = File::open(path).map_err(cannot_read(path))?;
     (&file)
@@ -46,11 +48,13 @@ pub(crate) fn look_at(
             let is_msg = outlook::is_msg(path, &start, &file);
             (&file).rewind().map_err(cannot_read(path))?;
             if is_msg {
-                return Ok(Ok((Kind::Msg, None)));
+                return Ok(Ok((StartKind::Msg, None)));
             }
         }
         let by_start = match kind_of(&start, format) {
-            Ok(Kind::Mbox) if format == Format::Auto && eudora::starts(&start) => Ok(Kind::Eudora),
+            Ok(StartKind::Mbox) if format == Format::Auto && eudora::starts(&start) => {
+                Ok(StartKind::Eudora)
+            }
             kind => kind,
         };
         let by_name = as_named(by_start, path, format);
@@ -64,16 +68,24 @@ pub(crate) fn look_at(
     let mut plain = Vec::new();
     let is_damaged = match decoder.take(LOOKED_AT).read_to_end(&mut plain) {
         Ok(_) => false,
-        Err(error) if error.get_ref().is_some_and(|inner| inner.is::<Damage>()) => true,
+        Err(error)
+            if error
+                .get_ref()
+                .is_some_and(|inner| inner.is::<CompressionDamage>()) =>
+        {
+            true
+        }
         Err(error) => return Err(cannot_read(path)(error)),
     };
     if !is_damaged {
         check_outlook(path, &plain)?;
     }
     Ok(match kind_of(&plain, format) {
-        Ok(Kind::Pst) => Ok((Kind::Pst, Some(method))),
-        _ if may_be_msg && outlook::is_packed_msg(path, &plain) => Ok((Kind::Msg, Some(method))),
-        Err(_) if is_damaged && format != Format::Maildir => Ok((Kind::Mbox, Some(method))),
+        Ok(StartKind::Pst) => Ok((StartKind::Pst, Some(method))),
+        _ if may_be_msg && outlook::is_packed_msg(path, &plain) => {
+            Ok((StartKind::Msg, Some(method)))
+        }
+        Err(_) if is_damaged && format != Format::Maildir => Ok((StartKind::Mbox, Some(method))),
         by_start => {
             let by_name = as_named(by_start, path, format);
             let by_content = as_content(by_name, (path, format), (&plain, &file), Some(method))?;
@@ -91,20 +103,20 @@ pub(crate) fn look_at(
 /// an mbox. Otherwise, it is a single message: some programs save a message with the separator that it had in an mbox.
 /// A single message is not divided, and its text is not quoted.
 fn as_content(
-    kind: Result<Kind, NotMail>,
+    kind: Result<StartKind, NotMail>,
     (path, format): (&Path, Format),
     (start, file): (&[u8], &File),
     method: Option<Method>,
-) -> Result<Result<Kind, NotMail>, Error> {
+) -> Result<Result<StartKind, NotMail>, Error> {
     let suffix = plain_suffix(path);
     let is_named = suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case("eml"));
-    let is_mbox = kind == Ok(Kind::Mbox) && before_first_message(start).is_some();
+    let is_mbox = kind == Ok(StartKind::Mbox) && before_first_message(start).is_some();
     let may_be = is_mbox && format == Format::Auto && !start.is_empty();
     if !(is_named && may_be) {
         return Ok(kind);
     }
     let is_one = is_one_message(file, method).map_err(cannot_read(path))?;
-    Ok(if is_one { Ok(Kind::Eml) } else { kind })
+    Ok(if is_one { Ok(StartKind::Eml) } else { kind })
 }
 
 /// Returns whether a zip archive is an office document, an electronic book or a software package. This is decided by the
@@ -153,54 +165,54 @@ fn is_named_outlook(path: &Path) -> bool {
     plain_suffix(path).is_some_and(is_one) || outlook::is_named_tnef(path)
 }
 
-pub(crate) fn judged(name: &[u8], start: &[u8]) -> Judged {
+pub(crate) fn judged(name: &[u8], start: &[u8]) -> MemberVerdict {
     let text = String::from_utf8_lossy(name);
     let path = Path::new(text.as_ref());
     if start.is_empty() && is_named_outlook(path) {
-        return Judged::Left("an empty file of Outlook, which is a copy that failed");
+        return MemberVerdict::Left("an empty file of Outlook, which is a copy that failed");
     }
     if start.is_empty()
         && let Some(what) = archived_state(path, start)
     {
-        return Judged::Part(what);
+        return MemberVerdict::Part(what);
     }
     if Method::of_start(start).is_some() {
-        return Judged::Nested;
+        return MemberVerdict::Nested;
     }
     if is_of_olm(name) {
-        return Judged::Left(OLM.name());
+        return MemberVerdict::Left(OLM.name());
     }
     if let Some(other) = refused_by_name(path, start) {
-        return Judged::Left(other.name());
+        return MemberVerdict::Left(other.name());
     }
     if outlook::is_packed_msg(path, start) {
-        return Judged::Message(Kind::Msg);
+        return MemberVerdict::Message(StartKind::Msg);
     }
     match as_named(kind_of_start(start), path, Format::Auto) {
         // A message of a Maildir can begin with the separator that it had in an mbox. Its flags are in its name.
-        Ok(Kind::Mbox) if is_path_of_message(path) && !mmdf::starts(start) => {
-            Judged::Message(Kind::Eml)
+        Ok(StartKind::Mbox) if is_path_of_message(path) && !mmdf::starts(start) => {
+            MemberVerdict::Message(StartKind::Eml)
         }
         // The mboxes of an archive are read one after the other as one mbox. If the mark hides the first separator of a
         // later mbox, the first message would become a part of the previous one. So such an mbox is not read.
-        Ok(Kind::Mbox) if hides_separator(start) => {
-            Judged::Left("an mbox that begins with a byte order mark and no separator with a date")
+        Ok(StartKind::Mbox) if hides_separator(start) => MemberVerdict::Left(
+            "an mbox that begins with a byte order mark and no separator with a date",
+        ),
+        Ok(StartKind::Mbox) if mmdf::starts(start) => MemberVerdict::Left("an MMDF mailbox"),
+        Ok(StartKind::Mbox) => MemberVerdict::Taken,
+        Ok(StartKind::Archive) if starts_like_document(start) && is_named_as_document(path) => {
+            MemberVerdict::Skipped(NotMail::DOCUMENT.name())
         }
-        Ok(Kind::Mbox) if mmdf::starts(start) => Judged::Left("an MMDF mailbox"),
-        Ok(Kind::Mbox) => Judged::Taken,
-        Ok(Kind::Archive) if starts_like_document(start) && is_named_as_document(path) => {
-            Judged::Skipped(NotMail::DOCUMENT.name())
-        }
-        Ok(Kind::Archive) => Judged::Nested,
-        Ok(Kind::Pst) => Judged::Left("a mailbox of Outlook"),
-        Ok(kind) => Judged::Message(kind),
+        Ok(StartKind::Archive) => MemberVerdict::Nested,
+        Ok(StartKind::Pst) => MemberVerdict::Left("a mailbox of Outlook"),
+        Ok(kind) => MemberVerdict::Message(kind),
         Err(without_mail) => {
             let other = damaged(path, start, without_mail).unwrap_or(without_mail);
             match (other.verdict(), archived_state(path, start)) {
-                (Verdict::NotRead, _) => Judged::Left(other.name()),
-                (Verdict::NotMail, None) => Judged::Skipped(other.name()),
-                (Verdict::NotMail, Some(what)) => Judged::Part(what),
-                (Verdict::Part, _) => Judged::Part(other.name()),
+                (ContentVerdict::NotRead, _) => MemberVerdict::Left(other.name()),
+                (ContentVerdict::NotMail, None) => MemberVerdict::Skipped(other.name()),
+                (ContentVerdict::NotMail, Some(what)) => MemberVerdict::Part(what),
+                (ContentVerdict::Part, _) => MemberVerdict::Part(other.name()),
             }
         }
     }
@@ -226,9 +238,9 @@ fn hides_separator(start: &[u8]) -> bool {
 
 /// Judges a member of an archive as [`judged`] does, for callers that can read Outlook mailboxes. These are copied to
 /// temporary files instead of being left out.
-pub(crate) fn judged_with_psts(name: &[u8], start: &[u8]) -> Judged {
+pub(crate) fn judged_with_psts(name: &[u8], start: &[u8]) -> MemberVerdict {
     match kind_of_start(start) {
-        Ok(Kind::Pst) => Judged::Spooled,
+        Ok(StartKind::Pst) => MemberVerdict::Spooled,
         _ => judged(name, start),
     }
 }
@@ -250,8 +262,16 @@ mod tests {
             ("\u{feff}\r\n\nFrom a\nSubject: x\n\n", true),
         ] {
             let judged = judged(b"box", start.as_bytes());
-            assert_eq!(matches!(judged, Judged::Left(_)), is_left, "{start:?}");
-            assert_eq!(matches!(judged, Judged::Taken), !is_left, "{start:?}");
+            assert_eq!(
+                matches!(judged, MemberVerdict::Left(_)),
+                is_left,
+                "{start:?}"
+            );
+            assert_eq!(
+                matches!(judged, MemberVerdict::Taken),
+                !is_left,
+                "{start:?}"
+            );
         }
     }
 }

@@ -7,7 +7,7 @@ use std::fs::{self, DirEntry, File, FileType};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::finds::{Finds, Found};
+use super::finds::{Finds, SourceFind};
 use super::recognise::{is_document, is_empty_message, look_at};
 use crate::error::Error;
 use crate::mailbox::compressed::Method;
@@ -17,10 +17,10 @@ use crate::mailbox::forms::state_files::{
     is_state_directory, is_state_file, mailbox_of_copies, state_beside,
 };
 use crate::mailbox::forms::{Format, emlx_files, eudora_files, mh};
-use crate::mailbox::not_mail::{NotMail, Verdict, not_a_mailbox};
+use crate::mailbox::not_mail::{ContentVerdict, NotMail, not_a_mailbox};
 use crate::mailbox::place::partial::{self, is_litter};
 use crate::mailbox::place::temporary;
-use crate::mailbox::start::Kind;
+use crate::mailbox::start::StartKind;
 use crate::mailbox::{IgnorePatterns, Options, Stop};
 use crate::platform::disk::layout::is_object;
 use crate::platform::{FileExt as _, OsStrExt as _};
@@ -29,7 +29,7 @@ use crate::platform::{FileExt as _, OsStrExt as _};
 const MOST_ENTRIES: usize = 1000;
 
 /// A search of a directory and of all directories below it.
-pub(super) struct Search<'s> {
+pub(super) struct TreeSearch<'s> {
     source: &'s Path,
     /// The source as an absolute path without symbolic links.
     whole: PathBuf,
@@ -43,7 +43,7 @@ pub(super) struct Search<'s> {
 }
 
 /// A directory whose entries are being looked at.
-struct Directory {
+struct DirectorySearch {
     path: PathBuf,
     relative: PathBuf,
     is_maildir: bool,
@@ -53,7 +53,7 @@ struct Directory {
     eudora: Option<eudora_files::EudoraFolder>,
 }
 
-impl<'s> Search<'s> {
+impl<'s> TreeSearch<'s> {
     pub(super) fn of(source: &'s Path, options: &'s Options, stop: &'s Stop) -> Self {
         Self {
             source,
@@ -124,11 +124,11 @@ impl<'s> Search<'s> {
             }
         };
         let kind = match self.format {
-            Format::Auto | Format::Maildir if is_maildir => Some(Kind::Maildir),
-            _ => is_mh.then_some(Kind::Mh),
+            Format::Auto | Format::Maildir if is_maildir => Some(StartKind::Maildir),
+            _ => is_mh.then_some(StartKind::Mh),
         };
         if let Some(kind) = kind {
-            self.finds.mailboxes.push(Found {
+            self.finds.mailboxes.push(SourceFind {
                 path: path.clone(),
                 relative: relative.clone(),
                 kind,
@@ -137,7 +137,7 @@ impl<'s> Search<'s> {
             });
         }
         let may_be_eudora = kind.is_none() && self.format == Format::Auto;
-        let directory = Directory {
+        let directory = DirectorySearch {
             eudora: may_be_eudora
                 .then(|| eudora_files::EudoraFolder::of(&path))
                 .flatten(),
@@ -157,7 +157,12 @@ impl<'s> Search<'s> {
         Ok(())
     }
 
-    fn entry(&mut self, within: &Directory, kind: FileType, entry: &DirEntry) -> Result<(), Error> {
+    fn entry(
+        &mut self,
+        within: &DirectorySearch,
+        kind: FileType,
+        entry: &DirEntry,
+    ) -> Result<(), Error> {
         let name = entry.file_name();
         let relative = within.relative.join(&name);
         if self.ignore.matches(&relative) {
@@ -182,7 +187,7 @@ impl<'s> Search<'s> {
         }
         let path = entry.path();
         match self.kind_of(within, (kind, &relative), &name, &path) {
-            Ok(Ok((kind, method))) => self.finds.mailboxes.push(Found {
+            Ok(Ok((kind, method))) => self.finds.mailboxes.push(SourceFind {
                 path,
                 relative,
                 kind,
@@ -198,7 +203,7 @@ impl<'s> Search<'s> {
 
     fn subdirectory(
         &mut self,
-        within: &Directory,
+        within: &DirectorySearch,
         relative: PathBuf,
         name: &OsStr,
         path: &Path,
@@ -235,11 +240,11 @@ impl<'s> Search<'s> {
     /// Returns the kind of a file, or the reason why it is not a mailbox.
     fn kind_of(
         &self,
-        within: &Directory,
+        within: &DirectorySearch,
         (kind, relative): (FileType, &Path),
         name: &OsStr,
         path: &Path,
-    ) -> Result<Result<(Kind, Option<Method>), NotMail>, Error> {
+    ) -> Result<Result<(StartKind, Option<Method>), NotMail>, Error> {
         if kind.is_symlink() {
             return Ok(Err(self.link(path)));
         }
@@ -280,8 +285,8 @@ impl<'s> Search<'s> {
             return Ok(Err(NotMail::Object));
         }
         Ok(match kind {
-            Kind::Mbox if is_empty_message(path) => Err(NotMail::NO_MESSAGE),
-            Kind::Archive if is_document(path)? => Err(NotMail::DOCUMENT),
+            StartKind::Mbox if is_empty_message(path) => Err(NotMail::NO_MESSAGE),
+            StartKind::Archive if is_document(path)? => Err(NotMail::DOCUMENT),
             _ if selects_directories => Err(NotMail::NEXT_TO_FOLDER),
             _ => found,
         })
@@ -313,13 +318,13 @@ impl<'s> Search<'s> {
 
     fn other(&mut self, path: PathBuf, other: NotMail) {
         match other.verdict() {
-            Verdict::NotRead => {
+            ContentVerdict::NotRead => {
                 self.finds.files.not_read += 1;
                 self.finds.unread.push((path, other.detail()));
                 return;
             }
-            Verdict::Part => self.finds.files.parts += 1,
-            Verdict::NotMail => self.finds.files.not_mail += 1,
+            ContentVerdict::Part => self.finds.files.parts += 1,
+            ContentVerdict::NotMail => self.finds.files.not_mail += 1,
         }
         self.finds.skipped.push((path, other));
     }
@@ -330,7 +335,7 @@ impl<'s> Search<'s> {
     }
 }
 
-impl Directory {
+impl DirectorySearch {
     fn is_message(&self, name: &OsStr) -> bool {
         match self.part.as_deref() {
             Some(part) => part != "tmp" && !name.as_bytes().starts_with(b".") && !is_litter(name),
@@ -379,7 +384,7 @@ fn is_of_seamonkey(path: &Path) -> bool {
 
 pub(crate) fn is_maildir(folder: &Path, format: Format) -> bool {
     let is_message = |path: &Path| {
-        matches!(look_at(path, Format::Auto), Ok(Ok((Kind::Eml, _)))) || is_of_seamonkey(path)
+        matches!(look_at(path, Format::Auto), Ok(Ok((StartKind::Eml, _)))) || is_of_seamonkey(path)
     };
     partial::is_maildir(folder, format, &is_message)
 }
@@ -412,7 +417,7 @@ fn is_directory_of_mail(folder: &Path) -> bool {
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
         let is_full = || entry.metadata().is_ok_and(|found| found.len() > 0);
         let kind = || look_at(&entry.path(), Format::Auto);
-        is_file && is_full() && matches!(kind(), Ok(Ok((kind, _))) if kind != Kind::Archive)
+        is_file && is_full() && matches!(kind(), Ok(Ok((kind, _))) if kind != StartKind::Archive)
     };
     entries.take(MOST_ENTRIES).flatten().any(is_mail)
 }

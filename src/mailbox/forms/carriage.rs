@@ -9,7 +9,7 @@ use crate::engine::lengths::Lengths;
 use crate::mailbox::forms::eudora::with_line_feeds;
 use crate::mailbox::forms::mbox::{Frame, content_start};
 use crate::mailbox::forms::quoting::Quoting;
-use crate::mailbox::forms::rewrite::{self, Refused, Rewritten};
+use crate::mailbox::forms::rewrite::{self, RewriteRefusal, Rewritten};
 use crate::mailbox::forms::separator::{field, line_end};
 use crate::prologue::Prologue;
 
@@ -100,7 +100,7 @@ pub(crate) fn rewritten(
     }
     let free = (0..=u8::MAX).find(|&byte| !used[usize::from(byte)] && byte != b'\r');
     let Some(mark) = free else {
-        return Err(Refused::Separator);
+        return Err(RewriteRefusal::Separator);
     };
     let mut marked = read.to_vec();
     for at in own {

@@ -16,13 +16,13 @@ pub(crate) enum ByteOrder {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Encoding {
+pub(crate) enum UnicodeEncoding {
     Utf16(ByteOrder),
     Utf32,
     Ebcdic,
 }
 
-impl Encoding {
+impl UnicodeEncoding {
     /// Returns the encoding of a mail, by the first [`LOOKED_AT`] bytes of its file. Returns `None` for mail in ASCII or
     /// one of its supersets, and for all other files.
     pub(crate) fn of_mail(start: &[u8]) -> Option<Self> {
@@ -134,40 +134,44 @@ mod tests {
     #[test]
     fn encoding_of_a_mail_is_found_with_and_without_a_mark() {
         use ByteOrder::{Big, Little};
-        let forms: [(Encoding, usize, bool, &[u8]); 4] = [
-            (Encoding::Utf16(Little), 2, false, b"\xff\xfe"),
-            (Encoding::Utf16(Big), 2, true, b"\xfe\xff"),
-            (Encoding::Utf32, 4, false, b"\xff\xfe\0\0"),
-            (Encoding::Utf32, 4, true, b"\0\0\xfe\xff"),
+        let forms: [(UnicodeEncoding, usize, bool, &[u8]); 4] = [
+            (UnicodeEncoding::Utf16(Little), 2, false, b"\xff\xfe"),
+            (UnicodeEncoding::Utf16(Big), 2, true, b"\xfe\xff"),
+            (UnicodeEncoding::Utf32, 4, false, b"\xff\xfe\0\0"),
+            (UnicodeEncoding::Utf32, 4, true, b"\0\0\xfe\xff"),
         ];
         for (encoding, unit, is_big, mark) in forms {
             for mail in MAILS {
                 let bytes = wide(mail, unit, is_big);
                 let marked = [mark, &bytes].concat();
-                assert_eq!(Encoding::of_mail(&marked), Some(encoding), "{mail}");
+                assert_eq!(UnicodeEncoding::of_mail(&marked), Some(encoding), "{mail}");
                 if !mail.starts_with('\n') {
-                    assert_eq!(Encoding::of_mail(&bytes), Some(encoding), "{mail}");
+                    assert_eq!(UnicodeEncoding::of_mail(&bytes), Some(encoding), "{mail}");
                 }
-                assert_eq!(Encoding::of_mail(mail.as_bytes()), None);
+                assert_eq!(UnicodeEncoding::of_mail(mail.as_bytes()), None);
             }
             for other in OTHERS {
                 let bytes = wide(other, unit, is_big);
-                assert_eq!(Encoding::of_mail(&bytes), None, "{other}");
-                assert_eq!(Encoding::of_mail(&[mark, &bytes].concat()), None, "{other}");
+                assert_eq!(UnicodeEncoding::of_mail(&bytes), None, "{other}");
+                assert_eq!(
+                    UnicodeEncoding::of_mail(&[mark, &bytes].concat()),
+                    None,
+                    "{other}"
+                );
             }
             for end in 0..mark.len() {
-                assert_eq!(Encoding::of_mail(&mark[..end]), None);
+                assert_eq!(UnicodeEncoding::of_mail(&mark[..end]), None);
             }
         }
         for mail in &MAILS[..2] {
             assert_eq!(
-                Encoding::of_mail(&in_ebcdic(mail)),
-                Some(Encoding::Ebcdic),
+                UnicodeEncoding::of_mail(&in_ebcdic(mail)),
+                Some(UnicodeEncoding::Ebcdic),
                 "{mail}"
             );
         }
         for other in OTHERS {
-            assert_eq!(Encoding::of_mail(&in_ebcdic(other)), None, "{other}");
+            assert_eq!(UnicodeEncoding::of_mail(&in_ebcdic(other)), None, "{other}");
         }
     }
 
@@ -180,7 +184,12 @@ mod tests {
             b"\xc3\xa9t\xc3\xa9: x\n",
             b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
         ] {
-            assert_eq!(Encoding::of_mail(bytes), None, "{}", bytes.escape_ascii());
+            assert_eq!(
+                UnicodeEncoding::of_mail(bytes),
+                None,
+                "{}",
+                bytes.escape_ascii()
+            );
         }
     }
 }

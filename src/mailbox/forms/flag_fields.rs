@@ -13,7 +13,7 @@ use crate::mailbox::forms::flags::{
 use crate::mailbox::forms::keywords::{
     FORWARDED, IMPORTANT, Keywords, RECEIPT_SENT, is_writable, words,
 };
-use crate::mailbox::forms::mbox::{self, Header};
+use crate::mailbox::forms::mbox::{self, MboxHeader};
 use crate::mailbox::forms::quoting::replaced;
 use crate::span::{Newline, Span, SpanLines, is_from_line, split_while, starts_like};
 
@@ -56,7 +56,7 @@ const IMPORTANT_TAG: &str = "$label1";
 const TAGS: usize = 80;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Noted {
+enum FlagField {
     Status,
     MoreStatus,
     Mozilla,
@@ -66,14 +66,14 @@ enum Noted {
     Evolution,
 }
 
-const NAMES: [(&[u8], Noted); 7] = [
-    (b"x-keywords", Noted::Keywords),
-    (b"x-evolution", Noted::Evolution),
-    (b"status", Noted::Status),
-    (b"x-status", Noted::MoreStatus),
-    (b"x-mozilla-status", Noted::Mozilla),
-    (b"x-mozilla-status2", Noted::MoreMozilla),
-    (b"x-mozilla-keys", Noted::Tags),
+const NAMES: [(&[u8], FlagField); 7] = [
+    (b"x-keywords", FlagField::Keywords),
+    (b"x-evolution", FlagField::Evolution),
+    (b"status", FlagField::Status),
+    (b"x-status", FlagField::MoreStatus),
+    (b"x-mozilla-status", FlagField::Mozilla),
+    (b"x-mozilla-status2", FlagField::MoreMozilla),
+    (b"x-mozilla-keys", FlagField::Tags),
 ];
 
 impl MessageFlags {
@@ -81,12 +81,17 @@ impl MessageFlags {
     /// most keywords are no flags.
     pub(crate) fn has_fields(content: &[u8]) -> bool {
         let mut fields = fields(content);
-        fields.any(|(noted, ..)| !matches!(noted, Noted::Keywords | Noted::Tags | Noted::Evolution))
+        fields.any(|(noted, ..)| {
+            !matches!(
+                noted,
+                FlagField::Keywords | FlagField::Tags | FlagField::Evolution
+            )
+        })
     }
 
     /// Returns whether the header starts with a field in which Thunderbird stores flags. A `From ` line may precede it.
     pub(crate) fn has_fields_of_thunderbird(content: &[u8]) -> bool {
-        fields(content).any(|(noted, ..)| noted == Noted::Mozilla)
+        fields(content).any(|(noted, ..)| noted == FlagField::Mozilla)
     }
 
     pub(crate) fn of_fields(content: &[u8]) -> Self {
@@ -98,15 +103,15 @@ impl MessageFlags {
             let whole = Span::new(value.start, folded_end(content, line.end, end));
             let value = value.of(content);
             match noted {
-                Noted::Status | Noted::MoreStatus => {
+                FlagField::Status | FlagField::MoreStatus => {
                     let is_noted = |letter| value.contains(&letter);
                     flags |= bits(&STATUS, is_noted) | bits(&MORE_STATUS, is_noted);
                 }
-                Noted::Mozilla => mozilla = mozilla.or(hexadecimal(value)),
-                Noted::MoreMozilla => more_mozilla = more_mozilla.or(hexadecimal(value)),
-                Noted::Evolution => evolution = evolution.or(of_evolution(value)),
-                Noted::Keywords => names.push(String::from_utf8_lossy(whole.of(content))),
-                Noted::Tags => tags.push(String::from_utf8_lossy(whole.of(content))),
+                FlagField::Mozilla => mozilla = mozilla.or(hexadecimal(value)),
+                FlagField::MoreMozilla => more_mozilla = more_mozilla.or(hexadecimal(value)),
+                FlagField::Evolution => evolution = evolution.or(of_evolution(value)),
+                FlagField::Keywords => names.push(String::from_utf8_lossy(whole.of(content))),
+                FlagField::Tags => tags.push(String::from_utf8_lossy(whole.of(content))),
             }
         }
         let more = more_mozilla.unwrap_or(0);
@@ -251,7 +256,8 @@ fn put<'c>(flags: Flags, noted: &MessageFlags, keywords: &str, content: &'c [u8]
     // Only Evolution reads its field, so the flags are also written to Status.
     let is_of_evolution = || {
         let mut fields = fields(content);
-        fields.any(|(noted, ..)| noted == Noted::Evolution) && !MessageFlags::has_fields(content)
+        fields.any(|(noted, ..)| noted == FlagField::Evolution)
+            && !MessageFlags::has_fields(content)
     };
     let keeps_status = noted.system == flags && !is_of_evolution();
     if keeps_status && keywords.is_empty() {
@@ -261,7 +267,7 @@ fn put<'c>(flags: Flags, noted: &MessageFlags, keywords: &str, content: &'c [u8]
     let field = |name: &[u8], value: &str| [name, b": ", value.as_bytes(), newline].concat();
     let agreed = agreed_end(content);
     let is_seen = |line: Span| line.start < agreed;
-    let has = |wanted: Noted| {
+    let has = |wanted: FlagField| {
         let mut fields = fields(content);
         fields.any(|(noted, line, _)| noted == wanted && is_seen(line))
     };
@@ -269,37 +275,37 @@ fn put<'c>(flags: Flags, noted: &MessageFlags, keywords: &str, content: &'c [u8]
     let mut status = text(&STATUS, flags.0);
     let mut more_status = text(&MORE_STATUS, flags.0);
     let mut missing = Vec::new();
-    if !keeps_status && !status.is_empty() && !has(Noted::Status) {
+    if !keeps_status && !status.is_empty() && !has(FlagField::Status) {
         missing.extend(field(b"Status", &status));
     }
-    if !keeps_status && !more_status.is_empty() && !has(Noted::MoreStatus) {
+    if !keeps_status && !more_status.is_empty() && !has(FlagField::MoreStatus) {
         missing.extend(field(b"X-Status", &more_status));
     }
     let mut keywords = Some(keywords).filter(|keywords| !keywords.is_empty());
-    if let Some(keywords) = keywords.filter(|_| !has(Noted::Keywords)) {
+    if let Some(keywords) = keywords.filter(|_| !has(FlagField::Keywords)) {
         missing.extend(field(b"X-Keywords", keywords));
     }
     let end = header_end(content);
     let header = &content[..end];
     let adds_keywords = keywords.is_some();
     let edited = fields(content).filter(|(noted, line, _)| match noted {
-        Noted::Keywords => adds_keywords && is_seen(*line),
-        Noted::Tags | Noted::Evolution => false,
+        FlagField::Keywords => adds_keywords && is_seen(*line),
+        FlagField::Tags | FlagField::Evolution => false,
         _ => !keeps_status,
     });
     let changes = edited.map(|(noted, line, value)| {
-        if noted == Noted::Keywords {
+        if noted == FlagField::Keywords {
             let more = keywords.take().map(|keywords| format!(" {keywords}"));
             return (Span::empty_at(value.end), more.unwrap_or_default());
         }
         let old = hexadecimal(value.of(content)).unwrap_or(0);
         let new = match noted {
-            Noted::Status | Noted::MoreStatus if !is_seen(line) => String::new(),
-            Noted::Status => std::mem::take(&mut status),
-            Noted::MoreStatus => std::mem::take(&mut more_status),
-            Noted::Mozilla => mozilla(flags, old),
-            Noted::MoreMozilla => more_mozilla(flags, old),
-            Noted::Keywords | Noted::Tags | Noted::Evolution => String::new(),
+            FlagField::Status | FlagField::MoreStatus if !is_seen(line) => String::new(),
+            FlagField::Status => std::mem::take(&mut status),
+            FlagField::MoreStatus => std::mem::take(&mut more_status),
+            FlagField::Mozilla => mozilla(flags, old),
+            FlagField::MoreMozilla => more_mozilla(flags, old),
+            FlagField::Keywords | FlagField::Tags | FlagField::Evolution => String::new(),
         };
         if new.is_empty() {
             let end = folded_end(content, line.end, end);
@@ -327,7 +333,7 @@ fn put<'c>(flags: Flags, noted: &MessageFlags, keywords: &str, content: &'c [u8]
     let changed = replaced(rest, 0, unseen);
     out.extend_from_slice(changed.as_deref().unwrap_or(rest));
     out.extend_from_slice(&content[end..]);
-    if !keeps_status && flags.0 & PASSED != 0 && !has(Noted::Mozilla) {
+    if !keeps_status && flags.0 & PASSED != 0 && !has(FlagField::Mozilla) {
         let first = leading_folded(content, end);
         let mozilla = field(b"X-Mozilla-Status", &mozilla(flags, 0));
         out.splice(first..first, mozilla);
@@ -386,7 +392,7 @@ fn leading_folded(content: &[u8], header_end: usize) -> usize {
 }
 
 fn header_end(content: &[u8]) -> usize {
-    match Header::of(content).body {
+    match MboxHeader::of(content).body {
         None => content.len(),
         Some(body) if content[..body].ends_with(b"\r\n") => body - 2,
         Some(body) => body - 1,
@@ -409,7 +415,7 @@ pub(super) fn agreed_end(content: &[u8]) -> usize {
 
 /// Returns the header fields that store flags. For each field: its meaning, the span of its line, and the span of its
 /// value.
-fn fields(content: &[u8]) -> impl Iterator<Item = (Noted, Span, Span)> {
+fn fields(content: &[u8]) -> impl Iterator<Item = (FlagField, Span, Span)> {
     let mut is_in_front = true;
     SpanLines::new(content, Span::new(0, header_end(content))).filter_map(move |line| {
         let text = line.content.of(content);
@@ -421,7 +427,10 @@ fn fields(content: &[u8]) -> impl Iterator<Item = (Noted, Span, Span)> {
         is_in_front &= starts_like(text, b"x-") || is_from_line(text);
         let (name, value) = mbox::field(text)?;
         let (_, noted) = NAMES.iter().find(|row| row.0.eq_ignore_ascii_case(name))?;
-        let is_of_thunderbird = matches!(noted, Noted::Mozilla | Noted::MoreMozilla | Noted::Tags);
+        let is_of_thunderbird = matches!(
+            noted,
+            FlagField::Mozilla | FlagField::MoreMozilla | FlagField::Tags
+        );
         let counts = is_in_front || !is_of_thunderbird;
         counts.then(|| (*noted, line.whole, value.shifted(line.content.start)))
     })

@@ -15,7 +15,7 @@ use std::path::Path;
 use crate::mailbox::compressed::Method;
 use crate::mailbox::forms::modified_utf7::folder_name;
 use crate::mailbox::forms::outlook::is_named_tnef;
-use crate::mailbox::start::Kind;
+use crate::mailbox::start::StartKind;
 use crate::platform::OsStrExt as _;
 
 /// Suffixes of the directories in which Apple Mail stores mailboxes.
@@ -26,7 +26,7 @@ const EXPORTED: &str = "mbox";
 
 /// How nested folders are written in the result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Nesting {
+pub(crate) enum FolderLayout {
     /// Each folder level is a level of the result, as in Thunderbird.
     Folders,
     /// The directories of the result are those of the source: only names that hide a folder, or are not the name of a
@@ -38,7 +38,7 @@ pub(crate) enum Nesting {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SourcePath<'p> {
     pub(crate) path: &'p Path,
-    pub(crate) kind: Kind,
+    pub(crate) kind: StartKind,
     /// Number of components up to the Maildir that contains this Maildir, if there is one. The names of the components
     /// after it are in modified UTF-7, because the server that wrote the Maildir encodes them.
     pub(crate) maildir: Option<usize>,
@@ -46,18 +46,18 @@ pub(crate) struct SourcePath<'p> {
 
 impl SourcePath<'_> {
     /// Returns the names of the folder and of those above it. Returns an empty list for messages in the source itself.
-    pub(crate) fn levels(self, nesting: Nesting) -> Vec<OsString> {
+    pub(crate) fn levels(self, nesting: FolderLayout) -> Vec<OsString> {
         let components: Vec<&OsStr> = self.path.iter().collect();
         let Some((last, above)) = components.split_last() else {
             // In Maildir++ the directory that contains the other folders is itself the Maildir of the inbox, so its
             // messages get a folder `INBOX`.
             return match self.kind {
-                Kind::Maildir => vec!["INBOX".into()],
+                StartKind::Maildir => vec!["INBOX".into()],
                 _ => Vec::new(),
             };
         };
         // The folders of an Outlook mailbox have no layout on the disk.
-        if self.kind == Kind::Pst {
+        if self.kind == StartKind::Pst {
             return components.iter().map(|&name| name.to_owned()).collect();
         }
         let is_encoded = |number: usize| self.maildir.is_some_and(|count| number >= count);
@@ -70,10 +70,10 @@ impl SourcePath<'_> {
             }
         }
         match (self.kind, nested_name(last)) {
-            (Kind::Maildir, Some(nested)) => levels.extend(of_maildir(nested, nesting)),
-            (Kind::Maildir, None) if is_encoded(above.len()) => levels.push(decoded(last)),
-            (Kind::Archive, _) => levels.push(archive_stem(Path::new(last)).into()),
-            (Kind::Maildir | Kind::Mh, _) => levels.push(of_directory(last, nesting)),
+            (StartKind::Maildir, Some(nested)) => levels.extend(of_maildir(nested, nesting)),
+            (StartKind::Maildir, None) if is_encoded(above.len()) => levels.push(decoded(last)),
+            (StartKind::Archive, _) => levels.push(archive_stem(Path::new(last)).into()),
+            (StartKind::Maildir | StartKind::Mh, _) => levels.push(of_directory(last, nesting)),
             _ => levels.push(of_file(last, nesting)),
         }
         levels
@@ -126,18 +126,18 @@ pub(crate) fn archive_stem(path: &Path) -> String {
 }
 
 /// Returns the kind of mail that the suffix of a file name promises, compressed or not.
-pub(crate) fn named(path: &Path) -> Option<Kind> {
+pub(crate) fn named(path: &Path) -> Option<StartKind> {
     if is_named_tnef(path) {
-        return Some(Kind::Msg);
+        return Some(StartKind::Msg);
     }
     let name = uncompressed(path.file_name()?);
     let suffix = Path::new(name).extension()?.to_str()?;
     match suffix.to_ascii_lowercase().as_str() {
-        "mbox" | "mbx" => Some(Kind::Mbox),
-        "eml" | "emlx" => Some(Kind::Eml),
-        "msg" | "oft" => Some(Kind::Msg),
-        "pst" | "ost" => Some(Kind::Pst),
-        "zip" | "tar" | "tgz" | "tbz2" | "txz" => Some(Kind::Archive),
+        "mbox" | "mbx" => Some(StartKind::Mbox),
+        "eml" | "emlx" => Some(StartKind::Eml),
+        "msg" | "oft" => Some(StartKind::Msg),
+        "pst" | "ost" => Some(StartKind::Pst),
+        "zip" | "tar" | "tgz" | "tbz2" | "txz" => Some(StartKind::Archive),
         _ => None,
     }
 }
@@ -156,7 +156,7 @@ fn nested_name(name: &OsStr) -> Option<&OsStr> {
     (!nested.is_empty()).then(|| OsStr::from_bytes(nested))
 }
 
-fn of_maildir(nested: &OsStr, nesting: Nesting) -> Vec<OsString> {
+fn of_maildir(nested: &OsStr, nesting: FolderLayout) -> Vec<OsString> {
     let Some(text) = nested.to_str() else {
         return vec![nested.to_owned()];
     };
@@ -164,7 +164,9 @@ fn of_maildir(nested: &OsStr, nesting: Nesting) -> Vec<OsString> {
     let names = text.split('.').filter(|level| !level.is_empty());
     let levels: Vec<String> = names.map(folder_name).collect();
     match nesting {
-        Nesting::Folders if !levels.is_empty() => levels.into_iter().map(OsString::from).collect(),
+        FolderLayout::Folders if !levels.is_empty() => {
+            levels.into_iter().map(OsString::from).collect()
+        }
         _ => vec![levels.join(".").into()],
     }
 }
@@ -174,20 +176,20 @@ fn decoded(name: &OsStr) -> OsString {
         .map_or_else(|| name.to_owned(), |name| folder_name(name).into())
 }
 
-fn of_directory(name: &OsStr, nesting: Nesting) -> OsString {
+fn of_directory(name: &OsStr, nesting: FolderLayout) -> OsString {
     if let Some(parent) = kmail_parent(name) {
         return parent.to_owned();
     }
     let subfolders: &[&str] = match nesting {
-        Nesting::Folders => &[".sbd"],
-        Nesting::Directories => &[],
+        FolderLayout::Folders => &[".sbd"],
+        FolderLayout::Directories => &[],
     };
     let mut suffixes = OF_APPLE_MAIL.iter().chain(subfolders);
     let plain = suffixes.find_map(|suffix| without_suffix(name, suffix));
     plain.unwrap_or(name).to_owned()
 }
 
-fn of_file(name: &OsStr, nesting: Nesting) -> OsString {
+fn of_file(name: &OsStr, nesting: FolderLayout) -> OsString {
     let stem = plain(name);
     if stem == name {
         of_directory(name, nesting)
@@ -210,40 +212,50 @@ mod tests {
     #[test]
     fn folder_names_of_each_program_become_levels() {
         for (path, kind, folders, directories) in [
-            ("", Kind::Maildir, "INBOX", "INBOX"),
-            ("", Kind::Eml, "", ""),
-            (".Work.2023", Kind::Maildir, "Work|2023", "Work.2023"),
+            ("", StartKind::Maildir, "INBOX", "INBOX"),
+            ("", StartKind::Eml, "", ""),
+            (".Work.2023", StartKind::Maildir, "Work|2023", "Work.2023"),
             (
                 ".R&-D.Entw&APw-rfe",
-                Kind::Maildir,
+                StartKind::Maildir,
                 "R&D|Entwürfe",
                 "R&D.Entwürfe",
             ),
-            (".a&AC4-b", Kind::Maildir, "a.b", "a.b"),
-            (".R&D", Kind::Maildir, "R&D", "R&D"),
-            ("...", Kind::Maildir, "", ""),
-            ("..Work", Kind::Maildir, "Work", "Work"),
-            ("Work/2023", Kind::Maildir, "Work|2023", "Work|2023"),
+            (".a&AC4-b", StartKind::Maildir, "a.b", "a.b"),
+            (".R&D", StartKind::Maildir, "R&D", "R&D"),
+            ("...", StartKind::Maildir, "", ""),
+            ("..Work", StartKind::Maildir, "Work", "Work"),
+            ("Work/2023", StartKind::Maildir, "Work|2023", "Work|2023"),
             (
                 "Inbox.sbd/Work.sbd/2023",
-                Kind::Mbox,
+                StartKind::Mbox,
                 "Inbox|Work|2023",
                 "Inbox.sbd|Work.sbd|2023",
             ),
-            ("lists/rust.mbox", Kind::Mbox, "lists|rust", "lists|rust"),
-            ("rust.mbox.gz", Kind::Mbox, "rust", "rust"),
-            ("Sent.mbx", Kind::Eudora, "Sent", "Sent"),
-            ("Work.mbox/Sub.mbox", Kind::Eml, "Work|Sub", "Work|Sub"),
-            ("INBOX.imapmbox", Kind::Eml, "INBOX", "INBOX"),
-            ("drafts", Kind::Mh, "drafts", "drafts"),
+            (
+                "lists/rust.mbox",
+                StartKind::Mbox,
+                "lists|rust",
+                "lists|rust",
+            ),
+            ("rust.mbox.gz", StartKind::Mbox, "rust", "rust"),
+            ("Sent.mbx", StartKind::Eudora, "Sent", "Sent"),
+            ("Work.mbox/Sub.mbox", StartKind::Eml, "Work|Sub", "Work|Sub"),
+            ("INBOX.imapmbox", StartKind::Eml, "INBOX", "INBOX"),
+            ("drafts", StartKind::Mh, "drafts", "drafts"),
             (
                 ".inbox.directory/.Work.directory/Deep",
-                Kind::Maildir,
+                StartKind::Maildir,
                 "inbox|Work|Deep",
                 "inbox|Work|Deep",
             ),
-            (".directory/x", Kind::Mbox, ".directory|x", ".directory|x"),
-            ("a/x.mbox", Kind::Pst, "a|x.mbox", "a|x.mbox"),
+            (
+                ".directory/x",
+                StartKind::Mbox,
+                ".directory|x",
+                ".directory|x",
+            ),
+            ("a/x.mbox", StartKind::Pst, "a|x.mbox", "a|x.mbox"),
         ] {
             let source = SourcePath {
                 path: Path::new(path),
@@ -251,8 +263,8 @@ mod tests {
                 maildir: None,
             };
             let levels = |nesting| source.levels(nesting).join(OsStr::new("|"));
-            assert_eq!(levels(Nesting::Folders), folders, "{path}");
-            assert_eq!(levels(Nesting::Directories), directories, "{path}");
+            assert_eq!(levels(FolderLayout::Folders), folders, "{path}");
+            assert_eq!(levels(FolderLayout::Directories), directories, "{path}");
         }
     }
 
@@ -265,10 +277,10 @@ mod tests {
         ] {
             let source = SourcePath {
                 path: Path::new(path),
-                kind: Kind::Maildir,
+                kind: StartKind::Maildir,
                 maildir,
             };
-            let levels = source.levels(Nesting::Folders).join(OsStr::new("|"));
+            let levels = source.levels(FolderLayout::Folders).join(OsStr::new("|"));
             assert_eq!(levels, expected, "{path}");
         }
     }

@@ -34,7 +34,7 @@ const MAX_TRAILING_LINE_ENDS: usize = 2;
 const FOLLOWING_HEADER: usize = 64 << 10;
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Counted {
+pub(crate) struct MboxCounts {
     any: bool,
     /// Set after a message without a right Content-Length. The mailbox is then certainly not mboxcl2, and all further
     /// messages end at separators.
@@ -42,10 +42,10 @@ pub(crate) struct Counted {
     /// Offset of the next message and its right Content-Length, if the header of the next message was already read to
     /// check the previous one. The header then need not be read twice. Offsets are relative to the window, which is the
     /// part of the file in memory.
-    following: Option<(u64, Right)>,
+    following: Option<(u64, FlagRight)>,
 }
 
-impl Counted {
+impl MboxCounts {
     pub(crate) fn elsewhere(self) -> Self {
         Self {
             following: None,
@@ -96,10 +96,10 @@ impl Frame {
             return self;
         }
         let bytes = front(bytes, self.end);
-        self.with_header(bytes, &Header::of_message(bytes, self.start))
+        self.with_header(bytes, &MboxHeader::of_message(bytes, self.start))
     }
 
-    fn with_header(self, bytes: &[u8], header: &Header) -> Self {
+    fn with_header(self, bytes: &[u8], header: &MboxHeader) -> Self {
         let bytes = front(bytes, self.end);
         let body = header.body.unwrap_or_default();
         let content_end = header
@@ -166,7 +166,7 @@ const CHECKED: usize = LOOK_AHEAD + 2 * MAX_TRAILING_LINE_ENDS;
 /// in memory), more bytes are read, and the search continues where it stopped. So the time is proportional to the size
 /// of the message. Offsets are relative to the start of the message.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Progress {
+pub(crate) struct MessageEndSearch {
     /// Offset at which the search for the next separator continues. The line ending before this separator is here or
     /// later.
     pub(crate) searched: usize,
@@ -180,7 +180,7 @@ pub(crate) struct Progress {
 pub(crate) fn end_by_separator(
     bytes: &[u8],
     start: usize,
-    progress: &mut Progress,
+    progress: &mut MessageEndSearch,
     whole: bool,
 ) -> End {
     if progress.searched == 0 {
@@ -212,12 +212,12 @@ pub(crate) fn end_of_message(
     bytes: &[u8],
     start: usize,
     whole: bool,
-    counted: &mut Counted,
-    progress: &mut Progress,
+    counted: &mut MboxCounts,
+    progress: &mut MessageEndSearch,
     peek: &mut Peek<'_>,
 ) -> End {
     if !progress.is_judged {
-        let mut window = Window { bytes, whole, peek };
+        let mut window = MboxWindow { bytes, whole, peek };
         let known = counted.following.take();
         let right = match known.filter(|&(at, _)| at == start as u64) {
             Some((_, right)) => Some(right),
@@ -254,19 +254,19 @@ pub(crate) fn end_of_message(
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Right {
+struct FlagRight {
     content: u64,
     end: u64,
     is_last: bool,
 }
 
-struct Window<'a, 'p> {
+struct MboxWindow<'a, 'p> {
     bytes: &'a [u8],
     whole: bool,
     peek: &'a mut Peek<'p>,
 }
 
-impl Window<'_, '_> {
+impl MboxWindow<'_, '_> {
     fn look(&mut self, at: u64, length: usize) -> Option<Cow<'_, [u8]>> {
         let rest = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..));
         let here = front(rest.unwrap_or_default(), length);
@@ -283,32 +283,32 @@ impl Window<'_, '_> {
 
     /// Returns the end of the message according to its Content-Length, if the Content-Length is right: a separator or
     /// the end of the file must follow. The offsets in `header` are relative to `at`.
-    fn right(&mut self, at: u64, header: &Header) -> Option<Right> {
+    fn right(&mut self, at: u64, header: &MboxHeader) -> Option<FlagRight> {
         let content = at.checked_add(header.counted_end()?)?;
         // The byte before the end is read too. If the file does not contain this byte, the Content-Length is wrong. Without
         // this check, an end far after the end of the file would look like one exactly at the end of the file.
         let there = self.look(content.checked_sub(1)?, CHECKED + 1)?;
         let (&before, rest) = there.split_first()?;
         let line_ends = boundary_behind(before, rest)?;
-        Some(Right {
+        Some(FlagRight {
             content,
             end: content + line_ends as u64,
             is_last: line_ends == rest.len(),
         })
     }
 
-    fn following(&mut self, at: u64) -> Option<Right> {
+    fn following(&mut self, at: u64) -> Option<FlagRight> {
         let rest = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..));
-        let in_window = rest.map(|rest| Header::of_message(front(rest, FOLLOWING_HEADER), 0));
+        let in_window = rest.map(|rest| MboxHeader::of_message(front(rest, FOLLOWING_HEADER), 0));
         let header = match in_window.filter(|header| header.body.is_some()) {
             Some(header) => header,
             // The window may contain only the start of the header, so the header is read again from the file.
-            None => Header::of_message(&self.look(at, FOLLOWING_HEADER)?, 0),
+            None => MboxHeader::of_message(&self.look(at, FOLLOWING_HEADER)?, 0),
         };
         self.right(at, &header)
     }
 
-    fn is_right_behind(&mut self, right: &Right, counted: &mut Counted) -> bool {
+    fn is_right_behind(&mut self, right: &FlagRight, counted: &mut MboxCounts) -> bool {
         if right.is_last {
             return counted.any;
         }
@@ -340,13 +340,13 @@ fn boundary_behind(before: u8, mut rest: &[u8]) -> Option<usize> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Header {
+pub(crate) struct MboxHeader {
     pub(crate) body: Option<usize>,
     /// The value of the first Content-Length field that is a number.
     pub(crate) content_length: Option<u64>,
 }
 
-impl Header {
+impl MboxHeader {
     fn counted_end(&self) -> Option<u64> {
         (self.body? as u64).checked_add(self.content_length?)
     }
@@ -397,7 +397,7 @@ impl Header {
 /// in the window (the part of the file in memory), and continues after more bytes were read.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct HeaderReader {
-    header: Header,
+    header: MboxHeader,
     /// Offset of the next line of the header. It is 0 until the `From ` lines at the start of the message were skipped.
     line: usize,
     /// Offset at which the search for the end of the current line continues. No line ending is between `line` and this
@@ -410,7 +410,7 @@ struct HeaderReader {
 impl HeaderReader {
     /// Continues to read the header. `message` contains the bytes of the previous call and more after them. `whole` is
     /// true if no more bytes follow.
-    fn read_on(&mut self, message: &[u8], whole: bool) -> Header {
+    fn read_on(&mut self, message: &[u8], whole: bool) -> MboxHeader {
         if self.line == 0 {
             let Some(own) = separator::own_lines(message, whole) else {
                 return self.header;

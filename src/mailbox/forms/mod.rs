@@ -45,7 +45,7 @@ pub(crate) mod uw_imap;
 
 use std::path::Path;
 
-use self::mbox::{Counted, End, Frame, Peek, Progress};
+use self::mbox::{End, Frame, MboxCounts, MessageEndSearch, Peek};
 #[cfg(feature = "cli")]
 use crate::mailbox::program::Program;
 
@@ -113,8 +113,8 @@ impl Division {
         self,
         bytes: &[u8],
         (at, whole): (usize, bool),
-        counted: &mut Counted,
-        progress: &mut Progress,
+        counted: &mut MboxCounts,
+        progress: &mut MessageEndSearch,
         peek: &mut Peek<'_>,
     ) -> End {
         let from = at + progress.searched;

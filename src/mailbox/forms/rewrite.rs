@@ -21,7 +21,7 @@ use crate::engine::lengths::{Lengths, Measure};
 use crate::from_field::has_header;
 use crate::mailbox::forms::MboxVariant;
 use crate::mailbox::forms::flag_fields::agreed_end;
-use crate::mailbox::forms::mbox::{self, Frame, Header};
+use crate::mailbox::forms::mbox::{self, Frame, MboxHeader};
 use crate::mailbox::forms::quoting::{self, Quoting};
 use crate::mailbox::forms::separator::{self, next_in_message};
 use crate::mailbox::forms::{cost, mmdf};
@@ -32,14 +32,14 @@ use crate::span::{Newline, Span, SpanLines};
 const ROOM: usize = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Refused {
+pub(crate) enum RewriteRefusal {
     /// The change would remove or create a line that some program reads as a separator. Messages could then be merged
     /// or divided.
     Separator,
     Misfit,
 }
 
-pub(crate) type Rewritten = Result<Option<Vec<u8>>, Refused>;
+pub(crate) type Rewritten = Result<Option<Vec<u8>>, RewriteRefusal>;
 
 pub(crate) fn rewritten(
     bytes: &[u8],
@@ -54,7 +54,7 @@ pub(crate) fn rewritten(
     };
     let is_mmdf = mmdf::starts(from_line);
     if is_mmdf && (mmdf::holds_line(content) || mmdf::holds_line(&new)) {
-        return Err(Refused::Separator);
+        return Err(RewriteRefusal::Separator);
     }
     let kept = if is_mmdf {
         Vec::new()
@@ -94,7 +94,7 @@ pub(crate) fn rewritten(
         || (!frame.is_mboxcl2 && next_in_message(&new).is_some())
         || separator::is_all_separators(&new)
     {
-        return Err(Refused::Separator);
+        return Err(RewriteRefusal::Separator);
     }
     Ok(Some(new))
 }
@@ -229,7 +229,7 @@ fn with_length(mut content: Vec<u8>) -> Vec<u8> {
 fn body_of(content: &[u8]) -> usize {
     let message = Prologue::behind(content);
     let prologue = content.len() - message.len();
-    let body = Header::of(message).body.map(|body| prologue + body);
+    let body = MboxHeader::of(message).body.map(|body| prologue + body);
     body.unwrap_or(content.len())
 }
 
@@ -265,7 +265,7 @@ pub(crate) fn spliced(content: &[u8], edits: &Edits) -> Rewritten {
         return Ok(None);
     }
     if edits.iter().any(|edit| edit.span.end > content.len()) {
-        return Err(Refused::Misfit);
+        return Err(RewriteRefusal::Misfit);
     }
     let spliced = edits.splice(content);
     let mut new = Vec::with_capacity(spliced.len() + ROOM);
@@ -285,7 +285,7 @@ fn kept_lines(
     new: &[u8],
     edits: &Edits,
     divides: impl Fn(&[u8]) -> bool,
-) -> Result<Vec<usize>, Refused> {
+) -> Result<Vec<usize>, RewriteRefusal> {
     let mut kept = Vec::new();
     let mut place_of = moved(edits);
     for (line, at) in quoting::from_lines(content) {
@@ -302,7 +302,9 @@ fn kept_lines(
         let starts_line = |&place: &usize| place == 0 || matches!(new[place - 1], b'\n' | b'\r');
         match place.filter(starts_line) {
             Some(place) => kept.push(place),
-            None if at == line && divides(&content[line..]) => return Err(Refused::Separator),
+            None if at == line && divides(&content[line..]) => {
+                return Err(RewriteRefusal::Separator);
+            }
             None => {}
         }
     }

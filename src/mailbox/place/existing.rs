@@ -8,31 +8,31 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use crate::mailbox::place::identity::Identity;
+use crate::mailbox::place::identity::FileIdentity;
 use crate::mailbox::read::file::filled_by;
 use crate::platform::FileExt as _;
 
 const PIECE: usize = 128 << 10;
 
-pub(crate) enum Existing {
+pub(crate) enum ExistingResult {
     /// The file has the same content.
     Same(File),
     /// The file contains only bytes of the new one and zeros.
-    Part(Identity),
+    Part(FileIdentity),
     Other,
 }
 
 /// Compares the file at `path` with the content of `new`.
-pub(crate) fn compared(path: &Path, new: &File) -> io::Result<Existing> {
+pub(crate) fn compared(path: &Path, new: &File) -> io::Result<ExistingResult> {
     let named = fs::symlink_metadata(path)?;
     if !named.is_file() {
-        return Ok(Existing::Other);
+        return Ok(ExistingResult::Other);
     }
     let old = File::open(path)?;
     let found = old.metadata()?;
-    let (identity, length) = (Identity::of(&found), new.metadata()?.len());
-    if identity != Identity::of(&named) || identity.length > length {
-        return Ok(Existing::Other);
+    let (identity, length) = (FileIdentity::of(&found), new.metadata()?.len());
+    if identity != FileIdentity::of(&named) || identity.length > length {
+        return Ok(ExistingResult::Other);
     }
     let (mut one, mut other) = (vec![0; PIECE], vec![0; PIECE]);
     let (mut at, mut is_same) = (0, identity.length == length);
@@ -45,15 +45,15 @@ pub(crate) fn compared(path: &Path, new: &File) -> io::Result<Existing> {
         let given = filled_by(wanted, |rest, before| new.read_at(rest, at + before))?;
         let pairs = one[..read].iter().zip(&wanted[..given]);
         if given < read || pairs.clone().any(|(old, new)| old != new && *old != 0) {
-            return Ok(Existing::Other);
+            return Ok(ExistingResult::Other);
         }
         is_same &= one[..read] == other[..read];
         at += read as u64;
     }
     Ok(if is_same && at == length {
-        Existing::Same(old)
+        ExistingResult::Same(old)
     } else {
-        Existing::Part(identity)
+        ExistingResult::Part(identity)
     })
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn is_same_tree(one: &Path, other: &Path) -> io::Result<bool> {
             is_same_tree(&one, &other)?
         } else {
             let new = File::open(&one)?;
-            kind.is_file() && matches!(compared(&other, &new)?, Existing::Same(_))
+            kind.is_file() && matches!(compared(&other, &new)?, ExistingResult::Same(_))
         };
         if !is_same {
             return Ok(false);
@@ -120,15 +120,15 @@ mod tests {
             let path = folder.path().join("old");
             fs::write(&path, old).unwrap();
             let found = match compared(&path, &new).unwrap() {
-                Existing::Same(_) => "same",
-                Existing::Part(_) => "part",
-                Existing::Other => "other",
+                ExistingResult::Same(_) => "same",
+                ExistingResult::Part(_) => "part",
+                ExistingResult::Other => "other",
             };
             assert_eq!(found, expected, "{} bytes", old.len());
         }
         assert!(matches!(
             compared(folder.path(), &new).unwrap(),
-            Existing::Other
+            ExistingResult::Other
         ));
     }
 }

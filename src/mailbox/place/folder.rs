@@ -5,7 +5,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use crate::mailbox::find::{self, Kind};
+use crate::mailbox::find::{self, StartKind};
 use crate::mailbox::forms::Format;
 use crate::mailbox::forms::flags::{Flags, MessageFlags};
 use crate::platform::{BEFORE_FLAGS, OsStrExt as _, OsStringExt as _};
@@ -40,8 +40,8 @@ impl MessageFolder {
 
     /// Returns the folder of this `kind` at `path`. If `path` is the `cur` or `new` of a Maildir or a message in it,
     /// this is the Maildir, restricted to that part.
-    pub(crate) fn of(path: &Path, kind: Kind, format: Format) -> Self {
-        let is_mh = kind == Kind::Mh;
+    pub(crate) fn of(path: &Path, kind: StartKind, format: Format) -> Self {
+        let is_mh = kind == StartKind::Mh;
         let part = (!is_mh).then(|| Self::within(path, format)).flatten();
         part.unwrap_or_else(|| Self {
             folder: path.to_owned(),

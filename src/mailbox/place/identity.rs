@@ -9,14 +9,14 @@ use crate::mailbox::failure::{changed, unreadable};
 use crate::platform::MetadataExt as _;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Identity {
+pub(crate) struct FileIdentity {
     pub(crate) device: u64,
     pub(crate) inode: u64,
     pub(crate) length: u64,
     pub(crate) modified: (i64, i64),
 }
 
-impl Identity {
+impl FileIdentity {
     pub(crate) fn of(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),

@@ -19,19 +19,19 @@ use std::time::{Duration, SystemTime};
 use md5::{Digest as _, Md5};
 
 use crate::error::Error;
-use crate::mailbox::begin::Job;
+use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::compressed::method_of;
 use crate::mailbox::failure::{changed, unreadable};
-use crate::mailbox::find::Kind;
-use crate::mailbox::forms::mbox::Counted;
+use crate::mailbox::find::StartKind;
+use crate::mailbox::forms::mbox::MboxCounts;
 use crate::mailbox::forms::mmdf;
-use crate::mailbox::place::identity::Identity;
+use crate::mailbox::place::identity::FileIdentity;
 use crate::mailbox::place::latecomers::{carry_over, keep};
-use crate::mailbox::place::lock::{Lock, Patience};
+use crate::mailbox::place::lock::{LockPatience, MboxLock};
 use crate::mailbox::place::replace::start_of;
 use crate::mailbox::read::file::octets_at;
 use crate::mailbox::read::sink::{Output, Sink};
-use crate::mailbox::read::source::Source;
+use crate::mailbox::read::source::InputSource;
 use crate::mailbox::{Stop, Summary};
 use crate::platform::{MetadataExt as _, NewFile};
 use crate::span::front;
@@ -45,17 +45,17 @@ const SETTLED: Duration = Duration::from_secs(3);
 /// Number of bytes of appended mail that are searched for its `From ` line, which empty lines may precede.
 const BLANKS: usize = 16;
 
-impl<S: Send> Job<'_, S> {
+impl<S: Send> MailboxJob<'_, S> {
     pub(crate) fn mbox_in_place(&self) -> Result<Summary, Error> {
         if let Some(left) = self.leave_utf16() {
             return Ok(left);
         }
         if !self.options.mode.writes() {
             if self.method.is_some() {
-                return self.file_to(Kind::Mbox, Output::Nowhere);
+                return self.file_to(StartKind::Mbox, Output::Nowhere);
             }
             let (file, _) = self.open()?;
-            let source = Source::file(&Arc::new(file));
+            let source = InputSource::file(&Arc::new(file));
             let summary = self.whole_mbox(source, &mut Sink::Nowhere)?;
             self.observer.done(&summary);
             return Ok(summary);
@@ -65,7 +65,7 @@ impl<S: Send> Job<'_, S> {
             return self.between_locks(&target);
         }
         let lock = self.locked(&target)?;
-        let before = Identity::of(&lock.file.metadata().map_err(unreadable(&target))?);
+        let before = FileIdentity::of(&lock.file.metadata().map_err(unreadable(&target))?);
         let plain = match self.method {
             None => Arc::clone(&lock.file),
             Some(method) => {
@@ -85,17 +85,17 @@ impl<S: Send> Job<'_, S> {
             }
         };
         let mut sink = self.sink(&plain, &target);
-        let summary = self.whole_mbox(Source::file(&plain), &mut sink)?;
+        let summary = self.whole_mbox(InputSource::file(&plain), &mut sink)?;
         self.put(&lock, &target, sink, &before, &summary)?;
         Ok(summary)
     }
 
-    pub(crate) fn patience(&self) -> Patience<'_> {
-        Patience::new(self.options.lock_timeout, self.stop, self.observer)
+    pub(crate) fn patience(&self) -> LockPatience<'_> {
+        LockPatience::new(self.options.lock_timeout, self.stop, self.observer)
     }
 
-    fn locked(&self, target: &Path) -> Result<Lock, Error> {
-        Lock::acquire(target, self.path, &self.patience())
+    fn locked(&self, target: &Path) -> Result<MboxLock, Error> {
+        MboxLock::acquire(target, self.path, &self.patience())
     }
 
     fn sink<'s>(&'s self, source: &Arc<File>, target: &'s Path) -> Sink<'s> {
@@ -124,26 +124,26 @@ impl<S: Send> Job<'_, S> {
     /// repeated.
     fn attempt(&self, target: &Path) -> Result<Option<Summary>, Error> {
         let mut lock = self.locked(target)?;
-        let quoting = self.quoting(&mut Source::file(&lock.file))?;
+        let quoting = self.quoting(&mut InputSource::file(&lock.file))?;
         let mut sink = self.sink(&lock.file, target);
         let mut summary = Summary::default();
         let mut digest = Md5::new();
         let mut state = Moment::of(&lock.file, target)?;
-        let (mut read, mut counted) = (0, Counted::default());
+        let (mut read, mut counted) = (0, MboxCounts::default());
         for round in 0..ROUNDS {
             let end = state.identity.length;
             if round > 0 && end == read {
                 break;
             }
             let file = lock.let_go(target)?;
-            let section = Source::section(&file, read, end);
+            let section = InputSource::section(&file, read, end);
             let seen = &mut |bytes: &[u8]| digest.update(bytes);
             counted = match self.mbox(section, counted, quoting, &mut summary, &mut sink, seen) {
                 Err(Error::Changed { .. }) => return Ok(None),
                 counted => counted?.0,
             };
             read = end;
-            lock = match Lock::again(file, target, self.path, &self.patience()) {
+            lock = match MboxLock::again(file, target, self.path, &self.patience()) {
                 Err(Error::Changed { .. }) => return Ok(None),
                 locked => locked?,
             };
@@ -160,9 +160,9 @@ impl<S: Send> Job<'_, S> {
         }
         let length = state.identity.length;
         if length > read {
-            let section = Source::section(&lock.file, read, length);
+            let section = InputSource::section(&lock.file, read, length);
             let seen = summary.messages;
-            let unseen = Job {
+            let unseen = MailboxJob {
                 transform: None,
                 ..*self
             };
@@ -176,10 +176,10 @@ impl<S: Send> Job<'_, S> {
 
     fn put(
         &self,
-        lock: &Lock,
+        lock: &MboxLock,
         target: &Path,
         sink: Sink<'_>,
-        before: &Identity,
+        before: &FileIdentity,
         summary: &Summary,
     ) -> Result<(), Error> {
         let Sink::Beside(beside) = sink else {
@@ -194,13 +194,13 @@ impl<S: Send> Job<'_, S> {
         self.observer.done(summary);
         // A stop is ignored from here on, because it would lose mail that is appended to the old file.
         let never = Stop::default();
-        let patience = Patience::new(self.options.lock_timeout, &never, self.observer);
+        let patience = LockPatience::new(self.options.lock_timeout, &never, self.observer);
         carry_over(lock, target, before.length, &patience).map_err(|error| keep(old, target, error))
     }
 }
 
 struct Moment {
-    identity: Identity,
+    identity: FileIdentity,
     /// The ctime of the file. Programs cannot set it, unlike the modification time, so it shows every change.
     changed: (i64, i64),
     taken: SystemTime,
@@ -210,7 +210,7 @@ impl Moment {
     fn of(file: &File, path: &Path) -> Result<Self, Error> {
         let metadata = file.metadata().map_err(unreadable(path))?;
         Ok(Self {
-            identity: Identity::of(&metadata),
+            identity: FileIdentity::of(&metadata),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
             taken: SystemTime::now(),
         })

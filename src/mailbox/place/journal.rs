@@ -26,8 +26,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::unpoisoned;
-use crate::mailbox::find::Found;
-use crate::mailbox::place::origin::{Fingerprint, Origin, identity, identity_of, identity_of_tree};
+use crate::mailbox::find::SourceFind;
+use crate::mailbox::place::origin::{
+    Fingerprint, ResultOrigin, identity, identity_of, identity_of_tree,
+};
 use crate::mailbox::place::temporary;
 use crate::platform::{OsStrExt as _, OsStringExt as _};
 
@@ -97,7 +99,7 @@ pub(crate) struct JournalFiles {
     pub(crate) has_earlier_run: bool,
 }
 
-pub(crate) struct Journal {
+pub(crate) struct ResultJournal {
     /// Hash of the command, as 32 hexadecimal digits.
     command: String,
     /// Empty if the system has no name for its boot. Every earlier line is then treated as one of an earlier boot.
@@ -118,7 +120,7 @@ pub(crate) struct Journal {
     has_new: AtomicBool,
 }
 
-impl Journal {
+impl ResultJournal {
     /// Reads the journal of an earlier run. `command` contains everything that determines the results, apart from the
     /// content of the sources.
     pub(crate) fn new(command: &str, files: JournalFiles) -> Self {
@@ -168,7 +170,7 @@ impl Journal {
             if let Some(boot) = text.strip_prefix("run ") {
                 is_of_this_boot = boot == self.boot;
                 self.is_of_other_boot |= !is_of_this_boot;
-            } else if let Some(line) = Line::parse(text)
+            } else if let Some(line) = ResultLine::parse(text)
                 && line.command == self.command
             {
                 if line.is_whole {
@@ -195,7 +197,7 @@ impl Journal {
     }
 
     /// Returns whether an earlier run completed this result, and the result is unchanged.
-    pub(crate) fn is_made(&self, origin: &Origin, part: ResultPart) -> bool {
+    pub(crate) fn is_made(&self, origin: &ResultOrigin, part: ResultPart) -> bool {
         let is_there = |boot: &str| {
             let (target, identity) = self.before.get(&self.key(origin, part, boot))?;
             Some(identity_of(target).ok()? == *identity)
@@ -207,7 +209,7 @@ impl Journal {
         is_of_this_boot || is_there("") == Some(true)
     }
 
-    fn has_whole(&self, origin: &Origin, part: ResultPart) -> bool {
+    fn has_whole(&self, origin: &ResultOrigin, part: ResultPart) -> bool {
         self.before.contains_key(&self.key(origin, part, ""))
     }
 
@@ -227,7 +229,7 @@ impl Journal {
 
     /// Removes the results of an earlier run from the mailboxes that were found. They are found if the output is inside the
     /// source.
-    pub(crate) fn remove_results(&self, mailboxes: &mut Vec<Found>) {
+    pub(crate) fn remove_results(&self, mailboxes: &mut Vec<SourceFind>) {
         if !self.targets.is_empty() {
             mailboxes.retain(|found| {
                 let path = self.absolute(&found.path);
@@ -245,7 +247,7 @@ impl Journal {
         self.current.join(target)
     }
 
-    fn key(&self, origin: &Origin, part: ResultPart, boot: &str) -> ResultKey {
+    fn key(&self, origin: &ResultOrigin, part: ResultPart, boot: &str) -> ResultKey {
         let part: &[u8] = match part {
             ResultPart::Whole => b" whole ",
             ResultPart::Nested => b" nested ",
@@ -272,16 +274,16 @@ impl Journal {
 
 /// A result that is about to be made, for the journal.
 #[derive(Clone, Debug)]
-pub(crate) struct Record<'j> {
-    pub(crate) journal: &'j Journal,
-    pub(crate) origin: Origin,
+pub(crate) struct JournalRecord<'j> {
+    pub(crate) journal: &'j ResultJournal,
+    pub(crate) origin: ResultOrigin,
     pub(crate) part: ResultPart,
     /// Whether the source is damaged. The next run must report this again, so it reads the source again, and compares the
     /// result.
     pub(crate) is_damaged: bool,
 }
 
-impl std::fmt::Debug for Journal {
+impl std::fmt::Debug for ResultJournal {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Journal")
@@ -290,7 +292,7 @@ impl std::fmt::Debug for Journal {
     }
 }
 
-impl Record<'_> {
+impl JournalRecord<'_> {
     /// Returns whether an earlier run completed this result.
     pub(crate) fn is_made(&self) -> bool {
         let has_part = |part| self.journal.is_made(&self.origin, part);
@@ -365,7 +367,7 @@ fn checked(line: &str) -> Option<&str> {
     (hash == hash_of_line(line)).then_some(line)
 }
 
-struct Line<'l> {
+struct ResultLine<'l> {
     is_whole: bool,
     command: &'l str,
     key: ResultKey,
@@ -373,7 +375,7 @@ struct Line<'l> {
     target: PathBuf,
 }
 
-impl<'l> Line<'l> {
+impl<'l> ResultLine<'l> {
     fn parse(line: &'l str) -> Option<Self> {
         let mut fields = line.split(' ');
         let is_whole = fields.next()? == "whole";

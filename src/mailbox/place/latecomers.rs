@@ -15,7 +15,7 @@ use tempfile::NamedTempFile;
 
 use crate::error::Error;
 use crate::mailbox::failure::{cannot_read, cannot_write};
-use crate::mailbox::place::lock::{Lock, Patience, wait_for_file};
+use crate::mailbox::place::lock::{LockPatience, MboxLock, wait_for_file};
 use crate::mailbox::place::replace;
 use crate::platform::{self, FileExt as _, OsStrExt as _};
 
@@ -30,10 +30,10 @@ const READ_ONLY: u32 = 0;
 /// Copies mail that is appended to the old file to the new file. The new file already contains the first
 /// `known` bytes of the old file. After an error, some of the appended mail may exist only in the old file.
 pub(crate) fn carry_over(
-    lock: &Lock,
+    lock: &MboxLock,
     target: &Path,
     mut known: u64,
-    patience: &Patience<'_>,
+    patience: &LockPatience<'_>,
 ) -> Result<(), Error> {
     let mut quiet = Instant::now();
     loop {
@@ -94,7 +94,7 @@ fn append(
     old: &File,
     from: u64,
     to: u64,
-    patience: &Patience<'_>,
+    patience: &LockPatience<'_>,
 ) -> Result<(), Error> {
     let mut late = Vec::new();
     let length = usize::try_from(to - from).unwrap_or(usize::MAX);

@@ -8,12 +8,12 @@
 //!   message that was missing before.
 //! * If a message was listed under several names, only the names that still exist count. A copy that a killed run left
 //!   has its own name, and is kept.
-//! * If the name of a message no longer exists when the message is opened, [`Messages`] searches for the unique part of
+//! * If the name of a message no longer exists when the message is opened, [`ListedMessages`] searches for the unique part of
 //!   the name. A message that is not found is reported.
 //!
 //! Messages of MH folders have no unique names. If the number of a message no longer exists, the message is reported.
 //! If the folder changed during the run, every file that was not read under any number is reported too
-//! ([`Messages::missed`]).
+//! ([`ListedMessages::missed`]).
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -61,7 +61,7 @@ pub(crate) const GONE: &str =
 type Others = Vec<(PathBuf, Detail)>;
 
 /// The messages of a folder, as they were listed. A message can be opened even if another program has renamed it since.
-pub(crate) struct Messages<'f> {
+pub(crate) struct ListedMessages<'f> {
     place: &'f MessageFolder,
     /// Paths of the messages, relative to the folder. In a Maildir, the paths are sorted.
     names: Vec<PathBuf>,
@@ -89,13 +89,13 @@ struct Searches {
 impl MessageFolder {
     /// Lists the messages of the folder. Also returns the paths that are named like a message but are not files or
     /// cannot be read. The memory for the names is some hundred bytes for each message.
-    pub(crate) fn messages(&self) -> (Messages<'_>, Others) {
+    pub(crate) fn messages(&self) -> (ListedMessages<'_>, Others) {
         self.messages_watched(&mut |_| {})
     }
 
     /// Does the same as [`messages`](Self::messages). For tests, calls `before` with the name of each directory just
     /// before it is listed.
-    fn messages_watched(&self, before: &mut dyn FnMut(&str)) -> (Messages<'_>, Others) {
+    fn messages_watched(&self, before: &mut dyn FnMut(&str)) -> (ListedMessages<'_>, Others) {
         let mut others = Others::new();
         let state = self.state(self.parts());
         let names = match (&self.part, &self.name) {
@@ -107,7 +107,7 @@ impl MessageFolder {
         };
         others.sort_by(|(one, _), (other, _)| one.cmp(other));
         others.dedup_by(|(one, _), (other, _)| one == other);
-        let messages = Messages {
+        let messages = ListedMessages {
             place: self,
             names,
             searches: Mutex::default(),
@@ -120,7 +120,7 @@ impl MessageFolder {
     fn names(&self, others: &mut Others, before: &mut dyn FnMut(&str)) -> Vec<PathBuf> {
         let is_wanted = |part: &&str| self.part.as_ref().is_none_or(|only| only == part);
         let parts: Vec<&str> = self.parts().iter().copied().filter(is_wanted).collect();
-        let mut listing = Listing::default();
+        let mut listing = ListingNames::default();
         let (mut quiet, mut has_many) = (0, false);
         for round in 0.. {
             let (state, now) = (self.state(&parts), SystemTime::now());
@@ -237,14 +237,14 @@ impl MessageFolder {
 /// All names that the listings of one folder contained. A folder is listed several times while other programs change
 /// it.
 #[derive(Default)]
-struct Listing {
+struct ListingNames {
     names: Vec<PathBuf>,
     known: HashSet<PathBuf>,
     bases: HashSet<Vec<u8>>,
     greatest: Option<u32>,
 }
 
-impl Listing {
+impl ListingNames {
     /// Adds a list, and returns whether it contains a message that an earlier listing missed. A message that was
     /// delivered since does not count: it has a new name in `new`, or in an MH folder a number greater than all
     /// other numbers.
@@ -277,7 +277,7 @@ impl Listing {
     }
 }
 
-impl Messages<'_> {
+impl ListedMessages<'_> {
     /// Returns the names under which the messages were listed.
     pub(crate) fn names(&self) -> &[PathBuf] {
         &self.names
@@ -397,7 +397,7 @@ mod tests {
 
     use super::*;
     use crate::mailbox::Format;
-    use crate::mailbox::find::Kind;
+    use crate::mailbox::find::StartKind;
 
     fn maildir(names: &[&str]) -> (tempfile::TempDir, MessageFolder) {
         let folder = tempfile::tempdir().unwrap();
@@ -407,7 +407,7 @@ mod tests {
         for name in names {
             fs::write(folder.path().join(name), format!("Subject: {name}\n\n")).unwrap();
         }
-        let place = MessageFolder::of(folder.path(), Kind::Maildir, Format::Auto);
+        let place = MessageFolder::of(folder.path(), StartKind::Maildir, Format::Auto);
         (folder, place)
     }
 
@@ -562,7 +562,7 @@ mod tests {
             for name in ["1", "2", "3"] {
                 fs::write(folder.path().join(name), format!("Subject: {name}\n\n")).unwrap();
             }
-            let place = MessageFolder::of(folder.path(), Kind::Mh, Format::Mh);
+            let place = MessageFolder::of(folder.path(), StartKind::Mh, Format::Mh);
             let (messages, others) = place.messages();
             assert!(others.is_empty());
             let open = |name: &str| messages.open(Path::new(name)).unwrap().is_some();

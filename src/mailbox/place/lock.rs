@@ -42,7 +42,7 @@ const NAMED_AFTER: Duration = Duration::from_secs(2);
 
 type Tell<'a> = dyn Fn(&Path, &Path) + 'a;
 
-pub(crate) struct Patience<'a> {
+pub(crate) struct LockPatience<'a> {
     began: Instant,
     timeout: Duration,
     told: Cell<bool>,
@@ -50,7 +50,7 @@ pub(crate) struct Patience<'a> {
     tell: Box<Tell<'a>>,
 }
 
-impl<'a> Patience<'a> {
+impl<'a> LockPatience<'a> {
     pub(crate) fn new<S>(timeout: Duration, stop: &'a Stop, observer: &'a dyn Observer<S>) -> Self {
         Self {
             began: Instant::now(),
@@ -79,17 +79,17 @@ impl<'a> Patience<'a> {
 
 /// A held lock on an mbox. Dropping it releases the lock.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub(crate) struct MboxLock {
     pub(crate) file: Arc<File>,
     dotlocks: Vec<Dotlock>,
 }
 
-impl Lock {
+impl MboxLock {
     /// Locks the mbox `target`. `given` is the path that the user named, which may be a symbolic link to `target`.
     pub(crate) fn acquire(
         target: &Path,
         given: &Path,
-        patience: &Patience<'_>,
+        patience: &LockPatience<'_>,
     ) -> Result<Self, Error> {
         let dotlocks = dotlocks(target, given, patience)?;
         loop {
@@ -117,7 +117,7 @@ impl Lock {
         file: Arc<File>,
         target: &Path,
         given: &Path,
-        patience: &Patience<'_>,
+        patience: &LockPatience<'_>,
     ) -> Result<Self, Error> {
         let dotlocks = dotlocks(target, given, patience)?;
         wait_for_file(&file, target, patience)?;
@@ -139,14 +139,18 @@ impl Lock {
     }
 
     /// Releases the fcntl lock for a moment, so that waiting programs can append mail, and takes it again.
-    pub(crate) fn let_in(&self, target: &Path, patience: &Patience<'_>) -> Result<(), Error> {
+    pub(crate) fn let_in(&self, target: &Path, patience: &LockPatience<'_>) -> Result<(), Error> {
         platform::unlock(&self.file).map_err(cannot_write(target))?;
         std::thread::sleep(MOMENT);
         wait_for_file(&self.file, target, patience)
     }
 }
 
-fn dotlocks(target: &Path, given: &Path, patience: &Patience<'_>) -> Result<Vec<Dotlock>, Error> {
+fn dotlocks(
+    target: &Path,
+    given: &Path,
+    patience: &LockPatience<'_>,
+) -> Result<Vec<Dotlock>, Error> {
     let mut dotlocks = vec![Dotlock::acquire(target, target, patience)?];
     if fs::symlink_metadata(given).is_ok_and(|found| found.is_symlink()) {
         dotlocks.push(Dotlock::acquire(given, given, patience)?);
@@ -172,7 +176,7 @@ fn is_named(file: &File, target: &Path) -> Result<bool, Error> {
 pub(crate) fn wait_for_file(
     file: &File,
     path: &Path,
-    patience: &Patience<'_>,
+    patience: &LockPatience<'_>,
 ) -> Result<(), Error> {
     // On a file system without fcntl locks, `try_lock` always succeeds, and only the dotlock protects the mbox.
     while !platform::try_lock(file).map_err(cannot_write(path))? {
@@ -194,7 +198,7 @@ impl Dotlock {
     pub(crate) fn acquire(
         locked: &Path,
         mailbox: &Path,
-        patience: &Patience<'_>,
+        patience: &LockPatience<'_>,
     ) -> Result<Self, Error> {
         let path = with_suffix(locked, ".lock".as_ref());
         loop {
@@ -324,10 +328,10 @@ mod tests {
         (folder, path)
     }
 
-    fn acquire(path: &Path) -> Result<Lock, Error> {
+    fn acquire(path: &Path) -> Result<MboxLock, Error> {
         let stop = Stop::default();
-        let patience = Patience::new::<()>(Duration::from_millis(60), &stop, &());
-        Lock::acquire(path, path, &patience)
+        let patience = LockPatience::new::<()>(Duration::from_millis(60), &stop, &());
+        MboxLock::acquire(path, path, &patience)
     }
 
     #[test]
@@ -404,8 +408,8 @@ mod tests {
         let stop = Stop::default();
         stop.request();
         let began = Instant::now();
-        let patience = Patience::new::<()>(Duration::from_secs(20), &stop, &());
-        let acquired = Lock::acquire(&path, &path, &patience);
+        let patience = LockPatience::new::<()>(Duration::from_secs(20), &stop, &());
+        let acquired = MboxLock::acquire(&path, &path, &patience);
         assert!(matches!(acquired, Err(Error::Interrupted)), "{acquired:?}");
         assert!(began.elapsed() < Duration::from_secs(10));
         assert!(lock.is_dir());

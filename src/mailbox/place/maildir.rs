@@ -38,10 +38,10 @@ use std::sync::{Arc, Mutex};
 
 use crate::detail::{Detail, Setting};
 use crate::error::{Error, unpoisoned};
-use crate::mailbox::begin::Job;
-use crate::mailbox::compressed::{Content, LEFT_AS_UTF16, Method, content_of, method_of};
+use crate::mailbox::begin::MailboxJob;
+use crate::mailbox::compressed::{CompressedContent, LEFT_AS_UTF16, Method, content_of, method_of};
 use crate::mailbox::failure::{cannot_read, cannot_write, unread};
-use crate::mailbox::find::Kind;
+use crate::mailbox::find::StartKind;
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::refused::refused_message;
 use crate::mailbox::forms::rewrite;
@@ -51,15 +51,15 @@ use crate::mailbox::place::flag_losses::FlagLosses;
 use crate::mailbox::place::folder::{
     MessageFolder, base_of, noted_in_name, resized, with_common_name, with_separator,
 };
-use crate::mailbox::place::identity::Identity;
+use crate::mailbox::place::identity::FileIdentity;
 use crate::mailbox::place::journal::ResultPart;
 use crate::mailbox::place::keyword_files::{COURIER, DOVECOT, FolderKeywords, replace_file};
-use crate::mailbox::place::listing::{GONE, Messages};
+use crate::mailbox::place::listing::{GONE, ListedMessages};
 use crate::mailbox::place::lock::Dotlock;
-use crate::mailbox::place::replace::{Beside, sync_folder};
-use crate::mailbox::place::supersede::Old;
+use crate::mailbox::place::replace::{AtomicWriter, sync_folder};
+use crate::mailbox::place::supersede::OldFile;
 use crate::mailbox::place::temporary;
-use crate::mailbox::read::messages::Transformed;
+use crate::mailbox::read::messages::TransformResult;
 use crate::mailbox::{Format, Summary};
 use crate::platform::{self, NewFile, OsStrExt as _, absent};
 use crate::pool;
@@ -75,10 +75,14 @@ const ATTEMPTS: usize = 4;
 /// messages are decompressed one at a time to limit memory.
 const SMALL: usize = 64 << 20;
 
-impl<S: Send> Job<'_, S> {
+impl<S: Send> MailboxJob<'_, S> {
     /// Converts a Maildir or MH folder, without the Maildirs inside it. Messages that were changed before an error stay
     /// changed.
-    pub(crate) fn folder(&self, kind: Kind, destination: Option<&Path>) -> Result<Summary, Error> {
+    pub(crate) fn folder(
+        &self,
+        kind: StartKind,
+        destination: Option<&Path>,
+    ) -> Result<Summary, Error> {
         let (options, observer) = (self.options, self.observer);
         let place = MessageFolder::of(self.path, kind, options.format);
         let folder = place.folder.as_path();
@@ -129,7 +133,7 @@ impl<S: Send> Job<'_, S> {
         for (path, why) in &others {
             observer.damaged(path, why);
         }
-        let files = Files {
+        let files = MaildirFiles {
             job: self,
             place: &place,
             twins: twins(messages.names()),
@@ -200,7 +204,7 @@ impl<S: Send> Job<'_, S> {
             summary.damaged += missed;
             summary.files.not_read += missed;
         }
-        let Files {
+        let MaildirFiles {
             keywords, losses, ..
         } = files;
         if let Some(to) = destination.filter(|_| outcome.is_ok()) {
@@ -246,8 +250,8 @@ impl<S: Send> Job<'_, S> {
         if self.is_made(path) {
             return Ok(());
         }
-        let read = Identity::of(&file.metadata().map_err(cannot_read(path))?);
-        let copy = Beside::copy(&file, read.length, path, temporary::folder_of(to), to)?;
+        let read = FileIdentity::of(&file.metadata().map_err(cannot_read(path))?);
+        let copy = AtomicWriter::copy(&file, read.length, path, temporary::folder_of(to), to)?;
         let record = self.record(path, Some(&read), ResultPart::Whole);
         copy.appear_as(record.as_ref(), false)
     }
@@ -279,12 +283,12 @@ fn twins(names: &[PathBuf]) -> HashMap<PathBuf, PathBuf> {
 
 /// The counts of a message, the reason why the message is damaged
 /// (`None` if it is intact), and the result of its transform (`None` if it was not transformed).
-type Converted<S> = (Summary, Option<Detail>, Option<Transformed<S>>);
+type Converted<S> = (Summary, Option<Detail>, Option<TransformResult<S>>);
 
-struct Files<'a, S> {
-    job: &'a Job<'a, S>,
+struct MaildirFiles<'a, S> {
+    job: &'a MailboxJob<'a, S>,
     place: &'a MessageFolder,
-    messages: &'a Messages<'a>,
+    messages: &'a ListedMessages<'a>,
     twins: HashMap<PathBuf, PathBuf>,
     destination: Option<&'a Path>,
     before_flags: char,
@@ -297,7 +301,7 @@ struct Files<'a, S> {
     large: Mutex<()>,
 }
 
-impl<S> Files<'_, S> {
+impl<S> MaildirFiles<'_, S> {
     /// Returns the name of a message of Thunderbird in a Maildir for all programs. The header contains its flags.
     fn common_name(&self, name: &Path, message: &[u8], to: &Path) -> Result<PathBuf, Error> {
         let flags = MessageFlags::of_fields(message);
@@ -344,13 +348,13 @@ impl<S> Files<'_, S> {
         let (mut target, path) = (target(&name), self.place.folder.join(&name));
         let mut _alone = None;
         let mut read = || -> io::Result<_> {
-            let before = Identity::of(&file.metadata()?);
+            let before = FileIdentity::of(&file.metadata()?);
             let method = method_of(&file)?;
             let most = self.job.options.max_message;
             let at_first = method.map_or(most, |_| most.min(SMALL));
             let read = |most| content_of(&file, before.length, method, self.job.options, most);
             let content = match read(at_first)? {
-                Content::TooLarge if most > at_first => {
+                CompressedContent::TooLarge if most > at_first => {
                     _alone = Some(unpoisoned(self.large.lock()));
                     read(most)?
                 }
@@ -369,12 +373,12 @@ impl<S> Files<'_, S> {
             ..Summary::default()
         };
         let whole = match content {
-            Content::Whole(content) => match refused_message(&content) {
+            CompressedContent::Whole(content) => match refused_message(&content) {
                 None => Ok(content),
                 Some(other) => Err(Some(other.detail())),
             },
-            Content::Damaged(damage) => Err(Some(damage.detail())),
-            Content::TooLarge => Err(None),
+            CompressedContent::Damaged(damage) => Err(Some(damage.detail())),
+            CompressedContent::TooLarge => Err(None),
         };
         let content = match whole {
             Ok(content) => content,
@@ -385,7 +389,7 @@ impl<S> Files<'_, S> {
                     None => summary.oversized = 1,
                 }
                 if let Some((target, folder)) = &target {
-                    let copy = Beside::copy(&file, before.length, &path, folder, target)?;
+                    let copy = AtomicWriter::copy(&file, before.length, &path, folder, target)?;
                     let mut record = self.job.record(&path, Some(&before), ResultPart::Whole);
                     if let Some(record) = &mut record {
                         record.is_damaged = why.is_some();
@@ -437,8 +441,8 @@ impl<S> Files<'_, S> {
                 let mut path = path;
                 let mut is_done = false;
                 for _ in 0..ATTEMPTS {
-                    let beside = Beside::of(&new, &writing_in, &path, method)?;
-                    let old = Old {
+                    let beside = AtomicWriter::of(&new, &writing_in, &path, method)?;
+                    let old = OldFile {
                         path: &path,
                         file: &file,
                         before: &before,
@@ -475,12 +479,15 @@ impl<S> Files<'_, S> {
                 let finished = match (&new, method) {
                     // An unchanged compressed message is copied byte by byte, because compressing it again could change
                     // it.
-                    (None, Some(_)) => Beside::copy(&file, before.length, &path, &folder, &target)?,
-                    (None, None) => Beside::of(&content, &folder, &target, None)?
+                    (None, Some(_)) => {
+                        AtomicWriter::copy(&file, before.length, &path, &folder, &target)?
+                    }
+                    (None, None) => AtomicWriter::of(&content, &folder, &target, None)?
                         .finished(&file, NewFile::Copy)?,
                     (Some(new), _) => {
                         let target = resized(&target, new);
-                        Beside::of(new, &folder, &target, method)?.finished(&file, NewFile::Copy)?
+                        AtomicWriter::of(new, &folder, &target, method)?
+                            .finished(&file, NewFile::Copy)?
                     }
                 };
                 let record = self.job.record(&path, Some(&before), ResultPart::Whole);

@@ -5,9 +5,9 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::mailbox::find::Found;
+use crate::mailbox::find::SourceFind;
 use crate::mailbox::place::folder::MessageFolder;
-use crate::mailbox::place::identity::Identity;
+use crate::mailbox::place::identity::FileIdentity;
 use crate::mailbox::place::temporary;
 use crate::mailbox::{Format, Options};
 use crate::platform::{MetadataExt as _, OsStrExt as _, absent};
@@ -40,11 +40,11 @@ impl Fingerprint {
 
 /// The source of a result, with everything that shows whether the source has changed.
 #[derive(Clone, Debug)]
-pub(crate) struct Origin(pub(super) Vec<u8>);
+pub(crate) struct ResultOrigin(pub(super) Vec<u8>);
 
-impl Origin {
+impl ResultOrigin {
     /// `name` distinguishes the source from others with the same file, such as the folders of a mailbox of Outlook.
-    pub(crate) fn of_file(name: &Path, read: &Identity) -> Self {
+    pub(crate) fn of_file(name: &Path, read: &FileIdentity) -> Self {
         let [device, inode] = [read.device, read.inode];
         let (length, (seconds, nanoseconds)) = (read.length, read.modified);
         let mut text = format!("{device} {inode} {length} {seconds} {nanoseconds} ").into_bytes();
@@ -55,7 +55,7 @@ impl Origin {
     /// Returns the origin of a mailbox that is made from several mailboxes or messages. Returns `None` if one of them
     /// cannot be read.
     pub(crate) fn of_group<'f>(
-        founds: impl IntoIterator<Item = &'f Found>,
+        founds: impl IntoIterator<Item = &'f SourceFind>,
         options: &Options,
     ) -> Option<Self> {
         let mut digest = Fingerprint::default();
@@ -82,13 +82,13 @@ fn add(digest: &mut Fingerprint, path: &Path, found: &Metadata) {
     let text = if found.is_dir() {
         format!("{} {}\n", found.dev(), found.ino())
     } else {
-        format!("{:?}\n", Identity::of(found))
+        format!("{:?}\n", FileIdentity::of(found))
     };
     digest.add(text.as_bytes());
 }
 
 /// Adds the messages of a Maildir or an MH folder, and the files with the names of its keywords.
-fn add_messages(digest: &mut Fingerprint, found: &Found, format: Format) -> Option<()> {
+fn add_messages(digest: &mut Fingerprint, found: &SourceFind, format: Format) -> Option<()> {
     let place = MessageFolder::of(&found.path, found.kind, format);
     let mut folders = place.synced_in(&place.folder);
     let keywords = |path: &PathBuf| {

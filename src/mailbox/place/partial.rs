@@ -31,28 +31,28 @@ pub(crate) fn is_maildir(
     };
     match (format, holds_messages_only(&part, is_message)) {
         // The user selected the format Maildir, so the content is not checked.
-        (Format::Maildir, _) | (Format::Auto, Holds::Messages) => true,
-        (Format::Auto, Holds::Nothing) => has("tmp") && holds_no_others(folder),
+        (Format::Maildir, _) | (Format::Auto, PartialContent::Messages) => true,
+        (Format::Auto, PartialContent::Nothing) => has("tmp") && holds_no_others(folder),
         _ => false,
     }
 }
 
-enum Holds {
+enum PartialContent {
     Messages,
     Nothing,
     Others,
 }
 
-fn holds_messages_only(part: &Path, is_message: &dyn Fn(&Path) -> bool) -> Holds {
+fn holds_messages_only(part: &Path, is_message: &dyn Fn(&Path) -> bool) -> PartialContent {
     // A directory that cannot be read may contain files that are not messages, so it does not count as a part of a
     // Maildir.
     let Ok(entries) = fs::read_dir(part) else {
-        return Holds::Others;
+        return PartialContent::Others;
     };
     let (mut messages, mut looked_into) = (0_usize, 0_usize);
     for entry in entries {
         let Ok(entry) = entry else {
-            return Holds::Others;
+            return PartialContent::Others;
         };
         let name = entry.file_name();
         if name.as_bytes().starts_with(b".") || is_litter(&name) {
@@ -64,19 +64,19 @@ fn holds_messages_only(part: &Path, is_message: &dyn Fn(&Path) -> bool) -> Holds
             || part.ends_with("new") && has_suffix(&name)
             || !entry.file_type().is_ok_and(|kind| kind.is_file());
         if is_other {
-            return Holds::Others;
+            return PartialContent::Others;
         }
         if !is_named_as_message(&name) && looked_into < LOOKED_INTO {
             looked_into += 1;
             if !is_message(&entry.path()) {
-                return Holds::Others;
+                return PartialContent::Others;
             }
         }
         messages += 1;
     }
     match messages {
-        0 => Holds::Nothing,
-        _ => Holds::Messages,
+        0 => PartialContent::Nothing,
+        _ => PartialContent::Messages,
     }
 }
 

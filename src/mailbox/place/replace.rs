@@ -20,16 +20,16 @@ use tempfile::NamedTempFile;
 use crate::error::Error;
 use crate::mailbox::compressed::{Encoder, Method};
 use crate::mailbox::failure::{cannot_read, cannot_write, changed, unreadable};
-use crate::mailbox::place::existing::{Existing, compared};
-use crate::mailbox::place::identity::Identity;
-use crate::mailbox::place::journal::{Journal, Record};
+use crate::mailbox::place::existing::{ExistingResult, compared};
+use crate::mailbox::place::identity::FileIdentity;
+use crate::mailbox::place::journal::{JournalRecord, ResultJournal};
 use crate::mailbox::place::temporary::{folder_of, temporary_in};
 use crate::mailbox::read::file::filled_by;
 use crate::platform::{self, FileExt as _, MetadataExt as _, NewFile, absent, exchange};
 
 const BUFFER: usize = 128 << 10;
 
-pub(crate) struct Beside {
+pub(crate) struct AtomicWriter {
     pub(crate) target: PathBuf,
     /// Writer to the temporary file. It is separate from `temporary`, so that errors name the target file, which the
     /// user knows, and not the temporary one.
@@ -37,7 +37,7 @@ pub(crate) struct Beside {
     temporary: NamedTempFile,
 }
 
-impl Beside {
+impl AtomicWriter {
     pub(crate) fn start(
         folder: &Path,
         target: &Path,
@@ -76,7 +76,7 @@ impl Beside {
         name: &Path,
         folder: &Path,
         target: &Path,
-    ) -> Result<Finished, Error> {
+    ) -> Result<CompleteFile, Error> {
         let mut copy = Self::start(folder, target, None)?;
         start_of(source, length, name, &mut |bytes| copy.write(bytes))?;
         copy.finished(source, NewFile::Copy)
@@ -92,7 +92,7 @@ impl Beside {
         Ok(beside)
     }
 
-    pub(crate) fn finished_as_new(self) -> Result<Finished, Error> {
+    pub(crate) fn finished_as_new(self) -> Result<CompleteFile, Error> {
         let new =
             tempfile::tempfile_in(folder_of(&self.target)).map_err(cannot_write(&self.target))?;
         self.dressed(&new, NewFile::Copy)
@@ -100,7 +100,7 @@ impl Beside {
 
     /// Completes the file with the owner, mode, attributes and time of `like`. The time is copied because the new file
     /// contains the same mail as `like`, and mail programs show the time of a message file as the date of the message.
-    pub(crate) fn finished(self, like: &File, purpose: NewFile) -> Result<Finished, Error> {
+    pub(crate) fn finished(self, like: &File, purpose: NewFile) -> Result<CompleteFile, Error> {
         let finished = self.dressed(like, purpose)?;
         let dated = date(finished.temporary.as_file(), like);
         dated.map_err(cannot_write(&finished.target))?;
@@ -108,16 +108,16 @@ impl Beside {
     }
 
     /// Completes a copy with the owner, mode and attributes of `like`, but not its time, because it is a new file.
-    pub(crate) fn finished_now(self, like: &File) -> Result<Finished, Error> {
+    pub(crate) fn finished_now(self, like: &File) -> Result<CompleteFile, Error> {
         self.dressed(like, NewFile::Copy)
     }
 
-    fn dressed(self, like: &File, purpose: NewFile) -> Result<Finished, Error> {
+    fn dressed(self, like: &File, purpose: NewFile) -> Result<CompleteFile, Error> {
         let (target, temporary) = (self.target, self.temporary);
         let written = self.writer.finish().and_then(|mut writer| writer.flush());
         let dressed = written.and_then(|()| platform::dress(temporary.as_file(), like, purpose));
         dressed.map_err(cannot_write(&target))?;
-        Ok(Finished { target, temporary })
+        Ok(CompleteFile { target, temporary })
     }
 }
 
@@ -148,12 +148,12 @@ pub(crate) fn start_of(
     Ok(())
 }
 
-pub(crate) struct Finished {
+pub(crate) struct CompleteFile {
     pub(crate) target: PathBuf,
     pub(crate) temporary: NamedTempFile,
 }
 
-impl Finished {
+impl CompleteFile {
     pub(crate) fn sync(&self) -> Result<(), Error> {
         let synced = platform::sync(self.temporary.as_file());
         synced.map_err(cannot_write(&self.target))
@@ -164,7 +164,7 @@ impl Finished {
     /// to it.
     pub(crate) fn replace(
         self,
-        before: &Identity,
+        before: &FileIdentity,
         backup: Option<&OsStr>,
     ) -> Result<Option<NamedTempFile>, Error> {
         self.sync()?;
@@ -183,7 +183,7 @@ impl Finished {
         Ok(old)
     }
 
-    fn exchanged(self, before: &Identity) -> Result<(Option<NamedTempFile>, PathBuf), Error> {
+    fn exchanged(self, before: &FileIdentity) -> Result<(Option<NamedTempFile>, PathBuf), Error> {
         if exchange(self.temporary.path(), &self.target).is_err() {
             let Self { target, temporary } = self;
             let replaced = temporary.persist(&target);
@@ -218,7 +218,7 @@ impl Finished {
     /// it again. `is_synced` is whether the file is already on the disk.
     pub(crate) fn appear_as(
         self,
-        record: Option<&Record<'_>>,
+        record: Option<&JournalRecord<'_>>,
         is_synced: bool,
     ) -> Result<(), Error> {
         let Some(record) = record else {
@@ -235,11 +235,11 @@ impl Finished {
         }
         let temporary = failed.file;
         match compared(&target, temporary.as_file()).map_err(cannot_read(&target))? {
-            Existing::Same(file) => {
+            ExistingResult::Same(file) => {
                 record.file(&target, &file, false);
                 Ok(())
             }
-            Existing::Part(before) if record.journal.may_complete() => {
+            ExistingResult::Part(before) if record.journal.may_complete() => {
                 Self { target, temporary }.replace(&before, None).map(drop)
             }
             _ => Err(not_appeared(&target, exists(Some(record.journal)))),
@@ -278,7 +278,10 @@ pub(crate) fn keep_before(old: NamedTempFile, target: &Path) -> PathBuf {
 
 /// Opens the target if it is a device or a pipe, which is written to directly. Returns `None` if it does not exist, and
 /// an error if it is an existing file or directory, unless it can be a result of an interrupted run.
-pub(crate) fn device(target: &Path, journal: Option<&Journal>) -> Result<Option<File>, Error> {
+pub(crate) fn device(
+    target: &Path,
+    journal: Option<&ResultJournal>,
+) -> Result<Option<File>, Error> {
     match fs::metadata(target) {
         Ok(found) if !found.is_file() && !found.is_dir() => {
             let device = File::options().write(true).open(target);
@@ -293,14 +296,18 @@ pub(crate) fn device(target: &Path, journal: Option<&Journal>) -> Result<Option<
 
 /// Returns whether an existing file or directory can be a result of an interrupted run. It is compared with the new
 /// result, and not replaced if it has another content.
-pub(crate) fn may_be_result(target: &Path, found: &Metadata, journal: Option<&Journal>) -> bool {
+pub(crate) fn may_be_result(
+    target: &Path,
+    found: &Metadata,
+    journal: Option<&ResultJournal>,
+) -> bool {
     journal.is_some_and(|journal| {
         journal.may_exist(target) || found.is_dir() && journal.has_results_in(target)
     })
 }
 
 /// Returns the error for a result whose name is taken.
-pub(crate) fn exists(journal: Option<&Journal>) -> io::Error {
+pub(crate) fn exists(journal: Option<&ResultJournal>) -> io::Error {
     let what = match journal {
         Some(journal) if journal.before() > 0 => {
             "the file already exists, and the stopped run did not write it like this: the file, its source or the options have changed since then; remove the file, or choose another name"
@@ -368,7 +375,7 @@ fn back_up(target: &Path, suffix: &OsStr) -> Result<Option<PathBuf>, Error> {
     // usually have no fcntl locks.
     let source = File::open(target).map_err(cannot_read(target))?;
     let length = source.metadata().map_err(cannot_read(target))?.len();
-    let copy = Beside::copy(&source, length, target, folder_of(&backup), &backup)?;
+    let copy = AtomicWriter::copy(&source, length, target, folder_of(&backup), &backup)?;
     copy.sync()?;
     copy.appear()?;
     Ok(Some(backup))

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use crate::error::Error;
 use crate::mailbox::failure::{cannot_read, cannot_write};
 use crate::mailbox::place::folder::{base_of, resized, with_flags_of};
-use crate::mailbox::place::identity::Identity;
-use crate::mailbox::place::replace::{Finished, is_same, sync_folder};
+use crate::mailbox::place::identity::FileIdentity;
+use crate::mailbox::place::replace::{CompleteFile, is_same, sync_folder};
 use crate::mailbox::place::temporary::folder_of;
 use crate::platform::{
     self, MetadataExt as _, OsStrExt as _, absent, entries_of, exchange, rename_to_new,
@@ -26,18 +26,18 @@ use crate::platform::{
 /// before each attempt.
 const SEARCHES: usize = 16;
 
-pub(crate) struct Old<'a> {
+pub(crate) struct OldFile<'a> {
     pub(crate) path: &'a Path,
     pub(crate) file: &'a File,
-    pub(crate) before: &'a Identity,
+    pub(crate) before: &'a FileIdentity,
     pub(crate) twin: Option<&'a Path>,
     pub(crate) folders: &'a [PathBuf],
 }
 
-impl Old<'_> {
+impl OldFile<'_> {
     /// Replaces the old message by the new one, whose content is `new`. Returns false, with nothing changed, if another
     /// program moved the old message in the meantime.
-    pub(crate) fn give_way(&self, finished: Finished, new: &[u8]) -> Result<bool, Error> {
+    pub(crate) fn give_way(&self, finished: CompleteFile, new: &[u8]) -> Result<bool, Error> {
         finished.sync()?;
         let renamed = resized(self.path, new);
         if renamed == self.path {
@@ -50,9 +50,9 @@ impl Old<'_> {
             && resized(twin, new) == twin
         {
             match equal(twin, &finished)? {
-                Equal::Yes(file) => return self.leave_to(twin, &file),
-                Equal::Moved => return Ok(false),
-                Equal::No => {}
+                EqualFile::Yes(file) => return self.leave_to(twin, &file),
+                EqualFile::Moved => return Ok(false),
+                EqualFile::No => {}
             }
         }
         if !self.is_there()? {
@@ -71,8 +71,8 @@ impl Old<'_> {
             // created the file. If its content is the new content, only the old message must be removed.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 match equal(&renamed, &finished)? {
-                    Equal::Yes(file) => self.leave_to(&renamed, &file),
-                    Equal::Moved | Equal::No => Ok(false),
+                    EqualFile::Yes(file) => self.leave_to(&renamed, &file),
+                    EqualFile::Moved | EqualFile::No => Ok(false),
                 }
             }
             Err(error) => Err(cannot_write(&renamed)(error)),
@@ -91,7 +91,12 @@ impl Old<'_> {
     /// Removes the old name after the new file was linked to `ours`. `names` is the number of links that the old file
     /// had before. Returns false if the old message was moved or replaced, so that the new link must be removed
     /// instead.
-    fn remove_beside(&self, finished: &Finished, ours: &Path, names: u64) -> Result<bool, Error> {
+    fn remove_beside(
+        &self,
+        finished: &CompleteFile,
+        ours: &Path,
+        names: u64,
+    ) -> Result<bool, Error> {
         sync_folder(folder_of(ours))?;
         if self.is_there()? {
             return Ok(is_linked(finished)? && self.remove()?);
@@ -127,7 +132,7 @@ impl Old<'_> {
         Ok(names > 0 && self.is_there()? && self.remove()?)
     }
 
-    fn take_back(&self, finished: &Finished, ours: &Path) -> Result<(), Error> {
+    fn take_back(&self, finished: &CompleteFile, ours: &Path) -> Result<(), Error> {
         let file = finished.temporary.as_file();
         let wanted = file.metadata().map_err(cannot_read(ours))?;
         for _ in 0..SEARCHES {
@@ -169,7 +174,7 @@ impl Old<'_> {
         Ok(None)
     }
 
-    fn exchange(&self, finished: Finished) -> Result<bool, Error> {
+    fn exchange(&self, finished: CompleteFile) -> Result<bool, Error> {
         let temporary = finished.temporary.path();
         match absent(exchange(temporary, self.path)) {
             Ok(Some(())) => {}
@@ -203,7 +208,7 @@ impl Old<'_> {
     }
 }
 
-fn is_still(before: &Identity, path: &Path) -> Result<bool, Error> {
+fn is_still(before: &FileIdentity, path: &Path) -> Result<bool, Error> {
     match before.check(path) {
         Ok(()) => Ok(true),
         Err(Error::Changed { .. }) => Ok(false),
@@ -213,40 +218,40 @@ fn is_still(before: &Identity, path: &Path) -> Result<bool, Error> {
 
 /// Returns the number of links to the new file, and whether its temporary name still belongs to it. The second value is
 /// `None` if the temporary name no longer exists. Together they show whether the new file has a name in the mailbox.
-fn names_of(finished: &Finished) -> io::Result<(u64, Option<bool>)> {
+fn names_of(finished: &CompleteFile) -> io::Result<(u64, Option<bool>)> {
     let new = finished.temporary.as_file().metadata()?;
     let named = absent(fs::symlink_metadata(finished.temporary.path()))?;
     Ok((new.nlink(), named.map(|found| is_same(&found, &new))))
 }
 
-fn is_linked(finished: &Finished) -> Result<bool, Error> {
+fn is_linked(finished: &CompleteFile) -> Result<bool, Error> {
     let names = names_of(finished).map_err(cannot_read(&finished.target));
     names.map(|(names, is_ours)| names > u64::from(is_ours == Some(true)))
 }
 
-enum Equal {
+enum EqualFile {
     Yes(File),
     No,
     Moved,
 }
 
-fn equal(path: &Path, finished: &Finished) -> Result<Equal, Error> {
+fn equal(path: &Path, finished: &CompleteFile) -> Result<EqualFile, Error> {
     let metadata = finished.temporary.as_file().metadata();
     let wanted = metadata.map_err(cannot_read(&finished.target))?.len();
-    let read = || -> io::Result<Equal> {
+    let read = || -> io::Result<EqualFile> {
         let found = fs::symlink_metadata(path)?;
         if !found.is_file() || found.len() != wanted {
-            return Ok(Equal::No);
+            return Ok(EqualFile::No);
         }
         let file = File::open(path)?;
         let mut content = Vec::new();
         (&file).take(wanted + 1).read_to_end(&mut content)?;
         if content == fs::read(finished.temporary.path())? {
-            Ok(Equal::Yes(file))
+            Ok(EqualFile::Yes(file))
         } else {
-            Ok(Equal::No)
+            Ok(EqualFile::No)
         }
     };
     let equal = absent(read()).map_err(cannot_read(path))?;
-    Ok(equal.unwrap_or(Equal::Moved))
+    Ok(equal.unwrap_or(EqualFile::Moved))
 }

@@ -8,7 +8,7 @@
 use std::io;
 
 use crate::mailbox::read::message_check::{imbalance, is_blank};
-use crate::mailbox::read::window::{Chunk, Windows};
+use crate::mailbox::read::window::{WindowChunk, Windows};
 use crate::prologue::BYTE_ORDER_MARK;
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Accounts {
 
     /// Checks that the chunk follows the previous one directly, and that each of its bytes belongs to a message or to
     /// the remainder, such as empty lines before the first message.
-    pub(crate) fn chunk(&mut self, chunk: &Chunk) -> io::Result<()> {
+    pub(crate) fn chunk(&mut self, chunk: &WindowChunk) -> io::Result<()> {
         let bytes = chunk.bytes();
         if chunk.offset != self.at {
             return Err(imbalance(
@@ -118,7 +118,7 @@ mod tests {
     use crate::mailbox::forms::mbox::Frame;
     use crate::mailbox::forms::{Division, eudora};
     use crate::mailbox::read::message_check::check_message;
-    use crate::mailbox::read::source::Source;
+    use crate::mailbox::read::source::InputSource;
     use crate::mailbox::{Conversion, Format, Message, Options, Stop, Transform};
     use crate::platform::FileExt as _;
 
@@ -150,13 +150,13 @@ mod tests {
         proptest::collection::vec(part, 0..50).prop_map(|parts| parts.concat())
     }
 
-    fn sources(bytes: &[u8]) -> [Source; 2] {
+    fn sources(bytes: &[u8]) -> [InputSource; 2] {
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(bytes, 0).unwrap();
         let stream = io::Cursor::new(bytes.to_vec());
         [
-            Source::file(&Arc::new(file)),
-            Source::stream(stream, None, Arc::default()),
+            InputSource::file(&Arc::new(file)),
+            InputSource::stream(stream, None, Arc::default()),
         ]
     }
 

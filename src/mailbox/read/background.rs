@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::mailbox::Stop;
-use crate::mailbox::compressed::Damage;
+use crate::mailbox::compressed::CompressionDamage;
 use crate::mailbox::failure::unreadable;
 use crate::mailbox::read::file::uninterrupted;
 
@@ -16,7 +16,7 @@ const PIECE: usize = 256 << 10;
 const PIECES: usize = 16;
 const LOOK_UP: Duration = Duration::from_millis(50);
 
-/// Reader of the stream that the thread reads ahead. Its errors contain an [`Error`] or a [`Damage`].
+/// Reader of the stream that the thread reads ahead. Its errors contain an [`Error`] or a [`CompressionDamage`].
 pub(crate) struct Background {
     /// Pieces of the stream. An empty piece is the end of the stream.
     pieces: Receiver<io::Result<Vec<u8>>>,
@@ -53,7 +53,7 @@ impl Background {
             loop {
                 let (piece, goes_on) = match uninterrupted(|| reader.read(&mut buffer)) {
                     Ok(read) => (Ok(buffer[..read].to_vec()), read > 0),
-                    Err(error) => match error.downcast::<Damage>() {
+                    Err(error) => match error.downcast::<CompressionDamage>() {
                         Ok(damage) => (Err(damage.clone().into()), damage.goes_on),
                         Err(error) => (Err(in_full(error)), false),
                     },
@@ -154,9 +154,9 @@ mod tests {
             self.0 += 1;
             match self.0 {
                 10 => Ok(0),
-                count if count % 2 == 0 => {
-                    Err(io::Error::other(Damage::of_member("wrong".to_owned())))
-                }
+                count if count % 2 == 0 => Err(io::Error::other(CompressionDamage::of_member(
+                    "wrong".to_owned(),
+                ))),
                 count => {
                     into[0] = count;
                     Ok(1)
@@ -172,7 +172,10 @@ mod tests {
             let mut octets = [0; 9];
             assert_eq!(reader.read(&mut octets).unwrap(), 1);
             assert_eq!(octets[0], count);
-            let damage = reader.read(&mut octets).unwrap_err().downcast::<Damage>();
+            let damage = reader
+                .read(&mut octets)
+                .unwrap_err()
+                .downcast::<CompressionDamage>();
             assert!(damage.unwrap().goes_on);
         }
         assert_eq!(reader.read(&mut [0; 9]).unwrap(), 1);

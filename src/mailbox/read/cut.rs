@@ -20,13 +20,13 @@ use crate::detail::{Detail, Setting};
 use crate::error::Error;
 use crate::mailbox::Options;
 use crate::mailbox::failure::cannot_read;
-use crate::mailbox::find::{Finds, Found, Kind};
-use crate::mailbox::forms::mbox::{self, Counted};
+use crate::mailbox::find::{Finds, SourceFind, StartKind};
+use crate::mailbox::forms::mbox::{self, MboxCounts};
 use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::separator::LOOK_AHEAD;
 use crate::mailbox::forms::{Division, carriage, mmdf};
-use crate::mailbox::read::source::Source;
-use crate::mailbox::read::window::{At, Windows};
+use crate::mailbox::read::source::InputSource;
+use crate::mailbox::read::window::{WindowPosition, Windows};
 
 /// Number of bytes at the start of the file that are searched for a message whose Content-Length is missing or wrong.
 /// If no such message is found, the file is treated as an mboxcl2 mailbox, in which Content-Length shows where a
@@ -56,7 +56,8 @@ pub(crate) fn asked_for(
 }
 
 pub(crate) fn check(source: &Path, finds: &Finds) -> Result<(), Error> {
-    let is_file = |found: &Found| found.relative.as_os_str().is_empty() && !found.kind.is_folder();
+    let is_file =
+        |found: &SourceFind| found.relative.as_os_str().is_empty() && !found.kind.is_folder();
     if finds.mailboxes.iter().all(is_file) {
         return Ok(());
     }
@@ -69,8 +70,8 @@ pub(crate) fn check(source: &Path, finds: &Finds) -> Result<(), Error> {
 }
 
 pub(crate) fn windows(
-    source: Source,
-    counted: Counted,
+    source: InputSource,
+    counted: MboxCounts,
     options: &Options,
     path: &Path,
 ) -> Result<Windows, Error> {
@@ -90,7 +91,7 @@ pub(crate) fn windows(
         let why = metadata.map_or("the source is not a regular file", |_| COMPRESSED);
         return Err(cannot_cut(path, why));
     };
-    let walk = || all(Source::file(&file));
+    let walk = || all(InputSource::file(&file));
     match settled(walk()).map_err(cannot_read(path))? {
         Ok(settled) => walk().piece(range, settled).map_err(cannot_read(path)),
         Err(why) => Err(cannot_cut(path, why)),
@@ -148,17 +149,20 @@ impl Windows {
         }
         self.offset = range.start.saturating_sub(BEFORE);
         self.read = self.offset;
-        if let Source::File { at, .. } = &mut self.source {
+        if let InputSource::File { at, .. } = &mut self.source {
             *at = self.offset;
         }
-        self.at = At::Passing(None);
+        self.at = WindowPosition::Passing(None);
         self.until = range.end;
         self.counted.count(false);
-        while self.at != At::Message && self.offset < range.end && self.next_chunk()?.is_some() {}
-        if self.at != At::Message {
+        while self.at != WindowPosition::Message
+            && self.offset < range.end
+            && self.next_chunk()?.is_some()
+        {}
+        if self.at != WindowPosition::Message {
             // No message begins in the range. The bytes that were skipped belong to an earlier message, so the range is
             // empty.
-            self.at = At::Message;
+            self.at = WindowPosition::Message;
             self.until = 0;
             return Ok(self);
         }
@@ -177,7 +181,7 @@ impl Windows {
 
 const HEADER: usize = 64 << 10;
 
-pub(crate) struct Piece {
+pub(crate) struct MboxPiece {
     /// Offsets of the piece: from the start of its first message to the start of the first message of the next piece.
     pub(crate) range: Range<u64>,
     pub(crate) messages: Option<u64>,
@@ -189,20 +193,20 @@ pub(crate) struct Piece {
 /// the pieces to `take` in order, with the quoting of the mbox. The pieces cover the file without gaps. A file that is
 /// empty, compressed or a single message is one piece.
 pub(crate) fn pieces(
-    source: &mut Source,
-    kind: Kind,
+    source: &mut InputSource,
+    kind: StartKind,
     length: u64,
     (size, counts): (u64, bool),
     options: &Options,
-    take: &mut dyn FnMut(&Piece, Option<Quoting>) -> io::Result<()>,
+    take: &mut dyn FnMut(&MboxPiece, Option<Quoting>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut all = Piece {
+    let mut all = MboxPiece {
         range: 0..length,
         messages: counts.then_some(1),
         header: header(source)?,
         whole: Some(SINGLE),
     };
-    if matches!(kind, Kind::Eml | Kind::Msg) {
+    if matches!(kind, StartKind::Eml | StartKind::Msg) {
         return take(&all, None);
     }
     let quoting = source.quoting()?;
@@ -215,7 +219,7 @@ pub(crate) fn pieces(
     let mut is_mbox = true;
     all.whole = Some(COMPRESSED);
     if let Some(file) = source.as_file().map(Arc::clone) {
-        let from_start = || walk(Source::file(&file));
+        let from_start = || walk(InputSource::file(&file));
         match settled(from_start())? {
             Err(why) => all.whole = Some(why),
             Ok(settled) => {
@@ -229,10 +233,10 @@ pub(crate) fn pieces(
                             to = behind.offset;
                         }
                     }
-                    let piece = Piece {
+                    let piece = MboxPiece {
                         range: from..to,
                         messages: count(&mut from_start().piece(from..to, settled)?)?,
-                        header: header(&mut Source::section(&file, from, u64::MAX))?,
+                        header: header(&mut InputSource::section(&file, from, u64::MAX))?,
                         whole: None,
                     };
                     take(&piece, Some(quoting))?;
@@ -245,7 +249,7 @@ pub(crate) fn pieces(
         }
         is_mbox = !mmdf::starts(&source.start(mmdf::LOOK_AHEAD)?);
     }
-    let nothing = Source::stream(io::empty(), None, Arc::default());
+    let nothing = InputSource::stream(io::empty(), None, Arc::default());
     let mut windows = walk(std::mem::replace(source, nothing));
     all.messages = count(&mut windows)?;
     *source = windows.source;
@@ -253,7 +257,7 @@ pub(crate) fn pieces(
 }
 
 /// Returns the header of the first message, without its `From ` line. A long header may be truncated.
-fn header(source: &mut Source) -> io::Result<Vec<u8>> {
+fn header(source: &mut InputSource) -> io::Result<Vec<u8>> {
     let start = source.start(HEADER)?;
     // Empty lines may precede the `From ` line of the first message.
     let raw = start.trim_ascii_start();
@@ -298,7 +302,7 @@ mod tests {
             let other = if is_bounded { window } else { other };
             let bytes = [b"From a\n".as_slice(), &bytes].concat();
             let file = in_file(&bytes);
-            let walk = |window| Windows::new(Source::file(&file), window, most);
+            let walk = |window| Windows::new(InputSource::file(&file), window, most);
             let (joined, at_once) = messages(walk(window));
             prop_assert_eq!(&joined, &bytes);
             let mut cuts: Vec<u64> = cuts.iter().map(|at| at.index(bytes.len() + 1) as u64).collect();
@@ -335,7 +339,7 @@ mod tests {
 
     fn walk(bytes: &[u8]) -> impl Fn() -> Windows + use<> {
         let file = in_file(bytes);
-        move || Windows::new(Source::file(&file), 2048, 1 << 20)
+        move || Windows::new(InputSource::file(&file), 2048, 1 << 20)
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use crate::mailbox::archive::{EntryMaker, MOST_KEYWORDS, MboxEntry, MemberRules};
-use crate::mailbox::find::{self, Kind};
+use crate::mailbox::find::{self, StartKind};
 use crate::mailbox::forms::MboxVariant;
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::keywords::{unexplained, unwritable};
@@ -56,8 +56,8 @@ struct ArchivedMaildir {
 }
 
 impl EntryMaker for ArchiveEntries {
-    fn entry(&mut self, name: &str, content: &[u8], kind: Kind) -> Result<MboxEntry, String> {
-        if kind == Kind::Msg {
+    fn entry(&mut self, name: &str, content: &[u8], kind: StartKind) -> Result<MboxEntry, String> {
+        if kind == StartKind::Msg {
             let mail = outlook::message(content)?;
             return Ok(MboxEntry {
                 bytes: entry(&mail.content, Some(&mail.flags.into())),

@@ -3,29 +3,29 @@ use std::path::Path;
 
 use crate::edit::Edits;
 use crate::error::Error;
-use crate::mailbox::begin::Job;
+use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::failure::{cannot_write, unreadable};
 use crate::mailbox::forms::carriage;
 use crate::mailbox::forms::quoting::Quoting;
-use crate::mailbox::forms::rewrite::{self, Refused, Rewritten};
-use crate::mailbox::read::window::Chunk;
+use crate::mailbox::forms::rewrite::{self, RewriteRefusal, Rewritten};
+use crate::mailbox::read::window::WindowChunk;
 use crate::mailbox::{Message, Observer, Program, Transform};
 
-pub(crate) struct Messages<'a, S> {
-    pub(crate) job: &'a Job<'a, S>,
+pub(crate) struct MessageReader<'a, S> {
+    pub(crate) job: &'a MailboxJob<'a, S>,
     pub(crate) quoting: Quoting,
     pub(crate) before: u64,
     /// Whether the result is a mailbox of another format. A changed message then has no `From ` line and no quoting.
     pub(crate) is_plain: bool,
 }
 
-pub(crate) struct Transformed<S> {
+pub(crate) struct TransformResult<S> {
     pub(crate) new: Option<Vec<u8>>,
     said: S,
     is_refused: bool,
 }
 
-impl<S> Transformed<S> {
+impl<S> TransformResult<S> {
     /// Returns the memory that is needed until the message is written, in bytes.
     pub(crate) fn weight(&self, transform: Option<&dyn Transform<S>>) -> usize {
         let new = self.new.as_ref().map_or(0, Vec::len);
@@ -37,8 +37,8 @@ impl<S> Transformed<S> {
     }
 }
 
-impl<S> Messages<'_, S> {
-    pub(crate) fn touched(&self, chunk: &Chunk) -> Vec<usize> {
+impl<S> MessageReader<'_, S> {
+    pub(crate) fn touched(&self, chunk: &WindowChunk) -> Vec<usize> {
         let (Some(transform), Some(first)) = (self.job.transform, chunk.frames.first()) else {
             return Vec::new();
         };
@@ -63,7 +63,11 @@ impl<S> Messages<'_, S> {
         touched
     }
 
-    pub(crate) fn work(&self, chunk: &Chunk, index: usize) -> Result<Transformed<S>, Error> {
+    pub(crate) fn work(
+        &self,
+        chunk: &WindowChunk,
+        index: usize,
+    ) -> Result<TransformResult<S>, Error> {
         let text = chunk.text(index).map_err(unreadable(self.job.path))?;
         let (from_line, content, _) = text.parts();
         let frame = &text.frame;
@@ -94,7 +98,7 @@ impl<S> Messages<'_, S> {
 
     fn message<'c>(
         &'c self,
-        chunk: &Chunk,
+        chunk: &WindowChunk,
         index: usize,
         (content, quoting): (&'c [u8], Quoting),
     ) -> Message<'c> {
@@ -108,7 +112,7 @@ impl<S> Messages<'_, S> {
         }
     }
 
-    pub(crate) fn ahead(&self, chunk: &Chunk) -> io::Result<()> {
+    pub(crate) fn ahead(&self, chunk: &WindowChunk) -> io::Result<()> {
         let Some(transform) = self.job.transform.filter(|_| self.job.is_eudora) else {
             return Ok(());
         };
@@ -121,14 +125,14 @@ impl<S> Messages<'_, S> {
     }
 }
 
-impl<S> Job<'_, S> {
+impl<S> MailboxJob<'_, S> {
     pub(crate) fn single(
         &self,
         (number, source): (u64, &Path),
         content: &[u8],
         beside: Option<Program>,
         splice: fn(&[u8], &Edits) -> Rewritten,
-    ) -> Result<Option<Transformed<S>>, Error> {
+    ) -> Result<Option<TransformResult<S>>, Error> {
         match self.transform {
             // If attachments are in files next to the mailbox, the message may refer to them without any search word,
             // so it is always transformed.
@@ -153,14 +157,14 @@ impl<S> Job<'_, S> {
         transform: &dyn Transform<S>,
         message: &Message<'_>,
         splice: impl FnOnce(&Edits) -> Rewritten,
-    ) -> Result<Transformed<S>, Error> {
+    ) -> Result<TransformResult<S>, Error> {
         let (edits, said) = transform.transform(message)?;
         // A transform that was stopped may have skipped its requests, so its result may be incomplete and is not used.
         self.stop.check()?;
         let (new, is_refused) = match splice(&edits) {
             Ok(new) => (new, false),
-            Err(Refused::Separator) => (None, true),
-            Err(Refused::Misfit) => {
+            Err(RewriteRefusal::Separator) => (None, true),
+            Err(RewriteRefusal::Misfit) => {
                 let number = message.number;
                 let what = format!(
                     "cannot change message {number}: a change would affect bytes outside the message; this is a defect of embody, please report it"
@@ -168,7 +172,7 @@ impl<S> Job<'_, S> {
                 return Err(cannot_write(message.source)(io::Error::other(what)));
             }
         };
-        Ok(Transformed {
+        Ok(TransformResult {
             new,
             said,
             is_refused,

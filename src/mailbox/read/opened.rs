@@ -13,17 +13,19 @@ use crate::engine::Mode;
 use crate::engine::declared_charsets::in_declared_charsets;
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::archive::{self, MemberRules};
-use crate::mailbox::begin::Job;
-use crate::mailbox::compressed::{Damage, Decoder, LEFT_AS_UTF16, Method, NOT_ENCODED, method_of};
+use crate::mailbox::begin::MailboxJob;
+use crate::mailbox::compressed::{
+    CompressionDamage, Decoder, LEFT_AS_UTF16, Method, NOT_ENCODED, method_of,
+};
 use crate::mailbox::failure::{cannot_read, cannot_write, in_full, unreadable};
-use crate::mailbox::find::{self, Kind, NotMail};
+use crate::mailbox::find::{self, NotMail, StartKind};
 use crate::mailbox::forms::imap_backup::{self, LengthChange};
-use crate::mailbox::forms::mbox::Counted;
+use crate::mailbox::forms::mbox::MboxCounts;
 use crate::mailbox::forms::proton::ProtonState;
 use crate::mailbox::forms::{self, carriage, emlx, emlx_files, outlook};
-use crate::mailbox::place::identity::Identity;
-use crate::mailbox::place::journal::{Record, ResultPart};
-use crate::mailbox::place::replace::{self, Beside};
+use crate::mailbox::place::identity::FileIdentity;
+use crate::mailbox::place::journal::{JournalRecord, ResultPart};
+use crate::mailbox::place::replace::{self, AtomicWriter};
 use crate::mailbox::place::temporary::folder_of;
 use crate::mailbox::read::Background;
 use crate::mailbox::read::entry::ALL_MAIL;
@@ -31,7 +33,7 @@ use crate::mailbox::read::entry::ALL_MAIL;
 use crate::mailbox::read::entry::WITHOUT_PSTS;
 use crate::mailbox::read::file::{PackedFile, PackedReader};
 use crate::mailbox::read::sink::{Output, Sink};
-use crate::mailbox::read::source::Source;
+use crate::mailbox::read::source::InputSource;
 use crate::mailbox::transfer::{self, StoredState};
 use crate::mailbox::{Format, Options, Quoting, Stop, Summary};
 use crate::platform::NewFile;
@@ -42,7 +44,7 @@ const WINDOW: usize = 1 << 20;
 /// Number of bytes that are read ahead to find damaged data if the start of a file does not look like mail.
 const AHEAD: usize = 4 << 20;
 
-impl Source {
+impl InputSource {
     /// Opens a mail file, which may be compressed or an archive. The mail in an archive is the content of its mboxes,
     /// one after the other. Its Outlook mailboxes are copied and returned with the skipped members.
     pub(crate) fn named(
@@ -96,8 +98,8 @@ impl Source {
     }
 }
 
-impl<S: Send> Job<'_, S> {
-    pub(crate) fn file_to(&self, kind: Kind, output: Output<'_>) -> Result<Summary, Error> {
+impl<S: Send> MailboxJob<'_, S> {
+    pub(crate) fn file_to(&self, kind: StartKind, output: Output<'_>) -> Result<Summary, Error> {
         #[cfg(feature = "outlook")]
         if let Some(folder) = self.pst {
             return match output {
@@ -106,17 +108,17 @@ impl<S: Send> Job<'_, S> {
             };
         }
         let (file, before) = self.open()?;
-        let mut source = if kind == Kind::Archive || self.method.is_some() {
-            Source::named(file, self.path, self.options, self.stop)?
+        let mut source = if kind == StartKind::Archive || self.method.is_some() {
+            InputSource::named(file, self.path, self.options, self.stop)?
         } else {
-            Source::file(&Arc::new(file))
+            InputSource::file(&Arc::new(file))
         };
         let kind = match kind {
-            Kind::Archive => kind_of_open(&mut source, self.path, self.options.format)?
+            StartKind::Archive => kind_of_open(&mut source, self.path, self.options.format)?
                 .map_err(|other| other.error(self.path))?,
             kind => kind,
         };
-        if kind == Kind::Pst {
+        if kind == StartKind::Pst {
             return self.spool(&mut source);
         }
         self.open_to(source, Some(&before), kind, output)
@@ -127,7 +129,7 @@ impl<S: Send> Job<'_, S> {
         &self,
         method: Method,
         file: &Arc<File>,
-    ) -> Result<Result<File, Damage>, Error> {
+    ) -> Result<Result<File, CompressionDamage>, Error> {
         let reader = PackedReader::new(&PackedFile::new(file, self.stop));
         let mut decoder = Decoder::new(method, reader, self.options.max_expanded);
         let folder = std::env::temp_dir();
@@ -142,14 +144,16 @@ impl<S: Send> Job<'_, S> {
                 }
                 Err(error) => {
                     self.stop.check()?;
-                    let damage = error.downcast::<Damage>().map_err(unreadable(self.path))?;
+                    let damage = error
+                        .downcast::<CompressionDamage>()
+                        .map_err(unreadable(self.path))?;
                     return Ok(Err(damage));
                 }
             }
         }
     }
 
-    pub(crate) fn all_damaged(&self, damage: &Damage) -> Summary {
+    pub(crate) fn all_damaged(&self, damage: &CompressionDamage) -> Summary {
         let mut summary = Summary::of(|sum| sum.mailboxes = 1);
         self.damaged(damage, &mut summary);
         summary
@@ -159,9 +163,9 @@ impl<S: Send> Job<'_, S> {
     /// it shows whether the file has changed since.
     pub(crate) fn open_to(
         &self,
-        mut source: Source,
-        read: Option<&Identity>,
-        kind: Kind,
+        mut source: InputSource,
+        read: Option<&FileIdentity>,
+        kind: StartKind,
         output: Output<'_>,
     ) -> Result<Summary, Error> {
         let name = self.path;
@@ -179,13 +183,13 @@ impl<S: Send> Job<'_, S> {
         let mut summary = Summary::default();
         let index = self.index_of(kind, source.as_file());
         let changes = Mutex::default();
-        let job = Job {
-            is_eudora: kind == Kind::Eudora && source.as_file().is_some(),
+        let job = MailboxJob {
+            is_eudora: kind == StartKind::Eudora && source.as_file().is_some(),
             index: index.as_ref(),
             changes: Some(&changes),
             ..*self
         };
-        if matches!(kind, Kind::Mbox | Kind::Eudora) {
+        if matches!(kind, StartKind::Mbox | StartKind::Eudora) {
             let mut quoting = job.quoting(&mut source)?;
             if let (Sink::Delivery(_), Quoting::O, Some(file)) = (&sink, quoting, source.as_file())
                 && transfer::is_quoted_twice(file, name)?
@@ -193,10 +197,10 @@ impl<S: Send> Job<'_, S> {
                 quoting = Quoting::Rd;
             }
             loop {
-                let counted = Counted::default();
+                let counted = MboxCounts::default();
                 let seen = &mut |_: &[u8]| {};
                 let members = source.members();
-                let of_part = Job {
+                let of_part = MailboxJob {
                     members: members.as_ref().map(|(members, at)| (&**members, *at)),
                     ..job
                 };
@@ -240,11 +244,11 @@ impl<S: Send> Job<'_, S> {
             } else {
                 ResultPart::Whole
             };
-            let record = self.record(name, read, part).map(|record| Record {
+            let record = self.record(name, read, part).map(|record| JournalRecord {
                 is_damaged: damage.is_some() || lacks_mail || summary.damaged > 0,
                 ..record
             });
-            if !record.as_ref().is_some_and(Record::is_made) {
+            if !record.as_ref().is_some_and(JournalRecord::is_made) {
                 sink.appear(original, kind, record.as_ref())?;
             }
         }
@@ -276,8 +280,8 @@ impl<S: Send> Job<'_, S> {
             return Ok(());
         };
         let file = File::open(&path).map_err(cannot_read(&path))?;
-        let beside = Beside::of(&content, folder_of(&copy), &copy, None)?;
-        let read = Identity::of(&file.metadata().map_err(cannot_read(&path))?);
+        let beside = AtomicWriter::of(&content, folder_of(&copy), &copy, None)?;
+        let read = FileIdentity::of(&file.metadata().map_err(cannot_read(&path))?);
         let record = self.record(&path, Some(&read), ResultPart::Whole);
         beside
             .finished(&file, NewFile::Copy)?
@@ -285,8 +289,8 @@ impl<S: Send> Job<'_, S> {
     }
 
     /// Returns the state of a message that Proton exported. A file with the state that cannot be read is reported.
-    fn proton_state(&self, kind: Kind, is_file: bool) -> Option<ProtonState> {
-        if kind != Kind::Eml || !is_file {
+    fn proton_state(&self, kind: StartKind, is_file: bool) -> Option<ProtonState> {
+        if kind != StartKind::Eml || !is_file {
             return None;
         }
         ProtonState::beside(self.path).unwrap_or_else(|path| {
@@ -325,9 +329,9 @@ impl<S: Send> Job<'_, S> {
     /// read all the same: if one of them would change, or cannot be decoded, the file is reported.
     fn copy_utf16(
         &self,
-        source: Source,
-        read: Option<&Identity>,
-        kind: Kind,
+        source: InputSource,
+        read: Option<&FileIdentity>,
+        kind: StartKind,
         output: Output<'_>,
     ) -> Result<Summary, Error> {
         let name = self.path;
@@ -335,13 +339,13 @@ impl<S: Send> Job<'_, S> {
             let what = "a stream in UTF-16 cannot be copied";
             return Err(unreadable(name)(io::Error::other(what)));
         };
-        let unheard = Job {
+        let unheard = MailboxJob {
             observer: &(),
             ..*self
         };
         let seen = unheard.open_to(source, None, kind, Output::Nowhere)?;
         let mut sink = self.sink_for(output, Some(&file))?;
-        let mut source = Source::file(&file);
+        let mut source = InputSource::file(&file);
         let mut piece = vec![0; WINDOW];
         let mut length = 0;
         loop {
@@ -359,11 +363,11 @@ impl<S: Send> Job<'_, S> {
         }
         let damaged = u64::from(seen.damaged + seen.changed > 0);
         let complete = self.record(name, read, ResultPart::Whole);
-        let record = complete.map(|record| Record {
+        let record = complete.map(|record| JournalRecord {
             is_damaged: damaged > 0,
             ..record
         });
-        if !record.as_ref().is_some_and(Record::is_made) {
+        if !record.as_ref().is_some_and(JournalRecord::is_made) {
             sink.appear(Some(&file), kind, record.as_ref())?;
         }
         let summary = Summary {
@@ -390,8 +394,8 @@ impl<S: Send> Job<'_, S> {
     /// attachments as `N.partial.emlx`. If such a message becomes complete, the result gets the name `whole` instead.
     fn message_to(
         &self,
-        source: &mut Source,
-        kind: Kind,
+        source: &mut InputSource,
+        kind: StartKind,
         (target, whole): (Option<&Path>, Option<PathBuf>),
         sink: &mut Sink<'_>,
     ) -> Result<Summary, Error> {
@@ -412,7 +416,7 @@ impl<S: Send> Job<'_, S> {
                 return Ok(self.without_message());
             }
             let mail = match kind {
-                Kind::Msg => {
+                StartKind::Msg => {
                     let mail = outlook::message(&content).map_err(io::Error::other);
                     Some(mail.map_err(unreadable(self.path))?)
                 }
@@ -509,10 +513,10 @@ impl<S: Send> Job<'_, S> {
 }
 
 pub(crate) fn kind_of_open(
-    source: &mut Source,
+    source: &mut InputSource,
     name: &Path,
     format: Format,
-) -> Result<Result<Kind, NotMail>, Error> {
+) -> Result<Result<StartKind, NotMail>, Error> {
     let start = source
         .start(find::LOOKED_AT as usize)
         .map_err(in_full(name))?;
@@ -527,11 +531,11 @@ pub(crate) fn kind_of_open(
     }
     let may_be_msg = matches!(format, Format::Auto | Format::Eml);
     Ok(match kind {
-        _ if may_be_msg && outlook::starts_like_msg(&start) => Ok(Kind::Msg),
+        _ if may_be_msg && outlook::starts_like_msg(&start) => Ok(StartKind::Msg),
         // The data are damaged, so the format of the file is unknown. The file is passed on as an mbox, because the
         // mbox reader reports the damage.
-        Err(_) if source.damage().is_some() => Ok(Kind::Mbox),
-        Ok(Kind::Archive) => Err(match source.original() {
+        Err(_) if source.damage().is_some() => Ok(StartKind::Mbox),
+        Ok(StartKind::Archive) => Err(match source.original() {
             None => NotMail::STREAMED_ZIP,
             Some(_) => NotMail::PACKED_ZIP,
         }),

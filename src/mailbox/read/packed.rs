@@ -14,36 +14,36 @@ use std::sync::Mutex;
 
 use crate::detail::{Detail, Setting};
 use crate::error::{Error, unpoisoned};
-use crate::mailbox::archive::{Inner, Skipped, Spooled};
-use crate::mailbox::begin::{Job, begun};
+use crate::mailbox::archive::{InnerMailboxes, SkippedMember, SpooledFile};
+use crate::mailbox::begin::{MailboxJob, begun};
 use crate::mailbox::failure::{cannot_write, in_full};
-use crate::mailbox::find::{Finds, Found, Kind};
+use crate::mailbox::find::{Finds, SourceFind, StartKind};
 use crate::mailbox::forms::layout::archive_stem;
 use crate::mailbox::forms::names::FolderNames;
 use crate::mailbox::place::delivery::Delivery;
-use crate::mailbox::place::identity::Identity;
-use crate::mailbox::place::journal::{Record, ResultPart};
+use crate::mailbox::place::identity::FileIdentity;
+use crate::mailbox::place::journal::{JournalRecord, ResultPart};
 #[cfg(feature = "outlook")]
 use crate::mailbox::read::pst_file;
 use crate::mailbox::read::sink::{Output, Sink};
-use crate::mailbox::read::source::Source;
+use crate::mailbox::read::source::InputSource;
 use crate::mailbox::result::names_a_file;
 use crate::mailbox::result_folders::source_folders;
 use crate::mailbox::result_form::{form, is_moved};
 use crate::mailbox::{Format, Summary};
 
-impl Found {
+impl SourceFind {
     /// Returns whether the source must be read before its folders are known, because it is an archive or a compressed
     /// Outlook mailbox.
     pub(crate) fn is_packed(&self) -> bool {
-        self.kind == Kind::Archive || self.kind == Kind::Pst && self.pst.is_none()
+        self.kind == StartKind::Archive || self.kind == StartKind::Pst && self.pst.is_none()
     }
 }
 
-impl<S: Send> Job<'_, S> {
+impl<S: Send> MailboxJob<'_, S> {
     /// Collects the Outlook mailboxes that the reader of an archive has copied. If the run does not convert these
     /// mailboxes, they are reported as unread. Returns whether the archive contained any.
-    pub(crate) fn keep_inner(&self, skipped: &mut Skipped, summary: &mut Summary) -> bool {
+    pub(crate) fn keep_inner(&self, skipped: &mut SkippedMember, summary: &mut Summary) -> bool {
         let spooled = std::mem::take(&mut skipped.spooled);
         let has_some = !spooled.is_empty();
         match self.inner {
@@ -82,10 +82,10 @@ impl<S: Send> Job<'_, S> {
     }
 
     /// Copies an Outlook mailbox from a stream to a temporary file, because its parts are not read in order.
-    pub(crate) fn spool(&self, source: &mut Source) -> Result<Summary, Error> {
+    pub(crate) fn spool(&self, source: &mut InputSource) -> Result<Summary, Error> {
         let mut summary = Summary::default();
         let most = self.options.max_expanded;
-        let copied = Spooled::copy(String::new(), b"", &mut source.by_ref().take(most));
+        let copied = SpooledFile::copy(String::new(), b"", &mut source.by_ref().take(most));
         let (spooled, error) = copied.map_err(in_full(self.path))?;
         if let Some(error) = error {
             return Err(in_full(self.path)(error));
@@ -106,7 +106,7 @@ impl<S: Send> Job<'_, S> {
         if let Some(packed) = source.packed() {
             self.observer.advance(packed.rest(), 0);
         }
-        let mut skipped = Skipped::default();
+        let mut skipped = SkippedMember::default();
         skipped.spooled.push(spooled);
         self.keep_inner(&mut skipped, &mut summary);
         Ok(summary)
@@ -114,7 +114,7 @@ impl<S: Send> Job<'_, S> {
 
     /// Returns the folders of the copied Outlook mailboxes. A mailbox that cannot be opened is added to the unreadable
     /// files.
-    pub(crate) fn folders_in(&self, spooled: Vec<Spooled>) -> Finds {
+    pub(crate) fn folders_in(&self, spooled: Vec<SpooledFile>) -> Finds {
         let mut finds = Finds::default();
         let mut names = FolderNames::default();
         let mut give = |name: &str| {
@@ -141,15 +141,15 @@ impl<S: Send> Job<'_, S> {
     }
 
     #[cfg(feature = "outlook")]
-    fn add_folders(&self, finds: &mut Finds, one: Spooled, (path, base): (PathBuf, PathBuf)) {
+    fn add_folders(&self, finds: &mut Finds, one: SpooledFile, (path, base): (PathBuf, PathBuf)) {
         match pst_file::opened(self.path, one.file) {
             Ok((folders, damage)) => {
                 let damage = damage.into_iter().map(|what| (path.clone(), what.into()));
                 finds.unread.extend(damage);
-                let found = |(folder, pst): (PathBuf, _)| Found {
+                let found = |(folder, pst): (PathBuf, _)| SourceFind {
                     path: path.join(&folder),
                     relative: base.join(folder),
-                    kind: Kind::Pst,
+                    kind: StartKind::Pst,
                     method: None,
                     pst: Some(pst),
                 };
@@ -160,7 +160,7 @@ impl<S: Send> Job<'_, S> {
     }
 
     #[cfg(not(feature = "outlook"))]
-    fn add_folders(&self, finds: &mut Finds, _: Spooled, (path, _): (PathBuf, PathBuf)) {
+    fn add_folders(&self, finds: &mut Finds, _: SpooledFile, (path, _): (PathBuf, PathBuf)) {
         let why = "this version of the program cannot read files of Outlook";
         finds.unread.push((path, why.into()));
     }
@@ -172,10 +172,10 @@ impl<S: Send> Job<'_, S> {
     /// messages of the mboxes stays at `destination`, next to the directory.
     pub(crate) fn unpack(
         &self,
-        kind: Kind,
+        kind: StartKind,
         (destination, directory): (&Path, &Path),
         like: Option<&Metadata>,
-        read: impl FnOnce(&Job<'_, S>, Output<'_>) -> Result<Summary, Error>,
+        read: impl FnOnce(&MailboxJob<'_, S>, Output<'_>) -> Result<Summary, Error>,
     ) -> Result<Summary, Error> {
         let options = self.options;
         let form = form(kind, options);
@@ -194,21 +194,21 @@ impl<S: Send> Job<'_, S> {
         } else {
             destination.join(name)
         };
-        let inner = Inner {
+        let inner = InnerMailboxes {
             found: Mutex::default(),
             nested: Some(nested.clone()),
         };
-        let job = Job {
+        let job = MailboxJob {
             inner: may_nest.then_some(&inner),
             ..*self
         };
-        let read_file = like.map(Identity::of);
+        let read_file = like.map(FileIdentity::of);
         let record = |part| self.record(self.path, read_file.as_ref(), part);
         if is_tree {
             let mut delivery =
                 Delivery::start(form, options, None, destination, like, self.journal)?;
             let mut summary = match kind {
-                Kind::Pst => read(&job, Output::Nowhere)?,
+                StartKind::Pst => read(&job, Output::Nowhere)?,
                 _ => read(&job, Output::Delivery(&mut delivery))?,
             };
             let entered = self.each_inner(&inner, |job, levels| {
@@ -219,7 +219,7 @@ impl<S: Send> Job<'_, S> {
             self.finish(delivery, &summary, record(ResultPart::Whole))?;
             return Ok(summary);
         }
-        let mut summary = if kind == Kind::Pst {
+        let mut summary = if kind == StartKind::Pst {
             read(&job, Output::Nowhere)?
         } else if is_moved(kind, options) {
             let mut delivery =
@@ -237,7 +237,7 @@ impl<S: Send> Job<'_, S> {
                 }
                 delivery.rename(&nested);
             }
-            let is_made = has_inner && record.as_ref().is_some_and(Record::is_made);
+            let is_made = has_inner && record.as_ref().is_some_and(JournalRecord::is_made);
             if !is_made && (!has_inner || summary.messages > 0) {
                 self.finish(delivery, &summary, record)?;
             }
@@ -261,8 +261,8 @@ impl<S: Send> Job<'_, S> {
     /// of those above it.
     pub(crate) fn each_inner(
         &self,
-        inner: &Inner,
-        mut take: impl FnMut(&Job<'_, S>, &[String]) -> Result<Summary, Error>,
+        inner: &InnerMailboxes,
+        mut take: impl FnMut(&MailboxJob<'_, S>, &[String]) -> Result<Summary, Error>,
     ) -> Result<Summary, Error> {
         let spooled = inner.take();
         if spooled.is_empty() {
@@ -281,7 +281,7 @@ impl<S: Send> Job<'_, S> {
     /// Reads one folder of an Outlook mailbox.
     pub(crate) fn inner_to(&self, delivery: Option<&mut Delivery>) -> Result<Summary, Error> {
         self.file_to(
-            Kind::Pst,
+            StartKind::Pst,
             match delivery {
                 Some(delivery) => Output::Delivery(delivery),
                 None => Output::Nowhere,

@@ -7,16 +7,16 @@ use crate::detail::{Detail, Setting};
 use crate::engine::outlook::pst::{ItemKind, TOO_LARGE};
 use crate::engine::outlook::source;
 use crate::error::Error;
-use crate::mailbox::begin::Job;
+use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::forms::outlook::OutlookMail;
 use crate::mailbox::place::delivery::Delivery;
-use crate::mailbox::read::pst_file::{Opened, PstFolder};
+use crate::mailbox::read::pst_file::{OpenPst, PstFolder};
 use crate::mailbox::transfer::{StoredState, too_large};
 use crate::mailbox::{ExternalMessage, Summary};
 
 /// The result of reading one item of a `.pst` file.
-enum Letter {
+enum PstLetter {
     Mail {
         flags: Flags,
         received: Option<SystemTime>,
@@ -27,7 +27,7 @@ enum Letter {
     Lost(Detail),
 }
 
-impl<S: Send> Job<'_, S> {
+impl<S: Send> MailboxJob<'_, S> {
     /// Delivers the messages of a folder. Without a delivery, the messages are read and transformed, but not written.
     pub(crate) fn pst_to(
         &self,
@@ -44,17 +44,21 @@ impl<S: Send> Job<'_, S> {
             };
             self.stop.check()?;
             if let ItemKind::Other(name) = mailbox.kind(*item) {
-                return Ok(Some(self.letter(number, Letter::Other(name), Vec::new())));
+                return Ok(Some(self.letter(
+                    number,
+                    PstLetter::Other(name),
+                    Vec::new(),
+                )));
             }
             number += 1;
             let (letter, content) = self.read_item(&folder.opened, *item, number);
             Ok(Some(self.letter(number, letter, content)))
         };
         let summary = Summary::of(|sum| sum.mailboxes = 1);
-        let is_mail = |letter: &Letter| matches!(letter, Letter::Mail { .. });
+        let is_mail = |letter: &PstLetter| matches!(letter, PstLetter::Mail { .. });
         let done = self.external(summary, next, is_mail, |letter, new, summary| {
             match &letter.about {
-                Letter::Mail {
+                PstLetter::Mail {
                     flags,
                     received,
                     subject,
@@ -77,8 +81,8 @@ impl<S: Send> Job<'_, S> {
                         self.observer.damaged(self.path, &what.into());
                     }
                 }
-                Letter::Other(name) => *others.entry(name).or_default() += 1,
-                Letter::Lost(why) => {
+                PstLetter::Other(name) => *others.entry(name).or_default() += 1,
+                PstLetter::Lost(why) => {
                     summary.damaged += 1;
                     self.observer.lost(self.path, why);
                 }
@@ -100,7 +104,12 @@ impl<S: Send> Job<'_, S> {
         Ok(summary)
     }
 
-    fn letter(&self, number: u64, about: Letter, content: Vec<u8>) -> ExternalMessage<Letter> {
+    fn letter(
+        &self,
+        number: u64,
+        about: PstLetter,
+        content: Vec<u8>,
+    ) -> ExternalMessage<PstLetter> {
         ExternalMessage {
             about,
             number,
@@ -109,7 +118,7 @@ impl<S: Send> Job<'_, S> {
         }
     }
 
-    fn read_item(&self, opened: &Opened, item: u32, number: u64) -> (Letter, Vec<u8>) {
+    fn read_item(&self, opened: &OpenPst, item: u32, number: u64) -> (PstLetter, Vec<u8>) {
         let (mailbox, room) = (&opened.mailbox, opened.room(self.options));
         let most = self.options.max_message;
         let most_octets = u64::try_from(most).unwrap_or(u64::MAX).min(room);
@@ -123,13 +132,13 @@ impl<S: Send> Job<'_, S> {
             } else {
                 text.into()
             };
-            (Letter::Lost(why), Vec::new())
+            (PstLetter::Lost(why), Vec::new())
         };
         let read = match mailbox.item(item, most_octets) {
             Ok(read) => read,
             Err(unread) if unread.why == TOO_LARGE && most_octets < room => {
                 return (
-                    Letter::Lost(too_large(Some(number), self.options)),
+                    PstLetter::Lost(too_large(Some(number), self.options)),
                     Vec::new(),
                 );
             }
@@ -145,7 +154,7 @@ impl<S: Send> Job<'_, S> {
         let octets = mail.content.len();
         if octets > most {
             return (
-                Letter::Lost(too_large(Some(number), self.options)),
+                PstLetter::Lost(too_large(Some(number), self.options)),
                 Vec::new(),
             );
         }
@@ -154,7 +163,7 @@ impl<S: Send> Job<'_, S> {
         }
         opened.count(octets as u64);
         mail.missing.extend(read.damage);
-        let letter = Letter::Mail {
+        let letter = PstLetter::Mail {
             flags: mail.flags,
             received: mail.received,
             subject,

@@ -3,7 +3,7 @@
 //! Folder names are untrusted input: each one becomes a single component of a path, and no two paths are the same.
 
 #[cfg(feature = "outlook")]
-pub(crate) use opened::{Opened, PstFolder, open, opened};
+pub(crate) use opened::{OpenPst, PstFolder, open, opened};
 
 /// A folder of an Outlook mailbox. Without the feature `outlook` no such mailbox can be opened, so the type has no
 /// values.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::mailbox::compressed::{Decoder, Method};
 use crate::mailbox::forms::separator::next_in_message;
-use crate::mailbox::read::source::Source;
+use crate::mailbox::read::source::InputSource;
 use crate::mailbox::read::window::Windows;
 
 const WINDOW: usize = 1 << 20;
@@ -23,7 +23,7 @@ pub(crate) fn has_second_message(bytes: &[u8]) -> bool {
 
 pub(crate) fn holds_second_message(file: &File) -> io::Result<bool> {
     let file = Arc::new(file.try_clone()?);
-    let mut windows = Windows::new(Source::file(&file), WINDOW, WINDOW);
+    let mut windows = Windows::new(InputSource::file(&file), WINDOW, WINDOW);
     Ok(windows.count(2)? > 1)
 }
 
@@ -33,10 +33,10 @@ pub(crate) fn is_one_message(file: &File, method: Option<Method>) -> io::Result<
     let mut file = file.try_clone()?;
     let source = match method {
         None if file.metadata()?.len() > SEARCHED => return Ok(false),
-        None => Source::file(&Arc::new(file)),
+        None => InputSource::file(&Arc::new(file)),
         Some(method) => {
             file.rewind()?;
-            Source::stream(Decoder::new(method, file, SEARCHED), None, Arc::default())
+            InputSource::stream(Decoder::new(method, file, SEARCHED), None, Arc::default())
         }
     };
     let mut windows = Windows::new(source, WINDOW, WINDOW);

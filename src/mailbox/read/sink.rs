@@ -7,10 +7,10 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::cannot_write;
-use crate::mailbox::find::Kind;
+use crate::mailbox::find::StartKind;
 use crate::mailbox::place::delivery::Delivery;
-use crate::mailbox::place::journal::{Journal, Record};
-use crate::mailbox::place::replace::{Beside, check_replaceable, device, start_of};
+use crate::mailbox::place::journal::{JournalRecord, ResultJournal};
+use crate::mailbox::place::replace::{AtomicWriter, check_replaceable, device, start_of};
 use crate::mailbox::place::temporary::folder_of;
 use crate::platform::{NewFile, Stream};
 
@@ -27,7 +27,7 @@ pub(crate) enum Output<'a> {
 
 pub(crate) enum Sink<'a> {
     Nowhere,
-    Beside(Beside),
+    Beside(AtomicWriter),
     Directly(PathBuf, BufWriter<Stream>),
     /// A file that is replaced in place. The new file is created only when a message changes, because most runs over a
     /// converted mailbox change no message.
@@ -47,11 +47,11 @@ impl<'a> Sink<'a> {
     pub(crate) fn to(
         target: &Path,
         method: Option<Method>,
-        journal: Option<&Journal>,
+        journal: Option<&ResultJournal>,
     ) -> Result<Self, Error> {
         Ok(match device(target, journal)? {
             Some(device) => Self::Directly(target.into(), BufWriter::new(device.into())),
-            None => Self::Beside(Beside::start(folder_of(target), target, method)?),
+            None => Self::Beside(AtomicWriter::start(folder_of(target), target, method)?),
         })
     }
 
@@ -74,7 +74,7 @@ impl<'a> Sink<'a> {
         } = self
         {
             check_replaceable(target, *backup)?;
-            let mut beside = Beside::replacing(target, *method)?;
+            let mut beside = AtomicWriter::replacing(target, *method)?;
             start_of(source, *unchanged, target, &mut |bytes| beside.write(bytes))?;
             *self = Self::Beside(beside);
         }
@@ -90,15 +90,15 @@ impl<'a> Sink<'a> {
     pub(crate) fn appear(
         self,
         like: Option<&File>,
-        kind: Kind,
-        record: Option<&Record<'_>>,
+        kind: StartKind,
+        record: Option<&JournalRecord<'_>>,
     ) -> Result<(), Error> {
         match self {
             Self::Nowhere | Self::InPlace { .. } | Self::Delivery(_) => Ok(()),
             Self::Directly(path, mut writer) => writer.flush().map_err(cannot_write(&path)),
             Self::Beside(beside) => {
                 let finished = match like {
-                    Some(like) if matches!(kind, Kind::Eml | Kind::Msg) => {
+                    Some(like) if matches!(kind, StartKind::Eml | StartKind::Msg) => {
                         beside.finished(like, NewFile::Copy)?
                     }
                     Some(like) => beside.finished_now(like)?,

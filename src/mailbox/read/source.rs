@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use tempfile::SpooledTempFile;
 
 use crate::error::unpoisoned;
-use crate::mailbox::archive::Skipped;
-use crate::mailbox::compressed::Damage;
+use crate::mailbox::archive::SkippedMember;
+use crate::mailbox::compressed::CompressionDamage;
 use crate::mailbox::forms::carriage;
 use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::read::file::{PackedFile, filled_by, uninterrupted};
@@ -20,14 +20,14 @@ const SAMPLE: usize = 1 << 20;
 const HELD: usize = 4 << 20;
 const STEP: usize = 64 << 10;
 
-pub(crate) enum Source {
+pub(crate) enum InputSource {
     /// The bytes of a file between two offsets.
     File { file: Arc<File>, at: u64, end: u64 },
     /// A pipe, or the decompressed content of a file.
-    Stream(Box<Stream>),
+    Stream(Box<InputStream>),
 }
 
-impl Source {
+impl InputSource {
     pub(crate) fn file(file: &Arc<File>) -> Self {
         Self::section(file, 0, u64::MAX)
     }
@@ -41,9 +41,9 @@ impl Source {
     pub(crate) fn stream(
         reader: impl Read + Send + 'static,
         of: Option<Arc<PackedFile>>,
-        skipped: Arc<Mutex<Skipped>>,
+        skipped: Arc<Mutex<SkippedMember>>,
     ) -> Self {
-        Self::Stream(Box::new(Stream {
+        Self::Stream(Box::new(InputStream {
             reader: Box::new(reader),
             of,
             skipped,
@@ -69,7 +69,7 @@ impl Source {
         self.as_stream().is_some_and(|stream| stream.is_utf16)
     }
 
-    fn as_stream(&self) -> Option<&Stream> {
+    fn as_stream(&self) -> Option<&InputStream> {
         match self {
             Self::File { .. } => None,
             Self::Stream(stream) => Some(stream),
@@ -104,22 +104,22 @@ impl Source {
     /// Returns whether the archive contained Outlook mailboxes, as far as it was read.
     #[cfg(feature = "cli")]
     pub(crate) fn has_spooled(&self) -> bool {
-        let has_some = |it: &Stream| !unpoisoned(it.skipped.lock()).spooled.is_empty();
+        let has_some = |it: &InputStream| !unpoisoned(it.skipped.lock()).spooled.is_empty();
         self.as_stream().is_some_and(has_some)
     }
 
     /// Returns the folders of the members of an archive, and the position in the archive of the next byte of this source.
     /// The folders are those of the members that were read so far.
-    pub(crate) fn members(&self) -> Option<(Arc<Mutex<Skipped>>, u64)> {
+    pub(crate) fn members(&self) -> Option<(Arc<Mutex<SkippedMember>>, u64)> {
         let stream = self.as_stream()?;
         let ahead = stream.end - stream.at;
         let read = unpoisoned(stream.skipped.lock()).places.read;
         Some((Arc::clone(&stream.skipped), read.saturating_sub(ahead)))
     }
 
-    pub(crate) fn skipped(&self) -> Skipped {
+    pub(crate) fn skipped(&self) -> SkippedMember {
         let stream = self.as_stream();
-        stream.map_or_else(Skipped::default, |stream| {
+        stream.map_or_else(SkippedMember::default, |stream| {
             std::mem::take(&mut *unpoisoned(stream.skipped.lock()))
         })
     }
@@ -171,7 +171,7 @@ impl Source {
     }
 
     /// Returns the damage of the compressed data. It is known only after the data before it were read.
-    pub(crate) fn damage(&self) -> Option<&Damage> {
+    pub(crate) fn damage(&self) -> Option<&CompressionDamage> {
         self.as_stream()?.damage.as_ref()
     }
 
@@ -188,7 +188,7 @@ impl Source {
     }
 }
 
-impl Read for Source {
+impl Read for InputSource {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.fill(into)
     }
@@ -201,21 +201,21 @@ pub(super) fn read_between(file: &File, from: u64, end: u64, into: &mut [u8]) ->
     filled_by(into, |rest, before| file.read_at(rest, from + before))
 }
 
-pub(crate) struct Stream {
+pub(crate) struct InputStream {
     reader: Box<dyn Read + Send>,
     of: Option<Arc<PackedFile>>,
-    skipped: Arc<Mutex<Skipped>>,
+    skipped: Arc<Mutex<SkippedMember>>,
     /// Bytes that were read ahead. The bytes between `at` and `end` are not consumed yet.
     ahead: SpooledTempFile,
     at: u64,
     end: u64,
     ended: bool,
-    damage: Option<Damage>,
+    damage: Option<CompressionDamage>,
     failed: Option<io::Error>,
     is_utf16: bool,
 }
 
-impl Stream {
+impl InputStream {
     fn next(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.seen(self.at, into)?;
         self.at += read as u64;
@@ -292,8 +292,8 @@ mod tests {
         let octets = numbers(40 << 20);
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(&octets, 0).unwrap();
-        let stream = Source::stream(io::Cursor::new(octets.clone()), None, Arc::default());
-        for mut source in [Source::file(&Arc::new(file)), stream] {
+        let stream = InputSource::stream(io::Cursor::new(octets.clone()), None, Arc::default());
+        for mut source in [InputSource::file(&Arc::new(file)), stream] {
             let mut at = 0;
             for (step, distance) in [
                 (0, 0),
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn an_error_is_no_end_also_where_it_was_seen_ahead() {
         for looks in [false, true] {
-            let mut source = Source::stream(Broken(0), None, Arc::default());
+            let mut source = InputSource::stream(Broken(0), None, Arc::default());
             if looks {
                 assert!(source.look(0, &mut [0; 20]).is_err());
                 assert_eq!(source.look(0, &mut [0; 10]).unwrap(), 10);

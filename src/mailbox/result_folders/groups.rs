@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::mailbox::Options;
-use crate::mailbox::find::{Finds, Found, Kind};
+use crate::mailbox::find::{Finds, SourceFind, StartKind};
 use crate::mailbox::forms::{Format, emlx_files, layout};
 use crate::mailbox::place::temporary::folder_of;
 use crate::mailbox::result_form::is_moved;
@@ -14,9 +14,9 @@ use crate::mailbox::result_form::is_moved;
 pub(crate) struct MailboxGroup<'f> {
     /// Path of the mailbox in the source, relative to the source. Empty for the source itself.
     pub(crate) key: &'f Path,
-    pub(crate) founds: Vec<&'f Found>,
+    pub(crate) founds: Vec<&'f SourceFind>,
     /// Kind of the first mailbox. If there are several kinds, all of them are converted in the same way.
-    pub(crate) kind: Kind,
+    pub(crate) kind: StartKind,
     pub(super) is_moved: bool,
     /// Whether the result has the path of the folder, and not the path in the source.
     pub(super) is_renamed: bool,
@@ -24,9 +24,9 @@ pub(crate) struct MailboxGroup<'f> {
 
 impl MailboxGroup<'_> {
     /// Returns the kind whose names the key has. A file of Outlook has the name of a file, and not that of a folder in it.
-    pub(super) fn kind_of_name(&self) -> Kind {
+    pub(super) fn kind_of_name(&self) -> StartKind {
         if self.founds.iter().any(|found| found.is_packed()) {
-            Kind::Archive
+            StartKind::Archive
         } else {
             self.kind
         }
@@ -50,14 +50,17 @@ pub(crate) fn groups<'f>(finds: &'f Finds, options: &Options) -> Vec<MailboxGrou
         let exported = exported_to(found).filter(|_| is_other_layout);
         let key = match found.kind {
             _ if has_one_folder => Path::new(""),
-            Kind::Eml | Kind::Msg if is_moved => emlx_files::mailbox_of(&found.path, relative)
-                .or(relative.parent())
-                .unwrap_or(relative),
+            StartKind::Eml | StartKind::Msg if is_moved => {
+                emlx_files::mailbox_of(&found.path, relative)
+                    .or(relative.parent())
+                    .unwrap_or(relative)
+            }
             _ => exported.unwrap_or(relative),
         };
         // Messages in one directory belong together, whether they are in the files of a Maildir, of an MH folder or in
         // other files. All other files are mailboxes of their own.
-        let is_of_directory = found.kind.is_folder() || matches!(found.kind, Kind::Eml | Kind::Msg);
+        let is_of_directory =
+            found.kind.is_folder() || matches!(found.kind, StartKind::Eml | StartKind::Msg);
         let slot = if has_one_folder || is_moved && is_of_directory {
             0
         } else {
@@ -85,11 +88,11 @@ pub(crate) fn groups<'f>(finds: &'f Finds, options: &Options) -> Vec<MailboxGrou
 /// in files directly next to its messages. This mail then belongs to the same mailbox.
 fn is_one_folder(finds: &Finds, options: &Options) -> bool {
     let mut founds = finds.mailboxes.iter();
-    let is_source = |found: &Found| found.relative.as_os_str().is_empty();
+    let is_source = |found: &SourceFind| found.relative.as_os_str().is_empty();
     let is_folder = founds.next().is_some_and(|first| {
         is_source(first) && first.kind.is_folder() && is_moved(first.kind, options)
     });
-    let is_beside = |found: &Found| {
+    let is_beside = |found: &SourceFind| {
         let is_direct = found.relative.iter().count() == 1;
         is_direct && !found.kind.is_folder() && !found.is_packed() && found.pst.is_none()
     };
@@ -98,18 +101,18 @@ fn is_one_folder(finds: &Finds, options: &Options) -> bool {
 
 /// Returns whether the message belongs to a mailbox of Apple Mail that becomes a directory of numbered messages. Other
 /// messages are copied under their names.
-fn is_numbered(found: &Found, options: &Options) -> bool {
+fn is_numbered(found: &SourceFind, options: &Options) -> bool {
     options.output_format == Format::Eml
-        && found.kind == Kind::Eml
+        && found.kind == StartKind::Eml
         && !found.relative.as_os_str().is_empty()
         && emlx_files::beside(&found.path).is_some()
 }
 
 /// Returns the directory of a mailbox that Apple Mail exported, relative to the source, if the mailbox is its only file
 /// with mail.
-fn exported_to(found: &Found) -> Option<&Path> {
+fn exported_to(found: &SourceFind) -> Option<&Path> {
     let name = found.relative.file_name()?;
-    let is_mbox = found.kind == Kind::Mbox && layout::is_exported(name);
+    let is_mbox = found.kind == StartKind::Mbox && layout::is_exported(name);
     let parent = found.relative.parent().filter(|_| is_mbox)?;
     let directory = folder_of(&found.path);
     layout::apple_mailbox(&name_of(directory)?).map(|_| parent)

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::groups::MailboxGroup;
 use crate::mailbox::compressed::Method;
-use crate::mailbox::find::Kind;
-use crate::mailbox::forms::layout::{self, Nesting};
+use crate::mailbox::find::StartKind;
+use crate::mailbox::forms::layout::{self, FolderLayout};
 use crate::mailbox::forms::names::folded;
 use crate::mailbox::forms::{Format, emlx};
 use crate::mailbox::result_form::form;
@@ -23,7 +23,7 @@ const CUT: usize = 200;
 pub(super) struct FolderNamer {
     form: Format,
     by_label: Option<ByLabel>,
-    pub(super) nesting: Nesting,
+    pub(super) nesting: FolderLayout,
     folds: bool,
     /// Path of the directory of a folder, by the path of the directory above it and the name of the folder.
     directories: HashMap<(PathBuf, OsString), PathBuf>,
@@ -36,7 +36,7 @@ pub(super) struct FolderNamer {
 }
 
 impl FolderNamer {
-    pub(super) fn new(options: &Options, nesting: Nesting, folds: bool) -> Self {
+    pub(super) fn new(options: &Options, nesting: FolderLayout, folds: bool) -> Self {
         Self {
             form: options.output_format,
             by_label: options.by_label,
@@ -69,22 +69,22 @@ impl FolderNamer {
         }
         let plain = self.visible(layout::archive_stem(Path::new(name)).as_ref());
         let (stem, suffix) = match kind {
-            Kind::Archive => (plain.as_os_str(), OsString::from(".mbox")),
-            Kind::Msg | Kind::Eml => self.message(name, kind),
+            StartKind::Archive => (plain.as_os_str(), OsString::from(".mbox")),
+            StartKind::Msg | StartKind::Eml => self.message(name, kind),
             _ => divided(name),
         };
         let file = self.unique(&at, stem, &suffix);
-        if matches!(kind, Kind::Eml | Kind::Msg) {
+        if matches!(kind, StartKind::Eml | StartKind::Msg) {
             self.taken.insert(at);
         }
         file
     }
 
     /// Reserves the names of the directories of a Maildir. A mailbox next to them may have such a name, and gets another one.
-    fn reserve_parts(&mut self, kind: Kind, at: &Path) {
+    fn reserve_parts(&mut self, kind: StartKind, at: &Path) {
         for part in ["cur", "new", "tmp"]
             .into_iter()
-            .filter(|_| kind == Kind::Maildir)
+            .filter(|_| kind == StartKind::Maildir)
         {
             let path = at.join(part);
             self.used.insert(self.folded(&path));
@@ -102,7 +102,7 @@ impl FolderNamer {
         group: &MailboxGroup<'_>,
     ) -> PathBuf {
         let levels = match levels {
-            [] if self.nesting == Nesting::Folders && self.taken.insert(PathBuf::new()) => {
+            [] if self.nesting == FolderLayout::Folders && self.taken.insert(PathBuf::new()) => {
                 return PathBuf::new();
             }
             [] => std::slice::from_ref(inbox),
@@ -110,7 +110,7 @@ impl FolderNamer {
         };
         let mut at = PathBuf::new();
         // A single message is a file in the directory of its folder.
-        let is_message = !group.is_moved && matches!(group.kind, Kind::Eml | Kind::Msg);
+        let is_message = !group.is_moved && matches!(group.kind, StartKind::Eml | StartKind::Msg);
         let Some((last, above)) = levels.split_last() else {
             return at;
         };
@@ -118,7 +118,7 @@ impl FolderNamer {
             let name = self.visible(level);
             at = self.directory(&at, level, &name);
         }
-        if is_message && self.nesting == Nesting::Directories {
+        if is_message && self.nesting == FolderLayout::Directories {
             let name = group.key.file_name().unwrap_or(last);
             let (stem, suffix) = self.message(name, group.kind);
             let file = self.unique(&at, stem, &suffix);
@@ -146,10 +146,10 @@ impl FolderNamer {
     }
 
     /// Returns the stem and the suffix of the file of a single message.
-    fn message<'n>(&self, name: &'n OsStr, kind: Kind) -> (&'n OsStr, OsString) {
+    fn message<'n>(&self, name: &'n OsStr, kind: StartKind) -> (&'n OsStr, OsString) {
         let path = Path::new(name);
         match kind {
-            Kind::Msg => (path.file_stem().unwrap_or(name), OsString::from(".eml")),
+            StartKind::Msg => (path.file_stem().unwrap_or(name), OsString::from(".eml")),
             // The message is written without the data of Apple Mail.
             _ if self.form == Format::Eml && emlx::is_named(path) => {
                 let (stem, suffix) = divided(name);
@@ -189,7 +189,8 @@ impl FolderNamer {
         } else {
             Format::Mbox
         };
-        if self.nesting == Nesting::Folders || self.by_label.is_some() || form != Format::Mbox {
+        if self.nesting == FolderLayout::Folders || self.by_label.is_some() || form != Format::Mbox
+        {
             return suffix;
         }
         suffix.push(".mbox");
@@ -197,7 +198,9 @@ impl FolderNamer {
         let file = group.founds.first().map(|found| found.path.as_path());
         if let Some(end) = file
             .filter(|file| {
-                !group.is_moved && group.kind != Kind::Archive && Method::of_name(file).is_some()
+                !group.is_moved
+                    && group.kind != StartKind::Archive
+                    && Method::of_name(file).is_some()
             })
             .and_then(Path::extension)
         {
@@ -237,7 +240,7 @@ impl FolderNamer {
     fn visible(&self, level: &OsStr) -> OsString {
         let bytes = level.as_bytes();
         let dots = match self.nesting {
-            Nesting::Folders if bytes.iter().any(|&byte| byte != b'.') => 0,
+            FolderLayout::Folders if bytes.iter().any(|&byte| byte != b'.') => 0,
             _ => bytes.iter().take_while(|&&byte| byte == b'.').count(),
         };
         let mut name = OsStr::from_bytes(bytes.get(dots..).unwrap_or_default()).to_owned();
@@ -249,7 +252,7 @@ impl FolderNamer {
         let is_part = |part: &str| compared == part;
         let is_directory = self.by_label.is_some() || form_of(self.form) != Format::Mbox;
         // A program would read a directory with such a name as a part of a Maildir, or the name is that of a message.
-        let is_of_mail = self.nesting == Nesting::Directories
+        let is_of_mail = self.nesting == FolderLayout::Directories
             && (is_directory && ["cur", "new", "tmp"].into_iter().any(is_part)
                 || self.form == Format::Eml && is_number_of_message(&name));
         if name.is_empty() || is_of_mail {
@@ -289,7 +292,7 @@ impl FolderNamer {
 /// Returns the format of mailboxes that are converted: an mbox, unless the options say otherwise.
 fn form_of(wanted: Format) -> Format {
     form(
-        Kind::Mbox,
+        StartKind::Mbox,
         &Options {
             output_format: wanted,
             ..Options::default()

@@ -8,11 +8,11 @@ fn finds(paths: &[&str]) -> Finds {
     let found = paths.iter().map(|path| {
         let name = path.trim_end_matches('/');
         let kind = match layout::named(Path::new(name)) {
-            _ if path.ends_with('/') || path.is_empty() => Kind::Maildir,
+            _ if path.ends_with('/') || path.is_empty() => StartKind::Maildir,
             Some(kind) => kind,
-            None => Kind::Mbox,
+            None => StartKind::Mbox,
         };
-        Found {
+        SourceFind {
             path: Path::new("/in").join(name),
             relative: name.into(),
             kind,
@@ -20,7 +20,7 @@ fn finds(paths: &[&str]) -> Finds {
             pst: None,
         }
     });
-    let mut mailboxes: Vec<Found> = found.collect();
+    let mut mailboxes: Vec<SourceFind> = found.collect();
     mailboxes.sort_by(|one, other| one.path.cmp(&other.path));
     Finds {
         mailboxes,

@@ -7,7 +7,7 @@ use super::super::record::{Entry, Record};
 use super::super::spool::About;
 use super::super::words::Words;
 use crate::engine::same::{copy_key_with, identity, plain};
-use crate::mailbox::{Letter, MessageFlags};
+use crate::mailbox::{MessageFlags, PreparedMail};
 use crate::mime::Header;
 use crate::mime::date::seconds;
 
@@ -37,7 +37,7 @@ impl Arrivals {
     }
 
     /// Adds a message with its flags.
-    pub(crate) fn add(&mut self, letter: &Letter<'_>, flags: &MessageFlags) {
+    pub(crate) fn add(&mut self, letter: &PreparedMail<'_>, flags: &MessageFlags) {
         let plain = plain(letter.content);
         let since = letter
             .envelope
@@ -92,7 +92,7 @@ mod tests {
         let long = "x".repeat(2 << 20);
         let separator = format!("From {long} Tue May 14 12:00:00 2024");
         let content = b"Subject: x\n\nbody\n";
-        let letter = Letter {
+        let letter = PreparedMail {
             content,
             flags: None,
             keywords: Keywords::default(),

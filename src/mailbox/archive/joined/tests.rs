@@ -21,10 +21,12 @@ impl Members for Texts {
 impl Read for Texts {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.1.starts_with('~') {
-            return Err(io::Error::other(Damage::of_member("damaged".to_owned())));
+            return Err(io::Error::other(CompressionDamage::of_member(
+                "damaged".to_owned(),
+            )));
         }
         if self.1.starts_with('#') {
-            let damage = Damage::of_archive("the end".to_owned(), false);
+            let damage = CompressionDamage::of_archive("the end".to_owned(), false);
             return Err(io::Error::other(damage));
         }
         let length = self.1.len().min(into.len()).min(1);
@@ -38,7 +40,7 @@ impl Read for Texts {
 struct NoEntries;
 
 impl EntryMaker for NoEntries {
-    fn entry(&mut self, _: &str, _: &[u8], _: Kind) -> Result<MboxEntry, String> {
+    fn entry(&mut self, _: &str, _: &[u8], _: StartKind) -> Result<MboxEntry, String> {
         Err("not a message".to_owned())
     }
 
@@ -62,18 +64,18 @@ const RULES: MemberRules = MemberRules {
     entries: || Box::new(NoEntries),
 };
 
-fn limits() -> Limits {
-    Limits {
+fn limits() -> ArchiveLimits {
+    ArchiveLimits {
         expanded: 1 << 20,
         stop: Stop::default(),
     }
 }
 
-fn judge(_: &[u8], start: &[u8]) -> Judged {
+fn judge(_: &[u8], start: &[u8]) -> MemberVerdict {
     match start.first() {
-        Some(b'F') => Judged::Taken,
-        Some(b'S') => Judged::Left("a message"),
-        _ => Judged::Skipped("text"),
+        Some(b'F') => MemberVerdict::Taken,
+        Some(b'S') => MemberVerdict::Left("a message"),
+        _ => MemberVerdict::Skipped("text"),
     }
 }
 
@@ -108,8 +110,8 @@ fn joined_mboxes_are_separated_by_an_empty_line_and_unread_files_are_reported() 
             "the end; a file in the archive was not read: S (a message)",
         ),
     ] {
-        let skipped = Arc::<Mutex<Skipped>>::default();
-        let mut joined = Joined::new(
+        let skipped = Arc::<Mutex<SkippedMember>>::default();
+        let mut joined = ArchiveReader::new(
             Texts(texts, ""),
             RULES,
             &skipped,
@@ -136,13 +138,14 @@ fn joined_mboxes_are_separated_by_an_empty_line_and_unread_files_are_reported() 
 #[test]
 fn mbox_after_a_damaged_archive_member_starts_without_an_empty_line() {
     let texts = Texts(vec!["F1\n\n", "F2~", "S~", "F3", "F4"], "");
-    let mut joined = Joined::new(texts, RULES, &Arc::default(), (limits(), LookAhead::Stream));
+    let mut joined =
+        ArchiveReader::new(texts, RULES, &Arc::default(), (limits(), LookAhead::Stream));
     let mut said = Vec::new();
     let mut all = Vec::new();
     for _ in 0..2 {
         let mut out = Vec::new();
         let error = joined.read_to_end(&mut out).unwrap_err();
-        said.push(error.downcast::<Damage>().unwrap());
+        said.push(error.downcast::<CompressionDamage>().unwrap());
         all.push(String::from_utf8(out).unwrap());
     }
     assert_eq!(all, ["F1\n\nF2", "F3\n\nF4"]);

@@ -362,9 +362,9 @@ pub(crate) fn search(bytes: &[u8], from: usize, whole: bool) -> Result<usize, us
             return Err(line.start - 1);
         }
         let divides = match line.after {
-            After::Return => is_separator_after_cr(rest),
-            After::EmptyLine => is_separator(rest),
-            After::Text => is_separator_in_text(rest),
+            SeparatorEnd::Return => is_separator_after_cr(rest),
+            SeparatorEnd::EmptyLine => is_separator(rest),
+            SeparatorEnd::Text => is_separator_in_text(rest),
         };
         if divides {
             cost::count(line.start - from);
@@ -380,20 +380,20 @@ pub(crate) fn search(bytes: &[u8], from: usize, whole: bool) -> Result<usize, us
 /// before it is at `from` or later.
 pub(crate) fn holds_plausible(bytes: &[u8], from: usize) -> bool {
     from_lines(bytes, from)
-        .filter(|line| line.after != After::Return)
+        .filter(|line| line.after != SeparatorEnd::Return)
         .any(|line| is_plausible(&bytes[line.start..]))
 }
 
 /// The start of a line that begins with `From `, and the bytes before it. The line may be a separator.
-struct Candidate {
+struct SeparatorCandidate {
     start: usize,
-    after: After,
+    after: SeparatorEnd,
 }
 
 /// The kind of line ending or line before a line that starts with `From `. It determines which other signs of a
 /// separator are required.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum After {
+enum SeparatorEnd {
     /// A bare CR, or a byte order mark. An mbox that was appended to another one may begin with a mark.
     Return,
     EmptyLine,
@@ -401,25 +401,25 @@ enum After {
 }
 
 /// Returns the lines that start with `From `. The line ending before each line is at `from` or later.
-fn from_lines(bytes: &[u8], from: usize) -> impl Iterator<Item = Candidate> {
+fn from_lines(bytes: &[u8], from: usize) -> impl Iterator<Item = SeparatorCandidate> {
     FROM.find_iter(&bytes[from..]).filter_map(move |hit| {
         let start = from + hit;
         let before = &bytes[..start];
         let with_cr = match (hit > 0, before.strip_suffix(b"\n")) {
             (true, Some(line)) => line,
             (true, None) if before.ends_with(b"\r") || is_mark_of_line(before) => {
-                let after = After::Return;
-                return Some(Candidate { start, after });
+                let after = SeparatorEnd::Return;
+                return Some(SeparatorCandidate { start, after });
             }
             _ => return None,
         };
         let lines = with_cr.strip_suffix(b"\r").unwrap_or(with_cr);
         let after = if lines.is_empty() || lines.ends_with(b"\n") {
-            After::EmptyLine
+            SeparatorEnd::EmptyLine
         } else {
-            After::Text
+            SeparatorEnd::Text
         };
-        Some(Candidate { start, after })
+        Some(SeparatorCandidate { start, after })
     })
 }
 

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::mailbox::place::existing::{Existing, compared, is_same_tree};
-use crate::mailbox::place::journal::{Record, ResultPart};
+use crate::mailbox::place::existing::{ExistingResult, compared, is_same_tree};
+use crate::mailbox::place::journal::{JournalRecord, ResultPart};
 use crate::mailbox::place::tree::subfolders_of;
 use crate::platform;
 
@@ -31,7 +31,7 @@ impl NamedResult {
 pub(super) fn appear_as_folder(
     made: &Path,
     target: &Path,
-    record: Option<&Record<'_>>,
+    record: Option<&JournalRecord<'_>>,
 ) -> io::Result<bool> {
     if let Some(record) = record {
         record.tree(record.part, target, made);
@@ -54,7 +54,7 @@ pub(super) fn appear_as_folder(
 pub(super) fn appear_as_tree(
     made: &Path,
     target: &Path,
-    record: Option<&Record<'_>>,
+    record: Option<&JournalRecord<'_>>,
     note: &mut dyn FnMut(&[NamedResult]),
 ) -> io::Result<()> {
     platform::sync_tree(made)?;
@@ -71,7 +71,7 @@ pub(super) fn appear_as_tree(
     if subfolders.exists() {
         let place = subfolders_of(target);
         let part = ResultPart::Subfolders;
-        let record = record.map(|record| Record {
+        let record = record.map(|record| JournalRecord {
             part,
             ..record.clone()
         });
@@ -86,7 +86,7 @@ pub(super) fn appear_as_tree(
     let new = File::open(&mbox)?;
     match record {
         Some(record) if record.journal.may_exist(target) => match compared(target, &new)? {
-            Existing::Same(file) => {
+            ExistingResult::Same(file) => {
                 record.file(target, &file, true);
                 Ok(())
             }

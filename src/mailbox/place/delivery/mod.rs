@@ -32,9 +32,9 @@ use crate::mailbox::forms::keywords::KeywordLetters;
 use crate::mailbox::forms::mh::{NewSequences, SEQUENCES};
 use crate::mailbox::forms::names::FolderNames;
 use crate::mailbox::place::flag_losses::FlagLosses;
-use crate::mailbox::place::journal::{Journal, Record};
+use crate::mailbox::place::journal::{JournalRecord, ResultJournal};
 use crate::mailbox::place::keyword_files::{DOVECOT, letters_of};
-use crate::mailbox::place::replace::{Beside, device, exists, may_be_result, sync_folder};
+use crate::mailbox::place::replace::{AtomicWriter, device, exists, may_be_result, sync_folder};
 use crate::mailbox::place::temporary::{folder_of, temporary_folder_in};
 use crate::mailbox::place::tree::{FolderTree, levels_of_label, new_file, subfolders_of};
 use crate::mailbox::{ByLabel, Format, MboxVariant, Options, Summary};
@@ -43,7 +43,7 @@ pub(crate) use appear::NamedResult;
 use appear::{appear_as_folder, appear_as_tree};
 #[cfg(feature = "cli")]
 pub(crate) use prepared::PreparedMessages;
-pub(crate) use prepared::{Letter, MessageForm, PreparedMessage};
+pub(crate) use prepared::{MessageForm, PreparedMail, PreparedMessage};
 use prepared::{identity, seconds};
 
 /// Maximum number of labels for which one mail is delivered. Labels are untrusted input, and each of them needs a copy
@@ -104,7 +104,7 @@ pub(crate) struct Delivery {
 enum NewMailbox {
     #[default]
     Nowhere,
-    File(Beside),
+    File(AtomicWriter),
     Directly(BufWriter<Stream>),
     Folder(TempDir),
     /// Messages are passed to a [`Handler`] instead of being written to files.
@@ -122,7 +122,7 @@ pub(crate) trait Handler: Send + Sync {
 /// Consecutive messages of a mailbox, for the [`Handler`] that has created the batch.
 pub(crate) trait Batch: Send {
     /// Adds the next message of the mailbox, with its flags.
-    fn add(&mut self, letter: &Letter<'_>, flags: MessageFlags);
+    fn add(&mut self, letter: &PreparedMail<'_>, flags: MessageFlags);
 
     /// Passes the messages on to the handler. The batches are finished one at a time, in the order of the mailbox.
     ///
@@ -152,7 +152,7 @@ impl Delivery {
         open: Option<File>,
         target: &Path,
         like: Option<&Metadata>,
-        journal: Option<&Journal>,
+        journal: Option<&ResultJournal>,
     ) -> Result<Self, Error> {
         let mut delivery = Self {
             form,
@@ -180,14 +180,14 @@ impl Delivery {
                 Some(device) => NewMailbox::Directly(BufWriter::new(device.into())),
                 None => {
                     let method = Method::of_result(target, None);
-                    NewMailbox::File(Beside::start(folder_of(target), target, method)?)
+                    NewMailbox::File(AtomicWriter::start(folder_of(target), target, method)?)
                 }
             },
         };
         Ok(delivery)
     }
 
-    fn folder(&mut self, target: &Path, journal: Option<&Journal>) -> io::Result<TempDir> {
+    fn folder(&mut self, target: &Path, journal: Option<&ResultJournal>) -> io::Result<TempDir> {
         if let Some(found) = platform::absent(fs::symlink_metadata(target))?
             && (!found.is_dir() || fs::read_dir(target)?.next().is_some())
             && !may_be_result(target, &found, journal)
@@ -211,7 +211,11 @@ impl Delivery {
     }
 
     /// Creates a temporary directory for the result, with its top folder.
-    fn folder_tree(&mut self, target: &Path, journal: Option<&Journal>) -> io::Result<TempDir> {
+    fn folder_tree(
+        &mut self,
+        target: &Path,
+        journal: Option<&ResultJournal>,
+    ) -> io::Result<TempDir> {
         for path in [target, &subfolders_of(target)] {
             let is_taken = platform::absent(fs::symlink_metadata(path))?.is_some();
             if is_taken && !journal.is_some_and(|journal| journal.may_exist(path)) {
@@ -283,7 +287,7 @@ impl Delivery {
     /// the written bytes to `summary` once for each of these mailboxes.
     pub(crate) fn deliver(
         &mut self,
-        letter: Letter<'_>,
+        letter: PreparedMail<'_>,
         summary: &mut Summary,
     ) -> Result<(), Error> {
         if let Some(handler) = self.handler() {
@@ -378,7 +382,7 @@ impl Delivery {
     pub(crate) fn finish_unless_damaged(
         self,
         summary: &Summary,
-        record: Option<Record<'_>>,
+        record: Option<JournalRecord<'_>>,
     ) -> Result<(), Error> {
         self.finish(summary, record, &mut |_| {})
     }
@@ -396,7 +400,7 @@ impl Delivery {
     fn finish(
         self,
         summary: &Summary,
-        record: Option<Record<'_>>,
+        record: Option<JournalRecord<'_>>,
         note: &mut dyn FnMut(&[NamedResult]),
     ) -> Result<(), Error> {
         if summary.messages == 0 && summary.damaged > 0 {
@@ -404,7 +408,7 @@ impl Delivery {
         }
         self.write_letters().map_err(cannot_write(&self.target))?;
         let is_damaged = summary.damaged > 0;
-        let record = &record.map(|record| Record {
+        let record = &record.map(|record| JournalRecord {
             is_damaged,
             ..record
         });

@@ -18,7 +18,7 @@ use crate::mailbox::forms::separator::from_line;
 use crate::mailbox::{ByLabel, Envelope, Format, MailState, MboxVariant};
 use crate::span::Newline;
 
-pub(crate) struct Letter<'m> {
+pub(crate) struct PreparedMail<'m> {
     /// Content of the message, without quoting.
     pub(crate) content: &'m [u8],
     /// Flags and keywords that the source mailbox stores outside of the content. If `None`, the header fields contain
@@ -49,7 +49,7 @@ impl MessageForm {
     /// Gmail labels mean. Programs permanently remove messages that are marked as deleted, so the trash label is
     /// ignored if the result has a folder for it. The trash label is also ignored if the message has flags from its
     /// mailbox or its header fields, because these flags show whether the message is deleted.
-    pub(crate) fn flags(self, letter: &Letter<'_>) -> MessageFlags {
+    pub(crate) fn flags(self, letter: &PreparedMail<'_>) -> MessageFlags {
         let flags = self.flags_without_keywords(letter);
         if letter.keywords.is_empty() {
             flags
@@ -58,7 +58,7 @@ impl MessageForm {
         }
     }
 
-    fn flags_without_keywords(self, letter: &Letter<'_>) -> MessageFlags {
+    fn flags_without_keywords(self, letter: &PreparedMail<'_>) -> MessageFlags {
         let noted = letter.flags.clone();
         let fields = || MessageFlags::of_fields(letter.content);
         let states = &letter.envelope.states;
@@ -94,7 +94,7 @@ impl MessageForm {
     }
 
     /// Returns the message as the mailbox will contain it.
-    pub(crate) fn prepared(self, letter: Letter<'_>) -> PreparedMessage<'_> {
+    pub(crate) fn prepared(self, letter: PreparedMail<'_>) -> PreparedMessage<'_> {
         let flags = self.flags(&letter);
         let spelling = if self.form.has_separators() {
             SpellingPlace::UnquotedWithoutBlank
@@ -194,7 +194,7 @@ impl PreparedMessages {
 
 /// Returns a hash of the content, the sender and the date of a mail, which is equal for repeated mails. Half of a
 /// SHA-256 is enough: creating two different mails with the same hash is still infeasible.
-pub(super) fn identity(letter: &Letter<'_>, seconds: i64) -> [u8; 16] {
+pub(super) fn identity(letter: &PreparedMail<'_>, seconds: i64) -> [u8; 16] {
     let sender = letter.envelope.sender.as_bytes();
     let mut hash = Sha256::new();
     hash.update(seconds.to_le_bytes());

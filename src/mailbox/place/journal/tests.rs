@@ -51,7 +51,7 @@ impl Place {
             before,
             to_append,
         };
-        let journal = Journal::in_boot("command", boot.to_owned(), files);
+        let journal = ResultJournal::in_boot("command", boot.to_owned(), files);
         let options = Options {
             output_format: self.format,
             ..Options::default()

@@ -13,11 +13,11 @@ use crate::outlook::OnDisk;
 /// A folder of an open Outlook mailbox.
 #[derive(Clone)]
 pub(crate) struct PstFolder {
-    pub(crate) opened: Arc<Opened>,
+    pub(crate) opened: Arc<OpenPst>,
     index: usize,
 }
 
-pub(crate) struct Opened {
+pub(crate) struct OpenPst {
     path: PathBuf,
     pub(crate) mailbox: PstMailbox,
     length: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Opened {
     made: AtomicU64,
 }
 
-impl Opened {
+impl OpenPst {
     /// Returns the number of bytes that the further messages of the file may have together. Items can share content, so
     /// without this limit a small file could expand to a huge mailbox.
     pub(crate) fn room(&self, options: &Options) -> u64 {
@@ -97,7 +97,7 @@ pub(crate) fn opened(
     let mailbox = PstMailbox::open(Box::new(file))?;
     let damage = mailbox.damage().to_vec();
     let paths = paths(&mailbox);
-    let opened = Arc::new(Opened {
+    let opened = Arc::new(OpenPst {
         path: path.to_owned(),
         mailbox,
         length,
@@ -161,7 +161,7 @@ fn room_for_the_mail_of_a_file_is_never_less_than_its_attachments_need_in_base64
             encoding: 1,
         });
         pst.folder(None, "Inbox", &[Message::mail("a", "b")]);
-        Opened {
+        OpenPst {
             path: PathBuf::new(),
             mailbox: PstMailbox::open(Box::new(pst.bytes())).unwrap(),
             length,

@@ -18,7 +18,7 @@ use crate::mailbox::read::source::read_between;
 const LIGHT: usize = 8;
 
 /// A part of the file: complete messages, or bytes of a message that is too large.
-pub(crate) struct Chunk {
+pub(crate) struct WindowChunk {
     /// The window. The chunk consists of its first [`length`](Self::length) bytes.
     pub(super) buffer: Vec<u8>,
     pub(super) buffers: Arc<Buffers>,
@@ -46,7 +46,7 @@ pub(crate) struct Chunk {
     pub(super) is_utf16: bool,
 }
 
-impl Chunk {
+impl WindowChunk {
     pub(crate) fn messages(&self) -> u64 {
         self.frames.len() as u64 + self.oversized
     }
@@ -64,12 +64,12 @@ impl Chunk {
     ///
     /// # Errors
     /// Returns an error if a byte of the message would be lost in the division into separator, content and empty lines.
-    pub(crate) fn text(&self, index: usize) -> io::Result<Text<'_>> {
+    pub(crate) fn text(&self, index: usize) -> io::Result<MessageText<'_>> {
         let bytes = self.bytes();
         let frame = self.frames[index].looked_at(bytes);
         let raw = &bytes[frame.start..frame.end];
         let text = if !carriage::ends_lines_with_cr(raw) {
-            Text {
+            MessageText {
                 bytes: Cow::Borrowed(bytes),
                 frame,
                 has_cr: false,
@@ -93,7 +93,7 @@ impl Chunk {
             } else {
                 alone.looked_at(&read)
             };
-            Text {
+            MessageText {
                 bytes: Cow::Owned(read),
                 frame: alone,
                 has_cr: true,
@@ -172,14 +172,14 @@ impl Chunk {
     }
 }
 
-impl Drop for Chunk {
+impl Drop for WindowChunk {
     fn drop(&mut self) {
         self.free_buffer();
     }
 }
 
 /// A message with LF line endings.
-pub(crate) struct Text<'c> {
+pub(crate) struct MessageText<'c> {
     /// The bytes of the whole chunk, or, if the lines of the message end with CR, only the bytes of the message with LF
     /// instead.
     pub(crate) bytes: Cow<'c, [u8]>,
@@ -191,7 +191,7 @@ pub(crate) struct Text<'c> {
     pub(crate) refused: Option<String>,
 }
 
-impl Text<'_> {
+impl MessageText<'_> {
     /// Encodes a message that was decoded from UTF-16.
     fn encoded(self) -> Self {
         let (from_line, content, behind) = self.parts();

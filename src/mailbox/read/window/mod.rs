@@ -11,22 +11,22 @@ use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use super::source::Source;
+use super::source::InputSource;
 #[cfg(test)]
 use crate::mailbox::forms::lie::Lie;
-use crate::mailbox::forms::mbox::{Counted, Frame, Progress};
+use crate::mailbox::forms::mbox::{Frame, MboxCounts, MessageEndSearch};
 use crate::mailbox::forms::separator::{LOOK_AHEAD, next_separator};
 use crate::mailbox::forms::{Division, eudora, mmdf};
 use crate::mailbox::start::before_first_message;
 use chunk::Buffers;
-pub(crate) use chunk::Chunk;
+pub(crate) use chunk::WindowChunk;
 
 /// Number of bytes at the end of a window that are searched again together with the next window. A separator that
 /// starts there is recognised only when the bytes after it are read.
 const UNSURE: usize = LOOK_AHEAD + 8;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum At {
+pub(crate) enum WindowPosition {
     FirstByte,
     Message,
     /// Inside bytes that are passed on without being examined: a message that is too large, or empty lines before the
@@ -36,31 +36,31 @@ pub(crate) enum At {
 }
 
 pub(crate) struct Windows {
-    pub(crate) source: Source,
+    pub(crate) source: InputSource,
     buffers: Arc<Buffers>,
     max_message: usize,
     carried: Vec<u8>,
     filled: usize,
     /// State of the search for the end of the incomplete message in `carried`. The search continues with the next
     /// window instead of starting again.
-    progress: Progress,
+    progress: MessageEndSearch,
     pub(crate) offset: u64,
     /// Offset up to which the source was read. It includes the bytes that are not in a chunk yet.
     pub(crate) read: u64,
     /// Number of bytes of a last message that is incomplete because of damage. They are not passed on.
     cut_off: u64,
     pub(crate) next_number: u64,
-    pub(crate) at: At,
+    pub(crate) at: WindowPosition,
     /// Rule by which the file is divided into messages. The first bytes of the file determine the rule: for example, an
     /// MMDF file begins with four Control-A characters.
     pub(crate) division: Division,
     /// Offset at which a requested range ends: a message that starts there or later is not returned.
     pub(crate) until: u64,
-    pub(crate) counted: Counted,
+    pub(crate) counted: MboxCounts,
 }
 
 impl Windows {
-    pub(crate) fn new(source: Source, window: usize, max_message: usize) -> Self {
+    pub(crate) fn new(source: InputSource, window: usize, max_message: usize) -> Self {
         let window = window.max(2 * LOOK_AHEAD);
         Self {
             source,
@@ -71,23 +71,23 @@ impl Windows {
             max_message: max_message.max(window),
             carried: Vec::new(),
             filled: 0,
-            progress: Progress::default(),
+            progress: MessageEndSearch::default(),
             offset: 0,
             read: 0,
             cut_off: 0,
             next_number: 1,
-            at: At::FirstByte,
+            at: WindowPosition::FirstByte,
             division: Division::Mbox,
             until: u64::MAX,
-            counted: Counted::default(),
+            counted: MboxCounts::default(),
         }
     }
 
-    pub(crate) fn behind(self, counted: Counted) -> Self {
+    pub(crate) fn behind(self, counted: MboxCounts) -> Self {
         Self { counted, ..self }
     }
 
-    pub(crate) fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
+    pub(crate) fn next_chunk(&mut self) -> io::Result<Option<WindowChunk>> {
         let mut chunk = self.read_chunk()?;
         if let (Some(chunk), Some(packed)) = (&mut chunk, self.source.packed()) {
             chunk.packed = Some(packed.news());
@@ -95,10 +95,10 @@ impl Windows {
         Ok(chunk)
     }
 
-    fn read_chunk(&mut self) -> io::Result<Option<Chunk>> {
+    fn read_chunk(&mut self) -> io::Result<Option<WindowChunk>> {
         // The end of the requested range was reached. If this end is inside a message that is being skipped, reading
         // continues up to the next message.
-        if self.offset >= self.until && !matches!(self.at, At::Passing(_)) {
+        if self.offset >= self.until && !matches!(self.at, WindowPosition::Passing(_)) {
             return Ok(None);
         }
         let mut filled = self.filled;
@@ -108,7 +108,7 @@ impl Windows {
             std::mem::take(&mut self.carried)
         };
         let mut full = self.buffers.window.max(buffer.len());
-        let mut chunk = Chunk {
+        let mut chunk = WindowChunk {
             buffer: Vec::new(),
             buffers: Arc::clone(&self.buffers),
             place: self.place(),
@@ -125,15 +125,15 @@ impl Windows {
         let is_end = loop {
             let whole = self.fill(&mut buffer[..full], &mut filled)?;
             let bytes = &buffer[..filled];
-            if self.at == At::FirstByte {
+            if self.at == WindowPosition::FirstByte {
                 if mmdf::starts(bytes) {
                     self.division = Division::Mmdf;
-                    self.at = At::Message;
+                    self.at = WindowPosition::Message;
                 } else if let Some(length) = before_first_message(bytes) {
                     self.at = match length {
-                        0 => At::Message,
+                        0 => WindowPosition::Message,
                         // A byte order mark and empty lines are not part of the first message.
-                        length => At::Passing(Some(length as u64)),
+                        length => WindowPosition::Passing(Some(length as u64)),
                     };
                 }
             }
@@ -143,7 +143,7 @@ impl Windows {
             }
             let mut wanted = 0;
             chunk.length = match self.at {
-                At::Message => {
+                WindowPosition::Message => {
                     let (cut, needed) = self.frames(bytes, whole, &mut chunk.frames);
                     if let Some(needed) = needed.and_then(|n| usize::try_from(n).ok()) {
                         wanted = needed.saturating_add(LOOK_AHEAD);
@@ -151,7 +151,7 @@ impl Windows {
                     let stuck = cut == 0 && !whole;
                     let beyond = needed.is_some_and(|needed| needed > self.max_message as u64);
                     if stuck && (filled >= self.max_message || beyond) {
-                        self.at = At::Passing(needed);
+                        self.at = WindowPosition::Passing(needed);
                         self.counted.count(needed.is_some());
                         self.next_number += 1;
                         chunk.oversized += 1;
@@ -160,8 +160,8 @@ impl Windows {
                         cut
                     }
                 }
-                At::Passing(left) => self.pass(bytes, whole, left),
-                At::FirstByte => self.pass(bytes, whole, None),
+                WindowPosition::Passing(left) => self.pass(bytes, whole, left),
+                WindowPosition::FirstByte => self.pass(bytes, whole, None),
             };
             if chunk.length > 0 || whole {
                 break whole;
@@ -293,8 +293,8 @@ impl Windows {
         if let Some(left) = left {
             let passed = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
             self.at = match left - passed as u64 {
-                0 => At::Message,
-                left => At::Passing(Some(left)),
+                0 => WindowPosition::Message,
+                left => WindowPosition::Passing(Some(left)),
             };
             return passed;
         }
@@ -303,7 +303,7 @@ impl Windows {
         // line ending at offset 0 (at most two bytes, CR LF) belongs to a line of an earlier window and is not an empty
         // line. In both cases, the next separator can only be found from offset 2.
         let from = searched
-            .max(usize::from(self.at != At::FirstByte) * 2)
+            .max(usize::from(self.at != WindowPosition::FirstByte) * 2)
             .min(bytes.len());
         let next = match self.division {
             Division::Mmdf => mmdf::closing(bytes, from, whole).map(|(_, end)| end),
@@ -312,7 +312,7 @@ impl Windows {
             #[cfg(test)]
             Division::Lying(_) => None,
         };
-        self.at = next.map_or(At::Passing(None), |_| At::Message);
+        self.at = next.map_or(WindowPosition::Passing(None), |_| WindowPosition::Message);
         match next {
             Some(next) => next,
             None if whole => bytes.len(),

@@ -6,9 +6,9 @@ use crate::mailbox::forms::mbox;
 use crate::platform::FileExt as _;
 use proptest::prelude::*;
 
-fn stream(bytes: &[u8]) -> Source {
+fn stream(bytes: &[u8]) -> InputSource {
     let bytes = io::Cursor::new(bytes.to_vec());
-    Source::stream(bytes, None, Arc::default())
+    InputSource::stream(bytes, None, Arc::default())
 }
 
 pub(crate) fn divided(
@@ -93,7 +93,7 @@ proptest! {
         let file = tempfile::tempfile().unwrap();
         (&file).write_all(&bytes).unwrap();
         let skipped = skipped.min(bytes.len());
-        let source = Source::section(&Arc::new(file), skipped as u64, u64::MAX);
+        let source = InputSource::section(&Arc::new(file), skipped as u64, u64::MAX);
         let mut windows = Windows::new(source, window, max_message);
         let mut chunks = Vec::new();
         let mut expected = Vec::new();
@@ -119,7 +119,7 @@ proptest! {
         // If a header does not end within the limit, its Content-Length is unknown, and the messages may be divided in
         // another way.
         let is_known = |message: &[u8]| {
-            message.len() <= 1100 || mbox::Header::of_message(message, 0).body.is_some_and(|body| body <= 1100)
+            message.len() <= 1100 || mbox::MboxHeader::of_message(message, 0).body.is_some_and(|body| body <= 1100)
         };
         if at_once.iter().all(|message| is_known(message)) {
             prop_assert_eq!(messages.len() as u64 + oversized, at_once.len() as u64);
@@ -135,7 +135,7 @@ fn bytes_that_another_program_changed_are_not_read_again() {
         .unwrap();
     let file = Arc::new(file);
     let change_and_read = |change: fn(&File)| {
-        let mut windows = Windows::new(Source::file(&file), 4096, 1 << 20);
+        let mut windows = Windows::new(InputSource::file(&file), 4096, 1 << 20);
         let mut chunk = windows.next_chunk().unwrap().unwrap();
         chunk.let_go();
         change(&file);
@@ -162,9 +162,9 @@ proptest! {
             // during the division.
             for frame in chunk.frames.iter().skip(1) {
                 prop_assert!(!frame.is_looked_at);
-                let mut alone = Counted::default();
+                let mut alone = MboxCounts::default();
                 let peek = &mut |_: u64, _: &mut [u8]| None;
-                let progress = &mut Progress::default();
+                let progress = &mut MessageEndSearch::default();
                 let end = mbox::end_of_message(chunk.bytes(), frame.start, true, &mut alone, progress, peek);
                 let Ok(at_once) = end else {
                     panic!("all is there");
@@ -196,7 +196,7 @@ fn what_is_appended_to_an_mboxcl2_mailbox_is_divided_as_if_it_had_been_there() {
     let end = file.metadata().unwrap().len();
     let start = end - appended.len() as u64;
     let file = Arc::new(file);
-    let messages_of = |section: Source, counted: Counted| {
+    let messages_of = |section: InputSource, counted: MboxCounts| {
         let mut windows = Windows::new(section, 1, 1 << 20).behind(counted);
         let mut messages = 0;
         while let Some(chunk) = windows.next_chunk().unwrap() {
@@ -204,14 +204,17 @@ fn what_is_appended_to_an_mboxcl2_mailbox_is_divided_as_if_it_had_been_there() {
         }
         (messages, windows.counted.elsewhere())
     };
-    let section = |start, end| Source::section(&file, start, end);
-    let (messages, counted) = messages_of(section(0, start), Counted::default());
+    let section = |start, end| InputSource::section(&file, start, end);
+    let (messages, counted) = messages_of(section(0, start), MboxCounts::default());
     assert_eq!(messages, 2);
     assert_eq!(messages_of(section(start, end), counted).0, 1);
     // Without the earlier messages, the mailbox is not recognised as mboxcl2, so the separator inside the message
     // counts.
-    assert_eq!(messages_of(section(start, end), Counted::default()).0, 2);
-    assert_eq!(messages_of(Source::file(&file), Counted::default()).0, 3);
+    assert_eq!(messages_of(section(start, end), MboxCounts::default()).0, 2);
+    assert_eq!(
+        messages_of(InputSource::file(&file), MboxCounts::default()).0,
+        3
+    );
 }
 
 /// A reader that returns a few bytes at a time, is interrupted before each read, and fails at the offset `bad`.
@@ -260,7 +263,7 @@ fn short_reads_do_not_change_messages_and_a_failed_read_is_not_end_of_file() {
                 bad,
                 reads: 0,
             };
-            let source = Source::stream(faulty, None, Arc::default());
+            let source = InputSource::stream(faulty, None, Arc::default());
             let mut windows = Windows::new(source, 1500, 1 << 20);
             let mut messages = Vec::new();
             while let Some(chunk) = windows.next_chunk()? {
