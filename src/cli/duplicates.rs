@@ -11,7 +11,7 @@ use super::streams::{is_standard, print, write_error};
 use crate::engine::Mode;
 use crate::error::Error;
 use crate::mailbox::{FileCounts, Options, looked_at};
-use crate::merge::{Index, Order, ReadSource};
+use crate::merge::{MergeIndex, Order, ReadSource};
 
 pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     if args.sources.is_empty() || args.sources.iter().any(|source| is_standard(source)) {
@@ -50,7 +50,7 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<Status, Error> {
     };
     let display = Display::new(ProgressOption::Never, 0);
     let mut status = Status::Success;
-    let collector = Collector::new(Index::new(&directory)?, false, &[]);
+    let collector = Collector::new(MergeIndex::new(&directory)?, false, &[]);
     let mut form = None;
     let mut has_read = false;
     let mut files = Some(FileCounts::default());

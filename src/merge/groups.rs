@@ -7,9 +7,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 
-use super::record::{Entry, Record};
-use super::spool::Spooled;
-use super::words::Words;
+use super::record::{MessageRecord, SpoolEntry};
+use super::spool::CompleteSpool;
+use super::words::MailWords;
 use crate::engine::external_body::Followed;
 use crate::engine::policy::Policy;
 use crate::engine::same::{
@@ -26,9 +26,9 @@ const MOST_PLACES: usize = 16;
 const MOST_WAITING: usize = 64;
 
 /// All messages with identical content. They are compared with other messages as if they were one message.
-pub(super) struct Candidate {
+pub(super) struct MergeCandidate {
     /// Record of the message that was read first.
-    pub(super) record: Record,
+    pub(super) record: MessageRecord,
     pub(super) flags: Flags,
     pub(super) folders: BTreeSet<u32>,
     pub(super) sources: BTreeSet<u32>,
@@ -36,20 +36,20 @@ pub(super) struct Candidate {
     pub(super) count: u64,
     /// Total length of all messages of the candidate, in bytes.
     pub(super) bytes: u64,
-    words: Words,
+    words: MailWords,
     /// Entries in the temporary file of the messages whose keywords were not read yet.
-    waiting: Vec<Entry>,
+    waiting: Vec<SpoolEntry>,
 }
 
-impl Candidate {
-    pub(super) fn of(record: Record) -> Self {
+impl MergeCandidate {
+    pub(super) fn of(record: MessageRecord) -> Self {
         Self {
             flags: record.flags,
             folders: BTreeSet::from([record.folder]),
             sources: BTreeSet::from([record.source]),
             count: 1,
             bytes: record.entry.length,
-            words: Words::default(),
+            words: MailWords::default(),
             waiting: record
                 .has_words
                 .then_some(record.entry)
@@ -60,7 +60,7 @@ impl Candidate {
     }
 
     /// Adds the flags, keywords, folders and counts of `other`, and drops its content, which is identical.
-    pub(super) fn absorb(&mut self, other: Self, spooled: &Spooled) -> io::Result<()> {
+    pub(super) fn absorb(&mut self, other: Self, spooled: &CompleteSpool) -> io::Result<()> {
         self.flags = self.flags.united(other.flags);
         self.folders.extend(other.folders);
         self.sources.extend(other.sources);
@@ -76,7 +76,7 @@ impl Candidate {
         }
     }
 
-    fn read_words(&mut self, spooled: &Spooled) -> io::Result<()> {
+    fn read_words(&mut self, spooled: &CompleteSpool) -> io::Result<()> {
         for entry in self.waiting.drain(..) {
             self.words.unite(spooled.words(entry)?);
         }
@@ -85,7 +85,10 @@ impl Candidate {
 
     /// Returns the keywords of all messages of the candidate. Returns `None` for a single message, which already
     /// contains its own keywords.
-    pub(super) fn united_words(&mut self, spooled: &Spooled) -> io::Result<Option<Words>> {
+    pub(super) fn united_words(
+        &mut self,
+        spooled: &CompleteSpool,
+    ) -> io::Result<Option<MailWords>> {
         if self.count == 1 {
             return Ok(None);
         }
@@ -96,8 +99,8 @@ impl Candidate {
 
 /// The decisions about the messages with one Message-ID.
 #[derive(Default)]
-pub(super) struct Settled {
-    pub(super) kept: Vec<Candidate>,
+pub(super) struct GroupDecisions {
+    pub(super) kept: Vec<MergeCandidate>,
     /// Number of copies that were dropped although their content is different. For each of them, a copy that is at
     /// least as complete is kept.
     pub(super) dropped: u64,
@@ -114,22 +117,22 @@ pub(super) struct Settled {
 /// Decides which candidates are kept, and which are copies of them. `verdict` is the result of [`compared`] for the same
 /// candidates.
 pub(super) fn settled(
-    candidates: Vec<Candidate>,
-    verdict: Verdict,
-    spooled: &Spooled,
-) -> io::Result<Settled> {
+    candidates: Vec<MergeCandidate>,
+    verdict: GroupVerdict,
+    spooled: &CompleteSpool,
+) -> io::Result<GroupDecisions> {
     if candidates.len() < 2 {
-        return Ok(Settled {
+        return Ok(GroupDecisions {
             kept: candidates,
-            ..Settled::default()
+            ..GroupDecisions::default()
         });
     }
-    let mut done = Settled {
+    let mut done = GroupDecisions {
         ambiguous: verdict.ambiguous,
         differences: verdict.differences,
-        ..Settled::default()
+        ..GroupDecisions::default()
     };
-    let mut kept: Vec<Option<Candidate>> = Vec::new();
+    let mut kept: Vec<Option<MergeCandidate>> = Vec::new();
     let mut dropped = Vec::new();
     for ((at, candidate), to) in candidates.into_iter().enumerate().zip(&verdict.belongs_to) {
         if *to == at {
@@ -157,7 +160,7 @@ pub(super) fn settled(
 
 /// Counts the missing parts of all messages whose content `recover --copies` would take from another candidate: at least
 /// one candidate is a copy with the content, and all such copies have the same content.
-pub(super) fn fillable(candidates: &[Candidate], spooled: &Spooled) -> io::Result<u64> {
+pub(super) fn fillable(candidates: &[MergeCandidate], spooled: &CompleteSpool) -> io::Result<u64> {
     if candidates.len() < 2 {
         return Ok(0);
     }
@@ -201,7 +204,7 @@ pub(super) fn fillable(candidates: &[Candidate], spooled: &Spooled) -> io::Resul
     Ok(sum)
 }
 
-fn described(candidates: &[Candidate], spooled: &Spooled) -> io::Result<Vec<MailCopy>> {
+fn described(candidates: &[MergeCandidate], spooled: &CompleteSpool) -> io::Result<Vec<MailCopy>> {
     let describe = |places: &[CutPlace]| -> io::Result<Vec<MailCopy>> {
         let copies = candidates.iter().map(|candidate| {
             let content = spooled.content(candidate.record.entry)?;
@@ -222,31 +225,34 @@ fn described(candidates: &[Candidate], spooled: &Spooled) -> io::Result<Vec<Mail
 /// takes most of the time of a merge whose copies are different, so several threads compare different groups. The work
 /// grows with the square of the number of candidates, so the caller passes at most
 /// [`MOST_COMPARED`](crate::engine::same::MOST_COMPARED).
-pub(super) fn compared(candidates: &[Candidate], spooled: &Spooled) -> io::Result<Verdict> {
+pub(super) fn compared(
+    candidates: &[MergeCandidate],
+    spooled: &CompleteSpool,
+) -> io::Result<GroupVerdict> {
     match candidates.len() {
-        0 | 1 => Ok(Verdict::default()),
+        0 | 1 => Ok(GroupVerdict::default()),
         _ => Ok(verdict(&described(candidates, spooled)?)),
     }
 }
 
 /// The result of comparing the candidates of a group.
 #[derive(Default)]
-pub(super) struct Verdict {
+pub(super) struct GroupVerdict {
     /// For each copy, the index of the copy that replaces it. A kept copy has its own index here.
     belongs_to: Vec<usize>,
     ambiguous: u64,
     differences: Vec<CoverDifference>,
     /// For each copy, what it has lost.
-    losses: Vec<Loss>,
+    losses: Vec<MergeLoss>,
 }
 
-struct Loss {
+struct MergeLoss {
     missing_parts: usize,
     is_cut: bool,
 }
 
 /// Compares all copies with each other. Of equally complete copies, the earliest one is kept.
-fn verdict(copies: &[MailCopy]) -> Verdict {
+fn verdict(copies: &[MailCopy]) -> GroupVerdict {
     let count = copies.len();
     let all = || 0..count;
     let table: Vec<Vec<Result<(), CoverDifference>>> = copies
@@ -268,13 +274,13 @@ fn verdict(copies: &[MailCopy]) -> Verdict {
             .unwrap_or(copy)
     };
     let tops: BTreeSet<usize> = all().filter(|&it| !is_surpassed(it)).map(best).collect();
-    let mut verdict = Verdict {
+    let mut verdict = GroupVerdict {
         belongs_to: all().collect(),
         ambiguous: 0,
         differences: Vec::new(),
         losses: copies
             .iter()
-            .map(|copy| Loss {
+            .map(|copy| MergeLoss {
                 missing_parts: copy.missing(),
                 is_cut: copy.is_cut(),
             })

@@ -29,6 +29,8 @@ mod stamp;
 mod words;
 
 pub(crate) use self::finished::{FinishedReport, finished, record};
-pub(crate) use self::index::{Arrivals, Index, Kept, MOST_SOURCES, Numbers, Order, Tally};
+pub(crate) use self::index::{
+    ArrivalBatch, KeptSelection, MOST_SOURCES, MergeIndex, Numbers, Order, Tally,
+};
 pub(crate) use self::saved::{ReadSource, SavedIndex};
 pub(crate) use self::sorted::Sorter;

@@ -10,7 +10,7 @@ const _: () = assert!(LENGTH <= 100);
 
 /// The entry of a message in the temporary file of all messages (`spool`).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Entry {
+pub(super) struct SpoolEntry {
     /// Position of the entry, in bytes.
     pub(super) place: u64,
     /// Length of the metadata (`About`), in bytes. One read gets the metadata and the content, because both lengths are
@@ -23,7 +23,7 @@ pub(super) struct Entry {
 /// A message of a source. Records are sorted by `key`, then by `identity`, then by `number`, so copies of a mail follow
 /// each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Record {
+pub(super) struct MessageRecord {
     /// Digest of the Message-ID, which is the same for all copies of a mail. A mail without a Message-ID has the digest
     /// of other fields and of its text.
     pub(super) key: [u8; 16],
@@ -31,7 +31,7 @@ pub(super) struct Record {
     pub(super) identity: [u8; 16],
     /// Number of the message in the order of reading, over all sources.
     pub(super) number: u64,
-    pub(super) entry: Entry,
+    pub(super) entry: SpoolEntry,
     /// Date of the message, in seconds since 1970. `i64::MAX` if the message has no date.
     pub(super) date: i64,
     /// Numbers of the source and the folder.
@@ -42,10 +42,10 @@ pub(super) struct Record {
     pub(super) has_words: bool,
 }
 
-impl Record {
+impl MessageRecord {
     pub(super) fn encode(&self) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
-        let mut writer = Writer(&mut bytes);
+        let mut writer = RecordWriter(&mut bytes);
         writer.put(self.key);
         writer.put(self.identity);
         writer.put(self.number.to_be_bytes());
@@ -58,7 +58,7 @@ impl Record {
     }
 
     pub(super) fn decode(bytes: &[u8; LENGTH]) -> Self {
-        let mut reader = Reader(bytes);
+        let mut reader = RecordReader(bytes);
         Self {
             key: reader.take(),
             identity: reader.take(),
@@ -83,7 +83,7 @@ pub(super) struct KeptRecord {
     pub(super) order: u64,
     /// Number of the mail in the order of reading, over all sources.
     pub(super) number: u64,
-    pub(super) entry: Entry,
+    pub(super) entry: SpoolEntry,
     /// Flags of all copies.
     pub(super) flags: Flags,
     pub(super) details: Details,
@@ -102,7 +102,7 @@ pub(super) enum Details {
 impl KeptRecord {
     pub(super) fn encode(&self) -> [u8; KEPT_LENGTH] {
         let mut bytes = [0; KEPT_LENGTH];
-        let mut writer = Writer(&mut bytes);
+        let mut writer = RecordWriter(&mut bytes);
         writer.put(self.order.to_be_bytes());
         writer.put(self.number.to_be_bytes());
         writer.put_entry(self.entry);
@@ -116,7 +116,7 @@ impl KeptRecord {
     }
 
     pub(super) fn decode(bytes: &[u8; KEPT_LENGTH]) -> Self {
-        let mut reader = Reader(bytes);
+        let mut reader = RecordReader(bytes);
         let (order, number) = (reader.take(), reader.take());
         let entry = reader.take_entry();
         let [flags, has_note] = reader.take();
@@ -134,9 +134,9 @@ impl KeptRecord {
     }
 }
 
-struct Writer<'w>(&'w mut [u8]);
+struct RecordWriter<'w>(&'w mut [u8]);
 
-impl Writer<'_> {
+impl RecordWriter<'_> {
     fn put<const N: usize>(&mut self, field: [u8; N]) {
         if let Some((place, rest)) = std::mem::take(&mut self.0).split_first_chunk_mut() {
             *place = field;
@@ -144,24 +144,24 @@ impl Writer<'_> {
         }
     }
 
-    fn put_entry(&mut self, entry: Entry) {
+    fn put_entry(&mut self, entry: SpoolEntry) {
         self.put(entry.place.to_be_bytes());
         self.put(entry.about.to_be_bytes());
         self.put(entry.length.to_be_bytes());
     }
 }
 
-struct Reader<'r>(&'r [u8]);
+struct RecordReader<'r>(&'r [u8]);
 
-impl Reader<'_> {
+impl RecordReader<'_> {
     fn take<const N: usize>(&mut self) -> [u8; N] {
         let (field, rest) = self.0.split_first_chunk().unwrap_or((&[0; N], &[]));
         self.0 = rest;
         *field
     }
 
-    fn take_entry(&mut self) -> Entry {
-        Entry {
+    fn take_entry(&mut self) -> SpoolEntry {
+        SpoolEntry {
             place: u64::from_be_bytes(self.take()),
             about: u32::from_be_bytes(self.take()),
             length: u64::from_be_bytes(self.take()),
@@ -175,11 +175,11 @@ mod tests {
 
     #[test]
     fn record_is_read_as_it_was_written() {
-        let record = Record {
+        let record = MessageRecord {
             key: [1; 16],
             identity: [2; 16],
             number: 3,
-            entry: Entry {
+            entry: SpoolEntry {
                 place: u64::MAX,
                 about: 4,
                 length: 5,
@@ -190,8 +190,8 @@ mod tests {
             flags: Flags::of_byte(9),
             has_words: true,
         };
-        assert_eq!(Record::decode(&record.encode()), record);
-        let later = Record {
+        assert_eq!(MessageRecord::decode(&record.encode()), record);
+        let later = MessageRecord {
             number: 4,
             ..record
         };
@@ -204,7 +204,7 @@ mod tests {
             let record = KeptRecord {
                 order: 1,
                 number: 2,
-                entry: Entry {
+                entry: SpoolEntry {
                     place: u64::MAX,
                     about: 4,
                     length: 5,

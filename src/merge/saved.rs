@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::index::{Index, Position};
+use super::index::{MergeIndex, Position};
 use super::record;
 use super::stamp::stamps;
 use crate::error::Error;
@@ -65,7 +65,7 @@ impl ReadSource {
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct State {
+struct MergeState {
     boot: String,
     command: String,
     /// Stamps of the sources, in the same order.
@@ -79,7 +79,7 @@ struct State {
 pub(crate) struct SavedIndex {
     directory: PathBuf,
     _lock: File,
-    state: State,
+    state: MergeState,
     /// Stamps of all sources of this run, from before they are read.
     all_stamps: Vec<String>,
     /// Stamps of those sources that can be recorded as read.
@@ -103,7 +103,7 @@ impl SavedIndex {
         let mut saved = Self {
             directory,
             _lock: lock,
-            state: State::default(),
+            state: MergeState::default(),
             all_stamps: stamps.clone(),
             stamps,
             is_partial: false,
@@ -155,7 +155,7 @@ impl SavedIndex {
     ///
     /// # Errors
     /// [`Error::Write`].
-    pub(crate) fn index(&self) -> Result<Index, Error> {
+    pub(crate) fn index(&self) -> Result<MergeIndex, Error> {
         let position = &self.state.position;
         let open = |name: &str, length: u64| {
             let mut options = File::options();
@@ -169,7 +169,7 @@ impl SavedIndex {
             Ok((spool, open("records", end(&position.runs))?))
         };
         let files = files().map_err(Error::cannot_write(self.directory.display()))?;
-        Index::continued(folder_of(&self.directory), files, position)
+        MergeIndex::continued(folder_of(&self.directory), files, position)
     }
 
     /// Records that the source with this number, or a part of it, was read. The state is only written to its file if at
@@ -182,7 +182,7 @@ impl SavedIndex {
         &mut self,
         number: usize,
         read: ReadSource,
-        index: &mut Index,
+        index: &mut MergeIndex,
         folders: &[String],
     ) -> Result<(), Error> {
         if read.lines.len() > MOST_LINES {
@@ -262,7 +262,7 @@ fn directory_of(target: &Path) -> Option<PathBuf> {
     Some(folder_of(target).join(name(target.file_name()?)))
 }
 
-fn read_state(directory: &Path) -> Option<State> {
+fn read_state(directory: &Path) -> Option<MergeState> {
     let path = directory.join("state");
     if fs::metadata(&path).ok()?.len() > LONGEST_STATE {
         return None;

@@ -85,11 +85,11 @@ impl<const N: usize> Sorter<N> {
     }
 
     /// Returns all records in order. If they fit into memory, nothing is written to the file.
-    pub(crate) fn sorted(mut self) -> io::Result<Sorted<N>> {
+    pub(crate) fn sorted(mut self) -> io::Result<SortedRecords<N>> {
         if self.runs.is_empty() {
             self.records.sort_unstable();
             let records = std::mem::take(&mut self.records);
-            return Ok(Sorted {
+            return Ok(SortedRecords {
                 runs: Vec::new(),
                 heap: BinaryHeap::new(),
                 records: records.into_iter(),
@@ -100,7 +100,7 @@ impl<const N: usize> Sorter<N> {
         }
         self.records = Vec::new();
         let memory = (self.most * N / self.runs.len()).max(LEAST).max(N);
-        let run = |(at, left)| Run {
+        let run = |(at, left)| SortedRun {
             file: Arc::clone(&self.file),
             at,
             left,
@@ -108,14 +108,14 @@ impl<const N: usize> Sorter<N> {
             next: 0,
             most: (memory / N).max(1),
         };
-        let mut runs: Vec<Run<N>> = self.runs.iter().copied().map(run).collect();
+        let mut runs: Vec<SortedRun<N>> = self.runs.iter().copied().map(run).collect();
         let mut heap = BinaryHeap::new();
         for (number, run) in runs.iter_mut().enumerate() {
             if let Some(record) = run.next()? {
                 heap.push(Reverse((record, number)));
             }
         }
-        Ok(Sorted {
+        Ok(SortedRecords {
             runs,
             heap,
             records: Vec::new().into_iter(),
@@ -123,7 +123,7 @@ impl<const N: usize> Sorter<N> {
     }
 }
 
-struct Run<const N: usize> {
+struct SortedRun<const N: usize> {
     file: Arc<File>,
     at: u64,
     left: u64,
@@ -133,7 +133,7 @@ struct Run<const N: usize> {
     most: usize,
 }
 
-impl<const N: usize> Run<N> {
+impl<const N: usize> SortedRun<N> {
     fn next(&mut self) -> io::Result<Option<[u8; N]>> {
         if self.next == self.buffer.len() {
             let count = self
@@ -152,13 +152,13 @@ impl<const N: usize> Run<N> {
     }
 }
 
-pub(crate) struct Sorted<const N: usize> {
-    runs: Vec<Run<N>>,
+pub(crate) struct SortedRecords<const N: usize> {
+    runs: Vec<SortedRun<N>>,
     heap: BinaryHeap<Reverse<([u8; N], usize)>>,
     records: std::vec::IntoIter<[u8; N]>,
 }
 
-impl<const N: usize> Sorted<N> {
+impl<const N: usize> SortedRecords<N> {
     pub(crate) fn next(&mut self) -> io::Result<Option<[u8; N]>> {
         let Some(mut first) = self.heap.peek_mut() else {
             return Ok(self.records.next());

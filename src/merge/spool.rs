@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek as _, SeekFrom, Write as _};
 
-use super::record::Entry;
-use super::words::Words;
+use super::record::SpoolEntry;
+use super::words::MailWords;
 use crate::platform::FileExt as _;
 
 /// Maximum number of digests in memory. After that, identical messages are stored twice in the spool, but are still
@@ -16,10 +16,10 @@ use crate::platform::FileExt as _;
 const MOST_KNOWN: usize = 400_000;
 
 /// Number of bytes at the start of each entry. They contain the position and the length of the content. After them
-/// follow [`About`], and the content if it is not that of an earlier entry.
+/// follow [`MailFacts`], and the content if it is not that of an earlier entry.
 const HEAD: usize = 16;
 
-pub(super) struct Spool {
+pub(super) struct MessageSpool {
     writer: BufWriter<File>,
     end: u64,
     known: HashMap<[u8; 16], (u64, u64)>,
@@ -27,15 +27,15 @@ pub(super) struct Spool {
 
 /// Metadata of a message in its mailbox, without the content.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct About<'b> {
+pub(super) struct MailFacts<'b> {
     pub(super) sender: Cow<'b, str>,
     /// Time of arrival of the message, in seconds since 1970.
     pub(super) arrived: Option<u64>,
     pub(super) separator: Option<Cow<'b, [u8]>>,
-    pub(super) words: Words,
+    pub(super) words: MailWords,
 }
 
-impl<'b> About<'b> {
+impl<'b> MailFacts<'b> {
     /// Appends the metadata to `bytes`. Keywords are written as JSON. Most messages have none, so the time for JSON is
     /// spent on few messages.
     pub(super) fn encode_into(&self, bytes: &mut Vec<u8>) {
@@ -83,10 +83,10 @@ impl<'b> About<'b> {
     }
 }
 
-/// Length that marks a field of [`About`] as absent.
+/// Length that marks a field of [`MailFacts`] as absent.
 const ABSENT: u32 = u32::MAX;
 
-impl Spool {
+impl MessageSpool {
     pub(super) fn new(file: File) -> Self {
         Self {
             writer: BufWriter::with_capacity(1 << 20, file),
@@ -117,7 +117,7 @@ impl Spool {
         identity: [u8; 16],
         about: &[u8],
         content: &[u8],
-    ) -> io::Result<Entry> {
+    ) -> io::Result<SpoolEntry> {
         let place = self.end;
         let own = (place + (HEAD + about.len()) as u64, content.len() as u64);
         let known = self.known.get(&identity).copied();
@@ -133,35 +133,35 @@ impl Spool {
                 self.known.insert(identity, own);
             }
         }
-        Ok(Entry {
+        Ok(SpoolEntry {
             place,
             about: about.len() as u32,
             length: own.1,
         })
     }
 
-    pub(super) fn finish(self) -> io::Result<Spooled> {
+    pub(super) fn finish(self) -> io::Result<CompleteSpool> {
         let file = self
             .writer
             .into_inner()
             .map_err(|error| error.into_error())?;
-        Ok(Spooled(file))
+        Ok(CompleteSpool(file))
     }
 }
 
 /// A complete spool, which can be read.
-pub(super) struct Spooled(File);
+pub(super) struct CompleteSpool(File);
 
-impl Spooled {
+impl CompleteSpool {
     /// Reads the keywords of a message.
-    pub(super) fn words(&self, entry: Entry) -> io::Result<Words> {
+    pub(super) fn words(&self, entry: SpoolEntry) -> io::Result<MailWords> {
         let mut bytes = vec![0; HEAD + entry.about as usize];
         self.0.read_exact_at(&mut bytes, entry.place)?;
         Ok(parts(&bytes, entry)?.0.words)
     }
 
     /// Reads the content of a message.
-    pub(super) fn content(&self, entry: Entry) -> io::Result<Vec<u8>> {
+    pub(super) fn content(&self, entry: SpoolEntry) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let length = self.read(entry, &mut bytes)?.1.len();
         bytes.drain(..bytes.len() - length);
@@ -171,9 +171,9 @@ impl Spooled {
     /// Reads the metadata and the content of a message into `bytes`, and replaces what was there.
     pub(super) fn read<'b>(
         &self,
-        entry: Entry,
+        entry: SpoolEntry,
         bytes: &'b mut Vec<u8>,
-    ) -> io::Result<(About<'b>, &'b [u8])> {
+    ) -> io::Result<(MailFacts<'b>, &'b [u8])> {
         // Most contents directly follow their metadata, so both are read at once. If the content is that of an earlier
         // entry, the bytes that were read belong to the next entry, or the file has ended.
         let before = HEAD + entry.about as usize;
@@ -207,11 +207,11 @@ impl Spooled {
 }
 
 /// Returns the metadata of an entry, and the position and length of its content.
-fn parts(bytes: &[u8], entry: Entry) -> io::Result<(About<'_>, u64, u64)> {
+fn parts(bytes: &[u8], entry: SpoolEntry) -> io::Result<(MailFacts<'_>, u64, u64)> {
     let parts = || {
         let (at, rest) = bytes.split_first_chunk()?;
         let (length, rest) = rest.split_first_chunk()?;
-        let about = About::decode(rest.get(..entry.about as usize)?)?;
+        let about = MailFacts::decode(rest.get(..entry.about as usize)?)?;
         Some((about, u64::from_be_bytes(*at), u64::from_be_bytes(*length)))
     };
     parts().ok_or_else(|| io::ErrorKind::InvalidData.into())
@@ -221,7 +221,7 @@ fn parts(bytes: &[u8], entry: Entry) -> io::Result<(About<'_>, u64, u64)> {
 mod tests {
     use super::*;
 
-    fn encoded(about: &About<'_>) -> Vec<u8> {
+    fn encoded(about: &MailFacts<'_>) -> Vec<u8> {
         let mut bytes = Vec::new();
         about.encode_into(&mut bytes);
         bytes
@@ -229,11 +229,11 @@ mod tests {
 
     #[test]
     fn identical_content_is_written_once_and_read_for_each_message() {
-        let mut spool = Spool::new(tempfile::tempfile().unwrap());
-        fn of(sender: &str) -> About<'_> {
-            About {
+        let mut spool = MessageSpool::new(tempfile::tempfile().unwrap());
+        fn of(sender: &str) -> MailFacts<'_> {
+            MailFacts {
                 sender: sender.into(),
-                ..About::default()
+                ..MailFacts::default()
             }
         }
         let content = vec![b'x'; 1000];
@@ -258,26 +258,26 @@ mod tests {
             let read = spooled.read(entry, &mut bytes).unwrap();
             assert_eq!(read, (of(sender), expected));
             assert_eq!(spooled.content(entry).unwrap(), expected);
-            assert_eq!(spooled.words(entry).unwrap(), Words::default());
+            assert_eq!(spooled.words(entry).unwrap(), MailWords::default());
         }
     }
 
     #[test]
     fn metadata_with_and_without_each_field_is_read_as_it_was_written() {
-        let full = About {
+        let full = MailFacts {
             sender: "a@b.example".into(),
             arrived: Some(u64::MAX),
             separator: Some(b"From \xff".into()),
-            words: Words::of(b"X-Keywords: one\n\n"),
+            words: MailWords::of(b"X-Keywords: one\n\n"),
         };
-        let empty_separator = About {
+        let empty_separator = MailFacts {
             separator: Some(Cow::default()),
-            ..About::default()
+            ..MailFacts::default()
         };
-        for about in [full, empty_separator, About::default()] {
+        for about in [full, empty_separator, MailFacts::default()] {
             let bytes = encoded(&about);
-            assert_eq!(About::decode(&bytes), Some(about));
-            assert_eq!(About::decode(&bytes[..bytes.len() - 1]), None);
+            assert_eq!(MailFacts::decode(&bytes), Some(about));
+            assert_eq!(MailFacts::decode(&bytes[..bytes.len() - 1]), None);
         }
     }
 }

@@ -34,12 +34,12 @@ const LONGEST_ENCODED: usize = 42;
 
 /// The words of each field in [`FIELDS`], and the keywords that a mailbox stores outside of the header.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Words {
+pub(super) struct MailWords {
     fields: [Vec<String>; 4],
     keywords: Vec<String>,
 }
 
-impl Words {
+impl MailWords {
     pub(super) fn of(content: &[u8]) -> Self {
         // Most messages have no such field, and this search is faster than parsing the header.
         if !contains_name(content) {
@@ -102,8 +102,8 @@ impl Words {
                     let value = field.value.of(content).trim_ascii_end();
                     let end = field.value.start + value.len();
                     edits.push(match extended(value, &missing, by_comma) {
-                        Extended::More(text) => (Span::empty_at(end), text.into_bytes()),
-                        Extended::Value(text) => {
+                        FieldChange::More(text) => (Span::empty_at(end), text.into_bytes()),
+                        FieldChange::Value(text) => {
                             (Span::new(field.value.start, end), text.into_bytes())
                         }
                     });
@@ -175,7 +175,7 @@ fn words_in(value: &[u8], by_comma: bool) -> Vec<String> {
 }
 
 /// A change of the value of a field, to which words are added.
-enum Extended {
+enum FieldChange {
     /// Text to be added at the end of the value.
     More(String),
     /// The new value.
@@ -185,7 +185,7 @@ enum Extended {
 /// Adds words at the end of a value. The old value stays as it is, unless the words could then not be read back. Two
 /// examples: the blank between two encoded words is not part of the text (RFC 2047 section 6.2), and a quotation mark in
 /// an old label could pair up with one in a new label.
-fn extended(value: &[u8], missing: &[String], by_comma: bool) -> Extended {
+fn extended(value: &[u8], missing: &[String], by_comma: bool) -> FieldChange {
     let mut all = words_in(value, by_comma);
     let start = match (all.is_empty(), by_comma) {
         (true, _) | (_, false) => " ",
@@ -194,9 +194,9 @@ fn extended(value: &[u8], missing: &[String], by_comma: bool) -> Extended {
     let more = format!("{start}{}", each_written(missing, by_comma));
     all.extend_from_slice(missing);
     if words_in(&[value, more.as_bytes()].concat(), by_comma) == all {
-        Extended::More(more)
+        FieldChange::More(more)
     } else {
-        Extended::Value(new_value(&all, by_comma))
+        FieldChange::Value(new_value(&all, by_comma))
     }
 }
 
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn keywords_of_repeated_fields_are_added_to_a_message_without_a_body() {
-        let words = Words::of(b"X-Keywords: one\nX-Keywords: two\n\nx");
+        let words = MailWords::of(b"X-Keywords: one\nX-Keywords: two\n\nx");
         for (content, expected) in [
             ("Subject: x", "Subject: x\nX-Keywords: one two\n"),
             ("Subject: x\n", "Subject: x\nX-Keywords: one two\n"),
@@ -275,8 +275,8 @@ mod tests {
     fn keywords_and_labels_of_copies_are_united_in_the_kept_copy() {
         let one = "Subject: a\nX-Keywords: $Label1 x\nX-Gmail-Labels: =?UTF-8?Q?Bo=C3=AEte,Work?=\n\nX-Keywords: y\n";
         let other = "X-Gmail-Labels: Work,\"a, b\",=?UTF-8?B?w7xiZXI=?=\nX-Keywords: z $Label1\nX-Mozilla-Keys: t1\n\nx";
-        let mut words = Words::of(one.as_bytes());
-        words.unite(Words::of(other.as_bytes()));
+        let mut words = MailWords::of(one.as_bytes());
+        words.unite(MailWords::of(other.as_bytes()));
         let united = words.put_into(one.as_bytes()).into_owned();
         let text = String::from_utf8(united.clone()).unwrap();
         assert_eq!(
@@ -284,7 +284,7 @@ mod tests {
             "X-Mozilla-Keys: t1\nSubject: a\nX-Keywords: $Label1 x z\nX-Gmail-Labels: =?UTF-8?Q?Bo=C3=AEte,Work?=,\"a, b\",=?UTF-8?B?w7xiZXI=?=\n\
              \nX-Keywords: y\n"
         );
-        assert_eq!(Words::of(&united), words);
+        assert_eq!(MailWords::of(&united), words);
         assert!(matches!(words.put_into(&united), Cow::Borrowed(_)));
     }
 
@@ -296,21 +296,21 @@ mod tests {
             "a,b",
             "plain",
         ] {
-            let words = Words {
+            let words = MailWords {
                 fields: [vec![], vec![], vec![word.to_owned()], vec![]],
-                ..Words::default()
+                ..MailWords::default()
             };
             let content = words.put_into(b"Subject: x\r\n\r\ny\r\n").into_owned();
             assert_eq!(
-                Words::of(&content),
+                MailWords::of(&content),
                 words,
                 "{}",
                 String::from_utf8_lossy(&content)
             );
             assert!(content.ends_with(b"\r\n\r\ny\r\n"));
         }
-        assert!(Words::of(b"").is_empty());
-        assert!(!Words::of(b"x-gMAIL-labels: a\n\n").is_empty());
+        assert!(MailWords::of(b"").is_empty());
+        assert!(!MailWords::of(b"x-gMAIL-labels: a\n\n").is_empty());
     }
     #[test]
     fn labels_with_quotation_marks_stay_labels_of_their_own() {
@@ -332,11 +332,11 @@ mod tests {
             ),
         ] {
             let field = |labels: &str| format!("X-Gmail-Labels: {labels}\n\nx\n");
-            let mut words = Words::of(field(one).as_bytes());
-            words.unite(Words::of(field(other).as_bytes()));
+            let mut words = MailWords::of(field(one).as_bytes());
+            words.unite(MailWords::of(field(other).as_bytes()));
             let content = words.put_into(field(one).as_bytes()).into_owned();
             assert_eq!(String::from_utf8_lossy(&content), field(united));
-            assert_eq!(Words::of(&content), words);
+            assert_eq!(MailWords::of(&content), words);
         }
     }
 
@@ -353,11 +353,11 @@ mod tests {
                 format!("{}Subject: a\n\nx\n", fields.concat())
             };
             let (one, other) = (copy(&values[..4]), copy(&values[4..]));
-            let mut words = Words::of(one.as_bytes());
-            words.unite(Words::of(other.as_bytes()));
+            let mut words = MailWords::of(one.as_bytes());
+            words.unite(MailWords::of(other.as_bytes()));
             for copy in [one.as_str(), "Subject: a\n\nx\n"] {
                 let united = words.put_into(copy.as_bytes()).into_owned();
-                prop_assert_eq!(&Words::of(&united), &words, "{}", String::from_utf8_lossy(&united));
+                prop_assert_eq!(&MailWords::of(&united), &words, "{}", String::from_utf8_lossy(&united));
                 prop_assert!(matches!(words.put_into(&united), Cow::Borrowed(_)));
                 prop_assert!(united.ends_with(b"\nSubject: a\n\nx\n") || copy != one);
             }
@@ -366,11 +366,11 @@ mod tests {
         #[test]
         fn any_words_are_read_back(words in prop::collection::vec("[^\\s]([^\r\n]{0,60}[^\\s])?", 0..9)) {
             for (field, (_, by_comma)) in FIELDS.iter().enumerate() {
-                let mut written = Words::default();
+                let mut written = MailWords::default();
                 let words = words.iter().filter(|word| *by_comma || !word.contains(char::is_whitespace));
                 unite(&mut written.fields[field], words.map(|word| word.trim().to_owned()).collect());
                 let content = written.put_into(b"Subject: a\r\n\r\nx").into_owned();
-                prop_assert_eq!(Words::of(&content), written);
+                prop_assert_eq!(MailWords::of(&content), written);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! `embody merge`: merges several mailboxes into one that contains each mail once.
 //!
-//! Each source is read once. The [`Index`] keeps the messages in temporary files next to the result, decides which of
+//! Each source is read once. The [`MergeIndex`] keeps the messages in temporary files next to the result, decides which of
 //! them are copies of one mail, and returns the most complete copies in order.
 
 mod counts;
@@ -30,7 +30,9 @@ use crate::mailbox::{
     Envelope, FileCounts, Format, Keywords, MergeResult, Options, PreparedMail, Stop, folder_of,
     looked_at, names_a_file,
 };
-use crate::merge::{FinishedReport, Index, Kept, ReadSource, SavedIndex, Tally, finished, record};
+use crate::merge::{
+    FinishedReport, KeptSelection, MergeIndex, ReadSource, SavedIndex, Tally, finished, record,
+};
 
 /// Maximum number of sources for which the summary contains commands that check the result. For more sources, the
 /// summary would be too long with them.
@@ -188,7 +190,7 @@ impl Run<'_> {
         let directory = folder_of(&args.output);
         let mut is_damaged = origins.iter().any(|origin| origin.is_damaged);
         let (index, folders, already) = match &saved {
-            None => (Index::new(directory)?, Vec::new(), Vec::new()),
+            None => (MergeIndex::new(directory)?, Vec::new(), Vec::new()),
             Some(saved) => (
                 saved.index()?,
                 saved.folders().to_vec(),
@@ -254,7 +256,7 @@ impl Run<'_> {
             args.dry_run,
             (self.options.pool_limits(), self.stop),
         )?;
-        let Kept {
+        let KeptSelection {
             mut order,
             mails,
             tally,

@@ -27,7 +27,7 @@ use crate::mailbox::{
     AtMailboxes, Batch, Envelope, FileCounts, Format, Handler, Message, MessageFlags, Observer,
     Options, PreparedMail, Stop, Summary, Transform, looked_at, names_a_file, read_letters,
 };
-use crate::merge::{Arrivals, Index, Numbers, ReadSource, SavedIndex};
+use crate::merge::{ArrivalBatch, MergeIndex, Numbers, ReadSource, SavedIndex};
 
 /// A source that is read: a path, or the temporary copy of a mailbox on a server.
 pub(crate) struct Origin {
@@ -119,7 +119,7 @@ type SharedCollecting = Arc<Mutex<Option<Collecting>>>;
 
 /// The index, the names of all folders, and the numbers of the source and the folder whose messages are being read.
 struct Collecting {
-    index: Index,
+    index: MergeIndex,
     folders: Numbers,
     source: u32,
     folder: u32,
@@ -132,14 +132,14 @@ impl Handler for ToIndex {
     fn batch(&self, length: usize) -> Box<dyn Batch> {
         Box::new(IndexBatch {
             collecting: Arc::clone(&self.0),
-            arrivals: Arrivals::of_length(length),
+            arrivals: ArrivalBatch::of_length(length),
         })
     }
 }
 
 struct IndexBatch {
     collecting: SharedCollecting,
-    arrivals: Arrivals,
+    arrivals: ArrivalBatch,
 }
 
 impl Batch for IndexBatch {
@@ -161,7 +161,7 @@ impl Batch for IndexBatch {
 impl Collector {
     /// With `has_folders`, the folders of the sources are kept apart. `folders` are the names of the folders that the
     /// index already contains.
-    pub(crate) fn new(index: Index, has_folders: bool, folders: &[String]) -> Self {
+    pub(crate) fn new(index: MergeIndex, has_folders: bool, folders: &[String]) -> Self {
         let collecting = Arc::new(Mutex::new(Some(Collecting {
             index,
             folders: Numbers::continued(folders),
@@ -250,7 +250,7 @@ impl Collector {
     ///
     /// # Errors
     /// [`Error::Interrupted`] if this function was called before, because it hands over the index only once.
-    pub(crate) fn finish(self) -> Result<(Index, Numbers), Error> {
+    pub(crate) fn finish(self) -> Result<(MergeIndex, Numbers), Error> {
         let collecting = unpoisoned(self.collecting.lock())
             .take()
             .ok_or(Error::Interrupted)?;

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::time::UNIX_EPOCH;
 
-use super::super::record::{Entry, Record};
-use super::super::spool::About;
-use super::super::words::Words;
+use super::super::record::{MessageRecord, SpoolEntry};
+use super::super::spool::MailFacts;
+use super::super::words::MailWords;
 use crate::engine::same::{copy_key_with, identity, plain};
 use crate::mailbox::{MessageFlags, PreparedMail};
 use crate::mime::Header;
@@ -19,15 +19,15 @@ const LONGEST_SEPARATOR: usize = 1 << 20;
 
 /// Messages that were read from one folder of a source, prepared for the index. The threads that read prepare them, so
 /// that [`Index::add`](super::Index::add), which only one thread calls at a time, does little more than write.
-pub(crate) struct Arrivals {
+pub(crate) struct ArrivalBatch {
     /// Records of the messages. The fields that depend on other messages are 0: the number, the place in the spool, the
     /// source and the folder.
-    pub(super) records: Vec<Record>,
+    pub(super) records: Vec<MessageRecord>,
     /// Encoded metadata and content of each message. Their lengths are in `records`.
     pub(super) bytes: Vec<u8>,
 }
 
-impl Arrivals {
+impl ArrivalBatch {
     /// Reserves memory for messages of about this length together, in bytes.
     pub(crate) fn of_length(length: usize) -> Self {
         Self {
@@ -53,21 +53,21 @@ impl Arrivals {
         let is_short = |length: usize| length <= LONGEST_SEPARATOR;
         let sender = Some(letter.envelope.sender.as_str()).filter(|sender| is_short(sender.len()));
         let separator = letter.separator.filter(|line| is_short(line.len()));
-        let about = About {
+        let about = MailFacts {
             sender: sender.unwrap_or_default().into(),
             arrived: arrival,
             separator: separator.map(Cow::Borrowed),
-            words: Words::of(letter.content).with_keywords(&flags.keywords),
+            words: MailWords::of(letter.content).with_keywords(&flags.keywords),
         };
         let start = self.bytes.len();
         about.encode_into(&mut self.bytes);
-        let entry = Entry {
+        let entry = SpoolEntry {
             place: 0,
             about: (self.bytes.len() - start) as u32,
             length: letter.content.len() as u64,
         };
         self.bytes.extend_from_slice(letter.content);
-        self.records.push(Record {
+        self.records.push(MessageRecord {
             key: copy_key_with(&header, &plain).to_bytes(),
             identity: identity(&plain).to_bytes(),
             number: 0,
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn separator_line_of_two_megabytes_is_left_out_of_the_index() {
-        let mut arrivals = Arrivals::of_length(0);
+        let mut arrivals = ArrivalBatch::of_length(0);
         let long = "x".repeat(2 << 20);
         let separator = format!("From {long} Tue May 14 12:00:00 2024");
         let content = b"Subject: x\n\nbody\n";

@@ -2,19 +2,19 @@
 
 use std::io::{self, BufWriter};
 
-use super::super::groups::{Candidate, Verdict, compared, fillable, settled};
-use super::super::record::{self, Details, KEPT_LENGTH, KeptRecord, Record};
-use super::super::sorted::{Sorted, Sorter};
-use super::super::spool::Spooled;
-use super::kept::{Kept, KeptMails, KeptOrder, Note, NoteWriter};
+use super::super::groups::{GroupVerdict, MergeCandidate, compared, fillable, settled};
+use super::super::record::{self, Details, KEPT_LENGTH, KeptRecord, MessageRecord};
+use super::super::sorted::{SortedRecords, Sorter};
+use super::super::spool::CompleteSpool;
+use super::kept::{KeptMails, KeptNote, KeptOrder, KeptSelection, NoteWriter};
 use super::tally::{MOST_SOURCES, Tally};
-use super::{Index, LONGEST_BATCH, Order, cannot_write, temporary};
+use super::{LONGEST_BATCH, MergeIndex, Order, cannot_write, temporary};
 use crate::engine::same::MOST_COMPARED;
 use crate::error::Error;
 use crate::mailbox::Stop;
 use crate::pool;
 
-impl Index {
+impl MergeIndex {
     /// Decides which messages are copies of one mail, and which copies are kept. Several threads compare copies. With
     /// `counts_fillable`, also counts [`Tally::fillable`], which reads the copies of each mail once more.
     ///
@@ -25,7 +25,7 @@ impl Index {
         order: Order,
         counts_fillable: bool,
         (limits, stop): (pool::PoolLimits, &Stop),
-    ) -> Result<Kept, Error> {
+    ) -> Result<KeptSelection, Error> {
         let failed = cannot_write(&self.directory);
         let spooled = self.spool.finish().map_err(&failed)?;
         let mut groups = Groups {
@@ -35,7 +35,7 @@ impl Index {
             identical: 0,
             uncompared: 0,
         };
-        let mut deciding = Deciding {
+        let mut deciding = GroupDecider {
             order,
             spooled: &spooled,
             sorter: Sorter::new(temporary(&self.directory)?),
@@ -56,18 +56,18 @@ impl Index {
             |batch, _| {
                 let compared = batch
                     .iter()
-                    .map(|group| Comparison::of(group, counts_fillable, &spooled));
+                    .map(|group| GroupComparison::of(group, counts_fillable, &spooled));
                 compared.collect::<io::Result<Vec<_>>>().map_err(&failed)
             },
             |_, _| None,
-            |batch: Vec<Group>, done| {
+            |batch: Vec<MessageIdGroup>, done| {
                 let compared = done.into_iter().flat_map(|(_, compared)| compared);
                 let mut groups = batch.into_iter().zip(compared);
                 let settled = groups.try_for_each(|(group, it)| deciding.settle(group, it));
                 settled.map_err(&failed)
             },
         )?;
-        let Deciding {
+        let GroupDecider {
             sorter,
             notes,
             tally,
@@ -79,7 +79,7 @@ impl Index {
             ..tally
         };
         drop(groups);
-        Ok(Kept {
+        Ok(KeptSelection {
             order: KeptOrder {
                 sorted: sorter.sorted().map_err(&failed)?,
                 directory: self.directory.clone(),
@@ -95,17 +95,17 @@ impl Index {
 }
 
 /// The messages with one Message-ID, which can be copies of one mail. They are compared with each other.
-struct Group {
+struct MessageIdGroup {
     key: [u8; 16],
-    candidates: Vec<Candidate>,
+    candidates: Vec<MergeCandidate>,
     /// A candidate that is kept without a comparison, because there are already [`MOST_COMPARED`] others. The messages
     /// of a group are sorted so that identical ones follow each other. So only this last one must stay in memory: the
     /// next message is either identical to it or new.
-    last: Option<Candidate>,
+    last: Option<MergeCandidate>,
 }
 
-impl Group {
-    pub(super) fn of(key: [u8; 16], candidate: Candidate) -> Self {
+impl MessageIdGroup {
+    pub(super) fn of(key: [u8; 16], candidate: MergeCandidate) -> Self {
         Self {
             key,
             candidates: vec![candidate],
@@ -116,7 +116,7 @@ impl Group {
     /// Returns the memory that the group needs until it is settled, in bytes: the contents, if they are compared, and
     /// the candidates themselves.
     fn weight(&self) -> usize {
-        let candidates = self.candidates.len() * size_of::<Candidate>();
+        let candidates = self.candidates.len() * size_of::<MergeCandidate>();
         let lengths = self.candidates.iter().map(|it| it.record.entry.length);
         match self.candidates.len() {
             1 => candidates,
@@ -128,23 +128,23 @@ impl Group {
 
 /// Returns the messages with one Message-ID together, in batches of several groups.
 struct Groups<'g> {
-    sorted: Sorted<{ record::LENGTH }>,
-    spooled: &'g Spooled,
+    sorted: SortedRecords<{ record::LENGTH }>,
+    spooled: &'g CompleteSpool,
     /// The group whose messages are being read.
-    group: Option<Group>,
+    group: Option<MessageIdGroup>,
     identical: u64,
     uncompared: u64,
 }
 
 impl Groups<'_> {
     /// Returns the next groups and their weight. Returns `None` after the last one.
-    fn next_batch(&mut self) -> io::Result<Option<(Vec<Group>, usize)>> {
+    fn next_batch(&mut self) -> io::Result<Option<(Vec<MessageIdGroup>, usize)>> {
         let (mut batch, mut weight) = (Vec::new(), 0_usize);
         while weight < LONGEST_BATCH {
             let next = self.sorted.next()?;
             let is_end = next.is_none();
             let complete = match next {
-                Some(bytes) => self.push(Record::decode(&bytes))?,
+                Some(bytes) => self.push(MessageRecord::decode(&bytes))?,
                 None => self.group.take(),
             };
             if let Some(mut group) = complete {
@@ -162,13 +162,15 @@ impl Groups<'_> {
     }
 
     /// Adds a message. Returns a group if no further message belongs to it.
-    pub(super) fn push(&mut self, record: Record) -> io::Result<Option<Group>> {
-        let candidate = Candidate::of(record);
+    pub(super) fn push(&mut self, record: MessageRecord) -> io::Result<Option<MessageIdGroup>> {
+        let candidate = MergeCandidate::of(record);
         let current = self.group.as_mut().filter(|it| it.key == record.key);
         let Some(group) = current else {
-            return Ok(self.group.replace(Group::of(record.key, candidate)));
+            return Ok(self
+                .group
+                .replace(MessageIdGroup::of(record.key, candidate)));
         };
-        let is_identical = |other: &&mut Candidate| other.record.identity == record.identity;
+        let is_identical = |other: &&mut MergeCandidate| other.record.identity == record.identity;
         let before = group.last.as_mut().or(group.candidates.last_mut());
         if let Some(other) = before.filter(is_identical) {
             self.identical += 1;
@@ -178,21 +180,25 @@ impl Groups<'_> {
         } else {
             self.uncompared += 1;
             let alone = group.last.replace(candidate);
-            return Ok(alone.map(|alone| Group::of(record.key, alone)));
+            return Ok(alone.map(|alone| MessageIdGroup::of(record.key, alone)));
         }
         Ok(None)
     }
 }
 
 /// The result of comparing the messages of a group.
-struct Comparison {
-    verdict: Verdict,
+struct GroupComparison {
+    verdict: GroupVerdict,
     /// Number of missing parts that `recover --copies` would fill. 0 if they are not counted.
     fillable: u64,
 }
 
-impl Comparison {
-    pub(super) fn of(group: &Group, counts_fillable: bool, spooled: &Spooled) -> io::Result<Self> {
+impl GroupComparison {
+    pub(super) fn of(
+        group: &MessageIdGroup,
+        counts_fillable: bool,
+        spooled: &CompleteSpool,
+    ) -> io::Result<Self> {
         // `recover --copies` does not compare a mail with more than `MOST_COMPARED` others.
         let fillable = if counts_fillable && group.last.is_none() {
             fillable(&group.candidates, spooled)?
@@ -204,16 +210,16 @@ impl Comparison {
     }
 }
 
-struct Deciding<'d> {
+struct GroupDecider<'d> {
     order: Order,
-    spooled: &'d Spooled,
+    spooled: &'d CompleteSpool,
     sorter: Sorter<KEPT_LENGTH>,
     notes: NoteWriter,
     tally: Tally,
 }
 
-impl Deciding<'_> {
-    fn settle(&mut self, group: Group, comparison: Comparison) -> io::Result<()> {
+impl GroupDecider<'_> {
+    fn settle(&mut self, group: MessageIdGroup, comparison: GroupComparison) -> io::Result<()> {
         let tally = &mut self.tally;
         if let Some(count) = &mut tally.fillable {
             *count += comparison.fillable;
@@ -232,7 +238,7 @@ impl Deciding<'_> {
         Ok(())
     }
 
-    fn keep(&mut self, mut candidate: Candidate) -> io::Result<()> {
+    fn keep(&mut self, mut candidate: MergeCandidate) -> io::Result<()> {
         self.tally.kept += 1;
         self.tally.kept_bytes += candidate.record.entry.length;
         self.tally.shared += u64::from(candidate.sources.len() > 1);
@@ -252,7 +258,7 @@ impl Deciding<'_> {
         let folders: Vec<u32> = candidate.folders.into_iter().collect();
         let details = match (words, folders.as_slice()) {
             (None, &[folder]) => Details::Folder(folder),
-            (words, _) => Details::Note(self.notes.push(&Note { words, folders })?),
+            (words, _) => Details::Note(self.notes.push(&KeptNote { words, folders })?),
         };
         let record = candidate.record;
         let kept = KeptRecord {

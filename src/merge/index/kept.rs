@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::super::record::{Details, KEPT_LENGTH, KeptRecord};
-use super::super::sorted::Sorted;
-use super::super::spool::Spooled;
-use super::super::words::Words;
+use super::super::sorted::SortedRecords;
+use super::super::spool::CompleteSpool;
+use super::super::words::MailWords;
 use super::tally::Tally;
 use super::{LONGEST_BATCH, cannot_write};
 use crate::error::Error;
@@ -21,8 +21,8 @@ const MOST_IN_BATCH: usize = 1000;
 
 /// The keywords and folders of all copies of a kept mail. It is stored in a temporary file to save memory.
 #[derive(serde::Serialize, serde::Deserialize)]
-pub(super) struct Note {
-    pub(super) words: Option<Words>,
+pub(super) struct KeptNote {
+    pub(super) words: Option<MailWords>,
     pub(super) folders: Vec<u32>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct NoteWriter {
 }
 
 impl NoteWriter {
-    pub(super) fn push(&mut self, note: &Note) -> io::Result<u64> {
+    pub(super) fn push(&mut self, note: &KeptNote) -> io::Result<u64> {
         let bytes = serde_json::to_vec(note)?;
         let place = self.end;
         self.file.write_all(&(bytes.len() as u32).to_be_bytes())?;
@@ -41,16 +41,16 @@ impl NoteWriter {
         Ok(place)
     }
 
-    pub(super) fn finish(self) -> io::Result<Notes> {
+    pub(super) fn finish(self) -> io::Result<KeptNotes> {
         let file = self.file.into_inner().map_err(|error| error.into_error())?;
-        Ok(Notes(file))
+        Ok(KeptNotes(file))
     }
 }
 
-pub(super) struct Notes(File);
+pub(super) struct KeptNotes(File);
 
-impl Notes {
-    fn read(&self, place: u64) -> io::Result<Note> {
+impl KeptNotes {
+    fn read(&self, place: u64) -> io::Result<KeptNote> {
         let mut length = [0; 4];
         self.0.read_exact_at(&mut length, place)?;
         let mut bytes = vec![0; u32::from_be_bytes(length) as usize];
@@ -61,7 +61,7 @@ impl Notes {
 
 /// The kept mails. The order and the contents are separate, so that several threads can read contents while one of them
 /// gets the next batch.
-pub(crate) struct Kept {
+pub(crate) struct KeptSelection {
     pub(crate) order: KeptOrder,
     pub(crate) mails: KeptMails,
     pub(crate) tally: Tally,
@@ -69,7 +69,7 @@ pub(crate) struct Kept {
 
 /// The kept mails in the order of the result, without their contents.
 pub(crate) struct KeptOrder {
-    pub(super) sorted: Sorted<KEPT_LENGTH>,
+    pub(super) sorted: SortedRecords<KEPT_LENGTH>,
     pub(super) directory: PathBuf,
 }
 
@@ -99,8 +99,8 @@ impl KeptOrder {
 
 /// The contents of the kept mails.
 pub(crate) struct KeptMails {
-    pub(super) spooled: Spooled,
-    pub(super) notes: Notes,
+    pub(super) spooled: CompleteSpool,
+    pub(super) notes: KeptNotes,
     pub(super) directory: PathBuf,
 }
 
@@ -140,7 +140,7 @@ impl KeptMails {
     ) -> io::Result<KeptMail<'b>> {
         let (about, content) = self.spooled.read(record.entry, bytes)?;
         let note = match record.details {
-            Details::Folder(folder) => Note {
+            Details::Folder(folder) => KeptNote {
                 words: None,
                 folders: vec![folder],
             },

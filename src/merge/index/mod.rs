@@ -10,13 +10,13 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::record::{self, Entry, Record};
+use super::record::{self, MessageRecord, SpoolEntry};
 use super::sorted::Sorter;
-use super::spool::Spool;
+use super::spool::MessageSpool;
 use crate::error::Error;
 
-pub(crate) use self::arrivals::Arrivals;
-pub(crate) use self::kept::Kept;
+pub(crate) use self::arrivals::ArrivalBatch;
+pub(crate) use self::kept::KeptSelection;
 pub(crate) use self::numbers::Numbers;
 pub(crate) use self::tally::{MOST_SOURCES, Tally};
 
@@ -46,20 +46,20 @@ pub(super) struct Position {
 }
 
 /// Collects the messages of all sources in temporary files.
-pub(crate) struct Index {
+pub(crate) struct MergeIndex {
     directory: PathBuf,
-    spool: Spool,
+    spool: MessageSpool,
     sorter: Sorter<{ record::LENGTH }>,
     tally: Tally,
 }
 
-impl Index {
+impl MergeIndex {
     /// Creates unnamed temporary files in `directory`. They need about as much space as all different messages
     /// together.
     pub(crate) fn new(directory: &Path) -> Result<Self, Error> {
         Ok(Self {
             directory: directory.to_owned(),
-            spool: Spool::new(temporary(directory)?),
+            spool: MessageSpool::new(temporary(directory)?),
             sorter: Sorter::new(temporary(directory)?),
             tally: Tally::default(),
         })
@@ -71,7 +71,7 @@ impl Index {
         (spool, records): (File, File),
         position: &Position,
     ) -> Result<Self, Error> {
-        let spool = Spool::continued(spool, position.spool);
+        let spool = MessageSpool::continued(spool, position.spool);
         Ok(Self {
             directory: directory.to_owned(),
             spool: spool.map_err(cannot_write(directory))?,
@@ -107,17 +107,17 @@ impl Index {
     pub(crate) fn add(
         &mut self,
         (source, folder): (u32, u32),
-        arrivals: &Arrivals,
+        arrivals: &ArrivalBatch,
     ) -> Result<(), Error> {
         let failed = cannot_write(&self.directory);
         let mut rest = arrivals.bytes.as_slice();
         for record in &arrivals.records {
-            let Entry { about, length, .. } = record.entry;
+            let SpoolEntry { about, length, .. } = record.entry;
             let (about, behind) = rest.split_at(about as usize);
             let (content, behind) = behind.split_at(length as usize);
             rest = behind;
             let entry = self.spool.push(record.identity, about, content);
-            let record = Record {
+            let record = MessageRecord {
                 number: self.tally.messages,
                 entry: entry.map_err(&failed)?,
                 source,
