@@ -11,7 +11,7 @@ use super::remote;
 use super::streams::is_standard;
 use super::totals::Totals;
 use super::{say, wording};
-use crate::copies::{Building, Copies, Index};
+use crate::copies::{CopyIndex, CopySearch, IndexBuilder};
 use crate::engine::policy::Policy;
 use crate::engine::report::Detail;
 use crate::error::Error;
@@ -21,7 +21,7 @@ use crate::mailbox::{Format, Options, Stop};
 /// The mailboxes of `--copies`, as they were at the start of the run.
 #[derive(Default)]
 pub(super) struct CopyMailboxes {
-    index: Option<Arc<Index>>,
+    index: Option<Arc<CopyIndex>>,
     /// Whether a part of these mailboxes could not be read. The user was already told which part.
     pub(super) is_damaged: bool,
 }
@@ -60,7 +60,7 @@ impl CopyMailboxes {
             format: Format::Auto,
             ..options.clone()
         };
-        let building = Building::new(policy, &damaged, &advanced)?;
+        let building = IndexBuilder::new(policy, &damaged, &advanced)?;
         for path in &policy.copies {
             let is_whole = building.add(path, options, stop)?;
             is_damaged.fetch_or(!is_whole, Ordering::Relaxed);
@@ -82,7 +82,7 @@ impl CopyMailboxes {
         match &self.index {
             Some(index) => {
                 let others = Arc::new(others);
-                Arc::new(Copies::new(Arc::clone(index), policy, others))
+                Arc::new(CopySearch::new(Arc::clone(index), policy, others))
             }
             None => Arc::new(others),
         }

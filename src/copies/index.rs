@@ -5,10 +5,10 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
-use super::mails::{Mails, Writer};
+use super::mails::{Mails, MailsWriter};
 use super::part::digests;
-use super::record::{Kept, Key, LENGTH, Place, Record};
-use super::table::Table;
+use super::record::{CopyKey, CopyRecord, LENGTH, MailPlace, MailStorage};
+use super::table::MailboxTable;
 use crate::detail::Detail;
 use crate::edit::Edits;
 use crate::engine::Mode;
@@ -20,21 +20,21 @@ use crate::merge::Sorter;
 use crate::mime::ScanLimits;
 
 /// Index of all mails and parts in the mailboxes of `--copies`, to find a part that is missing in another mail.
-pub(crate) struct Index {
-    table: Table,
+pub(crate) struct CopyIndex {
+    table: MailboxTable,
     pub(super) mails: Mails,
 }
 
-impl Index {
-    pub(super) fn find(&self, key: Key) -> io::Result<Vec<Record>> {
+impl CopyIndex {
+    pub(super) fn find(&self, key: CopyKey) -> io::Result<Vec<CopyRecord>> {
         self.table.find(key)
     }
 }
 
 /// An index that is still being built: mailboxes are added to it, and then it is sorted.
-pub(crate) struct Building<'b> {
+pub(crate) struct IndexBuilder<'b> {
     limits: ScanLimits,
-    writing: Mutex<Writing>,
+    writing: Mutex<IndexWriter>,
     /// Callback for damage: gets the path of a file that cannot be read completely, and the reason.
     damaged: &'b (dyn Fn(&Path, &Detail) + Sync),
     /// Callback for the progress display: gets the number of bytes and of messages that were read since the last call, and the
@@ -42,31 +42,31 @@ pub(crate) struct Building<'b> {
     advanced: &'b (dyn Fn(u64, u64, u64) + Sync),
 }
 
-struct Writing {
-    writer: Writer,
+struct IndexWriter {
+    writer: MailsWriter,
     sorter: Sorter<LENGTH>,
     failure: Option<io::Error>,
 }
 
 /// Data about one mail, collected in a worker thread, before its records are written to the temporary files.
-pub(crate) struct Indexed {
+pub(crate) struct IndexInput {
     path: std::path::PathBuf,
     number: u64,
     identity: [u8; 16],
     /// Keys by which the mail can be found: digests of the mail and of its parts, each with the number of the part.
-    keys: Vec<(Key, u32)>,
+    keys: Vec<(CopyKey, u32)>,
     /// Position of the mail in its file, and its length, both in bytes.
     place: (u64, u64),
-    bytes: Bytes,
+    bytes: MailBytes,
 }
 
-enum Bytes {
+enum MailBytes {
     /// The mail can be read again from its mailbox. The second value is true if the mail is the only one in its file.
     Mailbox(Quoting, bool),
     Here(Vec<u8>),
 }
 
-impl<'b> Building<'b> {
+impl<'b> IndexBuilder<'b> {
     /// Creates an empty index with its temporary files.
     ///
     /// # Errors
@@ -77,8 +77,8 @@ impl<'b> Building<'b> {
         advanced: &'b (dyn Fn(u64, u64, u64) + Sync),
     ) -> Result<Self, Error> {
         let writing = || {
-            io::Result::Ok(Writing {
-                writer: Writer::new()?,
+            io::Result::Ok(IndexWriter {
+                writer: MailsWriter::new()?,
                 sorter: Sorter::new(tempfile::tempfile()?),
                 failure: None,
             })
@@ -132,18 +132,18 @@ impl<'b> Building<'b> {
     ///
     /// # Errors
     /// [`Error::Write`] if the temporary files cannot be written.
-    pub(crate) fn finish(self) -> Result<Index, Error> {
+    pub(crate) fn finish(self) -> Result<CopyIndex, Error> {
         let writing = unpoisoned(self.writing.into_inner());
         let finish = || {
-            io::Result::Ok(Index {
-                table: Table::of(writing.sorter)?,
+            io::Result::Ok(CopyIndex {
+                table: MailboxTable::of(writing.sorter)?,
                 mails: writing.writer.finish()?,
             })
         };
         finish().map_err(cannot_write())
     }
 
-    fn writing(&self) -> MutexGuard<'_, Writing> {
+    fn writing(&self) -> MutexGuard<'_, IndexWriter> {
         unpoisoned(self.writing.lock())
     }
 }
@@ -153,21 +153,21 @@ fn cannot_write() -> impl Fn(io::Error) -> Error {
     Error::cannot_write(format!("a temporary file in {}", folder.display()))
 }
 
-impl Writing {
-    fn add(&mut self, mail: Indexed) -> io::Result<()> {
+impl IndexWriter {
+    fn add(&mut self, mail: IndexInput) -> io::Result<()> {
         let (at, length) = mail.place;
-        let has_several = matches!(mail.bytes, Bytes::Mailbox(_, false));
+        let has_several = matches!(mail.bytes, MailBytes::Mailbox(_, false));
         let name = self.writer.name(&mail.path, has_several)?;
         let (at, file) = match &mail.bytes {
-            Bytes::Mailbox(quoting, _) => (at, Kept::Mailbox(*quoting)),
-            Bytes::Here(bytes) => (self.writer.spool(bytes)?, Kept::Spool),
+            MailBytes::Mailbox(quoting, _) => (at, MailStorage::Mailbox(*quoting)),
+            MailBytes::Here(bytes) => (self.writer.spool(bytes)?, MailStorage::Spool),
         };
         for (key, part) in mail.keys {
-            let record = Record {
+            let record = CopyRecord {
                 key,
                 part,
                 identity: mail.identity,
-                place: Place {
+                place: MailPlace {
                     name,
                     number: mail.number,
                     at,
@@ -181,7 +181,7 @@ impl Writing {
     }
 }
 
-impl Transform<Indexed> for Building<'_> {
+impl Transform<IndexInput> for IndexBuilder<'_> {
     fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
         Some(0)
     }
@@ -190,27 +190,29 @@ impl Transform<Indexed> for Building<'_> {
         (0..ends.len()).collect()
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<(Edits, Indexed), Error> {
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, IndexInput), Error> {
         let (mail, _) = mailbox::plain(message.content, message.quoting);
         let plain = plain(&mail);
-        let mut keys = vec![(Key::Mail(copy_key(&plain).to_bytes()), 0)];
+        let mut keys = vec![(CopyKey::Mail(copy_key(&plain).to_bytes()), 0)];
         for (part, digests) in digests(&mail, &self.limits) {
-            keys.push((Key::Sha256(digests.short()), part));
-            keys.push((Key::Md5(digests.md5), part));
+            keys.push((CopyKey::Sha256(digests.short()), part));
+            keys.push((CopyKey::Md5(digests.md5), part));
         }
         let length = message.content.len() as u64;
         let (at, bytes) = match message.at {
-            Some(at) => (at, Bytes::Mailbox(message.quoting, false)),
+            Some(at) => (at, MailBytes::Mailbox(message.quoting, false)),
             // If the message is as long as its file, it is the whole file and can be read from there again. Otherwise the file
             // is compressed or contains other data, so the message is copied to a temporary file.
-            None if is_file_of(message.source, length) => (0, Bytes::Mailbox(Quoting::None, true)),
-            None => (0, Bytes::Here(mail.into_owned())),
+            None if is_file_of(message.source, length) => {
+                (0, MailBytes::Mailbox(Quoting::None, true))
+            }
+            None => (0, MailBytes::Here(mail.into_owned())),
         };
         let length = match &bytes {
-            Bytes::Mailbox(..) => length,
-            Bytes::Here(mail) => mail.len() as u64,
+            MailBytes::Mailbox(..) => length,
+            MailBytes::Here(mail) => mail.len() as u64,
         };
-        let indexed = Indexed {
+        let indexed = IndexInput {
             path: message.source.to_owned(),
             number: message.number,
             identity: identity(&plain).to_bytes(),
@@ -221,10 +223,10 @@ impl Transform<Indexed> for Building<'_> {
         Ok((Edits::new(), indexed))
     }
 
-    fn weight(&self, said: &Indexed) -> usize {
+    fn weight(&self, said: &IndexInput) -> usize {
         let bytes = match &said.bytes {
-            Bytes::Mailbox(..) => 0,
-            Bytes::Here(mail) => mail.len(),
+            MailBytes::Mailbox(..) => 0,
+            MailBytes::Here(mail) => mail.len(),
         };
         size_of_val(said) + bytes + size_of_val(said.keys.as_slice()) + said.path.as_os_str().len()
     }
@@ -234,8 +236,8 @@ fn is_file_of(path: &Path, length: u64) -> bool {
     fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == length)
 }
 
-impl Observer<Indexed> for Building<'_> {
-    fn message(&self, said: Indexed, _is_refused: bool) {
+impl Observer<IndexInput> for IndexBuilder<'_> {
+    fn message(&self, said: IndexInput, _is_refused: bool) {
         let mut writing = self.writing();
         if writing.failure.is_none()
             && let Err(why) = writing.add(said)

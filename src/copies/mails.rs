@@ -7,8 +7,8 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::part::{Digests, Part, Parts, of_mail};
-use super::record::{Kept, Place, Record};
+use super::part::{CopyPart, PartDigests, Parts, of_mail};
+use super::record::{CopyRecord, MailPlace, MailStorage};
 use crate::engine::same::{Digest, identity, plain};
 use crate::error::unpoisoned;
 use crate::mailbox;
@@ -27,13 +27,13 @@ const MOST_BYTES: usize = 64 << 20;
 
 /// A mail that was read again, with its parts. Its plain form and the parts are computed when they are first needed.
 #[derive(Default)]
-pub(super) struct Mail {
+pub(super) struct StoredMail {
     pub(super) bytes: Vec<u8>,
     parts: OnceLock<Parts>,
     plain: OnceLock<(Vec<u8>, Parts)>,
 }
 
-impl Mail {
+impl StoredMail {
     fn of(bytes: Vec<u8>) -> Self {
         Self {
             bytes,
@@ -53,8 +53,8 @@ impl Mail {
         &self,
         number: u32,
         limits: &ScanLimits,
-        is_wanted: impl Fn(&Digests) -> bool,
-    ) -> Option<Part> {
+        is_wanted: impl Fn(&PartDigests) -> bool,
+    ) -> Option<CopyPart> {
         let parts = self.parts.get_or_init(|| Parts::of(&self.bytes, limits));
         parts.with_digest(&self.bytes, number, is_wanted)
     }
@@ -62,7 +62,7 @@ impl Mail {
     /// Returns the part with this id and digest. The digest is that of the part's content in the plain form of the mail
     /// ([`plain`]): lines end with LF, and the quoting and the fields that mailboxes add are removed. Copies of a mail in
     /// different mailboxes therefore have equal digests.
-    pub(super) fn part(&self, part: (PartId, Digest), limits: &ScanLimits) -> Option<Part> {
+    pub(super) fn part(&self, part: (PartId, Digest), limits: &ScanLimits) -> Option<CopyPart> {
         let parts = self.parts.get_or_init(|| Parts::of(&self.bytes, limits));
         let (plain, plain_parts) = self.plain.get_or_init(|| {
             let plain = plain(&self.bytes);
@@ -74,7 +74,7 @@ impl Mail {
 }
 
 /// Writes two temporary files: the names of the mailboxes, and the mails that cannot be read again from their mailboxes.
-pub(super) struct Writer {
+pub(super) struct MailsWriter {
     names: BufWriter<File>,
     names_end: u64,
     spool: BufWriter<File>,
@@ -85,7 +85,7 @@ pub(super) struct Writer {
     open: HashMap<u64, Arc<File>>,
 }
 
-impl Writer {
+impl MailsWriter {
     /// Creates the temporary files. They have no names, so the operating system deletes them when the process ends.
     pub(super) fn new() -> io::Result<Self> {
         let writer = || io::Result::Ok(BufWriter::with_capacity(1 << 16, tempfile::tempfile()?));
@@ -147,12 +147,12 @@ pub(super) struct Mails {
     spool: File,
     open: HashMap<u64, Arc<File>>,
     /// Mails that were read recently, the newest last.
-    recent: Mutex<Vec<(Place, Arc<Mail>)>>,
+    recent: Mutex<Vec<(MailPlace, Arc<StoredMail>)>>,
 }
 
 impl Mails {
     /// Returns the path of the mailbox that contains a mail.
-    pub(super) fn path(&self, place: &Place) -> io::Result<PathBuf> {
+    pub(super) fn path(&self, place: &MailPlace) -> io::Result<PathBuf> {
         let mut length = [0; 4];
         self.names.read_exact_at(&mut length, place.name)?;
         let mut name = vec![0; u32::from_be_bytes(length) as usize];
@@ -165,9 +165,9 @@ impl Mails {
     /// # Errors
     /// Returns an error if the mail cannot be read, or if its mailbox was changed so that it now contains other bytes in this
     /// place.
-    pub(super) fn read(&self, record: &Record) -> io::Result<Arc<Mail>> {
+    pub(super) fn read(&self, record: &CopyRecord) -> io::Result<Arc<StoredMail>> {
         let place = &record.place;
-        let known = |recent: &mut Vec<(Place, Arc<Mail>)>| {
+        let known = |recent: &mut Vec<(MailPlace, Arc<StoredMail>)>| {
             let at = recent.iter().position(|(known, _)| known == place)?;
             let found = recent.remove(at);
             let mail = Arc::clone(&found.1);
@@ -183,10 +183,10 @@ impl Mails {
         if identity(&plain(&bytes)).to_bytes() != record.identity {
             return Err(io::Error::other("the mailbox was changed during the run"));
         }
-        let mail = Arc::new(Mail::of(bytes));
+        let mail = Arc::new(StoredMail::of(bytes));
         let mut recent = unpoisoned(self.recent.lock());
         recent.push((*place, Arc::clone(&mail)));
-        let weight = |recent: &[(Place, Arc<Mail>)]| -> usize {
+        let weight = |recent: &[(MailPlace, Arc<StoredMail>)]| -> usize {
             recent.iter().map(|(_, mail)| mail.weight()).sum()
         };
         while recent.len() > MOST_RECENT || recent.len() > 1 && weight(&recent) > MOST_BYTES {
@@ -195,15 +195,15 @@ impl Mails {
         Ok(mail)
     }
 
-    fn read_from(&self, place: &Place) -> io::Result<Vec<u8>> {
+    fn read_from(&self, place: &MailPlace) -> io::Result<Vec<u8>> {
         let length = usize::try_from(place.length).map_err(io::Error::other)?;
         match place.file {
-            Kept::Spool => {
+            MailStorage::Spool => {
                 let mut mail = vec![0; length];
                 self.spool.read_exact_at(&mut mail, place.at)?;
                 Ok(mail)
             }
-            Kept::Mailbox(quoting) => {
+            MailStorage::Mailbox(quoting) => {
                 let file = match self.open.get(&place.name) {
                     Some(file) => Arc::clone(file),
                     None => Arc::new(File::open(self.path(place)?)?),

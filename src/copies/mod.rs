@@ -22,5 +22,5 @@ mod record;
 mod search;
 mod table;
 
-pub(crate) use self::index::{Building, Index};
-pub(crate) use self::search::Copies;
+pub(crate) use self::index::{CopyIndex, IndexBuilder};
+pub(crate) use self::search::CopySearch;

@@ -13,7 +13,7 @@ use crate::mime::{self, MessageTree, PartId, PartKind, ScanLimits, TransferEncod
 use crate::span::{Newline, Span};
 
 /// A part of a copy.
-pub(super) struct Part {
+pub(super) struct CopyPart {
     pub(super) content: Vec<u8>,
     /// Value of the Content-Type field of the part. `None` if the content was found by a digest: the digest proves the
     /// content, and not the type that the sender of any mail gave it.
@@ -24,12 +24,12 @@ pub(super) struct Part {
 
 /// Digests of the content of a part, in one of its forms, such as with LF or with CRLF line endings.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Digests {
+pub(super) struct PartDigests {
     pub(super) sha256: [u8; 32],
     pub(super) md5: [u8; 16],
 }
 
-impl Digests {
+impl PartDigests {
     fn of(content: &[u8]) -> Self {
         Self {
             sha256: Sha256::digest(content).into(),
@@ -46,9 +46,9 @@ impl Digests {
 /// The parts of one mail, in the order of their identifiers. A mail can lack a thousand parts that one copy has, so the copy is scanned only once, and not
 /// for each of the parts.
 #[derive(Default)]
-pub(super) struct Parts(Vec<Located>);
+pub(super) struct Parts(Vec<PartLocation>);
 
-struct Located {
+struct PartLocation {
     id: PartId,
     body: Span,
     kind: PartKind,
@@ -58,13 +58,13 @@ struct Located {
     fields: Vec<u8>,
 }
 
-impl Located {
+impl PartLocation {
     fn content<'m>(&self, mail: &'m [u8]) -> Option<Cow<'m, [u8]>> {
         content_of(&self.kind, self.encoding, self.body.of(mail))
     }
 
-    fn with(&self, content: Vec<u8>) -> Part {
-        Part {
+    fn with(&self, content: Vec<u8>) -> CopyPart {
+        CopyPart {
             content,
             media_type: Some(self.media_type.clone()),
             fields: self.fields.clone(),
@@ -77,7 +77,7 @@ impl Parts {
         let tree = scan(mail, limits);
         let located = tree.ids().map(|id| {
             let part = tree.part(id);
-            Located {
+            PartLocation {
                 id,
                 body: part.body,
                 kind: part.content.clone(),
@@ -90,7 +90,7 @@ impl Parts {
         Self(located.collect())
     }
 
-    fn get(&self, id: PartId) -> Option<&Located> {
+    fn get(&self, id: PartId) -> Option<&PartLocation> {
         let at = self.0.binary_search_by_key(&id, |part| part.id).ok()?;
         self.0.get(at)
     }
@@ -101,13 +101,13 @@ impl Parts {
         &self,
         mail: &[u8],
         number: u32,
-        is_wanted: impl Fn(&Digests) -> bool,
-    ) -> Option<Part> {
+        is_wanted: impl Fn(&PartDigests) -> bool,
+    ) -> Option<CopyPart> {
         let part = self.0.get(usize::try_from(number).ok()?)?;
         let content = forms(part.content(mail)?, part.is_text, part.encoding)
             .into_iter()
-            .find(|form| is_wanted(&Digests::of(form)))?;
-        Some(Part {
+            .find(|form| is_wanted(&PartDigests::of(form)))?;
+        Some(CopyPart {
             media_type: None,
             ..part.with(content.into_owned())
         })
@@ -124,7 +124,7 @@ pub(super) fn of_mail(
     (mail, parts): (&[u8], &Parts),
     (plain, plain_parts): (&[u8], &Parts),
     (id, digest): (PartId, Digest),
-) -> Option<Part> {
+) -> Option<CopyPart> {
     let original = parts.get(id);
     let own = original.and_then(|part| part.content(mail));
     // If the content in `mail` has the digest, its bytes are used. A text often has another digest, because the digest
@@ -148,7 +148,7 @@ pub(super) fn of_mail(
 
 /// Returns the digests of all parts of a mail, in each form of their content. Each entry begins with the number of the part,
 /// counted from 0 in the order of the mail.
-pub(super) fn digests(mail: &[u8], limits: &ScanLimits) -> Vec<(u32, Digests)> {
+pub(super) fn digests(mail: &[u8], limits: &ScanLimits) -> Vec<(u32, PartDigests)> {
     let tree = scan(mail, limits);
     let mut all = Vec::new();
     for (number, id) in (0..).zip(tree.ids()) {
@@ -157,7 +157,7 @@ pub(super) fn digests(mail: &[u8], limits: &ScanLimits) -> Vec<(u32, Digests)> {
             && let Some(content) = content(&tree, id)
         {
             let forms = forms(content, is_text(part), part.encoding);
-            all.extend(forms.iter().map(|form| (number, Digests::of(form))));
+            all.extend(forms.iter().map(|form| (number, PartDigests::of(form))));
         }
     }
     all
@@ -271,7 +271,7 @@ mod tests {
         .into_bytes()
     }
 
-    fn last(mail: &[u8]) -> Part {
+    fn last(mail: &[u8]) -> CopyPart {
         let plain = plain(mail);
         let tree = scan(&plain, &LIMITS);
         let id = tree.ids().last().unwrap();
@@ -317,7 +317,7 @@ mod tests {
     fn text_is_found_by_the_digest_of_each_form_of_its_lines() {
         let mail = mail("Content-Type: text/plain; name=a.txt\n\na\nb");
         for form in [b"a\nb".as_slice(), b"a\r\nb"] {
-            let wanted = Digests::of(form);
+            let wanted = PartDigests::of(form);
             assert!(digests(&mail, &LIMITS).contains(&(2, wanted.clone())));
             let parts = Parts::of(&mail, &LIMITS);
             let part = |number| parts.with_digest(&mail, number, |it| it.md5 == wanted.md5);

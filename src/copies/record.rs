@@ -14,18 +14,18 @@ pub(super) const KEY: usize = 17;
 /// An entry of the index: one key of a mail, and the place of the mail. Records are sorted by their bytes: by the key, then by
 /// the identity of the mail, then in the order in which the mails were read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Record {
-    pub(super) key: Key,
+pub(super) struct CopyRecord {
+    pub(super) key: CopyKey,
     /// Digest of the mail in its plain form, which is equal for identical copies.
     pub(super) identity: [u8; 16],
-    pub(super) place: Place,
+    pub(super) place: MailPlace,
     /// Number of the part whose digest is the key, in the order of the mail. 0 if the key is that of a whole mail.
     pub(super) part: u32,
 }
 
 /// A digest by which a mail can be found.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Key {
+pub(super) enum CopyKey {
     /// Digest that all copies of one mail have in common ([`copy_key`](crate::engine::same::copy_key)), also if parts are
     /// missing.
     Mail([u8; 16]),
@@ -35,7 +35,7 @@ pub(super) enum Key {
     Md5([u8; 16]),
 }
 
-impl Key {
+impl CopyKey {
     pub(super) fn encode(self) -> [u8; KEY] {
         let (kind, digest) = match self {
             Self::Mail(digest) => (0, digest),
@@ -60,7 +60,7 @@ impl Key {
 
 /// The place from which a mail can be read again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Place {
+pub(super) struct MailPlace {
     /// Position of the mailbox's name in the temporary file of names.
     pub(super) name: u64,
     /// Number of the mail in its mailbox, counted from 1, for reports.
@@ -69,12 +69,12 @@ pub(super) struct Place {
     pub(super) at: u64,
     /// Length of the mail in this file, in bytes.
     pub(super) length: u64,
-    pub(super) file: Kept,
+    pub(super) file: MailStorage,
 }
 
 /// The file from which the bytes of a mail are read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Kept {
+pub(super) enum MailStorage {
     /// The mailbox in which the mail was found. The value is the kind of quoting (`>From `) that must be removed from the
     /// mail when it is read again.
     Mailbox(Quoting),
@@ -83,7 +83,7 @@ pub(super) enum Kept {
     Spool,
 }
 
-impl Kept {
+impl MailStorage {
     fn encode(self) -> u8 {
         match self {
             Self::Mailbox(Quoting::None) => 0,
@@ -103,7 +103,7 @@ impl Kept {
     }
 }
 
-impl Record {
+impl CopyRecord {
     pub(super) fn encode(&self) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
         let mut rest = bytes.as_mut_slice();
@@ -129,14 +129,14 @@ impl Record {
     pub(super) fn decode(bytes: &[u8; LENGTH]) -> Self {
         let mut rest = bytes.as_slice();
         Self {
-            key: Key::decode(take(&mut rest)),
+            key: CopyKey::decode(take(&mut rest)),
             identity: take(&mut rest),
-            place: Place {
+            place: MailPlace {
                 name: u64::from_be_bytes(take(&mut rest)),
                 number: u64::from_be_bytes(take(&mut rest)),
                 at: u64::from_be_bytes(take(&mut rest)),
                 length: u64::from_be_bytes(take(&mut rest)),
-                file: Kept::decode(take::<1>(&mut rest)[0]),
+                file: MailStorage::decode(take::<1>(&mut rest)[0]),
             },
             part: u32::from_be_bytes(take(&mut rest)),
         }
@@ -155,19 +155,23 @@ mod tests {
 
     #[test]
     fn record_is_read_as_it_was_written() {
-        let keys = [Key::Mail([1; 16]), Key::Sha256([2; 16]), Key::Md5([3; 16])];
+        let keys = [
+            CopyKey::Mail([1; 16]),
+            CopyKey::Sha256([2; 16]),
+            CopyKey::Md5([3; 16]),
+        ];
         let files = [
-            Kept::Mailbox(Quoting::None),
-            Kept::Mailbox(Quoting::O),
-            Kept::Mailbox(Quoting::Rd),
-            Kept::Spool,
+            MailStorage::Mailbox(Quoting::None),
+            MailStorage::Mailbox(Quoting::O),
+            MailStorage::Mailbox(Quoting::Rd),
+            MailStorage::Spool,
         ];
         for key in keys {
             for file in files {
-                let record = Record {
+                let record = CopyRecord {
                     key,
                     identity: [4; 16],
-                    place: Place {
+                    place: MailPlace {
                         name: 5,
                         number: 6,
                         at: u64::MAX,
@@ -176,7 +180,7 @@ mod tests {
                     },
                     part: 9,
                 };
-                assert_eq!(Record::decode(&record.encode()), record);
+                assert_eq!(CopyRecord::decode(&record.encode()), record);
                 assert!(record.encode().starts_with(&key.encode()));
             }
         }

@@ -9,9 +9,9 @@ use std::time::{Instant, SystemTime};
 use quick_cache::sync::Cache;
 use quick_cache::{OptionsBuilder, Weighter};
 
-use super::index::Index;
-use super::part::{self, Part};
-use super::record::{Key, Record};
+use super::index::CopyIndex;
+use super::part::{self, CopyPart};
+use super::record::{CopyKey, CopyRecord};
 use crate::engine::external_body::ReferenceParse;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Detail, Provenance, Reason, Refusal, Setting};
@@ -30,13 +30,13 @@ const DESCRIPTIONS: u64 = 32 << 20;
 const LOOKED_UP: usize = 64;
 
 /// Looks for missing parts in the mailboxes of `--copies`, before any other source.
-pub(crate) struct Copies {
-    index: Arc<Index>,
+pub(crate) struct CopySearch {
+    index: Arc<CopyIndex>,
     policy: Arc<Policy>,
     others: Arc<dyn Fetch>,
     reading: ReferenceParse,
     limits: ScanLimits,
-    described: Cache<Record, Arc<NoteDescription>, ByWeight>,
+    described: Cache<CopyRecord, Arc<NoteDescription>, MailWeight>,
     looked_up: Cache<String, Arc<CopiesOfMail>>,
 }
 
@@ -46,25 +46,25 @@ type Note = (String, usize);
 
 /// The contents that the copies of one mail have for its notes (the texts in place of missing parts).
 struct CopiesOfMail {
-    found: HashMap<Note, Found>,
+    found: HashMap<Note, CopySearchResult>,
     /// Refusal for a note that is not in `found`: no copy has content for it.
     none: Refusal,
 }
 
-enum Found {
+enum CopySearchResult {
     /// The content is in one copy, or the same content is in several copies.
     Content {
-        record: Record,
+        record: CopyRecord,
         part: (PartId, Digest),
         is_measured: bool,
     },
     Different {
-        one: Record,
-        other: Record,
+        one: CopyRecord,
+        other: CopyRecord,
     },
 }
 
-impl Fetch for Copies {
+impl Fetch for CopySearch {
     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         match &request.need {
             Need::Copy(missing) => self.find(missing, request.deadline),
@@ -86,8 +86,8 @@ impl Fetch for Copies {
     }
 }
 
-impl Copies {
-    pub(crate) fn new(index: Arc<Index>, policy: &Arc<Policy>, others: Arc<dyn Fetch>) -> Self {
+impl CopySearch {
+    pub(crate) fn new(index: Arc<CopyIndex>, policy: &Arc<Policy>, others: Arc<dyn Fetch>) -> Self {
         let reading = policy.reading_to_tell().with_parts_in_files();
         let options = OptionsBuilder::new()
             .shards(1)
@@ -102,7 +102,7 @@ impl Copies {
             policy: Arc::clone(policy),
             others,
             reading,
-            described: Cache::with_options(options, ByWeight, hasher, lifecycle),
+            described: Cache::with_options(options, MailWeight, hasher, lifecycle),
             looked_up: Cache::new(LOOKED_UP),
         }
     }
@@ -121,8 +121,8 @@ impl Copies {
         let copies = self.looked_up.get_or_insert_with(&key, look)?;
         match copies.found.get(&(missing.part.clone(), missing.note)) {
             None => Err(copies.none.clone()),
-            Some(Found::Different { one, other }) => Err(self.different(one, other)),
-            Some(Found::Content {
+            Some(CopySearchResult::Different { one, other }) => Err(self.different(one, other)),
+            Some(CopySearchResult::Content {
                 record,
                 part,
                 is_measured,
@@ -144,14 +144,14 @@ impl Copies {
         &self,
         missing: &MissingPart,
         deadline: Instant,
-    ) -> Result<(Record, Part), Refusal> {
+    ) -> Result<(CopyRecord, CopyPart), Refusal> {
         let sha256 = missing.sha256.as_deref().and_then(sha256_of);
         let key = match (sha256, missing.md5) {
-            (Some(sha256), _) => Key::Sha256(*sha256.first_chunk().unwrap_or(&[0; 16])),
-            (None, Some(md5)) => Key::Md5(md5),
+            (Some(sha256), _) => CopyKey::Sha256(*sha256.first_chunk().unwrap_or(&[0; 16])),
+            (None, Some(md5)) => CopyKey::Md5(md5),
             (None, None) => return Err(none_at_all()),
         };
-        let is_wanted = |found: &part::Digests| {
+        let is_wanted = |found: &part::PartDigests| {
             sha256.is_none_or(|wanted| found.sha256 == wanted)
                 && missing
                     .md5
@@ -188,7 +188,7 @@ impl Copies {
     fn look_up(&self, mail: &WholeMail, deadline: Instant) -> Result<CopiesOfMail, Refusal> {
         let plain = plain(mail.bytes());
         let own = identity(&plain).to_bytes();
-        let key = Key::Mail(copy_key(&plain).to_bytes());
+        let key = CopyKey::Mail(copy_key(&plain).to_bytes());
         let mut records = self.index.find(key).map_err(|why| failed(&why))?;
         records.retain(|record| record.identity != own);
         let mail = NoteDescription::of(&plain, &self.reading, &self.limits);
@@ -225,10 +225,10 @@ impl Copies {
             }
         }
         copies.sort_by(|(one, ..), (other, ..)| one.cmp(other));
-        let mut found: HashMap<Note, (Found, Digest)> = HashMap::new();
+        let mut found: HashMap<Note, (CopySearchResult, Digest)> = HashMap::new();
         for (_, record, fillings) in copies {
             for filling in fillings {
-                let content = Found::Content {
+                let content = CopySearchResult::Content {
                     record,
                     part: (filling.part, filling.content),
                     is_measured: filling.is_measured,
@@ -239,8 +239,8 @@ impl Copies {
                         found.insert(note, (content, filling.content));
                     }
                     Some((known, digest)) if *digest != filling.content => {
-                        if let Found::Content { record: one, .. } = known {
-                            *known = Found::Different {
+                        if let CopySearchResult::Content { record: one, .. } = known {
+                            *known = CopySearchResult::Different {
                                 one: *one,
                                 other: record,
                             };
@@ -259,7 +259,7 @@ impl Copies {
         })
     }
 
-    fn described(&self, record: &Record) -> io::Result<Arc<NoteDescription>> {
+    fn described(&self, record: &CopyRecord) -> io::Result<Arc<NoteDescription>> {
         if let Some(known) = self.described.get(record) {
             return Ok(known);
         }
@@ -275,8 +275,8 @@ impl Copies {
 
     fn content(
         &self,
-        record: &Record,
-        part: Part,
+        record: &CopyRecord,
+        part: CopyPart,
         is_proved: bool,
         begun: Instant,
     ) -> Result<Content, Refusal> {
@@ -294,13 +294,13 @@ impl Copies {
         Ok(content)
     }
 
-    fn source(&self, record: &Record) -> String {
+    fn source(&self, record: &CopyRecord) -> String {
         let path = self.index.mails.path(&record.place);
         path.map(|path| path.display().to_string())
             .unwrap_or_default()
     }
 
-    fn different(&self, one: &Record, other: &Record) -> Refusal {
+    fn different(&self, one: &CopyRecord, other: &CopyRecord) -> Refusal {
         let [one, other] =
             [one, other].map(|it| format!("message {} of {}", it.place.number, self.source(it)));
         let detail = format!(
@@ -309,7 +309,7 @@ impl Copies {
         Refusal::lasting(Reason::CopiesDiffer, detail)
     }
 
-    fn unreadable(&self, record: &Record, why: &io::Error) -> Refusal {
+    fn unreadable(&self, record: &CopyRecord, why: &io::Error) -> Refusal {
         let (number, source) = (record.place.number, self.source(record));
         let detail = format!(
             "message {number} of {source} may contain the part, but can no longer be read: {why}; run the same command again"
@@ -355,10 +355,10 @@ fn failed(why: &io::Error) -> Refusal {
 }
 
 #[derive(Clone)]
-struct ByWeight;
+struct MailWeight;
 
-impl Weighter<Record, Arc<NoteDescription>> for ByWeight {
-    fn weight(&self, _record: &Record, described: &Arc<NoteDescription>) -> u64 {
+impl Weighter<CopyRecord, Arc<NoteDescription>> for MailWeight {
+    fn weight(&self, _record: &CopyRecord, described: &Arc<NoteDescription>) -> u64 {
         described.weight() as u64
     }
 }

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 
-use super::record::{KEY, Key, LENGTH, Record};
+use super::record::{CopyKey, CopyRecord, KEY, LENGTH};
 use crate::engine::same::MOST_COMPARED;
 use crate::merge::Sorter;
 use crate::platform::FileExt as _;
@@ -20,13 +20,13 @@ const MOST_WITH_PART: usize = 4;
 /// detects that there are too many.
 const MOST_OF_MAIL: usize = MOST_COMPARED + 1;
 
-pub(super) struct Table {
+pub(super) struct MailboxTable {
     records: Vec<[u8; LENGTH]>,
     /// The file with the records, and their number, if there are too many for memory.
     file: Option<(File, u64)>,
 }
 
-impl Table {
+impl MailboxTable {
     /// Sorts the records. Of the records of identical mails, which have the same key and identity, only the first one is kept.
     pub(super) fn of(sorter: Sorter<LENGTH>) -> io::Result<Self> {
         Self::with_memory(sorter, MOST_IN_MEMORY)
@@ -38,14 +38,14 @@ impl Table {
         let mut writer: Option<BufWriter<File>> = None;
         let mut written = 0;
         // The last record that was kept, and the number of kept records that have the key of this record.
-        let mut last: Option<(Record, usize)> = None;
+        let mut last: Option<(CopyRecord, usize)> = None;
         while let Some(bytes) = sorted.next()? {
-            let record = Record::decode(&bytes);
+            let record = CopyRecord::decode(&bytes);
             let of_key = match &last {
                 Some((before, count)) if before.key == record.key => {
                     let most = match record.key {
-                        Key::Mail(_) => MOST_OF_MAIL,
-                        Key::Sha256(_) | Key::Md5(_) => MOST_WITH_PART,
+                        CopyKey::Mail(_) => MOST_OF_MAIL,
+                        CopyKey::Sha256(_) | CopyKey::Md5(_) => MOST_WITH_PART,
                     };
                     if before.identity == record.identity || *count >= most {
                         continue;
@@ -105,7 +105,7 @@ impl Table {
     }
 
     /// Returns all records with this key.
-    pub(super) fn find(&self, key: Key) -> io::Result<Vec<Record>> {
+    pub(super) fn find(&self, key: CopyKey) -> io::Result<Vec<CopyRecord>> {
         let wanted = key.encode();
         let key_at = |at: u64| -> io::Result<[u8; KEY]> {
             let record = self.get(at)?;
@@ -122,7 +122,7 @@ impl Table {
         }
         let mut found = Vec::new();
         while low < self.len() && key_at(low)? == wanted {
-            found.push(Record::decode(&self.get(low)?));
+            found.push(CopyRecord::decode(&self.get(low)?));
             low += 1;
         }
         Ok(found)
@@ -131,19 +131,19 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::{Kept, Place};
+    use super::super::record::{MailPlace, MailStorage};
     use super::*;
 
-    fn record(key: Key, identity: u8, number: u64) -> Record {
-        Record {
+    fn record(key: CopyKey, identity: u8, number: u64) -> CopyRecord {
+        CopyRecord {
             key,
             identity: [identity; 16],
-            place: Place {
+            place: MailPlace {
                 name: 0,
                 number,
                 at: 0,
                 length: 0,
-                file: Kept::Spool,
+                file: MailStorage::Spool,
             },
             part: 0,
         }
@@ -154,16 +154,20 @@ mod tests {
         for most in [2, 1000] {
             let mut sorter = Sorter::new(tempfile::tempfile().unwrap());
             for number in (1..=40_u64).rev() {
-                let key = Key::Mail([(number % 4) as u8; 16]);
+                let key = CopyKey::Mail([(number % 4) as u8; 16]);
                 let same = record(key, (number % 8) as u8, number);
                 sorter.push(same.encode()).unwrap();
             }
-            let table = Table::with_memory(sorter, most).unwrap();
+            let table = MailboxTable::with_memory(sorter, most).unwrap();
             assert_eq!(table.file.is_some(), most == 2);
-            let found = table.find(Key::Mail([1; 16])).unwrap();
+            let found = table.find(CopyKey::Mail([1; 16])).unwrap();
             let numbers: Vec<u64> = found.iter().map(|it| it.place.number).collect();
             assert_eq!(numbers, [1, 5], "{most}");
-            for other in [Key::Sha256([1; 16]), Key::Mail([4; 16]), Key::Md5([0; 16])] {
+            for other in [
+                CopyKey::Sha256([1; 16]),
+                CopyKey::Mail([4; 16]),
+                CopyKey::Md5([0; 16]),
+            ] {
                 assert!(table.find(other).unwrap().is_empty(), "{most}");
             }
         }
@@ -173,15 +177,18 @@ mod tests {
     fn million_mails_of_one_message_id_are_a_bounded_number_of_records() {
         let mut sorter = Sorter::new(tempfile::tempfile().unwrap());
         for number in 0..1_000_u64 {
-            for key in [Key::Mail([7; 16]), Key::Sha256([7; 16])] {
+            for key in [CopyKey::Mail([7; 16]), CopyKey::Sha256([7; 16])] {
                 let mut record = record(key, 0, number);
                 record.identity[..8].copy_from_slice(&number.to_be_bytes());
                 sorter.push(record.encode()).unwrap();
             }
         }
-        let table = Table::of(sorter).unwrap();
-        assert_eq!(table.find(Key::Mail([7; 16])).unwrap().len(), MOST_OF_MAIL);
-        let with_part = table.find(Key::Sha256([7; 16])).unwrap();
+        let table = MailboxTable::of(sorter).unwrap();
+        assert_eq!(
+            table.find(CopyKey::Mail([7; 16])).unwrap().len(),
+            MOST_OF_MAIL
+        );
+        let with_part = table.find(CopyKey::Sha256([7; 16])).unwrap();
         assert_eq!(with_part.len(), MOST_WITH_PART);
     }
 }
