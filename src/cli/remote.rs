@@ -17,13 +17,13 @@ use super::verb::Said;
 use crate::engine::policy::{Follow, Limits, Policy};
 use crate::engine::report::Detail;
 use crate::error::Error;
-use crate::imap::account::{Account, Location, is_url, masked};
+use crate::imap::account::{Account, UrlLocation, is_url, masked};
 use crate::imap::candidates::Candidates;
 use crate::imap::failure::ImapFailure;
 use crate::imap::in_place::InPlaceObserver;
 use crate::imap::overview::{FolderOverview, Overview};
 use crate::imap::place::MessagePlace;
-use crate::imap::replace::Fate;
+use crate::imap::replace::ReplaceResult;
 use crate::imap::secret::{Secret, SecretFrom};
 use crate::mailbox::{Format, Observer as _, Options, Stop, names_a_file};
 
@@ -58,7 +58,7 @@ pub(super) fn account(
     let Some(url) = source.to_str().filter(|url| is_url(url)) else {
         return Ok(None);
     };
-    let location = Location::of(url, args.allow_plaintext)?;
+    let location = UrlLocation::of(url, args.allow_plaintext)?;
     let from = match (
         args.password_command.as_deref(),
         std::env::var_os(PASSWORD_FILE),
@@ -177,25 +177,25 @@ pub(super) fn candidates(policy: &Policy, is_marked: bool) -> Candidates {
 }
 
 impl InPlaceObserver<Said> for Reporter<'_> {
-    fn message_at(&self, mut said: Said, place: MessagePlace, fate: Option<Fate>) {
+    fn message_at(&self, mut said: Said, place: MessagePlace, fate: Option<ReplaceResult>) {
         match fate {
-            Some(Fate::Left(reason, why)) => said.leave(reason, &Detail::from(why)),
-            Some(Fate::Both(reason, why)) => {
+            Some(ReplaceResult::Left(reason, why)) => said.leave(reason, &Detail::from(why)),
+            Some(ReplaceResult::Both(reason, why)) => {
                 let why = self.name_message(&place, &why);
                 said.leave(reason, &Detail::from(why));
             }
-            Some(Fate::Doubled(_, why)) => {
+            Some(ReplaceResult::Doubled(_, why)) => {
                 let why = self.name_message(&place, &why);
                 for row in &mut said.report.rows {
                     row.detail.push(format!("; {why}"));
                 }
             }
-            Some(Fate::Replaced(_, Some(remark))) => {
+            Some(ReplaceResult::Replaced(_, Some(remark))) => {
                 for row in &mut said.report.rows {
                     row.detail.push(format!("; {remark}"));
                 }
             }
-            Some(Fate::Replaced(_, None)) | None => {}
+            Some(ReplaceResult::Replaced(_, None)) | None => {}
         }
         if let Some(origin) = &mut said.origin {
             origin.place = Some(place);
@@ -203,14 +203,14 @@ impl InPlaceObserver<Said> for Reporter<'_> {
         self.message(said, false);
     }
 
-    fn resumed(&self, folder: &Path, uid: u32, fate: &Fate) {
+    fn resumed(&self, folder: &Path, uid: u32, fate: &ReplaceResult) {
         let what = match fate {
-            Fate::Replaced(new, _) => {
+            ReplaceResult::Replaced(new, _) => {
                 format!("the replacement is now complete, and the message has the UID {new}")
             }
-            Fate::Left(_, why) | Fate::Both(_, why) | Fate::Doubled(_, why) => {
-                say::harmless(why).into_owned()
-            }
+            ReplaceResult::Left(_, why)
+            | ReplaceResult::Both(_, why)
+            | ReplaceResult::Doubled(_, why) => say::harmless(why).into_owned(),
         };
         let folder = say::shown(folder);
         self.display.say(&format!(

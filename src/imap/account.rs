@@ -50,7 +50,7 @@ pub(crate) struct Account {
     pub(crate) mechanism: Mechanism,
     pub(crate) secret: Secret,
     pub(crate) ca_file: Option<PathBuf>,
-    pub(crate) choice: Choice,
+    pub(crate) choice: FolderChoice,
     /// Time without any data from the server after which the connection is given up. Long, because a search can take minutes.
     pub(crate) silence: Duration,
     /// Number of parallel connections.
@@ -59,7 +59,7 @@ pub(crate) struct Account {
 
 /// Folders and messages that the user selected, in the URL or with options.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Choice {
+pub(crate) struct FolderChoice {
     /// Folder in the URL, which may be a pattern. `None` selects all folders.
     pub(crate) folder: Option<String>,
     pub(crate) uidvalidity: Option<u32>,
@@ -74,7 +74,7 @@ pub(crate) struct Choice {
     pub(crate) before: Option<String>,
 }
 
-impl Choice {
+impl FolderChoice {
     /// Returns whether all messages of a selected folder are selected.
     pub(crate) fn is_all_messages(&self) -> bool {
         self.uid.is_none() && self.since.is_none() && self.before.is_none()
@@ -83,13 +83,13 @@ impl Choice {
 
 /// Components of a URL.
 #[derive(Debug)]
-pub(crate) struct Location {
+pub(crate) struct UrlLocation {
     pub(crate) host: String,
     pub(crate) port: u16,
     pub(crate) security: Security,
     pub(crate) user: String,
     pub(crate) mechanism: Mechanism,
-    pub(crate) choice: Choice,
+    pub(crate) choice: FolderChoice,
 }
 
 /// Returns the folder in a URL that [`Account::url`] built. Returns `None` if `url` is not such a URL.
@@ -109,7 +109,7 @@ pub(crate) fn is_url(source: &str) -> bool {
     has("imap://") || has("imaps://")
 }
 
-impl Location {
+impl UrlLocation {
     /// Parses a URL. `allow_plaintext` allows a connection without encryption to a server on the same computer.
     ///
     /// # Errors
@@ -240,7 +240,7 @@ fn split_parameter<'t>(text: &'t str, name: &str) -> (&'t str, Option<&'t str>) 
     }
 }
 
-fn choice(path: &str) -> Result<Choice, &'static str> {
+fn choice(path: &str) -> Result<FolderChoice, &'static str> {
     let (path, uid) = split_parameter(path, ";UID=");
     let number = |text: &str| {
         let text = text.trim_end_matches('/');
@@ -260,11 +260,11 @@ fn choice(path: &str) -> Result<Choice, &'static str> {
     if folder.contains(char::is_control) {
         return Err("the name of the folder contains a control character");
     }
-    Ok(Choice {
+    Ok(FolderChoice {
         uidvalidity: uidvalidity.map(number).transpose()?,
         uid,
         folder: Some(folder).filter(|folder| !folder.is_empty()),
-        ..Choice::default()
+        ..FolderChoice::default()
     })
 }
 
@@ -408,7 +408,7 @@ mod tests {
             ),
             ("imap://me@[::1]:99/", Security::StartTls, 99, "me", None),
         ] {
-            let read = Location::of(url, false).unwrap();
+            let read = UrlLocation::of(url, false).unwrap();
             assert_eq!(
                 (
                     read.security,
@@ -420,7 +420,7 @@ mod tests {
                 "{url}"
             );
         }
-        let one = Location::of(
+        let one = UrlLocation::of(
             "imaps://me;AUTH=XOAUTH2@h/INBOX;UIDVALIDITY=3/;UID=20",
             false,
         )
@@ -430,7 +430,7 @@ mod tests {
             (one.choice.uidvalidity, one.choice.uid),
             (Some(3), Some(20))
         );
-        let plain = |url| Location::of(url, true).map(|read| read.security).ok();
+        let plain = |url| UrlLocation::of(url, true).map(|read| read.security).ok();
         assert_eq!(plain("imap://me@127.0.0.1/"), Some(Security::Plaintext));
         assert_eq!(plain("imap://me@localhost/"), Some(Security::Plaintext));
         assert_eq!(plain("imap://me@[::1]/"), Some(Security::Plaintext));
@@ -459,7 +459,7 @@ mod tests {
             "imaps://me@host/a%0d%0ab",
             "imaps://me@host/%ff",
         ] {
-            let why = Location::of(url, false).unwrap_err().to_string();
+            let why = UrlLocation::of(url, false).unwrap_err().to_string();
             assert!(!why.contains("hid") && !why.contains("den@"), "{why}");
         }
     }

@@ -7,14 +7,14 @@
 
 use super::failure::ImapFailure;
 use super::in_place::{AccountRun, SETTLING};
-use super::journal::{Journal, OpenReplacement};
-use super::replace::Fate;
-use super::session::Selected;
+use super::journal::{OpenReplacement, ReplaceJournal};
+use super::replace::ReplaceResult;
+use super::session::SelectResponse;
 
 impl<S: Send> AccountRun<'_, S> {
     /// Finishes or undoes the unfinished replacements of this account in other journals.
     pub(super) fn adopt_others(&mut self) -> Result<(), ImapFailure> {
-        let others = self.journal.map(Journal::others).unwrap_or_default();
+        let others = self.journal.map(ReplaceJournal::others).unwrap_or_default();
         if !others.is_empty() {
             self.connecting.rest(SETTLING)?;
         }
@@ -25,11 +25,15 @@ impl<S: Send> AccountRun<'_, S> {
             }
             journal.close()?;
         }
-        self.selected = Selected::default();
+        self.selected = SelectResponse::default();
         Ok(())
     }
 
-    fn adopt(&mut self, journal: &Journal, open: &OpenReplacement) -> Result<(), ImapFailure> {
+    fn adopt(
+        &mut self,
+        journal: &ReplaceJournal,
+        open: &OpenReplacement,
+    ) -> Result<(), ImapFailure> {
         let folder = open.replacement.folder.clone();
         let mut is_of_account = false;
         let mut fate = None;
@@ -53,7 +57,7 @@ impl<S: Send> AccountRun<'_, S> {
         });
         let (url, uid) = (self.url_of(&folder), open.replacement.uid);
         if let Some(fate) = &fate {
-            self.summary.damaged += u64::from(Fate::may_be_doubled(fate));
+            self.summary.damaged += u64::from(ReplaceResult::may_be_doubled(fate));
             self.job.observer.resumed(&url, uid, fate);
         }
         match done {

@@ -29,7 +29,7 @@ use super::same_mail::is_same_mail;
 use super::saved_name::{
     self, FileFit, SHORT, SUBSTITUTE, announced_in, numbers, size_in, split_flags,
 };
-use super::session::{Metadata, Selected};
+use super::session::{Metadata, SelectResponse};
 use super::substitute::{LONGEST_SUBSTITUTE, is_substitute};
 use super::unchanged::{FolderState, digest};
 use crate::error::Error;
@@ -165,7 +165,7 @@ impl Backup {
 
     /// Returns HIGHESTMODSEQ at the time of the last complete update, if the messages that did not change since then need not be
     /// compared.
-    pub(crate) fn modseq_before(&self, selected: &Selected) -> Option<u64> {
+    pub(crate) fn modseq_before(&self, selected: &SelectResponse) -> Option<u64> {
         if self.is_mixed {
             return None;
         }
@@ -181,7 +181,7 @@ impl Backup {
         &mut self,
         directory: &FolderDirectory,
         account: &AccountName,
-        selected: &Selected,
+        selected: &SelectResponse,
     ) -> Result<(), Error> {
         let state = FolderState::of(selected, self.digest());
         if state.is_some() && state != self.state {

@@ -15,8 +15,8 @@ use super::failure::ImapFailure;
 use super::in_place::{AccountRun, account_url};
 use super::names::shown;
 use super::place::MessagePlace;
-use super::replace::{AppendTurn, Change, Fate};
-use super::session::{Metadata, RemoteFolder, Selected};
+use super::replace::{AppendTurn, MessageChange, ReplaceResult};
+use super::session::{Metadata, RemoteFolder, SelectResponse};
 use crate::edit::Edits;
 use crate::engine::report::Reason;
 use crate::error::{Error, unpoisoned};
@@ -42,7 +42,7 @@ const LOOKS: Duration = Duration::from_millis(100);
 struct FolderWork<'f, S> {
     url: &'f Path,
     batches: Vec<&'f [(u32, u64)]>,
-    queue: Mutex<Queue<S>>,
+    queue: Mutex<ReplaceQueue<S>>,
     changed: Condvar,
     /// Lock for the reports: several connections process messages, but the observer receives only one message at a
     /// time.
@@ -53,8 +53,8 @@ struct FolderWork<'f, S> {
 
 /// Messages between download and replacement, in the order of the folder. Any connection can replace a message that another one
 /// downloaded.
-struct Queue<S> {
-    messages: VecDeque<Transformed<S>>,
+struct ReplaceQueue<S> {
+    messages: VecDeque<TransformedMessage<S>>,
     /// Number of batches that connections have taken, and number of batches that were downloaded completely.
     taken: usize,
     came: usize,
@@ -68,16 +68,16 @@ struct Queue<S> {
 }
 
 impl<S> FolderWork<'_, S> {
-    fn queue(&self) -> MutexGuard<'_, Queue<S>> {
+    fn queue(&self) -> MutexGuard<'_, ReplaceQueue<S>> {
         unpoisoned(self.queue.lock())
     }
 
     /// Waits until another connection changes the queue, for at most [`LOOKS`].
     fn wait<'q>(
         &self,
-        queue: MutexGuard<'q, Queue<S>>,
+        queue: MutexGuard<'q, ReplaceQueue<S>>,
         stop: &Stop,
-    ) -> Result<MutexGuard<'q, Queue<S>>, ImapFailure> {
+    ) -> Result<MutexGuard<'q, ReplaceQueue<S>>, ImapFailure> {
         stop.check()?;
         let waited = self.changed.wait_timeout(queue, LOOKS);
         Ok(unpoisoned(waited).0)
@@ -87,7 +87,7 @@ impl<S> FolderWork<'_, S> {
     fn put(
         &self,
         batch: usize,
-        items: Vec<Transformed<S>>,
+        items: Vec<TransformedMessage<S>>,
         stop: &Stop,
     ) -> Result<(), ImapFailure> {
         let mut queue = self.queue();
@@ -103,12 +103,12 @@ impl<S> FolderWork<'_, S> {
 
 /// Place of a message in the order in which new messages are appended. When the value is dropped, the next
 /// message in the order may be appended.
-struct Turn<'f, S> {
+struct AppendPlace<'f, S> {
     work: &'f FolderWork<'f, S>,
     number: usize,
 }
 
-impl<S> Turn<'_, S> {
+impl<S> AppendPlace<'_, S> {
     fn wait(&self, stop: &Stop) -> Result<(), ImapFailure> {
         let mut queue = self.work.queue();
         while queue.before_append.first() != Some(&self.number) {
@@ -118,7 +118,7 @@ impl<S> Turn<'_, S> {
     }
 }
 
-impl<S> Drop for Turn<'_, S> {
+impl<S> Drop for AppendPlace<'_, S> {
     fn drop(&mut self) {
         self.work.queue().before_append.remove(&self.number);
         self.work.changed.notify_all();
@@ -126,14 +126,14 @@ impl<S> Drop for Turn<'_, S> {
 }
 
 /// A message that was downloaded and is not yet transformed.
-pub(super) struct Downloaded {
+pub(super) struct DownloadedMessage {
     pub(super) metadata: Metadata,
     pub(super) content: Vec<u8>,
 }
 
 /// A message that was transformed and is still to be replaced.
-struct Transformed<S> {
-    original: Downloaded,
+struct TransformedMessage<S> {
+    original: DownloadedMessage,
     /// Result of the transformation. `None` if the message contains nothing to transform.
     done: Option<Result<(Edits, S), Error>>,
 }
@@ -141,7 +141,7 @@ struct Transformed<S> {
 impl<S: Send> AccountRun<'_, S> {
     pub(super) fn folder(&mut self, folder: &RemoteFolder) -> Result<(), ImapFailure> {
         let (job, url) = (self.job, self.url_of(&folder.name));
-        self.selected = Selected::default();
+        self.selected = SelectResponse::default();
         self.again(|run| run.select(&folder.name))?;
         check_uidvalidity(&job.account.choice, &self.selected)?;
         if let Some(why) = self.obstacle() {
@@ -164,7 +164,7 @@ impl<S: Send> AccountRun<'_, S> {
 
     /// Returns the reason why no message can be replaced in the folder, if there is one.
     fn obstacle(&self) -> Option<String> {
-        let Selected {
+        let SelectResponse {
             rights,
             is_read_only,
             ..
@@ -199,7 +199,7 @@ impl<S: Send> AccountRun<'_, S> {
     }
 
     pub(super) fn damaged(&mut self, uid: u32, why: String) {
-        let Selected {
+        let SelectResponse {
             folder,
             uidvalidity,
             ..
@@ -220,7 +220,7 @@ impl<S: Send> AccountRun<'_, S> {
         let work = FolderWork {
             url,
             batches,
-            queue: Mutex::new(Queue {
+            queue: Mutex::new(ReplaceQueue {
                 messages: VecDeque::new(),
                 taken: 0,
                 came: 0,
@@ -281,7 +281,7 @@ impl<S: Send> AccountRun<'_, S> {
                 drop(queue);
                 job.stop.check()?;
                 let octets = item.original.content.len() as u64;
-                self.settled(item, Turn { work, number })?;
+                self.settled(item, AppendPlace { work, number })?;
                 job.observer.advance(octets, 1);
                 queue = work.queue();
             } else if let Some(batch) = work.batches.get(queue.taken) {
@@ -305,8 +305,8 @@ impl<S: Send> AccountRun<'_, S> {
     fn transformed(
         &self,
         at: &FolderWork<'_, S>,
-        items: Vec<Downloaded>,
-    ) -> Result<Vec<Transformed<S>>, Error> {
+        items: Vec<DownloadedMessage>,
+    ) -> Result<Vec<TransformedMessage<S>>, Error> {
         let transform = self.job.transform;
         let mut transformed = Vec::with_capacity(items.len());
         let limits = pool::PoolLimits {
@@ -340,7 +340,7 @@ impl<S: Send> AccountRun<'_, S> {
             |_, _| None,
             |original, done| {
                 let done = done.into_iter().next().map(|(_, done)| done);
-                transformed.push(Transformed { original, done });
+                transformed.push(TransformedMessage { original, done });
                 Ok(())
             },
         )?;
@@ -348,10 +348,14 @@ impl<S: Send> AccountRun<'_, S> {
     }
 
     /// Replaces a message if the transformation changed it, and reports the outcome.
-    fn settled(&mut self, item: Transformed<S>, turn: Turn<'_, S>) -> Result<(), ImapFailure> {
+    fn settled(
+        &mut self,
+        item: TransformedMessage<S>,
+        turn: AppendPlace<'_, S>,
+    ) -> Result<(), ImapFailure> {
         let work = turn.work;
-        let Transformed {
-            original: Downloaded { metadata, content },
+        let TransformedMessage {
+            original: DownloadedMessage { metadata, content },
             done,
         } = item;
         self.summary.bytes_in += content.len() as u64;
@@ -374,7 +378,7 @@ impl<S: Send> AccountRun<'_, S> {
                 "the message has the keyword {keyword}, which IMAP does not allow, so the keyword could not be set on a new message; the message was not changed"
             );
             self.damaged(metadata.uid, why.clone());
-            Some(Fate::Left(Reason::FlagsNotKept, why))
+            Some(ReplaceResult::Left(Reason::FlagsNotKept, why))
         } else if content.len() as u64 != metadata.size {
             let why = match metadata.size {
                 0 => "the server does not report the size of the message".to_owned(),
@@ -382,26 +386,26 @@ impl<S: Send> AccountRun<'_, S> {
                     "the server announced {size} bytes for the message, but sent a different number"
                 ),
             };
-            Some(Fate::Left(Reason::WrongSize, why))
+            Some(ReplaceResult::Left(Reason::WrongSize, why))
         } else if metadata.internal_date.text.trim().is_empty() {
             let why = "the server does not send the date of arrival (INTERNALDATE), so the new message would have a different date";
-            Some(Fate::Left(Reason::ServerRefused, why.to_owned()))
+            Some(ReplaceResult::Left(Reason::ServerRefused, why.to_owned()))
         } else if may_hide_nul(&content) || new.contains(&0) {
             let why =
                 "the message may contain NUL bytes, which the server replaces with the byte 0x80";
-            Some(Fate::Left(Reason::NulByte, why.to_owned()))
+            Some(ReplaceResult::Left(Reason::NulByte, why.to_owned()))
         } else if !self.job.mode.writes() {
             self.summary.changed += 1;
             None
         } else if self.is_open(metadata.uid) {
             let why = "an earlier run was stopped while it replaced this message, and embody cannot find out which steps were completed";
-            Some(Fate::Left(Reason::ServerRefused, why.to_owned()))
+            Some(ReplaceResult::Left(Reason::ServerRefused, why.to_owned()))
         } else {
             Some(self.replaced(&metadata, &content, &new, turn)?)
         };
         let is_dry = !self.job.mode.writes() && fate.is_none();
         let size = match &fate {
-            Some(Fate::Replaced(uid, _) | Fate::Doubled(uid, _)) => {
+            Some(ReplaceResult::Replaced(uid, _) | ReplaceResult::Doubled(uid, _)) => {
                 self.summary.changed += 1;
                 self.altered = 0;
                 place.new_uid = Some(*uid);
@@ -414,11 +418,11 @@ impl<S: Send> AccountRun<'_, S> {
         self.altered += u32::from(matches!(
             fate,
             Some(
-                Fate::Left(Reason::AlteredByServer, _)
-                    | Fate::Both(Reason::AlteredByServer | Reason::AmbiguousCopy, _)
+                ReplaceResult::Left(Reason::AlteredByServer, _)
+                    | ReplaceResult::Both(Reason::AlteredByServer | Reason::AmbiguousCopy, _)
             )
         ));
-        self.summary.damaged += u64::from(fate.as_ref().is_some_and(Fate::may_be_doubled));
+        self.summary.damaged += u64::from(fate.as_ref().is_some_and(ReplaceResult::may_be_doubled));
         {
             let _one = unpoisoned(work.telling.lock());
             self.job.observer.message_at(said, place, fate);
@@ -438,8 +442,8 @@ impl<S: Send> AccountRun<'_, S> {
         metadata: &Metadata,
         content: &[u8],
         new: &[u8],
-        turn: Turn<'_, S>,
-    ) -> Result<Fate, ImapFailure> {
+        turn: AppendPlace<'_, S>,
+    ) -> Result<ReplaceResult, ImapFailure> {
         let mut turn = TakenTurn {
             turn: Some(turn),
             stop: self.job.stop,
@@ -464,7 +468,7 @@ impl<S: Send> AccountRun<'_, S> {
                 "embody has no journal for the replacement (a defect of embody; please report it)",
             );
             let mut replacing = run.replacing()?.ok_or(none)?;
-            let change = Change {
+            let change = MessageChange {
                 old: metadata,
                 original: content,
                 new,
@@ -472,11 +476,14 @@ impl<S: Send> AccountRun<'_, S> {
             };
             let why = "the changes to this message were undone";
             let fate = replacing.replace(&change, &mut turn)?;
-            Ok(fate.unwrap_or(Fate::Left(Reason::ChangedMeanwhile, why.to_owned())))
+            Ok(fate.unwrap_or(ReplaceResult::Left(
+                Reason::ChangedMeanwhile,
+                why.to_owned(),
+            )))
         });
         self.in_work = None;
         let fate = fate?;
-        if let Fate::Replaced(uid, _) | Fate::Doubled(uid, _) = &fate {
+        if let ReplaceResult::Replaced(uid, _) | ReplaceResult::Doubled(uid, _) = &fate {
             self.least = self.least.max(uid.saturating_add(1));
         }
         Ok(fate)
@@ -486,7 +493,7 @@ impl<S: Send> AccountRun<'_, S> {
 /// The place of one message in the append order. Releases the place after the message was appended, so that the
 /// next message can follow.
 struct TakenTurn<'f, S> {
-    turn: Option<Turn<'f, S>>,
+    turn: Option<AppendPlace<'f, S>>,
     stop: &'f Stop,
 }
 

@@ -21,7 +21,7 @@ use super::command::{ImapCommand, sequence_set};
 use super::exchange::{Exchange, PendingCommand};
 use super::failure::ImapFailure;
 use super::fetch::{AHEAD, given, is_unavailable, tolerated, uid};
-use super::response::{Response, Value, number, unclosed_fetch_items};
+use super::response::{ResponseValue, ServerResponse, number, unclosed_fetch_items};
 
 /// Size of a piece, in bytes.
 const PIECE: usize = 1 << 20;
@@ -52,7 +52,7 @@ pub(crate) enum BodyPiece<'p> {
 pub(crate) type BodySink<'s> = dyn FnMut(u32, BodyPiece<'_>) -> Result<(), ImapFailure> + 's;
 
 /// Contents that arrived for one UID, until the command that requested it ends.
-enum Arrived {
+enum BodyPieces {
     Content(Vec<u8>),
     /// Several different contents, by their hashes.
     Different(Vec<u64>),
@@ -60,7 +60,7 @@ enum Arrived {
     Odd,
 }
 
-impl Arrived {
+impl BodyPieces {
     fn and(self, octets: Vec<u8>) -> Self {
         match self {
             Self::Content(first) if first == octets => Self::Content(first),
@@ -100,7 +100,7 @@ pub(super) fn bodies(
     let mut rest = small.as_slice();
     // Messages that were requested, and the contents that arrived for them.
     let mut missing: BTreeMap<u32, u64> = BTreeMap::new();
-    let mut arrived: BTreeMap<u32, Arrived> = BTreeMap::new();
+    let mut arrived: BTreeMap<u32, BodyPieces> = BTreeMap::new();
     let mut under_way: VecDeque<(PendingCommand, Vec<u32>)> = VecDeque::new();
     exchange.allow(0);
     loop {
@@ -141,10 +141,10 @@ pub(super) fn bodies(
                     let octets = octets.into_owned();
                     match before {
                         Some(before) => before.and(octets),
-                        None => Arrived::Content(octets),
+                        None => BodyPieces::Content(octets),
                     }
                 }
-                _ => Arrived::Odd,
+                _ => BodyPieces::Odd,
             };
             arrived.insert(uid, now);
             Ok(true)
@@ -154,12 +154,12 @@ pub(super) fn bodies(
                 continue;
             };
             match arrived.remove(&uid) {
-                Some(Arrived::Content(octets)) => {
+                Some(BodyPieces::Content(octets)) => {
                     sink(uid, BodyPiece::Octets(&octets))?;
                     sink(uid, BodyPiece::Whole)?;
                 }
-                Some(Arrived::Different(hashes)) => alone.push((uid, size, hashes)),
-                Some(Arrived::Odd) | None => alone.push((uid, size, Vec::new())),
+                Some(BodyPieces::Different(hashes)) => alone.push((uid, size, hashes)),
+                Some(BodyPieces::Odd) | None => alone.push((uid, size, Vec::new())),
             }
         }
         if !tolerated(exchange, done)? {
@@ -244,8 +244,8 @@ struct ToldBody<'r> {
 }
 
 /// Returns the content in a response, or `None` if the response contains no content.
-fn body<'r>(read: &Response<'r>) -> Result<Option<ToldBody<'r>>, ImapFailure> {
-    let Response::Numbered(_, word, rest) = read else {
+fn body<'r>(read: &ServerResponse<'r>) -> Result<Option<ToldBody<'r>>, ImapFailure> {
+    let ServerResponse::Numbered(_, word, rest) = read else {
         return Ok(None);
     };
     if word != "FETCH" {
@@ -254,7 +254,7 @@ fn body<'r>(read: &Response<'r>) -> Result<Option<ToldBody<'r>>, ImapFailure> {
     let (items, is_closed) = unclosed_fetch_items(rest).map_err(ImapFailure::Unreadable)?;
     let uid = uid(&items);
     for [name, value] in items {
-        let Value::Atom(name) = name else {
+        let ResponseValue::Atom(name) = name else {
             continue;
         };
         let Some(origin) = name
@@ -275,7 +275,7 @@ fn body<'r>(read: &Response<'r>) -> Result<Option<ToldBody<'r>>, ImapFailure> {
             ))?,
         };
         let octets = match value {
-            Value::Text(octets) => Some(octets),
+            ResponseValue::Text(octets) => Some(octets),
             _ => None,
         };
         let is_whole = origin.is_empty() || octets.as_ref().is_some_and(|it| it.len() > PIECE);
@@ -291,7 +291,7 @@ fn body<'r>(read: &Response<'r>) -> Result<Option<ToldBody<'r>>, ImapFailure> {
 }
 
 /// Progress of one large message, whose pieces are requested with separate commands.
-struct Alone {
+struct PieceProgress {
     size: u64,
     /// Number of bytes of the message that were passed to the sink, the callback that receives pieces in their order.
     given: u64,
@@ -306,7 +306,7 @@ struct Alone {
     end: Option<BodyPiece<'static>>,
 }
 
-impl Alone {
+impl PieceProgress {
     fn take(
         &mut self,
         uid: u32,
@@ -338,7 +338,7 @@ fn body_alone(
     size: u64,
     sink: &mut BodySink<'_>,
 ) -> Result<(), ImapFailure> {
-    let mut alone = Alone {
+    let mut alone = PieceProgress {
         size,
         given: 0,
         early: BTreeMap::new(),

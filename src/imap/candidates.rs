@@ -7,10 +7,10 @@
 //! The structures of some messages that a search for header fields did not find show whether the server can search these fields
 //! at all.
 
-use super::account::Choice;
+use super::account::FolderChoice;
 use super::failure::ImapFailure;
-use super::listing::{Criteria, Listing};
-use super::session::{ImapSession, Selected, Structure};
+use super::listing::{Criteria, FolderContents};
+use super::session::{ImapSession, SelectResponse, Structure};
 use super::structure::BodyPart;
 use crate::engine::policy::TypePattern;
 
@@ -37,7 +37,7 @@ pub(crate) enum Candidates {
 
 impl Candidates {
     /// Returns the search criteria. Messages with `\Deleted` are excluded.
-    fn criteria(&self, choice: &Choice) -> Criteria {
+    fn criteria(&self, choice: &FolderChoice) -> Criteria {
         let criteria = Criteria::of(choice).undeleted();
         match self {
             Self::All => criteria,
@@ -60,10 +60,10 @@ impl Candidates {
     pub(super) fn find(
         &self,
         session: &mut ImapSession,
-        selected: &Selected,
-        choice: &Choice,
+        selected: &SelectResponse,
+        choice: &FolderChoice,
         is_checked: bool,
-    ) -> Result<Listing, ImapFailure> {
+    ) -> Result<FolderContents, ImapFailure> {
         let criteria = self.criteria(choice);
         let mut listing = session.list_messages(selected, &criteria)?;
         let wider = criteria.without_headers();
@@ -378,10 +378,10 @@ mod tests {
 
     #[test]
     fn search_criteria_follow_the_url_and_the_options() {
-        let choice = Choice {
+        let choice = FolderChoice {
             uid: Some(7),
             since: Some("3-Jan-2020".into()),
-            ..Choice::default()
+            ..FolderChoice::default()
         };
         let attachments = Candidates::Attachments {
             least: 1000,
@@ -392,10 +392,12 @@ mod tests {
             "UNDELETED UID 7 SINCE 3-Jan-2020 LARGER 999"
         );
         assert_eq!(
-            Candidates::All.criteria(&Choice::default()).search(),
+            Candidates::All.criteria(&FolderChoice::default()).search(),
             "UNDELETED"
         );
-        let search = Candidates::Documents.criteria(&Choice::default()).search();
+        let search = Candidates::Documents
+            .criteria(&FolderChoice::default())
+            .search();
         assert_eq!(search.matches("OR ").count(), 6);
     }
 

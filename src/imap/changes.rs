@@ -1,14 +1,14 @@
 //! Commands that change the messages of a folder: APPEND, STORE, UID EXPUNGE, MOVE and REPLACE.
 
 use super::command::ImapCommand;
-use super::exchange::{Done, PendingCommand, told};
+use super::exchange::{CommandResult, PendingCommand, told};
 use super::failure::ImapFailure;
 use super::fetch;
-use super::response::{Response, is_flag};
-use super::session::{Event, FlagChange, ImapSession, InternalDate};
+use super::response::{ServerResponse, is_flag};
+use super::session::{FlagChange, ImapSession, InternalDate, MessageData};
 
 /// Result of the STORE command that sets `\Deleted` on a message.
-pub(super) struct Marked {
+pub(super) struct MarkedMessage {
     /// True if the server did not set `\Deleted` because the message had changed in the meantime (MODIFIED, RFC
     /// 7162 §3.1.3). `Err` if the server refused the command for another reason.
     pub(super) is_modified: Result<bool, ImapFailure>,
@@ -80,7 +80,7 @@ impl ImapSession {
             .literal(content);
         let mut new = None;
         let done = self.exchange.run(command, &mut |read| {
-            if let Response::Status(status) = read
+            if let ServerResponse::Status(status) = read
                 && status.code == "APPENDUID"
             {
                 new = appended(&String::from_utf8_lossy(status.argument));
@@ -147,7 +147,7 @@ impl ImapSession {
         &mut self,
         uid: u32,
         unchanged_since: Option<u64>,
-    ) -> Result<Marked, ImapFailure> {
+    ) -> Result<MarkedMessage, ImapFailure> {
         self.check_expunge()?;
         // The command is FLAGS and not FLAGS.SILENT, so that the server returns the new flags. On a server without
         // CONDSTORE, returned flags are the only sign that the message still exists.
@@ -164,7 +164,7 @@ impl ImapSession {
             }
             Err(why) => Err(why),
         };
-        Ok(Marked {
+        Ok(MarkedMessage {
             is_modified,
             flags: removal.flags,
         })
@@ -210,11 +210,11 @@ impl ImapSession {
         pending: &PendingCommand,
         uid: u32,
         removal: &mut Removal,
-    ) -> Result<Result<Done, ImapFailure>, ImapFailure> {
+    ) -> Result<Result<CommandResult, ImapFailure>, ImapFailure> {
         let done = self.exchange.finish(pending, &mut |read| {
             match read {
-                Response::Numbered(_, word, items) if word == "FETCH" => {
-                    if let Some(Event::Flags {
+                ServerResponse::Numbered(_, word, items) if word == "FETCH" => {
+                    if let Some(MessageData::Flags {
                         uid: Some(found),
                         flags: now,
                         ..
@@ -232,9 +232,9 @@ impl ImapSession {
                         removal.labels = fetch::labels(&items).or(removal.labels.take());
                     }
                 }
-                Response::Numbered(_, word, _) if word == "EXPUNGE" => removal.is_told = true,
-                Response::Data(word, _) if word == "VANISHED" => removal.is_told = true,
-                Response::Status(status) => {
+                ServerResponse::Numbered(_, word, _) if word == "EXPUNGE" => removal.is_told = true,
+                ServerResponse::Data(word, _) if word == "VANISHED" => removal.is_told = true,
+                ServerResponse::Status(status) => {
                     let argument = String::from_utf8_lossy(status.argument);
                     removal.hear_copyuid(&status.code, &argument, uid);
                 }

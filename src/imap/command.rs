@@ -9,16 +9,16 @@ use super::names::to_wire;
 pub(crate) struct ImapCommand<'c> {
     /// Name of the command, for error messages. It never contains a password.
     pub(crate) name: &'static str,
-    pub(crate) segments: Vec<Segment<'c>>,
+    pub(crate) segments: Vec<CommandSegment<'c>>,
 }
 
 /// Part of a command: text that is sent unchanged, or a literal.
-pub(crate) enum Segment<'c> {
+pub(crate) enum CommandSegment<'c> {
     Text(String),
     Literal(Cow<'c, [u8]>),
 }
 
-impl std::fmt::Debug for Segment<'_> {
+impl std::fmt::Debug for CommandSegment<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // The contents are not printed, because a segment may contain a password.
         f.write_str("Segment(...)")
@@ -29,7 +29,7 @@ impl<'c> ImapCommand<'c> {
     pub(crate) fn new(name: &'static str, text: &str) -> Self {
         Self {
             name,
-            segments: vec![Segment::Text(text.to_owned())],
+            segments: vec![CommandSegment::Text(text.to_owned())],
         }
     }
 
@@ -37,8 +37,8 @@ impl<'c> ImapCommand<'c> {
     #[must_use]
     pub(crate) fn text(mut self, text: &str) -> Self {
         match self.segments.last_mut() {
-            Some(Segment::Text(last)) => last.push_str(text),
-            _ => self.segments.push(Segment::Text(text.to_owned())),
+            Some(CommandSegment::Text(last)) => last.push_str(text),
+            _ => self.segments.push(CommandSegment::Text(text.to_owned())),
         }
         self
     }
@@ -68,7 +68,7 @@ impl<'c> ImapCommand<'c> {
 
     #[must_use]
     pub(crate) fn literal(mut self, octets: impl Into<Cow<'c, [u8]>>) -> Self {
-        self.segments.push(Segment::Literal(octets.into()));
+        self.segments.push(CommandSegment::Literal(octets.into()));
         self
     }
 }

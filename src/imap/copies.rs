@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use super::failure::ImapFailure;
 use super::fetch::message_id;
 use super::journal::{OpenReplacement, Replacement};
-use super::machine::{Body, FoundCopies, Reading};
-use super::replace::{Replacing, Work, start};
+use super::machine::{AppendContent, FoundCopies, MessageRead};
+use super::replace::{MessageReplacer, ReplaceWork, start};
 use crate::key::Key;
 
 /// Number of bytes that is added to twice the expected size of a message. The sum is the maximum that embody reads
@@ -23,14 +23,14 @@ const UNREADABLE: &str = "the server sent a response that cannot be read";
 const UNPLACED: &str =
     "another connection of this run has written an equal message whose UID is not known yet";
 
-impl Replacing<'_> {
+impl MessageReplacer<'_> {
     /// Reads a complete message, and remembers its first bytes.
     pub(super) fn read(
         &mut self,
         uid: u32,
         entry: &Replacement,
-        work: &mut Work<'_>,
-    ) -> Result<Reading, ImapFailure> {
+        work: &mut ReplaceWork<'_>,
+    ) -> Result<MessageRead, ImapFailure> {
         let size = if uid == entry.uid {
             entry.original_size
         } else {
@@ -38,8 +38,8 @@ impl Replacing<'_> {
         };
         let content = match self.content(uid, size)? {
             Ok(Some(content)) => content,
-            Ok(None) => return Ok(Reading::Nothing),
-            Err(why) => return Ok(Reading::Unknown(why)),
+            Ok(None) => return Ok(MessageRead::Nothing),
+            Err(why) => return Ok(MessageRead::Unknown(why)),
         };
         let is_kin = match &work.message_id {
             Some(id) => message_id(&content).as_ref() == Some(id),
@@ -50,7 +50,7 @@ impl Replacing<'_> {
         if uid != entry.uid || !work.starts.contains_key(&uid) {
             work.was_read(uid, &content);
         }
-        Ok(Reading::Content {
+        Ok(MessageRead::Content {
             digest: Key::of(&content).to_string(),
             is_kin,
         })
@@ -92,12 +92,12 @@ impl Replacing<'_> {
     pub(super) fn copies(
         &mut self,
         entry: &Replacement,
-        body: Body,
-        work: &mut Work<'_>,
+        body: AppendContent,
+        work: &mut ReplaceWork<'_>,
     ) -> Result<Result<FoundCopies, String>, ImapFailure> {
         let (wanted, size) = match body {
-            Body::New => (Some(&entry.sha256), Some(entry.size)),
-            Body::Original => (entry.original.as_ref(), None),
+            AppendContent::New => (Some(&entry.sha256), Some(entry.size)),
+            AppendContent::Original => (entry.original.as_ref(), None),
         };
         let criteria = format!("UID {}:* UNDELETED", entry.least);
         let new = match self.found(&criteria)? {
@@ -112,7 +112,7 @@ impl Replacing<'_> {
             Ok(same) => same,
             Err(why) => return Ok(Err(why)),
         };
-        let kin = if same.is_empty() && body == Body::New {
+        let kin = if same.is_empty() && body == AppendContent::New {
             self.kin(entry, &new, work)?
         } else {
             Vec::new()
@@ -127,7 +127,7 @@ impl Replacing<'_> {
         entry: &Replacement,
         copy: u32,
         with_kin: bool,
-        work: &mut Work<'_>,
+        work: &mut ReplaceWork<'_>,
     ) -> Result<Result<FoundCopies, String>, ImapFailure> {
         let size = entry.size;
         let criteria = format!(
@@ -178,11 +178,11 @@ impl Replacing<'_> {
     /// then belongs to this account, even if it was written under another name of the server.
     pub(super) fn has_both(&mut self, open: &OpenReplacement) -> Result<bool, ImapFailure> {
         let entry = &open.replacement;
-        let mut work = Work::empty(open.id);
+        let mut work = ReplaceWork::empty(open.id);
         let mut is = |run: &mut Self, uid, wanted: Option<&String>| {
             let reading = run.read(uid, entry, &mut work)?;
             let is_it =
-                matches!(&reading, Reading::Content { digest, .. } if Some(digest) == wanted);
+                matches!(&reading, MessageRead::Content { digest, .. } if Some(digest) == wanted);
             Ok::<_, ImapFailure>(is_it)
         };
         if entry.original.is_none() || !is(self, entry.uid, entry.original.as_ref())? {
@@ -191,7 +191,8 @@ impl Replacing<'_> {
         match entry.step.copy() {
             Some(uid) => is(self, uid, Some(&entry.sha256)),
             None => {
-                let found = self.copies(entry, Body::New, &mut Work::empty(open.id))?;
+                let found =
+                    self.copies(entry, AppendContent::New, &mut ReplaceWork::empty(open.id))?;
                 Ok(found.is_ok_and(|found| !found.same.is_empty()))
             }
         }
@@ -215,7 +216,7 @@ impl Replacing<'_> {
         digest: Option<&String>,
         wanted: Option<u64>,
         entry: &Replacement,
-        work: &mut Work<'_>,
+        work: &mut ReplaceWork<'_>,
     ) -> Result<Result<Vec<u32>, String>, ImapFailure> {
         if uids.is_empty() {
             return Ok(Ok(Vec::new()));
@@ -260,7 +261,7 @@ impl Replacing<'_> {
         &mut self,
         entry: &Replacement,
         uids: &[u32],
-        work: &mut Work<'_>,
+        work: &mut ReplaceWork<'_>,
     ) -> Result<Vec<u32>, ImapFailure> {
         if uids.is_empty() {
             return Ok(Vec::new());

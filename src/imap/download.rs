@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::account::{Account, Choice};
+use super::account::{Account, FolderChoice};
 use super::backup::Backup;
 use super::directories::{AccountName, FolderDirectory, directories};
 use super::doubts::Doubts;
@@ -18,9 +18,9 @@ use super::failure::ImapFailure;
 use super::listing::Criteria;
 use super::names::shown;
 use super::place::{ABSENT, ReadFolder, message_url};
-use super::reading::{BrokenMessage, Fetched, Sessions, open_same};
+use super::reading::{BrokenMessage, ReadResult, Sessions, open_same};
 use super::same_account::{AccountCheck, AccountEvidence};
-use super::session::{Metadata, RemoteFolder, Selected, Structure};
+use super::session::{Metadata, RemoteFolder, SelectResponse, Structure};
 use super::status::FolderStatus;
 use super::unchanged::COMPARED;
 use crate::engine::Mode;
@@ -53,7 +53,7 @@ struct SeenFolder {
 }
 
 /// A folder that is being read.
-struct FolderRead<'f> {
+struct FolderDownload<'f> {
     folder: &'f RemoteFolder,
     url: &'f Path,
     directory: Option<&'f FolderDirectory>,
@@ -154,7 +154,7 @@ impl<S: Send> Download<'_, S> {
         self.stop.check()?;
         let url = PathBuf::from(self.account.url(&folder.name));
         self.observer.begin(&url);
-        let place = FolderRead {
+        let place = FolderDownload {
             folder,
             url: &url,
             directory,
@@ -220,7 +220,7 @@ impl<S: Send> Download<'_, S> {
     fn folder(
         &self,
         sessions: &Sessions<'_>,
-        read: &FolderRead<'_>,
+        read: &FolderDownload<'_>,
         summary: &mut Summary,
     ) -> Result<SeenFolder, ImapFailure> {
         let (url, directory) = (read.url, read.directory);
@@ -276,7 +276,7 @@ impl<S: Send> Download<'_, S> {
                 continue;
             }
             for uids in uids.chunks(AT_A_TIME) {
-                let found = Found {
+                let found = DownloadFindings {
                     missing: &mut missing,
                     doubts: &mut doubts,
                     summary,
@@ -313,10 +313,10 @@ impl<S: Send> Download<'_, S> {
         place: &ReadFolder<'_>,
         uids: &[u32],
         backup: Option<&mut Backup>,
-        found: Found<'_>,
+        found: DownloadFindings<'_>,
     ) -> Result<(), ImapFailure> {
         self.stop.check()?;
-        let Found {
+        let DownloadFindings {
             missing,
             doubts,
             summary,
@@ -360,7 +360,7 @@ impl<S: Send> Download<'_, S> {
         }
         self.observer
             .expects(wanted.iter().map(|(_, size)| *size).sum());
-        let found = Found {
+        let found = DownloadFindings {
             missing,
             doubts,
             summary,
@@ -378,9 +378,9 @@ impl<S: Send> Download<'_, S> {
         wanted: Vec<(u32, u64)>,
         metadata: &HashMap<u32, Metadata>,
         backup: &mut Backup,
-        found: Found<'_>,
+        found: DownloadFindings<'_>,
     ) -> Result<(), ImapFailure> {
-        let Found {
+        let DownloadFindings {
             missing,
             doubts,
             summary,
@@ -398,18 +398,18 @@ impl<S: Send> Download<'_, S> {
                         return Ok(None);
                     };
                     let (uid, content) = match fetched {
-                        Fetched::Whole { uid, content } => (uid, content),
-                        Fetched::Gone(uid) => {
+                        ReadResult::Whole { uid, content } => (uid, content),
+                        ReadResult::Gone(uid) => {
                             missing.push(uid);
                             continue;
                         }
-                        Fetched::TooLarge(uid) => {
+                        ReadResult::TooLarge(uid) => {
                             let why =
                                 format!("the message has more than {most} bytes and was not saved");
                             self.damaged(place, uid, &why, not_read);
                             continue;
                         }
-                        Fetched::Broken(message) => {
+                        ReadResult::Broken(message) => {
                             let why = message.report("the message was not saved");
                             self.damaged(place, message.uid, &why, not_read);
                             continue;
@@ -452,7 +452,7 @@ impl<S: Send> Download<'_, S> {
 
 /// Lists of problems that are found while messages are downloaded: missing messages, and messages that may be incomplete.
 /// Counts of the messages that were saved.
-struct Found<'f> {
+struct DownloadFindings<'f> {
     missing: &'f mut Vec<u32>,
     doubts: &'f mut Doubts,
     summary: &'f mut Summary,
@@ -461,7 +461,7 @@ struct Found<'f> {
 /// Requests the metadata of messages. Also returns the messages at which the server ends the connection.
 fn metadata(
     sessions: &Sessions<'_>,
-    selected: &Selected,
+    selected: &SelectResponse,
     uids: &[u32],
 ) -> Result<(HashMap<u32, Metadata>, Vec<BrokenMessage>), ImapFailure> {
     let mut found = HashMap::with_capacity(uids.len());
@@ -483,7 +483,7 @@ fn metadata(
 /// Returns the saved messages that did not change since the last complete update, without the newest ones.
 fn settled(
     sessions: &Sessions<'_>,
-    selected: &Selected,
+    selected: &SelectResponse,
     backup: &Backup,
     uids: &[u32],
 ) -> Result<HashSet<u32>, ImapFailure> {
@@ -511,7 +511,10 @@ fn settled(
 }
 
 /// Returns an error if the URL contains a UIDVALIDITY that differs from that of the folder.
-pub(super) fn check_uidvalidity(choice: &Choice, selected: &Selected) -> Result<(), ImapFailure> {
+pub(super) fn check_uidvalidity(
+    choice: &FolderChoice,
+    selected: &SelectResponse,
+) -> Result<(), ImapFailure> {
     match choice.uidvalidity {
         Some(wanted) if wanted != selected.uidvalidity => Err(ImapFailure::OutdatedUrl {
             folder: shown(&selected.folder),

@@ -8,7 +8,7 @@ use super::command::sequence_set;
 use super::doubts::{Doubts, ShortMessage};
 use super::download::Download;
 use super::failure::ImapFailure;
-use super::listing::{Criteria, Listing};
+use super::listing::{Criteria, FolderContents};
 use super::place::{ReadFolder, message_url};
 use super::reading::{BrokenMessage, Sessions};
 use super::session::Metadata;
@@ -22,7 +22,7 @@ impl<S: Send> Download<'_, S> {
         &self,
         sessions: &Sessions<'_>,
         place: &ReadFolder<'_>,
-        listing: Listing,
+        listing: FolderContents,
         missing: &[u32],
         summary: &mut Summary,
     ) -> Result<(), ImapFailure> {

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use rustls::ClientConfig;
 
-use super::command::{ImapCommand, Segment};
+use super::command::{CommandSegment, ImapCommand};
 use super::failure::ImapFailure;
-use super::response::{Condition, Response, Status, fetch_items, response, tag, values};
+use super::response::{
+    Condition, ServerResponse, StatusResponse, fetch_items, response, tag, values,
+};
 use super::wire::Wire;
 
 /// Maximum size, in bytes, of a literal that is sent without waiting for permission if the server supports LITERAL+. Before a
@@ -22,7 +24,7 @@ const MOST_CAPABILITIES: usize = 1000;
 
 /// Data about one message in a response of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum MessageData {
     /// The current flags of a message.
     Flags {
         uid: Option<u32>,
@@ -38,7 +40,7 @@ pub(crate) struct PendingCommand {
 
 /// Result of a command that succeeded.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Done {
+pub(crate) struct CommandResult {
     /// Name of the response code in upper case. Empty if the result has no code.
     pub(crate) code: String,
     /// Text after the name of the response code, within the brackets.
@@ -54,8 +56,8 @@ pub(crate) struct Exchange {
     /// Names of the pending commands by tag.
     open: BTreeMap<String, &'static str>,
     /// Results of commands that ended while the caller was waiting for another command.
-    ended: BTreeMap<String, Result<Done, ImapFailure>>,
-    noted: Noted,
+    ended: BTreeMap<String, Result<CommandResult, ImapFailure>>,
+    noted: UnsolicitedData,
     /// Number of unreadable responses on this connection so far. If the number grows while a command runs, one of the
     /// unreadable responses may have been its result. Callers then repeat the command or report an error.
     odd: u64,
@@ -84,7 +86,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Information that the server may send at any time, independent of the pending commands.
 #[derive(Default)]
-struct Noted {
+struct UnsolicitedData {
     capabilities: BTreeSet<String>,
     /// Whether `capabilities` is up to date. The list becomes outdated when TLS starts and after the login.
     is_current: bool,
@@ -103,7 +105,7 @@ impl Exchange {
             held: Vec::new(),
             open: BTreeMap::new(),
             ended: BTreeMap::new(),
-            noted: Noted::default(),
+            noted: UnsolicitedData::default(),
             odd: 0,
             habits: Habits::default(),
         }
@@ -137,7 +139,7 @@ impl Exchange {
     pub(crate) fn greeting(&mut self) -> Result<(Condition, String), ImapFailure> {
         let octets = self.wire.response()?;
         match response(octets).map_err(ImapFailure::Protocol)? {
-            Response::Status(status) => {
+            ServerResponse::Status(status) => {
                 self.noted.status(&status);
                 Ok((status.condition, status.said()))
             }
@@ -153,7 +155,7 @@ impl Exchange {
         config: &Arc<ClientConfig>,
     ) -> Result<(), ImapFailure> {
         self.wire.start_tls(host, config)?;
-        self.noted = Noted::default();
+        self.noted = UnsolicitedData::default();
         self.ask_capabilities()
     }
 
@@ -209,11 +211,11 @@ impl Exchange {
         line.extend_from_slice(format!("{} ", pending.tag).as_bytes());
         for segment in &command.segments {
             let octets = match segment {
-                Segment::Text(text) => {
+                CommandSegment::Text(text) => {
                     line.extend_from_slice(text.as_bytes());
                     continue;
                 }
-                Segment::Literal(octets) => octets,
+                CommandSegment::Literal(octets) => octets,
             };
             let length = octets.len();
             let is_at_once = length <= AT_ONCE && self.has("LITERAL+")
@@ -259,7 +261,7 @@ impl Exchange {
     pub(crate) fn next_of(
         &mut self,
         pending: &PendingCommand,
-    ) -> Result<Option<Done>, ImapFailure> {
+    ) -> Result<Option<CommandResult>, ImapFailure> {
         self.read(pending, &mut |_| Ok(false))
     }
 
@@ -272,8 +274,8 @@ impl Exchange {
     pub(crate) fn finish(
         &mut self,
         pending: &PendingCommand,
-        each: &mut dyn FnMut(&Response<'_>) -> Result<bool, ImapFailure>,
-    ) -> Result<Done, ImapFailure> {
+        each: &mut dyn FnMut(&ServerResponse<'_>) -> Result<bool, ImapFailure>,
+    ) -> Result<CommandResult, ImapFailure> {
         match self.read(pending, each)? {
             Some(done) => Ok(done),
             None => Err(ImapFailure::Protocol(
@@ -286,8 +288,8 @@ impl Exchange {
     pub(crate) fn run(
         &mut self,
         command: ImapCommand<'_>,
-        each: &mut dyn FnMut(&Response<'_>) -> Result<bool, ImapFailure>,
-    ) -> Result<Done, ImapFailure> {
+        each: &mut dyn FnMut(&ServerResponse<'_>) -> Result<bool, ImapFailure>,
+    ) -> Result<CommandResult, ImapFailure> {
         let pending = self.send(command)?;
         self.finish(&pending, each)
     }
@@ -295,8 +297,8 @@ impl Exchange {
     fn read(
         &mut self,
         pending: &PendingCommand,
-        each: &mut dyn FnMut(&Response<'_>) -> Result<bool, ImapFailure>,
-    ) -> Result<Option<Done>, ImapFailure> {
+        each: &mut dyn FnMut(&ServerResponse<'_>) -> Result<bool, ImapFailure>,
+    ) -> Result<Option<CommandResult>, ImapFailure> {
         if let Some(done) = self.ended.remove(&pending.tag) {
             return done.map(Some);
         }
@@ -326,8 +328,8 @@ impl Exchange {
                 }
             };
             let is_answer = match &read {
-                Response::Continue(_) => return Ok(None),
-                Response::Tagged(tag, status) => {
+                ServerResponse::Continue(_) => return Ok(None),
+                ServerResponse::Tagged(tag, status) => {
                     let tag = String::from_utf8_lossy(tag).into_owned();
                     let Some(name) = self.open.remove(&tag) else {
                         return Err(ImapFailure::Protocol(
@@ -378,9 +380,9 @@ impl Exchange {
 }
 
 /// Converts the tagged response into the result of the command.
-fn ended(status: &Status<'_>, command: &'static str) -> Result<Done, ImapFailure> {
+fn ended(status: &StatusResponse<'_>, command: &'static str) -> Result<CommandResult, ImapFailure> {
     match status.condition {
-        Condition::Ok => Ok(Done {
+        Condition::Ok => Ok(CommandResult {
             code: status.code.clone(),
             argument: String::from_utf8_lossy(status.argument).into_owned(),
         }),
@@ -393,7 +395,7 @@ fn ended(status: &Status<'_>, command: &'static str) -> Result<Done, ImapFailure
     }
 }
 
-impl Noted {
+impl UnsolicitedData {
     /// Returns the error to report for `why`. If the connection was interrupted after the server announced the end of
     /// the session with BYE, this is [`ImapFailure::Bye`] with the text of the server.
     fn instead(&mut self, why: ImapFailure) -> ImapFailure {
@@ -403,7 +405,7 @@ impl Noted {
         }
     }
 
-    fn status(&mut self, status: &Status<'_>) {
+    fn status(&mut self, status: &StatusResponse<'_>) {
         if status.condition == Condition::Bye {
             self.bye = Some(status.said());
         }
@@ -424,11 +426,11 @@ impl Noted {
 
     /// Keeps the information of an unsolicited response that is needed later. Everything else is dropped, because a
     /// server can send any amount of it.
-    fn note(&mut self, read: &Response<'_>) {
+    fn note(&mut self, read: &ServerResponse<'_>) {
         match read {
-            Response::Status(status) => self.status(status),
-            Response::Data(name, words) if name == "CAPABILITY" => self.capabilities(words),
-            Response::Data(name, pairs) if name == "ID" => {
+            ServerResponse::Status(status) => self.status(status),
+            ServerResponse::Data(name, words) if name == "CAPABILITY" => self.capabilities(words),
+            ServerResponse::Data(name, pairs) if name == "ID" => {
                 self.server_name = self.server_name.take().or_else(|| server_name(pairs));
             }
             _ => {}
@@ -437,7 +439,7 @@ impl Noted {
 }
 
 /// Returns whether the type of a response is unknown. Such a response may be the garbled result of a command.
-fn is_odd(read: &Response<'_>) -> bool {
+fn is_odd(read: &ServerResponse<'_>) -> bool {
     const WORDS: [&str; 21] = [
         "FLAGS",
         "CAPABILITY",
@@ -462,10 +464,10 @@ fn is_odd(read: &Response<'_>) -> bool {
         "COMPARATOR",
     ];
     match read {
-        Response::Numbered(_, word, _) => {
+        ServerResponse::Numbered(_, word, _) => {
             !["EXISTS", "RECENT", "EXPUNGE", "FETCH"].contains(&word.as_str())
         }
-        Response::Data(word, _) => !WORDS.contains(&word.as_str()),
+        ServerResponse::Data(word, _) => !WORDS.contains(&word.as_str()),
         _ => false,
     }
 }
@@ -474,7 +476,7 @@ fn is_odd(read: &Response<'_>) -> bool {
 fn server_name(pairs: &[u8]) -> Option<String> {
     let pairs = values(pairs).ok()?;
     let (pairs, _) = pairs.first()?.list()?.as_chunks::<2>();
-    let is_name = |[key, _]: &&[super::response::Value<'_>; 2]| {
+    let is_name = |[key, _]: &&[super::response::ResponseValue<'_>; 2]| {
         key.octets()
             .is_some_and(|key| key.eq_ignore_ascii_case(b"name"))
     };
@@ -483,18 +485,18 @@ fn server_name(pairs: &[u8]) -> Option<String> {
 }
 
 /// Parses the flags in an unsolicited FETCH response. Returns `None` if the response contains no flags.
-pub(super) fn told(items: &[u8]) -> Option<Event> {
+pub(super) fn told(items: &[u8]) -> Option<MessageData> {
     let items = fetch_items(items).ok()?;
     let item = |name: &str| {
         let is_meant = |[key, _]: &&[_; 2]| {
-            let key: &super::response::Value<'_> = key;
+            let key: &super::response::ResponseValue<'_> = key;
             key.octets()
                 .is_some_and(|key| key.eq_ignore_ascii_case(name.as_bytes()))
         };
         items.iter().find(is_meant).map(|[_, value]| value)
     };
     let flags = item("FLAGS")?.list()?.iter();
-    Some(Event::Flags {
+    Some(MessageData::Flags {
         uid: item("UID")
             .and_then(|uid| uid.number())
             .and_then(|uid| u32::try_from(uid).ok()),

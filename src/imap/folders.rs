@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use super::account::Choice;
+use super::account::FolderChoice;
 use super::command::ImapCommand;
 use super::failure::ImapFailure;
 use super::names;
-use super::response::{Response, Value, announced, values};
+use super::response::{ResponseValue, ServerResponse, announced, values};
 use super::session::{ImapSession, RemoteFolder};
 use crate::error::Error;
 use crate::mailbox::modified_utf7::encoded;
@@ -54,7 +54,7 @@ impl ImapSession {
     ///
     /// # Errors
     /// [`Error::Usage`] within [`ImapFailure::Run`] if no folder is selected.
-    pub(crate) fn folders(&mut self, choice: &Choice) -> Result<ChosenFolders, ImapFailure> {
+    pub(crate) fn folders(&mut self, choice: &FolderChoice) -> Result<ChosenFolders, ImapFailure> {
         let is_named = |pattern: &String, folder: &RemoteFolder| {
             names::means(pattern, &folder.name, folder.delimiter)
         };
@@ -165,7 +165,7 @@ impl ImapSession {
         let mut unreadable = Vec::new();
         let mut more = 0_u64;
         self.exchange.run(command, &mut |read| {
-            let Response::Data(word, rest) = read else {
+            let ServerResponse::Data(word, rest) = read else {
                 return Ok(false);
             };
             if word != "LIST" {
@@ -212,14 +212,19 @@ impl ImapSession {
         let done = self
             .exchange
             .run(ImapCommand::new("NAMESPACE", "NAMESPACE"), &mut |read| {
-                let Response::Data(word, rest) = read else {
+                let ServerResponse::Data(word, rest) = read else {
                     return Ok(false);
                 };
                 if word != "NAMESPACE" {
                     return Ok(false);
                 }
                 let values = values(rest).unwrap_or_default();
-                for namespace in values.iter().skip(1).filter_map(Value::list).flatten() {
+                for namespace in values
+                    .iter()
+                    .skip(1)
+                    .filter_map(ResponseValue::list)
+                    .flatten()
+                {
                     let prefix = namespace.list().and_then(|it| it.first()?.text());
                     prefixes.extend(prefix.filter(|it| !it.is_empty()).map(|it| it.into_owned()));
                 }

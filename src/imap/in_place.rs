@@ -11,14 +11,14 @@ use std::time::Duration;
 use super::account::Account;
 use super::candidates::Candidates;
 use super::failure::ImapFailure;
-use super::journal::{Journal, JournalAccount, OpenReplacement};
+use super::journal::{JournalAccount, OpenReplacement, ReplaceJournal};
 use super::names::{means, shown};
 use super::narrowing::{AT_A_TIME, BreakSearch, RequestedMessage};
 use super::place::MessagePlace;
 use super::reading::BrokenMessage;
-use super::replace::{Fate, GMAIL, Replacing, has};
-use super::retry::{Connecting, Patience, Tries};
-use super::session::{ImapSession, RemoteFolder, Selected};
+use super::replace::{GMAIL, MessageReplacer, ReplaceResult, has};
+use super::retry::{ConnectionPool, RetryPatience, Tries};
+use super::session::{ImapSession, RemoteFolder, SelectResponse};
 use crate::engine::Mode;
 use crate::engine::report::Reason;
 use crate::error::Error;
@@ -31,10 +31,10 @@ pub(super) const SETTLING: Duration = Duration::from_secs(1);
 /// Receives the outcome of messages, in addition to the events of an [`Observer`].
 pub(crate) trait InPlaceObserver<S>: Observer<S> {
     /// Reports a processed message. `fate` is `None` if the message did not have to be replaced, or in a dry run.
-    fn message_at(&self, said: S, place: MessagePlace, fate: Option<Fate>);
+    fn message_at(&self, said: S, place: MessagePlace, fate: Option<ReplaceResult>);
 
     /// Reports a replacement that an earlier run left unfinished and this run has settled.
-    fn resumed(&self, folder: &Path, uid: u32, fate: &Fate);
+    fn resumed(&self, folder: &Path, uid: u32, fate: &ReplaceResult);
 
     /// Reports that the unfinished replacements in a folder stay in the journal, because the server does not return the state
     /// of the messages.
@@ -63,7 +63,7 @@ pub(crate) struct InPlace<'a, S> {
 
 /// Counts of the run, and the used bytes of the quota before and after it.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct InPlaceDone {
+pub(crate) struct InPlaceCounts {
     pub(crate) summary: Summary,
     pub(crate) quota: Option<(u64, u64)>,
 }
@@ -74,7 +74,7 @@ impl<S: Send> InPlace<'_, S> {
     /// # Errors
     /// Failures that end the run: the server lacks a required extension or cannot be reached, or the journal cannot be written.
     /// Messages that were already replaced stay replaced, and were reported to the observer.
-    pub(crate) fn run(&self) -> Result<InPlaceDone, ImapFailure> {
+    pub(crate) fn run(&self) -> Result<InPlaceCounts, ImapFailure> {
         let journal = match self.mode {
             Mode::Run => {
                 let account = JournalAccount {
@@ -82,7 +82,7 @@ impl<S: Send> InPlace<'_, S> {
                     host: self.account.host.clone(),
                     port: self.account.port,
                 };
-                Some(Journal::open(self.state, account)?)
+                Some(ReplaceJournal::open(self.state, account)?)
             }
             Mode::Probe | Mode::DryRun => None,
         };
@@ -117,7 +117,7 @@ impl<S: Send> InPlace<'_, S> {
         if let Some(journal) = journal {
             journal.close()?;
         }
-        Ok(InPlaceDone {
+        Ok(InPlaceCounts {
             summary,
             quota: before.zip(after).map(|(before, after)| (before.0, after.0)),
         })
@@ -128,19 +128,19 @@ impl<S: Send> InPlace<'_, S> {
 pub(super) struct AccountRun<'r, S> {
     pub(super) job: &'r InPlace<'r, S>,
     /// How all connections of the run are opened.
-    pub(super) connecting: Arc<Connecting<'r>>,
+    pub(super) connecting: Arc<ConnectionPool<'r>>,
     session: Option<ImapSession>,
     /// Journal of the account. `None` in a dry run.
-    pub(super) journal: Option<&'r Journal>,
+    pub(super) journal: Option<&'r ReplaceJournal>,
     /// Trash folder in the spelling of the server.
     trash: Option<String>,
-    pub(super) selected: Selected,
+    pub(super) selected: SelectResponse,
     /// Smallest UID that a new message in the folder can get. A message with a smaller UID existed before the run.
     pub(super) least: u32,
     /// UID of the message that this connection is replacing.
     pub(super) in_work: Option<u32>,
     /// Outcome of the message in `in_work`, if its replacement was completed after the connection was interrupted.
-    pub(super) resumed: Option<Fate>,
+    pub(super) resumed: Option<ReplaceResult>,
     pub(super) altered: u32,
     /// Messages with an unfinished replacement in the journal of this account under another name: folder, UIDVALIDITY and
     /// UID. They are not changed.
@@ -149,14 +149,17 @@ pub(super) struct AccountRun<'r, S> {
 }
 
 impl<'r, S: Send> AccountRun<'r, S> {
-    fn begin(job: &'r InPlace<'r, S>, journal: Option<&'r Journal>) -> Result<Self, ImapFailure> {
+    fn begin(
+        job: &'r InPlace<'r, S>,
+        journal: Option<&'r ReplaceJournal>,
+    ) -> Result<Self, ImapFailure> {
         let mut run = Self {
             job,
-            connecting: Arc::new(Connecting::new(job.account, job.stop)),
+            connecting: Arc::new(ConnectionPool::new(job.account, job.stop)),
             session: None,
             journal,
             trash: None,
-            selected: Selected::default(),
+            selected: SelectResponse::default(),
             least: 0,
             in_work: None,
             resumed: None,
@@ -262,7 +265,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
         }
     }
 
-    fn set_patience(&mut self, patience: Patience) -> Result<(), ImapFailure> {
+    fn set_patience(&mut self, patience: RetryPatience) -> Result<(), ImapFailure> {
         let connecting = Arc::clone(&self.connecting);
         connecting.set_patience(self.session()?, patience);
         Ok(())
@@ -288,7 +291,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
                 let is_open = opened.is_ok();
                 let failure = match opened.and_then(|()| work(self, &group, state)) {
                     Ok(()) => {
-                        self.set_patience(Patience::Command)?;
+                        self.set_patience(RetryPatience::Command)?;
                         self.connecting.progressed();
                         tries = Tries::default();
                         narrowing.done();
@@ -420,7 +423,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
                 done => done?,
             }
         }
-        self.selected = Selected::default();
+        self.selected = SelectResponse::default();
         Ok(())
     }
 
@@ -440,7 +443,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
         if is_listed || all.is_empty() || session.refusals().0 > refusals {
             return Err(refusal);
         }
-        self.selected = Selected::default();
+        self.selected = SelectResponse::default();
         Ok(())
     }
 
@@ -450,7 +453,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
         &mut self,
         folder: &str,
         only: Option<u32>,
-        fates: &mut Vec<(u32, Fate)>,
+        fates: &mut Vec<(u32, ReplaceResult)>,
     ) -> Result<(), ImapFailure> {
         let Some(journal) = self.journal else {
             return Ok(());
@@ -472,7 +475,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
                 if kept.is_file() {
                     why.push_str(&format!("; the message is in {}", kept.display()));
                 }
-                fates.push((uid, Fate::Both(Reason::ChangedMeanwhile, why)));
+                fates.push((uid, ReplaceResult::Both(Reason::ChangedMeanwhile, why)));
                 continue;
             }
             let Some(mut replacing) = self.replacing()? else {
@@ -490,7 +493,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
 
     /// Returns whether the journal contains an unfinished replacement of this message.
     pub(super) fn is_open(&self, uid: u32) -> bool {
-        let Selected {
+        let SelectResponse {
             folder,
             uidvalidity,
             ..
@@ -502,9 +505,9 @@ impl<'r, S: Send> AccountRun<'r, S> {
                 .is_some_and(|journal| journal.is_open(folder, *uidvalidity, uid))
     }
 
-    /// Returns the [`Replacing`] that replaces messages of the selected folder over the current session. Returns `None` in
+    /// Returns the [`MessageReplacer`] that replaces messages of the selected folder over the current session. Returns `None` in
     /// a dry run, which has no journal.
-    pub(super) fn replacing(&mut self) -> Result<Option<Replacing<'_>>, ImapFailure> {
+    pub(super) fn replacing(&mut self) -> Result<Option<MessageReplacer<'_>>, ImapFailure> {
         match self.journal {
             Some(journal) => self.replacing_in(journal).map(Some),
             None => Ok(None),
@@ -514,12 +517,12 @@ impl<'r, S: Send> AccountRun<'r, S> {
     /// Does the same as [`replacing`](Self::replacing) with another journal.
     pub(super) fn replacing_in<'s>(
         &'s mut self,
-        journal: &'s Journal,
-    ) -> Result<Replacing<'s>, ImapFailure> {
+        journal: &'s ReplaceJournal,
+    ) -> Result<MessageReplacer<'s>, ImapFailure> {
         let session = self.session.as_mut().ok_or(ImapFailure::Protocol(
             "the connection to the server is closed",
         ))?;
-        Ok(Replacing {
+        Ok(MessageReplacer {
             session,
             journal,
             selected: &self.selected,
@@ -543,7 +546,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
         if !why.leaves_session() {
             self.session = None;
         }
-        self.selected = Selected::default();
+        self.selected = SelectResponse::default();
         let why = format!("{why}; the other messages of this folder were not changed");
         self.job.observer.damaged(&self.url_of(folder), &why.into());
         self.summary.damaged += 1;

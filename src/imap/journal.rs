@@ -47,7 +47,7 @@ pub(super) enum ReplacementStep {
     Deleting(u32),
     /// The replacement is being undone: the new message with this UID and this SHA-256 may be marked as `\Deleted`, or be gone.
     TakingBack(u32, String),
-    /// The command REPLACE may have removed the old message from the server. Its content is in a file: [`Journal::kept`].
+    /// The command REPLACE may have removed the old message from the server. Its content is in a file: [`ReplaceJournal::kept`].
     Replacing,
     /// The command REPLACE removed the old message without storing the right new one. The old message may have been appended
     /// again.
@@ -131,7 +131,7 @@ pub(super) struct OpenReplacement {
 
 /// The locked journal of one account. Several threads can use it.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct ReplaceJournal {
     file: File,
     path: PathBuf,
     account: JournalAccount,
@@ -156,7 +156,7 @@ struct NotedReplacement {
     doubt: Option<String>,
 }
 
-impl Journal {
+impl ReplaceJournal {
     /// Opens and locks the journal of an account.
     ///
     /// # Errors
@@ -574,13 +574,13 @@ mod tests {
         }
     }
 
-    fn begun(journal: &Journal, replacement: Replacement) -> u64 {
+    fn begun(journal: &ReplaceJournal, replacement: Replacement) -> u64 {
         let id = journal.next_id();
         journal.note(id, replacement).unwrap();
         id
     }
 
-    fn open_of(journal: &Journal) -> Vec<(u64, Replacement)> {
+    fn open_of(journal: &ReplaceJournal) -> Vec<(u64, Replacement)> {
         let open = journal.open_ones().into_iter();
         open.map(|it| {
             assert_eq!(it.doubt, None);
@@ -591,9 +591,9 @@ mod tests {
 
     /// Opens a journal. If it is locked, waits: a process that another test starts inherits the open file, and can hold
     /// the lock for a moment.
-    fn reopened(folder: &Path, user: &str) -> Journal {
+    fn reopened(folder: &Path, user: &str) -> ReplaceJournal {
         for _ in 0..1000 {
-            match Journal::open(folder, account(user)) {
+            match ReplaceJournal::open(folder, account(user)) {
                 Err(Error::Locked { .. }) => {
                     std::thread::sleep(std::time::Duration::from_millis(10));
                 }
@@ -621,7 +621,7 @@ mod tests {
         assert!(!journal.is_known_copy(&replacement(3), 9));
         assert!(journal.is_open("INBOX", 7, 2) && !journal.is_open("INBOX", 8, 2));
         assert!(matches!(
-            Journal::open(&state, account("me")),
+            ReplaceJournal::open(&state, account("me")),
             Err(Error::Locked { .. })
         ));
         drop(journal);
@@ -742,6 +742,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let all = std::fs::Permissions::from_mode(0o777);
         std::fs::set_permissions(folder.path(), all).unwrap();
-        assert!(Journal::open(folder.path(), account("me")).is_err());
+        assert!(ReplaceJournal::open(folder.path(), account("me")).is_err());
     }
 }

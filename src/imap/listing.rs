@@ -11,14 +11,14 @@
 
 use std::collections::BTreeSet;
 
-use super::account::Choice;
+use super::account::FolderChoice;
 use super::command::ImapCommand;
 use super::failure::ImapFailure;
 use super::fetch::{item, items, uid};
 use super::internal_date::whole_year;
-use super::response::{Response, Value};
+use super::response::{ResponseValue, ServerResponse};
 use super::search::found_uids;
-use super::session::{ImapSession, Selected};
+use super::session::{ImapSession, SelectResponse};
 
 /// Number of messages in one FETCH by sequence number.
 const RANGE: u32 = 1000;
@@ -49,7 +49,7 @@ pub(crate) struct Criteria {
 
 impl Criteria {
     /// Returns the criteria for selecting messages that the URL and the options of the user give.
-    pub(crate) fn of(choice: &Choice) -> Self {
+    pub(crate) fn of(choice: &FolderChoice) -> Self {
         Self {
             uid: choice.uid,
             since: choice.since.clone(),
@@ -108,7 +108,7 @@ impl Criteria {
 
     /// Returns whether a message matches the criteria, without the header fields. A message also matches if the server did not
     /// return enough metadata to decide.
-    fn fits(&self, message: &Numbered) -> bool {
+    fn fits(&self, message: &SequenceMetadata) -> bool {
         let is_at = |wanted: &Option<String>, is_meant: fn(u32, u32) -> bool| {
             let wanted = wanted.as_deref().and_then(day);
             wanted
@@ -145,7 +145,7 @@ fn day(text: &str) -> Option<u32> {
 
 /// Result of listing a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Listing {
+pub(crate) struct FolderContents {
     /// UIDs of the messages that match the criteria, in ascending order.
     pub(crate) uids: Vec<u32>,
     /// UIDs of all messages, in ascending order. Empty if the listing did not need them.
@@ -155,9 +155,9 @@ pub(crate) struct Listing {
     pub(crate) missing: u32,
 }
 
-impl Listing {
+impl FolderContents {
     /// Returns the UID that the user selected, if the folder has no message with this UID.
-    pub(crate) fn absent(&self, choice: &Choice) -> Option<u32> {
+    pub(crate) fn absent(&self, choice: &FolderChoice) -> Option<u32> {
         let is_listed = |uid: &u32| {
             let lists = [&self.uids, &self.all];
             lists.iter().any(|uids| uids.binary_search(uid).is_ok())
@@ -190,7 +190,7 @@ struct SearchResult {
 }
 
 /// Metadata of a message from a FETCH by sequence number.
-struct Numbered {
+struct SequenceMetadata {
     uid: u32,
     is_deleted: bool,
     size: Option<u64>,
@@ -203,7 +203,7 @@ struct NumberedMessages {
     /// Current number of messages in the folder.
     count: u32,
     /// Messages in the order of their sequence numbers, starting with number 1. `None` for a message that was not returned.
-    told: Vec<Option<Numbered>>,
+    told: Vec<Option<SequenceMetadata>>,
     /// Highest sequence number that was requested.
     asked: u32,
     /// Number of messages for which a response was received.
@@ -214,8 +214,8 @@ struct NumberedMessages {
 
 impl NumberedMessages {
     /// Processes a response about the folder. Returns whether the response belongs to a FETCH.
-    fn hear(&mut self, read: &Response<'_>) -> bool {
-        let Response::Numbered(number, word, _) = read else {
+    fn hear(&mut self, read: &ServerResponse<'_>) -> bool {
+        let ServerResponse::Numbered(number, word, _) = read else {
             return false;
         };
         let at = usize::try_from(*number)
@@ -268,18 +268,18 @@ impl NumberedMessages {
     }
 }
 
-fn numbered(items: &[[Value<'_>; 2]]) -> Option<Numbered> {
+fn numbered(items: &[[ResponseValue<'_>; 2]]) -> Option<SequenceMetadata> {
     let flags = item(items, "FLAGS")
-        .and_then(Value::list)
+        .and_then(ResponseValue::list)
         .unwrap_or_default();
-    let date = item(items, "INTERNALDATE").and_then(Value::text);
-    Some(Numbered {
+    let date = item(items, "INTERNALDATE").and_then(ResponseValue::text);
+    Some(SequenceMetadata {
         uid: uid(items)?,
         is_deleted: flags
             .iter()
-            .filter_map(Value::octets)
+            .filter_map(ResponseValue::octets)
             .any(|flag| flag.eq_ignore_ascii_case(b"\\Deleted")),
-        size: item(items, "RFC822.SIZE").and_then(Value::size),
+        size: item(items, "RFC822.SIZE").and_then(ResponseValue::size),
         day: date.and_then(|date| day(&date)),
     })
 }
@@ -289,10 +289,10 @@ impl ImapSession {
     /// other commands are sent.
     pub(crate) fn list_messages(
         &mut self,
-        selected: &Selected,
+        selected: &SelectResponse,
         criteria: &Criteria,
-    ) -> Result<Listing, ImapFailure> {
-        let mut listing = Listing::default();
+    ) -> Result<FolderContents, ImapFailure> {
+        let mut listing = FolderContents::default();
         let mut messages = NumberedMessages {
             count: selected.exists,
             ..NumberedMessages::default()
@@ -449,10 +449,10 @@ mod tests {
 
     #[test]
     fn criteria_mean_to_a_listing_what_they_mean_to_a_search() {
-        let choice = Choice {
+        let choice = FolderChoice {
             since: Some("3-Jan-2020".into()),
             before: Some("1-Feb-2020".into()),
-            ..Choice::default()
+            ..FolderChoice::default()
         };
         let criteria = Criteria::of(&choice).undeleted().larger(1000);
         assert_eq!(
@@ -460,7 +460,7 @@ mod tests {
             "UNDELETED SINCE 3-Jan-2020 BEFORE 1-Feb-2020 LARGER 1000"
         );
         assert_eq!(Criteria::default().search(), "ALL");
-        let message = |date: &str, size, is_deleted| Numbered {
+        let message = |date: &str, size, is_deleted| SequenceMetadata {
             uid: 7,
             is_deleted,
             size,

@@ -6,7 +6,7 @@
 //! connection ends at this message twice more, the message is given up, and the run continues with the others. A message is
 //! requested at most about 5 + log2(n) times, where n is the number of messages in the first group.
 
-use super::retry::Patience;
+use super::retry::RetryPatience;
 
 /// Number of failed requests after which a whole group is split. The first failure may have another cause, such as a network
 /// that was interrupted.
@@ -73,21 +73,21 @@ impl<T: Copy> BreakSearch<T> {
     }
 
     /// Returns how long the request for the next group may wait for the server.
-    pub(super) fn patience(&self) -> Patience
+    pub(super) fn patience(&self) -> RetryPatience
     where
         T: RequestedMessage,
     {
         let Some(group) = self.groups.last() else {
-            return Patience::Command;
+            return RetryPatience::Command;
         };
         let sizes = group.messages.iter().map(RequestedMessage::size);
         let size = sizes.max().unwrap_or(0);
         let is_last = group.messages.len() == 1 && group.failed + 1 >= FAILED_ALONE;
         let is_narrow = group.is_suspect || group.failed > 0;
         if is_narrow && !is_last {
-            Patience::Search(size)
+            RetryPatience::Search(size)
         } else {
-            Patience::Messages(size)
+            RetryPatience::Messages(size)
         }
     }
 

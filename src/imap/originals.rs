@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::batch::Downloaded;
+use super::batch::DownloadedMessage;
 use super::candidates::Candidates;
 use super::command::sequence_set;
 use super::failure::ImapFailure;
@@ -80,7 +80,7 @@ impl<S: Send> AccountRun<'_, S> {
     pub(super) fn originals(
         &mut self,
         batch: &[(u32, u64)],
-    ) -> Result<Vec<Downloaded>, ImapFailure> {
+    ) -> Result<Vec<DownloadedMessage>, ImapFailure> {
         let mut state = (Vec::with_capacity(batch.len()), Vec::new());
         let broken = self.narrowed(
             batch,
@@ -97,8 +97,9 @@ impl<S: Send> AccountRun<'_, S> {
         let (mut items, lost) = state;
         self.name_broken(&broken);
         self.name_lost(&lost);
-        let is_text = |item: &mut Downloaded| is_substitute(&item.content, item.metadata.size);
-        let texts: Vec<Downloaded> = items.extract_if(.., is_text).collect();
+        let is_text =
+            |item: &mut DownloadedMessage| is_substitute(&item.content, item.metadata.size);
+        let texts: Vec<DownloadedMessage> = items.extract_if(.., is_text).collect();
         for text in texts {
             let why = format!("{SUBSTITUTED}; the message was not changed");
             self.damaged(text.metadata.uid, why);
@@ -130,11 +131,11 @@ impl<S: Send> AccountRun<'_, S> {
     fn fetched(
         &mut self,
         batch: &[(u32, u64)],
-    ) -> Result<(Vec<Downloaded>, Vec<u32>), ImapFailure> {
+    ) -> Result<(Vec<DownloadedMessage>, Vec<u32>), ImapFailure> {
         let most = self.job.max_message;
         let uids: Vec<u32> = batch.iter().map(|(uid, _)| *uid).collect();
         let mut lost: BTreeSet<u32> = uids.iter().copied().collect();
-        let mut items: Vec<Downloaded> = Vec::new();
+        let mut items: Vec<DownloadedMessage> = Vec::new();
         let mut oversized = 0;
         let session = self.session()?;
         session.fetch_metadata(&uids, Structure::NotWanted, &mut |metadata| {
@@ -142,7 +143,7 @@ impl<S: Send> AccountRun<'_, S> {
             if metadata.size > most as u64 {
                 oversized += 1;
             } else if !has(&metadata.flags, DELETED) && uids.contains(&metadata.uid) {
-                items.push(Downloaded {
+                items.push(DownloadedMessage {
                     metadata,
                     content: Vec::new(),
                 });

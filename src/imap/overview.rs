@@ -17,7 +17,7 @@ use super::listing::Criteria;
 use super::names::shown;
 use super::place::ABSENT;
 use super::reading::{BrokenMessage, Sessions};
-use super::session::{Metadata, Selected, Structure};
+use super::session::{Metadata, SelectResponse, Structure};
 use super::structure::BodyPart;
 use crate::error::Error;
 use crate::mailbox::Stop;
@@ -262,7 +262,7 @@ impl Overview<'_> {
 /// Requests the sizes of messages. Also returns the messages at which the server ends the connection.
 fn sizes(
     sessions: &Sessions<'_>,
-    selected: &Selected,
+    selected: &SelectResponse,
     uids: &[u32],
 ) -> Result<(BTreeMap<u32, u64>, Vec<BrokenMessage>), ImapFailure> {
     let mut sizes = BTreeMap::new();

@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 use serde::Serialize;
 
 use super::account::is_url;
-use super::session::Selected;
+use super::session::SelectResponse;
 
 /// Position of a message on a server. If the message was replaced, `new_uid` is the UID of the new message.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -41,12 +41,12 @@ pub(super) const ABSENT: &str = "the folder has no message with this UID (it may
 
 /// A folder and its URL for reports.
 pub(super) struct ReadFolder<'p> {
-    pub(super) selected: &'p Selected,
+    pub(super) selected: &'p SelectResponse,
     pub(super) url: &'p Path,
 }
 
 /// Returns the URL of a message (RFC 5092).
-pub(super) fn message_url(folder: &Path, selected: &Selected, uid: u32) -> PathBuf {
+pub(super) fn message_url(folder: &Path, selected: &SelectResponse, uid: u32) -> PathBuf {
     let mut url = folder.to_owned();
     let more = format!(";UIDVALIDITY={}/;UID={uid}", selected.uidvalidity);
     url.as_mut_os_string().push(more);

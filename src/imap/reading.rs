@@ -11,8 +11,8 @@ use super::bodies;
 use super::failure::ImapFailure;
 use super::names::shown;
 use super::narrowing::{AT_A_TIME, BreakSearch};
-use super::retry::{Connecting, Patience, Tries};
-use super::session::{BodyPiece, ImapSession, Selected};
+use super::retry::{ConnectionPool, RetryPatience, Tries};
+use super::session::{BodyPiece, ImapSession, SelectResponse};
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::Stop;
 
@@ -27,12 +27,12 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// The connections of an account.
 pub(crate) struct Sessions<'s> {
-    pub(crate) connecting: Connecting<'s>,
+    pub(crate) connecting: ConnectionPool<'s>,
     idle: Mutex<Vec<ImapSession>>,
 }
 
 /// Result of reading one message of a folder.
-pub(crate) enum Fetched {
+pub(crate) enum ReadResult {
     Whole {
         uid: u32,
         content: Vec<u8>,
@@ -77,7 +77,7 @@ struct ReadingState {
 impl<'s> Sessions<'s> {
     pub(crate) fn new(account: &'s Account, stop: &'s Stop) -> Self {
         Self {
-            connecting: Connecting::new(account, stop),
+            connecting: ConnectionPool::new(account, stop),
             idle: Mutex::default(),
         }
     }
@@ -111,7 +111,7 @@ impl<'s> Sessions<'s> {
     /// which the server ends the connection each time.
     pub(crate) fn narrowed<S>(
         &self,
-        folder: &Selected,
+        folder: &SelectResponse,
         uids: &[u32],
         state: &mut S,
         mut work: impl FnMut(&mut ImapSession, &[u32], &mut S) -> Result<(), ImapFailure>,
@@ -129,7 +129,8 @@ impl<'s> Sessions<'s> {
                 let done = opened.and_then(|session| {
                     self.connecting.set_patience(session, patience);
                     work(session, &group, state)?;
-                    self.connecting.set_patience(session, Patience::Command);
+                    self.connecting
+                        .set_patience(session, RetryPatience::Command);
                     Ok(())
                 });
                 match done {
@@ -193,10 +194,10 @@ impl<'s> Sessions<'s> {
     /// The error of `work`, if any. Otherwise the failure that finally ended a connection.
     pub(crate) fn read<T>(
         &self,
-        folder: &Selected,
+        folder: &SelectResponse,
         messages: Vec<(u32, u64)>,
         most: usize,
-        work: impl FnOnce(Arrivals<'_>) -> Result<T, Error>,
+        work: impl FnOnce(MessageReceiver<'_>) -> Result<T, Error>,
     ) -> Result<T, ImapFailure> {
         let octets: u64 = messages.iter().map(|(_, size)| *size).sum();
         // A few small messages are read over one connection, because a second login would take longer than reading
@@ -219,7 +220,7 @@ impl<'s> Sessions<'s> {
                 scope.spawn(move || self.serve(folder, most, shared, &sender));
             }
             drop(sender);
-            let arrivals = Arrivals {
+            let arrivals = MessageReceiver {
                 receiver,
                 stop: self.connecting.stop,
             };
@@ -236,10 +237,10 @@ impl<'s> Sessions<'s> {
     /// Reads messages over one connection until the queue is empty or the receiver is gone.
     fn serve(
         &self,
-        folder: &Selected,
+        folder: &SelectResponse,
         most: usize,
         shared: &Mutex<ReadingState>,
-        sender: &SyncSender<Fetched>,
+        sender: &SyncSender<ReadResult>,
     ) {
         let lock = || unpoisoned(shared.lock());
         let mut tries = Tries::default();
@@ -290,7 +291,8 @@ impl<'s> Sessions<'s> {
             }
         }
         if let Some(session) = &mut session {
-            self.connecting.set_patience(session, Patience::Command);
+            self.connecting
+                .set_patience(session, RetryPatience::Command);
         }
         self.give_back(session);
     }
@@ -303,7 +305,7 @@ impl<'s> Sessions<'s> {
         rest: Vec<(u32, u64)>,
         tries: &mut Tries,
         why: ImapFailure,
-        sender: &SyncSender<Fetched>,
+        sender: &SyncSender<ReadResult>,
     ) -> Result<(), ImapFailure> {
         if !why.is_break() {
             narrowing.keep(rest);
@@ -311,7 +313,7 @@ impl<'s> Sessions<'s> {
         }
         if let Some((uid, _)) = narrowing.failed(rest) {
             // Sending fails only if the receiver is gone. The next message that is sent then ends the reading.
-            let _ = sender.send(Fetched::Broken(BrokenMessage::of(uid, &why)));
+            let _ = sender.send(ReadResult::Broken(BrokenMessage::of(uid, &why)));
         }
         self.connecting.broke(tries, why)
     }
@@ -320,7 +322,7 @@ impl<'s> Sessions<'s> {
     fn session_in<'o>(
         &self,
         session: &'o mut Option<ImapSession>,
-        folder: &Selected,
+        folder: &SelectResponse,
     ) -> Result<&'o mut ImapSession, ImapFailure> {
         match session {
             Some(session) => Ok(session),
@@ -340,13 +342,13 @@ impl<'s> Sessions<'s> {
         most: usize,
         group: &[(u32, u64)],
         share: &mut HashMap<u32, u64>,
-        sender: &SyncSender<Fetched>,
+        sender: &SyncSender<ReadResult>,
     ) -> Result<bool, ImapFailure> {
         let mut wanted = group.to_vec();
         let mut is_wanted = true;
         for (uid, _) in wanted.extract_if(.., |(_, size)| *size > most as u64) {
             share.remove(&uid);
-            is_wanted &= sender.send(Fetched::TooLarge(uid)).is_ok();
+            is_wanted &= sender.send(ReadResult::TooLarge(uid)).is_ok();
         }
         let mut content = Vec::new();
         let mut is_too_large = false;
@@ -363,12 +365,12 @@ impl<'s> Sessions<'s> {
                     }
                     return Ok(());
                 }
-                BodyPiece::Whole if is_too_large => Fetched::TooLarge(uid),
-                BodyPiece::Whole => Fetched::Whole {
+                BodyPiece::Whole if is_too_large => ReadResult::TooLarge(uid),
+                BodyPiece::Whole => ReadResult::Whole {
                     uid,
                     content: std::mem::take(&mut content),
                 },
-                BodyPiece::Gone => Fetched::Gone(uid),
+                BodyPiece::Gone => ReadResult::Gone(uid),
             };
             content.clear();
             is_too_large = false;
@@ -414,7 +416,10 @@ fn taken_share(queue: &mut ReadingState) -> Vec<(u32, u64)> {
 }
 
 /// Opens a folder, and checks that it is still the same one.
-pub(super) fn open_same(session: &mut ImapSession, folder: &Selected) -> Result<(), ImapFailure> {
+pub(super) fn open_same(
+    session: &mut ImapSession,
+    folder: &SelectResponse,
+) -> Result<(), ImapFailure> {
     let now = session.examine(&folder.folder)?.uidvalidity;
     if now == folder.uidvalidity {
         return Ok(());
@@ -427,17 +432,17 @@ pub(super) fn open_same(session: &mut ImapSession, folder: &Selected) -> Result<
 }
 
 /// Receiver for the messages that the connections read, in the order of their arrival.
-pub(crate) struct Arrivals<'a> {
-    receiver: Receiver<Fetched>,
+pub(crate) struct MessageReceiver<'a> {
+    receiver: Receiver<ReadResult>,
     stop: &'a Stop,
 }
 
-impl Arrivals<'_> {
+impl MessageReceiver<'_> {
     /// Returns the next message, or `None` after the last one.
     ///
     /// # Errors
     /// [`Error::Interrupted`].
-    pub(crate) fn next(&self) -> Result<Option<Fetched>, Error> {
+    pub(crate) fn next(&self) -> Result<Option<ReadResult>, Error> {
         loop {
             match self.receiver.recv_timeout(TICK) {
                 Ok(fetched) => return Ok(Some(fetched)),

@@ -26,14 +26,15 @@ use std::time::{Duration, Instant};
 
 use super::failure::ImapFailure;
 use super::fetch::{START, message_id};
-use super::journal::{Journal, OpenReplacement, Replacement, ReplacementStep};
-pub(crate) use super::machine::Fate;
+use super::journal::{OpenReplacement, ReplaceJournal, Replacement, ReplacementStep};
+pub(crate) use super::machine::ReplaceResult;
 use super::machine::{
-    Body, Command, Conclusion, Event, Labelled, Machine, MessageStart, Refusal, Seen, Sight, Terms,
+    AppendContent, CommandRefusal, Conclusion, LabelReport, Machine, MachineCommand, MachineEvent,
+    MessageMetadata, MessageStart, ServerTerms, Sight,
 };
 pub(super) use super::machine::{DELETED, has};
 use super::names::shown;
-use super::session::{GmailMetadata, ImapSession, InternalDate, Metadata, Selected};
+use super::session::{GmailMetadata, ImapSession, InternalDate, Metadata, SelectResponse};
 use crate::engine::report::Reason;
 use crate::error::Error;
 use crate::key::Key;
@@ -44,10 +45,10 @@ use crate::mailbox::Stop;
 const LOOKS: Duration = Duration::from_millis(50);
 
 /// Replaces messages of the selected folder: executes the commands of a [`Machine`] over one session.
-pub(super) struct Replacing<'r> {
+pub(super) struct MessageReplacer<'r> {
     pub(super) session: &'r mut ImapSession,
-    pub(super) journal: &'r Journal,
-    pub(super) selected: &'r Selected,
+    pub(super) journal: &'r ReplaceJournal,
+    pub(super) selected: &'r SelectResponse,
     /// Folder to which old messages are moved, in the spelling of the server. If it is `None`, old messages are
     /// expunged.
     pub(super) trash: Option<&'r str>,
@@ -58,7 +59,7 @@ pub(super) struct Replacing<'r> {
 }
 
 /// A message and its new content.
-pub(super) struct Change<'c> {
+pub(super) struct MessageChange<'c> {
     pub(super) old: &'c Metadata,
     pub(super) original: &'c [u8],
     pub(super) new: &'c [u8],
@@ -77,7 +78,7 @@ pub(super) trait AppendTurn {
 }
 
 /// Data for executing the commands of a [`Machine`] that the journal entry does not contain.
-pub(super) struct Work<'w> {
+pub(super) struct ReplaceWork<'w> {
     pub(super) id: u64,
     pub(super) new: &'w [u8],
     pub(super) original: &'w [u8],
@@ -90,7 +91,7 @@ pub(super) struct Work<'w> {
     pub(super) message_id: Option<Vec<u8>>,
 }
 
-impl Work<'_> {
+impl ReplaceWork<'_> {
     /// Returns the data for a replacement of an earlier session, whose messages were not read yet.
     pub(super) fn empty(id: u64) -> Self {
         Self {
@@ -111,7 +112,7 @@ impl Work<'_> {
     }
 }
 
-impl Replacing<'_> {
+impl MessageReplacer<'_> {
     /// Replaces a message. Returns `None` if the replacement was undone, so that the caller can try it again.
     ///
     /// # Errors
@@ -119,15 +120,15 @@ impl Replacing<'_> {
     /// continue.
     pub(super) fn replace(
         &mut self,
-        change: &Change<'_>,
+        change: &MessageChange<'_>,
         turn: &mut dyn AppendTurn,
-    ) -> Result<Option<Fate>, ImapFailure> {
+    ) -> Result<Option<ReplaceResult>, ImapFailure> {
         let old = change.old;
         if let Some(flag) = self.cannot_hold(&old.flags) {
             let detail = format!(
                 "the folder does not accept new keywords, and the folder does not have the keyword {flag} yet"
             );
-            return Ok(Some(Fate::Left(Reason::FlagsNotKept, detail)));
+            return Ok(Some(ReplaceResult::Left(Reason::FlagsNotKept, detail)));
         }
         let entry = Replacement {
             folder: self.selected.folder.clone(),
@@ -143,25 +144,28 @@ impl Replacing<'_> {
             date: (old.internal_date.text.clone(), old.internal_date.seconds),
             step: ReplacementStep::Begun,
         };
-        let mut work = Work {
+        let mut work = ReplaceWork {
             new: change.new,
             original: change.original,
             turn: Some(turn),
-            ..Work::empty(self.journal.next_id())
+            ..ReplaceWork::empty(self.journal.next_id())
         };
         work.was_read(old.uid, change.original);
         self.run(Machine::new(self.terms(), entry), work)
     }
 
     /// Finishes or undoes a replacement of an earlier session. Returns `None` if nothing is left to report.
-    pub(super) fn resume(&mut self, open: OpenReplacement) -> Result<Option<Fate>, ImapFailure> {
-        let work = Work::empty(open.id);
+    pub(super) fn resume(
+        &mut self,
+        open: OpenReplacement,
+    ) -> Result<Option<ReplaceResult>, ImapFailure> {
+        let work = ReplaceWork::empty(open.id);
         let machine = Machine::resumed(self.terms(), open.replacement, open.doubt);
         self.run(machine, work)
     }
 
-    fn terms(&self) -> Terms {
-        Terms {
+    fn terms(&self) -> ServerTerms {
+        ServerTerms {
             is_gmail: self.session.has(GMAIL),
             has_trash: self.trash.is_some(),
             may_replace: self.by_replace && self.session.has("REPLACE"),
@@ -173,25 +177,25 @@ impl Replacing<'_> {
     fn run(
         &mut self,
         mut machine: Machine,
-        mut work: Work<'_>,
-    ) -> Result<Option<Fate>, ImapFailure> {
-        let mut event = Event::Begin;
+        mut work: ReplaceWork<'_>,
+    ) -> Result<Option<ReplaceResult>, ImapFailure> {
+        let mut event = MachineEvent::Begin;
         loop {
             let (next, command) = machine.next(event);
             machine = next;
             event = match command {
-                Command::Give(Conclusion::Settled(Fate::Both(reason, why))) => {
-                    return Ok(Some(Fate::Both(
+                MachineCommand::Give(Conclusion::Settled(ReplaceResult::Both(reason, why))) => {
+                    return Ok(Some(ReplaceResult::Both(
                         reason,
                         self.with_kept(machine.entry(), why),
                     )));
                 }
-                Command::Give(Conclusion::Settled(fate)) => return Ok(Some(fate)),
-                Command::Give(Conclusion::Nothing) => return Ok(None),
-                Command::Give(Conclusion::Unknown(why)) => {
+                MachineCommand::Give(Conclusion::Settled(fate)) => return Ok(Some(fate)),
+                MachineCommand::Give(Conclusion::Nothing) => return Ok(None),
+                MachineCommand::Give(Conclusion::Unknown(why)) => {
                     return Err(ImapFailure::Unknown(self.with_kept(machine.entry(), why)));
                 }
-                Command::Give(Conclusion::Stuck(why)) => {
+                MachineCommand::Give(Conclusion::Stuck(why)) => {
                     let folder = shown(&self.selected.folder);
                     let error = Error::cannot_write(&folder)(std::io::Error::other(why));
                     return Err(ImapFailure::Run(error));
@@ -214,29 +218,29 @@ impl Replacing<'_> {
 
     fn perform(
         &mut self,
-        command: Command,
+        command: MachineCommand,
         entry: &Replacement,
-        work: &mut Work<'_>,
-    ) -> Result<Event, ImapFailure> {
+        work: &mut ReplaceWork<'_>,
+    ) -> Result<MachineEvent, ImapFailure> {
         let old = entry.uid;
         Ok(match command {
-            Command::Note => {
+            MachineCommand::Note => {
                 self.journal.note(work.id, entry.clone())?;
-                Event::Done
+                MachineEvent::Done
             }
-            Command::End => {
+            MachineCommand::End => {
                 self.journal.end(work.id)?;
-                Event::Done
+                MachineEvent::Done
             }
-            Command::Keep => {
+            MachineCommand::Keep => {
                 self.journal.keep(entry, work.original)?;
-                Event::Done
+                MachineEvent::Done
             }
-            Command::Drop => {
+            MachineCommand::Drop => {
                 self.journal.drop_kept(entry)?;
-                Event::Done
+                MachineEvent::Done
             }
-            Command::Append(Body::New) => {
+            MachineCommand::Append(AppendContent::New) => {
                 if let Some(turn) = &mut work.turn {
                     turn.wait()?;
                 }
@@ -244,15 +248,15 @@ impl Replacing<'_> {
                 if let Some(turn) = &mut work.turn {
                     turn.is_over();
                 }
-                Event::Appended(appended?)
+                MachineEvent::Appended(appended?)
             }
-            Command::Append(Body::Original) => {
+            MachineCommand::Append(AppendContent::Original) => {
                 let path = self.journal.kept(entry);
                 let failed = Error::cannot_read(path.display().to_string());
                 let original = std::fs::read(&path).map_err(failed)?;
-                Event::Appended(self.append(entry, &original)?)
+                MachineEvent::Appended(self.append(entry, &original)?)
             }
-            Command::Replace => {
+            MachineCommand::Replace => {
                 let replaced = self.session.replace(
                     old,
                     &entry.folder,
@@ -261,32 +265,32 @@ impl Replacing<'_> {
                     work.new,
                 );
                 self.session.noop_with_next();
-                Event::Appended(answer(replaced)?)
+                MachineEvent::Appended(answer(replaced)?)
             }
-            Command::Search(body) => Event::Found(self.copies(entry, body, work)?),
-            Command::FindTwins { copy, with_kin } => {
-                Event::Found(self.twins(entry, copy, with_kin, work)?)
+            MachineCommand::Search(body) => MachineEvent::Found(self.copies(entry, body, work)?),
+            MachineCommand::FindTwins { copy, with_kin } => {
+                MachineEvent::Found(self.twins(entry, copy, with_kin, work)?)
             }
-            Command::Read(uid) => Event::Read(self.read(uid, entry, work)?),
-            Command::Look { copy } => {
+            MachineCommand::Read(uid) => MachineEvent::Read(self.read(uid, entry, work)?),
+            MachineCommand::Look { copy } => {
                 self.session.noop_with_next();
                 let (old, copy) = self.both(old, copy, work)?;
-                Event::Seen(old, copy)
+                MachineEvent::Seen(old, copy)
             }
-            Command::Store(uid, change, flags) => {
-                Event::Answered(answer(self.session.store_flags(uid, change, &flags))?)
+            MachineCommand::Store(uid, change, flags) => {
+                MachineEvent::Answered(answer(self.session.store_flags(uid, change, &flags))?)
             }
-            Command::Mark(since) => {
+            MachineCommand::Mark(since) => {
                 let marked = self.session.mark_deleted(old, since)?;
-                Event::Marked {
+                MachineEvent::Marked {
                     answer: answer(marked.is_modified)?,
                     flags: marked.flags,
                 }
             }
-            Command::Remove => {
+            MachineCommand::Remove => {
                 let has_labels = self.session.has(GMAIL);
                 let (removal, left) = self.session.remove(old, self.trash, has_labels)?;
-                Event::Removed {
+                MachineEvent::Removed {
                     answer: answer(left)?,
                     flags: removal.flags,
                     labels: removal.labels,
@@ -294,34 +298,34 @@ impl Replacing<'_> {
                     is_proven: removal.is_moved,
                 }
             }
-            Command::TakeAway(uid) => {
+            MachineCommand::TakeAway(uid) => {
                 // At Gmail, expunging only removes a label, so the message is moved to the trash.
                 let taken = match self.trash.filter(|_| self.session.has(GMAIL)) {
                     Some(trash) => self.session.uid_move(uid, trash),
                     None => self.session.uid_expunge(uid),
                 };
-                Event::Answered(answer(taken)?)
+                MachineEvent::Answered(answer(taken)?)
             }
-            Command::Labels(copy) => {
+            MachineCommand::Labels(copy) => {
                 let mut found = self.session.fetch_gmail(&[old.min(copy), old.max(copy)])?;
                 let mut of = |uid| {
                     let at = found.iter().position(|it: &GmailMetadata| it.uid == uid)?;
                     let GmailMetadata {
                         message_id, labels, ..
                     } = found.swap_remove(at);
-                    Some(Labelled { message_id, labels })
+                    Some(LabelReport { message_id, labels })
                 };
-                Event::Labels(of(old), of(copy))
+                MachineEvent::Labels(of(old), of(copy))
             }
-            Command::StoreLabels(uid, change, labels) => Event::Answered(answer(
+            MachineCommand::StoreLabels(uid, change, labels) => MachineEvent::Answered(answer(
                 self.session.store_gmail_labels(uid, change, &labels),
             )?),
-            Command::Rest(milliseconds) => {
+            MachineCommand::Rest(milliseconds) => {
                 self.rest(Duration::from_millis(milliseconds))?;
-                Event::Done
+                MachineEvent::Done
             }
             // `run` ends on the command `Give` and does not call `perform`, so this case never occurs.
-            Command::Give(_) => Event::Done,
+            MachineCommand::Give(_) => MachineEvent::Done,
         })
     }
 
@@ -329,7 +333,7 @@ impl Replacing<'_> {
         &mut self,
         entry: &Replacement,
         octets: &[u8],
-    ) -> Result<Result<Option<(u32, u32)>, Refusal>, ImapFailure> {
+    ) -> Result<Result<Option<(u32, u32)>, CommandRefusal>, ImapFailure> {
         let date = entry.internal_date();
         let appended = answer(
             self.session
@@ -356,7 +360,7 @@ impl Replacing<'_> {
         &mut self,
         old: u32,
         copy: u32,
-        work: &Work<'_>,
+        work: &ReplaceWork<'_>,
     ) -> Result<(Sight, Sight), ImapFailure> {
         let uids = [old.min(copy), old.max(copy)];
         // UID 0 means that the new message does not exist yet. Only the old message is then requested.
@@ -387,7 +391,7 @@ impl Replacing<'_> {
                 _ => MessageStart::Different,
             };
             match glimpse.flags {
-                Some(flags) => Sight::Present(Seen {
+                Some(flags) => Sight::Present(MessageMetadata {
                     flags,
                     date: glimpse.date,
                     size: glimpse.size,
@@ -438,21 +442,21 @@ fn is_start(known: &[u8], sent: &[u8]) -> bool {
 const NO_CONTENT: &str = "the server lists the message, but does not send its content";
 
 /// Separates a refusal, to which [`Machine`] reacts, from a failure that ends the session.
-fn answer<T>(done: Result<T, ImapFailure>) -> Result<Result<T, Refusal>, ImapFailure> {
+fn answer<T>(done: Result<T, ImapFailure>) -> Result<Result<T, CommandRefusal>, ImapFailure> {
     match done {
         Err(ImapFailure::Refused {
             command,
             code,
             text,
             ..
-        }) => Ok(Err(Refusal {
+        }) => Ok(Err(CommandRefusal {
             command,
             code,
             text,
         })),
         // An unreadable response does not show whether the command was executed. It is handled like a refusal, because
         // a refused command may have been executed as well.
-        Err(ImapFailure::Unreadable(text)) => Ok(Err(Refusal {
+        Err(ImapFailure::Unreadable(text)) => Ok(Err(CommandRefusal {
             command: "FETCH",
             code: None,
             text: text.to_string(),

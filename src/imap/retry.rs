@@ -34,7 +34,7 @@ const MOST_SILENT: u64 = 15 * 60;
 const TICK: Duration = Duration::from_millis(50);
 
 /// The connections of a run to one server: how they are opened, and when an operation that failed is repeated.
-pub(crate) struct Connecting<'r> {
+pub(crate) struct ConnectionPool<'r> {
     pub(super) account: &'r Account,
     pub(super) stop: &'r Stop,
     /// Whether a session was ever opened. If not, a failure to connect is final.
@@ -57,7 +57,7 @@ pub(crate) struct Connecting<'r> {
 /// requests. So they wait for a part of the time limit, but at least ten times as long as this server ever needed, and one
 /// second more for each MiB of the largest message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Patience {
+pub(super) enum RetryPatience {
     /// Any other command: the time limit of the account.
     Command,
     /// The first request for a group of messages, and the last request for a message before it is given up. The number is the
@@ -67,7 +67,7 @@ pub(super) enum Patience {
     Search(u64),
 }
 
-impl Patience {
+impl RetryPatience {
     fn of(self, silence: Duration, slowest: Duration) -> Duration {
         const LEAST: Duration = Duration::from_secs(5);
         let (share, size) = match self {
@@ -80,7 +80,7 @@ impl Patience {
     }
 }
 
-impl<'r> Connecting<'r> {
+impl<'r> ConnectionPool<'r> {
     pub(super) fn new(account: &'r Account, stop: &'r Stop) -> Self {
         Self {
             account,
@@ -166,7 +166,7 @@ impl<'r> Connecting<'r> {
     }
 
     /// Sets how long the next commands of a session may wait for the server.
-    pub(super) fn set_patience(&self, session: &mut ImapSession, patience: Patience) {
+    pub(super) fn set_patience(&self, session: &mut ImapSession, patience: RetryPatience) {
         let slowest = u64::try_from(session.slowest().as_millis()).unwrap_or(u64::MAX);
         let slowest = self
             .slowest
@@ -256,18 +256,18 @@ mod tests {
     fn requests_for_messages_wait_for_a_part_of_the_time_limit_unless_the_server_is_slow() {
         let seconds = Duration::from_secs;
         for (patience, silence, slowest, expected) in [
-            (Patience::Command, 300, 1, 300),
-            (Patience::Messages(0), 300, 1, 60),
-            (Patience::Messages(100 << 20), 300, 1, 160),
-            (Patience::Messages(u64::MAX), 300, 1, 300),
-            (Patience::Messages(0), 300, 20, 200),
-            (Patience::Messages(0), 300, 40, 300),
-            (Patience::Search(0), 300, 0, 10),
-            (Patience::Search(0), 300, 2, 20),
-            (Patience::Search(30 << 20), 300, 0, 40),
-            (Patience::Search(0), 3600, 0, 120),
-            (Patience::Messages(0), 20, 0, 5),
-            (Patience::Search(0), 2, 0, 2),
+            (RetryPatience::Command, 300, 1, 300),
+            (RetryPatience::Messages(0), 300, 1, 60),
+            (RetryPatience::Messages(100 << 20), 300, 1, 160),
+            (RetryPatience::Messages(u64::MAX), 300, 1, 300),
+            (RetryPatience::Messages(0), 300, 20, 200),
+            (RetryPatience::Messages(0), 300, 40, 300),
+            (RetryPatience::Search(0), 300, 0, 10),
+            (RetryPatience::Search(0), 300, 2, 20),
+            (RetryPatience::Search(30 << 20), 300, 0, 40),
+            (RetryPatience::Search(0), 3600, 0, 120),
+            (RetryPatience::Messages(0), 20, 0, 5),
+            (RetryPatience::Search(0), 2, 0, 2),
         ] {
             let found = patience.of(seconds(silence), seconds(slowest));
             assert_eq!(found, seconds(expected), "{patience:?} {silence} {slowest}");

@@ -1,16 +1,19 @@
 //! Parses the results of SEARCH, including the ESEARCH responses that some servers send instead (RFC 4731, RFC 9051).
 
 use super::fetch::uids_of;
-use super::response::{Response, Value, number, values};
+use super::response::{ResponseValue, ServerResponse, number, values};
 use super::wire::LONGEST;
 
 /// Parses a SEARCH or ESEARCH response, and appends its UIDs to `found`. Returns false for any other response.
 ///
 /// # Errors
 /// A description of the malformed response. UIDs before the error are appended.
-pub(super) fn found_uids(read: &Response<'_>, found: &mut Vec<u32>) -> Result<bool, &'static str> {
+pub(super) fn found_uids(
+    read: &ServerResponse<'_>,
+    found: &mut Vec<u32>,
+) -> Result<bool, &'static str> {
     const TOO_MUCH: &str = "the server found more messages than a folder can contain";
-    let Response::Data(word, rest) = read else {
+    let ServerResponse::Data(word, rest) = read else {
         return Ok(false);
     };
     match word.as_str() {
@@ -35,15 +38,18 @@ pub(super) fn found_uids(read: &Response<'_>, found: &mut Vec<u32>) -> Result<bo
             let before = found.len();
             while let Some(value) = values.next() {
                 match value {
-                    Value::Atom(name) if name.eq_ignore_ascii_case(b"ALL") => {
-                        let set = values.next().and_then(Value::text).unwrap_or_default();
+                    ResponseValue::Atom(name) if name.eq_ignore_ascii_case(b"ALL") => {
+                        let set = values
+                            .next()
+                            .and_then(ResponseValue::text)
+                            .unwrap_or_default();
                         let most = LONGEST.saturating_sub(found.len());
                         found.extend(uids_of(&set, most).ok_or(
                             "the server sent an ESEARCH response with something other than numbers",
                         )?);
                     }
-                    Value::Atom(name) if name.eq_ignore_ascii_case(b"COUNT") => {
-                        count = values.next().and_then(Value::number);
+                    ResponseValue::Atom(name) if name.eq_ignore_ascii_case(b"COUNT") => {
+                        count = values.next().and_then(ResponseValue::number);
                     }
                     _ => {}
                 }

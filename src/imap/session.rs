@@ -9,14 +9,14 @@ use super::account::Account;
 use super::bodies;
 pub(crate) use super::bodies::{BodyPiece, BodySink};
 use super::command::ImapCommand;
-pub(super) use super::exchange::Event;
 use super::exchange::Exchange;
+pub(super) use super::exchange::MessageData;
 use super::failure::ImapFailure;
 use super::fetch;
 pub(crate) use super::fetch::{GmailMetadata, Metadata, Structure};
 pub(crate) use super::internal_date::InternalDate;
 use super::login;
-use super::response::{Condition, Response, Value, number, permanent_flags, values};
+use super::response::{Condition, ResponseValue, ServerResponse, number, permanent_flags, values};
 use super::search::found_uids;
 use crate::mailbox::Stop;
 
@@ -40,7 +40,7 @@ pub(crate) struct RemoteFolder {
 
 /// The response to SELECT or EXAMINE.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Selected {
+pub(crate) struct SelectResponse {
     pub(crate) folder: String,
     /// UIDVALIDITY of the folder. It is never 0, because a folder without UIDVALIDITY is rejected.
     pub(crate) uidvalidity: u32,
@@ -119,16 +119,20 @@ impl ImapSession {
     }
 
     /// Opens a folder with EXAMINE. Unlike SELECT, this changes no flags, not even `\Seen` or `\Recent`.
-    pub(crate) fn examine(&mut self, folder: &str) -> Result<Selected, ImapFailure> {
+    pub(crate) fn examine(&mut self, folder: &str) -> Result<SelectResponse, ImapFailure> {
         self.open_folder("EXAMINE", folder)
     }
 
     /// Opens a folder with SELECT. Uses CONDSTORE and reads the rights (MYRIGHTS) if the server supports these extensions.
-    pub(crate) fn select(&mut self, folder: &str) -> Result<Selected, ImapFailure> {
+    pub(crate) fn select(&mut self, folder: &str) -> Result<SelectResponse, ImapFailure> {
         self.open_folder("SELECT", folder)
     }
 
-    fn open_folder(&mut self, verb: &'static str, folder: &str) -> Result<Selected, ImapFailure> {
+    fn open_folder(
+        &mut self,
+        verb: &'static str,
+        folder: &str,
+    ) -> Result<SelectResponse, ImapFailure> {
         let rights = if self.has("ACL") {
             Some(self.rights(folder)?)
         } else {
@@ -169,10 +173,10 @@ impl ImapSession {
         verb: &'static str,
         folder: &str,
         with_condstore: bool,
-    ) -> Result<Selected, ImapFailure> {
-        let mut selected = Selected {
+    ) -> Result<SelectResponse, ImapFailure> {
+        let mut selected = SelectResponse {
             folder: folder.to_owned(),
-            ..Selected::default()
+            ..SelectResponse::default()
         };
         let mut command = ImapCommand::new(verb, &format!("{verb} ")).folder(folder);
         if with_condstore {
@@ -186,12 +190,12 @@ impl ImapSession {
         let mut is_counted = false;
         let done = self.exchange.run(command, &mut |read| {
             match read {
-                Response::Numbered(count, word, _) if word == "EXISTS" => {
+                ServerResponse::Numbered(count, word, _) if word == "EXISTS" => {
                     selected.exists = *count;
                     is_counted = true;
                 }
-                Response::Numbered(_, word, _) => return Ok(word == "RECENT"),
-                Response::Status(status) if status.condition == Condition::Ok => {
+                ServerResponse::Numbered(_, word, _) => return Ok(word == "RECENT"),
+                ServerResponse::Status(status) if status.condition == Condition::Ok => {
                     match status.code.as_str() {
                         "UIDVALIDITY" => selected.uidvalidity = small(status.argument),
                         "UIDNEXT" => selected.uidnext = small(status.argument),
@@ -202,7 +206,7 @@ impl ImapSession {
                         "NOMODSEQ" => selected.highest_modseq = None,
                         "PERMANENTFLAGS" => {
                             let list = permanent_flags(status.argument);
-                            let flags = list.as_ref().and_then(fetch::Flags::of);
+                            let flags = list.as_ref().and_then(fetch::ImapFlags::of);
                             selected.permanent_flags = flags.unwrap_or_default().words;
                         }
                         _ => return Ok(false),
@@ -227,7 +231,7 @@ impl ImapSession {
         let mut rights = String::new();
         let command = ImapCommand::new("MYRIGHTS", "MYRIGHTS ").folder(folder);
         let done = self.exchange.run(command, &mut |read| {
-            let Response::Data(word, rest) = read else {
+            let ServerResponse::Data(word, rest) = read else {
                 return Ok(false);
             };
             if word != "MYRIGHTS" {
@@ -236,7 +240,7 @@ impl ImapSession {
             let values = values(rest).map_err(ImapFailure::Unreadable)?;
             rights = values
                 .get(1)
-                .and_then(Value::text)
+                .and_then(ResponseValue::text)
                 .unwrap_or_default()
                 .into_owned();
             Ok(true)
@@ -421,7 +425,7 @@ impl ImapSession {
         let mut found = None;
         let command = ImapCommand::new("GETQUOTAROOT", "GETQUOTAROOT ").folder(folder);
         let done = self.exchange.run(command, &mut |read| {
-            let Response::Data(word, rest) = read else {
+            let ServerResponse::Data(word, rest) = read else {
                 return Ok(false);
             };
             if word != "QUOTA" {
@@ -430,7 +434,7 @@ impl ImapSession {
             let values = values(rest).map_err(ImapFailure::Unreadable)?;
             let (resources, _) = values
                 .get(1)
-                .and_then(Value::list)
+                .and_then(ResponseValue::list)
                 .unwrap_or_default()
                 .as_chunks::<3>();
             for [name, used, most] in resources {

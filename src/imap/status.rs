@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::command::ImapCommand;
 use super::exchange::PendingCommand;
 use super::failure::ImapFailure;
-use super::response::{Response, Value, values};
+use super::response::{ResponseValue, ServerResponse, values};
 use super::session::ImapSession;
 
 /// Maximum number of pending commands.
@@ -21,8 +21,8 @@ pub(super) struct FolderStatus {
 
 impl FolderStatus {
     /// Parses a response. Returns `None` if it is not a STATUS response.
-    fn of(read: &Response<'_>) -> Result<Option<Self>, ImapFailure> {
-        let Response::Data(word, rest) = read else {
+    fn of(read: &ServerResponse<'_>) -> Result<Option<Self>, ImapFailure> {
+        let ServerResponse::Data(word, rest) = read else {
             return Ok(None);
         };
         if word != "STATUS" {
@@ -30,7 +30,10 @@ impl FolderStatus {
         }
         let mut status = Self::default();
         let values = values(rest).map_err(ImapFailure::Unreadable)?;
-        let pairs = values.last().and_then(Value::list).unwrap_or_default();
+        let pairs = values
+            .last()
+            .and_then(ResponseValue::list)
+            .unwrap_or_default();
         let (pairs, _) = pairs.as_chunks::<2>();
         for [name, value] in pairs {
             let number = value.number().and_then(|it| u32::try_from(it).ok());

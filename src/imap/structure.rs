@@ -3,7 +3,7 @@
 //! Servers derive this structure from mail of untrusted senders, and each server does this differently. A structure
 //! that cannot be parsed counts as unknown. embody then assumes that the message may contain any kind of part.
 
-use super::response::Value;
+use super::response::ResponseValue;
 
 /// One MIME part of a message.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -36,21 +36,21 @@ impl BodyPart {
         found
     }
 
-    /// Parses a structure. The recursion is safe, because the nesting depth of a [`Value`] is limited.
-    pub(crate) fn read(value: &Value<'_>) -> Option<Self> {
+    /// Parses a structure. The recursion is safe, because the nesting depth of a [`ResponseValue`] is limited.
+    pub(crate) fn read(value: &ResponseValue<'_>) -> Option<Self> {
         let values = value.list()?;
         match values.first()? {
-            Value::List(_) => multipart(values),
-            Value::Deep => None,
+            ResponseValue::List(_) => multipart(values),
+            ResponseValue::Deep => None,
             _ => single(values),
         }
     }
 }
 
-fn multipart(values: &[Value<'_>]) -> Option<BodyPart> {
+fn multipart(values: &[ResponseValue<'_>]) -> Option<BodyPart> {
     let count = values
         .iter()
-        .take_while(|value| matches!(value, Value::List(_)))
+        .take_while(|value| matches!(value, ResponseValue::List(_)))
         .count();
     let (parts, rest) = values.split_at(count);
     let children = parts.iter().map(BodyPart::read).collect::<Option<_>>()?;
@@ -66,7 +66,7 @@ fn multipart(values: &[Value<'_>]) -> Option<BodyPart> {
     })
 }
 
-fn single(values: &[Value<'_>]) -> Option<BodyPart> {
+fn single(values: &[ResponseValue<'_>]) -> Option<BodyPart> {
     let [
         kind,
         subtype,
@@ -95,7 +95,7 @@ fn single(values: &[Value<'_>]) -> Option<BodyPart> {
     let (child, rest) = match (media_type.as_str(), rest) {
         (
             "message/rfc822" | "message/global",
-            [_envelope, inner @ Value::List(_), _lines, rest @ ..],
+            [_envelope, inner @ ResponseValue::List(_), _lines, rest @ ..],
         ) => (Some(BodyPart::read(inner)?), rest),
         // The last case also accepts a message/rfc822 part whose inner structure is missing or NIL. It counts as a part
         // without children.
@@ -122,13 +122,13 @@ fn single(values: &[Value<'_>]) -> Option<BodyPart> {
     })
 }
 
-fn lower(value: &Value<'_>) -> Option<String> {
+fn lower(value: &ResponseValue<'_>) -> Option<String> {
     Some(value.text()?.to_ascii_lowercase())
 }
 
 /// Reads a list of names and values, such as `("charset" "utf-8" "name" "x")`. Returns the names in lower case.
-fn pairs(value: Option<&Value<'_>>) -> Vec<(String, String)> {
-    let values = value.and_then(Value::list).unwrap_or_default();
+fn pairs(value: Option<&ResponseValue<'_>>) -> Vec<(String, String)> {
+    let values = value.and_then(ResponseValue::list).unwrap_or_default();
     let (pairs, _) = values.as_chunks::<2>();
     pairs
         .iter()
@@ -137,8 +137,8 @@ fn pairs(value: Option<&Value<'_>>) -> Vec<(String, String)> {
 }
 
 /// Reads a disposition, such as `("attachment" ("filename" "x"))`. Returns the word and the file name.
-fn disposition(value: Option<&Value<'_>>) -> (Option<String>, Option<String>) {
-    let Some([word, rest @ ..]) = value.and_then(Value::list) else {
+fn disposition(value: Option<&ResponseValue<'_>>) -> (Option<String>, Option<String>) {
+    let Some([word, rest @ ..]) = value.and_then(ResponseValue::list) else {
         return (None, None);
     };
     let name = pairs(rest.first())

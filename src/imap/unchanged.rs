@@ -12,7 +12,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use super::command::ImapCommand;
 use super::failure::ImapFailure;
 use super::fetch::{items, uid};
-use super::session::{ImapSession, Selected};
+use super::session::{ImapSession, SelectResponse};
 
 /// Number of the newest saved messages that are always compared.
 pub(super) const COMPARED: usize = 1000;
@@ -29,7 +29,7 @@ pub(super) struct FolderState {
 
 impl FolderState {
     /// Returns the state to record. `None` if the server does not support modification sequences in this folder.
-    pub(super) fn of(selected: &Selected, digest: u64) -> Option<Self> {
+    pub(super) fn of(selected: &SelectResponse, digest: u64) -> Option<Self> {
         Some(Self {
             uidvalidity: selected.uidvalidity,
             uidnext: Some(selected.uidnext).filter(|uidnext| *uidnext > 0)?,

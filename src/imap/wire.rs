@@ -49,11 +49,11 @@ const CONNECT: Duration = Duration::from_secs(30);
 const WRITE: usize = 256 << 10;
 
 /// A socket that acknowledges received data at once. This makes some servers faster.
-struct Socket {
+struct ImapSocket {
     stream: TcpStream,
 }
 
-impl Read for Socket {
+impl Read for ImapSocket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         // Some servers, for example Courier, send the end of a response only after its beginning was acknowledged (RFC
         // 896). The operating system delays this by up to 40 ms, so the delay is switched off.
@@ -63,7 +63,7 @@ impl Read for Socket {
     }
 }
 
-impl Write for Socket {
+impl Write for ImapSocket {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
         self.stream.write(from)
     }
@@ -74,13 +74,13 @@ impl Write for Socket {
 }
 
 /// Byte stream of a connection: a socket, TLS over a socket, or a fuzzing stub.
-trait Channel: Read + Write + Send {}
+trait ImapChannel: Read + Write + Send {}
 
-impl<C: Read + Write + Send> Channel for C {}
+impl<C: Read + Write + Send> ImapChannel for C {}
 
 /// A connection and its input buffer.
 pub(crate) struct Wire {
-    channel: Box<dyn Channel>,
+    channel: Box<dyn ImapChannel>,
     /// Second handle of the socket, for starting TLS later. `None` after TLS was started.
     socket: Option<TcpStream>,
     buffer: Vec<u8>,
@@ -131,7 +131,7 @@ impl Wire {
                         stream.try_clone()
                     };
                     let socket = set().map_err(failed)?;
-                    let channel = Socket { stream };
+                    let channel = ImapSocket { stream };
                     return Ok(Self {
                         socket: Some(socket),
                         silence,
@@ -235,7 +235,7 @@ impl Wire {
         let name = ServerName::try_from(host.to_owned()).map_err(|why| failed(why.to_string()))?;
         let connection = ClientConnection::new(Arc::clone(config), name)
             .map_err(|why| failed(why.to_string()))?;
-        let socket = Socket { stream };
+        let socket = ImapSocket { stream };
         let mut stream = StreamOwned::new(connection, socket);
         let start = Instant::now();
         while stream.conn.is_handshaking() {

@@ -9,7 +9,7 @@ use clap::Args;
 use crate::cli::values::{at_least_one, day, duration_or_none, file};
 use crate::engine::policy::Policy;
 use crate::error::Error;
-use crate::imap::account::{Account, Choice};
+use crate::imap::account::{Account, FolderChoice};
 
 #[derive(Args, Default, PartialEq, Debug)]
 #[group(skip)]
@@ -47,7 +47,7 @@ impl ImapArgs {
     /// Returns the account of a URL with these options applied.
     pub(crate) fn added_to(&self, account: Account) -> Account {
         Account {
-            choice: Choice {
+            choice: FolderChoice {
                 folders: self.folder.clone(),
                 not_folders: self.not_folder.clone(),
                 since: self.since.clone(),

@@ -10,12 +10,12 @@ use super::command::{ImapCommand, sequence_set};
 use super::exchange::Exchange;
 use super::failure::ImapFailure;
 use super::internal_date::InternalDate;
-use super::response::{Response, Value, is_flag};
+use super::response::{ResponseValue, ServerResponse, is_flag};
 use super::structure::BodyPart;
 use crate::mime::Header;
 pub(super) use items::{item, items, uid};
 pub(super) use pipeline::{AHEAD, given, is_unavailable, tolerated};
-use pipeline::{Listener, ask};
+use pipeline::{FetchListener, ask};
 
 /// Maximum size of a header section in which the Message-ID is looked for, in bytes.
 const MOST_HEADER: usize = 1 << 20;
@@ -68,8 +68,8 @@ pub(crate) struct GmailMetadata {
 
 /// The metadata of one message that have arrived so far. A server may send the items of one message in several responses.
 #[derive(Default)]
-struct Heard {
-    flags: Option<Flags>,
+struct FetchData {
+    flags: Option<ImapFlags>,
     date: Option<InternalDate>,
     size: Option<u64>,
     modseq: Option<u64>,
@@ -78,21 +78,21 @@ struct Heard {
 
 /// Flags of a message or of a folder.
 #[derive(Default)]
-pub(super) struct Flags {
+pub(super) struct ImapFlags {
     pub(super) words: Vec<String>,
     /// Keywords that are not atoms. They are kept apart, because a STORE with them would be rejected or would set other
     /// keywords.
     pub(super) odd: Vec<String>,
 }
 
-impl Flags {
+impl ImapFlags {
     /// Parses a list of flags. Returns `None` if the value is not a list.
-    pub(super) fn of(value: &Value<'_>) -> Option<Self> {
+    pub(super) fn of(value: &ResponseValue<'_>) -> Option<Self> {
         let mut flags = Self::default();
         for flag in value.list()? {
             let word = match flag {
                 // In PERMANENTFLAGS, `\*` means that new keywords can be created in the folder, so it is accepted as a flag.
-                Value::Atom(flag) => std::str::from_utf8(flag)
+                ResponseValue::Atom(flag) => std::str::from_utf8(flag)
                     .ok()
                     .filter(|flag| is_flag(flag) || *flag == "\\*"),
                 _ => None,
@@ -100,8 +100,12 @@ impl Flags {
             match (word, flag) {
                 (Some(word), _) if word.eq_ignore_ascii_case("\\Recent") => {}
                 (Some(word), _) => flags.words.push(word.to_owned()),
-                (None, Value::Atom(flag)) => flags.odd.push(flag.escape_ascii().to_string()),
-                (None, Value::Text(flag)) => flags.odd.push(format!("\"{}\"", flag.escape_ascii())),
+                (None, ResponseValue::Atom(flag)) => {
+                    flags.odd.push(flag.escape_ascii().to_string())
+                }
+                (None, ResponseValue::Text(flag)) => {
+                    flags.odd.push(format!("\"{}\"", flag.escape_ascii()))
+                }
                 (None, _) => flags.odd.push("()".to_owned()),
             }
         }
@@ -130,7 +134,10 @@ pub(super) fn metadata(
         Structure::Wanted => &[&simple, "(UID INTERNALDATE RFC822.SIZE)", "(UID FLAGS)"],
         Structure::NotWanted => &["(UID INTERNALDATE RFC822.SIZE)", "(UID FLAGS)"],
     };
-    let missing = uids.iter().map(|uid| (*uid, Heard::default())).collect();
+    let missing = uids
+        .iter()
+        .map(|uid| (*uid, FetchData::default()))
+        .collect();
     let mut listener = MetadataListener {
         missing,
         with,
@@ -139,7 +146,7 @@ pub(super) fn metadata(
     };
     ask(exchange, uids, &wanted, simpler, &mut listener)?;
     let MetadataListener { missing, each, .. } = listener;
-    let mut late: Vec<(u32, Heard)> = missing.into_iter().collect();
+    let mut late: Vec<(u32, FetchData)> = missing.into_iter().collect();
     late.sort_unstable_by_key(|(uid, _)| *uid);
     for (uid, heard) in late {
         if let Some(found) = heard.told(uid) {
@@ -152,17 +159,17 @@ pub(super) fn metadata(
 struct MetadataListener<'e> {
     /// Messages with incomplete metadata. All messages of all commands are in one map, because a server may return the items of
     /// a later command during an earlier one, as Dovecot does.
-    missing: HashMap<u32, Heard>,
+    missing: HashMap<u32, FetchData>,
     with: Structure,
     has_modseq: bool,
     each: &'e mut dyn FnMut(Metadata) -> Result<(), ImapFailure>,
 }
 
-impl Listener for MetadataListener<'_> {
+impl FetchListener for MetadataListener<'_> {
     fn hear(
         &mut self,
         uid: u32,
-        items: &[[Value<'_>; 2]],
+        items: &[[ResponseValue<'_>; 2]],
         is_simple: bool,
     ) -> Result<bool, ImapFailure> {
         let Some(heard) = self.missing.get_mut(&uid) else {
@@ -185,19 +192,19 @@ impl Listener for MetadataListener<'_> {
     }
 }
 
-impl Heard {
+impl FetchData {
     /// Stores the items. Returns whether an item is new.
-    fn hear(&mut self, items: &[[Value<'_>; 2]]) -> bool {
+    fn hear(&mut self, items: &[[ResponseValue<'_>; 2]]) -> bool {
         let mut is_new = false;
-        if let Some(flags) = item(items, "FLAGS").and_then(Flags::of) {
+        if let Some(flags) = item(items, "FLAGS").and_then(ImapFlags::of) {
             is_new |= self.flags.is_none();
             self.flags = Some(flags);
         }
-        if let Some(text) = item(items, "INTERNALDATE").and_then(Value::text) {
+        if let Some(text) = item(items, "INTERNALDATE").and_then(ResponseValue::text) {
             is_new |= self.date.is_none();
             self.date = Some(InternalDate::of(&text));
         }
-        if let Some(size) = item(items, "RFC822.SIZE").and_then(Value::size) {
+        if let Some(size) = item(items, "RFC822.SIZE").and_then(ResponseValue::size) {
             is_new |= self.size.is_none();
             self.size = Some(size);
         }
@@ -265,7 +272,7 @@ pub(super) fn look(
 ) -> Result<Glimpses, ImapFailure> {
     let odd = exchange.odd();
     let mut found: BTreeMap<u32, Glimpse> = BTreeMap::new();
-    let mut hear = |read: &Response<'_>| {
+    let mut hear = |read: &ServerResponse<'_>| {
         let Some(items) = items(read)? else {
             return Ok(false);
         };
@@ -307,8 +314,8 @@ pub(super) fn look(
 }
 
 impl Glimpse {
-    fn hear(&mut self, items: &[[Value<'_>; 2]]) {
-        let mut heard = Heard::default();
+    fn hear(&mut self, items: &[[ResponseValue<'_>; 2]]) {
+        let mut heard = FetchData::default();
         heard.hear(items);
         // Flags that are not atoms cannot be set on another message. A list with such a flag counts as missing, so that no flag
         // is lost silently.
@@ -326,7 +333,7 @@ impl Glimpse {
                 .any(|it| name.eq_ignore_ascii_case(it))
         };
         for [name, value] in items {
-            let (Value::Atom(name), Value::Text(octets)) = (name, value) else {
+            let (ResponseValue::Atom(name), ResponseValue::Text(octets)) = (name, value) else {
                 continue;
             };
             if !is_start(name) {
@@ -341,7 +348,7 @@ impl Glimpse {
 
 /// Requests the RFC822.SIZE of messages, as pairs of a UID and a size in bytes.
 pub(super) fn sizes(exchange: &mut Exchange, uids: &[u32]) -> Result<Vec<(u32, u64)>, ImapFailure> {
-    let mut found = Found::of(uids, |items| item(items, "RFC822.SIZE")?.size());
+    let mut found = MetadataFinder::of(uids, |items| item(items, "RFC822.SIZE")?.size());
     ask(exchange, uids, "(UID RFC822.SIZE)", &[], &mut found)?;
     Ok(found.told.into_iter().collect())
 }
@@ -351,9 +358,9 @@ pub(super) fn message_ids(
     exchange: &mut Exchange,
     uids: &[u32],
 ) -> Result<BTreeMap<u32, Vec<u8>>, ImapFailure> {
-    let mut found = Found::of(uids, |items| {
+    let mut found = MetadataFinder::of(uids, |items| {
         items.iter().find_map(|[name, value]| match (name, value) {
-            (Value::Atom(name), Value::Text(octets))
+            (ResponseValue::Atom(name), ResponseValue::Text(octets))
                 if name.len() > 5 && name[..5].eq_ignore_ascii_case(b"BODY[") =>
             {
                 Some(message_id(octets).unwrap_or_default())
@@ -375,9 +382,9 @@ pub(super) fn message_id(message: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Returns the labels (X-GM-LABELS) in the items of a FETCH response.
-pub(super) fn labels(items: &[[Value<'_>; 2]]) -> Option<Vec<String>> {
-    let list = item(items, "X-GM-LABELS").and_then(Value::list)?;
-    let labels = list.iter().filter_map(Value::text);
+pub(super) fn labels(items: &[[ResponseValue<'_>; 2]]) -> Option<Vec<String>> {
+    let list = item(items, "X-GM-LABELS").and_then(ResponseValue::list)?;
+    let labels = list.iter().filter_map(ResponseValue::text);
     Some(labels.map(|label| label.into_owned()).collect())
 }
 
@@ -386,7 +393,7 @@ pub(super) fn gmail(
     exchange: &mut Exchange,
     uids: &[u32],
 ) -> Result<Vec<GmailMetadata>, ImapFailure> {
-    let mut found = Found::of(uids, |items| {
+    let mut found = MetadataFinder::of(uids, |items| {
         let message_id = item(items, "X-GM-MSGID")?.number()?;
         Some((message_id, labels(items)?))
     });
@@ -405,13 +412,13 @@ pub(super) fn gmail(
 
 /// Metadata of the messages that were requested. Responses about other messages are dropped, because a server could fill the
 /// memory with them.
-struct Found<'u, T, R> {
+struct MetadataFinder<'u, T, R> {
     uids: &'u [u32],
     told: BTreeMap<u32, T>,
     read: R,
 }
 
-impl<'u, T, R: Fn(&[[Value<'_>; 2]]) -> Option<T>> Found<'u, T, R> {
+impl<'u, T, R: Fn(&[[ResponseValue<'_>; 2]]) -> Option<T>> MetadataFinder<'u, T, R> {
     fn of(uids: &'u [u32], read: R) -> Self {
         Self {
             uids,
@@ -421,11 +428,11 @@ impl<'u, T, R: Fn(&[[Value<'_>; 2]]) -> Option<T>> Found<'u, T, R> {
     }
 }
 
-impl<T, R: Fn(&[[Value<'_>; 2]]) -> Option<T>> Listener for Found<'_, T, R> {
+impl<T, R: Fn(&[[ResponseValue<'_>; 2]]) -> Option<T>> FetchListener for MetadataFinder<'_, T, R> {
     fn hear(
         &mut self,
         uid: u32,
-        items: &[[Value<'_>; 2]],
+        items: &[[ResponseValue<'_>; 2]],
         _is_simple: bool,
     ) -> Result<bool, ImapFailure> {
         if self.uids.binary_search(&uid).is_err() {

@@ -7,7 +7,7 @@ use super::items::{items, uid};
 use crate::imap::command::{ImapCommand, batches, sequence_set};
 use crate::imap::exchange::{Exchange, PendingCommand};
 use crate::imap::failure::ImapFailure;
-use crate::imap::response::{Response, Value};
+use crate::imap::response::{ResponseValue, ServerResponse};
 
 /// Number of messages in one command for metadata.
 const MANY: usize = 1000;
@@ -21,13 +21,13 @@ const REFUSED_IN_A_ROW: u32 = 3;
 pub(in crate::imap) const AHEAD: usize = 3;
 
 /// Receiver of the items in FETCH responses.
-pub(super) trait Listener {
+pub(super) trait FetchListener {
     /// Stores the items of a message. Returns true if they were requested and at least one is new. `is_simple` is true
     /// if the command requests fewer items than the first command, because the server could not answer that one.
     fn hear(
         &mut self,
         uid: u32,
-        items: &[[Value<'_>; 2]],
+        items: &[[ResponseValue<'_>; 2]],
         is_simple: bool,
     ) -> Result<bool, ImapFailure>;
 
@@ -44,7 +44,7 @@ pub(super) fn ask(
     uids: &[u32],
     wanted: &str,
     simpler: &[&str],
-    listener: &mut dyn Listener,
+    listener: &mut dyn FetchListener,
 ) -> Result<(), ImapFailure> {
     let odd = exchange.odd();
     let mut is_refused = false;
@@ -74,7 +74,7 @@ pub(super) fn ask(
         let done = alone(exchange, *uid, wanted, &mut |read| {
             listen(read, listener, false)
         })?;
-        if done == Alone::NotNow {
+        if done == SingleFetch::NotNow {
             refused.insert(*uid);
         }
     }
@@ -90,8 +90,8 @@ pub(super) fn ask(
 }
 
 fn listen(
-    read: &Response<'_>,
-    listener: &mut dyn Listener,
+    read: &ServerResponse<'_>,
+    listener: &mut dyn FetchListener,
     is_simple: bool,
 ) -> Result<bool, ImapFailure> {
     let Some(items) = items(read)? else {
@@ -105,7 +105,7 @@ fn listen(
 
 /// Result of a FETCH of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::imap) enum Alone {
+pub(in crate::imap) enum SingleFetch {
     Told,
     Refused,
     /// The server refused the message twice with UNAVAILABLE, which means that the error is temporary.
@@ -120,8 +120,8 @@ pub(in crate::imap) fn alone(
     exchange: &mut Exchange,
     uid: u32,
     wanted: &str,
-    each: &mut dyn FnMut(&Response<'_>) -> Result<bool, ImapFailure>,
-) -> Result<Alone, ImapFailure> {
+    each: &mut dyn FnMut(&ServerResponse<'_>) -> Result<bool, ImapFailure>,
+) -> Result<SingleFetch, ImapFailure> {
     let text = format!("UID FETCH {uid} {wanted}");
     let mut is_again = false;
     loop {
@@ -140,7 +140,7 @@ pub(in crate::imap) fn given<D>(
     exchange: &mut Exchange,
     done: Result<D, ImapFailure>,
     is_again: bool,
-) -> Result<Option<Alone>, ImapFailure> {
+) -> Result<Option<SingleFetch>, ImapFailure> {
     match done {
         Err(why) if is_unavailable(&why) => {
             if !is_again && !exchange.habits.is_resigned {
@@ -152,16 +152,16 @@ pub(in crate::imap) fn given<D>(
             if is_of_server && !exchange.habits.is_resigned {
                 Err(why)
             } else {
-                Ok(Some(Alone::NotNow))
+                Ok(Some(SingleFetch::NotNow))
             }
         }
         done => {
             let is_refused = tolerated(exchange, done)?;
             exchange.habits.refused_in_a_row = 0;
             Ok(Some(if is_refused {
-                Alone::Refused
+                SingleFetch::Refused
             } else {
-                Alone::Told
+                SingleFetch::Told
             }))
         }
     }

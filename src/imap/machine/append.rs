@@ -1,18 +1,21 @@
 //! Starts or resumes a replacement: writes the new message to the folder, finds its UID, and reads its content.
 
-use super::events::{Body, Command, Conclusion, Fate, FoundCopies, Labelled, Reading, Refusal};
+use super::events::{
+    AppendContent, CommandRefusal, Conclusion, FoundCopies, LabelReport, MachineCommand,
+    MessageRead, ReplaceResult,
+};
 use super::texts::{
     BY_REPLACE, EARLIER, KIN, NO_LABELS, NOT_OURS, NOT_PUT_BACK, NOT_SAID, NOT_STORED,
     NOT_THE_ORIGINAL, OTHER_BYTES, RENUMBERED, SAME, SEVERAL, SHIFTING, UNREADABLE, WRONG_UID,
 };
-use super::{Again, At, Goal, Machine, Purpose, Rule, altered};
+use super::{Goal, Machine, MachineState, RetryState, Rule, SearchPurpose, altered};
 use crate::engine::report::Reason;
 use crate::imap::journal::ReplacementStep;
 
 impl Machine {
-    pub(super) fn start(&mut self) -> Command {
+    pub(super) fn start(&mut self) -> MachineCommand {
         if !self.is_resumed {
-            return self.to(At::NotingBegun, Command::Note);
+            return self.to(MachineState::NotingBegun, MachineCommand::Note);
         }
         let uid = match &self.entry.step {
             ReplacementStep::Begun => {
@@ -21,14 +24,14 @@ impl Machine {
                         let why = why.clone();
                         self.both(Reason::AmbiguousCopy, why)
                     }
-                    _ => self.search(Body::New, Purpose::Resumed),
+                    _ => self.search(AppendContent::New, SearchPurpose::Resumed),
                 };
             }
             ReplacementStep::Replacing => {
-                return self.look_at(At::LookingResumed(false));
+                return self.look_at(MachineState::LookingResumed(false));
             }
             ReplacementStep::PuttingBack => {
-                return self.look_at(At::LookingResumed(false));
+                return self.look_at(MachineState::LookingResumed(false));
             }
             ReplacementStep::Appended(uid)
             | ReplacementStep::Deleting(uid)
@@ -43,90 +46,107 @@ impl Machine {
         self.look(false)
     }
 
-    pub(super) fn appended(&mut self, answer: Result<Option<(u32, u32)>, Refusal>) -> Command {
+    pub(super) fn appended(
+        &mut self,
+        answer: Result<Option<(u32, u32)>, CommandRefusal>,
+    ) -> MachineCommand {
         match answer {
             Ok(Some((uidvalidity, _))) if uidvalidity != self.entry.uidvalidity => {
                 if self.is_off(Rule::WrongUid) {
                     return self.both(Reason::ChangedMeanwhile, RENUMBERED);
                 }
-                self.search(Body::New, Purpose::WrongUid(RENUMBERED))
+                self.search(AppendContent::New, SearchPurpose::WrongUid(RENUMBERED))
             }
             Ok(Some((_, uid))) if uid >= self.entry.least && uid != self.entry.uid => {
                 self.has_copy(uid)
             }
-            Ok(Some((_, uid))) => self.to(At::ReadingEarlier(uid), Command::Read(uid)),
-            Ok(None) => self.search(Body::New, Purpose::AfterAppend(None)),
+            Ok(Some((_, uid))) => {
+                self.to(MachineState::ReadingEarlier(uid), MachineCommand::Read(uid))
+            }
+            Ok(None) => self.search(AppendContent::New, SearchPurpose::AfterAppend(None)),
             // The server may have stored the message despite the refusal, so the new message is searched for.
-            Err(refusal) => self.search(Body::New, Purpose::AfterAppend(Some(refusal))),
+            Err(refusal) => self.search(
+                AppendContent::New,
+                SearchPurpose::AfterAppend(Some(refusal)),
+            ),
         }
     }
 
     /// Handles a UID in the response to APPEND that belonged to another message before. If the message with this UID now has
     /// the new content, the server changes the UIDs of messages, and nothing in this folder can be deleted safely.
-    pub(super) fn earlier_was_read(&mut self, uid: u32, reading: Reading) -> Command {
+    pub(super) fn earlier_was_read(&mut self, uid: u32, reading: MessageRead) -> MachineCommand {
         match reading {
-            Reading::Content { digest, .. } if digest == self.entry.sha256 => {
+            MessageRead::Content { digest, .. } if digest == self.entry.sha256 => {
                 self.both(Reason::AmbiguousCopy, SHIFTING)
             }
-            Reading::Unknown(why) => self.doubt(why, Again::ReadEarlier(uid)),
-            _ => self.search(Body::New, Purpose::WrongUid(EARLIER)),
+            MessageRead::Unknown(why) => self.doubt(why, RetryState::ReadEarlier(uid)),
+            _ => self.search(AppendContent::New, SearchPurpose::WrongUid(EARLIER)),
         }
     }
 
-    pub(super) fn has_copy(&mut self, uid: u32) -> Command {
+    pub(super) fn has_copy(&mut self, uid: u32) -> MachineCommand {
         self.copy = uid;
         self.entry.step = ReplacementStep::Appended(uid);
-        self.to(At::NotingCopy, Command::Note)
+        self.to(MachineState::NotingCopy, MachineCommand::Note)
     }
 
     pub(super) fn found(
         &mut self,
-        purpose: Purpose,
+        purpose: SearchPurpose,
         found: Result<FoundCopies, String>,
-    ) -> Command {
+    ) -> MachineCommand {
         let FoundCopies { same: found, kin } = match found {
             Ok(found) => found,
             Err(_) if self.is_off(Rule::Unknown) => FoundCopies::default(),
-            Err(why) => return self.doubt(why, Again::Search(purpose)),
+            Err(why) => return self.doubt(why, RetryState::Search(purpose)),
         };
-        let is_copy = !matches!(purpose, Purpose::PutBack(_));
+        let is_copy = !matches!(purpose, SearchPurpose::PutBack(_));
         if let ([_], true) = (found.as_slice(), is_copy) {
             self.copy_digest = Some(self.entry.sha256.clone());
         }
         // After a refusal, it is unknown whether this run wrote the message. Otherwise the server confirmed that it stored the
         // new message, so the only message with its content is the new message.
-        let is_doubtful = !matches!(purpose, Purpose::AfterAppend(None) | Purpose::WrongUid(_));
+        let is_doubtful = !matches!(
+            purpose,
+            SearchPurpose::AfterAppend(None) | SearchPurpose::WrongUid(_)
+        );
         match (purpose, found.as_slice()) {
             (
-                Purpose::AfterAppend(_)
-                | Purpose::WrongUid(_)
-                | Purpose::Resumed
-                | Purpose::ReplaceResumed(true),
+                SearchPurpose::AfterAppend(_)
+                | SearchPurpose::WrongUid(_)
+                | SearchPurpose::Resumed
+                | SearchPurpose::ReplaceResumed(true),
                 [uid],
             ) => {
                 self.is_found = is_doubtful;
                 self.has_copy(*uid)
             }
-            (Purpose::AfterAppend(None), _) => self.both(Reason::AmbiguousCopy, NOT_SAID),
+            (SearchPurpose::AfterAppend(None), _) => self.both(Reason::AmbiguousCopy, NOT_SAID),
             // A new message with the same Message-ID may be the new message, which the server altered.
-            (Purpose::AfterAppend(Some(_)) | Purpose::WrongUid(_) | Purpose::Resumed, [])
-                if !kin.is_empty() =>
-            {
+            (
+                SearchPurpose::AfterAppend(Some(_))
+                | SearchPurpose::WrongUid(_)
+                | SearchPurpose::Resumed,
+                [],
+            ) if !kin.is_empty() => {
                 let why = format!("{KIN} (UID {})", listed(&kin));
-                self.drop_and_end(Conclusion::Settled(Fate::Both(Reason::AmbiguousCopy, why)))
+                self.drop_and_end(Conclusion::Settled(ReplaceResult::Both(
+                    Reason::AmbiguousCopy,
+                    why,
+                )))
             }
-            (Purpose::WrongUid(why), []) if why == EARLIER || why == NOT_STORED => {
+            (SearchPurpose::WrongUid(why), []) if why == EARLIER || why == NOT_STORED => {
                 self.left(Reason::AlteredByServer, why)
             }
-            (Purpose::WrongUid(why), []) if why == RENUMBERED => {
+            (SearchPurpose::WrongUid(why), []) if why == RENUMBERED => {
                 self.both(Reason::ChangedMeanwhile, why)
             }
-            (Purpose::WrongUid(why), []) => self.both(Reason::AmbiguousCopy, why),
-            (Purpose::AfterAppend(Some(refusal)), []) => {
-                let Refusal { code, text, .. } = &refusal;
+            (SearchPurpose::WrongUid(why), []) => self.both(Reason::AmbiguousCopy, why),
+            (SearchPurpose::AfterAppend(Some(refusal)), []) => {
+                let CommandRefusal { code, text, .. } = &refusal;
                 match code.as_deref() {
                     Some("OVERQUOTA") if self.terms.may_replace => {
-                        self.look_at(At::LookingBefore(false, refusal))
+                        self.look_at(MachineState::LookingBefore(false, refusal))
                     }
                     Some("OVERQUOTA") => {
                         let text = text.clone();
@@ -138,47 +158,55 @@ impl Machine {
                     }
                 }
             }
-            (Purpose::Resumed, []) => self.drop_and_end(Conclusion::Nothing),
+            (SearchPurpose::Resumed, []) => self.drop_and_end(Conclusion::Nothing),
             (
-                Purpose::AfterAppend(Some(_))
-                | Purpose::WrongUid(_)
-                | Purpose::Resumed
-                | Purpose::ReplaceResumed(true),
+                SearchPurpose::AfterAppend(Some(_))
+                | SearchPurpose::WrongUid(_)
+                | SearchPurpose::Resumed
+                | SearchPurpose::ReplaceResumed(true),
                 _,
-            ) => self.drop_and_end(Conclusion::Settled(Fate::Both(
+            ) => self.drop_and_end(Conclusion::Settled(ReplaceResult::Both(
                 Reason::AmbiguousCopy,
                 SEVERAL.to_owned(),
             ))),
-            (Purpose::AfterReplace | Purpose::ReplaceResumed(false), [uid]) => {
-                let fate = Fate::Replaced(*uid, Some(BY_REPLACE));
+            (SearchPurpose::AfterReplace | SearchPurpose::ReplaceResumed(false), [uid]) => {
+                let fate = ReplaceResult::Replaced(*uid, Some(BY_REPLACE));
                 self.drop_and_end(Conclusion::Settled(fate))
             }
-            (Purpose::AfterReplace | Purpose::ReplaceResumed(false), []) => self.begin_put_back(),
-            (Purpose::AfterReplace | Purpose::ReplaceResumed(false), _) => self.drop_and_end(
-                Conclusion::Settled(Fate::Both(Reason::AmbiguousCopy, SEVERAL.to_owned())),
-            ),
-            (Purpose::PutBack(None), []) => {
-                self.to(At::PuttingBack, Command::Append(Body::Original))
+            (SearchPurpose::AfterReplace | SearchPurpose::ReplaceResumed(false), []) => {
+                self.begin_put_back()
             }
-            (Purpose::PutBack(Some(refusal)), []) => Command::Give(Conclusion::Unknown(format!(
-                "{NOT_PUT_BACK} ({})",
-                refusal.text
-            ))),
-            (Purpose::PutBack(_), _) => self.is_put_back(),
+            (SearchPurpose::AfterReplace | SearchPurpose::ReplaceResumed(false), _) => self
+                .drop_and_end(Conclusion::Settled(ReplaceResult::Both(
+                    Reason::AmbiguousCopy,
+                    SEVERAL.to_owned(),
+                ))),
+            (SearchPurpose::PutBack(None), []) => self.to(
+                MachineState::PuttingBack,
+                MachineCommand::Append(AppendContent::Original),
+            ),
+            (SearchPurpose::PutBack(Some(refusal)), []) => MachineCommand::Give(
+                Conclusion::Unknown(format!("{NOT_PUT_BACK} ({})", refusal.text)),
+            ),
+            (SearchPurpose::PutBack(_), _) => self.is_put_back(),
         }
     }
 
     /// Checks that the server stored the new message in addition to the old one. Gmail stores equal messages only once, and
     /// may return the UID of an existing message.
-    pub(super) fn identify(&mut self) -> Command {
+    pub(super) fn identify(&mut self) -> MachineCommand {
         match self.terms.is_gmail && !self.is_resumed {
-            true => self.to(At::Identifying, Command::Labels(self.copy)),
+            true => self.to(MachineState::Identifying, MachineCommand::Labels(self.copy)),
             false if self.copy_digest.is_some() => self.look(false),
             false => self.read(self.copy),
         }
     }
 
-    pub(super) fn identified(&mut self, old: Option<Labelled>, copy: Option<Labelled>) -> Command {
+    pub(super) fn identified(
+        &mut self,
+        old: Option<LabelReport>,
+        copy: Option<LabelReport>,
+    ) -> MachineCommand {
         match (old, copy) {
             (Some(old), Some(copy)) if old.message_id == copy.message_id => {
                 self.left(Reason::AlteredByServer, SAME)
@@ -187,27 +215,27 @@ impl Machine {
             // The response with the labels also contains the number that Gmail gives to each message (X-GM-MSGID).
             // Without the numbers of both messages, it is unknown whether Gmail stored the new message or only returned
             // the old one. So the labels are requested again after a pause.
-            _ => self.doubt(NO_LABELS.to_owned(), Again::Identify),
+            _ => self.doubt(NO_LABELS.to_owned(), RetryState::Identify),
         }
     }
 
-    pub(super) fn read(&mut self, uid: u32) -> Command {
-        self.to(At::Reading(uid), Command::Read(uid))
+    pub(super) fn read(&mut self, uid: u32) -> MachineCommand {
+        self.to(MachineState::Reading(uid), MachineCommand::Read(uid))
     }
 
-    pub(super) fn was_read(&mut self, uid: u32, reading: Reading) -> Command {
+    pub(super) fn was_read(&mut self, uid: u32, reading: MessageRead) -> MachineCommand {
         match reading {
-            Reading::Content { digest, .. } if uid == self.entry.uid => {
+            MessageRead::Content { digest, .. } if uid == self.entry.uid => {
                 if self.entry.original.as_deref() != Some(&digest) {
                     self.goal = Goal::LeaveBoth(NOT_THE_ORIGINAL.to_owned());
                 }
                 self.is_original_read = true;
                 self.look(false)
             }
-            Reading::Content { digest, is_kin } => {
+            MessageRead::Content { digest, is_kin } => {
                 let is_whole = digest == self.entry.sha256;
                 if !is_whole && !self.is_resumed && !is_kin && !self.is_off(Rule::WrongUid) {
-                    return self.search(Body::New, Purpose::WrongUid(WRONG_UID));
+                    return self.search(AppendContent::New, SearchPurpose::WrongUid(WRONG_UID));
                 }
                 self.copy_digest = Some(digest);
                 self.is_kin = is_kin;
@@ -216,23 +244,23 @@ impl Machine {
                 }
                 self.look(false)
             }
-            Reading::Nothing => self.look_after_nothing(),
-            Reading::Unknown(_) if self.is_off(Rule::Unknown) => self.look_after_nothing(),
-            Reading::Unknown(why) => self.doubt(why, Again::Look),
+            MessageRead::Nothing => self.look_after_nothing(),
+            MessageRead::Unknown(_) if self.is_off(Rule::Unknown) => self.look_after_nothing(),
+            MessageRead::Unknown(why) => self.doubt(why, RetryState::Look),
         }
     }
 
     /// Handles a message whose content the server did not return. Either the message no longer exists, or the
     /// server lists it but cannot read it.
-    pub(super) fn look_after_nothing(&mut self) -> Command {
+    pub(super) fn look_after_nothing(&mut self) -> MachineCommand {
         if self.is_off(Rule::Unknown) {
             self.goal = altered(NOT_STORED);
-            self.end(Conclusion::Settled(Fate::Left(
+            self.end(Conclusion::Settled(ReplaceResult::Left(
                 Reason::AlteredByServer,
                 NOT_STORED.to_owned(),
             )))
         } else {
-            self.doubt(UNREADABLE.to_owned(), Again::Look)
+            self.doubt(UNREADABLE.to_owned(), RetryState::Look)
         }
     }
 }

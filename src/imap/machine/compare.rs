@@ -1,24 +1,26 @@
 //! Compares the old and the new message, and copies the flags and labels of the old message to the new one: the steps before
 //! the old message is removed.
 
-use super::events::{Body, Command, Conclusion, Labelled, MessageStart, Seen, Sight};
+use super::events::{
+    AppendContent, Conclusion, LabelReport, MachineCommand, MessageMetadata, MessageStart, Sight,
+};
 use super::texts::{
     CARRIED, COPY_MARKED, COPY_WENT, LABELS, MARKED, MARKED_STAYS, NO_DATE, NO_LABELS, NO_SIZE,
     NOT_OURS, NOT_STORED, NOT_THE_ORIGINAL, OTHER_BYTES, OTHER_DATE, RESTLESS, STAYS_MARKED,
 };
 use super::{
-    Again, At, DELETED, DOUBTS, Goal, Machine, Purpose, ROUNDS, Rule, has, is_same, why_altered,
-    without,
+    DELETED, DOUBTS, Goal, Machine, MachineState, ROUNDS, RetryState, Rule, SearchPurpose, has,
+    is_same, why_altered, without,
 };
 use crate::engine::report::Reason;
 use crate::imap::journal::ReplacementStep;
 use crate::imap::session::{FlagChange, InternalDate};
 
 impl Machine {
-    pub(super) fn seen(&mut self, old: Sight, copy: Sight, is_again: bool) -> Command {
+    pub(super) fn seen(&mut self, old: Sight, copy: Sight, is_again: bool) -> MachineCommand {
         let (old, copy) = match (self.known(old), self.known(copy)) {
             (Ok(old), Ok(copy)) => (old, copy),
-            (Err(why), _) | (_, Err(why)) => return self.doubt(why, Again::Look),
+            (Err(why), _) | (_, Err(why)) => return self.doubt(why, RetryState::Look),
         };
         // Some servers briefly hide a message while neighbouring messages are being expunged, so a missing message is checked
         // again.
@@ -32,7 +34,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn known(&self, sight: Sight) -> Result<Option<Seen>, String> {
+    pub(super) fn known(&self, sight: Sight) -> Result<Option<MessageMetadata>, String> {
         match sight {
             Sight::Present(seen) => Ok(Some(seen)),
             Sight::Absent => Ok(None),
@@ -42,18 +44,22 @@ impl Machine {
     }
 
     /// Removes the `\Deleted` that embody set from the old message.
-    pub(super) fn unmark(&mut self) -> Command {
+    pub(super) fn unmark(&mut self) -> MachineCommand {
         self.rounds += 1;
         if self.rounds > ROUNDS * 2 {
-            return Command::Give(Conclusion::Unknown(STAYS_MARKED.to_owned()));
+            return MachineCommand::Give(Conclusion::Unknown(STAYS_MARKED.to_owned()));
         }
         self.to(
-            At::Unmarking,
-            Command::Store(self.entry.uid, FlagChange::Remove, vec![DELETED.to_owned()]),
+            MachineState::Unmarking,
+            MachineCommand::Store(self.entry.uid, FlagChange::Remove, vec![DELETED.to_owned()]),
         )
     }
 
-    pub(super) fn finish(&mut self, old: Option<Seen>, copy: Option<Seen>) -> Command {
+    pub(super) fn finish(
+        &mut self,
+        old: Option<MessageMetadata>,
+        copy: Option<MessageMetadata>,
+    ) -> MachineCommand {
         let Some(old) = old else {
             return self.finish_without_original(copy);
         };
@@ -87,10 +93,11 @@ impl Machine {
             if self.copy_digest.is_none() && !self.is_off(Rule::WrongUid) {
                 match (self.is_resumed, &self.entry.step) {
                     (false, _) => {
-                        return self.search(Body::New, Purpose::WrongUid(NOT_STORED));
+                        return self
+                            .search(AppendContent::New, SearchPurpose::WrongUid(NOT_STORED));
                     }
                     (true, ReplacementStep::Appended(_)) => {
-                        return self.search(Body::New, Purpose::Resumed);
+                        return self.search(AppendContent::New, SearchPurpose::Resumed);
                     }
                     _ => {}
                 }
@@ -138,13 +145,13 @@ impl Machine {
                 let why = Some((Reason::ServerRefused, NO_SIZE.to_owned()));
                 return self.turn_back(why, Some(old), Some(copy));
             }
-            return self.doubt(NO_SIZE.to_owned(), Again::Look);
+            return self.doubt(NO_SIZE.to_owned(), RetryState::Look);
         }
         match &copy.date {
             None if self.doubts >= DOUBTS => {
                 return self.turn_back(why_altered(NO_DATE), Some(old), Some(copy));
             }
-            None => return self.doubt(NO_DATE.to_owned(), Again::Look),
+            None => return self.doubt(NO_DATE.to_owned(), RetryState::Look),
             Some(date) if !self.is_date(date) => {
                 return self.turn_back(why_altered(OTHER_DATE), Some(old), Some(copy));
             }
@@ -155,7 +162,7 @@ impl Machine {
 
     /// Returns whether the UID of the old message can still belong to the message that was read: size, date and first
     /// bytes did not change. Some servers change UIDs when messages are added or removed.
-    pub(super) fn is_original(&self, old: &Seen) -> bool {
+    pub(super) fn is_original(&self, old: &MessageMetadata) -> bool {
         // A journal of version 0.3.0 does not contain the size of the old message.
         let has_size = self.entry.original.is_some();
         let is_size = |size: &u64| !has_size || *size == self.entry.original_size;
@@ -166,7 +173,7 @@ impl Machine {
     }
 
     /// Returns whether the UID of the new message can still belong to the message that was read.
-    pub(super) fn is_copy(&self, copy: &Seen) -> bool {
+    pub(super) fn is_copy(&self, copy: &MessageMetadata) -> bool {
         copy.start != MessageStart::Different || self.is_off(Rule::Identity)
     }
 
@@ -176,7 +183,11 @@ impl Machine {
 
     /// Sets the flags of the old message on the new message, and removes those that the old message has lost. Other flags that
     /// another program set on the new message are kept.
-    pub(super) fn bring_flags(&mut self, old: &Seen, copy: &Seen) -> Command {
+    pub(super) fn bring_flags(
+        &mut self,
+        old: &MessageMetadata,
+        copy: &MessageMetadata,
+    ) -> MachineCommand {
         let missing = without(&old.flags, &copy.flags);
         if let Some(flag) = missing.iter().find(|flag| has(&self.given, flag)) {
             let text = format!("the server does not store the flag {flag} on the new message");
@@ -216,28 +227,33 @@ impl Machine {
         // Records the flags before they are set. If the old message loses one of them later, it can be removed from the new
         // message too, because embody set it.
         self.entry.flags.extend(missing);
-        self.to(At::NotingFlags, Command::Note)
+        self.to(MachineState::NotingFlags, MachineCommand::Note)
     }
 
-    pub(super) fn carry(&mut self) -> Command {
+    pub(super) fn carry(&mut self) -> MachineCommand {
         match self.changes.pop() {
-            Some((change, flags)) => {
-                self.to(At::Carrying, Command::Store(self.copy, change, flags))
-            }
+            Some((change, flags)) => self.to(
+                MachineState::Carrying,
+                MachineCommand::Store(self.copy, change, flags),
+            ),
             None => self.look(false),
         }
     }
 
-    pub(super) fn label(&mut self) -> Command {
-        self.to(At::Labelling, Command::Labels(self.copy))
+    pub(super) fn label(&mut self) -> MachineCommand {
+        self.to(MachineState::Labelling, MachineCommand::Labels(self.copy))
     }
 
-    pub(super) fn labelled(&mut self, old: Option<Labelled>, copy: Option<Labelled>) -> Command {
+    pub(super) fn labelled(
+        &mut self,
+        old: Option<LabelReport>,
+        copy: Option<LabelReport>,
+    ) -> MachineCommand {
         let (Some(old), Some(copy)) = (old, copy) else {
             if self.is_off(Rule::Unknown) {
                 return self.note_deleting();
             }
-            return self.doubt(NO_LABELS.to_owned(), Again::Label);
+            return self.doubt(NO_LABELS.to_owned(), RetryState::Label);
         };
         let missing = without(&old.labels, &copy.labels);
         let lost = without(&self.entry.labels, &old.labels);
@@ -266,12 +282,14 @@ impl Machine {
             .into_iter()
             .filter(|(_, labels)| !labels.is_empty())
             .collect();
-        self.to(At::NotingLabels, Command::Note)
+        self.to(MachineState::NotingLabels, MachineCommand::Note)
     }
 
-    pub(super) fn store_labels(&mut self, at: At) -> Command {
+    pub(super) fn store_labels(&mut self, at: MachineState) -> MachineCommand {
         match self.changes.pop() {
-            Some((change, labels)) => self.to(at, Command::StoreLabels(self.copy, change, labels)),
+            Some((change, labels)) => {
+                self.to(at, MachineCommand::StoreLabels(self.copy, change, labels))
+            }
             None => self.label(),
         }
     }

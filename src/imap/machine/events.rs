@@ -5,21 +5,21 @@ use crate::imap::session::{FlagChange, InternalDate};
 
 /// Content to append or to search for: the new or the old message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(in crate::imap) enum Body {
+pub(in crate::imap) enum AppendContent {
     New,
     Original,
 }
 
 /// Response NO or BAD to a command.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(in crate::imap) struct Refusal {
+pub(in crate::imap) struct CommandRefusal {
     pub(in crate::imap) command: &'static str,
     /// Response code in upper case.
     pub(in crate::imap) code: Option<String>,
     pub(in crate::imap) text: String,
 }
 
-impl Refusal {
+impl CommandRefusal {
     pub(in crate::imap) fn said(&self) -> String {
         format!("the server refused {}: {}", self.command, self.text)
     }
@@ -28,7 +28,7 @@ impl Refusal {
 /// Result of a FETCH of the metadata of a message.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(in crate::imap) enum Sight {
-    Present(Seen),
+    Present(MessageMetadata),
     /// The FETCH ended with OK and did not list the message.
     Absent,
     /// The FETCH was refused, or the response contained no flags.
@@ -37,7 +37,7 @@ pub(in crate::imap) enum Sight {
 
 /// Metadata of an existing message, and whether its UID still denotes the message that was read.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(in crate::imap) struct Seen {
+pub(in crate::imap) struct MessageMetadata {
     pub(in crate::imap) flags: Vec<String>,
     /// INTERNALDATE of the message. `None` if the response did not contain it.
     pub(in crate::imap) date: Option<InternalDate>,
@@ -59,7 +59,7 @@ pub(in crate::imap) enum MessageStart {
 
 /// Result of reading a whole message.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(in crate::imap) enum Reading {
+pub(in crate::imap) enum MessageRead {
     Content {
         /// SHA-256 of the content, in hexadecimal digits.
         digest: String,
@@ -74,18 +74,18 @@ pub(in crate::imap) enum Reading {
 
 /// Message number and labels of a message at Gmail.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(in crate::imap) struct Labelled {
+pub(in crate::imap) struct LabelReport {
     pub(in crate::imap) message_id: u64,
     pub(in crate::imap) labels: Vec<String>,
 }
 
 /// Next step to execute.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(in crate::imap) enum Command {
+pub(in crate::imap) enum MachineCommand {
     /// Write the journal entry of the replacement and sync it to disk.
     Note,
     /// Append a message with the flags and the date in the journal entry.
-    Append(Body),
+    Append(AppendContent),
     /// Replace the old message by the new message with REPLACE.
     Replace,
     /// Write the old message to a file next to the journal and sync it to disk.
@@ -94,7 +94,7 @@ pub(in crate::imap) enum Command {
     Drop,
     /// Find the messages with this content. Only messages from the UID `least` in the journal entry count, because
     /// messages with smaller UIDs existed before the replacement.
-    Search(Body),
+    Search(AppendContent),
     /// Find other messages in the folder that have the same content as the new message with the UID `copy`. If `with_kin`
     /// is true, also find new messages with the same Message-ID.
     FindTwins { copy: u32, with_kin: bool },
@@ -126,44 +126,44 @@ pub(in crate::imap) enum Command {
 
 /// Result of the last command, from which the machine determines its next state and the next command.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(in crate::imap) enum Event {
+pub(in crate::imap) enum MachineEvent {
     /// Start of the machine, before the first command.
     Begin,
-    /// Completion of a command without a result: [`Command::Note`], [`Command::Keep`], [`Command::Drop`],
-    /// [`Command::Rest`] or [`Command::End`].
+    /// Completion of a command without a result: [`MachineCommand::Note`], [`MachineCommand::Keep`], [`MachineCommand::Drop`],
+    /// [`MachineCommand::Rest`] or [`MachineCommand::End`].
     Done,
-    /// Result of [`Command::Store`], [`Command::StoreLabels`] or [`Command::TakeAway`].
-    Answered(Result<(), Refusal>),
-    /// Result of [`Command::Append`] or [`Command::Replace`]: UIDVALIDITY and UID of the new message, if the server reports
+    /// Result of [`MachineCommand::Store`], [`MachineCommand::StoreLabels`] or [`MachineCommand::TakeAway`].
+    Answered(Result<(), CommandRefusal>),
+    /// Result of [`MachineCommand::Append`] or [`MachineCommand::Replace`]: UIDVALIDITY and UID of the new message, if the server reports
     /// them.
-    Appended(Result<Option<(u32, u32)>, Refusal>),
-    /// Result of [`Command::Search`] or [`Command::FindTwins`]. The error is the reason why the result is unknown.
+    Appended(Result<Option<(u32, u32)>, CommandRefusal>),
+    /// Result of [`MachineCommand::Search`] or [`MachineCommand::FindTwins`]. The error is the reason why the result is unknown.
     Found(Result<FoundCopies, String>),
-    Read(Reading),
-    /// Result of [`Command::Look`]: metadata of the old message and of the new message.
+    Read(MessageRead),
+    /// Result of [`MachineCommand::Look`]: metadata of the old message and of the new message.
     Seen(Sight, Sight),
-    /// Result of [`Command::Mark`].
+    /// Result of [`MachineCommand::Mark`].
     Marked {
         /// `Ok(true)` if the server did not set `\Deleted` because the old message had changed. `Err` if the server
         /// refused the command for another reason.
-        answer: Result<bool, Refusal>,
+        answer: Result<bool, CommandRefusal>,
         /// Flags of the old message in the responses. `None` if the responses do not contain them.
         flags: Option<Vec<String>>,
     },
-    /// Result of [`Command::Remove`].
+    /// Result of [`MachineCommand::Remove`].
     Removed {
-        answer: Result<(), Refusal>,
+        answer: Result<(), CommandRefusal>,
         /// Flags and labels of the old message immediately before the removal.
         flags: Option<Vec<String>>,
         labels: Option<Vec<String>>,
-        /// Whether the response to [`Command::Remove`] reported that the server removed the old message. Such a report
-        /// shows that the old message still existed when the server executed [`Command::Remove`].
+        /// Whether the response to [`MachineCommand::Remove`] reported that the server removed the old message. Such a report
+        /// shows that the old message still existed when the server executed [`MachineCommand::Remove`].
         is_told: bool,
         /// Whether the server confirmed with COPYUID that this command moved the old message.
         is_proven: bool,
     },
-    /// Result of [`Command::Labels`] for the old and the new message. `None` if the server did not return them.
-    Labels(Option<Labelled>, Option<Labelled>),
+    /// Result of [`MachineCommand::Labels`] for the old and the new message. `None` if the server did not return them.
+    Labels(Option<LabelReport>, Option<LabelReport>),
 }
 
 /// Messages that a search found.
@@ -178,7 +178,7 @@ pub(in crate::imap) struct FoundCopies {
 
 /// Outcome for a message that was to be replaced.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Fate {
+pub(crate) enum ReplaceResult {
     /// The message was replaced. The number is the UID of the new message. The remark describes anything unusual that was
     /// necessary.
     Replaced(u32, Option<&'static str>),
@@ -192,7 +192,7 @@ pub(crate) enum Fate {
     Both(Reason, String),
 }
 
-impl Fate {
+impl ReplaceResult {
     /// Whether the folder may contain the message twice, so that the user must be told and the exit status is 1.
     pub(in crate::imap) fn may_be_doubled(&self) -> bool {
         matches!(self, Self::Both(..) | Self::Doubled(..))
@@ -203,7 +203,7 @@ impl Fate {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(in crate::imap) enum Conclusion {
     /// The outcome of the replacement is certain, and its journal entry was removed.
-    Settled(Fate),
+    Settled(ReplaceResult),
     /// The journal entry of an earlier session was removed, and there is nothing to report. If the old message still
     /// exists, it is unchanged and can be replaced again.
     Nothing,

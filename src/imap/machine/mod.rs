@@ -34,10 +34,10 @@ mod remove;
 mod take_back;
 mod texts;
 
-pub(crate) use events::Fate;
+pub(crate) use events::ReplaceResult;
 pub(super) use events::{
-    Body, Command, Conclusion, Event, FoundCopies, Labelled, MessageStart, Reading, Refusal, Seen,
-    Sight,
+    AppendContent, CommandRefusal, Conclusion, FoundCopies, LabelReport, MachineCommand,
+    MachineEvent, MessageMetadata, MessageRead, MessageStart, Sight,
 };
 use texts::{FINISHED, KEPT, NOT_CARRIED, RESTLESS};
 
@@ -65,7 +65,7 @@ pub(super) const DELETED: &str = "\\Deleted";
 
 /// Features that the server supports and the options allow.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Terms {
+pub(super) struct ServerTerms {
     /// Whether the server supports the labels of Gmail.
     pub(super) is_gmail: bool,
     /// Whether old messages are moved to the trash folder instead of being expunged.
@@ -119,9 +119,9 @@ enum Goal {
 
 /// Reason for a search.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum Purpose {
+enum SearchPurpose {
     /// APPEND returned no UID of the new message, or was refused. A server may have stored the message despite the refusal.
-    AfterAppend(Option<Refusal>),
+    AfterAppend(Option<CommandRefusal>),
     /// The server reported a UID of the new message that does not exist or that belongs to a different message, for
     /// this reason.
     WrongUid(&'static str),
@@ -130,16 +130,16 @@ enum Purpose {
     AfterReplace,
     /// An earlier session may have sent REPLACE. The value is true if the old message still exists.
     ReplaceResumed(bool),
-    PutBack(Option<Refusal>),
+    PutBack(Option<CommandRefusal>),
 }
 
 /// State of the machine: the command whose result is expected.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum At {
+enum MachineState {
     Start,
     NotingBegun,
     Appending,
-    Searching(Purpose),
+    Searching(SearchPurpose),
     NotingCopy,
     Identifying,
     ReadingEarlier(u32),
@@ -164,11 +164,11 @@ enum At {
     MarkingCopy,
     UnmarkingCopy,
     TakingAway,
-    LookingBefore(bool, Refusal),
-    Keeping(Refusal),
-    NotingReplace(Refusal),
+    LookingBefore(bool, CommandRefusal),
+    Keeping(CommandRefusal),
+    NotingReplace(CommandRefusal),
     Replacing,
-    LookingAgain(bool, Refusal),
+    LookingAgain(bool, CommandRefusal),
     ReadingReplaced(u32),
     LookingResumed(bool),
     NotingPutBack,
@@ -176,15 +176,15 @@ enum At {
     ReadingPutBack(u32),
     Dropping(Conclusion),
     Ending(Conclusion),
-    Resting(Again),
+    Resting(RetryState),
     Over,
 }
 
 /// Step to which the machine returns after a pause, usually to repeat a check or a command.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum Again {
+enum RetryState {
     Look,
-    Search(Purpose),
+    Search(SearchPurpose),
     Identify,
     Label,
     FindTwins,
@@ -197,10 +197,10 @@ enum Again {
 /// State of one replacement.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Machine {
-    terms: Terms,
-    /// Journal entry of the replacement, as it is on disk or as the next [`Command::Note`] writes it.
+    terms: ServerTerms,
+    /// Journal entry of the replacement, as it is on disk or as the next [`MachineCommand::Note`] writes it.
     entry: Replacement,
-    at: At,
+    at: MachineState,
     goal: Goal,
     /// Whether an earlier session began the replacement. Its messages are then read and compared again before one is
     /// deleted.
@@ -258,7 +258,7 @@ pub(super) struct Machine {
     /// immediately before it removed the old message.
     is_last_unknown: bool,
     remark: Option<&'static str>,
-    refusal: Option<Refusal>,
+    refusal: Option<CommandRefusal>,
     rounds: u32,
     doubts: u32,
     removals: u32,
@@ -266,11 +266,11 @@ pub(super) struct Machine {
 
 impl Machine {
     /// Starts the replacement of a message that was read in this session.
-    pub(super) fn new(terms: Terms, entry: Replacement) -> Self {
+    pub(super) fn new(terms: ServerTerms, entry: Replacement) -> Self {
         Self {
             terms,
             entry,
-            at: At::Start,
+            at: MachineState::Start,
             goal: Goal::Finish,
             is_resumed: false,
             copy: 0,
@@ -303,7 +303,7 @@ impl Machine {
     }
 
     /// Resumes a replacement from a journal entry. `doubt` is the reason why the entry cannot be trusted, if any.
-    pub(super) fn resumed(terms: Terms, entry: Replacement, doubt: Option<String>) -> Self {
+    pub(super) fn resumed(terms: ServerTerms, entry: Replacement, doubt: Option<String>) -> Self {
         let is_deleting = matches!(entry.step, ReplacementStep::Deleting(_));
         let goal = match (doubt, &entry.step) {
             (Some(why), _) => Goal::LeaveBoth(why),
@@ -323,49 +323,69 @@ impl Machine {
         }
     }
 
-    /// Returns the journal entry of the replacement, which [`Command::Note`] must write to the journal.
+    /// Returns the journal entry of the replacement, which [`MachineCommand::Note`] must write to the journal.
     pub(super) fn entry(&self) -> &Replacement {
         &self.entry
     }
 
     /// Returns the next state and the command to execute.
-    pub(super) fn next(mut self, event: Event) -> (Self, Command) {
-        let at = std::mem::replace(&mut self.at, At::Over);
+    pub(super) fn next(mut self, event: MachineEvent) -> (Self, MachineCommand) {
+        let at = std::mem::replace(&mut self.at, MachineState::Over);
         let command = self.step(at, event);
         (self, command)
     }
 
-    fn step(&mut self, at: At, event: Event) -> Command {
+    fn step(&mut self, at: MachineState, event: MachineEvent) -> MachineCommand {
         match (at, event) {
-            (At::Start, Event::Begin) => self.start(),
-            (At::NotingBegun, Event::Done) => self.to(At::Appending, Command::Append(Body::New)),
-            (At::Appending, Event::Appended(answer)) => self.appended(answer),
-            (At::Searching(purpose), Event::Found(found)) => self.found(purpose, found),
-            (At::NotingCopy, Event::Done) => self.identify(),
-            (At::ReadingEarlier(uid), Event::Read(reading)) => self.earlier_was_read(uid, reading),
-            (At::Identifying, Event::Labels(old, copy)) => self.identified(old, copy),
-            (At::Reading(uid), Event::Read(reading)) => self.was_read(uid, reading),
-            (At::Looking(is_again), Event::Seen(old, copy)) => self.seen(old, copy, is_again),
-            (At::Unmarking | At::UnmarkingCopy, Event::Answered(answer)) => match answer {
+            (MachineState::Start, MachineEvent::Begin) => self.start(),
+            (MachineState::NotingBegun, MachineEvent::Done) => self.to(
+                MachineState::Appending,
+                MachineCommand::Append(AppendContent::New),
+            ),
+            (MachineState::Appending, MachineEvent::Appended(answer)) => self.appended(answer),
+            (MachineState::Searching(purpose), MachineEvent::Found(found)) => {
+                self.found(purpose, found)
+            }
+            (MachineState::NotingCopy, MachineEvent::Done) => self.identify(),
+            (MachineState::ReadingEarlier(uid), MachineEvent::Read(reading)) => {
+                self.earlier_was_read(uid, reading)
+            }
+            (MachineState::Identifying, MachineEvent::Labels(old, copy)) => {
+                self.identified(old, copy)
+            }
+            (MachineState::Reading(uid), MachineEvent::Read(reading)) => {
+                self.was_read(uid, reading)
+            }
+            (MachineState::Looking(is_again), MachineEvent::Seen(old, copy)) => {
+                self.seen(old, copy, is_again)
+            }
+            (
+                MachineState::Unmarking | MachineState::UnmarkingCopy,
+                MachineEvent::Answered(answer),
+            ) => match answer {
                 Ok(()) => self.look(false),
-                Err(refusal) => self.doubt(refusal.said(), Again::Look),
+                Err(refusal) => self.doubt(refusal.said(), RetryState::Look),
             },
-            (At::NotingFlags, Event::Done) => self.carry(),
-            (At::Carrying, Event::Answered(answer)) => match answer {
+            (MachineState::NotingFlags, MachineEvent::Done) => self.carry(),
+            (MachineState::Carrying, MachineEvent::Answered(answer)) => match answer {
                 Ok(()) => self.carry(),
                 Err(refusal) => self.refused(&refusal),
             },
-            (At::Labelling, Event::Labels(old, copy)) => self.labelled(old, copy),
-            (At::NotingLabels, Event::Done) => self.store_labels(At::Storing),
-            (At::Storing, Event::Answered(answer)) => match answer {
+            (MachineState::Labelling, MachineEvent::Labels(old, copy)) => self.labelled(old, copy),
+            (MachineState::NotingLabels, MachineEvent::Done) => {
+                self.store_labels(MachineState::Storing)
+            }
+            (MachineState::Storing, MachineEvent::Answered(answer)) => match answer {
                 Ok(()) => self.label(),
                 Err(refusal) => self.refused(&refusal),
             },
-            (At::NotingDeleting, Event::Done) => self.delete(),
-            (At::Marking, Event::Marked { answer, flags }) => self.marked(answer, flags),
+            (MachineState::NotingDeleting, MachineEvent::Done) => self.delete(),
+            (MachineState::Marking, MachineEvent::Marked { answer, flags }) => {
+                self.marked(answer, flags)
+            }
             (
-                At::Removing,
-                Event::Removed {
+                MachineState::Removing,
+                MachineEvent::Removed {
                     answer,
                     flags,
                     labels,
@@ -373,134 +393,162 @@ impl Machine {
                     is_proven,
                 },
             ) => self.removed(answer, flags, labels, is_told, is_proven),
-            (At::LookingAfter(is_again), Event::Seen(old, copy)) => {
+            (MachineState::LookingAfter(is_again), MachineEvent::Seen(old, copy)) => {
                 self.seen_after(old, copy, is_again)
             }
-            (At::CarryingLast, Event::Answered(answer)) => {
+            (MachineState::CarryingLast, MachineEvent::Answered(answer)) => {
                 if answer.is_err() {
                     self.remark = Some(NOT_CARRIED);
                 }
                 self.carry_last()
             }
-            (At::CheckingLast, Event::Seen(_, copy)) => self.checked_last(&copy),
-            (At::LabellingLast, Event::Answered(answer)) => {
+            (MachineState::CheckingLast, MachineEvent::Seen(_, copy)) => self.checked_last(&copy),
+            (MachineState::LabellingLast, MachineEvent::Answered(answer)) => {
                 if answer.is_err() {
                     self.remark = Some(NOT_CARRIED);
                 }
                 self.label_last()
             }
-            (At::CheckingLabels, Event::Labels(_, copy)) => self.checked_labels(copy),
-            (At::FindingTwins, Event::Found(found)) => self.found_twins(found),
-            (At::NotingTakeBack, Event::Done) => self.mark_copy(),
-            (At::MarkingCopy, Event::Answered(answer)) => match answer {
-                Ok(()) => self.to(At::TakingAway, Command::TakeAway(self.copy)),
+            (MachineState::CheckingLabels, MachineEvent::Labels(_, copy)) => {
+                self.checked_labels(copy)
+            }
+            (MachineState::FindingTwins, MachineEvent::Found(found)) => self.found_twins(found),
+            (MachineState::NotingTakeBack, MachineEvent::Done) => self.mark_copy(),
+            (MachineState::MarkingCopy, MachineEvent::Answered(answer)) => match answer {
+                Ok(()) => self.to(
+                    MachineState::TakingAway,
+                    MachineCommand::TakeAway(self.copy),
+                ),
                 Err(refusal) => self.not_taken(refusal),
             },
-            (At::TakingAway, Event::Answered(answer)) => match answer {
+            (MachineState::TakingAway, MachineEvent::Answered(answer)) => match answer {
                 Ok(()) => self.look(false),
                 Err(refusal) => self.not_taken(refusal),
             },
-            (At::LookingBefore(is_again, why), Event::Seen(old, _)) => {
+            (MachineState::LookingBefore(is_again, why), MachineEvent::Seen(old, _)) => {
                 self.seen_before(old, is_again, why)
             }
-            (At::Keeping(why), Event::Done) => self.to(At::NotingReplace(why), Command::Note),
-            (At::NotingReplace(_), Event::Done) => self.to(At::Replacing, Command::Replace),
-            (At::Replacing, Event::Appended(answer)) => self.replaced(answer),
-            (At::LookingAgain(is_again, why), Event::Seen(old, _)) => {
+            (MachineState::Keeping(why), MachineEvent::Done) => {
+                self.to(MachineState::NotingReplace(why), MachineCommand::Note)
+            }
+            (MachineState::NotingReplace(_), MachineEvent::Done) => {
+                self.to(MachineState::Replacing, MachineCommand::Replace)
+            }
+            (MachineState::Replacing, MachineEvent::Appended(answer)) => self.replaced(answer),
+            (MachineState::LookingAgain(is_again, why), MachineEvent::Seen(old, _)) => {
                 self.seen_again(old, is_again, why)
             }
-            (At::ReadingReplaced(uid), Event::Read(reading)) => self.replaced_read(uid, reading),
-            (At::LookingResumed(is_again), Event::Seen(old, _)) => self.seen_resumed(old, is_again),
-            (At::NotingPutBack, Event::Done) => {
-                self.to(At::PuttingBack, Command::Append(Body::Original))
+            (MachineState::ReadingReplaced(uid), MachineEvent::Read(reading)) => {
+                self.replaced_read(uid, reading)
             }
-            (At::PuttingBack, Event::Appended(answer)) => self.put_back(answer),
-            (At::ReadingPutBack(uid), Event::Read(reading)) => self.put_back_read(uid, reading),
-            (At::Dropping(conclusion), Event::Done) => self.end(conclusion),
-            (At::Ending(conclusion), Event::Done) => Command::Give(conclusion),
-            (At::Resting(again), Event::Done) => self.again(again),
+            (MachineState::LookingResumed(is_again), MachineEvent::Seen(old, _)) => {
+                self.seen_resumed(old, is_again)
+            }
+            (MachineState::NotingPutBack, MachineEvent::Done) => self.to(
+                MachineState::PuttingBack,
+                MachineCommand::Append(AppendContent::Original),
+            ),
+            (MachineState::PuttingBack, MachineEvent::Appended(answer)) => self.put_back(answer),
+            (MachineState::ReadingPutBack(uid), MachineEvent::Read(reading)) => {
+                self.put_back_read(uid, reading)
+            }
+            (MachineState::Dropping(conclusion), MachineEvent::Done) => self.end(conclusion),
+            (MachineState::Ending(conclusion), MachineEvent::Done) => {
+                MachineCommand::Give(conclusion)
+            }
+            (MachineState::Resting(again), MachineEvent::Done) => self.again(again),
             // The event cannot be the result of the last command, so this is a bug. Nothing more is changed, and the
             // journal keeps the entry for another session.
-            (_, event) => Command::Give(Conclusion::Unknown(format!(
+            (_, event) => MachineCommand::Give(Conclusion::Unknown(format!(
                 "embody received a result that does not belong to the current step (a defect of embody; please report it): {event:?}"
             ))),
         }
     }
 
-    fn to(&mut self, at: At, command: Command) -> Command {
+    fn to(&mut self, at: MachineState, command: MachineCommand) -> MachineCommand {
         self.at = at;
         command
     }
 
     /// Checks both messages. `is_again` is true if a message was missing at the check before.
-    fn look(&mut self, is_again: bool) -> Command {
-        self.look_at(At::Looking(is_again))
+    fn look(&mut self, is_again: bool) -> MachineCommand {
+        self.look_at(MachineState::Looking(is_again))
     }
 
-    fn look_at(&mut self, at: At) -> Command {
+    fn look_at(&mut self, at: MachineState) -> MachineCommand {
         let copy = self.copy;
-        self.to(at, Command::Look { copy })
+        self.to(at, MachineCommand::Look { copy })
     }
 
-    fn search(&mut self, body: Body, purpose: Purpose) -> Command {
-        self.to(At::Searching(purpose), Command::Search(body))
+    fn search(&mut self, body: AppendContent, purpose: SearchPurpose) -> MachineCommand {
+        self.to(
+            MachineState::Searching(purpose),
+            MachineCommand::Search(body),
+        )
     }
 
     /// Removes the entry of the replacement from the journal, and then ends the replacement with the conclusion.
-    fn end(&mut self, conclusion: Conclusion) -> Command {
-        self.to(At::Ending(conclusion), Command::End)
+    fn end(&mut self, conclusion: Conclusion) -> MachineCommand {
+        self.to(MachineState::Ending(conclusion), MachineCommand::End)
     }
 
-    fn left(&mut self, reason: Reason, why: impl Into<String>) -> Command {
-        self.end(Conclusion::Settled(Fate::Left(reason, why.into())))
+    fn left(&mut self, reason: Reason, why: impl Into<String>) -> MachineCommand {
+        self.end(Conclusion::Settled(ReplaceResult::Left(reason, why.into())))
     }
 
     /// Ends the replacement after the old message was removed by the server or by another program. The new message is
     /// kept, but the message may exist twice.
-    fn doubled(&mut self, why: impl Into<String>) -> Command {
-        let fate = Fate::Doubled(self.copy, why.into());
+    fn doubled(&mut self, why: impl Into<String>) -> MachineCommand {
+        let fate = ReplaceResult::Doubled(self.copy, why.into());
         self.end(Conclusion::Settled(fate))
     }
 
     /// Ends the replacement and keeps both messages, because embody cannot determine which message is safe to delete.
     /// The user must decide.
-    fn both(&mut self, reason: Reason, why: impl Into<String>) -> Command {
-        self.end(Conclusion::Settled(Fate::Both(reason, why.into())))
+    fn both(&mut self, reason: Reason, why: impl Into<String>) -> MachineCommand {
+        self.end(Conclusion::Settled(ReplaceResult::Both(reason, why.into())))
     }
 
     /// Repeats a step after a pause, because the server did not return its result. Gives up after [`DOUBTS`] repetitions.
-    fn doubt(&mut self, why: String, again: Again) -> Command {
+    fn doubt(&mut self, why: String, again: RetryState) -> MachineCommand {
         self.doubts += 1;
         if self.doubts > DOUBTS {
-            return Command::Give(Conclusion::Unknown(why));
+            return MachineCommand::Give(Conclusion::Unknown(why));
         }
         let pause = BACK_OFF << (2 * (self.doubts - 1));
-        self.to(At::Resting(again), Command::Rest(pause))
+        self.to(MachineState::Resting(again), MachineCommand::Rest(pause))
     }
 
-    fn again(&mut self, again: Again) -> Command {
+    fn again(&mut self, again: RetryState) -> MachineCommand {
         match again {
-            Again::Look => self.look(false),
-            Again::Search(purpose) => {
+            RetryState::Look => self.look(false),
+            RetryState::Search(purpose) => {
                 let body = match purpose {
-                    Purpose::PutBack(_) => Body::Original,
-                    _ => Body::New,
+                    SearchPurpose::PutBack(_) => AppendContent::Original,
+                    _ => AppendContent::New,
                 };
                 self.search(body, purpose)
             }
-            Again::Identify => self.identify(),
-            Again::Label => self.label(),
-            Again::FindTwins => self.find_twins(),
-            Again::ReadEarlier(uid) => self.to(At::ReadingEarlier(uid), Command::Read(uid)),
-            Again::ReadReplaced(uid) => self.to(At::ReadingReplaced(uid), Command::Read(uid)),
-            Again::ReadPutBack(uid) => self.to(At::ReadingPutBack(uid), Command::Read(uid)),
-            Again::LookResumed => self.look_at(At::LookingResumed(false)),
+            RetryState::Identify => self.identify(),
+            RetryState::Label => self.label(),
+            RetryState::FindTwins => self.find_twins(),
+            RetryState::ReadEarlier(uid) => {
+                self.to(MachineState::ReadingEarlier(uid), MachineCommand::Read(uid))
+            }
+            RetryState::ReadReplaced(uid) => self.to(
+                MachineState::ReadingReplaced(uid),
+                MachineCommand::Read(uid),
+            ),
+            RetryState::ReadPutBack(uid) => {
+                self.to(MachineState::ReadingPutBack(uid), MachineCommand::Read(uid))
+            }
+            RetryState::LookResumed => self.look_at(MachineState::LookingResumed(false)),
         }
     }
 
     /// Checks both messages again after a pause, which starts another round. After [`ROUNDS`] rounds, gives up the
     /// replacement and removes the new message.
-    fn round(&mut self) -> Command {
+    fn round(&mut self) -> MachineCommand {
         self.rounds += 1;
         if self.rounds >= ROUNDS {
             let (reason, why) = if self.is_kept {
@@ -518,11 +566,14 @@ impl Machine {
             return self.look(false);
         }
         let pause = PAUSE << (self.rounds - 1);
-        self.to(At::Resting(Again::Look), Command::Rest(pause))
+        self.to(
+            MachineState::Resting(RetryState::Look),
+            MachineCommand::Rest(pause),
+        )
     }
 
     /// Removes the new message because the server refused a step.
-    fn refused(&mut self, refusal: &Refusal) -> Command {
+    fn refused(&mut self, refusal: &CommandRefusal) -> MachineCommand {
         let why = refusal.said();
         self.goal = Goal::TakeBack(Some((Reason::ServerRefused, why)));
         self.look(false)

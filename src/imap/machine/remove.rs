@@ -1,37 +1,40 @@
 //! Removes the old message, and then copies its last flags and labels to the new message.
 
 use super::append::listed;
-use super::events::{Command, Conclusion, Fate, FoundCopies, Labelled, Refusal, Seen, Sight};
+use super::events::{
+    CommandRefusal, Conclusion, FoundCopies, LabelReport, MachineCommand, MessageMetadata,
+    ReplaceResult, Sight,
+};
 use super::texts::{
     BOTH_WENT, CARRIED, GONE, GONE_ALTERED, LAST_UNKNOWN, MARK_REMOVED, MOVED, NOT_CARRIED,
     NOT_OURS_ALONE, RENEWED, UNTOLD,
 };
-use super::{Again, At, DELETED, DOUBTS, Machine, Rule, has, is, without};
+use super::{DELETED, DOUBTS, Machine, MachineState, RetryState, Rule, has, is, without};
 use crate::engine::report::Reason;
 use crate::imap::journal::ReplacementStep;
 use crate::imap::session::FlagChange;
 
 impl Machine {
-    pub(super) fn note_deleting(&mut self) -> Command {
+    pub(super) fn note_deleting(&mut self) -> MachineCommand {
         self.entry.step = ReplacementStep::Deleting(self.copy);
-        self.to(At::NotingDeleting, Command::Note)
+        self.to(MachineState::NotingDeleting, MachineCommand::Note)
     }
 
-    pub(super) fn delete(&mut self) -> Command {
+    pub(super) fn delete(&mut self) -> MachineCommand {
         (self.is_proven, self.is_untold) = (false, false);
         if self.terms.has_trash {
-            self.to(At::Removing, Command::Remove)
+            self.to(MachineState::Removing, MachineCommand::Remove)
         } else {
             let since = self.modseq;
-            self.to(At::Marking, Command::Mark(since))
+            self.to(MachineState::Marking, MachineCommand::Mark(since))
         }
     }
 
     pub(super) fn marked(
         &mut self,
-        answer: Result<bool, Refusal>,
+        answer: Result<bool, CommandRefusal>,
         flags: Option<Vec<String>>,
-    ) -> Command {
+    ) -> MachineCommand {
         match answer {
             Ok(true) => self.round(),
             Ok(false) => {
@@ -41,7 +44,7 @@ impl Machine {
                 // mark and remove it.
                 self.is_proven = self.modseq.is_some() && flags.is_some();
                 self.last = flags.or(self.last.take());
-                self.to(At::Removing, Command::Remove)
+                self.to(MachineState::Removing, MachineCommand::Remove)
             }
             Err(refusal) => {
                 // The server may have set `\Deleted` on the old message despite the refusal. If the old message is gone
@@ -55,12 +58,12 @@ impl Machine {
 
     pub(super) fn removed(
         &mut self,
-        answer: Result<(), Refusal>,
+        answer: Result<(), CommandRefusal>,
         flags: Option<Vec<String>>,
         labels: Option<Vec<String>>,
         is_told: bool,
         is_proven: bool,
-    ) -> Command {
+    ) -> MachineCommand {
         self.was_there |= flags.is_some() || is_told;
         self.is_proven |= is_proven;
         self.is_untold = !is_told;
@@ -81,22 +84,22 @@ impl Machine {
         self.last_labels = labels;
         self.is_kept = answer.is_ok();
         self.refusal = answer.err();
-        self.look_at(At::LookingAfter(false))
+        self.look_at(MachineState::LookingAfter(false))
     }
 
-    pub(super) fn seen_after(&mut self, old: Sight, copy: Sight, is_again: bool) -> Command {
+    pub(super) fn seen_after(&mut self, old: Sight, copy: Sight, is_again: bool) -> MachineCommand {
         let old = match self.known(old) {
             Ok(old) => old,
-            Err(why) => return self.doubt(why, Again::Look),
+            Err(why) => return self.doubt(why, RetryState::Look),
         };
         match (old, self.refusal.take()) {
             (None, _) if self.was_there => {
                 let copy = match self.known(copy) {
                     Ok(Some(copy)) => copy,
                     // The new message is missing, so both messages are checked again after a NOOP.
-                    _ if !is_again => return self.look_at(At::LookingAfter(true)),
+                    _ if !is_again => return self.look_at(MachineState::LookingAfter(true)),
                     Ok(None) => return self.left(Reason::ChangedMeanwhile, BOTH_WENT),
-                    Err(why) => return self.doubt(why, Again::Look),
+                    Err(why) => return self.doubt(why, RetryState::Look),
                 };
                 self.finished_with(&copy)
             }
@@ -105,10 +108,10 @@ impl Machine {
                 (self.is_ours, self.was_there) = (false, false);
                 let copy = match self.known(copy) {
                     Ok(copy) => copy,
-                    Err(why) => return self.doubt(why, Again::Look),
+                    Err(why) => return self.doubt(why, RetryState::Look),
                 };
                 if !is_again {
-                    return self.look_at(At::LookingAfter(true));
+                    return self.look_at(MachineState::LookingAfter(true));
                 }
                 self.finish(None, copy)
             }
@@ -118,7 +121,10 @@ impl Machine {
     }
 
     /// Decides whether to keep the new message, after the old message is gone.
-    pub(super) fn finish_without_original(&mut self, copy: Option<Seen>) -> Command {
+    pub(super) fn finish_without_original(
+        &mut self,
+        copy: Option<MessageMetadata>,
+    ) -> MachineCommand {
         let is_by_us = self.was_there;
         let Some(copy) = copy else {
             return match (is_by_us, self.is_resumed) {
@@ -161,7 +167,7 @@ impl Machine {
     }
 
     /// Sets the last flags of the old message on the new message, after the old message is gone.
-    pub(super) fn finished_with(&mut self, copy: &Seen) -> Command {
+    pub(super) fn finished_with(&mut self, copy: &MessageMetadata) -> MachineCommand {
         if self.is_untold && !self.is_proven && !self.is_off(Rule::Twins) {
             self.doubled = self.doubled.or(Some(UNTOLD));
         }
@@ -190,17 +196,18 @@ impl Machine {
         self.carry_last()
     }
 
-    pub(super) fn carry_last(&mut self) -> Command {
+    pub(super) fn carry_last(&mut self) -> MachineCommand {
         match self.changes.pop() {
-            Some((change, flags)) => {
-                self.to(At::CarryingLast, Command::Store(self.copy, change, flags))
-            }
+            Some((change, flags)) => self.to(
+                MachineState::CarryingLast,
+                MachineCommand::Store(self.copy, change, flags),
+            ),
             None if self.given.is_empty() && self.taken.is_empty() => self.finished(),
-            None => self.look_at(At::CheckingLast),
+            None => self.look_at(MachineState::CheckingLast),
         }
     }
 
-    pub(super) fn checked_last(&mut self, copy: &Sight) -> Command {
+    pub(super) fn checked_last(&mut self, copy: &Sight) -> MachineCommand {
         let is_kept = match copy {
             Sight::Present(copy) => {
                 let is_left = self.taken.iter().any(|flag| has(&copy.flags, flag));
@@ -217,20 +224,23 @@ impl Machine {
     }
 
     /// Searches for the new message of another run that replaced the same message.
-    pub(super) fn find_twins(&mut self) -> Command {
+    pub(super) fn find_twins(&mut self) -> MachineCommand {
         // If only this run can have removed the old message, a new message with the same Message-ID is another mail, such
         // as the copy from a mailing list.
         let (copy, with_kin) = (self.copy, !self.is_proven);
-        self.to(At::FindingTwins, Command::FindTwins { copy, with_kin })
+        self.to(
+            MachineState::FindingTwins,
+            MachineCommand::FindTwins { copy, with_kin },
+        )
     }
 
-    pub(super) fn found_twins(&mut self, found: Result<FoundCopies, String>) -> Command {
+    pub(super) fn found_twins(&mut self, found: Result<FoundCopies, String>) -> MachineCommand {
         self.is_checked = true;
         let FoundCopies { mut same, kin } = match found {
             Ok(found) => found,
             Err(why) if self.doubts < DOUBTS => {
                 self.is_checked = false;
-                return self.doubt(why, Again::FindTwins);
+                return self.doubt(why, RetryState::FindTwins);
             }
             // The server cannot search.
             Err(_) => FoundCopies::default(),
@@ -248,7 +258,7 @@ impl Machine {
         self.finished()
     }
 
-    pub(super) fn finished(&mut self) -> Command {
+    pub(super) fn finished(&mut self) -> MachineCommand {
         if let Some(last) = &self.last_labels {
             let missing = without(last, &self.entry.labels);
             let taken = without(&self.entry.labels, last);
@@ -274,21 +284,24 @@ impl Machine {
             let remark = self.remark.map(|remark| format!("; {remark}"));
             return self.doubled(format!("{why}{}", remark.unwrap_or_default()));
         }
-        let fate = Fate::Replaced(self.copy, self.remark);
+        let fate = ReplaceResult::Replaced(self.copy, self.remark);
         self.end(Conclusion::Settled(fate))
     }
 
-    pub(super) fn label_last(&mut self) -> Command {
+    pub(super) fn label_last(&mut self) -> MachineCommand {
         match self.changes.pop() {
             Some((change, labels)) => self.to(
-                At::LabellingLast,
-                Command::StoreLabels(self.copy, change, labels),
+                MachineState::LabellingLast,
+                MachineCommand::StoreLabels(self.copy, change, labels),
             ),
-            None => self.to(At::CheckingLabels, Command::Labels(self.copy)),
+            None => self.to(
+                MachineState::CheckingLabels,
+                MachineCommand::Labels(self.copy),
+            ),
         }
     }
 
-    pub(super) fn checked_labels(&mut self, copy: Option<Labelled>) -> Command {
+    pub(super) fn checked_labels(&mut self, copy: Option<LabelReport>) -> MachineCommand {
         let wanted = self.last_labels.take().unwrap_or_default();
         let is_kept = copy.is_some_and(|copy| {
             let lost = without(&self.entry.labels, &wanted);

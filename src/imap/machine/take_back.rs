@@ -1,10 +1,12 @@
 //! Gives up a replacement: removes the new message and keeps the old one, or keeps both messages.
 
-use super::events::{Command, Conclusion, Fate, Refusal, Seen};
+use super::events::{CommandRefusal, Conclusion, MachineCommand, MessageMetadata, ReplaceResult};
 use super::texts::{
     KEEPS_COPY, MARKED_STAYS, NOT_OURS, NOT_THE_ORIGINAL, STAYS_MARKED, TAKEN_BACK, TWICE,
 };
-use super::{Again, At, BACK_OFF, DELETED, Goal, Machine, REMOVALS, ROUNDS, Rule, has};
+use super::{
+    BACK_OFF, DELETED, Goal, Machine, MachineState, REMOVALS, ROUNDS, RetryState, Rule, has,
+};
 use crate::engine::report::Reason;
 use crate::imap::journal::ReplacementStep;
 use crate::imap::session::FlagChange;
@@ -14,9 +16,9 @@ impl Machine {
     pub(super) fn turn_back(
         &mut self,
         why: Option<(Reason, String)>,
-        old: Option<Seen>,
-        copy: Option<Seen>,
-    ) -> Command {
+        old: Option<MessageMetadata>,
+        copy: Option<MessageMetadata>,
+    ) -> MachineCommand {
         self.goal = Goal::TakeBack(why.clone());
         self.take_back(why, old, copy)
     }
@@ -24,9 +26,9 @@ impl Machine {
     pub(super) fn take_back(
         &mut self,
         why: Option<(Reason, String)>,
-        old: Option<Seen>,
-        copy: Option<Seen>,
-    ) -> Command {
+        old: Option<MessageMetadata>,
+        copy: Option<MessageMetadata>,
+    ) -> MachineCommand {
         let is_marked = copy.as_ref().is_some_and(|copy| has(&copy.flags, DELETED));
         let is_by_us = matches!(self.entry.step, ReplacementStep::TakingBack(..));
         let old = match old {
@@ -59,14 +61,18 @@ impl Machine {
         match copy {
             Some(copy) => self.remove_copy(why, &copy),
             None => self.end(match why {
-                Some((reason, why)) => Conclusion::Settled(Fate::Left(reason, why)),
+                Some((reason, why)) => Conclusion::Settled(ReplaceResult::Left(reason, why)),
                 None => Conclusion::Nothing,
             }),
         }
     }
 
     /// Removes the new message. Its content and that of the old message are read before, if this session did not read them.
-    pub(super) fn remove_copy(&mut self, why: Option<(Reason, String)>, copy: &Seen) -> Command {
+    pub(super) fn remove_copy(
+        &mut self,
+        why: Option<(Reason, String)>,
+        copy: &MessageMetadata,
+    ) -> MachineCommand {
         if !self.is_copy(copy) {
             return self.both(Reason::AmbiguousCopy, NOT_OURS);
         }
@@ -96,17 +102,20 @@ impl Machine {
                 "{why}; the message now exists twice, because the server did not delete the new copy (UID {}): {text}",
                 self.copy
             );
-            return Command::Give(Conclusion::Stuck(what));
+            return MachineCommand::Give(Conclusion::Stuck(what));
         }
         self.removals += 1;
         let step = ReplacementStep::TakingBack(self.copy, digest);
         if self.entry.step != step {
             self.entry.step = step;
-            return self.to(At::NotingTakeBack, Command::Note);
+            return self.to(MachineState::NotingTakeBack, MachineCommand::Note);
         }
         // If the new message already has `\Deleted`, it is expunged at once. Otherwise the flag is set first.
         if has(&copy.flags, DELETED) {
-            self.to(At::TakingAway, Command::TakeAway(self.copy))
+            self.to(
+                MachineState::TakingAway,
+                MachineCommand::TakeAway(self.copy),
+            )
         } else {
             self.mark_copy()
         }
@@ -122,36 +131,46 @@ impl Machine {
         digest == self.entry.sha256 || noted == Some(digest)
     }
 
-    pub(super) fn mark_copy(&mut self) -> Command {
+    pub(super) fn mark_copy(&mut self) -> MachineCommand {
         // At Gmail, expunging only removes a label. The new message is moved to the trash instead, and needs no
         // `\Deleted` for that.
         if self.terms.is_gmail {
-            return self.to(At::TakingAway, Command::TakeAway(self.copy));
+            return self.to(
+                MachineState::TakingAway,
+                MachineCommand::TakeAway(self.copy),
+            );
         }
         let flags = vec![DELETED.to_owned()];
-        let command = Command::Store(self.copy, FlagChange::Add, flags);
-        self.to(At::MarkingCopy, command)
+        let command = MachineCommand::Store(self.copy, FlagChange::Add, flags);
+        self.to(MachineState::MarkingCopy, command)
     }
 
-    pub(super) fn unmark_copy(&mut self) -> Command {
+    pub(super) fn unmark_copy(&mut self) -> MachineCommand {
         self.rounds += 1;
         if self.rounds > ROUNDS * 2 {
-            return Command::Give(Conclusion::Unknown(STAYS_MARKED.to_owned()));
+            return MachineCommand::Give(Conclusion::Unknown(STAYS_MARKED.to_owned()));
         }
         let flags = vec![DELETED.to_owned()];
-        let command = Command::Store(self.copy, FlagChange::Remove, flags);
-        self.to(At::UnmarkingCopy, command)
+        let command = MachineCommand::Store(self.copy, FlagChange::Remove, flags);
+        self.to(MachineState::UnmarkingCopy, command)
     }
 
     /// Waits and checks again after the server refused to delete the new message.
-    pub(super) fn not_taken(&mut self, refusal: Refusal) -> Command {
+    pub(super) fn not_taken(&mut self, refusal: CommandRefusal) -> MachineCommand {
         self.refusal = Some(refusal);
         let pause = BACK_OFF << (2 * self.removals.saturating_sub(1));
-        self.to(At::Resting(Again::Look), Command::Rest(pause))
+        self.to(
+            MachineState::Resting(RetryState::Look),
+            MachineCommand::Rest(pause),
+        )
     }
 
     /// Keeps both messages, but first removes the `\Deleted` that embody set from the old message.
-    pub(super) fn leave_both(&mut self, why: String, old: Option<&Seen>) -> Command {
+    pub(super) fn leave_both(
+        &mut self,
+        why: String,
+        old: Option<&MessageMetadata>,
+    ) -> MachineCommand {
         match old {
             Some(old) if self.is_ours && has(&old.flags, DELETED) => self.unmark(),
             _ => self.both(Reason::AmbiguousCopy, why),

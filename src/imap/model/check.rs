@@ -3,7 +3,7 @@
 use super::server::{Content, DELETED, Mail, good};
 use super::{Budget, Model, Process, World};
 use crate::imap::journal::{Replacement, ReplacementStep};
-use crate::imap::machine::Command;
+use crate::imap::machine::MachineCommand;
 
 impl Model {
     /// Checks that a command removes no message of another program, and never the last intact version of the message.
@@ -12,7 +12,7 @@ impl Model {
         before: &World,
         after: &World,
         entry: &Replacement,
-        command: &Command,
+        command: &MachineCommand,
     ) {
         let gone = |it: &&Mail| !after.server.mails.iter().any(|there| there.id == it.id);
         for gone in before.server.mails.iter().filter(gone) {

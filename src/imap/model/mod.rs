@@ -28,8 +28,10 @@ use std::collections::{HashSet, VecDeque};
 use std::hash::{Hash, Hasher};
 
 use super::journal::{Replacement, ReplacementStep};
-use super::machine::{Command, Conclusion, Event, Machine, Reading, Rule, Seen, Sight};
-use super::replace::Fate;
+use super::machine::{
+    Conclusion, Machine, MachineCommand, MachineEvent, MessageMetadata, MessageRead, Rule, Sight,
+};
+use super::replace::ReplaceResult;
 use super::session::InternalDate;
 use rival::Rival;
 use server::{
@@ -52,7 +54,7 @@ enum Process {
     /// replacement in the journal of an earlier run, and now finishes it.
     Running {
         machine: Box<Machine>,
-        command: Command,
+        command: MachineCommand,
         is_earlier: bool,
     },
     /// The connection was interrupted, or a command failed and the session continues.
@@ -190,7 +192,7 @@ impl Model {
                             entry.original = None;
                         }
                         let machine = Machine::resumed(self.terms(), entry, None);
-                        self.advance(world, machine, Event::Begin, is_earlier)
+                        self.advance(world, machine, MachineEvent::Begin, is_earlier)
                     }
                     None => self.afresh(world),
                 }
@@ -214,7 +216,7 @@ impl Model {
                 let downloaded = Content::of_digest(entry.original.as_ref().unwrap());
                 world.read = vec![(entry.uid, downloaded)];
                 let machine = Machine::new(self.terms(), entry);
-                self.advance(world, machine, Event::Begin, false)
+                self.advance(world, machine, MachineEvent::Begin, false)
             }
             _ => {
                 world.process = Process::Over;
@@ -230,9 +232,15 @@ impl Model {
         }
     }
 
-    fn advance(&self, mut world: World, machine: Machine, event: Event, is_earlier: bool) -> World {
+    fn advance(
+        &self,
+        mut world: World,
+        machine: Machine,
+        event: MachineEvent,
+        is_earlier: bool,
+    ) -> World {
         let (machine, command) = machine.next(event);
-        let Command::Give(conclusion) = command else {
+        let MachineCommand::Give(conclusion) = command else {
             world.process = Process::Running {
                 machine: Box::new(machine),
                 command,
@@ -243,12 +251,12 @@ impl Model {
         match conclusion {
             Conclusion::Settled(fate) => {
                 match &fate {
-                    Fate::Both(_, why) | Fate::Doubled(_, why) => {
+                    ReplaceResult::Both(_, why) | ReplaceResult::Doubled(_, why) => {
                         world.status = 1;
                         world.is_told = true;
                         world.is_told_of_flags |= why.contains("last moment");
                     }
-                    Fate::Replaced(_, Some(remark)) if remark.contains("last moment") => {
+                    ReplaceResult::Replaced(_, Some(remark)) if remark.contains("last moment") => {
                         world.is_told_of_flags = true;
                     }
                     _ => {}
@@ -354,7 +362,7 @@ impl Model {
         &self,
         world: &World,
         machine: &Machine,
-        command: &Command,
+        command: &MachineCommand,
         is_earlier: bool,
         steps: &mut Vec<Step>,
     ) {
@@ -362,13 +370,17 @@ impl Model {
         let mut done = world.clone();
         let event = self.mode(&mut done, &entry, command);
         self.check_command(world, &done, &entry, command);
-        let go = |world: &World, event: Event| {
+        let go = |world: &World, event: MachineEvent| {
             self.advance(world.clone(), machine.clone(), event, is_earlier)
         };
         steps.push((format!("{command:?}"), go(&done, event.clone())));
         let is_local = matches!(
             command,
-            Command::Note | Command::End | Command::Keep | Command::Drop | Command::Rest(_)
+            MachineCommand::Note
+                | MachineCommand::End
+                | MachineCommand::Keep
+                | MachineCommand::Drop
+                | MachineCommand::Rest(_)
         );
         if world.budget.faults == 0 || is_local {
             return;
@@ -411,7 +423,7 @@ impl Model {
                     continue;
                 }
                 // A server that changes UIDs and also refuses an APPEND that it executes is not simulated.
-                let is_append = matches!(command, Command::Append(_));
+                let is_append = matches!(command, MachineCommand::Append(_));
                 if self.nature.shifts.is_some() && is_append && when == "after" {
                     continue;
                 }
@@ -420,7 +432,7 @@ impl Model {
                     let mut world = faulty(world);
                     // The server removed the message without returning its flags, so embody cannot copy them. `None`
                     // switches off the comparison of flags at the end.
-                    if matches!(event, Event::Removed { flags: None, .. }) {
+                    if matches!(event, MachineEvent::Removed { flags: None, .. }) {
                         world.last = None;
                     }
                     steps.push((label, go(&world, event)));
@@ -430,10 +442,13 @@ impl Model {
         // Fault: the server returns OK but does not execute the command.
         if matches!(
             command,
-            Command::Store(..) | Command::TakeAway(_) | Command::Remove | Command::StoreLabels(..)
+            MachineCommand::Store(..)
+                | MachineCommand::TakeAway(_)
+                | MachineCommand::Remove
+                | MachineCommand::StoreLabels(..)
         ) {
             let event = match event.clone() {
-                Event::Removed { flags, labels, .. } => Event::Removed {
+                MachineEvent::Removed { flags, labels, .. } => MachineEvent::Removed {
                     answer: Ok(()),
                     flags,
                     labels,
@@ -448,15 +463,15 @@ impl Model {
             ));
         }
         // Fault: the response lacks the dates (INTERNALDATE) that embody requested.
-        if let Event::Seen(old, copy) = &event {
+        if let MachineEvent::Seen(old, copy) = &event {
             let no_date = |sight: &Sight| match sight {
-                Sight::Present(seen) => Sight::Present(Seen {
+                Sight::Present(seen) => Sight::Present(MessageMetadata {
                     date: None,
                     ..seen.clone()
                 }),
                 sight => sight.clone(),
             };
-            let event = Event::Seen(no_date(old), no_date(copy));
+            let event = MachineEvent::Seen(no_date(old), no_date(copy));
             steps.push((format!("{command:?}: no dates"), go(&faulty(&done), event)));
         }
     }
@@ -466,26 +481,26 @@ impl Model {
         &self,
         done: &World,
         entry: &Replacement,
-        command: &Command,
-        event: &Event,
-        say: &mut dyn FnMut(String, &World, Event),
+        command: &MachineCommand,
+        event: &MachineEvent,
+        say: &mut dyn FnMut(String, &World, MachineEvent),
     ) {
         // The message of the other run has the same content, so a wrong UID of it cannot be recognised.
         if self.has_rival {
             return;
         }
         match event {
-            Event::Appended(Ok(Some((_, uid)))) if self.nature.shifts.is_none() => {
+            MachineEvent::Appended(Ok(Some((_, uid)))) if self.nature.shifts.is_none() => {
                 let is_other = |it: &&Mail| it.uid != *uid;
                 let others = done.server.mails.iter().filter(is_other);
                 let wrong = others.map(|it| (7, it.uid));
                 for answer in wrong.chain([(9, *uid), (7, 99)]) {
-                    let event = Event::Appended(Ok(Some(answer)));
+                    let event = MachineEvent::Appended(Ok(Some(answer)));
                     say(format!("APPENDUID {answer:?}"), done, event);
                 }
             }
-            Event::Read(Reading::Content { .. }) if self.nature.shifts.is_none() => {
-                let Command::Read(uid) = command else {
+            MachineEvent::Read(MessageRead::Content { .. }) if self.nature.shifts.is_none() => {
+                let MachineCommand::Read(uid) = command else {
                     return;
                 };
                 // A server that sends the expected content in place of an altered one cannot be recognised.

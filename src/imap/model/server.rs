@@ -3,7 +3,8 @@
 use super::{Model, World};
 use crate::imap::journal::Replacement;
 use crate::imap::machine::{
-    Body, Command, Event, FoundCopies, Labelled, MessageStart, Reading, Refusal, Seen, Sight, Terms,
+    AppendContent, CommandRefusal, FoundCopies, LabelReport, MachineCommand, MachineEvent,
+    MessageMetadata, MessageRead, MessageStart, ServerTerms, Sight,
 };
 use crate::imap::session::{FlagChange, InternalDate};
 
@@ -195,8 +196,8 @@ impl World {
 }
 
 impl Model {
-    pub(super) fn terms(&self) -> Terms {
-        Terms {
+    pub(super) fn terms(&self) -> ServerTerms {
+        ServerTerms {
             is_gmail: self.nature.is_gmail,
             has_trash: self.nature.has_trash,
             may_replace: self.nature.has_replace,
@@ -249,31 +250,36 @@ impl Model {
     }
 
     /// Executes a command on the simulated server, and returns the response that a server without faults sends.
-    pub(super) fn mode(&self, world: &mut World, entry: &Replacement, command: &Command) -> Event {
+    pub(super) fn mode(
+        &self,
+        world: &mut World,
+        entry: &Replacement,
+        command: &MachineCommand,
+    ) -> MachineEvent {
         let nature = self.nature;
         let server = &mut world.server;
         match command {
-            Command::Note => {
+            MachineCommand::Note => {
                 world.journal = Some(entry.clone());
                 world.unsynced_end = None;
-                Event::Done
+                MachineEvent::Done
             }
-            Command::End => {
+            MachineCommand::End => {
                 world.unsynced_end = world.journal.take();
-                Event::Done
+                MachineEvent::Done
             }
-            Command::Keep => {
+            MachineCommand::Keep => {
                 world.is_kept = true;
-                Event::Done
+                MachineEvent::Done
             }
-            Command::Drop => {
+            MachineCommand::Drop => {
                 world.is_kept = false;
-                Event::Done
+                MachineEvent::Done
             }
-            Command::Rest(_) => Event::Done,
-            Command::Append(_) | Command::Replace => {
-                let is_original = *command == Command::Append(Body::Original);
-                let is_replace = *command == Command::Replace;
+            MachineCommand::Rest(_) => MachineEvent::Done,
+            MachineCommand::Append(_) | MachineCommand::Replace => {
+                let is_original = *command == MachineCommand::Append(AppendContent::Original);
+                let is_replace = *command == MachineCommand::Replace;
                 if nature.is_full
                     && !is_replace
                     && server
@@ -284,12 +290,12 @@ impl Model {
                         > 0
                     && !is_original
                 {
-                    return Event::Appended(Err(refusal("OVERQUOTA")));
+                    return MachineEvent::Appended(Err(refusal("OVERQUOTA")));
                 }
                 if is_replace {
                     let at = server.mails.iter().position(|it| it.uid == entry.uid);
                     let Some(at) = at else {
-                        return Event::Appended(Err(refusal("NONEXISTENT")));
+                        return MachineEvent::Appended(Err(refusal("NONEXISTENT")));
                     };
                     server.mails.remove(at);
                     // REPLACE gives the new message the flags that embody last read. A flag that the second client set
@@ -322,12 +328,12 @@ impl Model {
                 }
                 let mail = Mail::new(id, content, bits(&entry.flags));
                 let uid = self.add(server, mail, entry);
-                Event::Appended(Ok((!nature.gives_no_uid).then_some((7, uid))))
+                MachineEvent::Appended(Ok((!nature.gives_no_uid).then_some((7, uid))))
             }
-            Command::Search(body) => {
+            MachineCommand::Search(body) => {
                 let wanted = match body {
-                    Body::New => Content::of_digest(&entry.sha256),
-                    Body::Original => Content::Old,
+                    AppendContent::New => Content::of_digest(&entry.sha256),
+                    AppendContent::Original => Content::Old,
                 };
                 let is_new = |it: &&Mail| it.uid >= entry.least && it.flags & DELETED == 0;
                 let new: Vec<&Mail> = server.mails.iter().filter(is_new).collect();
@@ -337,15 +343,15 @@ impl Model {
                 };
                 let same = uids(&|it| it.content == wanted);
                 let kin = match (body, same.as_slice()) {
-                    (Body::New, []) => uids(&|it| it.content.is_kin(wanted)),
+                    (AppendContent::New, []) => uids(&|it| it.content.is_kin(wanted)),
                     _ => Vec::new(),
                 };
                 for uid in &same {
                     world.remember(*uid, wanted);
                 }
-                Event::Found(Ok(FoundCopies { same, kin }))
+                MachineEvent::Found(Ok(FoundCopies { same, kin }))
             }
-            Command::FindTwins { copy, with_kin } => {
+            MachineCommand::FindTwins { copy, with_kin } => {
                 let new = Content::of_digest(&entry.sha256);
                 let is_other =
                     |it: &&Mail| it.uid != *copy && it.uid != entry.uid && it.flags & DELETED == 0;
@@ -358,24 +364,24 @@ impl Model {
                     let found = others.iter().filter(|it| is(it));
                     found.map(|it| it.uid).collect::<Vec<_>>()
                 };
-                Event::Found(Ok(FoundCopies {
+                MachineEvent::Found(Ok(FoundCopies {
                     same: uids(&is_same),
                     kin: uids(&is_kin),
                 }))
             }
-            Command::Read(uid) => {
+            MachineCommand::Read(uid) => {
                 let found = server.mails.iter().find(|it| it.uid == *uid);
                 world.has_read_altered |= found.is_some_and(|it| it.content == Content::Altered);
                 let Some(content) = found.map(|it| it.content) else {
-                    return Event::Read(Reading::Nothing);
+                    return MachineEvent::Read(MessageRead::Nothing);
                 };
                 self.reading(world, *uid, content, entry)
             }
-            Command::Look { copy, .. } => {
+            MachineCommand::Look { copy, .. } => {
                 world.is_raced = false;
-                Event::Seen(self.sight(world, entry.uid), self.sight(world, *copy))
+                MachineEvent::Seen(self.sight(world, entry.uid), self.sight(world, *copy))
             }
-            Command::Store(uid, change, flags) => {
+            MachineCommand::Store(uid, change, flags) => {
                 let bits = bits(flags);
                 let is_ours = |it: &&mut Mail| it.uid == *uid;
                 if let Some(it) = server.mails.iter_mut().find(is_ours) {
@@ -385,29 +391,29 @@ impl Model {
                     }
                     it.modseq += 1;
                 }
-                Event::Answered(Ok(()))
+                MachineEvent::Answered(Ok(()))
             }
-            Command::Mark(since) => {
+            MachineCommand::Mark(since) => {
                 let Some(it) = server.mails.iter_mut().find(|it| it.uid == entry.uid) else {
-                    return Event::Marked {
+                    return MachineEvent::Marked {
                         answer: Ok(false),
                         flags: None,
                     };
                 };
                 if since.is_some_and(|since| it.modseq > since) {
-                    return Event::Marked {
+                    return MachineEvent::Marked {
                         answer: Ok(true),
                         flags: None,
                     };
                 }
                 it.flags |= DELETED;
                 it.modseq += 1;
-                Event::Marked {
+                MachineEvent::Marked {
                     answer: Ok(false),
                     flags: Some(names(it.flags)),
                 }
             }
-            Command::Remove => {
+            MachineCommand::Remove => {
                 let found = server.mails.iter().position(|it| it.uid == entry.uid);
                 let seen = found.map(|at| &server.mails[at]);
                 let flags = seen.map(|it| names(it.flags));
@@ -427,7 +433,7 @@ impl Model {
                         is_told = true;
                     }
                 }
-                Event::Removed {
+                MachineEvent::Removed {
                     answer: Ok(()),
                     flags,
                     labels,
@@ -435,7 +441,7 @@ impl Model {
                     is_proven: is_told && nature.has_trash,
                 }
             }
-            Command::TakeAway(uid) => {
+            MachineCommand::TakeAway(uid) => {
                 let found = server.mails.iter().position(|it| it.uid == *uid);
                 if let Some(at) = found
                     && (nature.is_gmail || server.mails[at].flags & DELETED != 0)
@@ -446,19 +452,19 @@ impl Model {
                     }
                     self.renumber(server);
                 }
-                Event::Answered(Ok(()))
+                MachineEvent::Answered(Ok(()))
             }
-            Command::Labels(copy) => {
+            MachineCommand::Labels(copy) => {
                 let of = |uid: u32| {
                     let it = server.mails.iter().find(|it| it.uid == uid)?;
-                    Some(Labelled {
+                    Some(LabelReport {
                         message_id: u64::from(it.uid),
                         labels: label_names(it.labels),
                     })
                 };
-                Event::Labels(of(entry.uid), of(*copy))
+                MachineEvent::Labels(of(entry.uid), of(*copy))
             }
-            Command::StoreLabels(uid, change, labels) => {
+            MachineCommand::StoreLabels(uid, change, labels) => {
                 let bits = label_bits(labels);
                 if let Some(it) = server.mails.iter_mut().find(|it| it.uid == *uid) {
                     match change {
@@ -466,9 +472,9 @@ impl Model {
                         _ => it.labels &= !bits,
                     }
                 }
-                Event::Answered(Ok(()))
+                MachineEvent::Answered(Ok(()))
             }
-            Command::Give(_) => unreachable!(),
+            MachineCommand::Give(_) => unreachable!(),
         }
     }
 
@@ -479,12 +485,12 @@ impl Model {
         uid: u32,
         content: Content,
         entry: &Replacement,
-    ) -> Event {
+    ) -> MachineEvent {
         // The content of the old message is the one from which the new message was made.
         if uid != entry.uid || !world.has_read(uid) {
             world.remember(uid, content);
         }
-        Event::Read(Reading::Content {
+        MachineEvent::Read(MessageRead::Content {
             digest: content.digest(),
             is_kin: content.is_kin(Content::of_digest(&entry.sha256)),
         })
@@ -511,7 +517,7 @@ impl Model {
             DATE
         };
         let has_date = it.has_date && !(self.nature.gives_no_date && is_copy);
-        Sight::Present(Seen {
+        Sight::Present(MessageMetadata {
             flags: names(it.flags),
             date: has_date.then(|| InternalDate::of(date)),
             size: has_date.then_some(SIZE),
@@ -548,36 +554,36 @@ pub(super) fn label_bits(names: &[String]) -> u8 {
 
 /// Returns the results that embody may get if the server refuses a command with NO and this code. A server can also
 /// refuse only a part of the command, such as one of two messages. `event` is the result without the refusal.
-pub(super) fn refused(event: &Event, code: &str) -> Vec<Event> {
+pub(super) fn refused(event: &MachineEvent, code: &str) -> Vec<MachineEvent> {
     let why = || "no".to_owned();
     match event {
-        Event::Answered(_) => vec![Event::Answered(Err(refusal(code)))],
-        Event::Appended(_) => vec![Event::Appended(Err(refusal(code)))],
-        Event::Marked { .. } => {
+        MachineEvent::Answered(_) => vec![MachineEvent::Answered(Err(refusal(code)))],
+        MachineEvent::Appended(_) => vec![MachineEvent::Appended(Err(refusal(code)))],
+        MachineEvent::Marked { .. } => {
             let answer = match code {
                 "MODIFIED" => Ok(true),
                 code => Err(refusal(code)),
             };
-            vec![Event::Marked {
+            vec![MachineEvent::Marked {
                 answer,
                 flags: None,
             }]
         }
-        Event::Removed {
+        MachineEvent::Removed {
             answer,
             flags,
             labels,
             is_told,
             is_proven,
         } => vec![
-            Event::Removed {
+            MachineEvent::Removed {
                 answer: Err(refusal(code)),
                 flags: flags.clone(),
                 labels: labels.clone(),
                 is_told: false,
                 is_proven: false,
             },
-            Event::Removed {
+            MachineEvent::Removed {
                 answer: answer.clone(),
                 flags: None,
                 labels: None,
@@ -585,27 +591,27 @@ pub(super) fn refused(event: &Event, code: &str) -> Vec<Event> {
                 is_proven: *is_proven,
             },
         ],
-        Event::Found(_) => vec![Event::Found(Err(why()))],
-        Event::Read(_) => vec![Event::Read(Reading::Unknown(why()))],
-        Event::Seen(old, copy) => {
+        MachineEvent::Found(_) => vec![MachineEvent::Found(Err(why()))],
+        MachineEvent::Read(_) => vec![MachineEvent::Read(MessageRead::Unknown(why()))],
+        MachineEvent::Seen(old, copy) => {
             let unknown = || Sight::Unknown(why());
             vec![
-                Event::Seen(unknown(), unknown()),
-                Event::Seen(old.clone(), unknown()),
-                Event::Seen(unknown(), copy.clone()),
+                MachineEvent::Seen(unknown(), unknown()),
+                MachineEvent::Seen(old.clone(), unknown()),
+                MachineEvent::Seen(unknown(), copy.clone()),
             ]
         }
-        Event::Labels(old, copy) => vec![
-            Event::Labels(None, None),
-            Event::Labels(old.clone(), None),
-            Event::Labels(None, copy.clone()),
+        MachineEvent::Labels(old, copy) => vec![
+            MachineEvent::Labels(None, None),
+            MachineEvent::Labels(old.clone(), None),
+            MachineEvent::Labels(None, copy.clone()),
         ],
-        Event::Begin | Event::Done => Vec::new(),
+        MachineEvent::Begin | MachineEvent::Done => Vec::new(),
     }
 }
 
-fn refusal(code: &str) -> Refusal {
-    Refusal {
+fn refusal(code: &str) -> CommandRefusal {
+    CommandRefusal {
         command: "COMMAND",
         code: Some(code.to_owned()).filter(|code| !code.is_empty()),
         text: "no".into(),

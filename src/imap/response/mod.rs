@@ -10,7 +10,8 @@
 mod values;
 
 pub(crate) use values::{
-    Value, announced, fetch_items, is_flag, number, permanent_flags, unclosed_fetch_items, values,
+    ResponseValue, announced, fetch_items, is_flag, number, permanent_flags, unclosed_fetch_items,
+    values,
 };
 
 /// First word of a status response. In a tagged response, OK, NO or BAD is the result of the command.
@@ -25,7 +26,7 @@ pub(crate) enum Condition {
 
 /// A status response: its condition, the response code in brackets, and the text after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Status<'a> {
+pub(crate) struct StatusResponse<'a> {
     pub(crate) condition: Condition,
     /// Name of the response code in upper case. Empty if the response has no code.
     pub(crate) code: String,
@@ -34,7 +35,7 @@ pub(crate) struct Status<'a> {
     pub(crate) text: &'a [u8],
 }
 
-impl Status<'_> {
+impl StatusResponse<'_> {
     /// Returns the text of the response for display: on one line, and cut to 200 characters. Returns the response code if the
     /// text is empty.
     pub(crate) fn said(&self) -> String {
@@ -53,11 +54,11 @@ impl Status<'_> {
 
 /// One response of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Response<'a> {
+pub(crate) enum ServerResponse<'a> {
     /// A continuation request, with the text after `+`.
     Continue(&'a [u8]),
-    Tagged(&'a [u8], Status<'a>),
-    Status(Status<'a>),
+    Tagged(&'a [u8], StatusResponse<'a>),
+    Status(StatusResponse<'a>),
     /// An untagged response with a number, such as `* 23 EXISTS`: the number, the word in upper case, and the text
     /// after the word.
     Numbered(u32, String, &'a [u8]),
@@ -70,11 +71,11 @@ pub(crate) enum Response<'a> {
 ///
 /// # Errors
 /// A description of the error in the response.
-pub(crate) fn response(octets: &[u8]) -> Result<Response<'_>, &'static str> {
+pub(crate) fn response(octets: &[u8]) -> Result<ServerResponse<'_>, &'static str> {
     let without_lf = octets.strip_suffix(b"\n").unwrap_or(octets);
     let line = without_lf.strip_suffix(b"\r").unwrap_or(without_lf);
     if let Some(rest) = line.strip_prefix(b"+") {
-        return Ok(Response::Continue(rest.trim_ascii_start()));
+        return Ok(ServerResponse::Continue(rest.trim_ascii_start()));
     }
     let (tag, rest) = word(line);
     let (first, behind) = word(rest);
@@ -84,20 +85,20 @@ pub(crate) fn response(octets: &[u8]) -> Result<Response<'_>, &'static str> {
         if matches!(status.condition, Condition::Bye | Condition::PreAuth) {
             return Err("the server answered a command with something other than OK, NO or BAD");
         }
-        return Ok(Response::Tagged(tag, status));
+        return Ok(ServerResponse::Tagged(tag, status));
     }
     if let Some(status) = status(first, behind) {
-        return Ok(Response::Status(status));
+        return Ok(ServerResponse::Status(status));
     }
     if let Some(number) = number(first) {
         let number = u32::try_from(number)
             .map_err(|_| "the server sent a message number that is too large")?;
         let (name, rest) = word(behind);
-        return Ok(Response::Numbered(number, upper(name), rest));
+        return Ok(ServerResponse::Numbered(number, upper(name), rest));
     }
     match first {
         [] => Err("the server sent an empty response"),
-        name => Ok(Response::Data(upper(name), behind)),
+        name => Ok(ServerResponse::Data(upper(name), behind)),
     }
 }
 
@@ -113,7 +114,7 @@ fn word(line: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-fn status<'a>(word: &[u8], rest: &'a [u8]) -> Option<Status<'a>> {
+fn status<'a>(word: &[u8], rest: &'a [u8]) -> Option<StatusResponse<'a>> {
     let condition = [
         ("OK", Condition::Ok),
         ("NO", Condition::No),
@@ -124,7 +125,7 @@ fn status<'a>(word: &[u8], rest: &'a [u8]) -> Option<Status<'a>> {
     let is_meant = |(name, _): &&(&str, _)| word.eq_ignore_ascii_case(name.as_bytes());
     let (_, condition) = condition.iter().find(is_meant)?;
     let (code, argument, text) = code(rest).unwrap_or((&[], &[], rest));
-    Some(Status {
+    Some(StatusResponse {
         condition: *condition,
         code: upper(code),
         argument,
@@ -167,44 +168,47 @@ mod tests {
 
     #[test]
     fn responses_are_told_apart() {
-        let ok = |code: &str, argument: &'static [u8], text: &'static [u8]| Status {
+        let ok = |code: &str, argument: &'static [u8], text: &'static [u8]| StatusResponse {
             condition: Condition::Ok,
             code: code.to_owned(),
             argument,
             text,
         };
         for (line, is) in [
-            (b"+ go on\r\n".as_slice(), Response::Continue(b"go on")),
-            (b"+\r\n", Response::Continue(b"")),
+            (
+                b"+ go on\r\n".as_slice(),
+                ServerResponse::Continue(b"go on"),
+            ),
+            (b"+\r\n", ServerResponse::Continue(b"")),
             (
                 b"a1 ok done\r\n",
-                Response::Tagged(b"a1", ok("", b"", b"done")),
+                ServerResponse::Tagged(b"a1", ok("", b"", b"done")),
             ),
             (
                 b"* OK [UIDNEXT 7] next\r\n",
-                Response::Status(ok("UIDNEXT", b"7", b"next")),
+                ServerResponse::Status(ok("UIDNEXT", b"7", b"next")),
             ),
             (
                 b"* OK [PERMANENTFLAGS (a]b \\*)] x\r\n",
-                Response::Status(ok("PERMANENTFLAGS", b"(a]b \\*)", b"x")),
+                ServerResponse::Status(ok("PERMANENTFLAGS", b"(a]b \\*)", b"x")),
             ),
-            (b"* OK\r\n", Response::Status(ok("", b"", b""))),
+            (b"* OK\r\n", ServerResponse::Status(ok("", b"", b""))),
             (
                 b"* OK caf\xe9 [x\r\n",
-                Response::Status(ok("", b"", b"caf\xe9 [x")),
+                ServerResponse::Status(ok("", b"", b"caf\xe9 [x")),
             ),
             (
                 b"* 23 exists\r\n",
-                Response::Numbered(23, "EXISTS".into(), b""),
+                ServerResponse::Numbered(23, "EXISTS".into(), b""),
             ),
             (
                 b"* 1 FETCH (UID 5)\r\n",
-                Response::Numbered(1, "FETCH".into(), b"(UID 5)"),
+                ServerResponse::Numbered(1, "FETCH".into(), b"(UID 5)"),
             ),
-            (b"* SEARCH\r\n", Response::Data("SEARCH".into(), b"")),
+            (b"* SEARCH\r\n", ServerResponse::Data("SEARCH".into(), b"")),
             (
                 b"* LIST () \"/\" a\r\n",
-                Response::Data("LIST".into(), b"() \"/\" a"),
+                ServerResponse::Data("LIST".into(), b"() \"/\" a"),
             ),
         ] {
             assert_eq!(response(line), Ok(is), "{}", line.escape_ascii());

@@ -11,17 +11,17 @@ const DEEPEST: usize = 120;
 
 /// One value in a response of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Value<'a> {
+pub(crate) enum ResponseValue<'a> {
     /// A word or a number without quotes. `NIL`, which means that there is no value, is a word too.
     Atom(&'a [u8]),
     /// A quoted string or a literal.
     Text(Cow<'a, [u8]>),
-    List(Vec<Value<'a>>),
+    List(Vec<ResponseValue<'a>>),
     /// A list that is nested deeper than [`DEEPEST`]. Its contents were skipped.
     Deep,
 }
 
-impl<'a> Value<'a> {
+impl<'a> ResponseValue<'a> {
     /// Returns the bytes of a word or a string, or `None` for `NIL` and lists.
     pub(crate) fn octets(&self) -> Option<&[u8]> {
         match self {
@@ -49,7 +49,7 @@ impl<'a> Value<'a> {
         self.number().map(|size| size.min(LARGEST_SIZE))
     }
 
-    pub(crate) fn list(&self) -> Option<&[Value<'a>]> {
+    pub(crate) fn list(&self) -> Option<&[ResponseValue<'a>]> {
         match self {
             Self::List(values) => Some(values),
             _ => None,
@@ -85,8 +85,8 @@ pub(crate) fn announced(line: &[u8]) -> Option<u64> {
 ///
 /// # Errors
 /// A description of the first malformed value.
-pub(crate) fn values(octets: &[u8]) -> Result<Vec<Value<'_>>, &'static str> {
-    let mut reader = Reader::of(octets);
+pub(crate) fn values(octets: &[u8]) -> Result<Vec<ResponseValue<'_>>, &'static str> {
+    let mut reader = ValueParser::of(octets);
     let mut values = Vec::new();
     loop {
         match reader.next()? {
@@ -106,7 +106,7 @@ pub(crate) fn values(octets: &[u8]) -> Result<Vec<Value<'_>>, &'static str> {
 ///
 /// # Errors
 /// A description of the syntax error.
-pub(crate) fn fetch_items(octets: &[u8]) -> Result<Vec<[Value<'_>; 2]>, &'static str> {
+pub(crate) fn fetch_items(octets: &[u8]) -> Result<Vec<[ResponseValue<'_>; 2]>, &'static str> {
     match unclosed_fetch_items(octets)? {
         (items, true) => Ok(items),
         (_, false) => Err(NOT_CLOSED),
@@ -121,13 +121,13 @@ pub(crate) fn fetch_items(octets: &[u8]) -> Result<Vec<[Value<'_>; 2]>, &'static
 #[allow(clippy::type_complexity)] // items, and whether these are all
 pub(crate) fn unclosed_fetch_items(
     octets: &[u8],
-) -> Result<(Vec<[Value<'_>; 2]>, bool), &'static str> {
+) -> Result<(Vec<[ResponseValue<'_>; 2]>, bool), &'static str> {
     const NO_LIST: &str = "the server sent a FETCH response without a list";
     let list = octets
         .trim_ascii_start()
         .strip_prefix(b"(")
         .ok_or(NO_LIST)?;
-    let mut reader = Reader::of(list);
+    let mut reader = ValueParser::of(list);
     let mut items = Vec::new();
     loop {
         let name = match reader.next()? {
@@ -135,7 +135,8 @@ pub(crate) fn unclosed_fetch_items(
             Next::Close => break,
             Next::End => return Ok((items, false)),
         };
-        let is_flags = matches!(&name, Value::Atom(name) if name.eq_ignore_ascii_case(b"FLAGS"));
+        let is_flags =
+            matches!(&name, ResponseValue::Atom(name) if name.eq_ignore_ascii_case(b"FLAGS"));
         let value = if is_flags {
             reader.flags()?
         } else {
@@ -154,10 +155,10 @@ pub(crate) fn unclosed_fetch_items(
 }
 
 /// Parses the flags of PERMANENTFLAGS by the rules of [`fetch_items`]. Returns `None` if the argument is not a list.
-pub(crate) fn permanent_flags(argument: &[u8]) -> Option<Value<'_>> {
-    let mut reader = Reader::of(argument);
+pub(crate) fn permanent_flags(argument: &[u8]) -> Option<ResponseValue<'_>> {
+    let mut reader = ValueParser::of(argument);
     match reader.flags().ok()? {
-        Next::Value(list @ Value::List(_)) => Some(list),
+        Next::Value(list @ ResponseValue::List(_)) => Some(list),
         _ => None,
     }
 }
@@ -166,7 +167,7 @@ const CLOSES_NOTHING: &str = "the server sent a closing parenthesis without an o
 const NOT_CLOSED: &str = "the server sent an opening parenthesis without a closing parenthesis";
 
 /// Parser that reads the values of a response one after the other.
-struct Reader<'a> {
+struct ValueParser<'a> {
     octets: &'a [u8],
     at: usize,
     /// Number of values that were parsed. The response is rejected if it has more than [`MOST_VALUES`].
@@ -174,13 +175,13 @@ struct Reader<'a> {
 }
 
 enum Next<'a> {
-    Value(Value<'a>),
+    Value(ResponseValue<'a>),
     /// A closing parenthesis: the end of the list that the caller is parsing.
     Close,
     End,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ValueParser<'a> {
     fn of(octets: &'a [u8]) -> Self {
         Self {
             octets,
@@ -199,7 +200,7 @@ impl<'a> Reader<'a> {
     }
 
     fn next(&mut self) -> Result<Next<'a>, &'static str> {
-        let mut open: Vec<Vec<Value<'a>>> = Vec::new();
+        let mut open: Vec<Vec<ResponseValue<'a>>> = Vec::new();
         // Number of open lists that are nested deeper than [`DEEPEST`]. Their values are skipped.
         let mut deep = 0_usize;
         loop {
@@ -229,31 +230,31 @@ impl<'a> Reader<'a> {
                     self.at += 1;
                     deep -= 1;
                     match deep {
-                        0 => Value::Deep,
+                        0 => ResponseValue::Deep,
                         _ => continue,
                     }
                 }
                 Some(b')') => {
                     self.at += 1;
                     match open.pop() {
-                        Some(list) => Value::List(list),
+                        Some(list) => ResponseValue::List(list),
                         None => return Ok(Next::Close),
                     }
                 }
                 Some(b'"') => {
                     let (text, length) = quoted(rest)?;
                     self.at += length;
-                    Value::Text(text)
+                    ResponseValue::Text(text)
                 }
                 Some(_) => match literal(rest)? {
                     Some((text, length)) => {
                         self.at += length;
-                        Value::Text(Cow::Borrowed(text))
+                        ResponseValue::Text(Cow::Borrowed(text))
                     }
                     None => {
                         let length = atom(rest);
                         self.at += length;
-                        Value::Atom(&rest[..length])
+                        ResponseValue::Atom(&rest[..length])
                     }
                 },
             };
@@ -288,7 +289,7 @@ impl<'a> Reader<'a> {
                 }
                 Some(b')') if is_end_of_flags(&rest[1..]) => {
                     self.at += 1;
-                    return Ok(Next::Value(Value::List(flags)));
+                    return Ok(Next::Value(ResponseValue::List(flags)));
                 }
                 Some(_) => {}
             }
@@ -299,7 +300,7 @@ impl<'a> Reader<'a> {
             let value = match string {
                 Some((text, length)) => {
                     self.at += length;
-                    Value::Text(text)
+                    ResponseValue::Text(text)
                 }
                 None => {
                     let is_end = |at: &usize| match rest[*at] {
@@ -309,7 +310,7 @@ impl<'a> Reader<'a> {
                     };
                     let length = (1..rest.len()).find(is_end).unwrap_or(rest.len());
                     self.at += length;
-                    Value::Atom(&rest[..length])
+                    ResponseValue::Atom(&rest[..length])
                 }
             };
             self.count()?;
@@ -460,15 +461,15 @@ mod tests {
         }
     }
 
-    fn of(value: &Value<'_>) -> String {
+    fn of(value: &ResponseValue<'_>) -> String {
         match value {
-            Value::Atom(atom) => String::from_utf8_lossy(atom).into_owned(),
-            Value::Text(text) => format!("'{}'", text.escape_ascii()),
-            Value::List(list) => {
+            ResponseValue::Atom(atom) => String::from_utf8_lossy(atom).into_owned(),
+            ResponseValue::Text(text) => format!("'{}'", text.escape_ascii()),
+            ResponseValue::List(list) => {
                 let inner: Vec<String> = list.iter().map(of).collect();
                 format!("[{}]", inner.join(","))
             }
-            Value::Deep => "deep".to_owned(),
+            ResponseValue::Deep => "deep".to_owned(),
         }
     }
 
