@@ -26,7 +26,8 @@ use crate::expand::Expander;
 use crate::fetch::Fetcher;
 use crate::mailbox::{Options, Stop};
 use crate::milter::{
-    Address, Counters, Incoming, Journal, Left, Listener, Server, Verdict, Work, bind_metrics,
+    Address, Counters, FilterVerdict, HandoverResult, IncomingMail, MilterListener, MilterServer,
+    MilterWork, ServerLog, bind_metrics,
 };
 
 /// Time for finishing messages after a signal requested the end of the server, in addition to the time for retrievals.
@@ -56,7 +57,7 @@ pub(super) fn run(
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(cannot("watch signals"))?;
     for address in &args.listen {
         let mode = args.socket_mode.unwrap_or(SOCKET_MODE);
-        let bound = Listener::bind(address, mode, args.socket_group);
+        let bound = MilterListener::bind(address, mode, args.socket_group);
         listeners.push(bound.map_err(cannot(&format!("listen on {address}")))?);
     }
     if listeners.is_empty() {
@@ -66,7 +67,7 @@ pub(super) fn run(
     let bound = |at: &Address| bind_metrics(at).map_err(cannot(&format!("listen on {at}")));
     let metrics = args.metrics.as_ref().map(bound).transpose()?;
     let started = started(args, listeners.len());
-    let server = Arc::new(Server::new(work, Arc::clone(&counters)).map_err(cannot("start"))?);
+    let server = Arc::new(MilterServer::new(work, Arc::clone(&counters)).map_err(cannot("start"))?);
     server.start(listeners, metrics).map_err(cannot("start"))?;
     let _ = notify(&[NotifyState::Ready]);
     log.event(&started);
@@ -135,7 +136,7 @@ fn cannot(what: &str) -> impl FnOnce(io::Error) -> Failure {
     move |source| io::Error::new(source.kind(), format!("cannot {what}: {source}")).into()
 }
 
-fn handed_over() -> Result<Vec<Listener>, Failure> {
+fn handed_over() -> Result<Vec<MilterListener>, Failure> {
     let mut listeners = Vec::new();
     let mut handed = ListenFd::from_env();
     for index in 0..handed.len() {
@@ -146,12 +147,12 @@ fn handed_over() -> Result<Vec<Listener>, Failure> {
         let listener = handed
             .take_tcp_listener(index)
             .map_err(cannot("take the sockets of LISTEN_FDS"))?;
-        listeners.extend(listener.map(Listener::from));
+        listeners.extend(listener.map(MilterListener::from));
     }
     Ok(listeners)
 }
 
-fn work_of(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Work, Arc<Log>), Error> {
+fn work_of(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(MilterWork, Arc<Log>), Error> {
     let common = &args.common;
     let cache = Cache::of(&common.policy, Mode::Run, None)?;
     let policy = args.policy()?;
@@ -181,7 +182,7 @@ fn work_of(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Work, Arc<Log
         is_record_told: AtomicBool::new(false),
         report: report.map(ReportLog::new),
     });
-    let work = Work {
+    let work = MilterWork {
         expander,
         journal: log.clone(),
         connections: args.max_connections.unwrap_or(CONNECTIONS),
@@ -225,8 +226,14 @@ impl Log {
     }
 }
 
-impl Journal for Log {
-    fn processed(&self, message: &Incoming, verdict: &Verdict, report: &Report, elapsed: Duration) {
+impl ServerLog for Log {
+    fn processed(
+        &self,
+        message: &IncomingMail,
+        verdict: &FilterVerdict,
+        report: &Report,
+        elapsed: Duration,
+    ) {
         let queue_id = message.queue_id.as_str();
         let is_named = self.report.is_some() || self.cache.recorder.is_some();
         let origin = is_named.then(|| Origin::new(queue_id, 1, &message.bytes));
@@ -251,24 +258,26 @@ impl Journal for Log {
         }
         match verdict {
             // An error is always logged, because `--quiet` hides only the normal outcomes.
-            Verdict::Unchanged(Left::Trouble(why)) => tell(&format!(
+            FilterVerdict::Unchanged(HandoverResult::Trouble(why)) => tell(&format!(
                 "the message was not changed: {}",
                 say::harmless(why)
             )),
-            Verdict::Unchanged(Left::TooLarge(why)) if self.volume >= Volume::Normal => {
+            FilterVerdict::Unchanged(HandoverResult::TooLarge(why))
+                if self.volume >= Volume::Normal =>
+            {
                 tell(&format!(
                     "the message was not changed: {}",
                     wording::detail(why)
                 ));
             }
-            Verdict::Later(why) if self.volume >= Volume::Normal => {
+            FilterVerdict::Later(why) if self.volume >= Volume::Normal => {
                 let why = wording::detail(why);
                 tell(&format!(
                     "the message must be tried again later: {}",
                     say::harmless(&why)
                 ));
             }
-            Verdict::Unchanged(_) | Verdict::Changed(..) | Verdict::Later(_) => {}
+            FilterVerdict::Unchanged(_) | FilterVerdict::Changed(..) | FilterVerdict::Later(_) => {}
         }
         for line in say::lines(&report.rows, &self.policy, self.volume) {
             tell(&line);

@@ -2,7 +2,7 @@
 //! only specification. Postfix's MILTER_README describes the differences of Postfix.
 //!
 //! A packet consists of its length (4 bytes, big-endian), a byte for the command, and the data of the command. Reading
-//! a packet that does not follow these rules gives [`Malformed`].
+//! a packet that does not follow these rules gives [`PacketError`].
 
 use std::io::{self, BufRead, Read as _, Write};
 
@@ -43,7 +43,7 @@ pub mod option {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Malformed {
+pub enum PacketError {
     #[error("a milter packet of {0} bytes, which is too large")]
     TooLarge(usize),
     #[error("an empty milter packet")]
@@ -58,22 +58,22 @@ pub enum Malformed {
     OutOfOrder(char),
 }
 
-impl From<Malformed> for io::Error {
-    fn from(malformed: Malformed) -> Self {
+impl From<PacketError> for io::Error {
+    fn from(malformed: PacketError) -> Self {
         Self::new(io::ErrorKind::InvalidData, malformed)
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Terms {
+pub struct MilterTerms {
     pub version: u32,
     pub actions: u32,
     pub options: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Command<'p> {
-    Negotiate(Terms),
+pub enum MilterCommand<'p> {
+    Negotiate(MilterTerms),
     /// Pairs of a name and a value, each followed by a NUL byte.
     Macros(&'p [u8]),
     Abort,
@@ -101,18 +101,18 @@ pub fn read_packet(from: &mut impl BufRead, packet: &mut Vec<u8>) -> io::Result<
     let (length, _) = number(packet).unwrap_or_default();
     packet.clear();
     match usize::try_from(length).unwrap_or(usize::MAX) {
-        0 => Err(Malformed::Empty.into()),
-        length @ LARGEST.. => Err(Malformed::TooLarge(length).into()),
+        0 => Err(PacketError::Empty.into()),
+        length @ LARGEST.. => Err(PacketError::TooLarge(length).into()),
         length => Ok(from.by_ref().take(length as u64).read_to_end(packet)? == length),
     }
 }
 
-impl<'p> Command<'p> {
-    pub fn read(packet: &'p [u8]) -> Result<Self, Malformed> {
-        let (&kind, rest) = packet.split_first().ok_or(Malformed::Empty)?;
-        let shape = || Malformed::Shape(char::from(kind));
+impl<'p> MilterCommand<'p> {
+    pub fn read(packet: &'p [u8]) -> Result<Self, PacketError> {
+        let (&kind, rest) = packet.split_first().ok_or(PacketError::Empty)?;
+        let shape = || PacketError::Shape(char::from(kind));
         Ok(match kind {
-            b'O' => Self::Negotiate(Terms::read(rest).ok_or_else(shape)?),
+            b'O' => Self::Negotiate(MilterTerms::read(rest).ok_or_else(shape)?),
             b'D' => Self::Macros(rest.get(1..).ok_or_else(shape)?),
             b'A' => Self::Abort,
             b'L' => {
@@ -129,12 +129,12 @@ impl<'p> Command<'p> {
             b'C' | b'H' | b'M' | b'R' | b'T' | b'U' => Self::Event(kind),
             b'K' => Self::QuitNewConnection,
             b'Q' => Self::Quit,
-            unknown => return Err(Malformed::Unknown(unknown)),
+            unknown => return Err(PacketError::Unknown(unknown)),
         })
     }
 }
 
-impl Terms {
+impl MilterTerms {
     fn read(bytes: &[u8]) -> Option<Self> {
         let (version, rest) = number(bytes)?;
         let (actions, rest) = number(rest)?;
@@ -174,8 +174,8 @@ pub fn macro_value<'p>(macros: &'p [u8], name: &[u8]) -> Option<&'p [u8]> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reply<'r> {
-    Negotiate(Terms, Option<&'r [u8]>),
+pub enum MilterReply<'r> {
+    Negotiate(MilterTerms, Option<&'r [u8]>),
     Continue,
     /// The message is accepted, and the mail system sends no more of it.
     Accept,
@@ -205,7 +205,7 @@ pub enum Reply<'r> {
 /// The stages of a message for which macros are requested: the end of the body and the end of the header (`SMFIM_`).
 const STAGES: [u32; 2] = [5, 6];
 
-impl Reply<'_> {
+impl MilterReply<'_> {
     pub(super) fn packet(&self) -> Vec<u8> {
         let mut packet = Vec::with_capacity(32);
         let _ = self.write(&mut packet);
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn written(reply: Reply<'_>) -> Vec<u8> {
+    fn written(reply: MilterReply<'_>) -> Vec<u8> {
         let mut packet = Vec::new();
         reply.write(&mut packet).expect("a vector takes all");
         packet
@@ -266,22 +266,25 @@ mod tests {
         assert!(read_packet(&mut bytes, &mut found).expect("a length"));
         assert_eq!(bytes, b"rest");
         let (name, value) = (b"Subject".as_slice(), b" hi".as_slice());
-        assert_eq!(Command::read(&found), Ok(Command::Field { name, value }));
-        assert_eq!(written(Reply::Continue), b"\0\0\0\x01c");
-        let insert = Reply::Insert { at: 3, name, value };
+        assert_eq!(
+            MilterCommand::read(&found),
+            Ok(MilterCommand::Field { name, value })
+        );
+        assert_eq!(written(MilterReply::Continue), b"\0\0\0\x01c");
+        let insert = MilterReply::Insert { at: 3, name, value };
         assert_eq!(written(insert), b"\0\0\0\x11i\0\0\0\x03Subject\0 hi\0");
-        let terms = Terms {
+        let terms = MilterTerms {
             version: 6,
             actions: 1,
             options: 2,
         };
         assert_eq!(
-            written(Reply::Negotiate(terms, Some(b"i"))),
+            written(MilterReply::Negotiate(terms, Some(b"i"))),
             b"\0\0\0\x19O\0\0\0\x06\0\0\0\x01\0\0\0\x02\0\0\0\x05i\0\0\0\0\x06i\0"
         );
         assert_eq!(
-            Command::read(b"O\0\0\0\x06\0\0\0\x01\0\0\0\x02more"),
-            Ok(Command::Negotiate(terms))
+            MilterCommand::read(b"O\0\0\0\x06\0\0\0\x01\0\0\0\x02more"),
+            Ok(MilterCommand::Negotiate(terms))
         );
     }
 
@@ -303,10 +306,10 @@ mod tests {
             let read = read_packet(&mut bytes, &mut Vec::new());
             read.map_err(|why| *why.get_ref().unwrap().downcast_ref().unwrap())
         };
-        assert_eq!(packet(b"\0\0\0\0"), Err(Malformed::Empty));
+        assert_eq!(packet(b"\0\0\0\0"), Err(PacketError::Empty));
         assert_eq!(
             packet(b"\xff\xff\xff\xffL"),
-            Err(Malformed::TooLarge(0xffff_ffff))
+            Err(PacketError::TooLarge(0xffff_ffff))
         );
         assert_eq!(packet(b""), Ok(false));
         assert_eq!(packet(b"\0\0\0"), Ok(false));
@@ -318,10 +321,15 @@ mod tests {
             b"O\0",
             b"D",
         ] {
-            let shape = Malformed::Shape(char::from(bytes[0]));
-            assert_eq!(Command::read(bytes), Err(shape), "{}", bytes.escape_ascii());
+            let shape = PacketError::Shape(char::from(bytes[0]));
+            assert_eq!(
+                MilterCommand::read(bytes),
+                Err(shape),
+                "{}",
+                bytes.escape_ascii()
+            );
         }
-        assert_eq!(Command::read(b"z"), Err(Malformed::Unknown(b'z')));
+        assert_eq!(MilterCommand::read(b"z"), Err(PacketError::Unknown(b'z')));
     }
 
     proptest! {
@@ -331,7 +339,7 @@ mod tests {
             if let Ok(true) = read_packet(&mut rest, &mut found) {
                 prop_assert_eq!(&bytes[4..], [&found, rest].concat());
             }
-            if let Ok(Command::Macros(macros)) = Command::read(&bytes) {
+            if let Ok(MilterCommand::Macros(macros)) = MilterCommand::read(&bytes) {
                 let _ = macro_value(macros, b"i");
             }
         }
@@ -339,7 +347,7 @@ mod tests {
         #[test]
         fn each_milter_reply_is_written_as_exactly_one_packet(at: u32, name in "[!-9;-~]{1,9}", value in "[ -~\n\t]{0,80}") {
             let (name, value) = (name.as_bytes(), value.as_bytes());
-            for reply in [Reply::Insert { at, name, value }, Reply::Body(value), Reply::Skip] {
+            for reply in [MilterReply::Insert { at, name, value }, MilterReply::Body(value), MilterReply::Skip] {
                 let bytes = written(reply);
                 let (mut rest, mut found) = (bytes.as_slice(), Vec::new());
                 prop_assert!(read_packet(&mut rest, &mut found).expect("a length"));

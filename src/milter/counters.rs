@@ -9,9 +9,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::draft::Left;
+use super::draft::HandoverResult;
 use super::listen::Address;
-use super::service::Verdict;
+use super::service::FilterVerdict;
 use crate::engine::Content;
 use crate::engine::report::{Outcome, Reason, Refusal, Report, Retry};
 use crate::error::unpoisoned;
@@ -59,13 +59,13 @@ fn value(counter: &AtomicU64) -> u64 {
 }
 
 impl Counters {
-    pub fn processed(&self, verdict: &Verdict, report: &Report, elapsed: Duration) {
+    pub fn processed(&self, verdict: &FilterVerdict, report: &Report, elapsed: Duration) {
         let counter = match verdict {
-            Verdict::Unchanged(Left::AsItIs) => &self.unchanged,
-            Verdict::Unchanged(Left::TooLarge(_)) => &self.too_large,
-            Verdict::Unchanged(Left::Trouble(_)) => &self.trouble,
-            Verdict::Changed(..) => &self.changed,
-            Verdict::Later(_) => &self.later,
+            FilterVerdict::Unchanged(HandoverResult::AsItIs) => &self.unchanged,
+            FilterVerdict::Unchanged(HandoverResult::TooLarge(_)) => &self.too_large,
+            FilterVerdict::Unchanged(HandoverResult::Trouble(_)) => &self.trouble,
+            FilterVerdict::Changed(..) => &self.changed,
+            FilterVerdict::Later(_) => &self.later,
         };
         add(counter, 1);
         add(&self.expanded, report.expanded() as u64);

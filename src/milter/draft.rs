@@ -14,7 +14,7 @@ use crate::mime::Header;
 use crate::span::{Newline, Span, split_once};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Left {
+pub enum HandoverResult {
     AsItIs,
     TooLarge(Detail),
     /// The message is left unchanged, because its header is malformed or embody has a defect. The text contains the
@@ -23,18 +23,18 @@ pub enum Left {
 }
 
 #[derive(Default, Debug)]
-pub struct Draft {
-    pub(super) message: Incoming,
+pub struct MilterDraft {
+    pub(super) message: IncomingMail,
     size: usize,
     body_start: Option<usize>,
     /// Whether the last byte of the body so far is a CR, which is not in `message` yet. Only the next byte shows
     /// whether the CR is part of a line ending.
     holds_return: bool,
-    pub(super) left: Option<Left>,
+    pub(super) left: Option<HandoverResult>,
 }
 
 #[derive(Default, Debug)]
-pub struct Incoming {
+pub struct IncomingMail {
     pub bytes: Vec<u8>,
     pub fields: Span,
     pub count: usize,
@@ -50,7 +50,7 @@ const SEARCHED_AT_ONCE: usize = 128 << 10;
 
 const LONGEST_ID: usize = 64;
 
-impl Draft {
+impl MilterDraft {
     pub fn name(&mut self, queue_id: &[u8]) {
         let shown = |&octet: &u8| {
             if octet.is_ascii_graphic() {
@@ -101,7 +101,7 @@ impl Draft {
         self.message.bytes.push(b'\n');
         self.body_start = Some(self.message.bytes.len());
         if self.left.is_none() && !matters(&self.message.bytes) {
-            self.leave(Left::AsItIs);
+            self.leave(HandoverResult::AsItIs);
         }
     }
 
@@ -166,7 +166,7 @@ impl Draft {
         self.size = self.size.saturating_add(octets);
         let fits = self.size <= most;
         if !fits {
-            self.leave(Left::TooLarge(
+            self.leave(HandoverResult::TooLarge(
                 Detail::from(format!("the message has more than {most} bytes, which is "))
                     .naming(Setting::Message),
             ));
@@ -174,13 +174,13 @@ impl Draft {
         fits
     }
 
-    fn leave(&mut self, why: Left) {
+    fn leave(&mut self, why: HandoverResult) {
         self.left = Some(why);
         self.message.bytes = Vec::new();
         self.message.searched = 0;
     }
 
-    pub fn finish(self) -> Result<Incoming, Left> {
+    pub fn finish(self) -> Result<IncomingMail, HandoverResult> {
         if let Some(why) = self.left {
             return Err(why);
         }
@@ -207,8 +207,8 @@ impl Draft {
     }
 }
 
-fn odd_header(what: &str) -> Left {
-    Left::Trouble(what.to_owned())
+fn odd_header(what: &str) -> HandoverResult {
+    HandoverResult::Trouble(what.to_owned())
 }
 
 fn push_with_returns(text: &[u8], to: &mut Vec<u8>) {
@@ -228,8 +228,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn draft(fields: &[(&str, &str)], body: &[u8]) -> Draft {
-        let mut draft = Draft::default();
+    fn draft(fields: &[(&str, &str)], body: &[u8]) -> MilterDraft {
+        let mut draft = MilterDraft::default();
         for (name, value) in fields {
             draft.field(name.as_bytes(), value.as_bytes(), 1000);
         }
@@ -267,7 +267,7 @@ mod tests {
             [("X\n", " a")],
         ] {
             let why = draft(&fields, b"").finish().expect_err("it is odd");
-            assert!(matches!(why, Left::Trouble(_)), "{fields:?}");
+            assert!(matches!(why, HandoverResult::Trouble(_)), "{fields:?}");
         }
     }
 
@@ -277,7 +277,7 @@ mod tests {
         draft.body(&[b'x'; 200], 1000);
         draft.body(b"x", 1000);
         assert!(draft.message.bytes.is_empty());
-        assert!(matches!(draft.finish(), Err(Left::TooLarge(_))));
+        assert!(matches!(draft.finish(), Err(HandoverResult::TooLarge(_))));
     }
 
     proptest! {

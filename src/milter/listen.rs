@@ -68,20 +68,20 @@ impl Address {
 }
 
 #[derive(Debug)]
-pub struct Listener {
+pub struct MilterListener {
     socket: OwnedFd,
     /// The socket file that this process created. Dropping the listener removes it.
     _file: Option<SocketFile>,
 }
 
-impl<S: Into<OwnedFd>> From<S> for Listener {
+impl<S: Into<OwnedFd>> From<S> for MilterListener {
     fn from(socket: S) -> Self {
         let (socket, _file) = (socket.into(), None);
         Self { socket, _file }
     }
 }
 
-impl Listener {
+impl MilterListener {
     /// Creates the socket. A socket in the file system gets its mode and group before another user can connect.
     pub fn bind(address: &Address, mode: u32, group: Option<u32>) -> io::Result<Self> {
         match address {
@@ -96,7 +96,7 @@ impl Listener {
         }
     }
 
-    pub(super) fn accept(&self) -> io::Result<Stream> {
+    pub(super) fn accept(&self) -> io::Result<MilterStream> {
         let (socket, peer) = rustix::net::acceptfrom(&self.socket)?;
         let is_tcp = peer.is_some_and(|peer| peer.address_family() != AddressFamily::UNIX);
         rustix::io::fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
@@ -106,23 +106,23 @@ impl Listener {
         }
         no_signals(&socket)?;
         sockopt::set_socket_timeout(&socket, Timeout::Send, Some(WRITING))?;
-        Ok(Stream { socket, is_tcp })
+        Ok(MilterStream { socket, is_tcp })
     }
 }
 
-impl AsFd for Listener {
+impl AsFd for MilterListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct MilterStream {
     socket: OwnedFd,
     is_tcp: bool,
 }
 
-impl Stream {
+impl MilterStream {
     pub(super) fn try_clone(&self) -> io::Result<Self> {
         let socket = self.socket.try_clone()?;
         Ok(Self { socket, ..*self })
@@ -149,7 +149,7 @@ impl Stream {
 
 /// Reads from the connection, and acknowledges the received bytes immediately. Postfix writes header fields in several
 /// small packets without waiting for replies. Over TCP, it would wait 40 ms for each delayed acknowledgement.
-impl Read for &Stream {
+impl Read for &MilterStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = rustix::io::read(&self.socket, buffer)?;
         if self.is_tcp {
@@ -159,7 +159,7 @@ impl Read for &Stream {
     }
 }
 
-impl Write for &Stream {
+impl Write for &MilterStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         Ok(send(&self.socket, bytes, NO_SIGNAL)?)
     }

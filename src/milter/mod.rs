@@ -16,11 +16,11 @@ mod service;
 mod session;
 
 pub use self::counters::{Counters, bind_metrics};
-pub use self::draft::{Incoming, Left};
-pub use self::listen::{Address, Listener};
-pub use self::server::{Journal, Server, Work};
-pub use self::service::Verdict;
+pub use self::draft::{HandoverResult, IncomingMail};
+pub use self::listen::{Address, MilterListener};
+pub use self::server::{MilterServer, MilterWork, ServerLog};
+pub use self::service::FilterVerdict;
 #[cfg(any(test, feature = "internals"))]
 pub use self::service::judge;
 #[cfg(any(test, feature = "internals"))]
-pub use self::session::{Session, Step};
+pub use self::session::{MilterSession, SessionStep};

@@ -21,12 +21,12 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::codec::{self, Malformed, Reply};
+use super::codec::{self, MilterReply, PacketError};
 use super::counters::{Counters, add, serve};
-use super::draft::{Draft, Incoming};
-use super::listen::{Listener, Stream};
-use super::service::{Verdict, judge};
-use super::session::{Session, Step};
+use super::draft::{IncomingMail, MilterDraft};
+use super::listen::{MilterListener, MilterStream};
+use super::service::{FilterVerdict, judge};
+use super::session::{MilterSession, SessionStep};
 use crate::engine::report::Report;
 use crate::error::unpoisoned;
 use crate::expand::Expander;
@@ -47,23 +47,29 @@ const WITHIN: Duration = Duration::from_secs(600);
 /// several of them.
 const READ_AT_ONCE: usize = 256 << 10;
 
-pub trait Journal: Send + Sync {
+pub trait ServerLog: Send + Sync {
     /// Records the outcome of one message. If the message was not stored, `message` contains no bytes. If the mail
     /// system sent no queue id, the queue id in it is empty. `elapsed` includes the time of retrievals.
-    fn processed(&self, message: &Incoming, verdict: &Verdict, report: &Report, elapsed: Duration);
+    fn processed(
+        &self,
+        message: &IncomingMail,
+        verdict: &FilterVerdict,
+        report: &Report,
+        elapsed: Duration,
+    );
     fn says(&self, line: &str);
 }
 
-pub struct Work {
+pub struct MilterWork {
     pub expander: Expander,
-    pub journal: Arc<dyn Journal>,
+    pub journal: Arc<dyn ServerLog>,
     pub connections: usize,
 }
 
-pub struct Server {
-    work: RwLock<Arc<Work>>,
+pub struct MilterServer {
+    work: RwLock<Arc<MilterWork>>,
     counters: Arc<Counters>,
-    connections: Mutex<Connections>,
+    connections: Mutex<ConnectionCount>,
     ended: Condvar,
     /// Writing a byte to this socket wakes the server, so that it stops accepting connections.
     wake: UnixStream,
@@ -71,7 +77,7 @@ pub struct Server {
 }
 
 #[derive(Debug, Default)]
-struct Connections {
+struct ConnectionCount {
     next: u64,
     open: HashMap<u64, Open>,
     is_draining: bool,
@@ -79,13 +85,13 @@ struct Connections {
 
 #[derive(Debug)]
 struct Open {
-    stream: Stream,
+    stream: MilterStream,
     is_within_message: bool,
     progress: Option<Instant>,
 }
 
-impl Server {
-    pub fn new(work: Work, counters: Arc<Counters>) -> io::Result<Self> {
+impl MilterServer {
+    pub fn new(work: MilterWork, counters: Arc<Counters>) -> io::Result<Self> {
         let (wake, woken) = UnixStream::pair()?;
         Ok(Self {
             work: RwLock::new(Arc::new(work)),
@@ -97,21 +103,21 @@ impl Server {
         })
     }
 
-    pub fn replace(&self, work: Work) {
+    pub fn replace(&self, work: MilterWork) {
         *unpoisoned(self.work.write()) = Arc::new(work);
     }
 
-    fn work(&self) -> Arc<Work> {
+    fn work(&self) -> Arc<MilterWork> {
         Arc::clone(&*unpoisoned(self.work.read()))
     }
 
-    fn connections(&self) -> MutexGuard<'_, Connections> {
+    fn connections(&self) -> MutexGuard<'_, ConnectionCount> {
         unpoisoned(self.connections.lock())
     }
 
     pub fn start(
         self: &Arc<Self>,
-        listeners: Vec<Listener>,
+        listeners: Vec<MilterListener>,
         metrics: Option<TcpListener>,
     ) -> io::Result<()> {
         for listener in &listeners {
@@ -131,7 +137,7 @@ impl Server {
         Ok(())
     }
 
-    fn accept(self: &Arc<Self>, listeners: &[Listener]) {
+    fn accept(self: &Arc<Self>, listeners: &[MilterListener]) {
         let mut all: Vec<PollFd<'_>> = listeners
             .iter()
             .map(|it| PollFd::new(it, PollFlags::IN))
@@ -169,13 +175,14 @@ impl Server {
             for open in server.connections().open.values_mut() {
                 if open.progress.is_some_and(|due| due <= now) {
                     open.progress = Some(now + PROGRESS_EVERY);
-                    open.stream.say_without_waiting(&Reply::Progress.packet());
+                    open.stream
+                        .say_without_waiting(&MilterReply::Progress.packet());
                 }
             }
         }
     }
 
-    fn open(self: &Arc<Self>, stream: Stream) -> io::Result<()> {
+    fn open(self: &Arc<Self>, stream: MilterStream) -> io::Result<()> {
         let most = self.work().connections;
         let (number, is_full) = {
             let mut connections = self.connections();
@@ -199,13 +206,13 @@ impl Server {
             add(&self.counters.open, 1);
             (number, is_full)
         };
-        // The connection is in the list now. Dropping `Connection` removes it from the list, also after a panic or an
+        // The connection is in the list now. Dropping `MilterConnection` removes it from the list, also after a panic or an
         // early return.
-        let connection = Connection {
+        let connection = MilterConnection {
             server: Arc::clone(self),
             number,
             stream,
-            session: Session::new(is_full),
+            session: MilterSession::new(is_full),
         };
         let serving = thread::Builder::new().name("connection".to_owned());
         serving.spawn(move || connection.serve()).map(|_| ())
@@ -225,7 +232,7 @@ impl Server {
                 open.stream.shut();
             }
         }
-        let waiting = |connections: &mut Connections| !connections.open.is_empty();
+        let waiting = |connections: &mut ConnectionCount| !connections.open.is_empty();
         let ended = &self.ended;
         let waited = ended.wait_timeout_while(connections, patience, waiting);
         let (connections, _) = unpoisoned(waited);
@@ -233,14 +240,14 @@ impl Server {
     }
 }
 
-struct Connection {
-    server: Arc<Server>,
+struct MilterConnection {
+    server: Arc<MilterServer>,
     number: u64,
-    stream: Stream,
-    session: Session,
+    stream: MilterStream,
+    session: MilterSession,
 }
 
-impl Drop for Connection {
+impl Drop for MilterConnection {
     fn drop(&mut self) {
         let mut connections = self.server.connections();
         connections.open.remove(&self.number);
@@ -249,12 +256,12 @@ impl Drop for Connection {
     }
 }
 
-impl Connection {
+impl MilterConnection {
     fn serve(mut self) {
         // Only malformed packets are logged. Other errors mean that the mail system closed the connection or is too
         // slow.
         if let Err(why) = self.run()
-            && why.get_ref().is_some_and(|it| it.is::<Malformed>())
+            && why.get_ref().is_some_and(|it| it.is::<PacketError>())
         {
             add(&self.server.counters.malformed, 1);
             let what = format!("closed a connection, because the mail system sent {why}");
@@ -273,16 +280,16 @@ impl Connection {
                 work = self.server.work();
             }
             let step = self.session.take(&packet, &work.expander)?;
-            let is_answered = matches!(step, Step::Refused | Step::Judge(..));
+            let is_answered = matches!(step, SessionStep::Refused | SessionStep::Judge(..));
             match step {
-                Step::Wait => {}
-                Step::Say(reply) => self.say(reply)?,
-                Step::Refused => {
-                    self.say(Reply::TryLater)?;
+                SessionStep::Wait => {}
+                SessionStep::Say(reply) => self.say(reply)?,
+                SessionStep::Refused => {
+                    self.say(MilterReply::TryLater)?;
                     add(&self.server.counters.later, 1);
                 }
-                Step::Judge(draft, if_not_held) => self.judge(&work, draft, if_not_held)?,
-                Step::Close => return Ok(()),
+                SessionStep::Judge(draft, if_not_held) => self.judge(&work, draft, if_not_held)?,
+                SessionStep::Close => return Ok(()),
             }
             if !self.goes_on(is_answered)? {
                 return Ok(());
@@ -308,11 +315,16 @@ impl Connection {
         Ok(is_within_message || !(is_draining && (is_answered || is_other)))
     }
 
-    fn say(&self, reply: Reply<'_>) -> io::Result<()> {
+    fn say(&self, reply: MilterReply<'_>) -> io::Result<()> {
         (&self.stream).write_all(&reply.packet())
     }
 
-    fn judge(&self, work: &Work, draft: Draft, if_not_held: Reply<'_>) -> io::Result<()> {
+    fn judge(
+        &self,
+        work: &MilterWork,
+        draft: MilterDraft,
+        if_not_held: MilterReply<'_>,
+    ) -> io::Result<()> {
         let begun = Instant::now();
         let queue_id = draft.message.queue_id.clone();
         let (message, verdict, report) = match draft.finish() {
@@ -324,11 +336,11 @@ impl Connection {
                 (message, verdict, report)
             }
             Err(left) => {
-                let message = Incoming {
+                let message = IncomingMail {
                     queue_id,
-                    ..Incoming::default()
+                    ..IncomingMail::default()
                 };
-                (message, Verdict::Unchanged(left), Report::default())
+                (message, FilterVerdict::Unchanged(left), Report::default())
             }
         };
         let elapsed = begun.elapsed();

@@ -15,8 +15,8 @@ use std::io::{self, Write};
 use std::iter;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::codec::{CHUNK, Reply};
-use super::draft::{Incoming, Left};
+use super::codec::{CHUNK, MilterReply};
+use super::draft::{HandoverResult, IncomingMail};
 use crate::edit::{Edit, Edits, Spliced, moved};
 use crate::engine::report::{Detail, Report, Setting};
 use crate::error::Error;
@@ -26,22 +26,22 @@ use crate::mime::transfer::with_newlines;
 use crate::span::{Newline, Span, SpanLines, split_once};
 
 #[derive(Debug)]
-pub enum Verdict {
-    Unchanged(Left),
-    Changed(Edits, Changes),
+pub enum FilterVerdict {
+    Unchanged(HandoverResult),
+    Changed(Edits, HeaderChanges),
     Later(Detail),
 }
 
-impl Verdict {
-    pub fn write(&self, incoming: &Incoming, to: &mut impl Write) -> io::Result<()> {
+impl FilterVerdict {
+    pub fn write(&self, incoming: &IncomingMail, to: &mut impl Write) -> io::Result<()> {
         match self {
-            Self::Later(_) => return Reply::TryLater.write(to),
+            Self::Later(_) => return MilterReply::TryLater.write(to),
             Self::Changed(edits, changes) => {
                 changes.write(&edits.splice(&incoming.bytes), incoming.newline, to)?;
             }
             Self::Unchanged(_) => {}
         }
-        Reply::Continue.write(to)
+        MilterReply::Continue.write(to)
     }
 }
 
@@ -52,7 +52,11 @@ pub(super) fn most(expander: &Expander) -> usize {
     })
 }
 
-pub fn judge(expander: &Expander, incoming: &Incoming, keeps_blanks: bool) -> (Verdict, Report) {
+pub fn judge(
+    expander: &Expander,
+    incoming: &IncomingMail,
+    keeps_blanks: bool,
+) -> (FilterVerdict, Report) {
     let judged = catch_unwind(AssertUnwindSafe(|| {
         let (bytes, searched) = (&incoming.bytes, incoming.searched);
         let prefilter = expander.prefilter();
@@ -62,33 +66,33 @@ pub fn judge(expander: &Expander, incoming: &Incoming, keeps_blanks: bool) -> (V
                 let verdict = verdict(expander, incoming, expansion.edits, keeps_blanks)?;
                 Ok((verdict, expansion.report))
             }
-            Err(Error::Deferred(why)) => Ok((Verdict::Later(why), Report::default())),
-            Err(error) => Err(Left::Trouble(error.to_string())),
+            Err(Error::Deferred(why)) => Ok((FilterVerdict::Later(why), Report::default())),
+            Err(error) => Err(HandoverResult::Trouble(error.to_string())),
         }
     }));
-    let defect = || Left::Trouble("a defect of embody; please report it".to_owned());
+    let defect = || HandoverResult::Trouble("a defect of embody; please report it".to_owned());
     // After an error, the message is accepted unchanged. The report is replaced by an empty one: otherwise, it would list
     // changes that were not made.
     judged
         .unwrap_or_else(|_| Err(defect()))
-        .unwrap_or_else(|left| (Verdict::Unchanged(left), Report::default()))
+        .unwrap_or_else(|left| (FilterVerdict::Unchanged(left), Report::default()))
 }
 
 fn verdict(
     expander: &Expander,
-    incoming: &Incoming,
+    incoming: &IncomingMail,
     edits: Edits,
     keeps_blanks: bool,
-) -> Result<Verdict, Left> {
+) -> Result<FilterVerdict, HandoverResult> {
     if edits.is_empty() {
-        return Ok(Verdict::Unchanged(Left::AsItIs));
+        return Ok(FilterVerdict::Unchanged(HandoverResult::AsItIs));
     }
     // The engine limited the growth by added content, but this does not include the field that `--mark` adds. The
     // length is therefore checked again.
     let length = edits.splice(&incoming.bytes).len();
     let most = most(expander);
     if length > most && length > incoming.bytes.len() {
-        return Err(Left::TooLarge(
+        return Err(HandoverResult::TooLarge(
             Detail::from(format!(
                 "after the changes, the message would have {length} bytes; "
             ))
@@ -97,16 +101,16 @@ fn verdict(
             .then(format!(" is {}", most)),
         ));
     }
-    let changes = Changes::of(incoming, &edits, keeps_blanks)?;
+    let changes = HeaderChanges::of(incoming, &edits, keeps_blanks)?;
     Ok(if changes.is_empty() {
-        Verdict::Unchanged(Left::AsItIs)
+        FilterVerdict::Unchanged(HandoverResult::AsItIs)
     } else {
-        Verdict::Changed(edits, changes)
+        FilterVerdict::Changed(edits, changes)
     })
 }
 
 #[derive(Debug)]
-pub struct Changes {
+pub struct HeaderChanges {
     /// The packets that change header fields, in the order in which they are sent.
     fields: Vec<u8>,
     body: Option<usize>,
@@ -134,14 +138,18 @@ const LONGEST_FIELD: usize = CHUNK - 6;
 /// its start, so a larger number could block it in a header with many fields.
 const MOST_CHANGES: usize = 250;
 
-fn defect(what: &str) -> Left {
-    Left::Trouble(format!("a defect of embody (please report it): {what}"))
+fn defect(what: &str) -> HandoverResult {
+    HandoverResult::Trouble(format!("a defect of embody (please report it): {what}"))
 }
 
-impl Changes {
+impl HeaderChanges {
     /// Compares the header before and after the edits. `keeps_blanks` is false for a mail system that adds the blank
     /// after the colon of a field itself.
-    pub fn of(incoming: &Incoming, edits: &Edits, keeps_blanks: bool) -> Result<Self, Left> {
+    pub fn of(
+        incoming: &IncomingMail,
+        edits: &Edits,
+        keeps_blanks: bool,
+    ) -> Result<Self, HandoverResult> {
         let output = edits.splice(&incoming.bytes);
         let read = |bytes: &[u8]| Header::of_message(bytes, usize::MAX);
         let front = output.front(|front| read(front).body_start());
@@ -154,7 +162,7 @@ impl Changes {
             }
             (header.span, header.body_start())
         };
-        let comparison = Comparison {
+        let comparison = HeaderComparison {
             incoming,
             edits,
             front: &front,
@@ -192,8 +200,8 @@ impl Changes {
 }
 
 /// The comparison of the two headers. It does not store unchanged fields, because a header can have millions of them.
-struct Comparison<'c> {
-    incoming: &'c Incoming,
+struct HeaderComparison<'c> {
+    incoming: &'c IncomingMail,
     edits: &'c Edits,
     front: &'c [u8],
     comes: Span,
@@ -216,8 +224,8 @@ fn fields(bytes: &[u8], section: Span) -> impl Iterator<Item = Field> {
 
 type Change = (usize, Option<Field>, Option<Field>);
 
-impl Comparison<'_> {
-    fn changes(&self) -> Result<Vec<Change>, Left> {
+impl HeaderComparison<'_> {
+    fn changes(&self) -> Result<Vec<Change>, HandoverResult> {
         let mut place_of = moved(self.edits);
         let mut comes = fields(self.front, self.comes).peekable();
         let (mut changes, mut gap, mut new) = (Vec::new(), Vec::new(), Vec::new());
@@ -256,7 +264,7 @@ impl Comparison<'_> {
         new: &mut Vec<Field>,
         end: usize,
         changes: &mut Vec<Change>,
-    ) -> Result<(), Left> {
+    ) -> Result<(), HandoverResult> {
         let mut before = gap.drain(..).peekable();
         for field in new.drain(..) {
             // A field is changed in place if the new field has the same name. The case may differ: Postfix writes the
@@ -278,7 +286,7 @@ impl Comparison<'_> {
         few(changes.len())
     }
 
-    fn text(&self, field: Field) -> Result<(&[u8], Vec<u8>), Left> {
+    fn text(&self, field: Field) -> Result<(&[u8], Vec<u8>), HandoverResult> {
         let name = field.name.of(self.front);
         let mut value = with_newlines(field.value.of(self.front).to_vec(), Newline::Lf);
         // A CR or NUL is an error, because some programs read a CR as the end of a line, and the text after it as
@@ -286,14 +294,14 @@ impl Comparison<'_> {
         if name.is_empty() || value.iter().any(|octet| matches!(octet, 0 | b'\r')) {
             let why =
                 "a header field of the changed message would contain a NUL byte or a CR without LF";
-            return Err(Left::Trouble(why.to_owned()));
+            return Err(HandoverResult::Trouble(why.to_owned()));
         }
         let length = name.len() + value.len();
         if length > LONGEST_FIELD {
             let why = format!(
                 "the message would get a header field of {length} bytes, and a milter can send at most {LONGEST_FIELD}"
             );
-            return Err(Left::TooLarge(why.into()));
+            return Err(HandoverResult::TooLarge(why.into()));
         }
         if !self.keeps_blanks && value.first() == Some(&b' ') {
             value.remove(0);
@@ -301,7 +309,7 @@ impl Comparison<'_> {
         Ok((name, value))
     }
 
-    fn packets(&self) -> Result<Vec<u8>, Left> {
+    fn packets(&self) -> Result<Vec<u8>, HandoverResult> {
         let (mut inserted, mut added, mut changed) = (Vec::new(), Vec::new(), Vec::new());
         let changes = self.changes()?;
         if changes.is_empty() {
@@ -338,12 +346,12 @@ impl Comparison<'_> {
                 let (name, value) = self.text(new)?;
                 let value = &value;
                 match field {
-                    None => added.push(Reply::Add { name, value }.packet()),
+                    None => added.push(MilterReply::Add { name, value }.packet()),
                     Some(_) => {
                         let index = u32::try_from(number)
                             .map_err(|_| defect("the message has too many header fields"))?;
                         let at = index.saturating_add(FIRST_PLACE);
-                        inserted.push(Reply::Insert { at, name, value }.packet());
+                        inserted.push(MilterReply::Insert { at, name, value }.packet());
                     }
                 }
             }
@@ -355,7 +363,7 @@ impl Comparison<'_> {
                     None => (field.name.of(&self.incoming.bytes), Vec::new()),
                 };
                 let (which, value) = (which.unwrap_or_default(), &value);
-                changed.push(Reply::Change { which, name, value }.packet());
+                changed.push(MilterReply::Change { which, name, value }.packet());
             }
         }
         if changes.next().is_some() {
@@ -369,14 +377,14 @@ impl Comparison<'_> {
     }
 }
 
-fn few(changes: usize) -> Result<(), Left> {
+fn few(changes: usize) -> Result<(), HandoverResult> {
     if changes <= MOST_CHANGES {
         return Ok(());
     }
     let why = format!(
         "more than {MOST_CHANGES} header fields would have to change, which is too many for a milter"
     );
-    Err(Left::TooLarge(why.into()))
+    Err(HandoverResult::TooLarge(why.into()))
 }
 
 fn write_body(
@@ -393,7 +401,7 @@ fn write_body(
             waiting.extend_from_slice(now);
             octets = later;
             if waiting.len() == CHUNK {
-                Reply::Body(&waiting).write(to)?;
+                MilterReply::Body(&waiting).write(to)?;
                 waiting.clear();
                 is_begun = true;
             }
@@ -416,6 +424,6 @@ fn write_body(
     if waiting.is_empty() && is_begun {
         Ok(())
     } else {
-        Reply::Body(&waiting).write(to)
+        MilterReply::Body(&waiting).write(to)
     }
 }

@@ -7,28 +7,30 @@
 //! it is sent. QUIT_NC also means that another SMTP connection follows. The reply to all other packets is CONTINUE. No
 //! mail is refused.
 
-use super::codec::{Command, Malformed, Reply, Terms, action, macro_value, option};
-use super::draft::Draft;
+use super::codec::{
+    MilterCommand, MilterReply, MilterTerms, PacketError, action, macro_value, option,
+};
+use super::draft::MilterDraft;
 use super::service::most;
 use crate::expand::Expander;
 
 #[derive(Debug)]
-pub enum Step<'s> {
+pub enum SessionStep<'s> {
     Wait,
-    Say(Reply<'s>),
+    Say(MilterReply<'s>),
     /// The message can be processed, because it is complete, or because it stays unchanged whatever its rest contains.
     /// The reply is sent if the bytes of the message were not stored, so that there is nothing to change.
-    Judge(Draft, Reply<'s>),
+    Judge(MilterDraft, MilterReply<'s>),
     Refused,
     Close,
 }
 
 #[derive(Default, Debug)]
-pub struct Session {
+pub struct MilterSession {
     is_full: bool,
-    terms: Option<Terms>,
+    terms: Option<MilterTerms>,
     can_change: bool,
-    draft: Draft,
+    draft: MilterDraft,
     skipped: bool,
 }
 
@@ -41,7 +43,7 @@ const NONE_OF: u32 = option::NO_CONNECT
     | option::NO_DATA
     | option::NO_UNKNOWN;
 
-impl Session {
+impl MilterSession {
     pub fn new(is_full: bool) -> Self {
         Self {
             is_full,
@@ -62,38 +64,44 @@ impl Session {
         self.terms.is_some_and(|terms| terms.options & wanted != 0)
     }
 
-    /// Processes one packet. After a [`Malformed`] packet, or a packet in the wrong order, the connection is closed.
+    /// Processes one packet. After a [`PacketError`] packet, or a packet in the wrong order, the connection is closed.
     /// The mail system then does what is configured for a missing filter.
-    pub fn take(&mut self, packet: &[u8], expander: &Expander) -> Result<Step<'static>, Malformed> {
+    pub fn take(
+        &mut self,
+        packet: &[u8],
+        expander: &Expander,
+    ) -> Result<SessionStep<'static>, PacketError> {
         let out_of_order = || {
-            Err(Malformed::OutOfOrder(
+            Err(PacketError::OutOfOrder(
                 packet.first().map_or('?', |&kind| char::from(kind)),
             ))
         };
-        Ok(match Command::read(packet)? {
-            Command::Quit => Step::Close,
-            Command::Negotiate(offer) if self.terms.is_none() => self.negotiate(offer),
-            Command::Negotiate(_) => return out_of_order(),
+        Ok(match MilterCommand::read(packet)? {
+            MilterCommand::Quit => SessionStep::Close,
+            MilterCommand::Negotiate(offer) if self.terms.is_none() => self.negotiate(offer),
+            MilterCommand::Negotiate(_) => return out_of_order(),
             _ if self.terms.is_none() => return out_of_order(),
-            Command::Macros(macros) => {
+            MilterCommand::Macros(macros) => {
                 if let Some(queue_id) = macro_value(macros, b"i") {
                     self.draft.name(queue_id);
                 }
-                Step::Wait
+                SessionStep::Wait
             }
-            Command::Abort | Command::QuitNewConnection => {
+            MilterCommand::Abort | MilterCommand::QuitNewConnection => {
                 self.forget();
-                Step::Wait
+                SessionStep::Wait
             }
-            Command::EndOfHeader | Command::EndOfBody(_) if self.is_full => {
+            MilterCommand::EndOfHeader | MilterCommand::EndOfBody(_) if self.is_full => {
                 self.forget();
-                Step::Refused
+                SessionStep::Refused
             }
-            Command::Field { .. } if self.is_full && self.agreed(option::QUIET_FIELDS) => {
-                Step::Wait
+            MilterCommand::Field { .. } if self.is_full && self.agreed(option::QUIET_FIELDS) => {
+                SessionStep::Wait
             }
-            Command::Field { .. } | Command::Body(_) if self.is_full => Step::Say(Reply::Continue),
-            Command::Field { name, value } => {
+            MilterCommand::Field { .. } | MilterCommand::Body(_) if self.is_full => {
+                SessionStep::Say(MilterReply::Continue)
+            }
+            MilterCommand::Field { name, value } => {
                 if self.draft.has_header() {
                     return out_of_order();
                 }
@@ -101,36 +109,38 @@ impl Session {
                 let value = [blank, value].concat();
                 self.draft.field(name, &value, most(expander));
                 if self.agreed(option::QUIET_FIELDS) {
-                    Step::Wait
+                    SessionStep::Wait
                 } else {
-                    Step::Say(Reply::Continue)
+                    SessionStep::Say(MilterReply::Continue)
                 }
             }
-            Command::EndOfHeader => {
+            MilterCommand::EndOfHeader => {
                 self.end_header(expander);
                 match self.draft.left {
-                    Some(_) => Step::Judge(std::mem::take(&mut self.draft), Reply::Accept),
-                    None => Step::Say(Reply::Continue),
+                    Some(_) => {
+                        SessionStep::Judge(std::mem::take(&mut self.draft), MilterReply::Accept)
+                    }
+                    None => SessionStep::Say(MilterReply::Continue),
                 }
             }
-            Command::Body(octets) => {
+            MilterCommand::Body(octets) => {
                 self.body(octets, expander);
                 let is_useless = self.draft.left.is_some();
                 match is_useless && self.agreed(option::SKIP) && !self.skipped {
-                    _ if self.agreed(option::QUIET_BODY) => Step::Wait,
+                    _ if self.agreed(option::QUIET_BODY) => SessionStep::Wait,
                     true => {
                         self.skipped = true;
-                        Step::Say(Reply::Skip)
+                        SessionStep::Say(MilterReply::Skip)
                     }
-                    false => Step::Say(Reply::Continue),
+                    false => SessionStep::Say(MilterReply::Continue),
                 }
             }
-            Command::EndOfBody(octets) => {
+            MilterCommand::EndOfBody(octets) => {
                 self.body(octets, expander);
                 self.skipped = false;
-                Step::Judge(std::mem::take(&mut self.draft), Reply::Continue)
+                SessionStep::Judge(std::mem::take(&mut self.draft), MilterReply::Continue)
             }
-            Command::Event(_) => Step::Say(Reply::Continue),
+            MilterCommand::Event(_) => SessionStep::Say(MilterReply::Continue),
         })
     }
 
@@ -147,11 +157,11 @@ impl Session {
     }
 
     fn forget(&mut self) {
-        self.draft = Draft::default();
+        self.draft = MilterDraft::default();
         self.skipped = false;
     }
 
-    fn negotiate(&mut self, offer: Terms) -> Step<'static> {
+    fn negotiate(&mut self, offer: MilterTerms) -> SessionStep<'static> {
         let wanted = NONE_OF
             | option::QUIET_FIELDS
             | if self.is_full {
@@ -166,12 +176,12 @@ impl Session {
             0
         };
         let macros = offer.actions & action::SET_MACROS;
-        let terms = Terms {
+        let terms = MilterTerms {
             version: offer.version.min(6),
             actions: actions | macros,
             options: offer.options & wanted,
         };
         self.terms = Some(terms);
-        Step::Say(Reply::Negotiate(terms, (macros != 0).then_some(b"i")))
+        SessionStep::Say(MilterReply::Negotiate(terms, (macros != 0).then_some(b"i")))
     }
 }

@@ -13,15 +13,15 @@ use super::problem::Problem;
 
 /// The secret that each request must contain. Only its hash is kept.
 #[derive(Clone)]
-pub(crate) struct Token([u8; 32]);
+pub(crate) struct AccessToken([u8; 32]);
 
-impl std::fmt::Debug for Token {
+impl std::fmt::Debug for AccessToken {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Token(..)")
     }
 }
 
-impl Token {
+impl AccessToken {
     /// Returns the token in the content of a file. Line endings at its end do not belong to it.
     ///
     /// # Errors
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn nearly_right_tokens_are_refused() {
-        let token = Token::of_file(b"0123456789abcdef\r\n").unwrap();
+        let token = AccessToken::of_file(b"0123456789abcdef\r\n").unwrap();
         let check = |value: &'static str| {
             let mut fields = HeaderMap::new();
             fields.insert(AUTHORIZATION, value.parse().unwrap());
@@ -234,7 +234,7 @@ mod tests {
             b"two\nlines\n",
             b"caf\xc3\xa9\n",
         ] {
-            assert!(Token::of_file(file).is_err(), "{file:?}");
+            assert!(AccessToken::of_file(file).is_err(), "{file:?}");
         }
     }
 }

@@ -51,7 +51,7 @@ pub(crate) type Parameters = [(String, String)];
 
 /// The result for one message.
 #[derive(Debug)]
-pub(crate) enum Processed {
+pub(crate) enum BackendResult {
     Mail {
         mail: Vec<u8>,
         is_changed: bool,
@@ -106,7 +106,7 @@ pub(crate) trait Backend: Send + Sync + 'static {
         verb: Verb,
         parameters: &Parameters,
         message: Vec<u8>,
-    ) -> Result<Processed, Problem>;
+    ) -> Result<BackendResult, Problem>;
 
     /// Checks the parameters of a request for a mailbox, before its body is read.
     fn check_mailbox(&self, parameters: &Parameters) -> Result<(), Problem>;

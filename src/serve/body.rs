@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::problem::Problem;
 
-pub(super) type Response = hyper::Response<Body>;
+pub(super) type Response = hyper::Response<RequestBody>;
 
 /// Time in which the body of a request must begin to arrive.
 const GRACE: Duration = Duration::from_secs(20);
@@ -42,7 +42,7 @@ pub(super) enum Piece {
 }
 
 #[derive(Debug)]
-pub(super) enum Body {
+pub(super) enum RequestBody {
     Memory(Bytes),
     File {
         file: File,
@@ -55,13 +55,13 @@ pub(super) enum Body {
     Done,
 }
 
-impl Body {
+impl RequestBody {
     pub(super) fn of(bytes: impl Into<Bytes>) -> Self {
         Self::Memory(bytes.into())
     }
 }
 
-impl hyper::body::Body for Body {
+impl hyper::body::Body for RequestBody {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -133,7 +133,7 @@ impl hyper::body::Body for Body {
 
 /// Returns the response that reports a problem.
 pub(super) fn refusal(problem: &Problem) -> Response {
-    let mut response = Response::new(Body::of(problem.json()));
+    let mut response = Response::new(RequestBody::of(problem.json()));
     *response.status_mut() = problem.status;
     let fields = response.headers_mut();
     let kind = HeaderValue::from_static("application/problem+json");
@@ -145,7 +145,7 @@ pub(super) fn refusal(problem: &Problem) -> Response {
 }
 
 /// Reads the pieces of a body, within a maximum size and a minimum speed.
-pub(super) struct Reading<'b> {
+pub(super) struct BodyReader<'b> {
     body: &'b mut Incoming,
     begun: Instant,
     pub(super) length: u64,
@@ -153,7 +153,7 @@ pub(super) struct Reading<'b> {
     too_large: fn(u64) -> Problem,
 }
 
-impl<'b> Reading<'b> {
+impl<'b> BodyReader<'b> {
     /// `too_large` is the problem of a body of more than `at_most` bytes.
     pub(super) fn new(body: &'b mut Incoming, too_large: fn(u64) -> Problem, at_most: u64) -> Self {
         Self {
@@ -216,7 +216,7 @@ pub(super) async fn drain(body: &mut Incoming) -> bool {
     if body.is_end_stream() {
         return true;
     }
-    let mut reading = Reading::new(body, Problem::too_large_message, DRAINED);
+    let mut reading = BodyReader::new(body, Problem::too_large_message, DRAINED);
     if reading.check_announced().is_err() {
         // The body does not end within the limit. Reading a part of it would only delay the response.
         return false;

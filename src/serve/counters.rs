@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::backend::{Processed, Verb};
+use super::backend::{BackendResult, Verb};
 use super::problem::Problem;
 use crate::error::unpoisoned;
 
@@ -16,7 +16,7 @@ const BOUNDS: [f64; 14] = [
 ];
 
 #[derive(Default, Debug)]
-pub(crate) struct Counters {
+pub(crate) struct ServeCounters {
     /// Requests by route and status.
     requests: Mutex<BTreeMap<(&'static str, u16), u64>>,
     /// Messages by verb and outcome.
@@ -40,7 +40,7 @@ fn value(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-impl Counters {
+impl ServeCounters {
     pub(super) fn answered(&self, route: &'static str, status: u16) {
         *unpoisoned(self.requests.lock())
             .entry((route, status))
@@ -50,17 +50,17 @@ impl Counters {
     pub(super) fn processed(
         &self,
         verb: Verb,
-        done: &Result<Processed, Problem>,
+        done: &Result<BackendResult, Problem>,
         elapsed: Duration,
     ) {
         let outcome = match done {
-            Ok(Processed::Mail {
+            Ok(BackendResult::Mail {
                 is_changed: true, ..
             }) => "changed",
-            Ok(Processed::Mail { .. } | Processed::Report(_)) => "unchanged",
+            Ok(BackendResult::Mail { .. } | BackendResult::Report(_)) => "unchanged",
             Err(_) => "failed",
         };
-        if let Ok(Processed::Mail { left, .. }) = done {
+        if let Ok(BackendResult::Mail { left, .. }) = done {
             add(&self.left, *left);
         }
         *unpoisoned(self.messages.lock())

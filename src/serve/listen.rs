@@ -17,12 +17,12 @@ const MODE: u32 = 0o600;
 const GROUP_MODE: u32 = 0o660;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Address {
+pub(crate) enum ServeAddress {
     Unix(PathBuf),
     Tcp { host: String, port: u16 },
 }
 
-impl FromStr for Address {
+impl FromStr for ServeAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -48,7 +48,7 @@ impl FromStr for Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for ServeAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
@@ -60,7 +60,7 @@ impl fmt::Display for Address {
     }
 }
 
-impl Address {
+impl ServeAddress {
     /// Sends a request for `/healthz` to the service that listens on this address.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ fn asked(mut stream: impl Read + Write) -> io::Result<Vec<u8>> {
 }
 
 #[derive(Debug)]
-pub(super) enum Socket {
+pub(super) enum ServeSocket {
     Unix(UnixListener),
     Tcp(TcpListener),
 }
@@ -111,7 +111,7 @@ pub(super) enum Socket {
 /// A socket that listens.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    pub(super) socket: Socket,
+    pub(super) socket: ServeSocket,
     /// The socket file. Dropping it removes it.
     pub(super) file: Option<SocketFile>,
     /// Name of the host in `--listen`, and the address that it means. `None` for a socket in the file system.
@@ -123,25 +123,25 @@ impl Listener {
     ///
     /// # Errors
     /// The address is in use, or cannot be used on this machine.
-    pub(crate) fn bind(address: &Address, group: Option<u32>) -> io::Result<Self> {
+    pub(crate) fn bind(address: &ServeAddress, group: Option<u32>) -> io::Result<Self> {
         match address {
-            Address::Unix(path) => {
+            ServeAddress::Unix(path) => {
                 let mode = group.map_or(MODE, |_| GROUP_MODE);
                 let (socket, file) = bind_socket(path, mode, group)?;
                 socket.set_nonblocking(true)?;
                 Ok(Self {
-                    socket: Socket::Unix(socket),
+                    socket: ServeSocket::Unix(socket),
                     file: Some(file),
                     at: None,
                 })
             }
-            Address::Tcp { host, port } => {
+            ServeAddress::Tcp { host, port } => {
                 let addresses: Vec<_> = (host.as_str(), *port).to_socket_addrs()?.collect();
                 let socket = TcpListener::bind(addresses.as_slice())?;
                 socket.set_nonblocking(true)?;
                 let at = Some((host.clone(), socket.local_addr()?));
                 Ok(Self {
-                    socket: Socket::Tcp(socket),
+                    socket: ServeSocket::Tcp(socket),
                     file: None,
                     at,
                 })
@@ -160,9 +160,9 @@ impl Listener {
     }
 
     /// Returns the address with the port that the system has chosen.
-    pub(crate) fn address(&self, given: &Address) -> Address {
+    pub(crate) fn address(&self, given: &ServeAddress) -> ServeAddress {
         match (given, &self.at) {
-            (Address::Tcp { host, .. }, Some((_, at))) => Address::Tcp {
+            (ServeAddress::Tcp { host, .. }, Some((_, at))) => ServeAddress::Tcp {
                 host: host.clone(),
                 port: at.port(),
             },
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn serve_addresses_are_parsed_and_malformed_ones_refused() {
         let tcp = |host: &str, port| {
-            Ok(Address::Tcp {
+            Ok(ServeAddress::Tcp {
                 host: host.to_owned(),
                 port,
             })
@@ -186,9 +186,12 @@ mod tests {
         assert_eq!("127.0.0.1:9997".parse(), tcp("127.0.0.1", 9997));
         assert_eq!("[::1]:80".parse(), tcp("::1", 80));
         assert_eq!("localhost:0".parse(), tcp("localhost", 0));
-        assert_eq!("unix:/run/x".parse(), Ok(Address::Unix("/run/x".into())));
         assert_eq!(
-            "[::1]:80".parse::<Address>().unwrap().to_string(),
+            "unix:/run/x".parse(),
+            Ok(ServeAddress::Unix("/run/x".into()))
+        );
+        assert_eq!(
+            "[::1]:80".parse::<ServeAddress>().unwrap().to_string(),
             "[::1]:80"
         );
         for wrong in [
@@ -205,7 +208,7 @@ mod tests {
             "[x]:80",
             "/run/x",
         ] {
-            assert!(wrong.parse::<Address>().is_err(), "{wrong}");
+            assert!(wrong.parse::<ServeAddress>().is_err(), "{wrong}");
         }
     }
 }

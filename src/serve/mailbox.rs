@@ -20,9 +20,9 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::accept::accepts;
 use super::backend::{MailboxMessage, MailboxSink, SharedSink};
-use super::body::{Body, Piece, Reading, Response};
+use super::body::{BodyReader, Piece, RequestBody, Response};
 use super::problem::Problem;
-use super::shared::Shared;
+use super::shared::ServeState;
 use crate::engine::report::rfc3339;
 use crate::error::unpoisoned;
 use crate::key::Key;
@@ -38,14 +38,14 @@ const WAITING: usize = 4;
 const LONGEST_NAME: usize = 200;
 
 pub(super) async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<ServeState>,
     parameters: Vec<(String, String)>,
     parts: &Parts,
     body: &mut Incoming,
 ) -> Result<Response, Problem> {
     shared.backend.check_mailbox(&parameters)?;
     let is_lines = accepts(parts, "application/x-ndjson");
-    let mut reading = Reading::new(body, Problem::too_large_mailbox, shared.limits.max_mailbox);
+    let mut reading = BodyReader::new(body, Problem::too_large_mailbox, shared.limits.max_mailbox);
     reading.check_announced()?;
     let taken = Arc::clone(&shared.mailboxes).try_acquire_owned();
     let place = taken.map_err(|_| {
@@ -73,7 +73,7 @@ pub(super) async fn answer(
     let _ = to_spool.send(None).await;
     match from_thread.recv().await {
         Some(Piece::Bytes(first)) => {
-            let mut response = Response::new(Body::Stream {
+            let mut response = Response::new(RequestBody::Stream {
                 first: Some(first),
                 rest: from_thread,
             });
@@ -93,7 +93,7 @@ pub(super) async fn answer(
 
 /// Spools the mailbox and sends its messages. A request whose body is not complete is forgotten.
 fn run(
-    shared: &Shared,
+    shared: &ServeState,
     parameters: &[(String, String)],
     spooled: Receiver<Option<Bytes>>,
     to_client: Sender<Piece>,
@@ -112,7 +112,7 @@ fn run(
 }
 
 fn deliver(
-    shared: &Shared,
+    shared: &ServeState,
     parameters: &[(String, String)],
     mut spooled: Receiver<Option<Bytes>>,
     to_client: &Sender<Piece>,
@@ -143,19 +143,19 @@ fn deliver(
 }
 
 /// Sends bytes to the client in pieces. It waits while the client reads nothing.
-struct Channel {
+struct MailboxChannel {
     sender: Sender<Piece>,
     waiting: Vec<u8>,
 }
 
-impl Channel {
+impl MailboxChannel {
     fn send(&mut self, piece: Piece) -> io::Result<()> {
         let sent = self.sender.blocking_send(piece);
         sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 }
 
-impl Write for Channel {
+impl Write for MailboxChannel {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let length = bytes.len().min(PIECE);
         self.waiting.extend_from_slice(&bytes[..length]);
@@ -175,8 +175,8 @@ impl Write for Channel {
 }
 
 enum Form {
-    Tar(Box<tar::Builder<Channel>>),
-    Lines(Channel),
+    Tar(Box<tar::Builder<MailboxChannel>>),
+    Lines(MailboxChannel),
 }
 
 /// Writes the messages of a mailbox as a tar archive, or as a JSON line for each message.
@@ -199,7 +199,7 @@ struct Line<'m> {
 
 impl Writer {
     fn new(sender: Sender<Piece>, is_lines: bool) -> Self {
-        let channel = Channel {
+        let channel = MailboxChannel {
             sender,
             waiting: Vec::new(),
         };
@@ -261,7 +261,7 @@ impl MailboxSink for Writer {
 }
 
 fn append(
-    tar: &mut tar::Builder<Channel>,
+    tar: &mut tar::Builder<MailboxChannel>,
     name: &str,
     seconds: u64,
     content: &[u8],

@@ -11,10 +11,10 @@ use hyper::http::request::Parts;
 use sha2::{Digest as _, Sha256};
 
 use super::accept::accepts;
-use super::backend::{Processed, Verb};
-use super::body::{Body, Reading, Response};
+use super::backend::{BackendResult, Verb};
+use super::body::{BodyReader, RequestBody, Response};
 use super::problem::Problem;
-use super::shared::Shared;
+use super::shared::ServeState;
 use crate::key::Key;
 
 const CHANGED: HeaderName = HeaderName::from_static("embody-changed");
@@ -25,12 +25,12 @@ pub(super) const DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 const RESERVED: u64 = 1 << 20;
 
 pub(super) async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<ServeState>,
     (verb, parameters): (Verb, Vec<(String, String)>),
     parts: &Parts,
     body: &mut Incoming,
 ) -> Result<Response, Problem> {
-    let mut reading = Reading::new(body, Problem::too_large_message, shared.limits.max_request);
+    let mut reading = BodyReader::new(body, Problem::too_large_message, shared.limits.max_request);
     reading.check_announced()?;
     // The place is taken before the body is read, so the places also limit the memory for messages.
     let place = shared.workers.place().ok_or_else(Problem::queue)?;
@@ -50,10 +50,10 @@ pub(super) async fn answer(
     done.unwrap_or_else(|| Err(Problem::defect()))
 }
 
-fn response(processed: Processed, is_multipart: bool) -> Response {
+fn response(processed: BackendResult, is_multipart: bool) -> Response {
     let (mail, is_changed, left, report) = match processed {
-        Processed::Report(report) => return of("application/json", report),
-        Processed::Mail {
+        BackendResult::Report(report) => return of("application/json", report),
+        BackendResult::Mail {
             mail,
             is_changed,
             left,
@@ -74,7 +74,7 @@ fn response(processed: Processed, is_multipart: bool) -> Response {
 
 fn of(kind: &str, body: Vec<u8>) -> Response {
     let digest = digest(&body);
-    let mut response = Response::new(Body::of(body));
+    let mut response = Response::new(RequestBody::of(body));
     let fields: &mut HeaderMap = response.headers_mut();
     if let Ok(kind) = HeaderValue::from_str(kind) {
         fields.insert(CONTENT_TYPE, kind);

@@ -24,11 +24,11 @@ mod server;
 mod shared;
 mod workers;
 
-pub(crate) use self::access::{HostNames, Token};
+pub(crate) use self::access::{AccessToken, HostNames};
 pub(crate) use self::backend::{
-    Backend, MailboxMessage, ObjectContent, Parameters, Processed, SharedSink, Verb, start_of,
+    Backend, BackendResult, MailboxMessage, ObjectContent, Parameters, SharedSink, Verb, start_of,
 };
-pub(crate) use self::listen::{Address, Listener};
+pub(crate) use self::listen::{Listener, ServeAddress};
 pub(crate) use self::problem::Problem;
 pub(crate) use self::server::Server;
-pub(crate) use self::shared::Limits;
+pub(crate) use self::shared::ServeLimits;

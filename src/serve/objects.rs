@@ -14,14 +14,14 @@ use hyper::header::{
 use hyper::http::request::Parts;
 
 use super::backend::ObjectContent;
-use super::body::{Body, Response, refusal};
+use super::body::{RequestBody, Response, refusal};
 use super::message::{DIGEST, of_hash};
 use super::problem::Problem;
-use super::shared::Shared;
+use super::shared::ServeState;
 use crate::key::Key;
 
 pub(super) async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<ServeState>,
     name: &str,
     parts: &Parts,
 ) -> Result<Response, Problem> {
@@ -44,16 +44,16 @@ pub(super) async fn answer(
         ObjectContent::File(_, length) => *length,
     };
     let (status, body, range) = if is_known(&parts.headers, &tag) {
-        (StatusCode::NOT_MODIFIED, Body::of(""), None)
+        (StatusCode::NOT_MODIFIED, RequestBody::of(""), None)
     } else {
         match requested(&parts.headers, &tag, length) {
-            Requested::Whole => (StatusCode::OK, of(content, 0..length)?, None),
-            Requested::Part(range) => {
+            ObjectRequest::Whole => (StatusCode::OK, of(content, 0..length)?, None),
+            ObjectRequest::Part(range) => {
                 let field = format!("bytes {}-{}/{length}", range.start, range.end - 1);
                 let body = of(content, range)?;
                 (StatusCode::PARTIAL_CONTENT, body, Some(field))
             }
-            Requested::Beyond => {
+            ObjectRequest::Beyond => {
                 let field = format!("bytes */{length}");
                 let detail =
                     format!("the object has only {length} bytes; request a range within them");
@@ -93,12 +93,12 @@ fn set(fields: &mut HeaderMap, name: HeaderName, value: &str) {
     }
 }
 
-fn of(content: ObjectContent, range: Range<u64>) -> Result<Body, Problem> {
+fn of(content: ObjectContent, range: Range<u64>) -> Result<RequestBody, Problem> {
     match content {
         ObjectContent::Memory(bytes) => {
             let within = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
             let (start, end) = (within(range.start), within(range.end));
-            Ok(Body::of(Bytes::from(bytes).slice(start..end)))
+            Ok(RequestBody::of(Bytes::from(bytes).slice(start..end)))
         }
         ObjectContent::File(file, _) => of_file(file, range).map_err(|error| {
             let detail = format!("the store cannot be read ({error}); check its disk");
@@ -107,9 +107,9 @@ fn of(content: ObjectContent, range: Range<u64>) -> Result<Body, Problem> {
     }
 }
 
-fn of_file(mut file: File, range: Range<u64>) -> std::io::Result<Body> {
+fn of_file(mut file: File, range: Range<u64>) -> std::io::Result<RequestBody> {
     file.seek(SeekFrom::Start(range.start))?;
-    Ok(Body::File {
+    Ok(RequestBody::File {
         file,
         left: range.end - range.start,
     })
@@ -124,7 +124,7 @@ fn is_known(fields: &HeaderMap, tag: &str) -> bool {
 }
 
 #[derive(PartialEq, Eq, Debug)]
-enum Requested {
+enum ObjectRequest {
     Whole,
     Part(Range<u64>),
     Beyond,
@@ -132,26 +132,26 @@ enum Requested {
 
 /// Returns the requested range of bytes (RFC 9110 §14). Several ranges, other units and malformed ranges are ignored, as
 /// the standard allows.
-fn requested(fields: &HeaderMap, tag: &str, length: u64) -> Requested {
+fn requested(fields: &HeaderMap, tag: &str, length: u64) -> ObjectRequest {
     let mut values = fields.get_all(RANGE).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
-        return Requested::Whole;
+        return ObjectRequest::Whole;
     };
     if fields
         .get(IF_RANGE)
         .is_some_and(|it| it.as_bytes() != tag.as_bytes())
     {
-        return Requested::Whole;
+        return ObjectRequest::Whole;
     }
     let text = value.to_str().unwrap_or_default().trim();
     let Some((unit, range)) = text.split_once('=') else {
-        return Requested::Whole;
+        return ObjectRequest::Whole;
     };
     let Some((first, last)) = range
         .split_once('-')
         .filter(|_| unit.eq_ignore_ascii_case("bytes"))
     else {
-        return Requested::Whole;
+        return ObjectRequest::Whole;
     };
     let number = |text: &str| {
         let digits = text.trim();
@@ -166,16 +166,16 @@ fn requested(fields: &HeaderMap, tag: &str, length: u64) -> Requested {
             if suffix == 0 { 0 } else { length },
             length,
         ),
-        _ => Requested::Whole,
+        _ => ObjectRequest::Whole,
     }
 }
 
-fn part(start: u64, end: u64, length: u64) -> Requested {
+fn part(start: u64, end: u64, length: u64) -> ObjectRequest {
     let end = end.min(length);
     if start < end {
-        Requested::Part(start..end)
+        ObjectRequest::Part(start..end)
     } else {
-        Requested::Beyond
+        ObjectRequest::Beyond
     }
 }
 
@@ -191,21 +191,24 @@ mod tests {
             requested(&fields, "\"x\"", 10)
         };
         for (value, expected) in [
-            ("bytes=0-3", Requested::Part(0..4)),
-            ("bytes=0-0", Requested::Part(0..1)),
-            ("bytes=4-", Requested::Part(4..10)),
-            ("bytes=-3", Requested::Part(7..10)),
-            ("bytes=-30", Requested::Part(0..10)),
-            ("BYTES=9-99999999999999999999999", Requested::Part(9..10)),
-            ("bytes=10-", Requested::Beyond),
-            ("bytes=-0", Requested::Beyond),
-            ("bytes=99999999999999999999999-", Requested::Beyond),
-            ("bytes=3-2", Requested::Whole),
-            ("bytes=0-1,3-4", Requested::Whole),
-            ("bytes=", Requested::Whole),
-            ("bytes=-", Requested::Whole),
-            ("bytes=+1-2", Requested::Whole),
-            ("lines=0-1", Requested::Whole),
+            ("bytes=0-3", ObjectRequest::Part(0..4)),
+            ("bytes=0-0", ObjectRequest::Part(0..1)),
+            ("bytes=4-", ObjectRequest::Part(4..10)),
+            ("bytes=-3", ObjectRequest::Part(7..10)),
+            ("bytes=-30", ObjectRequest::Part(0..10)),
+            (
+                "BYTES=9-99999999999999999999999",
+                ObjectRequest::Part(9..10),
+            ),
+            ("bytes=10-", ObjectRequest::Beyond),
+            ("bytes=-0", ObjectRequest::Beyond),
+            ("bytes=99999999999999999999999-", ObjectRequest::Beyond),
+            ("bytes=3-2", ObjectRequest::Whole),
+            ("bytes=0-1,3-4", ObjectRequest::Whole),
+            ("bytes=", ObjectRequest::Whole),
+            ("bytes=-", ObjectRequest::Whole),
+            ("bytes=+1-2", ObjectRequest::Whole),
+            ("lines=0-1", ObjectRequest::Whole),
         ] {
             assert_eq!(of(value), expected, "{value}");
         }

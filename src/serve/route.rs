@@ -14,10 +14,10 @@ use percent_encoding::percent_decode_str;
 
 use super::access::check_origin;
 use super::backend::Verb;
-use super::body::{Body, Response, drain, refusal};
+use super::body::{RequestBody, Response, drain, refusal};
 use super::connection::Unread;
 use super::problem::Problem;
-use super::shared::Shared;
+use super::shared::ServeState;
 use super::{mailbox, message, objects};
 
 /// The contract, as JSON. docs/serve/openapi.yaml has the same content.
@@ -30,7 +30,7 @@ const NO_SNIFF: HeaderName = HeaderName::from_static("x-content-type-options");
 /// Returns the response to a request. If the body of a refused request was not read, the connection is closed after the
 /// response.
 pub(super) async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<ServeState>,
     at: Option<&(String, SocketAddr)>,
     unread: &Unread,
     request: Request<Incoming>,
@@ -121,7 +121,7 @@ impl<'p> Route<'p> {
 }
 
 async fn respond(
-    shared: &Arc<Shared>,
+    shared: &Arc<ServeState>,
     at: Option<&(String, SocketAddr)>,
     (route, parts): (&Route<'_>, &Parts),
     body: &mut Incoming,
@@ -165,7 +165,7 @@ async fn respond(
         Route::Object(name) => objects::answer(shared, name, parts).await,
         Route::OpenApi => Ok(json(OPENAPI)),
         Route::Metrics | Route::Health | Route::Unknown => {
-            let mut response = Response::new(Body::of(shared.counters.text()));
+            let mut response = Response::new(RequestBody::of(shared.counters.text()));
             let kind = "text/plain; version=0.0.4; charset=utf-8";
             let fields = response.headers_mut();
             fields.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -175,7 +175,7 @@ async fn respond(
 }
 
 fn json(text: &'static str) -> Response {
-    let mut response = Response::new(Body::of(text));
+    let mut response = Response::new(RequestBody::of(text));
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, kind);
     response

@@ -19,14 +19,14 @@ use tokio::runtime;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-use super::access::{HostNames, Token};
+use super::access::{AccessToken, HostNames};
 use super::backend::Backend;
 use super::connection::{Patient, Unread};
-use super::counters::{Counters, add};
-use super::listen::{Listener, Socket};
+use super::counters::{ServeCounters, add};
+use super::listen::{Listener, ServeSocket};
 use super::problem::Problem;
 use super::route;
-use super::shared::{Limits, Shared};
+use super::shared::{ServeLimits, ServeState};
 use super::workers::Workers;
 use crate::platform::SocketFile;
 
@@ -43,7 +43,7 @@ const LOOK_UP: Duration = Duration::from_millis(5);
 
 /// A running service.
 pub(crate) struct Server {
-    shared: Arc<Shared>,
+    shared: Arc<ServeState>,
     /// Socket files, which are removed with this value.
     _files: Vec<SocketFile>,
 }
@@ -56,17 +56,17 @@ impl Server {
     pub(crate) fn start(
         backend: Arc<dyn Backend>,
         listeners: Vec<Listener>,
-        (token, names): (Option<Token>, HostNames),
-        limits: Limits,
+        (token, names): (Option<AccessToken>, HostNames),
+        limits: ServeLimits,
     ) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServeState {
             backend,
             limits,
             token,
             names,
             workers: Workers::start(limits.jobs, limits.max_queue)?,
             mailboxes: Arc::new(Semaphore::new(MAILBOXES)),
-            counters: Counters::default(),
+            counters: ServeCounters::default(),
             stopping: watch::Sender::new(false),
             begun: AtomicUsize::new(0),
         });
@@ -80,7 +80,7 @@ impl Server {
             let shared = Arc::clone(&shared);
             let _context = runtime.enter();
             match listener.socket {
-                Socket::Tcp(socket) => {
+                ServeSocket::Tcp(socket) => {
                     let at = listener.at.map(Arc::new);
                     let socket = TcpListener::from_std(socket)?;
                     runtime.spawn(async move {
@@ -96,7 +96,7 @@ impl Server {
                         }
                     });
                 }
-                Socket::Unix(socket) => {
+                ServeSocket::Unix(socket) => {
                     let socket = UnixListener::from_std(socket)?;
                     runtime.spawn(async move {
                         loop {
@@ -139,7 +139,7 @@ impl Server {
     }
 }
 
-async fn failed(shared: &Shared, error: &io::Error) {
+async fn failed(shared: &ServeState, error: &io::Error) {
     shared
         .backend
         .trouble(&format!("cannot accept a connection: {error}"));
@@ -148,12 +148,12 @@ async fn failed(shared: &Shared, error: &io::Error) {
 }
 
 /// Counts an open connection until it is dropped.
-struct Counted {
-    shared: Arc<Shared>,
+struct CountGuard {
+    shared: Arc<ServeState>,
     is_begun: bool,
 }
 
-impl Drop for Counted {
+impl Drop for CountGuard {
     fn drop(&mut self) {
         self.shared.counters.open.fetch_sub(1, Ordering::Relaxed);
         if self.is_begun {
@@ -164,7 +164,7 @@ impl Drop for Counted {
 
 type At = Option<Arc<(String, SocketAddr)>>;
 
-fn open<S>(shared: &Arc<Shared>, stream: S, at: At)
+fn open<S>(shared: &Arc<ServeState>, stream: S, at: At)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -174,7 +174,7 @@ where
     if is_begun {
         shared.begun.fetch_add(1, Ordering::SeqCst);
     }
-    let counted = Counted {
+    let counted = CountGuard {
         shared: Arc::clone(shared),
         is_begun,
     };
@@ -190,7 +190,7 @@ where
 }
 
 /// Tells a client that too many connections are open, without reading its request.
-async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(stream: S, counted: Counted) {
+async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(stream: S, counted: CountGuard) {
     let most = counted.shared.limits.max_connections;
     let json = Problem::connections(most).json();
     let head = format!(
@@ -211,7 +211,7 @@ async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(stream: S, counted: Counted) 
     let _ = timeout(Duration::from_secs(3), said).await;
 }
 
-async fn serve<S>(stream: S, at: At, counted: Counted)
+async fn serve<S>(stream: S, at: At, counted: CountGuard)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

@@ -5,14 +5,14 @@ use std::sync::atomic::AtomicUsize;
 
 use tokio::sync::{Semaphore, watch};
 
-use super::access::{HostNames, Token};
+use super::access::{AccessToken, HostNames};
 use super::backend::Backend;
-use super::counters::Counters;
+use super::counters::ServeCounters;
 use super::workers::Workers;
 
 /// Limits of the service.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct ServeLimits {
     /// Maximum size of one message, in bytes.
     pub(crate) max_request: u64,
     /// Maximum size of one mailbox, in bytes.
@@ -24,20 +24,20 @@ pub(crate) struct Limits {
     pub(crate) jobs: usize,
 }
 
-pub(super) struct Shared {
+pub(super) struct ServeState {
     pub(super) backend: Arc<dyn Backend>,
-    pub(super) limits: Limits,
-    pub(super) token: Option<Token>,
+    pub(super) limits: ServeLimits,
+    pub(super) token: Option<AccessToken>,
     pub(super) names: HostNames,
     pub(super) workers: Workers,
     pub(super) mailboxes: Arc<Semaphore>,
-    pub(super) counters: Counters,
+    pub(super) counters: ServeCounters,
     pub(super) stopping: watch::Sender<bool>,
     /// Number of open connections that were accepted before the stop.
     pub(super) begun: AtomicUsize,
 }
 
-impl Shared {
+impl ServeState {
     pub(super) fn is_stopping(&self) -> bool {
         *self.stopping.borrow()
     }

@@ -17,11 +17,11 @@ pub struct MailFile {
     bytes: Bytes,
     format: FileFormat,
     notes: Vec<String>,
-    messages: Messages,
+    messages: FileMessages,
 }
 
 #[derive(Debug)]
-enum Messages {
+enum FileMessages {
     One,
     Mailbox(MemoryMailbox),
     #[cfg(feature = "outlook")]
@@ -41,18 +41,18 @@ impl MailFile {
             let outlook = OutlookFile::open(bytes, format)?;
             let damage = outlook.damage().iter().cloned();
             let all_notes = notes.into_iter().chain(damage).collect();
-            let messages = Messages::Outlook(outlook);
+            let messages = FileMessages::Outlook(outlook);
             return Ok(Self::of(Bytes::new(), format, messages, all_notes));
         }
         let kind = memory::recognise(&bytes, name).map_err(refused)?;
         match kind {
-            StartKind::Eml => Ok(Self::of(bytes, FileFormat::Eml, Messages::One, notes)),
+            StartKind::Eml => Ok(Self::of(bytes, FileFormat::Eml, FileMessages::One, notes)),
             StartKind::Mbox | StartKind::Eudora => {
                 let mut bytes = Vec::from(bytes);
                 let mailbox = MemoryMailbox::of(&mut bytes, kind, name);
                 let (format, messages) = match mailbox {
-                    Some(mailbox) => (FileFormat::Mbox, Messages::Mailbox(mailbox)),
-                    None => (FileFormat::Eml, Messages::One),
+                    Some(mailbox) => (FileFormat::Mbox, FileMessages::Mailbox(mailbox)),
+                    None => (FileFormat::Eml, FileMessages::One),
                 };
                 Ok(Self::of(bytes.into(), format, messages, notes))
             }
@@ -65,7 +65,7 @@ impl MailFile {
         }
     }
 
-    fn of(bytes: Bytes, format: FileFormat, messages: Messages, notes: Vec<String>) -> Self {
+    fn of(bytes: Bytes, format: FileFormat, messages: FileMessages, notes: Vec<String>) -> Self {
         Self {
             bytes,
             format,
@@ -87,10 +87,10 @@ impl MailFile {
     /// Returns the number of mails, with the items that cannot be shown.
     pub fn len(&self) -> usize {
         match &self.messages {
-            Messages::One => 1,
-            Messages::Mailbox(mailbox) => mailbox.len(),
+            FileMessages::One => 1,
+            FileMessages::Mailbox(mailbox) => mailbox.len(),
             #[cfg(feature = "outlook")]
-            Messages::Outlook(outlook) => outlook.len(),
+            FileMessages::Outlook(outlook) => outlook.len(),
         }
     }
 
@@ -102,16 +102,16 @@ impl MailFile {
     /// Returns the fields of a mail for a list, by its position from 0. Returns `None` if there is no such mail.
     pub fn summary(&self, index: usize) -> Option<MailSummary> {
         match &self.messages {
-            Messages::One => (index == 0).then(|| {
+            FileMessages::One => (index == 0).then(|| {
                 let mail = memory::single_message(&self.bytes);
                 summary_of(mail, self.bytes.len())
             }),
-            Messages::Mailbox(mailbox) => {
+            FileMessages::Mailbox(mailbox) => {
                 let size = mailbox.range(index)?.len();
                 Some(summary_of(mailbox.start_of(&self.bytes, index)?, size))
             }
             #[cfg(feature = "outlook")]
-            Messages::Outlook(outlook) => outlook.summary(index),
+            FileMessages::Outlook(outlook) => outlook.summary(index),
         }
     }
 
@@ -122,11 +122,13 @@ impl MailFile {
     pub fn mail(&self, index: usize, now: SystemTime) -> Result<MailView, ViewError> {
         let absent = || ViewError::new("the file has no such mail");
         let mail = match &self.messages {
-            Messages::One if index == 0 => Cow::Borrowed(memory::single_message(&self.bytes)),
-            Messages::One => return Err(absent()),
-            Messages::Mailbox(mailbox) => mailbox.message(&self.bytes, index).ok_or_else(absent)?,
+            FileMessages::One if index == 0 => Cow::Borrowed(memory::single_message(&self.bytes)),
+            FileMessages::One => return Err(absent()),
+            FileMessages::Mailbox(mailbox) => {
+                mailbox.message(&self.bytes, index).ok_or_else(absent)?
+            }
             #[cfg(feature = "outlook")]
-            Messages::Outlook(outlook) => {
+            FileMessages::Outlook(outlook) => {
                 let (mail, missing) = outlook.mail(index)?;
                 return Ok(MailView::with_notes(mail.into(), now, missing));
             }

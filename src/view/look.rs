@@ -14,19 +14,19 @@ use crate::engine::{Answers, Content, Context, Engine, Need, Outcome};
 pub(super) type ChosenFiles = HashMap<Need, Content>;
 
 /// What the engine found in a mail.
-pub(super) struct Findings {
+pub(super) struct LookResults {
     /// The mail with everything that is in it in plain sight: opened forms, pictures of `data:` URLs, and the chosen files.
     pub(super) opened: Bytes,
-    pub(super) rows: Vec<Finding>,
+    pub(super) rows: Vec<LookResult>,
 }
 
 /// A row of the report, and the need that a chosen file can answer.
-pub(super) struct Finding {
+pub(super) struct LookResult {
     pub(super) row: Row,
     pub(super) need: Option<Need>,
 }
 
-impl Finding {
+impl LookResult {
     /// Returns whether the content is a file that the person chose.
     pub(super) fn is_filled(&self) -> bool {
         self.row.outcome == RowOutcome::Expanded && self.row.from == Provenance::File
@@ -66,7 +66,7 @@ fn plain_policy() -> Policy {
     Policy::default().with_follow(Followed::all())
 }
 
-pub(super) fn look(mail: &Bytes, now: SystemTime, chosen: &ChosenFiles) -> Findings {
+pub(super) fn look(mail: &Bytes, now: SystemTime, chosen: &ChosenFiles) -> LookResults {
     let embed = Embed {
         data: true,
         remote: true,
@@ -90,9 +90,9 @@ pub(super) fn look(mail: &Bytes, now: SystemTime, chosen: &ChosenFiles) -> Findi
     };
     let rows = outcome.report.rows.into_iter().map(|row| {
         let need = number_in(&row).and_then(|number| needs.get(number).cloned());
-        Finding { row, need }
+        LookResult { row, need }
     });
-    Findings {
+    LookResults {
         opened,
         rows: rows.collect(),
     }
@@ -110,12 +110,12 @@ pub(super) fn repaired(
     mail: &[u8],
     now: SystemTime,
     chosen: &ChosenFiles,
-    filled: &[Finding],
+    filled: &[LookResult],
 ) -> Vec<u8> {
     let policy = if chosen.is_empty() {
         plain_policy()
     } else {
-        let is_picture = |it: &Finding| it.is_filled() && it.row.kind == Kind::Embed;
+        let is_picture = |it: &LookResult| it.is_filled() && it.row.kind == Kind::Embed;
         open_policy(Embed {
             remote: filled.iter().any(is_picture),
             ..Embed::default()

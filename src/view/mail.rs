@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::bodies::{BodyView, bodies};
 use super::failure::ViewError;
-use super::look::{ChosenFiles, Findings, look, repaired};
+use super::look::{ChosenFiles, LookResults, look, repaired};
 use super::parts::{PartView, parts};
 use super::references::{ReferenceState, ReferenceView, reference};
 use super::source::PartSource;
@@ -38,7 +38,7 @@ pub struct MailView {
 
 /// What the engine made of the mail with the files that were chosen so far.
 struct Shown {
-    findings: Findings,
+    findings: LookResults,
     /// Position in `findings` of each reference.
     rows: Vec<usize>,
     header: Vec<HeaderView>,

@@ -1,6 +1,6 @@
 //! What a mail refers to, in words for a person who has no command line.
 
-use super::look::Finding;
+use super::look::LookResult;
 use super::parts::safe_name;
 use crate::detail::words;
 use crate::engine::report::{Kind, Outcome, Provenance, Reason, Row};
@@ -47,7 +47,7 @@ pub struct ReferenceView {
 
 /// Returns what a finding of the engine means. Returns `None` for rows that do not concern a person: those of links that were
 /// made absolute.
-pub(super) fn reference(finding: &Finding) -> Option<ReferenceView> {
+pub(super) fn reference(finding: &LookResult) -> Option<ReferenceView> {
     let row = &finding.row;
     if row.kind == Kind::Link {
         return None;
@@ -70,7 +70,7 @@ pub(super) fn reference(finding: &Finding) -> Option<ReferenceView> {
     })
 }
 
-fn state(finding: &Finding) -> ReferenceState {
+fn state(finding: &LookResult) -> ReferenceState {
     let row = &finding.row;
     if finding.is_filled() {
         return ReferenceState::Filled;

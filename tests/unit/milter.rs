@@ -23,17 +23,19 @@ use crate::engine::policy::{OnFailure, Policy, Scheme};
 use crate::engine::report::{Reason, Refusal, Report};
 use crate::expand::Expander;
 use crate::fetch::{Bytes, Fetch, NoFetch, Request};
-use crate::milter::{Address, Incoming, Journal, Listener, Server, Verdict, Work};
+use crate::milter::{
+    Address, FilterVerdict, IncomingMail, MilterListener, MilterServer, MilterWork, ServerLog,
+};
 
 #[derive(Default)]
 struct Notes(Mutex<Vec<String>>);
 
-impl Journal for Notes {
-    fn processed(&self, message: &Incoming, verdict: &Verdict, _: &Report, _: Duration) {
+impl ServerLog for Notes {
+    fn processed(&self, message: &IncomingMail, verdict: &FilterVerdict, _: &Report, _: Duration) {
         let what = match verdict {
-            Verdict::Unchanged(why) => format!("{why:?}"),
-            Verdict::Changed(..) => "changed".to_owned(),
-            Verdict::Later(_) => "later".to_owned(),
+            FilterVerdict::Unchanged(why) => format!("{why:?}"),
+            FilterVerdict::Changed(..) => "changed".to_owned(),
+            FilterVerdict::Later(_) => "later".to_owned(),
         };
         let line = format!("{}: {what}", message.queue_id);
         self.0.lock().unwrap().push(line);
@@ -44,8 +46,8 @@ impl Journal for Notes {
     }
 }
 
-fn work(expander: Expander, journal: Arc<Notes>, connections: usize) -> Work {
-    Work {
+fn work(expander: Expander, journal: Arc<Notes>, connections: usize) -> MilterWork {
+    MilterWork {
         expander,
         journal,
         connections,
@@ -54,7 +56,7 @@ fn work(expander: Expander, journal: Arc<Notes>, connections: usize) -> Work {
 
 struct House {
     folder: TempDir,
-    server: Arc<Server>,
+    server: Arc<MilterServer>,
     notes: Arc<Notes>,
 }
 
@@ -64,8 +66,9 @@ impl House {
         let path = folder.path().join("socket");
         let notes = Arc::new(Notes::default());
         let journal: Arc<Notes> = Arc::clone(&notes);
-        let server = Arc::new(Server::new(work(expander, journal, most), Arc::default()).unwrap());
-        let listener = Listener::bind(&Address::Unix(path), 0o600, None).unwrap();
+        let server =
+            Arc::new(MilterServer::new(work(expander, journal, most), Arc::default()).unwrap());
+        let listener = MilterListener::bind(&Address::Unix(path), 0o600, None).unwrap();
         server.start(vec![listener], None).unwrap();
         Self {
             folder,

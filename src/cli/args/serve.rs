@@ -11,7 +11,7 @@ use super::walk::CompressedArgs;
 use crate::cli::values::{at_least_one, group, size};
 use crate::engine::policy::Policy;
 use crate::mailbox::{Format, Options};
-use crate::serve::{Address, Limits};
+use crate::serve::{ServeAddress, ServeLimits};
 
 const STORE: &str = "Move attachments to this store, and restore them";
 const STORE_LONG: &str = "Move attachments to this store, and restore them\n\n\
@@ -49,7 +49,7 @@ pub(crate) struct ServeArgs {
     /// An address that other machines can reach needs --token-file. Only the user of the process can use the socket of
     /// unix:/path. The option may be given several times.
     #[arg(long, value_name = "ADDRESS")]
-    pub listen: Vec<Address>,
+    pub listen: Vec<ServeAddress>,
     /// File with the token that each request must contain
     ///
     /// A request contains it in the field Authorization: Bearer TOKEN. Only /healthz needs no token.
@@ -117,9 +117,9 @@ fn store(text: &str) -> Result<PathBuf, String> {
 }
 
 impl ServeArgs {
-    pub(crate) fn addresses(&self) -> Vec<Address> {
+    pub(crate) fn addresses(&self) -> Vec<ServeAddress> {
         match self.listen.as_slice() {
-            [] => vec![Address::Tcp {
+            [] => vec![ServeAddress::Tcp {
                 host: "127.0.0.1".to_owned(),
                 port: PORT,
             }],
@@ -135,8 +135,8 @@ impl ServeArgs {
         self.spool.as_deref()
     }
 
-    pub(crate) fn limits(&self) -> Limits {
-        Limits {
+    pub(crate) fn limits(&self) -> ServeLimits {
+        ServeLimits {
             max_request: self.max_request.unwrap_or(MAX_REQUEST),
             max_mailbox: self.max_mailbox.unwrap_or(MAX_MAILBOX),
             max_queue: self.max_queue.unwrap_or(MAX_QUEUE),

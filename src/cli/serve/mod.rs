@@ -23,7 +23,7 @@ use super::exit::{Status, limits_on_files_are_failed_writes};
 use super::say;
 use crate::error::Error;
 use crate::mailbox::{spool_in, sweep_temporary};
-use crate::serve::{Address, HostNames, Listener, Server, Token};
+use crate::serve::{AccessToken, HostNames, Listener, ServeAddress, Server};
 
 pub(super) type Failure = Box<dyn std::error::Error>;
 
@@ -35,7 +35,7 @@ pub(super) fn run(args: ServeArgs) -> Result<Status, Failure> {
     let read = args.token_file.as_deref().map(|path| {
         let what = format!("the token file {}", path.display());
         let content = fs::read(path).map_err(Error::cannot_read(&what))?;
-        Token::of_file(&content).map_err(|why| {
+        AccessToken::of_file(&content).map_err(|why| {
             let what = format!("--token-file {}: {why}", path.display());
             Error::Usage(what.into())
         })
@@ -102,7 +102,7 @@ pub(super) fn run(args: ServeArgs) -> Result<Status, Failure> {
 }
 
 /// Asks a running service whether it accepts requests.
-fn check(addresses: &[Address]) -> io::Result<Status> {
+fn check(addresses: &[ServeAddress]) -> io::Result<Status> {
     for address in addresses {
         address.check(CHECKED)?;
     }

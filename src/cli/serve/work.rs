@@ -38,7 +38,7 @@ use crate::mailbox::{
     Message, Options, Quoting, Stop, Transform, as_mail, has_second_message, starts_like_msg,
     takes_separators, temporary_folder_in,
 };
-use crate::serve::{Backend, ObjectContent, Parameters, Problem, Processed, SharedSink, Verb};
+use crate::serve::{Backend, BackendResult, ObjectContent, Parameters, Problem, SharedSink, Verb};
 
 /// Maximum size of the mail in a mailbox when it is expanded, as a multiple of `--max-mailbox`.
 const EXPANDED: u64 = 4;
@@ -373,7 +373,7 @@ impl Backend for Service {
         verb: Verb,
         parameters: &Parameters,
         message: Vec<u8>,
-    ) -> Result<Processed, Problem> {
+    ) -> Result<BackendResult, Problem> {
         let transform = self.transform(verb, parameters)?;
         let mut notes = Vec::new();
         let mail = self.as_mail(&message, &mut notes);
@@ -402,7 +402,7 @@ impl Backend for Service {
                 .with("kind", &"inspection")
                 .with("notes", &notes)
                 .with("rows", &rows(&said));
-            return Ok(Processed::Report(line(&report)));
+            return Ok(BackendResult::Report(line(&report)));
         }
         self.log(&said);
         let new = if is_left || edits.is_empty() {
@@ -413,7 +413,7 @@ impl Backend for Service {
         let is_changed = *new != *message;
         let left = said.report.left() as u64;
         let report = self.report(&said, &notes, left, is_changed, &new);
-        Ok(Processed::Mail {
+        Ok(BackendResult::Mail {
             mail: new.into_owned(),
             is_changed,
             left,

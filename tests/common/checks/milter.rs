@@ -4,14 +4,14 @@
 use std::io::{self, Read, Write};
 
 use embody::fetch::NoFetch;
-use embody::internals::milter::codec::{self, Reply, Terms};
-use embody::internals::milter::{Left, Session, Step, Verdict, judge};
+use embody::internals::milter::codec::{self, MilterReply, MilterTerms};
+use embody::internals::milter::{FilterVerdict, HandoverResult, MilterSession, SessionStep, judge};
 use embody::{Expander, Mark, Policy};
 
 /// A filter without a socket. A test writes the packets of a mail system to it, and reads the replies from it.
 pub struct Conversation {
     expander: Expander,
-    session: Session,
+    session: MilterSession,
     waiting: Vec<u8>,
     answers: Vec<u8>,
     read: usize,
@@ -25,7 +25,7 @@ impl Conversation {
     pub fn new(expander: Expander, is_full: bool) -> Self {
         Self {
             expander,
-            session: Session::new(is_full),
+            session: MilterSession::new(is_full),
             waiting: Vec::new(),
             answers: Vec::new(),
             read: 0,
@@ -45,18 +45,22 @@ impl Conversation {
             let step = self.session.take(&packet, &self.expander);
             let to = &mut self.answers;
             match step {
-                Err(_) | Ok(Step::Close) => self.is_closed = true,
-                Ok(Step::Wait) => {}
-                Ok(Step::Say(reply)) => reply.write(to).expect("a vector takes all"),
-                Ok(Step::Refused) => Reply::TryLater.write(to).expect("a vector takes all"),
-                Ok(Step::Judge(draft, if_not_held)) => {
+                Err(_) | Ok(SessionStep::Close) => self.is_closed = true,
+                Ok(SessionStep::Wait) => {}
+                Ok(SessionStep::Say(reply)) => reply.write(to).expect("a vector takes all"),
+                Ok(SessionStep::Refused) => {
+                    MilterReply::TryLater.write(to).expect("a vector takes all")
+                }
+                Ok(SessionStep::Judge(draft, if_not_held)) => {
                     self.messages += 1;
                     let keeps_blanks = self.session.keeps_blanks();
                     let said = match draft.finish() {
                         Err(_) => if_not_held.write(to),
                         Ok(incoming) => {
                             let (verdict, _) = judge(&self.expander, &incoming, keeps_blanks);
-                            if let Verdict::Unchanged(Left::Trouble(what)) = &verdict {
+                            if let FilterVerdict::Unchanged(HandoverResult::Trouble(what)) =
+                                &verdict
+                            {
                                 assert!(!what.contains("defect"), "{what}");
                             }
                             verdict.write(&incoming, to)
@@ -148,7 +152,7 @@ fn answers(mut rest: &[u8]) {
                 let number = |at: usize| {
                     u32::from_be_bytes(packet[at..at + 4].try_into().expect("four octets"))
                 };
-                let terms = Terms {
+                let terms = MilterTerms {
                     version: number(1),
                     actions: number(5),
                     options: number(9),
