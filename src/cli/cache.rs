@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::args::{ArchiveArgs, ArchivePlace, CacheArgs, PolicyArgs, Volume};
+use super::args::{ArchiveArgs, ArchivePlace, CacheArgs, OutputVolume, PolicyArgs};
 use super::streams::is_standard;
 use super::values::CacheMax;
 use super::{report_file, say};
@@ -222,8 +222,8 @@ impl Cache {
 
     /// Reports errors of the cache on standard error. The result is the same without a cache, but a later run requests
     /// everything again.
-    pub(super) fn tell_trouble(&self, volume: Volume) {
-        if volume >= Volume::Normal {
+    pub(super) fn tell_trouble(&self, volume: OutputVolume) {
+        if volume >= OutputVolume::Normal {
             for trouble in self.troubles() {
                 say::tell(&say::harmless(&trouble));
             }
@@ -271,7 +271,7 @@ impl Resume {
         output: &Path,
         command: &str,
         leaves: Option<u64>,
-        volume: Volume,
+        volume: OutputVolume,
     ) -> Result<Option<Self>, Error> {
         let Some(place) = place_beside(output).filter(|_| !is_standard(output)) else {
             return Ok(None);
@@ -292,7 +292,7 @@ impl Resume {
                 // Some directories, such as those of `/proc`, take no new files. The error about the output then says it.
                 let takes_no_files = matches!(&error, Error::Write { source, .. }
                     if matches!(source.kind(), io::ErrorKind::Unsupported | io::ErrorKind::NotFound));
-                if volume >= Volume::Normal && (keeps_responses || !takes_no_files) {
+                if volume >= OutputVolume::Normal && (keeps_responses || !takes_no_files) {
                     let why = say::error(&error);
                     say::tell(&format!(
                         "{why}; if this run is stopped, remove its output before the next run, which starts again from the beginning"
@@ -311,7 +311,7 @@ impl Resume {
         };
         let journal = ResultJournal::new(command, files);
         let answers = folder.answers();
-        if (answers > 0 || journal.before() > 0) && volume >= Volume::Normal {
+        if (answers > 0 || journal.before() > 0) && volume >= OutputVolume::Normal {
             let path = say::shown(&folder.path);
             let with = match answers {
                 0 => format!("which is recorded in {path}"),

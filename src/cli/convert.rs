@@ -3,12 +3,12 @@
 use super::args::ConvertArgs;
 use super::cache::{Cache, shared_fetcher};
 use super::copies::CopyMailboxes;
-use super::exit::{Signals, Status};
+use super::exit::{ProgramStatus, Signals};
 use super::outcomes::Task;
 use super::picture_watch::{NOTICE, PictureWatch};
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
-use super::verb::Expanding;
+use super::verb::ExpandRun;
 use super::walk::Walk;
 #[cfg(all(unix, feature = "imap"))]
 use crate::engine::Mark;
@@ -18,7 +18,7 @@ use crate::engine::policy::Trackers;
 use crate::error::Error;
 use crate::expand::Expander;
 
-pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
+pub(super) fn run(args: &ConvertArgs) -> Result<ProgramStatus, Error> {
     let common = &args.common;
     let policy = common.policy.policy();
     let walk = Walk {
@@ -71,7 +71,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         .mark(common.mark)
         .build()?;
     cache.read_archive(expander.policy(), &walk.signals.stop)?;
-    let expanding = Expanding {
+    let expanding = ExpandRun {
         expander,
         mode: walk.options.mode,
         lengths: Lengths::Corrected,
@@ -87,7 +87,9 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     });
     cache.tell_trouble(common.saying.volume());
     match done {
-        Ok(Status::Success) if cache.tell_record() || copies.is_damaged => Ok(Status::Trouble),
+        Ok(ProgramStatus::Success) if cache.tell_record() || copies.is_damaged => {
+            Ok(ProgramStatus::Trouble)
+        }
         done => done,
     }
 }

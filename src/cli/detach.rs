@@ -4,17 +4,17 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::args::{DetachArgs, PolicyArgs, RestoreArgs, SayingArgs, Volume, WalkArgs};
+use super::args::{DetachArgs, OutputVolume, PolicyArgs, RestoreArgs, SayingArgs, WalkArgs};
 use super::cache::{Cache, Resume, shared_fetcher};
-use super::exit::{Signals, Status};
-use super::filter::Job;
+use super::exit::{ProgramStatus, Signals};
+use super::filter::FilterRun;
 use super::named_files::NamedFiles;
 use super::outcomes::Task;
 use super::picture_watch::PictureWatch;
 use super::say;
 use super::sizes::{option_size, size};
 use super::streams::is_standard;
-use super::verb::{Detaching, Expanding};
+use super::verb::{DetachRun, ExpandRun};
 use super::walk::Walk;
 use crate::engine::lengths::Lengths;
 use crate::engine::policy::Policy;
@@ -32,18 +32,18 @@ const WAIT_FOR_DISK: usize = 16;
 
 pub(super) const MAILBOXES: &str = "name --output or --in-place";
 
-pub(super) fn detach(args: &DetachArgs) -> Status {
+pub(super) fn detach(args: &DetachArgs) -> ProgramStatus {
     let policy = args.policy();
     if args.walk.walks() {
-        Status::of(detach_all(args, &policy))
+        ProgramStatus::of(detach_all(args, &policy))
     } else {
-        Status::of_one_message(detach_one(args, &policy))
+        ProgramStatus::of_one_message(detach_one(args, &policy))
     }
 }
 
 fn detach_one(args: &DetachArgs, policy: &Policy) -> Result<(), Error> {
     let file = args.sources.first().map(PathBuf::as_path);
-    let job = Job::begin(&args.saying, file, "detach", MAILBOXES)?;
+    let job = FilterRun::begin(&args.saying, file, "detach", MAILBOXES)?;
     args.walk
         .one_message(&args.sources, args.resume.no_resume)?;
     let files = named_files(args.files.as_deref(), args.walk.dry_run)?;
@@ -55,7 +55,7 @@ fn detach_one(args: &DetachArgs, policy: &Policy) -> Result<(), Error> {
     job.run(&detaching, &Prefilter::of_attachments(), policy, Mark::Off)
 }
 
-fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
+fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<ProgramStatus, Error> {
     let store = Some(args.store.as_str());
     let files = named_files(args.files.as_deref(), args.walk.dry_run)?;
     let mailboxes = (args.sources.as_slice(), args.walk.mode(false));
@@ -104,15 +104,19 @@ fn named_files(
 }
 
 /// Returns the status of a run that also wrote files. The mail itself is complete, even if a file is missing.
-fn with_files(status: Status, files: Option<&NamedFiles>, volume: Volume) -> Status {
+fn with_files(
+    status: ProgramStatus,
+    files: Option<&NamedFiles>,
+    volume: OutputVolume,
+) -> ProgramStatus {
     let Some((text, false)) = files.map(NamedFiles::ended) else {
         return status;
     };
-    if volume < Volume::Normal {
+    if volume < OutputVolume::Normal {
         say::tell(&text);
     }
     match status {
-        Status::Success => Status::Trouble,
+        ProgramStatus::Success => ProgramStatus::Trouble,
         other => other,
     }
 }
@@ -132,7 +136,7 @@ fn detacher(
     args: &DetachArgs,
     policy: &Policy,
     files: Option<Arc<NamedFiles>>,
-) -> Result<(Detaching, Option<Arc<dyn Store>>), Error> {
+) -> Result<(DetachRun, Option<Arc<dyn Store>>), Error> {
     let (store, base_url) = if args.walk.dry_run {
         // In a dry run the store is not opened, because opening it would create its directory.
         (None, store::unopened_base_url(&args.store, policy)?)
@@ -151,16 +155,16 @@ fn detacher(
     });
     let objects = (!is_remote(&args.store)).then(|| PathBuf::from(&args.store));
     let files = files.map(|files| (files, objects));
-    Ok((Detaching { detacher, files }, store))
+    Ok((DetachRun { detacher, files }, store))
 }
 
-pub(super) fn restore(args: &RestoreArgs) -> Status {
+pub(super) fn restore(args: &RestoreArgs) -> ProgramStatus {
     let policy = args.policy();
     let opened = OnceCell::new();
     let status = if args.walk.walks() {
-        Status::of(restore_all(args, &policy, &opened))
+        ProgramStatus::of(restore_all(args, &policy, &opened))
     } else {
-        Status::of_one_message(restore_one(args, &policy, &opened))
+        ProgramStatus::of_one_message(restore_one(args, &policy, &opened))
     };
     if let Some(cache) = opened.get() {
         cache.tell_trouble(args.saying.volume());
@@ -176,7 +180,7 @@ fn restore_mode(args: &RestoreArgs) -> Mode {
 
 fn restore_one(args: &RestoreArgs, policy: &Policy, opened: &OnceCell<Cache>) -> Result<(), Error> {
     let file = args.sources.first().map(PathBuf::as_path);
-    let job = Job::begin(&args.saying, file, "restore", MAILBOXES)?;
+    let job = FilterRun::begin(&args.saying, file, "restore", MAILBOXES)?;
     let no_resume = args.resume.no_resume && !args.cache.offline;
     args.walk.one_message(&args.sources, no_resume)?;
     let restoring = restorer(args, restore_mode(args), &Stop::default(), None, opened)?;
@@ -187,7 +191,7 @@ fn restore_all(
     args: &RestoreArgs,
     policy: &Policy,
     opened: &OnceCell<Cache>,
-) -> Result<Status, Error> {
+) -> Result<ProgramStatus, Error> {
     let store = args.store.as_deref();
     let mailboxes = (args.sources.as_slice(), restore_mode(args));
     let walk = over_mailboxes(mailboxes, &args.walk, &args.saying, policy, store)?;
@@ -205,7 +209,7 @@ fn restorer(
     stop: &Stop,
     resume: Option<&Resume>,
     opened: &OnceCell<Cache>,
-) -> Result<Expanding, Error> {
+) -> Result<ExpandRun, Error> {
     let is_remote = args.store.as_deref().is_some_and(is_remote);
     if is_remote && args.cache.offline {
         let what = "--store names a store on a server, but --offline makes no requests";
@@ -221,7 +225,7 @@ fn restorer(
     if let Some(store) = &args.store {
         builder = builder.store(open(store, StorePurpose::Read, &args.policy())?);
     }
-    Ok(Expanding {
+    Ok(ExpandRun {
         expander: builder.build()?,
         mode,
         lengths: Lengths::Reversible,

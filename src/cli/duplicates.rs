@@ -2,8 +2,8 @@
 //! writes no result.
 
 use super::args::{InspectArgs, ProgressOption};
-use super::exit::{Signals, Status};
-use super::merge::{Collector, Sources, Summary, united};
+use super::exit::{ProgramStatus, Signals};
+use super::merge::{Collector, MergeSummary, SourceSettings, united};
 use super::progress::Display;
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::mailbox::{FileCounts, Options, looked_at};
 use crate::merge::{MergeIndex, Order, ReadSource};
 
-pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
+pub(super) fn run(args: &InspectArgs) -> Result<ProgramStatus, Error> {
     if args.sources.is_empty() || args.sources.iter().any(|source| is_standard(source)) {
         let what = "--duplicates cannot read standard input; name the mailboxes to compare";
         return Err(Error::Usage(what.into()));
@@ -29,7 +29,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     }
 }
 
-fn counted(args: &InspectArgs, signals: &Signals) -> Result<Status, Error> {
+fn counted(args: &InspectArgs, signals: &Signals) -> Result<ProgramStatus, Error> {
     let stop = &signals.stop;
     let directory = std::env::temp_dir();
     let options = args.compressed.added_to(Options {
@@ -39,7 +39,7 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<Status, Error> {
     });
     #[cfg(all(unix, feature = "imap"))]
     let policy = args.policy.policy();
-    let sources = Sources {
+    let sources = SourceSettings {
         options: &options,
         stop,
         directory: &directory,
@@ -49,7 +49,7 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<Status, Error> {
         policy: &policy,
     };
     let display = Display::new(ProgressOption::Never, 0);
-    let mut status = Status::Success;
+    let mut status = ProgramStatus::Success;
     let collector = Collector::new(MergeIndex::new(&directory)?, false, &[]);
     let mut form = None;
     let mut has_read = false;
@@ -71,11 +71,11 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<Status, Error> {
         };
         match read() {
             Ok(true) => {}
-            Ok(false) => status = Status::Trouble,
+            Ok(false) => status = ProgramStatus::Trouble,
             Err(Error::Interrupted) => return Err(Error::Interrupted),
             Err(error) => {
-                Status::told(&error);
-                status = Status::Trouble;
+                ProgramStatus::told(&error);
+                status = ProgramStatus::Trouble;
             }
         }
     }
@@ -84,7 +84,7 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<Status, Error> {
     }
     let (index, _) = collector.finish()?;
     let kept = index.decide(Order::First, true, (options.pool_limits(), stop))?;
-    let summary = Summary {
+    let summary = MergeSummary {
         sources: &args.sources,
         tally: &kept.tally,
         files,

@@ -24,7 +24,7 @@ pub(super) const FILTERS: [&str; 4] = ["detach", "restore", "embed", "recover"];
 pub(super) const WALKS: [&str; 3] = ["output", "in-place", "dry-run"];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Status {
+pub(super) enum ProgramStatus {
     Success,
     Trouble,
     Usage,
@@ -34,7 +34,7 @@ pub(super) enum Status {
     Stopped(u8),
 }
 
-impl Status {
+impl ProgramStatus {
     /// Status if the reader of a report closed the pipe, as `head` does after it has read enough. It is 128 plus the
     /// number of SIGPIPE, which shells report for programs that this signal ended. It is not 0, because the report was
     /// not written completely.
@@ -134,8 +134,8 @@ impl Status {
     }
 }
 
-impl From<Status> for ExitCode {
-    fn from(status: Status) -> Self {
+impl From<ProgramStatus> for ExitCode {
+    fn from(status: ProgramStatus) -> Self {
         Self::from(status.code())
     }
 }
@@ -163,8 +163,9 @@ impl Signals {
         }
     }
 
-    pub(super) fn status(&self) -> Status {
-        u8::try_from(self.which.load(Ordering::SeqCst)).map_or(Status::Trouble, Status::Stopped)
+    pub(super) fn status(&self) -> ProgramStatus {
+        u8::try_from(self.which.load(Ordering::SeqCst))
+            .map_or(ProgramStatus::Trouble, ProgramStatus::Stopped)
     }
 }
 

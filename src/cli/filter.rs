@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::SIGABRT;
 
-use super::args::{FilterArgs, ProgressOption, SayingArgs, Volume};
+use super::args::{FilterArgs, OutputVolume, ProgressOption, SayingArgs};
 use super::cache::{Cache, Process};
 use super::copies::CopyMailboxes;
-use super::exit::{Status, heeded, limits_on_files_are_failed_writes};
+use super::exit::{ProgramStatus, heeded, limits_on_files_are_failed_writes};
 use super::named_files::NamedFiles;
-use super::origin::{Origin, Start};
+use super::origin::{RunOrigin, RunStart};
 use super::picture_watch::{NOTICE, PictureWatch};
 use super::report_file::{self, ReportFile};
 use super::streams::{self, Input, is_standard, write_error};
-use super::verb::{Expanding, Said};
+use super::verb::{ExpandRun, VerbReport};
 use super::{say, wording};
 use crate::engine::lengths::Lengths;
 use crate::engine::plan::opaque_details;
@@ -39,7 +39,7 @@ pub(super) fn run(
     mailboxes: &'static str,
 ) -> Result<(), Error> {
     let common = &args.common;
-    let job = Job::begin(&common.saying, args.file.as_deref(), command, mailboxes)?;
+    let job = FilterRun::begin(&common.saying, args.file.as_deref(), command, mailboxes)?;
     let cache = Cache::of(&common.policy, Mode::Run, None)?;
     let policy = args.policy();
     let pictures = PictureWatch::of(&policy);
@@ -58,7 +58,7 @@ pub(super) fn run(
             Ok(copies.before(policy, fetcher))
         })?
         .build()?;
-    let expanding = Expanding {
+    let expanding = ExpandRun {
         expander,
         mode: Mode::Run,
         lengths: Lengths::Corrected,
@@ -69,7 +69,7 @@ pub(super) fn run(
     let expander = &expanding.expander;
     let (prefilter, policy) = (expander.prefilter(), expander.policy());
     job.run(&expanding, prefilter, policy, common.mark)?;
-    if expanding.pictures.has_met() && common.saying.volume() >= Volume::Normal {
+    if expanding.pictures.has_met() && common.saying.volume() >= OutputVolume::Normal {
         say::tell(NOTICE);
     }
     cache.tell_trouble(common.saying.volume());
@@ -82,19 +82,19 @@ pub(super) fn run(
 /// If a signal stops the process, or if exhausted memory or stack aborts it, the exit status is "try again". A mail
 /// system could otherwise take the signal for a permanent error of this mail. After the mail was written, the exit
 /// status is success even then.
-pub(super) struct Job<'j> {
+pub(super) struct FilterRun<'j> {
     file: Option<&'j Path>,
     saying: &'j SayingArgs,
     command: &'static str,
     mailboxes: &'static str,
-    start: Option<Start>,
+    start: Option<RunStart>,
     is_pending: Arc<AtomicBool>,
     is_out: Arc<AtomicBool>,
     /// The directory of `detach --files`.
     files: Option<&'j NamedFiles>,
 }
 
-impl<'j> Job<'j> {
+impl<'j> FilterRun<'j> {
     /// Sets the exit statuses for signals, and checks the path of the report, before any file is opened or created. A
     /// signal therefore leaves nothing to clean up: temporary files of the mail have no name, and a later run removes
     /// the temporary files of a store.
@@ -109,14 +109,14 @@ impl<'j> Job<'j> {
             saying,
             command,
             mailboxes,
-            start: saying.report.as_ref().map(|_| Start::now(None)),
+            start: saying.report.as_ref().map(|_| RunStart::now(None)),
             is_pending: Arc::new(AtomicBool::new(true)),
             is_out: Arc::new(AtomicBool::new(false)),
             files: None,
         };
         let statuses = [
-            (Status::TryAgain, &job.is_pending),
-            (Status::Success, &job.is_out),
+            (ProgramStatus::TryAgain, &job.is_pending),
+            (ProgramStatus::Success, &job.is_out),
         ];
         for signal in heeded().chain([SIGABRT]) {
             for (status, holds) in statuses {
@@ -147,7 +147,7 @@ impl<'j> Job<'j> {
 
     pub(super) fn run(
         &self,
-        transform: &dyn Transform<Said>,
+        transform: &dyn Transform<VerbReport>,
         prefilter: &Prefilter,
         policy: &Policy,
         mark: Mark,
@@ -181,7 +181,7 @@ impl<'j> Job<'j> {
             if let Some(path) = named {
                 return Err(self.refusal(path, "a mailbox of several messages"));
             }
-            if self.saying.volume() > Volume::Quiet {
+            if self.saying.volume() > OutputVolume::Quiet {
                 say::tell(&format!(
                     "standard input contains a \"From \" line, as a mailbox with several messages does, but was processed as one message (for a mailbox, {})",
                     self.mailboxes
@@ -191,7 +191,8 @@ impl<'j> Job<'j> {
         let message = match input {
             Input::Message(message, trouble) => {
                 let message = self.as_mail(message)?;
-                if let Some(why) = trouble.filter(|_| self.saying.volume() >= Volume::Normal) {
+                if let Some(why) = trouble.filter(|_| self.saying.volume() >= OutputVolume::Normal)
+                {
                     say::tell(&format!("{why}; the message is kept in memory instead"));
                 }
                 message
@@ -201,7 +202,7 @@ impl<'j> Job<'j> {
                     .and_then(|_| output.flush())
                     .map_err(write_error)?;
                 self.mail_is_out();
-                if self.saying.volume() >= Volume::Verbose {
+                if self.saying.volume() >= OutputVolume::Verbose {
                     say::tell("nothing to do");
                 }
                 return Ok(());
@@ -235,7 +236,7 @@ impl<'j> Job<'j> {
         if let Some(files) = self.files.filter(|_| !is_left) {
             files.place(&said.files);
             let (text, is_whole) = files.ended();
-            if !is_whole || self.saying.volume() >= Volume::Verbose {
+            if !is_whole || self.saying.volume() >= OutputVolume::Verbose {
                 say::tell(&text);
             }
         }
@@ -266,15 +267,15 @@ impl<'j> Job<'j> {
         Ok(message.into_owned())
     }
 
-    fn report(&self, name: &str, said: &Said, message: &[u8], policy: &Policy, mark: Mark) {
+    fn report(&self, name: &str, said: &VerbReport, message: &[u8], policy: &Policy, mark: Mark) {
         let report = &said.report;
         let saying = self.saying;
         let volume = saying.volume();
         let origin = || match &said.origin {
             Some(origin) => Cow::Borrowed(origin),
-            None => Cow::Owned(Origin::new(name, 1, message)),
+            None => Cow::Owned(RunOrigin::new(name, 1, message)),
         };
-        if volume >= Volume::Verbose
+        if volume >= OutputVolume::Verbose
             && let Some(described) = origin().described()
         {
             say::tell(&described);
@@ -282,7 +283,7 @@ impl<'j> Job<'j> {
         for line in say::lines(&report.rows, policy, volume) {
             say::tell(&line);
         }
-        if volume >= Volume::Verbose {
+        if volume >= OutputVolume::Verbose {
             for detail in opaque_details(&scan(message, &policy.limits.scan())) {
                 say::tell(&wording::detail(&detail));
             }

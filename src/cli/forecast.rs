@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 
-use super::report_file::Fields;
+use super::report_file::ReportFields;
 use super::say::{duration, harmless};
-use super::survey::{Amount, Counts as _, NAMES, Named};
+use super::survey::{Amount, NAMES, TallyCounts as _, TallyNames};
 use crate::engine::policy::{Limits, Policy, countable};
 use crate::engine::report::{Kind, Outcome, Reason, Report, Row};
 use crate::fetch::TIMEOUTS;
@@ -26,7 +26,7 @@ const TYPICAL: f64 = 0.3;
 
 #[derive(Default, Debug)]
 pub(super) struct Forecast {
-    hosts: Named<u64>,
+    hosts: TallyNames<u64>,
     remote: u64,
     urls: HashSet<u64>,
     trackers: u64,
@@ -87,11 +87,11 @@ impl Forecast {
     /// Returns the fields about pictures in the last line of `inspect --json`, summed over all sources. `growth` counts
     /// only pictures whose size is known, because they are in the messages. `growth_at_most` assumes that each other
     /// picture is as large as `--max-body` allows, and that other content reaches `--max-growth`.
-    pub(super) fn embed(&self, policy: &Policy) -> Fields {
+    pub(super) fn embed(&self, policy: &Policy) -> ReportFields {
         let pictures = self.remote.saturating_mul(in_base64(policy.limits.body));
         let others = self.open.saturating_mul(policy.limits.growth);
         let most = self.growth.saturating_add(pictures).saturating_add(others);
-        Fields::default()
+        ReportFields::default()
             .with("remote", &self.remote)
             .with("distinct", &self.urls.len())
             .with("hosts", &self.hosts)

@@ -10,31 +10,31 @@ use std::path::Path;
 
 use clap::ValueEnum as _;
 
-use super::args::{InspectArgs, ProgressOption, Volume};
+use super::args::{InspectArgs, OutputVolume, ProgressOption};
 use super::cache::{Cache, shared_fetcher};
 use super::copies::CopyMailboxes;
 use super::duplicates;
+use super::exit::ProgramStatus;
 #[cfg(all(unix, feature = "imap"))]
 use super::exit::Signals;
-use super::exit::Status;
 use super::messages;
 use super::named_files::NamedFiles;
-use super::origin::Start;
+use super::origin::RunStart;
 use super::outline::outline;
 use super::picture_watch::PictureWatch;
 use super::progress::Display;
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
 use super::report_file::{ReportFile, json};
-use super::reporter::{Counts, Reporter};
+use super::reporter::{Reporter, ReporterCounts};
 use super::say::{self, harmless_within};
 use super::streams::{is_folder, is_output_lost, is_standard, print, stream, write_error};
 use super::survey::{
-    NamedSource, Repeated, SourceKind, SurveyContext, Surveying, as_json, check_page, in_units,
-    lines, page, write_page,
+    NamedSource, RepeatedLinks, SourceKind, SurveyContext, SurveyRun, as_json, check_page,
+    in_units, lines, page, write_page,
 };
 use super::totals::{Totals, files, read};
-use super::verb::Expanding;
+use super::verb::ExpandRun;
 use super::wording;
 use crate::engine::Mode;
 use crate::engine::declared_charsets::in_declared_charsets;
@@ -50,7 +50,7 @@ use crate::mailbox::{
 };
 use crate::mime::scan;
 
-pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, Error> {
+pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramStatus, Error> {
     if args.messages || args.keys {
         return messages::run(args);
     }
@@ -94,7 +94,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
         return accounts(args, &policy, larger_than);
     }
     let tells_embeds = policy.embed.is_on();
-    let expanding = Expanding {
+    let expanding = ExpandRun {
         expander,
         mode: args.mode(),
         // The survey predicts the size of the mail after `detach`. Like `detach`, it leaves wrong Content-Length and
@@ -105,16 +105,16 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
         pictures: PictureWatch::default(),
     };
     let defaults = Options::default();
-    let mut surveying = Surveying::new(expanding, larger_than, base_url.clone(), tells_embeds);
+    let mut surveying = SurveyRun::new(expanding, larger_than, base_url.clone(), tells_embeds);
     let directory = args.save_attachments.as_deref();
     surveying.files = directory.map(NamedFiles::open).transpose()?;
     let inspection = Inspection {
         args,
         surveying,
         says: match (args.json, is_page_printed) {
-            (true, _) => Says::Rows,
-            (false, true) => Says::Nothing,
-            (false, false) => Says::Text,
+            (true, _) => InspectText::Rows,
+            (false, true) => InspectText::Nothing,
+            (false, false) => InspectText::Text,
         },
         named: sources.len() > 1,
         options: args.compressed.added_to(Options {
@@ -130,12 +130,12 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
         }),
         is_of_mailbox: Cell::new(false),
         trouble: Cell::new(false),
-        start: Start::now(None),
+        start: RunStart::now(None),
     };
     let mut status = if copies.is_damaged {
-        Status::Trouble
+        ProgramStatus::Trouble
     } else {
-        Status::Success
+        ProgramStatus::Success
     };
     let mut sum = Totals::default();
     let mut has_read = false;
@@ -148,7 +148,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
             Err(error) if is_output_lost(&error) => return Err(error),
             Err(error) => {
                 say::tell(&say::error(&error));
-                status = Status::Trouble;
+                status = ProgramStatus::Trouble;
             }
         }
     }
@@ -156,7 +156,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
     sum.survey.settle(has_no_response);
     if has_no_response {
         say::tell(&sum.outcomes.no_response());
-        status = Status::Trouble;
+        status = ProgramStatus::Trouble;
     }
     if let Some(files) = &inspection.surveying.files {
         let (text, is_whole) = files.ended();
@@ -165,9 +165,9 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
             .trouble
             .set(inspection.trouble.get() || !is_whole);
     }
-    cache.tell_trouble(Volume::Normal);
+    cache.tell_trouble(OutputVolume::Normal);
     if cache.tell_record() || inspection.trouble.get() {
-        status = Status::Trouble;
+        status = ProgramStatus::Trouble;
     }
     if !has_read {
         // The error messages say everything that is known. A survey of nothing would hide them.
@@ -190,7 +190,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
             Some(word) if args.format != Format::Auto => format!(" --format {}", word.get_name()),
             _ => String::new(),
         },
-        repeated: Repeated::of_retrieval(arguments),
+        repeated: RepeatedLinks::of_retrieval(arguments),
         page: page_file.and_then(Path::to_str).map(str::to_owned),
         remedy: sum
             .best_remedy()
@@ -205,12 +205,12 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
     // The rows already describe a single message completely, so programs get the survey only for mailboxes, and with `--by`.
     let is_told = inspection.is_of_mailbox.get() || !args.by.is_empty();
     match inspection.says {
-        Says::Rows if is_told || tells_embeds => {
+        InspectText::Rows if is_told || tells_embeds => {
             let embed = tells_embeds.then(|| sum.forecast.embed(&policy));
             let line = as_json(&sum.survey, &context, embed);
             print(&json(&line).map_err(write_error)?)?;
         }
-        Says::Text => print(lines(&sum.survey, &context).as_bytes())?,
+        InspectText::Text => print(lines(&sum.survey, &context).as_bytes())?,
         _ => {}
     }
     match &args.html {
@@ -222,7 +222,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
 }
 
 #[cfg(all(unix, feature = "imap"))]
-fn accounts(args: &InspectArgs, policy: &Policy, larger_than: u64) -> Result<Status, Error> {
+fn accounts(args: &InspectArgs, policy: &Policy, larger_than: u64) -> Result<ProgramStatus, Error> {
     let needs_content = args.html.is_some()
         || args.save_attachments.is_some()
         || !args.by.is_empty()
@@ -232,17 +232,17 @@ fn accounts(args: &InspectArgs, policy: &Policy, larger_than: u64) -> Result<Sta
         return Err(Error::Usage(what.into()));
     }
     let signals = Signals::watch();
-    let mut status = Status::Success;
+    let mut status = ProgramStatus::Success;
     for source in &args.sources {
         let Some(account) = remote::account(source, &args.imap, policy)? else {
             continue;
         };
         match remote::overview(&account, larger_than, args.json, &signals.stop) {
             Ok(true) => {}
-            Ok(false) => status = Status::Trouble,
+            Ok(false) => status = ProgramStatus::Trouble,
             Err(Error::Interrupted) => return Ok(signals.status()),
             Err(error) if is_output_lost(&error) => return Err(error),
-            Err(error) => status = Status::told(&error),
+            Err(error) => status = ProgramStatus::told(&error),
         }
     }
     Ok(status)
@@ -271,7 +271,7 @@ fn source_kind(source: &Path, format: Format) -> SourceKind {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Says {
+enum InspectText {
     Text,
     Rows,
     Nothing,
@@ -279,13 +279,13 @@ enum Says {
 
 struct Inspection<'i> {
     args: &'i InspectArgs,
-    surveying: Surveying,
-    says: Says,
+    surveying: SurveyRun,
+    says: InspectText,
     named: bool,
     options: Options,
     is_of_mailbox: Cell<bool>,
     trouble: Cell<bool>,
-    start: Start,
+    start: RunStart,
 }
 
 impl Inspection<'_> {
@@ -371,9 +371,9 @@ impl Inspection<'_> {
         let reporter = Reporter {
             display: Display::new(ProgressOption::Never, 0),
             volume: if self.args.verbose {
-                Volume::Verbose
+                OutputVolume::Verbose
             } else {
-                Volume::Normal
+                OutputVolume::Normal
             },
             says_rows: false,
             counts_remedies: self.asks_servers(),
@@ -382,7 +382,9 @@ impl Inspection<'_> {
             start: &self.start,
             files: self.surveying.files.as_ref(),
             several: self.named || is_folder(source),
-            counts: Counts::new((self.says == Says::Rows).then_some(ReportFile::Stdout)),
+            counts: ReporterCounts::new(
+                (self.says == InspectText::Rows).then_some(ReportFile::Stdout),
+            ),
         };
         let conversion = match stream {
             Some(opened) => Conversion::of_stream(opened, source),
@@ -402,7 +404,7 @@ impl Inspection<'_> {
         }
         totals.survey.walked(&summary);
         self.is_of_mailbox.set(true);
-        if self.says != Says::Text {
+        if self.says != InspectText::Text {
             return Ok(totals);
         }
         let mut text = self.heading(source);
@@ -455,12 +457,12 @@ impl Inspection<'_> {
         if self.asks_servers() {
             totals.count_remedies(&said.report, self.policy());
         }
-        if let (Says::Rows, Some(origin)) = (self.says, &said.origin) {
+        if let (InspectText::Rows, Some(origin)) = (self.says, &said.origin) {
             ReportFile::Stdout
                 .write(&self.start, origin, wording::rows(&said.report.rows))
                 .and_then(|()| ReportFile::Stdout.write(&self.start, origin, &said.listed))
                 .map_err(write_error)?;
-        } else if self.says == Says::Text {
+        } else if self.says == InspectText::Text {
             let policy = self.policy();
             let tree = scan(message, &policy.limits.scan());
             let mut text = self.heading(source);

@@ -11,14 +11,14 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-use super::exit::Status;
+use super::exit::ProgramStatus;
 use super::help::{self, program};
 use super::streams::{is_standard, print};
 use super::values::OUTPUT_FORMATS;
 use crate::engine::policy::{Follow, Scheme};
 use crate::error::Error;
 
-pub(super) fn man(folder: Option<&Path>) -> Status {
+pub(super) fn man(folder: Option<&Path>) -> ProgramStatus {
     let folder = folder.filter(|path| !is_standard(path));
     // clap's own command `help` is left out. Otherwise embody(1) would refer to a manual page for it, which is never
     // written.
@@ -30,10 +30,10 @@ pub(super) fn man(folder: Option<&Path>) -> Status {
             .and_then(|page| print(&page)),
         Some(folder) => pages(&program, folder).map_err(Error::cannot_write(folder.display())),
     };
-    Status::of_report(written.map(|()| Status::Success))
+    ProgramStatus::of_report(written.map(|()| ProgramStatus::Success))
 }
 
-pub(super) fn completions(shell: Shell) -> Status {
+pub(super) fn completions(shell: Shell) -> ProgramStatus {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut completed(), "embody", &mut script);
     let mut script = String::from_utf8_lossy(&script).into_owned();
@@ -129,6 +129,6 @@ fn synopsis(command: &Command) -> Roff {
     roff
 }
 
-pub(super) fn printed(bytes: &[u8]) -> Status {
-    Status::of_report(print(bytes).map(|()| Status::Success))
+pub(super) fn printed(bytes: &[u8]) -> ProgramStatus {
+    ProgramStatus::of_report(print(bytes).map(|()| ProgramStatus::Success))
 }

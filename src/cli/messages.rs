@@ -11,14 +11,14 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::args::InspectArgs;
-use super::exit::Status;
-use super::report_file::{Fields, json};
+use super::exit::ProgramStatus;
+use super::report_file::{ReportFields, json};
 use super::streams::{self, is_standard, write_error};
 use crate::engine::same::{self, copy_key};
 use crate::error::Error;
 use crate::mailbox::{Messages, Options, Quoting, is_quoted_twice, plain};
 
-pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
+pub(super) fn run(args: &InspectArgs) -> Result<ProgramStatus, Error> {
     if args.sources.is_empty() || args.sources.iter().any(|source| is_standard(source)) {
         let option = if args.keys { "--keys" } else { "--messages" };
         let what = format!("{option} cannot read standard input; name a file or a folder");
@@ -28,7 +28,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
         format: args.format,
         ..Options::default()
     });
-    let mut status = Status::Success;
+    let mut status = ProgramStatus::Success;
     let mut output = BufWriter::with_capacity(1 << 16, streams::output()?);
     let mut twice = None;
     for source in &args.sources {
@@ -36,7 +36,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
             let message = match message {
                 Ok(message) => message,
                 Err(error) => {
-                    status = Status::told(&error);
+                    status = ProgramStatus::told(&error);
                     continue;
                 }
             };
@@ -47,7 +47,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
             let (content, _) = plain(&message.content, quoting);
             // The fields have the same names as in the rows of a report, so that other programs can match a row with
             // its message.
-            let head = Fields::default()
+            let head = ReportFields::default()
                 .with("source", &message.source.to_string_lossy())
                 .with("index", &message.number)
                 .with("bytes", &content.len());

@@ -10,11 +10,11 @@ use sd_notify::{NotifyState, notify};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::args::{MilterArgs, ProgressOption, Volume};
+use super::args::{MilterArgs, OutputVolume, ProgressOption};
 use super::cache::{Cache, Process};
 use super::copies::CopyMailboxes;
-use super::exit::{Status, limits_on_files_are_failed_writes};
-use super::origin::Origin;
+use super::exit::{ProgramStatus, limits_on_files_are_failed_writes};
+use super::origin::RunOrigin;
 use super::picture_watch::{NOTICE, PictureWatch};
 use super::report_file::ReportLog;
 use super::{say, wording};
@@ -45,7 +45,7 @@ pub(super) type Failure = Box<dyn std::error::Error>;
 pub(super) fn run(
     args: &MilterArgs,
     reread: &dyn Fn() -> Result<MilterArgs, String>,
-) -> Result<Status, Failure> {
+) -> Result<ProgramStatus, Failure> {
     // Inherited sockets are identified by their file descriptor numbers, so they are taken before any other file is
     // opened.
     let mut listeners = handed_over()?;
@@ -108,7 +108,7 @@ pub(super) fn run(
         )),
     }
     record.tell_record();
-    Ok(Status::Success)
+    Ok(ProgramStatus::Success)
 }
 
 fn started(args: &MilterArgs, listeners: usize) -> String {
@@ -191,7 +191,7 @@ fn work_of(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(MilterWork, A
 }
 
 struct Log {
-    volume: Volume,
+    volume: OutputVolume,
     policy: Policy,
     pictures: PictureWatch,
     cache: Cache,
@@ -204,7 +204,7 @@ struct Log {
 
 impl Log {
     fn event(&self, line: &str) {
-        if self.volume >= Volume::Normal {
+        if self.volume >= OutputVolume::Normal {
             say::tell(line);
         }
     }
@@ -216,7 +216,7 @@ impl Log {
         }
     }
 
-    fn write(&self, queue_id: &str, origin: &Origin, rows: &[Row]) {
+    fn write(&self, queue_id: &str, origin: &RunOrigin, rows: &[Row]) {
         let Some(report) = &self.report else {
             return;
         };
@@ -236,7 +236,7 @@ impl ServerLog for Log {
     ) {
         let queue_id = message.queue_id.as_str();
         let is_named = self.report.is_some() || self.cache.recorder.is_some();
-        let origin = is_named.then(|| Origin::new(queue_id, 1, &message.bytes));
+        let origin = is_named.then(|| RunOrigin::new(queue_id, 1, &message.bytes));
         if let Some(origin) = &origin {
             self.write(queue_id, origin, &report.rows);
         }
@@ -253,7 +253,8 @@ impl ServerLog for Log {
             }
         }
         let tell = |line: &str| self.tell(queue_id, line);
-        if self.volume >= Volume::Normal && self.pictures.meets(&self.policy, &message.bytes) {
+        if self.volume >= OutputVolume::Normal && self.pictures.meets(&self.policy, &message.bytes)
+        {
             tell(NOTICE);
         }
         match verdict {
@@ -263,14 +264,14 @@ impl ServerLog for Log {
                 say::harmless(why)
             )),
             FilterVerdict::Unchanged(HandoverResult::TooLarge(why))
-                if self.volume >= Volume::Normal =>
+                if self.volume >= OutputVolume::Normal =>
             {
                 tell(&format!(
                     "the message was not changed: {}",
                     wording::detail(why)
                 ));
             }
-            FilterVerdict::Later(why) if self.volume >= Volume::Normal => {
+            FilterVerdict::Later(why) if self.volume >= OutputVolume::Normal => {
                 let why = wording::detail(why);
                 tell(&format!(
                     "the message must be tried again later: {}",
@@ -282,8 +283,8 @@ impl ServerLog for Log {
         for line in say::lines(&report.rows, &self.policy, self.volume) {
             tell(&line);
         }
-        let has_something = !report.rows.is_empty() && self.volume >= Volume::Normal;
-        if has_something || self.volume >= Volume::Verbose {
+        let has_something = !report.rows.is_empty() && self.volume >= OutputVolume::Normal;
+        if has_something || self.volume >= OutputVolume::Verbose {
             let sum = say::sum(report);
             tell(&format!("{sum}, {} ms", elapsed.as_millis()));
         }

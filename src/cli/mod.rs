@@ -61,8 +61,8 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 #[cfg(test)]
 pub(crate) use self::args::tests::policy_of;
-use self::args::{Cli, Command, Deferred, EmbedArgs, FilterArgs, RecoverArgs};
-use self::exit::Status;
+use self::args::{Cli, DeferredArgs, EmbedArgs, FilterArgs, RecoverArgs, SubcommandArgs};
+use self::exit::ProgramStatus;
 use crate::link::url::masked;
 
 /// Runs the program with the arguments and standard streams of the process.
@@ -71,14 +71,14 @@ pub fn run() -> ExitCode {
     // After a panic, the exit status must be one with which a mail system tries again. Another status could return mail
     // to its sender.
     std::panic::catch_unwind(|| parse_and_run(&arguments))
-        .unwrap_or_else(|_| Status::of_usage(&arguments, &[]))
+        .unwrap_or_else(|_| ProgramStatus::of_usage(&arguments, &[]))
         .into()
 }
 
 /// The tables of URL schemes in Markdown. `tests/unit/schemes.rs` tests each row.
 pub(crate) const SCHEMES: &str = include_str!("schemes.md");
 
-fn parse_and_run(arguments: &[OsString]) -> Status {
+fn parse_and_run(arguments: &[OsString]) -> ProgramStatus {
     if let [_, name] = arguments
         && name == "filter"
     {
@@ -94,21 +94,21 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
         Ok(merged) => merged,
         Err(error) => {
             say::tell(&say::error(&error));
-            return Status::of_usage(arguments, &[]);
+            return ProgramStatus::of_usage(arguments, &[]);
         }
     };
     match parse(&merged, options) {
         Ok(command) => dispatch(command, arguments),
         Err(problem) if !problem.use_stderr() => {
             let printed = problem.print().and_then(|()| std::io::stdout().flush());
-            Status::of_help(printed.map_err(streams::write_error), given.get(1))
+            ProgramStatus::of_help(printed.map_err(streams::write_error), given.get(1))
         }
         Err(problem) => {
             if let Some(file) = file.filter(|_| parse_alone(arguments).is_ok()) {
                 say::tell(&format!("in {}:", file.place_of(&problem)));
             }
             let _ = problem.print();
-            Status::of_usage(&merged, &suggested(&problem))
+            ProgramStatus::of_usage(&merged, &suggested(&problem))
         }
     }
 }
@@ -122,14 +122,17 @@ fn options(arguments: &[OsString]) -> clap::Command {
     }
 }
 
-fn parse(arguments: &[OsString], mut options: clap::Command) -> Result<Command, clap::Error> {
+fn parse(
+    arguments: &[OsString],
+    mut options: clap::Command,
+) -> Result<SubcommandArgs, clap::Error> {
     let is_filter = !options.has_subcommands();
     let words = arguments.iter().skip(usize::from(is_filter));
     let matches = options.try_get_matches_from_mut(words);
     let command = matches.and_then(|mut matches| {
         if is_filter {
             FilterArgs::from_arg_matches_mut(&mut matches)
-                .map(|filter| Command::Filter(Deferred(filter)))
+                .map(|filter| SubcommandArgs::Filter(DeferredArgs(filter)))
         } else {
             Cli::from_arg_matches_mut(&mut matches).map(|cli| cli.command)
         }
@@ -146,7 +149,7 @@ fn suggested(problem: &clap::Error) -> Vec<String> {
     }
 }
 
-fn parse_alone(arguments: &[OsString]) -> Result<Command, clap::Error> {
+fn parse_alone(arguments: &[OsString]) -> Result<SubcommandArgs, clap::Error> {
     parse(arguments, options(arguments))
 }
 
@@ -175,7 +178,7 @@ fn reread(arguments: &[OsString]) -> Result<args::MilterArgs, String> {
     let (merged, file) =
         config::merged(arguments, &mut options).map_err(|error| say::error(&error))?;
     match parse(&merged, options) {
-        Ok(Command::Milter(args)) => Ok(*args.0),
+        Ok(SubcommandArgs::Milter(args)) => Ok(*args.0),
         Ok(_) => Err("another command".to_owned()),
         Err(problem) => {
             let text = problem.to_string();
@@ -190,72 +193,74 @@ fn reread(arguments: &[OsString]) -> Result<args::MilterArgs, String> {
     }
 }
 
-fn filtered(args: &FilterArgs) -> Status {
-    Status::of_filter(filter::run(args, "filter", "use embody convert"))
+fn filtered(args: &FilterArgs) -> ProgramStatus {
+    ProgramStatus::of_filter(filter::run(args, "filter", "use embody convert"))
 }
 
-fn embed(args: EmbedArgs) -> Status {
+fn embed(args: EmbedArgs) -> ProgramStatus {
     let filtered = |args| filter::run(&args, "embed", detach::MAILBOXES);
     if args.preset.walk.walks() {
-        Status::of(args.convert().and_then(|args| convert::run(&args)))
+        ProgramStatus::of(args.convert().and_then(|args| convert::run(&args)))
     } else {
-        Status::of_one_message(args.filter().and_then(filtered))
+        ProgramStatus::of_one_message(args.filter().and_then(filtered))
     }
 }
 
-fn recover(args: RecoverArgs) -> Status {
+fn recover(args: RecoverArgs) -> ProgramStatus {
     let filtered = |args| filter::run(&args, "recover", detach::MAILBOXES);
     if args.preset.walk.walks() {
-        Status::of(args.convert().and_then(|args| convert::run(&args)))
+        ProgramStatus::of(args.convert().and_then(|args| convert::run(&args)))
     } else {
-        Status::of_one_message(args.filter().and_then(filtered))
+        ProgramStatus::of_one_message(args.filter().and_then(filtered))
     }
 }
 
-fn dispatch(command: Command, arguments: &[OsString]) -> Status {
+fn dispatch(command: SubcommandArgs, arguments: &[OsString]) -> ProgramStatus {
     match command {
-        Command::Filter(args) => filtered(&args.0),
-        Command::Convert(args) => Status::of(convert::run(&args.0.opening())),
-        Command::Embed(args) => embed(args.0),
-        Command::Recover(args) => recover(args.0),
-        Command::Detach(args) => detach::detach(&args.0),
-        Command::Restore(args) => detach::restore(&args.0),
-        Command::Inspect(args) => Status::of_report(inspect::run(&args.0.opening(), arguments)),
-        Command::Compare(args) => Status::of_report(compare::run(&args.0)),
-        Command::Merge(args) => Status::of_report(merge::run(&args.0)),
+        SubcommandArgs::Filter(args) => filtered(&args.0),
+        SubcommandArgs::Convert(args) => ProgramStatus::of(convert::run(&args.0.opening())),
+        SubcommandArgs::Embed(args) => embed(args.0),
+        SubcommandArgs::Recover(args) => recover(args.0),
+        SubcommandArgs::Detach(args) => detach::detach(&args.0),
+        SubcommandArgs::Restore(args) => detach::restore(&args.0),
+        SubcommandArgs::Inspect(args) => {
+            ProgramStatus::of_report(inspect::run(&args.0.opening(), arguments))
+        }
+        SubcommandArgs::Compare(args) => ProgramStatus::of_report(compare::run(&args.0)),
+        SubcommandArgs::Merge(args) => ProgramStatus::of_report(merge::run(&args.0)),
         #[cfg(all(unix, feature = "milter"))]
-        Command::Milter(args) => {
+        SubcommandArgs::Milter(args) => {
             let done = milter::run(&args.0, &|| reread(arguments));
-            done.unwrap_or_else(|error| Status::told(&*error))
+            done.unwrap_or_else(|error| ProgramStatus::told(&*error))
         }
         #[cfg(all(not(unix), feature = "milter"))]
-        Command::Milter { .. } => {
+        SubcommandArgs::Milter { .. } => {
             let why = "embody milter needs Linux, macOS or another Unix; run it where Postfix or Sendmail runs";
-            Status::told(&crate::error::Error::Usage(why.into()))
+            ProgramStatus::told(&crate::error::Error::Usage(why.into()))
         }
         #[cfg(all(unix, feature = "serve"))]
-        Command::Serve(args) => {
+        SubcommandArgs::Serve(args) => {
             let done = serve::run(*args.0);
-            done.unwrap_or_else(|error| Status::told(&*error))
+            done.unwrap_or_else(|error| ProgramStatus::told(&*error))
         }
         #[cfg(all(not(unix), feature = "serve"))]
-        Command::Serve { .. } => {
+        SubcommandArgs::Serve { .. } => {
             let why = "embody serve needs Linux, macOS or another Unix";
-            Status::told(&crate::error::Error::Usage(why.into()))
+            ProgramStatus::told(&crate::error::Error::Usage(why.into()))
         }
-        Command::Split(args) => Status::of_report(split::run(&args.0)),
+        SubcommandArgs::Split(args) => ProgramStatus::of_report(split::run(&args.0)),
         #[cfg(unix)]
-        Command::Store(args) => store::run(&args.0),
+        SubcommandArgs::Store(args) => store::run(&args.0),
         #[cfg(not(unix))]
-        Command::Store(args) => {
+        SubcommandArgs::Store(args) => {
             let store = crate::fetch::store::open_folder(
                 &args.0.folder,
                 crate::fetch::store::StorePurpose::Read,
             );
-            store.map_or_else(|why| Status::told(&why), |_| Status::Success)
+            store.map_or_else(|why| ProgramStatus::told(&why), |_| ProgramStatus::Success)
         }
-        Command::Schemes => manual::printed(SCHEMES.as_bytes()),
-        Command::Man { folder } => manual::man(folder.as_deref()),
-        Command::Completions { shell } => manual::completions(shell),
+        SubcommandArgs::Schemes => manual::printed(SCHEMES.as_bytes()),
+        SubcommandArgs::Man { folder } => manual::man(folder.as_deref()),
+        SubcommandArgs::Completions { shell } => manual::completions(shell),
     }
 }

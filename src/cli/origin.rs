@@ -23,7 +23,7 @@ const SEARCHED: usize = 1 << 20;
 const SUBJECT: usize = 60;
 
 #[derive(Clone, PartialEq, Eq, Serialize, Debug)]
-pub(super) struct Origin {
+pub(super) struct RunOrigin {
     pub(super) source: String,
     /// Number of the message in its file or folder, counted from 1.
     pub(super) index: u64,
@@ -37,7 +37,7 @@ pub(super) struct Origin {
     pub(super) place: Option<MessagePlace>,
 }
 
-impl Origin {
+impl RunOrigin {
     pub(super) fn new(source: &str, index: u64, message: &[u8]) -> Self {
         let fields = Header::of_message(message, SEARCHED).fields;
         // A subject can contain raw bytes outside of ASCII, although mail requires encoded words for them. The bytes
@@ -104,13 +104,13 @@ impl Origin {
 
 /// Start of a run: the time in UTC (RFC 3339), and the part of the file if the run reads only a byte range.
 #[derive(Clone, Debug)]
-pub(super) struct Start {
+pub(super) struct RunStart {
     pub(super) time: String,
-    pub(super) piece: Option<Piece>,
+    pub(super) piece: Option<OriginRange>,
 }
 
-impl Start {
-    pub(super) fn now(piece: Option<Piece>) -> Self {
+impl RunStart {
+    pub(super) fn now(piece: Option<OriginRange>) -> Self {
         Self {
             time: rfc3339(SystemTime::now()),
             piece,
@@ -119,24 +119,24 @@ impl Start {
 }
 
 #[derive(Serialize, Debug)]
-pub(super) struct Entry<'a, T: Serialize> {
+pub(super) struct OriginEntry<'a, T: Serialize> {
     pub(super) time: &'a str,
     #[serde(flatten)]
-    pub(super) origin: &'a Origin,
+    pub(super) origin: &'a RunOrigin,
     #[serde(flatten)]
-    pub(super) piece: Option<&'a Piece>,
+    pub(super) piece: Option<&'a OriginRange>,
     #[serde(flatten)]
     pub(super) row: T,
 }
 
 #[derive(Clone, PartialEq, Eq, Serialize, Debug)]
-pub(super) struct Piece {
+pub(super) struct OriginRange {
     range: String,
     length: u64,
     mtime: String,
 }
 
-impl Piece {
+impl OriginRange {
     pub(super) fn of(range: &Range<u64>, source: &Path) -> Option<Self> {
         let metadata = std::fs::metadata(source).ok()?;
         let Range { start, end } = *range;

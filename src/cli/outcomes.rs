@@ -20,7 +20,7 @@ pub(super) enum Task {
 
 /// The kinds of references, each with its own sentence in the summary.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Thing {
+enum ReferenceGroup {
     Picture,
     Attachment,
     /// An attachment in the mail that `detach` moves into a store, or would move in a dry run.
@@ -30,7 +30,7 @@ enum Thing {
     Wrapped,
 }
 
-impl Thing {
+impl ReferenceGroup {
     fn of(kind: Kind) -> Self {
         match kind {
             Kind::Embed => Self::Picture,
@@ -45,9 +45,9 @@ impl Thing {
 /// Counts of references by their outcome.
 #[derive(Default, Debug)]
 pub(super) struct Outcomes {
-    done: BTreeMap<Thing, u64>,
-    would_fetch: BTreeMap<Thing, u64>,
-    kept: BTreeMap<Thing, BTreeMap<String, u64>>,
+    done: BTreeMap<ReferenceGroup, u64>,
+    would_fetch: BTreeMap<ReferenceGroup, u64>,
+    kept: BTreeMap<ReferenceGroup, BTreeMap<String, u64>>,
     trackers: u64,
     blanked: u64,
     links: u64,
@@ -88,8 +88,8 @@ impl Outcomes {
         let thing = match row.from {
             // A part from another copy of the mail always counts as an attachment. The kind of its reference may name a
             // store, but the store was not read.
-            Provenance::Copy => Thing::Attachment,
-            _ => Thing::of(row.kind),
+            Provenance::Copy => ReferenceGroup::Attachment,
+            _ => ReferenceGroup::of(row.kind),
         };
         self.links += row.links.unwrap_or(0);
         if may_be_of_proxy(row, policy) {
@@ -124,7 +124,7 @@ impl Outcomes {
             }
             (Outcome::Blanked | Outcome::WouldBlank, _) => self.blanked += 1,
             (Outcome::WouldFetch, _) => *self.would_fetch.entry(thing).or_default() += 1,
-            (Outcome::Rewritten | Outcome::WouldRewrite, _) if thing == Thing::Wrapped => {
+            (Outcome::Rewritten | Outcome::WouldRewrite, _) if thing == ReferenceGroup::Wrapped => {
                 *self.done.entry(thing).or_default() += 1;
             }
             (Outcome::Rewritten | Outcome::WouldRewrite | Outcome::Left, _) => {}
@@ -234,15 +234,19 @@ impl Outcomes {
 
     pub(super) fn sentences(&self, task: Task, mode: Mode, pictures_follow: bool) -> String {
         let mut text = String::new();
-        for thing in [Thing::Picture, Thing::Attachment, Thing::Stored] {
+        for thing in [
+            ReferenceGroup::Picture,
+            ReferenceGroup::Attachment,
+            ReferenceGroup::Stored,
+        ] {
             let done = self.done.get(&thing).copied().unwrap_or(0);
             let kept = self.kept.get(&thing);
             if done > 0 || kept.is_some() {
                 let _ = writeln!(text, "{}", self.sentence(thing, done, task, mode));
             }
             let would = self.would_fetch.get(&thing).copied().unwrap_or(0);
-            if would > 0 && !(thing == Thing::Picture && pictures_follow) {
-                let name = if thing == Thing::Picture {
+            if would > 0 && !(thing == ReferenceGroup::Picture && pictures_follow) {
+                let name = if thing == ReferenceGroup::Picture {
                     "picture"
                 } else {
                     "attachment"
@@ -280,11 +284,11 @@ impl Outcomes {
             let (links, was) = (counted(self.links, "link"), was(self.links));
             let _ = writeln!(text, "{links} {was} made absolute.");
         }
-        if let Some(&unwrapped) = self.done.get(&Thing::Wrapped) {
+        if let Some(&unwrapped) = self.done.get(&ReferenceGroup::Wrapped) {
             let (links, was) = (counted(unwrapped, "wrapped link"), was(unwrapped));
             let _ = writeln!(text, "{links} {was} replaced with the original URL.");
         }
-        if let Some(reasons) = self.kept.get(&Thing::Wrapped) {
+        if let Some(reasons) = self.kept.get(&ReferenceGroup::Wrapped) {
             let count: u64 = reasons.values().sum();
             let (texts, keep) = (
                 counted(count, "text"),
@@ -292,7 +296,7 @@ impl Outcomes {
             );
             let _ = writeln!(text, "{texts} {keep} wrapped links: {}.", listed(reasons));
         }
-        if let Some(reasons) = self.kept.get(&Thing::Document) {
+        if let Some(reasons) = self.kept.get(&ReferenceGroup::Document) {
             let count: u64 = reasons.values().sum();
             let (documents, keep) = (
                 counted(count, "document"),
@@ -311,25 +315,27 @@ impl Outcomes {
         text
     }
 
-    fn sentence(&self, thing: Thing, done: u64, task: Task, mode: Mode) -> String {
+    fn sentence(&self, thing: ReferenceGroup, done: u64, task: Task, mode: Mode) -> String {
         let would = if !mode.writes() { "would be " } else { "" };
         let (name, verb) = match (thing, task) {
-            (Thing::Picture, _) => ("picture", "saved in the mail"),
-            (Thing::Stored, Task::Detach) => ("attachment", "moved into the store"),
-            (Thing::Stored, _) => ("attachment", "put back from the store"),
+            (ReferenceGroup::Picture, _) => ("picture", "saved in the mail"),
+            (ReferenceGroup::Stored, Task::Detach) => ("attachment", "moved into the store"),
+            (ReferenceGroup::Stored, _) => ("attachment", "put back from the store"),
             _ => ("attachment", "put into the mail"),
         };
         let mut text = format!("{} {would}{verb}.", counted(done, name));
         if let Some(reasons) = self.kept.get(&thing) {
             let count: u64 = reasons.values().sum();
             let not = match (thing, task, mode) {
-                (Thing::Stored, Task::Detach, Mode::Run) => "kept",
-                (Thing::Stored, Task::Detach, Mode::Probe | Mode::DryRun) => "would be kept",
+                (ReferenceGroup::Stored, Task::Detach, Mode::Run) => "kept",
+                (ReferenceGroup::Stored, Task::Detach, Mode::Probe | Mode::DryRun) => {
+                    "would be kept"
+                }
                 (_, _, Mode::Run) => "could not be",
                 (_, _, Mode::Probe | Mode::DryRun) => "would not be",
             };
             let _ = write!(text, " {count} {not}: {}.", listed(reasons));
-            if self.displayed > 0 && thing == Thing::Stored {
+            if self.displayed > 0 && thing == ReferenceGroup::Stored {
                 let size = super::sizes::size(self.displayed);
                 let _ = write!(
                     text,

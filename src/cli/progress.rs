@@ -29,10 +29,10 @@ const BAR_COLUMNS: std::ops::RangeInclusive<usize> = 8..=26;
 
 pub(super) struct Display {
     terminal: Option<Term>,
-    progress: Mutex<Progress>,
+    progress: Mutex<ProgressLine>,
 }
 
-struct Progress {
+struct ProgressLine {
     /// Name of the folder of an account, with `: ` after it. Each folder has a progress of its own, because the sizes of the
     /// later folders are not known yet.
     folder: String,
@@ -58,7 +58,7 @@ impl Display {
             ProgressOption::Auto | ProgressOption::Never => LINE_EVERY,
         };
         let start = Instant::now();
-        let progress = Mutex::new(Progress {
+        let progress = Mutex::new(ProgressLine {
             folder: String::new(),
             total,
             bytes: 0,
@@ -126,7 +126,7 @@ impl Display {
         tell(line);
     }
 
-    fn clear(&self, progress: &mut Progress) -> bool {
+    fn clear(&self, progress: &mut ProgressLine) -> bool {
         let drawn = std::mem::take(&mut progress.drawn);
         if let Some(terminal) = &self.terminal
             && drawn
@@ -145,7 +145,7 @@ impl Drop for Display {
     }
 }
 
-impl Progress {
+impl ProgressLine {
     /// Returns the line. Counts for which there is no room are left out.
     fn text(&self, elapsed: Duration, totals: [&Totals; 2], room: usize) -> String {
         let (unit, name) = unit(self.total.max(self.bytes));
@@ -204,9 +204,9 @@ fn unit(bytes: u64) -> (u64, &'static str) {
 mod tests {
     use super::*;
 
-    fn progress(total: u64, bytes: u64) -> Progress {
+    fn progress(total: u64, bytes: u64) -> ProgressLine {
         let now = Instant::now();
-        Progress {
+        ProgressLine {
             folder: String::new(),
             total,
             bytes,

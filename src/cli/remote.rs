@@ -13,7 +13,7 @@ use super::report_file::json;
 use super::reporter::Reporter;
 use super::say;
 use super::streams::{is_standard, print, write_error};
-use super::verb::Said;
+use super::verb::VerbReport;
 use crate::engine::policy::{Follow, Limits, Policy};
 use crate::engine::report::Detail;
 use crate::error::Error;
@@ -176,8 +176,8 @@ pub(super) fn candidates(policy: &Policy, is_marked: bool) -> Candidates {
     }
 }
 
-impl InPlaceObserver<Said> for Reporter<'_> {
-    fn message_at(&self, mut said: Said, place: MessagePlace, fate: Option<ReplaceResult>) {
+impl InPlaceObserver<VerbReport> for Reporter<'_> {
+    fn message_at(&self, mut said: VerbReport, place: MessagePlace, fate: Option<ReplaceResult>) {
         match fate {
             Some(ReplaceResult::Left(reason, why)) => said.leave(reason, &Detail::from(why)),
             Some(ReplaceResult::Both(reason, why)) => {

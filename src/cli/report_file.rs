@@ -11,7 +11,7 @@ use serde::ser::{Error as _, SerializeMap as _};
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::origin::{Entry, Origin, Start};
+use super::origin::{OriginEntry, RunOrigin, RunStart};
 use super::streams::{self, is_standard};
 use super::wording;
 use crate::engine::report::Row;
@@ -60,12 +60,12 @@ impl ReportFile {
 
     pub(super) fn write<T: Serialize>(
         &mut self,
-        start: &Start,
-        origin: &Origin,
+        start: &RunStart,
+        origin: &RunOrigin,
         rows: impl IntoIterator<Item = T>,
     ) -> io::Result<()> {
         for row in rows {
-            self.write_line(json(&Entry {
+            self.write_line(json(&OriginEntry {
                 time: &start.time,
                 origin,
                 piece: start.piece.as_ref(),
@@ -78,11 +78,11 @@ impl ReportFile {
     /// Writes a line about a file or message that was not read completely.
     pub(super) fn write_not_read(
         &mut self,
-        start: &Start,
+        start: &RunStart,
         path: &Path,
         why: &str,
     ) -> io::Result<()> {
-        let line = Fields::default()
+        let line = ReportFields::default()
             .with("time", &start.time)
             .with_all(not_read(path, why));
         self.write_line(json(&line)?)
@@ -122,7 +122,7 @@ impl ReportLog {
     ///
     /// # Errors
     /// The sentence says why the rows could not be written.
-    pub(super) fn write(&self, origin: &Origin, rows: &[Row]) -> Result<(), String> {
+    pub(super) fn write(&self, origin: &RunOrigin, rows: &[Row]) -> Result<(), String> {
         if rows.is_empty() {
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl ReportLog {
             Some(file) => Ok(file),
             none => ReportFile::open(&self.path).map(|opened| none.insert(opened)),
         }
-        .and_then(|file| file.write(&Start::now(None), origin, wording::rows(rows)));
+        .and_then(|file| file.write(&RunStart::now(None), origin, wording::rows(rows)));
         written.map_err(|error| {
             *file = None;
             format!("cannot write the report {}: {error}", self.path.display())
@@ -140,8 +140,8 @@ impl ReportLog {
 }
 
 /// Returns the fields of a JSON line about a file or message that was not read completely.
-pub(super) fn not_read(path: &Path, why: &str) -> Fields {
-    Fields::default()
+pub(super) fn not_read(path: &Path, why: &str) -> ReportFields {
+    ReportFields::default()
         .with("source", &path.display().to_string())
         .with("kind", &"file")
         .with("outcome", &"not-read")
@@ -313,9 +313,9 @@ pub(super) fn json(value: &impl Serialize) -> io::Result<Vec<u8>> {
 }
 
 #[derive(Default)]
-pub(super) struct Fields(Vec<(&'static str, serde_json::Result<Box<RawValue>>)>);
+pub(super) struct ReportFields(Vec<(&'static str, serde_json::Result<Box<RawValue>>)>);
 
-impl Fields {
+impl ReportFields {
     pub(super) fn with(mut self, name: &'static str, value: &impl Serialize) -> Self {
         self.0.push((name, to_raw_value(value)));
         self
@@ -335,7 +335,7 @@ impl Fields {
     }
 }
 
-impl Serialize for Fields {
+impl Serialize for ReportFields {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (name, value) in &self.0 {

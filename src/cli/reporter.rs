@@ -4,15 +4,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::args::Volume;
+use super::args::OutputVolume;
 use super::named_files::NamedFiles;
-use super::origin::{Origin, Start};
+use super::origin::{RunOrigin, RunStart};
 use super::progress::Display;
 use super::report_file::ReportFile;
 use super::say;
 use super::survey::RunTally;
 use super::totals::Totals;
-use super::verb::Said;
+use super::verb::VerbReport;
 use super::wording;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Detail, Row};
@@ -21,7 +21,7 @@ use crate::mailbox::{Observer, Stop, Summary};
 
 pub(super) struct Reporter<'r> {
     pub(super) display: Display,
-    pub(super) volume: Volume,
+    pub(super) volume: OutputVolume,
     pub(super) says_rows: bool,
     /// Whether the options are counted that would have allowed a refused reference.
     pub(super) counts_remedies: bool,
@@ -29,14 +29,14 @@ pub(super) struct Reporter<'r> {
     /// rows: it then continues without them.
     pub(super) needs_rows: Option<&'r Stop>,
     pub(super) policy: &'r Policy,
-    pub(super) start: &'r Start,
+    pub(super) start: &'r RunStart,
     pub(super) several: bool,
     pub(super) files: Option<&'r NamedFiles>,
-    pub(super) counts: Mutex<Counts>,
+    pub(super) counts: Mutex<ReporterCounts>,
 }
 
 #[derive(Default)]
-pub(super) struct Counts {
+pub(super) struct ReporterCounts {
     mailbox: PathBuf,
     rows: Option<io::Result<ReportFile>>,
     of_mailbox: Totals,
@@ -47,7 +47,7 @@ pub(super) struct Counts {
     settled: (Summary, Totals),
 }
 
-impl Counts {
+impl ReporterCounts {
     pub(super) fn new(rows: Option<ReportFile>) -> Mutex<Self> {
         Mutex::new(Self {
             rows: rows.map(Ok),
@@ -86,7 +86,7 @@ impl Reporter<'_> {
     }
 
     /// Notes that the report cannot be written. No further rows are written to it.
-    fn rows_failed(&self, counts: &mut Counts, error: io::Error) {
+    fn rows_failed(&self, counts: &mut ReporterCounts, error: io::Error) {
         if self.says_rows {
             self.display.say(&format!(
                 "cannot write the report: {error}; the run continues without it"
@@ -98,7 +98,7 @@ impl Reporter<'_> {
         }
     }
 
-    fn say_rows(&self, origin: &Origin, rows: &[Row]) {
+    fn say_rows(&self, origin: &RunOrigin, rows: &[Row]) {
         let mut called = origin.called();
         if self.several {
             called = format!("{}: {called}", say::harmless(&origin.source));
@@ -113,7 +113,7 @@ impl Reporter<'_> {
     }
 }
 
-impl Observer<Said> for Reporter<'_> {
+impl Observer<VerbReport> for Reporter<'_> {
     fn begin(&self, mailbox: &Path) {
         let mut counts = unpoisoned(self.counts.lock());
         counts.of_mailbox = Totals::default();
@@ -130,7 +130,7 @@ impl Observer<Said> for Reporter<'_> {
         }
     }
 
-    fn message(&self, mut said: Said, is_refused: bool) {
+    fn message(&self, mut said: VerbReport, is_refused: bool) {
         let mut counts = unpoisoned(self.counts.lock());
         let is_kept = is_refused && said.survey.is_none();
         if let Some(files) = self.files.filter(|_| !is_kept) {
@@ -173,7 +173,7 @@ impl Observer<Said> for Reporter<'_> {
         counts.of_mailbox.count_missing(&said.report, called);
         let rows = &said.report.rows;
         // A large mailbox contains too many references to list each of them, so they are listed only with `--verbose`.
-        if self.says_rows && self.volume == Volume::Verbose {
+        if self.says_rows && self.volume == OutputVolume::Verbose {
             self.say_rows(&origin, rows);
         }
         if let Some(Ok(file)) = &mut counts.rows
@@ -207,26 +207,26 @@ impl Observer<Said> for Reporter<'_> {
 
     fn skipped(&self, path: &Path, what: &'static str) {
         self.count_skipped(what, 1);
-        if self.volume == Volume::Verbose {
+        if self.volume == OutputVolume::Verbose {
             self.display.say(&say::skipped(path, what));
         }
     }
 
     fn passed_over(&self, path: &Path, what: &str) {
-        if self.volume == Volume::Normal {
+        if self.volume == OutputVolume::Normal {
             self.display.say(&say::skipped(path, what));
         }
     }
 
     fn noted(&self, path: &Path, what: &str) {
-        if self.volume > Volume::Quiet {
+        if self.volume > OutputVolume::Quiet {
             self.display.say(&say::damaged(path, what));
         }
     }
 
     fn skipped_others(&self, archive: &Path, what: &'static str, count: u64) {
         self.count_skipped(what, count);
-        if self.volume == Volume::Verbose {
+        if self.volume == OutputVolume::Verbose {
             let what = format!("{count} more files that are not named here: {what}");
             self.display.say(&say::skipped(archive, &what));
         }
@@ -249,7 +249,7 @@ impl Observer<Said> for Reporter<'_> {
     }
 
     fn waiting(&self, mailbox: &Path, lock: &Path) {
-        if self.volume > Volume::Quiet {
+        if self.volume > OutputVolume::Quiet {
             self.display.say(&format!(
                 "{}: another program holds the lock {}; waiting for it",
                 say::shown(mailbox),

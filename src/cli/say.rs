@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use super::args::Volume;
+use super::args::OutputVolume;
 use super::wording::{self, remedy};
 use crate::engine::policy::Policy;
 use crate::engine::report::{Report, Row};
@@ -109,11 +109,11 @@ pub(super) fn sum(report: &Report) -> String {
 
 const MOST_LINES: usize = 20;
 
-pub(super) fn lines(rows: &[Row], policy: &Policy, volume: Volume) -> Vec<String> {
+pub(super) fn lines(rows: &[Row], policy: &Policy, volume: OutputVolume) -> Vec<String> {
     let shown = match volume {
-        Volume::Quiet => return Vec::new(),
-        Volume::Normal if rows.len() > MOST_LINES => MOST_LINES - 1,
-        Volume::Normal | Volume::Verbose => rows.len(),
+        OutputVolume::Quiet => return Vec::new(),
+        OutputVolume::Normal if rows.len() > MOST_LINES => MOST_LINES - 1,
+        OutputVolume::Normal | OutputVolume::Verbose => rows.len(),
     };
     let (shown, counted) = rows.split_at_checked(shown).unwrap_or((rows, &[]));
     let mut lines: Vec<String> = shown.iter().map(|row| line(row, policy)).collect();

@@ -83,7 +83,7 @@ const INDEXES: &[(&str, &str)] = &[
 ];
 
 #[derive(Default)]
-pub(super) struct Sources {
+pub(super) struct CliSources {
     /// Files that were read: a hash of the path, size and time of each file. If a file was changed after it was read,
     /// its hash is different, so it is read again.
     seen: HashSet<u64>,
@@ -93,7 +93,7 @@ pub(super) struct Sources {
     pub(super) trouble: BTreeSet<String>,
 }
 
-impl Sources {
+impl CliSources {
     /// Reads all files. `visit` is called with the path of a file, a position in it, and a piece of its content that
     /// ends at this position. Pieces overlap, so that each reference is completely in one of them. Decoded content of
     /// the file is also passed to `visit`.

@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::io;
 
 use super::args::SplitArgs;
-use super::exit::Status;
-use super::origin::{Origin, mtime};
-use super::report_file::{Fields, json};
+use super::exit::ProgramStatus;
+use super::origin::{RunOrigin, mtime};
+use super::report_file::{ReportFields, json};
 use super::say::{self, shown, skipped};
 use super::streams::{is_standard, print};
 use super::wording;
@@ -16,7 +16,7 @@ use crate::mailbox::{self, InputSource, MboxPiece, Options, Quoting, Stop};
 
 const SIZE: u64 = 128 << 20;
 
-pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
+pub(super) fn run(args: &SplitArgs) -> Result<ProgramStatus, Error> {
     let size = args.size.unwrap_or(SIZE);
     if size == 0 {
         return Err(Error::Usage(
@@ -24,7 +24,7 @@ pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
         ));
     }
     let options = args.compressed.added_to(Options::default());
-    let mut status = Status::Success;
+    let mut status = ProgramStatus::Success;
     for source in &args.sources {
         let what = "split cannot read standard input, because the ranges are positions in a file; name a file";
         let result = if is_standard(source) {
@@ -35,7 +35,7 @@ pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
         let finds = match result {
             Ok(finds) => finds,
             Err(error) => {
-                status = Status::told(&error);
+                status = ProgramStatus::told(&error);
                 continue;
             }
         };
@@ -44,7 +44,7 @@ pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
         }
         for (path, why) in &finds.unread {
             say::tell(&format!("{}: {why}", shown(path)));
-            status = Status::Trouble;
+            status = ProgramStatus::Trouble;
         }
         for found in finds.mailboxes {
             match lines(&found, (size, args.count), &options) {
@@ -52,10 +52,10 @@ pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
                     print(&text)?;
                     if let Some(why) = damage {
                         let why = io::Error::other(why);
-                        status = Status::told(&Error::cannot_read(shown(&found.path))(why));
+                        status = ProgramStatus::told(&Error::cannot_read(shown(&found.path))(why));
                     }
                 }
-                Err(error) => status = Status::told(&error),
+                Err(error) => status = ProgramStatus::told(&error),
             }
         }
     }
@@ -112,8 +112,8 @@ fn lines(
             0 => Some("the source is empty"),
             _ => piece.whole,
         };
-        let origin = Origin::new(name, 1, &piece.header);
-        let line = Fields::default()
+        let origin = RunOrigin::new(name, 1, &piece.header);
+        let line = ReportFields::default()
             .with("path", &name)
             .with("from", &piece.range.start)
             .with("to", &piece.range.end)

@@ -9,9 +9,9 @@ use std::time::{Duration, SystemTime};
 
 use super::args::{StoreAction, StoreArgs};
 use super::detach::{is_missing, missing};
-use super::exit::{Signals, Status};
+use super::exit::{ProgramStatus, Signals};
 use super::say::{self, harmless, shown};
-use super::sources::{Sources, holds_mail};
+use super::sources::{CliSources, holds_mail};
 use super::streams::{self, is_reader_gone, write_error};
 use crate::error::Error;
 use crate::fetch::store::layers::Layers;
@@ -23,18 +23,18 @@ use crate::platform::disk::layout::may_be_store;
 /// Age below which objects are never removed, because a mail that refers to a new object may not be delivered yet.
 const YOUNG: Duration = Duration::from_secs(24 * 60 * 60);
 
-pub(super) fn run(args: &StoreArgs) -> Status {
+pub(super) fn run(args: &StoreArgs) -> ProgramStatus {
     if args.folder.to_string_lossy().contains("://") {
         say::tell(
             "check and gc work only with a store in a folder of this computer, not with a store on a server",
         );
-        return Status::Usage;
+        return ProgramStatus::Usage;
     }
     if is_missing(&args.folder) {
-        return Status::told(&missing(args.folder.display()));
+        return ProgramStatus::told(&missing(args.folder.display()));
     }
     if let Err(why) = check_arguments(args) {
-        return Status::told(&why);
+        return ProgramStatus::told(&why);
     }
     let signals = Signals::watch();
     let done = match args.action {
@@ -43,8 +43,8 @@ pub(super) fn run(args: &StoreArgs) -> Status {
     };
     done.unwrap_or_else(|error| match error.downcast_ref() {
         Some(Error::Interrupted) => signals.status(),
-        Some(error) if is_reader_gone(error) => Status::READER_GONE,
-        _ => Status::told(&*error),
+        Some(error) if is_reader_gone(error) => ProgramStatus::READER_GONE,
+        _ => ProgramStatus::told(&*error),
     })
 }
 
@@ -103,7 +103,7 @@ fn listed(store: &Folder) -> Result<Vec<StoreObject>, Failure> {
     Ok(objects)
 }
 
-fn told(sources: &Sources) -> bool {
+fn told(sources: &CliSources) -> bool {
     let line = |trouble: &String| harmless(trouble).into_owned();
     tell_first(
         sources.trouble.iter(),
@@ -113,7 +113,7 @@ fn told(sources: &Sources) -> bool {
     !sources.trouble.is_empty()
 }
 
-fn check(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
+fn check(args: &StoreArgs, stop: &Stop) -> Result<ProgramStatus, Failure> {
     if args.delete || args.all_mail_is_here {
         let what =
             "--delete and --all-mail-is-here work only with gc, because check removes nothing";
@@ -122,7 +122,7 @@ fn check(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     let mut stdout = streams::report_output()?;
     let store = Folder::open_to_read(&args.folder)?;
     let mut wanted: BTreeMap<Key, (PathBuf, u64)> = BTreeMap::new();
-    let sources = Sources::read(
+    let sources = CliSources::read(
         &args.sources,
         store.path(),
         stop,
@@ -170,16 +170,16 @@ fn check(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     }
     stdout.write_all(lines.as_bytes()).map_err(write_error)?;
     Ok(if is_well {
-        Status::Success
+        ProgramStatus::Success
     } else {
-        Status::Trouble
+        ProgramStatus::Trouble
     })
 }
 
 fn unread_users(
     args: &StoreArgs,
     store: &Folder,
-    sources: &Sources,
+    sources: &CliSources,
     stop: &Stop,
 ) -> Result<Vec<String>, Failure> {
     let users = if args.all_mail_is_here {
@@ -216,7 +216,7 @@ fn unread_users(
     Ok(unread)
 }
 
-fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
+fn collect(args: &StoreArgs, stop: &Stop) -> Result<ProgramStatus, Failure> {
     if args.sources.is_empty() {
         let what = "name all mailboxes that may refer to the store, because gc removes objects without references";
         return Err(Error::Usage(what.into()).into());
@@ -242,7 +242,7 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
             }
         });
     };
-    let mut sources = Sources::read(&args.sources, store.path(), stop, &mut |_, _, window| {
+    let mut sources = CliSources::read(&args.sources, store.path(), stop, &mut |_, _, window| {
         use_of(window, &mut used);
     })?;
     // The content of an object can be a mail that itself refers to further objects. These objects are also in use, so
@@ -314,8 +314,8 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
         ));
     }
     Ok(if incomplete || failed {
-        Status::Trouble
+        ProgramStatus::Trouble
     } else {
-        Status::Success
+        ProgramStatus::Success
     })
 }

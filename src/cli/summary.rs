@@ -28,7 +28,7 @@ fn read(summary: &Summary) -> String {
     }
 }
 
-pub(super) struct Ending<'e> {
+pub(super) struct RunSummary<'e> {
     pub(super) summary: &'e Summary,
     pub(super) totals: &'e Totals,
     pub(super) task: Task,
@@ -38,7 +38,7 @@ pub(super) struct Ending<'e> {
     pub(super) pictures_follow: bool,
 }
 
-impl Ending<'_> {
+impl RunSummary<'_> {
     pub(super) fn text(&self) -> String {
         let Self {
             summary, totals, ..

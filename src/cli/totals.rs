@@ -8,7 +8,7 @@ use url::Url;
 
 use super::outcomes::Outcomes;
 use super::say::{NOT_KEPT, harmless, shown};
-use super::survey::{NAMES, Named, Survey};
+use super::survey::{NAMES, Survey, TallyNames};
 use super::wording::{follow, outcome_and_reason, remedy};
 use crate::engine::policy::{Policy, countable};
 use crate::engine::report::{Kind, Outcome, Reason, Report, Row, Setting};
@@ -49,7 +49,7 @@ pub(super) struct Totals {
     missing_below: u64,
     pub(super) forecast: Forecast,
     pub(super) survey: Survey,
-    tables: BTreeMap<&'static str, Named<u64>>,
+    tables: BTreeMap<&'static str, TallyNames<u64>>,
 }
 
 impl Totals {
@@ -252,7 +252,11 @@ impl Totals {
             let Some(names) = self.tables.get(title).filter(|_| most > 0) else {
                 continue;
             };
-            let hosts = self.tables.get("host").into_iter().flat_map(Named::names);
+            let hosts = self
+                .tables
+                .get("host")
+                .into_iter()
+                .flat_map(TallyNames::names);
             if title == "not from" && hosts.count() < 2 {
                 continue;
             }

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::named_files::{NamedFiles, SavedAttachment};
-use super::origin::Origin;
+use super::origin::RunOrigin;
 use super::picture_watch::PictureWatch;
-use super::survey::{Listed, Survey};
+use super::survey::{JsonList, Survey};
 use crate::edit::Edits;
 use crate::engine::Mode;
 use crate::engine::detach::Detachment;
@@ -22,16 +22,16 @@ use crate::fetch::record::WarcRecorder;
 use crate::mailbox::{Envelope, Message, Transform};
 use crate::mime::{MessageTree, PartId, ScanLimits, scan};
 
-pub(super) struct Said {
-    pub(super) origin: Option<Origin>,
+pub(super) struct VerbReport {
+    pub(super) origin: Option<RunOrigin>,
     pub(super) report: Report,
     pub(super) survey: Option<Box<Survey>>,
-    pub(super) listed: Vec<Listed>,
+    pub(super) listed: Vec<JsonList>,
     /// Attachments that get their names when the message is reported.
     pub(super) files: Vec<SavedAttachment>,
 }
 
-impl Said {
+impl VerbReport {
     /// Creates the record of a message. It contains the origin of the message if rows are printed, and always if the
     /// mailbox has files next to it, because the table of missing files names each message.
     pub(super) fn of(message: &Message<'_>, report: Report, tells_rows: bool) -> Self {
@@ -50,12 +50,12 @@ impl Said {
         let rows: usize = self.report.rows.iter().map(Row::weight).sum();
         let notes: usize = self.report.notes.iter().map(String::len).sum();
         let survey = self.survey.as_deref().map_or(0, size_of_val);
-        let listed = self.listed.len() * size_of::<Listed>();
+        let listed = self.listed.len() * size_of::<JsonList>();
         let files: usize = self.files.iter().map(SavedAttachment::weight).sum();
         size_of_val(self) + rows + notes + survey + listed + files
     }
 
-    pub(super) fn list(&mut self, message: &Message<'_>, listed: Vec<Listed>) {
+    pub(super) fn list(&mut self, message: &Message<'_>, listed: Vec<JsonList>) {
         self.origin.get_or_insert_with(|| origin(message));
         self.listed = listed;
     }
@@ -87,12 +87,12 @@ impl Said {
     }
 }
 
-fn origin(message: &Message<'_>) -> Origin {
+fn origin(message: &Message<'_>) -> RunOrigin {
     let source = message.source.display().to_string();
-    Origin::new(&source, message.number, message.content)
+    RunOrigin::new(&source, message.number, message.content)
 }
 
-pub(super) struct Expanding {
+pub(super) struct ExpandRun {
     pub(super) expander: Expander,
     pub(super) mode: Mode,
     pub(super) lengths: Lengths,
@@ -103,7 +103,7 @@ pub(super) struct Expanding {
     pub(super) pictures: PictureWatch,
 }
 
-impl Transform<Said> for Expanding {
+impl Transform<VerbReport> for ExpandRun {
     fn ahead(&self, message: &Message<'_>) {
         self.expander.see(message);
     }
@@ -129,11 +129,11 @@ impl Transform<Said> for Expanding {
         touched
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, VerbReport), Error> {
         self.expand(message, None)
     }
 
-    fn weight(&self, said: &Said) -> usize {
+    fn weight(&self, said: &VerbReport) -> usize {
         said.weight()
     }
 
@@ -146,14 +146,14 @@ impl Transform<Said> for Expanding {
     }
 }
 
-impl Expanding {
+impl ExpandRun {
     /// Expands one message. If the caller has already parsed the message, with the limits of the policy, `parts` is the result.
     /// Then the message is not parsed again.
     pub(super) fn expand(
         &self,
         message: &Message<'_>,
         parts: Option<&MessageTree<'_>>,
-    ) -> Result<(Edits, Said), Error> {
+    ) -> Result<(Edits, VerbReport), Error> {
         let (expander, content) = (&self.expander, message.content);
         self.pictures.meets(expander.policy(), content);
         let beside = expander.beside(message);
@@ -167,7 +167,7 @@ impl Expanding {
             expansion.report.would()
         };
         let tells_rows = self.tells_rows || self.recorder.is_some();
-        let said = Said::of(message, report, tells_rows);
+        let said = VerbReport::of(message, report, tells_rows);
         if let (Some(recorder), Some(origin)) = (&self.recorder, &said.origin) {
             let limits = expander.policy().limits.scan();
             recorder.mail(&origin.mailed(content), &said.report.rows, &limits);
@@ -176,13 +176,13 @@ impl Expanding {
     }
 }
 
-pub(super) struct Detaching {
+pub(super) struct DetachRun {
     pub(super) detacher: Detacher,
     /// The directory of `--files`, and that of the objects of the store if it is on this computer.
     pub(super) files: Option<(Arc<NamedFiles>, Option<PathBuf>)>,
 }
 
-impl Detaching {
+impl DetachRun {
     /// Keeps the contents that were moved out of a message, for files with names.
     fn kept(&self, message: &Message<'_>, detachment: &Detachment) -> Vec<SavedAttachment> {
         let Some((files, objects)) = &self.files else {
@@ -219,19 +219,19 @@ impl Detaching {
     }
 }
 
-impl Transform<Said> for Detaching {
+impl Transform<VerbReport> for DetachRun {
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
         self.detacher.first_touch(bytes)
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, VerbReport), Error> {
         let detachment = self.detacher.detach(message.content, "")?;
         let files = self.kept(message, &detachment);
-        let said = Said::of(message, detachment.report, true);
-        Ok((detachment.edits, Said { files, ..said }))
+        let said = VerbReport::of(message, detachment.report, true);
+        Ok((detachment.edits, VerbReport { files, ..said }))
     }
 
-    fn weight(&self, said: &Said) -> usize {
+    fn weight(&self, said: &VerbReport) -> usize {
         said.weight()
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::super::survey::Group;
+use super::super::survey::SurveyGroup;
 use super::super::values::size;
 #[cfg(all(unix, feature = "imap"))]
 use super::imap::ImapArgs;
@@ -68,7 +68,7 @@ pub(crate) struct InspectArgs {
         hide_possible_values = true,
         value_name = "WHAT,..."
     )]
-    pub(crate) by: Vec<Group>,
+    pub(crate) by: Vec<SurveyGroup>,
     /// Size of attachments that detach would move [default: 100k]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) larger_than: Option<u64>,

@@ -49,7 +49,7 @@ pub(super) use self::retrieval::{ArchiveArgs, ArchivePlace, CacheArgs};
 pub(super) use self::serve::{MailboxArgs, ServeArgs};
 pub(super) use self::split::SplitArgs;
 pub(super) use self::store::{StoreAction, StoreArgs};
-pub(super) use self::walk::{ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
+pub(super) use self::walk::{OutputVolume, ProgressOption, ResumeArgs, SayingArgs, WalkArgs};
 use super::pages::{self, whole};
 
 /// Keeps mail whole: puts linked pictures and attachments into the mail.
@@ -68,14 +68,14 @@ use super::pages::{self, whole};
 )]
 pub(super) struct Cli {
     #[command(subcommand)]
-    pub(super) command: Command,
+    pub(super) command: SubcommandArgs,
 }
 
 /// Options that are defined only when their command is used. Defining the options of all commands would take too long.
 #[derive(Debug)]
-pub(super) struct Deferred<T>(pub(super) T);
+pub(super) struct DeferredArgs<T>(pub(super) T);
 
-impl<T: Args> Args for Deferred<T> {
+impl<T: Args> Args for DeferredArgs<T> {
     fn augment_args(command: clap::Command) -> clap::Command {
         command.defer(T::augment_args)
     }
@@ -85,7 +85,7 @@ impl<T: Args> Args for Deferred<T> {
     }
 }
 
-impl<T: FromArgMatches> FromArgMatches for Deferred<T> {
+impl<T: FromArgMatches> FromArgMatches for DeferredArgs<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         T::from_arg_matches(matches).map(Self)
     }
@@ -97,28 +97,28 @@ impl<T: FromArgMatches> FromArgMatches for Deferred<T> {
 
 // The commands by task, as the help lists them: first mail of a person, then mail systems, then everything else.
 #[derive(Subcommand, Debug)]
-pub(super) enum Command {
+pub(super) enum SubcommandArgs {
     /// Show what mail contains and what embody could do with it
     #[command(after_help = "Example: embody inspect --fetch https message.eml", after_long_help = whole(pages::INSPECT))]
-    Inspect(Deferred<InspectArgs>),
+    Inspect(DeferredArgs<InspectArgs>),
     /// Put missing attachments back into the mail
     #[command(after_help = "Example: embody recover ~/Mail/archive.mbox --output whole.mbox", after_long_help = whole(pages::RECOVER))]
-    Recover(Deferred<RecoverArgs>),
+    Recover(DeferredArgs<RecoverArgs>),
     /// Put the pictures that HTML mail displays into the mail
     #[command(after_help = "Example: embody embed ~/Mail/archive.mbox --output kept.mbox", after_long_help = whole(pages::EMBED))]
-    Embed(Deferred<EmbedArgs>),
+    Embed(DeferredArgs<EmbedArgs>),
     /// Check that one mailbox has all the mail of another
     #[command(after_help = "Example: embody compare archive.mbox kept.mbox", after_long_help = whole(pages::COMPARE))]
-    Compare(Deferred<CompareArgs>),
+    Compare(DeferredArgs<CompareArgs>),
     /// Make one mailbox of several: each mail once, in its most complete copy
     #[command(after_help = "Example: embody merge takeout.zip ~/Mail old.mbox --output all.mbox", after_long_help = whole(pages::MERGE))]
-    Merge(Deferred<MergeArgs>),
+    Merge(DeferredArgs<MergeArgs>),
     #[command(about = FILTER_ABOUT, after_help = FILTER_HELP, after_long_help = whole(pages::FILTER))]
-    Filter(Deferred<FilterArgs>),
+    Filter(DeferredArgs<FilterArgs>),
     /// Run as a milter for Postfix and Sendmail
     #[cfg(all(unix, feature = "milter"))]
     #[command(after_help = "Example: embody milter --listen inet:8891 --fetch https", after_long_help = whole(pages::MILTER))]
-    Milter(Deferred<Box<MilterArgs>>),
+    Milter(DeferredArgs<Box<MilterArgs>>),
     /// Run as a milter for Postfix and Sendmail (not on this system)
     #[cfg(all(not(unix), feature = "milter"))]
     Milter {
@@ -129,7 +129,7 @@ pub(super) enum Command {
     /// Run as an HTTP service for other programs
     #[cfg(all(unix, feature = "serve"))]
     #[command(after_help = "Example: embody serve --store /srv/store", after_long_help = whole(pages::SERVE))]
-    Serve(Deferred<Box<ServeArgs>>),
+    Serve(DeferredArgs<Box<ServeArgs>>),
     /// Run as an HTTP service for other programs (not on this system)
     #[cfg(all(not(unix), feature = "serve"))]
     Serve {
@@ -139,19 +139,19 @@ pub(super) enum Command {
     },
     /// Fill in external content in mailboxes: mbox, Maildir, MH, archives
     #[command(after_help = "Example: embody convert --in-place --backup .old ~/Mail/archive.mbox", after_long_help = whole(pages::CONVERT))]
-    Convert(Deferred<ConvertArgs>),
+    Convert(DeferredArgs<ConvertArgs>),
     /// Move large attachments into a store, and leave links to them
     #[command(after_help = "Example: embody detach --store /srv/store < in.eml > out.eml", after_long_help = whole(pages::DETACH))]
-    Detach(Deferred<DetachArgs>),
+    Detach(DeferredArgs<DetachArgs>),
     /// Put attachments back that detach moved, byte for byte
     #[command(after_help = "Example: embody restore --store /srv/store < in.eml > out.eml", after_long_help = whole(pages::RESTORE))]
-    Restore(Deferred<RestoreArgs>),
+    Restore(DeferredArgs<RestoreArgs>),
     /// Print byte ranges for convert --range as JSON lines
     #[command(after_help = "Example: embody split --size 128M ~/Mail > ranges.jsonl", after_long_help = whole(pages::SPLIT))]
-    Split(Deferred<SplitArgs>),
+    Split(DeferredArgs<SplitArgs>),
     /// Verify an attachment store, or list unreferenced objects
     #[command(after_help = "Example: embody store check /var/store ~/Maildir ~/Mail", after_long_help = pages::STORE)]
-    Store(Deferred<StoreArgs>),
+    Store(DeferredArgs<StoreArgs>),
     /// Print tables of the supported access types and URL schemes
     #[command(after_help = "Example: embody schemes > schemes.md", after_long_help = pages::SCHEMES)]
     Schemes,

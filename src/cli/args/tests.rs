@@ -119,7 +119,7 @@ fn form_means_the_same_as_note_format() {
     for name in ["--note-format", "--form"] {
         let words = ["embody", "detach", "--store", "x", name, "thunderbird"];
         let parsed = Cli::try_parse_from(words).expect(name);
-        let Command::Detach(Deferred(args)) = parsed.command else {
+        let SubcommandArgs::Detach(DeferredArgs(args)) = parsed.command else {
             panic!("{name}");
         };
         assert_eq!(

@@ -247,7 +247,7 @@ pub(crate) struct SayingArgs {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Volume {
+pub(crate) enum OutputVolume {
     /// Errors only.
     Quiet,
     /// For a single message, one line for each reference. For mailboxes, a summary.
@@ -261,11 +261,11 @@ impl SayingArgs {
         self.report.is_some() || self.verbose
     }
 
-    pub(crate) fn volume(&self) -> Volume {
+    pub(crate) fn volume(&self) -> OutputVolume {
         match (self.quiet, self.verbose) {
-            (true, _) => Volume::Quiet,
-            (false, true) => Volume::Verbose,
-            (false, false) => Volume::Normal,
+            (true, _) => OutputVolume::Quiet,
+            (false, true) => OutputVolume::Verbose,
+            (false, false) => OutputVolume::Normal,
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
-use super::reading::{Examined, Named};
+use super::reading::{LostMessage, MessageResult};
 use crate::engine::prove::{Budget, Proof, Unproven, prove};
 use crate::engine::same::{
     CutPlace, Digest, MOST_COMPARED, MailCopy, change_key, copy_key, covers, identity, plain,
@@ -22,8 +22,8 @@ use crate::mailbox::{Flags, Keywords, MessageFlags};
 /// A message of OLD without an identical message in NEW, as it is stored in the temporary file.
 #[derive(Serialize, Deserialize)]
 struct Record {
-    named: Named,
-    stored: Stored,
+    named: LostMessage,
+    stored: StoredMessage,
     flags: Option<(u8, Vec<String>)>,
     /// The description with which copies of the mail are recognised, if the command accepts them.
     copy: Option<MailCopy>,
@@ -39,22 +39,22 @@ impl Record {
 
 /// The content of a message.
 #[derive(Serialize, Deserialize)]
-enum Stored {
+enum StoredMessage {
     File { path: PathBuf, at: u64, length: u64 },
     Spooled { at: u64, length: u64 },
 }
 
 /// State of a message of OLD.
-struct Entry {
+struct CandidateEntry {
     identity: Digest,
     /// Position of the record in the temporary file.
     at: u64,
-    result: Found,
+    result: CandidateMatch,
 }
 
 /// The result of the search for one message.
 #[derive(Clone)]
-pub(super) enum Found {
+pub(super) enum CandidateMatch {
     /// NEW has no message with this Message-ID.
     Nothing,
     /// NEW has messages with this Message-ID, but embody did not make them. The value is the reason for the first one.
@@ -69,14 +69,14 @@ pub(super) enum Found {
 }
 
 /// A message of OLD with the result of the search for it.
-pub(super) struct Outcome {
-    pub(super) named: Named,
-    pub(super) found: Found,
+pub(super) struct CandidateOutcome {
+    pub(super) named: LostMessage,
+    pub(super) found: CandidateMatch,
 }
 
 /// Messages of OLD for which NEW has no identical message. Several threads search in it.
-pub(super) struct Candidates {
-    entries: Mutex<Vec<Entry>>,
+pub(super) struct MessageCandidates {
+    entries: Mutex<Vec<CandidateEntry>>,
     by_key: HashMap<Digest, Vec<u32>>,
     file: Mutex<Spool>,
     is_merged: bool,
@@ -112,7 +112,7 @@ fn read_at(file: &mut File, at: u64, length: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-impl Candidates {
+impl MessageCandidates {
     /// `surplus` contains the messages of NEW of which OLD has fewer identical messages.
     pub(super) fn new(is_merged: bool, surplus: HashMap<Digest, u32>) -> Result<Self, Error> {
         let file = tempfile::tempfile().map_err(temporary)?;
@@ -129,18 +129,18 @@ impl Candidates {
         })
     }
 
-    /// Stores a message of OLD, and returns what [`Candidates::add`] needs.
-    pub(super) fn store(&self, message: &Examined<'_>) -> Result<Added, Error> {
+    /// Stores a message of OLD, and returns what [`MessageCandidates::add`] needs.
+    pub(super) fn store(&self, message: &MessageResult<'_>) -> Result<AddedMessage, Error> {
         let length = message.content.len() as u64;
         let stored = match message.at {
-            Some(at) => Stored::File {
+            Some(at) => StoredMessage::File {
                 path: PathBuf::from(&message.named.source),
                 at,
                 length,
             },
             None => {
                 let mut file = unpoisoned(self.file.lock());
-                Stored::Spooled {
+                StoredMessage::Spooled {
                     at: file.push(message.content).map_err(temporary)?,
                     length,
                 }
@@ -164,11 +164,11 @@ impl Candidates {
             .push(&(bytes.len() as u64).to_be_bytes())
             .map_err(temporary)?;
         file.push(&bytes).map_err(temporary)?;
-        Ok(Added { at, keys, cut })
+        Ok(AddedMessage { at, keys, cut })
     }
 
     /// Adds a message that was [stored](Candidates::store), in the order of OLD.
-    pub(super) fn add(&mut self, identity: Digest, added: Added) {
+    pub(super) fn add(&mut self, identity: Digest, added: AddedMessage) {
         let entries = unpoisoned(self.entries.get_mut());
         let Ok(number) = u32::try_from(entries.len()) else {
             return;
@@ -180,10 +180,10 @@ impl Candidates {
         for key in added.keys {
             self.by_key.entry(key).or_default().push(number);
         }
-        entries.push(Entry {
+        entries.push(CandidateEntry {
             identity,
             at: added.at,
-            result: Found::Nothing,
+            result: CandidateMatch::Nothing,
         });
     }
 
@@ -198,7 +198,7 @@ impl Candidates {
 
     /// Finds the messages of OLD that a message of NEW replaces: the message from which embody made it, and, if copies are
     /// accepted, all messages of which it is a copy. `number` is the position of the message in NEW.
-    pub(super) fn place(&self, number: u64, new: &Examined<'_>) -> Result<(), Error> {
+    pub(super) fn place(&self, number: u64, new: &MessageResult<'_>) -> Result<(), Error> {
         let keys = keys_of(new.plain, self.is_merged);
         let mut candidates: Vec<u32> = Vec::new();
         for key in &keys {
@@ -226,7 +226,7 @@ impl Candidates {
                     if self.claim(
                         candidate,
                         &new.seen.identity,
-                        Found::Changed { proof, lost_flags },
+                        CandidateMatch::Changed { proof, lost_flags },
                     ) {
                         proved_copy = record.copy;
                         break;
@@ -244,7 +244,7 @@ impl Candidates {
     fn place_copies(
         &self,
         candidates: &[u32],
-        new: &Examined<'_>,
+        new: &MessageResult<'_>,
         proved: Option<&MailCopy>,
     ) -> Result<(), Error> {
         let cuts = self.cuts.get(&copy_key(new.plain));
@@ -257,7 +257,11 @@ impl Candidates {
             let is_of_proved = || proved.is_some_and(|proved| covers(proved, copy).is_ok());
             if covers(&of_new, copy).is_ok() || is_of_proved() {
                 let lost_flags = lost(&record.flags(), &new.seen.flags, true);
-                self.claim(candidate, &new.seen.identity, Found::Merged { lost_flags });
+                self.claim(
+                    candidate,
+                    &new.seen.identity,
+                    CandidateMatch::Merged { lost_flags },
+                );
             }
         }
         Ok(())
@@ -281,7 +285,7 @@ impl Candidates {
 
     /// Sets the result for a message of OLD. Returns false if it has one already, or if all messages of NEW with this digest
     /// are already the results of other messages.
-    fn claim(&self, candidate: u32, identity: &Digest, found: Found) -> bool {
+    fn claim(&self, candidate: u32, identity: &Digest, found: CandidateMatch) -> bool {
         let mut surplus = unpoisoned(self.surplus.lock());
         let mut entries = unpoisoned(self.entries.lock());
         let Some(entry) = entries.get_mut(candidate as usize) else {
@@ -310,12 +314,12 @@ impl Candidates {
             return;
         };
         let is_earlier = match &entry.result {
-            Found::Nothing => true,
-            Found::Altered(of, _) => number < *of,
-            Found::Changed { .. } | Found::Merged { .. } => false,
+            CandidateMatch::Nothing => true,
+            CandidateMatch::Altered(of, _) => number < *of,
+            CandidateMatch::Changed { .. } | CandidateMatch::Merged { .. } => false,
         };
         if is_earlier {
-            entry.result = Found::Altered(number, why);
+            entry.result = CandidateMatch::Altered(number, why);
         }
     }
 
@@ -331,12 +335,12 @@ impl Candidates {
     }
 
     /// Reads a message of OLD again. Returns `None` if it is not there any more, or has changed.
-    fn content(&self, candidate: u32, stored: &Stored) -> io::Result<Option<Vec<u8>>> {
+    fn content(&self, candidate: u32, stored: &StoredMessage) -> io::Result<Option<Vec<u8>>> {
         let content = match stored {
-            Stored::Spooled { at, length } => {
+            StoredMessage::Spooled { at, length } => {
                 return unpoisoned(self.file.lock()).read(*at, *length).map(Some);
             }
-            Stored::File { path, at, length } => {
+            StoredMessage::File { path, at, length } => {
                 let read = File::open(path).and_then(|mut file| read_at(&mut file, *at, *length));
                 match read {
                     Ok(content) => content,
@@ -352,7 +356,7 @@ impl Candidates {
     }
 
     /// Returns the results, in the order of OLD.
-    pub(super) fn results(self) -> Result<Vec<Outcome>, Error> {
+    pub(super) fn results(self) -> Result<Vec<CandidateOutcome>, Error> {
         let count = unpoisoned(self.entries.lock()).len();
         let mut results = Vec::new();
         for number in 0..u32::try_from(count).unwrap_or(u32::MAX) {
@@ -364,20 +368,20 @@ impl Candidates {
             };
             let Some(found) = found else { continue };
             let named = self.record(number).map_err(temporary)?.named;
-            results.push(Outcome { named, found });
+            results.push(CandidateOutcome { named, found });
         }
         Ok(results)
     }
 }
 
-impl Found {
+impl CandidateMatch {
     fn is_found(&self) -> bool {
         matches!(self, Self::Changed { .. } | Self::Merged { .. })
     }
 }
 
 /// A message that was stored, with the keys by which it is found.
-pub(super) struct Added {
+pub(super) struct AddedMessage {
     at: u64,
     /// The key for changes, and the key for copies, if they are accepted and it is another one.
     keys: Vec<Digest>,

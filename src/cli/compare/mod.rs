@@ -13,12 +13,12 @@ mod verdict;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use self::candidates::{Candidates, Found, lost};
-use self::reading::{Examined, Seen, read};
+use self::candidates::{CandidateMatch, MessageCandidates, lost};
+use self::reading::{MessageResult, SeenMessages, read};
 use self::side::{Side, side};
 use self::verdict::{Loss, Verdict};
 use super::args::CompareArgs;
-use super::exit::{Signals, Status};
+use super::exit::{ProgramStatus, Signals};
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
 use super::streams::{is_standard, print, write_error};
@@ -28,7 +28,7 @@ use crate::engine::same::Digest;
 use crate::error::Error;
 use crate::mailbox::{Flags, Keywords, MessageFlags, Options, Stop};
 
-pub(super) fn run(args: &CompareArgs) -> Result<Status, Error> {
+pub(super) fn run(args: &CompareArgs) -> Result<ProgramStatus, Error> {
     let signals = Signals::watch();
     let stop = &signals.stop;
     let sides = [&args.old, &args.new];
@@ -68,7 +68,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<Status, Error> {
 
 /// Counts and flags of the messages of OLD with one digest. These messages are identical to each other.
 #[derive(Default)]
-struct Known {
+struct OldMessages {
     /// Number of messages of OLD with this digest for which NEW has no identical message.
     left: u32,
     /// Number of messages of NEW with this digest for which OLD has no identical message.
@@ -83,7 +83,7 @@ struct Known {
     is_found: bool,
 }
 
-impl Known {
+impl OldMessages {
     fn add_flags(&mut self, side: usize, flags: Option<MessageFlags>) {
         let Some(flags) = flags else { return };
         let (Some(known), Some(keywords)) = (self.flags.get_mut(side), self.keywords.get_mut(side))
@@ -122,10 +122,10 @@ fn compare(
     stop: &Stop,
 ) -> Result<Verdict, Error> {
     let mut verdict = Verdict::default();
-    let mut known: HashMap<Digest, Known> = HashMap::new();
+    let mut known: HashMap<Digest, OldMessages> = HashMap::new();
     verdict.is_damaged |= old.is_damaged | new.is_damaged;
     let mut not_read = Vec::new();
-    let nothing = || (|_: &Digest| false, |_: Examined<'_>| Ok(()));
+    let nothing = || (|_: &Digest| false, |_: MessageResult<'_>| Ok(()));
     let of_old = read(
         &old.path,
         options,
@@ -187,7 +187,7 @@ fn compare(
         return Ok(verdict);
     }
 
-    let mut candidates = Candidates::new(is_merged, surplus)?;
+    let mut candidates = MessageCandidates::new(is_merged, surplus)?;
     let mut added = Vec::new();
     {
         let wanted: HashMap<Digest, bool> = losses
@@ -195,12 +195,12 @@ fn compare(
             .map(|(identity, (left, _))| (*identity, *left > 0))
             .collect();
         let is_wanted = |identity: &Digest| wanted.contains_key(identity);
-        let store = |message: Examined<'_>| {
+        let store = |message: MessageResult<'_>| {
             let is_stored = wanted.get(&message.seen.identity) == Some(&true);
             let stored = is_stored.then(|| candidates.store(&message)).transpose()?;
             Ok((message.named, stored))
         };
-        let mut see = |seen: Seen, examined: Option<(_, _)>| {
+        let mut see = |seen: SeenMessages, examined: Option<(_, _)>| {
             let Some((named, stored)) = examined else {
                 return;
             };
@@ -234,7 +234,7 @@ fn compare(
         let next = AtomicU64::new(0);
         let is_candidate =
             |identity: &Digest| others.contains_key(identity) || candidates.has_surplus(identity);
-        let place = |message: Examined<'_>| {
+        let place = |message: MessageResult<'_>| {
             candidates.place(next.fetch_add(1, Ordering::Relaxed), &message)
         };
         let examined = (is_candidate, place);
@@ -243,22 +243,22 @@ fn compare(
     }
     for outcome in candidates.results()? {
         let (changes, lost_flags) = match outcome.found {
-            Found::Changed { proof, lost_flags } => {
+            CandidateMatch::Changed { proof, lost_flags } => {
                 verdict.unchecked += proof.unchecked;
                 (proof.changes, lost_flags)
             }
-            Found::Merged { lost_flags } => {
+            CandidateMatch::Merged { lost_flags } => {
                 let merged = Changes {
                     merged: 1,
                     ..Changes::default()
                 };
                 (merged, lost_flags)
             }
-            Found::Altered(_, why) => {
+            CandidateMatch::Altered(_, why) => {
                 verdict.lost.push((outcome.named, Loss::Altered(why)));
                 continue;
             }
-            Found::Nothing => {
+            CandidateMatch::Nothing => {
                 verdict.lost.push((outcome.named, Loss::Missing));
                 continue;
             }

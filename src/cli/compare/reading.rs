@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::super::origin::Origin;
+use super::super::origin::RunOrigin;
 use super::super::say;
 use super::super::wording;
 use crate::edit::Edits;
@@ -17,7 +17,7 @@ use crate::mailbox::{
 };
 
 /// A message of a mailbox, without its content.
-pub(super) struct Seen {
+pub(super) struct SeenMessages {
     pub(super) identity: Digest,
     /// Flags and keywords of the message in its mailbox. `None` if this format of mailbox cannot store flags.
     pub(super) flags: Option<MessageFlags>,
@@ -26,9 +26,9 @@ pub(super) struct Seen {
 }
 
 /// A message whose content is examined.
-pub(super) struct Examined<'m> {
-    pub(super) seen: &'m Seen,
-    pub(super) named: Named,
+pub(super) struct MessageResult<'m> {
+    pub(super) seen: &'m SeenMessages,
+    pub(super) named: LostMessage,
     /// Position of the content in its file. `None` if the file does not contain these bytes.
     pub(super) at: Option<u64>,
     pub(super) content: &'m [u8],
@@ -38,7 +38,7 @@ pub(super) struct Examined<'m> {
 
 /// The place and the name of a message, for the result.
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
-pub(super) struct Named {
+pub(super) struct LostMessage {
     pub(super) source: String,
     pub(super) index: u64,
     #[serde(rename = "message")]
@@ -54,12 +54,12 @@ pub(super) fn read<R: Send>(
     stop: &Stop,
     (is_examined, examine): (
         impl Fn(&Digest) -> bool + Sync,
-        impl Fn(Examined<'_>) -> Result<R, Error> + Sync,
+        impl Fn(MessageResult<'_>) -> Result<R, Error> + Sync,
     ),
-    see: impl FnMut(Seen, Option<R>) + Send,
-    not_read: Option<&mut Vec<NotRead>>,
+    see: impl FnMut(SeenMessages, Option<R>) + Send,
+    not_read: Option<&mut Vec<UnreadSource>>,
 ) -> Result<SideCounts, Error> {
-    let reading = Reading {
+    let reading = CompareObserver {
         is_examined,
         examine,
         folders: Mutex::default(),
@@ -91,7 +91,7 @@ fn is_first_of_mbox(message: &Message<'_>) -> bool {
 }
 
 /// A file or message that could not be read completely.
-pub(super) struct NotRead {
+pub(super) struct UnreadSource {
     pub(super) path: PathBuf,
     pub(super) why: String,
 }
@@ -102,17 +102,17 @@ pub(super) struct SideCounts {
     pub(super) files: FileCounts,
 }
 
-struct Reading<D, E, S> {
+struct CompareObserver<D, E, S> {
     is_examined: D,
     examine: E,
     /// The keywords of each folder of a Maildir, which are in files of their own.
     folders: Mutex<HashMap<PathBuf, Arc<FolderKeywords>>>,
     /// The function that receives the messages, and the files and messages that could not be read.
-    see: Mutex<(S, Vec<NotRead>)>,
+    see: Mutex<(S, Vec<UnreadSource>)>,
 }
 
-impl<D, E, S> Reading<D, E, S> {
-    fn locked(&self) -> MutexGuard<'_, (S, Vec<NotRead>)> {
+impl<D, E, S> CompareObserver<D, E, S> {
+    fn locked(&self) -> MutexGuard<'_, (S, Vec<UnreadSource>)> {
         unpoisoned(self.see.lock())
     }
 
@@ -127,11 +127,11 @@ impl<D, E, S> Reading<D, E, S> {
     }
 }
 
-impl<R, D, E, S> Transform<(Seen, Option<R>)> for Reading<D, E, S>
+impl<R, D, E, S> Transform<(SeenMessages, Option<R>)> for CompareObserver<D, E, S>
 where
     D: Fn(&Digest) -> bool + Sync,
-    E: Fn(Examined<'_>) -> Result<R, Error> + Sync,
-    S: FnMut(Seen, Option<R>) + Send,
+    E: Fn(MessageResult<'_>) -> Result<R, Error> + Sync,
+    S: FnMut(SeenMessages, Option<R>) + Send,
 {
     /// Every message is read, also one of no bytes.
     fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
@@ -142,9 +142,12 @@ where
         (0..ends.len()).collect()
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<(Edits, (Seen, Option<R>)), Error> {
+    fn transform(
+        &self,
+        message: &Message<'_>,
+    ) -> Result<(Edits, (SeenMessages, Option<R>)), Error> {
         let plain = plain(message.content);
-        let seen = Seen {
+        let seen = SeenMessages {
             identity: identity(&plain),
             flags: self.flags(message),
             is_internal: is_first_of_mbox(message) && is_internal(message.content),
@@ -153,10 +156,10 @@ where
             return Ok((Edits::new(), (seen, None)));
         }
         let source = message.source.display().to_string();
-        let origin = Origin::new(&source, message.number, message.content);
-        let examined = (self.examine)(Examined {
+        let origin = RunOrigin::new(&source, message.number, message.content);
+        let examined = (self.examine)(MessageResult {
             seen: &seen,
-            named: Named {
+            named: LostMessage {
                 called: origin.called(),
                 source,
                 index: message.number,
@@ -169,21 +172,21 @@ where
     }
 }
 
-impl<R, D, E, S> Observer<(Seen, Option<R>)> for Reading<D, E, S>
+impl<R, D, E, S> Observer<(SeenMessages, Option<R>)> for CompareObserver<D, E, S>
 where
     R: Send,
     D: Fn(&Digest) -> bool + Sync,
-    E: Fn(Examined<'_>) -> Result<R, Error> + Sync,
-    S: FnMut(Seen, Option<R>) + Send,
+    E: Fn(MessageResult<'_>) -> Result<R, Error> + Sync,
+    S: FnMut(SeenMessages, Option<R>) + Send,
 {
-    fn message(&self, (seen, examined): (Seen, Option<R>), _is_refused: bool) {
+    fn message(&self, (seen, examined): (SeenMessages, Option<R>), _is_refused: bool) {
         if !seen.is_internal {
             (self.locked().0)(seen, examined);
         }
     }
 
     fn damaged(&self, path: &Path, why: &Detail) {
-        self.locked().1.push(NotRead {
+        self.locked().1.push(UnreadSource {
             path: path.to_owned(),
             why: wording::detail(why),
         });

@@ -47,8 +47,8 @@ pub(super) fn side(
             account: &account,
             output: copy.path(),
             options,
-            transform: &Untouched,
-            observer: &Told,
+            transform: &SideContents,
+            observer: &SourceNotes,
             stop,
         };
         let done = download.run();
@@ -68,10 +68,10 @@ pub(super) fn side(
 }
 
 #[cfg(all(unix, feature = "imap"))]
-struct Untouched;
+struct SideContents;
 
 #[cfg(all(unix, feature = "imap"))]
-impl Transform<()> for Untouched {
+impl Transform<()> for SideContents {
     fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
         None
     }
@@ -82,10 +82,10 @@ impl Transform<()> for Untouched {
 }
 
 #[cfg(all(unix, feature = "imap"))]
-struct Told;
+struct SourceNotes;
 
 #[cfg(all(unix, feature = "imap"))]
-impl Observer<()> for Told {
+impl Observer<()> for SourceNotes {
     fn damaged(&self, path: &Path, why: &Detail) {
         say::tell(&say::damaged(path, &why.to_string()));
     }

@@ -6,11 +6,11 @@ use std::io;
 use serde::Serialize;
 
 use super::super::args::CompareArgs;
-use super::super::exit::Status;
+use super::super::exit::ProgramStatus;
 use super::super::report_file::{json, not_read};
 use super::super::say;
 use super::super::totals::files;
-use super::reading::{Named, NotRead};
+use super::reading::{LostMessage, UnreadSource};
 use crate::engine::prove::{Changes, Unproven};
 use crate::mailbox::FileCounts;
 
@@ -26,12 +26,12 @@ pub(super) struct Verdict {
     /// Number of messages that left OLD during the run.
     pub(super) gone: u64,
     /// The messages that are missing, changed, or lack flags in NEW.
-    pub(super) lost: Vec<(Named, Loss)>,
+    pub(super) lost: Vec<(LostMessage, Loss)>,
     pub(super) is_damaged: bool,
     /// Files of OLD and of NEW, by verdict.
     pub(super) files: [FileCounts; 2],
     /// Files and messages of OLD and NEW that could not be read.
-    pub(super) not_read: Vec<NotRead>,
+    pub(super) not_read: Vec<UnreadSource>,
 }
 
 pub(super) enum Loss {
@@ -42,11 +42,11 @@ pub(super) enum Loss {
 }
 
 impl Verdict {
-    pub(super) fn status(&self) -> Status {
+    pub(super) fn status(&self) -> ProgramStatus {
         if self.is_whole() {
-            Status::Success
+            ProgramStatus::Success
         } else {
-            Status::Trouble
+            ProgramStatus::Trouble
         }
     }
 
@@ -130,9 +130,9 @@ impl Verdict {
 
     pub(super) fn json(&self) -> io::Result<Vec<u8>> {
         #[derive(Serialize)]
-        struct Row<'r> {
+        struct VerdictRow<'r> {
             #[serde(flatten)]
-            named: &'r Named,
+            named: &'r LostMessage,
             outcome: &'static str,
             #[serde(skip_serializing_if = "Option::is_none")]
             detail: Option<String>,
@@ -170,7 +170,7 @@ impl Verdict {
                 Loss::Altered(why) => ("altered", Some(why.to_string())),
                 Loss::Flags(flags) => ("lost-flags", Some(flag_names(flags))),
             };
-            lines.extend(json(&Row {
+            lines.extend(json(&VerdictRow {
                 named,
                 outcome,
                 detail,
@@ -193,7 +193,7 @@ impl Verdict {
                 unchecked: self.unchecked,
                 gone: self.gone,
                 changes: self.changes,
-                is_whole: self.status() == Status::Success,
+                is_whole: self.status() == ProgramStatus::Success,
                 files: Files { old, new },
             },
         })?);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::super::report_file::{Fields, json};
+use super::super::report_file::{ReportFields, json};
 use super::super::say;
 use super::super::sizes::size;
 use crate::mailbox::FileCounts;
@@ -16,14 +16,14 @@ use crate::merge::{MOST_SOURCES, Tally};
 const MOST_PAIRS: usize = 10;
 
 /// The counts of a run, and the names of its sources.
-pub(crate) struct Summary<'s> {
+pub(crate) struct MergeSummary<'s> {
     pub(crate) sources: &'s [PathBuf],
     pub(crate) tally: &'s Tally,
     /// Files of the sources, by verdict. `None` if they are not known.
     pub(crate) files: Option<FileCounts>,
 }
 
-impl Summary<'_> {
+impl MergeSummary<'_> {
     /// Bytes by which one mailbox with each mail is smaller than all sources together.
     fn saved(&self) -> u64 {
         self.tally.bytes.saturating_sub(self.tally.kept_bytes)
@@ -163,12 +163,12 @@ impl Summary<'_> {
             mails: u64,
         }
         #[derive(Serialize)]
-        struct Kind {
+        struct MergeSourceKind {
             difference: &'static str,
             mails: u64,
         }
         #[derive(Serialize)]
-        struct Counts {
+        struct MergeCounts {
             messages: u64,
             bytes: u64,
             kept: u64,
@@ -182,7 +182,7 @@ impl Summary<'_> {
             completed: u64,
             ambiguous: u64,
             uncompared: u64,
-            different: Vec<Kind>,
+            different: Vec<MergeSourceKind>,
             shared: u64,
             widespread: u64,
             pairs: Vec<Pair>,
@@ -199,11 +199,14 @@ impl Summary<'_> {
             sources: [one, other].map(named),
             mails,
         });
-        let different = tally.differences.iter().map(|(difference, &mails)| Kind {
-            difference: difference.words(),
-            mails,
-        });
-        let counts = Counts {
+        let different = tally
+            .differences
+            .iter()
+            .map(|(difference, &mails)| MergeSourceKind {
+                difference: difference.words(),
+                mails,
+            });
+        let counts = MergeCounts {
             messages: tally.messages,
             bytes: tally.bytes,
             kept: tally.kept,
@@ -222,7 +225,7 @@ impl Summary<'_> {
             pairs: pairs.collect(),
             files: self.files,
         };
-        json(&Fields::default().with(name, &counts))
+        json(&ReportFields::default().with(name, &counts))
     }
 }
 

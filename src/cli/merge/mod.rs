@@ -11,11 +11,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub(super) use self::counts::Summary;
+pub(super) use self::counts::MergeSummary;
 use self::counts::counted;
-pub(super) use self::sources::{Collector, Origin, Sources};
+pub(super) use self::sources::{Collector, SourceOrigin, SourceSettings};
 use super::args::{MergeArgs, ProgressOption};
-use super::exit::{Signals, Status, limits_on_files_are_failed_writes};
+use super::exit::{ProgramStatus, Signals, limits_on_files_are_failed_writes};
 use super::progress::Display;
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
@@ -38,10 +38,10 @@ use crate::merge::{
 /// summary would be too long with them.
 const MOST_PROOFS: usize = 3;
 
-pub(super) fn run(args: &MergeArgs) -> Result<Status, Error> {
+pub(super) fn run(args: &MergeArgs) -> Result<ProgramStatus, Error> {
     let signals = Signals::watch();
     limits_on_files_are_failed_writes();
-    let run = Run {
+    let run = MergeRun {
         args,
         options: args.compressed.added_to(Options {
             mbox_variant: args.output_form().1,
@@ -70,7 +70,7 @@ pub(super) fn united(sum: Option<FileCounts>, more: Option<FileCounts>) -> Optio
     Some(sum)
 }
 
-struct Run<'r> {
+struct MergeRun<'r> {
     args: &'r MergeArgs,
     options: Options,
     stop: &'r Stop,
@@ -79,8 +79,8 @@ struct Run<'r> {
     policy: Policy,
 }
 
-impl Run<'_> {
-    fn run(&self) -> Result<Status, Error> {
+impl MergeRun<'_> {
+    fn run(&self) -> Result<ProgramStatus, Error> {
         let args = self.args;
         self.check()?;
         if let Some(report) = self.finished() {
@@ -89,7 +89,7 @@ impl Run<'_> {
         self.check_target()?;
         let directory = folder_of(&args.output);
         let sources = self.sources(directory);
-        let origins: Vec<Origin> = args
+        let origins: Vec<SourceOrigin> = args
             .sources
             .iter()
             .map(|source| sources.origin(source))
@@ -167,7 +167,7 @@ impl Run<'_> {
     }
 
     /// Prints the report of the run that has finished the result.
-    fn tell_again(&self, report: &FinishedReport) -> Result<Status, Error> {
+    fn tell_again(&self, report: &FinishedReport) -> Result<ProgramStatus, Error> {
         for line in &report.lines {
             say::tell(line);
         }
@@ -182,10 +182,10 @@ impl Run<'_> {
 
     fn merge(
         &self,
-        (origins, form, has_folders): (&[Origin], Format, bool),
-        sources: &Sources<'_>,
+        (origins, form, has_folders): (&[SourceOrigin], Format, bool),
+        sources: &SourceSettings<'_>,
         mut saved: Option<&mut SavedIndex>,
-    ) -> Result<Status, Error> {
+    ) -> Result<ProgramStatus, Error> {
         let args = self.args;
         let directory = folder_of(&args.output);
         let mut is_damaged = origins.iter().any(|origin| origin.is_damaged);
@@ -352,8 +352,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn sources<'s>(&'s self, directory: &'s Path) -> Sources<'s> {
-        Sources {
+    fn sources<'s>(&'s self, directory: &'s Path) -> SourceSettings<'s> {
+        SourceSettings {
             options: &self.options,
             stop: self.stop,
             directory,
@@ -364,7 +364,7 @@ impl Run<'_> {
         }
     }
 
-    fn form(&self, origins: &[Origin]) -> Result<Format, Error> {
+    fn form(&self, origins: &[SourceOrigin]) -> Result<Format, Error> {
         match (self.args.output_form().0, origins.first()) {
             (form, _) if form != Format::Auto => Ok(form),
             (_, Some(first)) => Ok(looked_at(&first.path, &self.options, self.stop)?.0),
@@ -395,7 +395,7 @@ impl Run<'_> {
         lost: &[String],
         files: Option<FileCounts>,
     ) -> Result<FinishedReport, Error> {
-        let summary = Summary {
+        let summary = MergeSummary {
             sources: &self.args.sources,
             tally,
             files,
@@ -411,7 +411,7 @@ impl Run<'_> {
         })
     }
 
-    fn tell(&self, report: &FinishedReport) -> Result<Status, Error> {
+    fn tell(&self, report: &FinishedReport) -> Result<ProgramStatus, Error> {
         let args = self.args;
         let is_damaged = report.is_damaged;
         if args.json {
@@ -431,9 +431,9 @@ impl Run<'_> {
             say::tell(text.trim_end());
         }
         Ok(if is_damaged {
-            Status::Trouble
+            ProgramStatus::Trouble
         } else {
-            Status::Success
+            ProgramStatus::Success
         })
     }
 

@@ -30,7 +30,7 @@ use crate::mailbox::{
 use crate::merge::{ArrivalBatch, MergeIndex, Numbers, ReadSource, SavedIndex};
 
 /// A source that is read: a path, or the temporary copy of a mailbox on a server.
-pub(crate) struct Origin {
+pub(crate) struct SourceOrigin {
     pub(crate) path: PathBuf,
     /// Whether the source has several folders.
     pub(crate) has_folders: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Origin {
 
 /// How the sources are read.
 #[derive(Clone, Copy)]
-pub(crate) struct Sources<'s> {
+pub(crate) struct SourceSettings<'s> {
     pub(crate) options: &'s Options,
     pub(crate) stop: &'s Stop,
     /// Directory for the temporary copies of mailboxes on servers.
@@ -54,12 +54,12 @@ pub(crate) struct Sources<'s> {
     pub(crate) policy: &'s Policy,
 }
 
-impl Sources<'_> {
+impl SourceSettings<'_> {
     /// Looks at a source. A mailbox on a server is downloaded to a temporary directory.
     ///
     /// # Errors
     /// The source cannot be read, or contains no mailbox.
-    pub(crate) fn origin(&self, source: &Path) -> Result<Origin, Error> {
+    pub(crate) fn origin(&self, source: &Path) -> Result<SourceOrigin, Error> {
         #[cfg(all(unix, feature = "imap"))]
         if let Some(account) = remote::account(source, self.imap, self.policy)? {
             let directory = self.directory;
@@ -67,7 +67,7 @@ impl Sources<'_> {
             let copy =
                 temporary_folder_in(directory).map_err(Error::cannot_write(directory.display()))?;
             let display = Display::new(ProgressOption::Never, 0);
-            let reading = Reading::with(&display);
+            let reading = SourceObserver::with(&display);
             let options = &Options {
                 mode: Mode::Run,
                 ..self.options.clone()
@@ -82,7 +82,7 @@ impl Sources<'_> {
             };
             let done = download.run();
             let summary = done.map_err(|why| remote::error(why, &account))?;
-            return Ok(Origin {
+            return Ok(SourceOrigin {
                 path: copy.path().to_owned(),
                 has_folders: true,
                 _copy: Some(copy),
@@ -90,7 +90,7 @@ impl Sources<'_> {
             });
         }
         let (_, has_folders) = looked_at(source, self.options, self.stop)?;
-        Ok(Origin {
+        Ok(SourceOrigin {
             path: source.to_owned(),
             has_folders,
             _copy: None,
@@ -100,7 +100,7 @@ impl Sources<'_> {
 }
 
 /// The result of reading a source.
-pub(crate) struct SourceRead {
+pub(crate) struct SourceResult {
     /// Whether all of its messages could be read.
     pub(crate) is_whole: bool,
     /// Its files, by verdict. `None` if a stopped run has read a part of the source.
@@ -115,10 +115,10 @@ pub(crate) struct Collector {
 }
 
 /// `None` after all messages were added.
-type SharedCollecting = Arc<Mutex<Option<Collecting>>>;
+type SharedCollecting = Arc<Mutex<Option<SourceCollector>>>;
 
 /// The index, the names of all folders, and the numbers of the source and the folder whose messages are being read.
-struct Collecting {
+struct SourceCollector {
     index: MergeIndex,
     folders: Numbers,
     source: u32,
@@ -162,7 +162,7 @@ impl Collector {
     /// With `has_folders`, the folders of the sources are kept apart. `folders` are the names of the folders that the
     /// index already contains.
     pub(crate) fn new(index: MergeIndex, has_folders: bool, folders: &[String]) -> Self {
-        let collecting = Arc::new(Mutex::new(Some(Collecting {
+        let collecting = Arc::new(Mutex::new(Some(SourceCollector {
             index,
             folders: Numbers::continued(folders),
             source: 0,
@@ -185,11 +185,11 @@ impl Collector {
     pub(crate) fn read(
         &self,
         (number, name): (usize, &Path),
-        (origin, form): (&Origin, Format),
-        sources: &Sources<'_>,
+        (origin, form): (&SourceOrigin, Format),
+        sources: &SourceSettings<'_>,
         display: &Display,
         (before, mut saved): (ReadSource, Option<&mut SavedIndex>),
-    ) -> Result<SourceRead, Error> {
+    ) -> Result<SourceResult, Error> {
         let mut enter = |levels: &[String]| {
             let folder = match levels {
                 _ if !self.has_folders => String::new(),
@@ -201,7 +201,7 @@ impl Collector {
                 collecting.folder = collecting.folders.of(&folder);
             }
         };
-        let reading = Reading {
+        let reading = SourceObserver {
             display,
             lines: Mutex::new(before.lines),
         };
@@ -240,7 +240,7 @@ impl Collector {
             &self.handler,
         )?;
         note(None, &done)?;
-        Ok(SourceRead {
+        Ok(SourceResult {
             is_whole: is_whole(&done),
             files: files(&done),
         })
@@ -272,13 +272,13 @@ fn named_by(source: &Path) -> String {
 }
 
 /// The transform and the observer for reading a source: messages stay unchanged, and progress and damage are shown.
-struct Reading<'r> {
+struct SourceObserver<'r> {
     display: &'r Display,
     /// The lines that were printed. They are saved with the index: a run that continues a stopped run prints them first.
     lines: Mutex<Vec<String>>,
 }
 
-impl<'r> Reading<'r> {
+impl<'r> SourceObserver<'r> {
     fn with(display: &'r Display) -> Self {
         Self {
             display,
@@ -297,7 +297,7 @@ impl<'r> Reading<'r> {
     }
 }
 
-impl Transform<()> for Reading<'_> {
+impl Transform<()> for SourceObserver<'_> {
     fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
         None
     }
@@ -311,7 +311,7 @@ impl Transform<()> for Reading<'_> {
     }
 }
 
-impl Observer<()> for Reading<'_> {
+impl Observer<()> for SourceObserver<'_> {
     fn advance(&self, bytes: u64, messages: u64) {
         let none = Totals::default();
         self.display.advance(bytes, messages, [&none, &none]);

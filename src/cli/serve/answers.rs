@@ -5,9 +5,9 @@ use std::io;
 use hyper::StatusCode;
 use serde_json::value::RawValue;
 
-use super::super::origin::{Entry, Origin, Start};
-use super::super::report_file::{Fields, json};
-use super::super::verb::Said;
+use super::super::origin::{OriginEntry, RunOrigin, RunStart};
+use super::super::report_file::{ReportFields, json};
+use super::super::verb::VerbReport;
 use super::super::{say, wording};
 use crate::engine::parts::guessed;
 use crate::error::Error;
@@ -52,18 +52,18 @@ pub(super) fn of_store(error: &StoreError) -> Problem {
     }
 }
 
-pub(super) fn line(fields: &Fields) -> Vec<u8> {
+pub(super) fn line(fields: &ReportFields) -> Vec<u8> {
     let mut line = json(fields).unwrap_or_default();
     line.pop();
     line
 }
 
 /// Returns the rows of a report as `--report` writes them.
-pub(super) fn rows(said: &Said) -> Vec<Box<RawValue>> {
+pub(super) fn rows(said: &VerbReport) -> Vec<Box<RawValue>> {
     let Some(origin) = &said.origin else {
         return Vec::new();
     };
-    let time = Start::now(None).time;
+    let time = RunStart::now(None).time;
     let raw = |line: io::Result<Vec<u8>>| {
         let text = String::from_utf8(line.ok()?).ok()?;
         RawValue::from_string(text.trim_end().to_owned()).ok()
@@ -74,8 +74,8 @@ pub(super) fn rows(said: &Said) -> Vec<Box<RawValue>> {
     of_rows.chain(of_listed).collect()
 }
 
-fn entry<T: serde::Serialize>(time: &str, origin: &Origin, row: T) -> io::Result<Vec<u8>> {
-    json(&Entry {
+fn entry<T: serde::Serialize>(time: &str, origin: &RunOrigin, row: T) -> io::Result<Vec<u8>> {
+    json(&OriginEntry {
         time,
         origin,
         piece: None,

@@ -25,13 +25,13 @@ pub(super) struct Ready {
 }
 
 /// The parts of a service from which expanders are made.
-pub(super) struct Making<'s> {
+pub(super) struct ExpanderMaker<'s> {
     pub(super) cache: &'s Cache,
     pub(super) copies: &'s CopyMailboxes,
     pub(super) store: Option<&'s ServedStore>,
 }
 
-impl Making<'_> {
+impl ExpanderMaker<'_> {
     pub(super) fn expander(
         &self,
         verb: Verb,

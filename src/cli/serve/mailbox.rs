@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use super::super::report_file::Fields;
+use super::super::report_file::ReportFields;
 use super::super::{say, wording};
 use crate::edit::Edits;
 use crate::engine::report::Detail;
@@ -28,14 +28,14 @@ pub(super) fn deliver(
     options: &Options,
     stop: &Stop,
     sink: SharedSink,
-) -> Result<Fields, Error> {
-    let reading = Reading {
+) -> Result<ReportFields, Error> {
+    let reading = MailboxObserver {
         source: source.to_owned(),
         unreadable: Mutex::default(),
         damaged: Mutex::default(),
         skipped: Mutex::default(),
     };
-    let place = Arc::new(Place {
+    let place = Arc::new(MailboxPlace {
         sink,
         folder: Mutex::default(),
         delivered: Mutex::new((0, 0)),
@@ -50,10 +50,10 @@ pub(super) fn deliver(
     let form = (Format::Maildir, options);
     let summary = read_letters(source, form, (&reading, &reading), stop, at, &handler)?;
     let (delivered, bytes) = *unpoisoned(place.delivered.lock());
-    let list = |list: &Mutex<List>| std::mem::take(&mut *unpoisoned(list.lock()));
+    let list = |list: &Mutex<MailboxFolders>| std::mem::take(&mut *unpoisoned(list.lock()));
     let (unreadable, damaged) = (list(&reading.unreadable), list(&reading.damaged));
     let skipped = list(&reading.skipped);
-    Ok(Fields::default()
+    Ok(ReportFields::default()
         .with("kind", &"report")
         .with("announced", &(delivered + unreadable.count))
         .with("delivered", &delivered)
@@ -67,14 +67,14 @@ pub(super) fn deliver(
         .with("mailboxes", &summary.mailboxes))
 }
 
-struct Place {
+struct MailboxPlace {
     sink: SharedSink,
     folder: Mutex<Vec<String>>,
     /// Number of messages that were sent, and their bytes.
     delivered: Mutex<(u64, u64)>,
 }
 
-struct Deliverer(Arc<Place>);
+struct Deliverer(Arc<MailboxPlace>);
 
 impl Handler for Deliverer {
     fn batch(&self, _length: usize) -> Box<dyn Batch> {
@@ -86,11 +86,11 @@ impl Handler for Deliverer {
 }
 
 struct Pieces {
-    place: Arc<Place>,
-    mails: Vec<Mail>,
+    place: Arc<MailboxPlace>,
+    mails: Vec<MailboxMail>,
 }
 
-struct Mail {
+struct MailboxMail {
     member: Option<Arc<[String]>>,
     flags: Vec<String>,
     labels: Vec<String>,
@@ -100,7 +100,7 @@ struct Mail {
 
 impl Batch for Pieces {
     fn add(&mut self, letter: &PreparedMail<'_>, flags: MessageFlags) {
-        self.mails.push(Mail {
+        self.mails.push(MailboxMail {
             member: letter.member.clone(),
             flags: names(&flags),
             labels: letter.envelope.labels.clone(),
@@ -151,13 +151,13 @@ fn names(flags: &MessageFlags) -> Vec<String> {
 }
 
 #[derive(Default)]
-struct List {
-    entries: Vec<Fields>,
+struct MailboxFolders {
+    entries: Vec<ReportFields>,
     count: u64,
 }
 
-impl List {
-    fn add(&mut self, count: u64, entry: impl FnOnce() -> Fields) {
+impl MailboxFolders {
+    fn add(&mut self, count: u64, entry: impl FnOnce() -> ReportFields) {
         self.count += count;
         if self.entries.len() < MOST {
             self.entries.push(entry());
@@ -166,16 +166,16 @@ impl List {
 }
 
 /// Collects what could not be read. The messages stay unchanged.
-struct Reading {
+struct MailboxObserver {
     source: PathBuf,
-    unreadable: Mutex<List>,
-    damaged: Mutex<List>,
-    skipped: Mutex<List>,
+    unreadable: Mutex<MailboxFolders>,
+    damaged: Mutex<MailboxFolders>,
+    skipped: Mutex<MailboxFolders>,
 }
 
-impl Reading {
-    fn entry(&self, path: &Path, why: &str) -> Fields {
-        Fields::default()
+impl MailboxObserver {
+    fn entry(&self, path: &Path, why: &str) -> ReportFields {
+        ReportFields::default()
             .with("source", &self.named(&path.display().to_string()))
             .with("reason", &self.named(why))
     }
@@ -192,7 +192,7 @@ pub(super) fn without_path(text: &str, source: &Path) -> String {
     say::harmless(&text.replace(&path, "the mailbox")).into_owned()
 }
 
-impl Transform<()> for Reading {
+impl Transform<()> for MailboxObserver {
     fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
         None
     }
@@ -206,7 +206,7 @@ impl Transform<()> for Reading {
     }
 }
 
-impl Observer<()> for Reading {
+impl Observer<()> for MailboxObserver {
     fn lost(&self, path: &Path, why: &Detail) {
         let entry = || self.entry(path, &wording::detail(why));
         unpoisoned(self.unreadable.lock()).add(1, entry);

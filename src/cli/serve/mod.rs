@@ -18,8 +18,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use self::work::Service;
-use super::args::{ServeArgs, Volume};
-use super::exit::{Status, limits_on_files_are_failed_writes};
+use super::args::{OutputVolume, ServeArgs};
+use super::exit::{ProgramStatus, limits_on_files_are_failed_writes};
 use super::say;
 use crate::error::Error;
 use crate::mailbox::{spool_in, sweep_temporary};
@@ -27,7 +27,7 @@ use crate::serve::{AccessToken, HostNames, Listener, ServeAddress, Server};
 
 pub(super) type Failure = Box<dyn std::error::Error>;
 
-pub(super) fn run(args: ServeArgs) -> Result<Status, Failure> {
+pub(super) fn run(args: ServeArgs) -> Result<ProgramStatus, Failure> {
     if args.check {
         return check(&args.addresses()).map_err(cannot("check the service"));
     }
@@ -74,7 +74,7 @@ pub(super) fn run(args: ServeArgs) -> Result<Status, Failure> {
     let server = Server::start(service.clone(), listeners, (token, names), limits)
         .map_err(cannot("start"))?;
     let event = |line: &str| {
-        if volume >= Volume::Normal {
+        if volume >= OutputVolume::Normal {
             say::tell(line);
         }
     };
@@ -98,15 +98,15 @@ pub(super) fn run(args: ServeArgs) -> Result<Status, Failure> {
         )),
     }
     service.finish();
-    Ok(Status::Success)
+    Ok(ProgramStatus::Success)
 }
 
 /// Asks a running service whether it accepts requests.
-fn check(addresses: &[ServeAddress]) -> io::Result<Status> {
+fn check(addresses: &[ServeAddress]) -> io::Result<ProgramStatus> {
     for address in addresses {
         address.check(CHECKED)?;
     }
-    Ok(Status::Success)
+    Ok(ProgramStatus::Success)
 }
 
 /// Maximum time for the response to a check.

@@ -164,7 +164,7 @@ const OF_RUNS: &[(&str, &str)] = &[
 
 /// The parsed options of one request.
 #[derive(Debug)]
-pub(super) struct Asked<T> {
+pub(super) struct RequestOptions<T> {
     pub(super) args: T,
     /// Names of the options that the request contains.
     pub(super) names: BTreeSet<String>,
@@ -175,7 +175,7 @@ pub(super) fn parsed<T: Args>(
     name: &'static str,
     parameters: &Parameters,
     more: &[&str],
-) -> Result<Asked<T>, Problem> {
+) -> Result<RequestOptions<T>, Problem> {
     let mut command = T::augment_args(Command::new(name))
         .no_binary_name(true)
         .disable_help_flag(true)
@@ -189,7 +189,7 @@ pub(super) fn parsed<T: Args>(
     let matches = command.try_get_matches_from_mut(words);
     let args = matches.and_then(|mut matches| T::from_arg_matches_mut(&mut matches));
     match args {
-        Ok(args) => Ok(Asked { args, names }),
+        Ok(args) => Ok(RequestOptions { args, names }),
         Err(problem) => Err(of_clap(&problem)),
     }
 }
@@ -386,7 +386,7 @@ mod tests {
         }
     }
 
-    fn asked(parameters: &[(&str, &str)]) -> Result<Asked<FilterArgs>, Problem> {
+    fn asked(parameters: &[(&str, &str)]) -> Result<RequestOptions<FilterArgs>, Problem> {
         let owned: Vec<(String, String)> = parameters
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))

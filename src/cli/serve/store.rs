@@ -19,10 +19,10 @@ pub(super) struct ServedStore {
     name: String,
     policy: Policy,
     pub(super) reading: Arc<dyn Store>,
-    writing: Arc<Mutex<Option<Writing>>>,
+    writing: Arc<Mutex<Option<StoreWriter>>>,
 }
 
-struct Writing {
+struct StoreWriter {
     store: Arc<dyn Store>,
     used: Instant,
 }
@@ -46,7 +46,7 @@ impl ServedStore {
         let writing = Arc::downgrade(&served.writing);
         let closing = move || {
             while let Some(writing) = writing.upgrade() {
-                let is_idle = |writing: &mut Writing| {
+                let is_idle = |writing: &mut StoreWriter| {
                     Arc::strong_count(&writing.store) == 1 && writing.used.elapsed() >= IDLE
                 };
                 drop(unpoisoned(writing.lock()).take_if(is_idle));
@@ -73,7 +73,7 @@ impl ServedStore {
         }
         let store = open(&self.name, StorePurpose::Put, &self.policy)?;
         store.puts_from(User::this(Mail::Filtered));
-        *writing = Some(Writing {
+        *writing = Some(StoreWriter {
             store: Arc::clone(&store),
             used: Instant::now(),
         });

@@ -11,20 +11,20 @@ use hyper::StatusCode;
 use tempfile::TempDir;
 
 use super::super::args::{
-    DetachArgs, FilterArgs, InspectArgs, MailboxArgs, ProgressOption, RestoreArgs, SelectionArgs,
-    ServeArgs, Volume, restoring,
+    DetachArgs, FilterArgs, InspectArgs, MailboxArgs, OutputVolume, ProgressOption, RestoreArgs,
+    SelectionArgs, ServeArgs, restoring,
 };
 use super::super::cache::Cache;
 use super::super::copies::CopyMailboxes;
-use super::super::origin::Origin;
+use super::super::origin::RunOrigin;
 use super::super::picture_watch::PictureWatch;
-use super::super::report_file::{Fields, ReportLog};
+use super::super::report_file::{ReportFields, ReportLog};
 use super::super::say;
-use super::super::survey::Surveying;
-use super::super::verb::{Detaching, Expanding, Said};
+use super::super::survey::SurveyRun;
+use super::super::verb::{DetachRun, ExpandRun, VerbReport};
 use super::answers::{failed, line, media_type, of_store, rows, without_store, wrapped};
-use super::expanders::{Making, Ready};
-use super::options::{self, Asked, narrowed, parsed};
+use super::expanders::{ExpanderMaker, Ready};
+use super::options::{self, RequestOptions, narrowed, parsed};
 use super::store::ServedStore;
 use crate::engine::lengths::Lengths;
 use crate::engine::outlook::tnef;
@@ -47,7 +47,7 @@ const EXPANDED: u64 = 4;
 const SNIFFED: u64 = 4 << 10;
 
 /// The settings of a request, made from its parameters.
-enum Prepared {
+enum PreparedRequest {
     Expand(Expander, Lengths),
     /// With the minimum size of the attachments that `detach` would move, in bytes.
     Inspect(Expander, u64),
@@ -60,7 +60,7 @@ enum Prepared {
 /// Maximum number of settings that are kept.
 const MOST_PREPARED: usize = 64;
 
-type PreparedRequests = HashMap<(Verb, Vec<(String, String)>), Arc<Prepared>>;
+type PreparedRequests = HashMap<(Verb, Vec<(String, String)>), Arc<PreparedRequest>>;
 
 pub(super) struct Service {
     args: ServeArgs,
@@ -96,7 +96,7 @@ impl Service {
         let given = args.common.policy.base_url().map(str::to_owned);
         let without_store = || args.common.policy.store_url();
         let base_url = given.or_else(of_store).unwrap_or_else(without_store);
-        let making = Making {
+        let making = ExpanderMaker {
             cache: &cache,
             copies: &copies,
             store: store.as_ref(),
@@ -178,7 +178,7 @@ impl Service {
         } else {
             self.args.common.mark
         };
-        let making = Making {
+        let making = ExpanderMaker {
             cache: &self.cache,
             copies: &self.copies,
             store: self.store.as_ref(),
@@ -189,7 +189,11 @@ impl Service {
     }
 
     /// Returns the settings of a request. Most programs always send the same parameters, so the settings are kept.
-    fn prepared(&self, verb: Verb, parameters: &Parameters) -> Result<Arc<Prepared>, Problem> {
+    fn prepared(
+        &self,
+        verb: Verb,
+        parameters: &Parameters,
+    ) -> Result<Arc<PreparedRequest>, Problem> {
         let key = (verb, parameters.to_vec());
         if let Some(known) = unpoisoned(self.prepared.lock()).get(&key) {
             return Ok(Arc::clone(known));
@@ -203,35 +207,35 @@ impl Service {
         Ok(prepared)
     }
 
-    fn prepare(&self, verb: Verb, parameters: &Parameters) -> Result<Prepared, Problem> {
+    fn prepare(&self, verb: Verb, parameters: &Parameters) -> Result<PreparedRequest, Problem> {
         match verb {
             Verb::Detach => {
-                let Asked { args, names }: Asked<DetachArgs> =
+                let RequestOptions { args, names }: RequestOptions<DetachArgs> =
                     parsed("detach", parameters, &["--store=-"])?;
                 let policy = narrowed(&self.filter.policy, &args.policy(), &names)?;
-                Ok(Prepared::Detach {
+                Ok(PreparedRequest::Detach {
                     selection: args.selection.over(&self.args.selection),
                     on_failure: policy.on_failure,
                 })
             }
             Verb::Restore => {
-                let Asked { args, names }: Asked<RestoreArgs> =
+                let RequestOptions { args, names }: RequestOptions<RestoreArgs> =
                     parsed(verb.as_str(), parameters, &["--store=-"])?;
                 let expander = self.expander(verb, (&args.policy(), Mark::Off, &names))?;
-                Ok(Prepared::Expand(expander, Lengths::Reversible))
+                Ok(PreparedRequest::Expand(expander, Lengths::Reversible))
             }
             Verb::Inspect => {
-                let Asked { args, names }: Asked<InspectArgs> =
+                let RequestOptions { args, names }: RequestOptions<InspectArgs> =
                     parsed(verb.as_str(), parameters, &[])?;
                 let args = args.opening();
                 let of_start = self.args.selection.choice().larger_than;
                 let least = args.larger_than.unwrap_or(of_start);
                 let policy = args.policy.policy();
                 let expander = self.expander(verb, (&policy, Mark::Off, &names))?;
-                Ok(Prepared::Inspect(expander, least))
+                Ok(PreparedRequest::Inspect(expander, least))
             }
             Verb::Filter | Verb::Embed | Verb::Recover => {
-                let Asked { mut args, names }: Asked<FilterArgs> =
+                let RequestOptions { mut args, names }: RequestOptions<FilterArgs> =
                     parsed(verb.as_str(), parameters, &[])?;
                 args.common = match verb {
                     Verb::Embed => args.common.embedding(),
@@ -240,7 +244,7 @@ impl Service {
                 };
                 let (policy, mark) = (args.policy(), args.common.mark);
                 let expander = self.expander(verb, (&policy, mark, &names))?;
-                Ok(Prepared::Expand(expander, Lengths::Corrected))
+                Ok(PreparedRequest::Expand(expander, Lengths::Corrected))
             }
         }
     }
@@ -250,7 +254,7 @@ impl Service {
         &self,
         verb: Verb,
         parameters: &Parameters,
-    ) -> Result<Box<dyn Transform<Said>>, Problem> {
+    ) -> Result<Box<dyn Transform<VerbReport>>, Problem> {
         let needs_store = match verb {
             Verb::Detach => true,
             Verb::Restore => self.restore.policy.fetch.is_empty(),
@@ -259,7 +263,7 @@ impl Service {
         if needs_store && self.store.is_none() {
             return Err(without_store());
         }
-        let expanding = |expander: &Expander, mode, lengths| Expanding {
+        let expanding = |expander: &Expander, mode, lengths| ExpandRun {
             expander: expander.clone(),
             mode,
             lengths,
@@ -268,21 +272,21 @@ impl Service {
             pictures: PictureWatch::default(),
         };
         Ok(match &*self.prepared(verb, parameters)? {
-            Prepared::Expand(expander, lengths) => {
+            PreparedRequest::Expand(expander, lengths) => {
                 Box::new(expanding(expander, Mode::Run, *lengths))
             }
-            Prepared::Inspect(expander, larger_than) => {
+            PreparedRequest::Inspect(expander, larger_than) => {
                 let tells_embeds = expander.policy().embed.is_on();
                 let expanding = expanding(expander, Mode::DryRun, Lengths::Reversible);
                 let base_url = self.base_url.clone();
-                Box::new(Surveying::new(
+                Box::new(SurveyRun::new(
                     expanding,
                     *larger_than,
                     base_url,
                     tells_embeds,
                 ))
             }
-            Prepared::Detach {
+            PreparedRequest::Detach {
                 selection,
                 on_failure,
             } => {
@@ -301,7 +305,7 @@ impl Service {
                     text: selection.note,
                     on_failure: *on_failure,
                 });
-                Box::new(Detaching {
+                Box::new(DetachRun {
                     detacher,
                     files: None,
                 })
@@ -341,13 +345,13 @@ impl Service {
 
     fn report(
         &self,
-        said: &Said,
+        said: &VerbReport,
         notes: &[String],
         left: u64,
         is_changed: bool,
         mail: &[u8],
     ) -> Vec<u8> {
-        let report = Fields::default()
+        let report = ReportFields::default()
             .with("kind", &"report")
             .with("changed", &is_changed)
             .with("left", &left)
@@ -357,7 +361,7 @@ impl Service {
         line(&report)
     }
 
-    fn log(&self, said: &Said) {
+    fn log(&self, said: &VerbReport) {
         let (Some(report), Some(origin)) = (&self.report, &said.origin) else {
             return;
         };
@@ -395,10 +399,10 @@ impl Backend for Service {
             said.leave_for_separator();
         }
         if said.origin.is_none() && (!said.report.rows.is_empty() || !said.listed.is_empty()) {
-            said.origin = Some(Origin::new("-", 1, &mail));
+            said.origin = Some(RunOrigin::new("-", 1, &mail));
         }
         if verb == Verb::Inspect {
-            let report = Fields::default()
+            let report = ReportFields::default()
                 .with("kind", &"inspection")
                 .with("notes", &notes)
                 .with("rows", &rows(&said));
@@ -478,7 +482,7 @@ impl Backend for Service {
     }
 
     fn requested(&self, line: &dyn Fn() -> String) {
-        if self.args.common.saying.volume() >= Volume::Verbose {
+        if self.args.common.saying.volume() >= OutputVolume::Verbose {
             say::tell(&say::harmless(&line()));
         }
     }
@@ -490,7 +494,8 @@ impl Backend for Service {
 
 impl Service {
     fn mailbox_options(&self, parameters: &Parameters) -> Result<Options, Problem> {
-        let Asked { args, names }: Asked<MailboxArgs> = parsed("messages", parameters, &[])?;
+        let RequestOptions { args, names }: RequestOptions<MailboxArgs> =
+            parsed("messages", parameters, &[])?;
         // The copies of Outlook mailboxes that an archive contains are in the spool, too, so this limits the spool.
         let most = self.args.limits().max_mailbox.saturating_mul(EXPANDED);
         let own = self.args.compressed.added_to(Options {

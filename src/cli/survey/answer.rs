@@ -5,7 +5,7 @@ use super::tally::{Answers, Probe};
 use crate::engine::report::{Outcome, Reason, Row};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Answer {
+pub(super) enum ProbeAnswer {
     /// The source has the content, or sent it.
     Alive,
     /// The content is lost: status 404 or 410, or other content has taken its place.
@@ -24,7 +24,7 @@ pub(super) enum Answer {
     Unasked,
 }
 
-impl Answer {
+impl ProbeAnswer {
     pub(super) fn of(row: &Row) -> Self {
         use Reason as R;
         let Some(reason) = row.reason else {

@@ -11,32 +11,32 @@ const PLACES: usize = 10;
 
 /// The place of a message in its mailbox.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub(crate) struct Place {
+pub(crate) struct SourcePlace {
     pub source: String,
     /// Number of the message. `None` if the message is a separate file.
     pub index: Option<u64>,
 }
 
 #[derive(Clone, Default, Debug, Serialize)]
-pub(crate) struct Places {
+pub(crate) struct SourcePlaces {
     pub count: u64,
-    pub first: Vec<Place>,
+    pub first: Vec<SourcePlace>,
 }
 
 #[derive(Default, Debug, Serialize)]
-pub(crate) struct Broken {
+pub(crate) struct UnreadableMessage {
     /// Messages with a multipart that lacks its last boundary line. The end of the message is probably missing.
-    pub unclosed: Places,
+    pub unclosed: SourcePlaces,
     /// Messages with a base64 body that ends inside a group of four characters, so that its end is probably missing.
-    pub cut: Places,
+    pub cut: SourcePlaces,
     /// Messages that contain NUL bytes.
-    pub nul: Places,
+    pub nul: SourcePlaces,
     /// Number of files that could not be read completely.
     pub files: u64,
 }
 
-impl Places {
-    fn count(&mut self, place: impl FnOnce() -> Place) {
+impl SourcePlaces {
+    fn count(&mut self, place: impl FnOnce() -> SourcePlace) {
         self.count += 1;
         self.first.push(place());
     }
@@ -48,8 +48,8 @@ impl Places {
     }
 }
 
-impl Broken {
-    pub(crate) fn of(tree: &MessageTree<'_>, place: impl Fn() -> Place) -> Self {
+impl UnreadableMessage {
+    pub(crate) fn of(tree: &MessageTree<'_>, place: impl Fn() -> SourcePlace) -> Self {
         let mut broken = Self::default();
         let is_own = |id: &PartId| {
             // Only the parts of the message itself are checked. A message inside a report or inside another message may
@@ -92,7 +92,7 @@ impl Broken {
         self.files += other.files;
     }
 
-    pub(crate) fn kinds(&self) -> [(&'static str, &'static str, &Places); 3] {
+    pub(crate) fn kinds(&self) -> [(&'static str, &'static str, &SourcePlaces); 3] {
         [
             (
                 "message lacks its last boundary line, so its end is probably missing",
@@ -112,7 +112,7 @@ impl Broken {
         ]
     }
 
-    pub(crate) fn places_mut(&mut self) -> impl Iterator<Item = &mut Place> {
+    pub(crate) fn places_mut(&mut self) -> impl Iterator<Item = &mut SourcePlace> {
         let kinds = [&mut self.unclosed, &mut self.cut, &mut self.nul];
         kinds.into_iter().flat_map(|it| &mut it.first)
     }
@@ -140,7 +140,7 @@ fn ends_within_group(body: &[u8]) -> bool {
 pub(crate) struct Large {
     pub octets: u64,
     #[serde(flatten)]
-    pub place: Place,
+    pub place: SourcePlace,
     pub subject: Option<String>,
     pub sender: Option<String>,
     /// Date of the message, as in `2024-05-14`.
@@ -166,11 +166,11 @@ mod tests {
 
     fn of(message: &str) -> [u64; 3] {
         let tree = scan(message.as_bytes(), &ScanLimits::default());
-        let place = || Place {
+        let place = || SourcePlace {
             source: "box".to_owned(),
             index: Some(1),
         };
-        let broken = Broken::of(&tree, place);
+        let broken = UnreadableMessage::of(&tree, place);
         [&broken.unclosed, &broken.cut, &broken.nul].map(|it| it.count)
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 
-use super::repeated::Repeated;
+use super::repeated::RepeatedLinks;
 use super::words::quoted;
 
 /// Maximum number of sources for which commands are printed. With more sources, the commands would be too long to read.
@@ -18,7 +18,7 @@ const ENDINGS: [&str; 10] = [
 
 /// Property by which numbers are grouped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Group {
+pub(crate) enum SurveyGroup {
     /// The hosts that mail refers to
     Host,
     /// The media types of attachments
@@ -56,14 +56,14 @@ pub(crate) struct SurveyContext<'l> {
     /// Whether requests were sent, and no server responded in the whole run.
     pub has_no_response: bool,
     pub has_archive: bool,
-    pub by: &'l [Group],
+    pub by: &'l [SurveyGroup],
     pub sources: Vec<NamedSource>,
     pub store: Option<(String, Option<&'l str>)>,
     /// The option `--format` of this run with a blank before it, which each recommended command repeats. Empty if the
     /// option was not used.
     pub format: String,
     /// Options of this run about requests, which a recommended command must repeat if it makes requests.
-    pub repeated: Repeated,
+    pub repeated: RepeatedLinks,
     /// Path of the HTML page that this run writes. A recommended `inspect --probe` command writes its page to the same
     /// path.
     pub page: Option<String>,

@@ -2,9 +2,9 @@
 //! steps, the most useful one first. The page and the text in the terminal contain the same findings.
 
 use super::context::SurveyContext;
-use super::missing::{self, Way};
+use super::missing::{self, RecoveryWay};
 use super::numbers::{companies, pictured_hosts};
-use super::steps::{self, Step};
+use super::steps::{self, NextStep};
 use super::sum::Survey;
 use super::words::{capitalized, counted, either, grouped, share, size};
 
@@ -19,7 +19,7 @@ pub(super) struct Findings {
     pub statement: String,
     pub tiles: Vec<Tile>,
     /// The steps that are possible, the most useful one first.
-    pub steps: Vec<Step>,
+    pub steps: Vec<NextStep>,
 }
 
 /// A fact that can become one of the three numbers. Facts about content that the mail will lose have the largest
@@ -28,7 +28,7 @@ struct Fact {
     weight: u64,
     statement: String,
     tile: Tile,
-    step: Option<Step>,
+    step: Option<NextStep>,
 }
 
 const TILES: usize = 3;
@@ -64,10 +64,10 @@ pub(super) fn findings(survey: &Survey, context: &SurveyContext<'_>) -> Findings
 
 /// Returns all possible steps in the order of their use. `of_facts` are the steps of the most important facts.
 fn ranked(
-    of_facts: impl Iterator<Item = Step>,
+    of_facts: impl Iterator<Item = NextStep>,
     survey: &Survey,
     context: &SurveyContext<'_>,
-) -> Vec<Step> {
+) -> Vec<NextStep> {
     let again = context
         .has_no_response
         .then(|| steps::probe(survey, context));
@@ -81,7 +81,7 @@ fn ranked(
         steps::data(survey, context),
         steps::links(survey, context),
     ];
-    let mut ranked: Vec<Step> = Vec::new();
+    let mut ranked: Vec<NextStep> = Vec::new();
     for step in again
         .flatten()
         .into_iter()
@@ -229,12 +229,12 @@ fn attachments(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
     let count = missing::sum(
         &survey.missing,
         &[
-            Way::Here,
-            Way::Web,
-            Way::Ftp,
-            Way::Directory,
-            Way::Store,
-            Way::Never,
+            RecoveryWay::Here,
+            RecoveryWay::Web,
+            RecoveryWay::Ftp,
+            RecoveryWay::Directory,
+            RecoveryWay::Store,
+            RecoveryWay::Never,
         ],
     );
     let gone = survey.answers.attachments.gone;
@@ -264,7 +264,7 @@ fn attachments(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
 
 /// Returns the files that the sender's text only links to.
 fn linked(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
-    let count = missing::sum(&survey.missing, &[Way::Link, Way::Shortcut]);
+    let count = missing::sum(&survey.missing, &[RecoveryWay::Link, RecoveryWay::Shortcut]);
     (count > 0).then(|| Fact {
         weight: count.saturating_mul(5),
         statement: format!(
@@ -284,7 +284,7 @@ fn linked(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
 }
 
 fn pieces(survey: &Survey) -> Option<Fact> {
-    let count = missing::sum(&survey.missing, &[Way::Piece]);
+    let count = missing::sum(&survey.missing, &[RecoveryWay::Piece]);
     (count > 0).then(|| Fact {
         weight: count.saturating_mul(20),
         statement: match count {

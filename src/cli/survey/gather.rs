@@ -8,14 +8,14 @@ use std::time::SystemTime;
 use mail_parser::parsers::MessageStream;
 
 use super::super::named_files::{NamedFiles, SavedAttachment};
-use super::super::verb::{Expanding, Said};
-use super::answer::Answer;
+use super::super::verb::{ExpandRun, VerbReport};
+use super::answer::ProbeAnswer;
 use super::at_risk::{self, AtRisk, LargestWeights};
-use super::broken::{Broken, LARGEST, Large, Place};
-use super::json::Listed;
-use super::missing::{self, Way};
+use super::broken::{LARGEST, Large, SourcePlace, UnreadableMessage};
+use super::json::JsonList;
+use super::missing::{self, RecoveryWay};
 use super::sum::{SIZES, Survey, day};
-use super::tally::{Copies, Counts as _};
+use super::tally::{CopyTally, TallyCounts as _};
 use crate::edit::Edits;
 use crate::engine::detach::{Choice, Planner, Refused, is_attachment};
 use crate::engine::lengths::Lengths;
@@ -41,8 +41,8 @@ const LONGEST_FROM: usize = 4 << 10;
 /// Maximum length of a subject or sender on the page, in characters.
 const LONGEST_TEXT: usize = 100;
 
-pub(crate) struct Surveying {
-    pub expanding: Expanding,
+pub(crate) struct SurveyRun {
+    pub expanding: ExpandRun,
     planner: Planner,
     now: SystemTime,
     pub tells_embeds: bool,
@@ -52,9 +52,9 @@ pub(crate) struct Surveying {
     at_risk: LargestWeights,
 }
 
-impl Surveying {
+impl SurveyRun {
     pub(crate) fn new(
-        expanding: Expanding,
+        expanding: ExpandRun,
         larger_than: u64,
         base_url: String,
         tells_embeds: bool,
@@ -104,7 +104,7 @@ impl Surveying {
         mail: &Message<'_>,
         (tree, limits): (&MessageTree<'_>, &ScanLimits),
         report: &Report,
-    ) -> Result<(Edits, Box<Survey>, Vec<Listed>), Error> {
+    ) -> Result<(Edits, Box<Survey>, Vec<JsonList>), Error> {
         let message = mail.content;
         let mut survey = Box::<Survey>::default();
         survey.mail.messages = 1;
@@ -120,7 +120,7 @@ impl Surveying {
         }
         let (edits, keys) = self.detach((tree, limits), &mut survey);
         let known = |part: &PartId| (shown.get(part).copied(), keys.get(&tree.number(*part)));
-        let of = |part: &PartId| Listed::of(tree, *part, known(part));
+        let of = |part: &PartId| JsonList::of(tree, *part, known(part));
         let listed = if self.expanding.tells_rows {
             attachments.iter().map(of).collect()
         } else {
@@ -139,7 +139,7 @@ impl Surveying {
         if pieces > 0 {
             *survey.missing.entry(missing::PIECE).or_default() += pieces;
         }
-        survey.copies = Copies::of(tree);
+        survey.copies = CopyTally::of(tree);
         survey.sender = Some(sender(tree).into());
         let date = tree.value(PartId::ROOT, "Date");
         match date.map(|date| date::sane(date, self.now)) {
@@ -147,17 +147,17 @@ impl Surveying {
             Some(None) => survey.dates.insane += 1,
             Some(Some(date)) => survey.dates.count(date),
         }
-        let place = || Place {
+        let place = || SourcePlace {
             source: mail.source.display().to_string(),
             index: Some(mail.number),
         };
-        survey.broken = Broken::of(tree, place);
+        survey.broken = UnreadableMessage::of(tree, place);
         let described = |date| large(tree, place(), date);
         if self.largest.may_contain(survey.mail.octets) {
             survey.largest = vec![described(survey.dates.first.map(day))];
         }
         let pictures = survey.pictures.remote;
-        let attachments = missing::sum(&survey.missing, &[Way::Web, Way::Ftp]);
+        let attachments = missing::sum(&survey.missing, &[RecoveryWay::Web, RecoveryWay::Ftp]);
         let weight = at_risk::weight(pictures, attachments);
         if weight > 0 && self.at_risk.may_contain(weight) {
             survey.at_risk = vec![AtRisk {
@@ -212,7 +212,7 @@ impl Surveying {
     }
 }
 
-impl Transform<Said> for Surveying {
+impl Transform<VerbReport> for SurveyRun {
     fn ahead(&self, message: &Message<'_>) {
         self.expanding.ahead(message);
     }
@@ -221,7 +221,7 @@ impl Transform<Said> for Surveying {
         (!bytes.is_empty()).then_some(0)
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, VerbReport), Error> {
         let limits = self.expanding.expander.policy().limits.scan();
         let tree = scan(message.content, &limits);
         let mut said = self.expanding.expand(message, Some(&tree))?.1;
@@ -248,7 +248,7 @@ impl Transform<Said> for Surveying {
         Ok((edits, said))
     }
 
-    fn weight(&self, said: &Said) -> usize {
+    fn weight(&self, said: &VerbReport) -> usize {
         self.expanding.weight(said)
     }
 
@@ -333,7 +333,7 @@ impl Survey {
             *self.missing.entry(missing).or_default() += 1;
         }
         if is_probed && !row.kind.is_of_links() && is_asked_for {
-            let answer = Answer::of(row);
+            let answer = ProbeAnswer::of(row);
             let probe = answer.probe(row);
             self.probe.add(&probe);
             if let Some(host) = &host {
@@ -348,7 +348,7 @@ impl Survey {
     }
 }
 
-fn large(tree: &MessageTree<'_>, place: Place, date: Option<String>) -> Large {
+fn large(tree: &MessageTree<'_>, place: SourcePlace, date: Option<String>) -> Large {
     let content_type = tree.value(PartId::ROOT, "Content-Type");
     let label = content_type.and_then(|value| MediaType::parse(value).parameter("charset"));
     let value = |name| {

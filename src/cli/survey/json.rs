@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::super::report_file::Fields;
-use super::context::{Group, SurveyContext};
-use super::missing::Way;
+use super::super::report_file::ReportFields;
+use super::context::{SurveyContext, SurveyGroup};
+use super::missing::RecoveryWay;
 use super::numbers::companies;
 use super::sum::{SIZES, Survey};
-use super::tally::{Counts, LONGEST_NAME, NAMES, Named};
+use super::tally::{LONGEST_NAME, NAMES, TallyCounts, TallyNames};
 use crate::engine::external_body::shown_name;
 use crate::engine::plan::documents::DisplayState;
 use crate::fetch::store::Key;
@@ -18,8 +18,8 @@ use crate::mime::{MessageTree, PartId};
 pub(crate) fn as_json(
     survey: &Survey,
     context: &SurveyContext<'_>,
-    embed: Option<Fields>,
-) -> Fields {
+    embed: Option<ReportFields>,
+) -> ReportFields {
     let hosts: BTreeMap<&str, u64> = survey
         .hosts
         .names()
@@ -27,22 +27,22 @@ pub(crate) fn as_json(
         .filter(|(_, pictures)| *pictures > 0)
         .collect();
     let others = survey.hosts.others();
-    let pictures = with_all(Fields::default(), &survey.pictures)
+    let pictures = with_all(ReportFields::default(), &survey.pictures)
         .with("hosts", &hosts)
         .with_some("other_hosts", others.map(|others| others.pictures));
-    let links = with_all(Fields::default(), &survey.links)
+    let links = with_all(ReportFields::default(), &survey.links)
         .with("schemes", &survey.link_schemes)
         .with_some("other_schemes", survey.link_schemes.others())
         .with("roles", &survey.link_roles)
         .with("wrapped", &survey.wrapped);
-    let references = Fields::default()
+    let references = ReportFields::default()
         .with("count", &survey.references)
         .with("kinds", &survey.kinds);
     // Number of counts that are printed. The last two counts are about the web archive. They are left out if no archive
     // was used, because they would be zero.
     let told = if context.has_archive { 6 } else { 4 };
-    let probe = || with_first(told, Fields::default(), &survey.probe);
-    let whole = with_all(Fields::default(), &survey.mail)
+    let probe = || with_first(told, ReportFields::default(), &survey.probe);
+    let whole = with_all(ReportFields::default(), &survey.mail)
         .with("files", &survey.files)
         .with("dates", &survey.dates)
         .with("attachments", &attachments(survey))
@@ -65,32 +65,32 @@ pub(crate) fn as_json(
             (!context.by.is_empty()).then(|| by(survey, context.by)),
         )
         .with_some("embed", embed);
-    Fields::default().with("survey", &whole)
+    ReportFields::default().with("survey", &whole)
 }
 
-fn with_all(fields: Fields, counts: &impl Counts) -> Fields {
+fn with_all(fields: ReportFields, counts: &impl TallyCounts) -> ReportFields {
     with_first(usize::MAX, fields, counts)
 }
 
-fn with_first<C: Counts>(most: usize, fields: Fields, counts: &C) -> Fields {
+fn with_first<C: TallyCounts>(most: usize, fields: ReportFields, counts: &C) -> ReportFields {
     let columns = C::NAMES.iter().zip(counts.columns()).take(most);
     columns.fold(fields, |fields, (name, count)| fields.with(name, &count))
 }
 
-fn attachments(survey: &Survey) -> Fields {
-    let sizes: Vec<Fields> = SIZES
+fn attachments(survey: &Survey) -> ReportFields {
+    let sizes: Vec<ReportFields> = SIZES
         .iter()
         .zip(&survey.sizes)
-        .map(|(from, size)| with_all(Fields::default().with("from", from), size))
+        .map(|(from, size)| with_all(ReportFields::default().with("from", from), size))
         .collect();
-    with_all(Fields::default(), &survey.attachments)
+    with_all(ReportFields::default(), &survey.attachments)
         .with("inline", &survey.shown())
         .with("sizes", &sizes)
 }
 
-fn detach(survey: &Survey, context: &SurveyContext<'_>) -> Fields {
+fn detach(survey: &Survey, context: &SurveyContext<'_>) -> ReportFields {
     let detach = &survey.detach;
-    let fields = Fields::default()
+    let fields = ReportFields::default()
         .with("larger_than", &context.larger_than)
         .with("base_url", &context.base_url);
     with_all(fields, &detach.large)
@@ -104,9 +104,9 @@ fn detach(survey: &Survey, context: &SurveyContext<'_>) -> Fields {
         .with("saves", &detach.saves)
 }
 
-fn missing(survey: &Survey) -> Vec<Fields> {
-    let row = |((way, names), count): (&(Way, super::missing::Named), &u64)| {
-        Fields::default()
+fn missing(survey: &Survey) -> Vec<ReportFields> {
+    let row = |((way, names), count): (&(RecoveryWay, super::missing::MissingNames), &u64)| {
+        ReportFields::default()
             .with("what", &names.many)
             .with("way", way)
             .with("count", count)
@@ -115,24 +115,36 @@ fn missing(survey: &Survey) -> Vec<Fields> {
 }
 
 /// Returns the number of trackers of each company, by the registered domain.
-fn trackers(survey: &Survey) -> Fields {
+fn trackers(survey: &Survey) -> ReportFields {
     let companies: BTreeMap<String, u64> = companies(survey).into_iter().collect();
-    Fields::default().with("companies", &companies)
+    ReportFields::default().with("companies", &companies)
 }
 
-fn by(survey: &Survey, groups: &[Group]) -> Fields {
+fn by(survey: &Survey, groups: &[SurveyGroup]) -> ReportFields {
     let wants = |group| groups.contains(&group);
-    let senders = wants(Group::Sender).then(|| group(&survey.senders));
-    Fields::default()
-        .with_some("host", wants(Group::Host).then(|| group(&survey.hosts)))
-        .with_some("type", wants(Group::Type).then(|| group(&survey.types)))
-        .with_some("year", wants(Group::Year).then(|| group(&survey.years)))
+    let senders = wants(SurveyGroup::Sender).then(|| group(&survey.senders));
+    ReportFields::default()
+        .with_some(
+            "host",
+            wants(SurveyGroup::Host).then(|| group(&survey.hosts)),
+        )
+        .with_some(
+            "type",
+            wants(SurveyGroup::Type).then(|| group(&survey.types)),
+        )
+        .with_some(
+            "year",
+            wants(SurveyGroup::Year).then(|| group(&survey.years)),
+        )
         .with_some("sender", senders)
-        .with_some("outcome", wants(Group::Outcome).then_some(&survey.outcomes))
+        .with_some(
+            "outcome",
+            wants(SurveyGroup::Outcome).then_some(&survey.outcomes),
+        )
 }
 
-fn group(named: &Named<impl Counts + Serialize>) -> Fields {
-    let fields = Fields::default().with("names", named);
+fn group(named: &TallyNames<impl TallyCounts + Serialize>) -> ReportFields {
+    let fields = ReportFields::default().with("names", named);
     fields.with_some("others", named.others())
 }
 
@@ -141,7 +153,7 @@ pub(super) fn bound() -> String {
 }
 
 #[derive(Serialize, Debug)]
-pub(crate) struct Listed {
+pub(crate) struct JsonList {
     pub message: String,
     part: String,
     kind: &'static str,
@@ -154,7 +166,7 @@ pub(crate) struct Listed {
     shown_by: Option<String>,
 }
 
-impl Listed {
+impl JsonList {
     pub(crate) fn of(
         tree: &MessageTree<'_>,
         part: PartId,

@@ -10,7 +10,7 @@ use crate::link::url::UrlReference;
 /// The source from which the content of a reference can be added to the mail.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Way {
+pub(crate) enum RecoveryWay {
     /// In the mail itself, in a file next to the mailbox, or in a mailbox of `--copies`. No network is needed.
     Here,
     /// Over http or https.
@@ -31,35 +31,35 @@ pub(crate) enum Way {
 }
 
 /// Pieces of divided mails.
-pub(super) const PIECE: (Way, Named) = (
-    Way::Piece,
-    Named {
+pub(super) const PIECE: (RecoveryWay, MissingNames) = (
+    RecoveryWay::Piece,
+    MissingNames {
         one: "piece of a divided mail (message/partial), which embody does not join",
         many: "pieces of divided mails (message/partial), which embody does not join",
     },
 );
 
 /// Number of references, by the source of their content and by their name in the singular and the plural.
-pub(super) type Missing = BTreeMap<(Way, Named), u64>;
+pub(super) type Missing = BTreeMap<(RecoveryWay, MissingNames), u64>;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Named {
+pub(crate) struct MissingNames {
     pub one: &'static str,
     pub many: &'static str,
 }
 
-pub(super) fn sum(missing: &Missing, ways: &[Way]) -> u64 {
+pub(super) fn sum(missing: &Missing, ways: &[RecoveryWay]) -> u64 {
     let of = missing.iter().filter(|(key, _)| ways.contains(&key.0));
     of.map(|(_, count)| count).sum()
 }
 
 /// Returns the source and the name of missing content. `None` if the row is not about content outside of the mail.
-pub(super) fn of(row: &Row) -> Option<(Way, Named)> {
+pub(super) fn of(row: &Row) -> Option<(RecoveryWay, MissingNames)> {
     let named = named(row)?;
     Some((way(row), named))
 }
 
-fn named(row: &Row) -> Option<Named> {
+fn named(row: &Row) -> Option<MissingNames> {
     let (one, many) = match row.kind {
         Kind::Link | Kind::Wrapped | Kind::Embed => return None,
         // The content of the file was already put into the mail, so nothing is missing.
@@ -127,42 +127,44 @@ fn named(row: &Row) -> Option<Named> {
             _ => ("file in a cloud", "files in clouds"),
         },
     };
-    Some(Named { one, many })
+    Some(MissingNames { one, many })
 }
 
-fn way(row: &Row) -> Way {
+fn way(row: &Row) -> RecoveryWay {
     let followed_by = match row.reason {
         Some(Reason::NotFollowed) => row.detail.split(' ').next(),
         _ => None,
     };
     match (row.kind, row.reason) {
-        _ if row.from == Provenance::Copy => return Way::Here,
-        (Kind::Attachment, _) => return Way::Store,
+        _ if row.from == Provenance::Copy => return RecoveryWay::Here,
+        (Kind::Attachment, _) => return RecoveryWay::Store,
         (
             _,
             Some(Reason::Deleted | Reason::NotInCopies | Reason::OnlineDocument | Reason::Expired),
-        ) => return Way::Never,
-        _ if followed_by == Some("links") => return Way::Link,
-        _ if followed_by == Some("shortcuts") => return Way::Shortcut,
-        _ if matches!(row.outcome, Outcome::WouldExpand | Outcome::Expanded) => return Way::Here,
+        ) => return RecoveryWay::Never,
+        _ if followed_by == Some("links") => return RecoveryWay::Link,
+        _ if followed_by == Some("shortcuts") => return RecoveryWay::Shortcut,
+        _ if matches!(row.outcome, Outcome::WouldExpand | Outcome::Expanded) => {
+            return RecoveryWay::Here;
+        }
         _ => {}
     }
     let reference = UrlReference::split(row.url.as_deref().unwrap_or_default());
     let is = |scheme| reference.has_scheme(scheme);
     let names_directory = || row.detail.settings().any(|it| it == Setting::Attachments);
     if is("http") || is("https") {
-        return Way::Web;
+        return RecoveryWay::Web;
     }
     if is("ftp") {
-        return Way::Ftp;
+        return RecoveryWay::Ftp;
     }
     match row.kind {
         // This row has no URL, which is possible if the options did not allow this kind of reference: `followed_by` is
         // then the word for `--follow`. Mailing lists and cloud storage have their content on the web, so the URL is
         // not needed here.
-        Kind::Mailman | Kind::Hosted if followed_by.is_some() => Way::Web,
-        Kind::Detached => Way::Directory,
-        _ if names_directory() => Way::Directory,
-        _ => Way::Never,
+        Kind::Mailman | Kind::Hosted if followed_by.is_some() => RecoveryWay::Web,
+        Kind::Detached => RecoveryWay::Directory,
+        _ if names_directory() => RecoveryWay::Directory,
+        _ => RecoveryWay::Never,
     }
 }

@@ -83,11 +83,11 @@ const FLAGS_OF_RUN: [&str; 7] = [
 ];
 
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Repeated {
+pub(crate) struct RepeatedLinks {
     options: Vec<(String, Option<String>)>,
 }
 
-impl Repeated {
+impl RepeatedLinks {
     /// Returns the options of this `inspect` command that a recommended `embed` or `recover` command must repeat, so
     /// that it may retrieve the same content.
     pub(crate) fn of_retrieval(arguments: &[OsString]) -> Self {
@@ -163,7 +163,7 @@ mod tests {
         let words = split(
             "embody inspect --probe --fetch http --allow-net=127.0.0.0/8 box --map a=b --archive-any --html x",
         );
-        let repeated = Repeated::of_retrieval(&words);
+        let repeated = RepeatedLinks::of_retrieval(&words);
         assert_eq!(
             repeated.all(),
             " --fetch http --allow-net 127.0.0.0/8 --map a=b --archive-any"
@@ -174,9 +174,9 @@ mod tests {
         );
         assert!(repeated.has("fetch") && !repeated.has("probe"));
         let words = split("embody inspect --proxy http://user:secret@proxy.example/ box");
-        assert_eq!(Repeated::of_retrieval(&words).all(), "");
+        assert_eq!(RepeatedLinks::of_retrieval(&words).all(), "");
         let words = ["embody", "embed", "--timeout", "5s", "--", "--map", "x"].map(OsString::from);
-        assert_eq!(Repeated::of_run(&words).all(), " --timeout 5s");
+        assert_eq!(RepeatedLinks::of_run(&words).all(), " --timeout 5s");
     }
 
     /// Fails if an option is in none of the lists. A new option must be added to one of the lists at the start of this

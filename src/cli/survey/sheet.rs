@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::super::say::{harmless, harmless_within};
 use super::findings::Tile;
-use super::steps::Step;
+use super::steps::NextStep;
 use super::words::grouped;
 
 /// Maximum number of rows of a table. A note below the table says how many rows are missing.
@@ -39,7 +39,7 @@ pub(super) struct Bar {
     pub words: String,
 }
 
-pub(super) struct Table<'t> {
+pub(super) struct SheetTable<'t> {
     pub heads: &'t [&'t str],
     /// Rows of the table. The first cell of each row is untrusted text from a mail.
     pub rows: Vec<(String, Vec<String>)>,
@@ -116,12 +116,12 @@ impl Sheet {
         self.add(&format!("<div class=\"big\">{}</div>", tiles.join("\n")));
     }
 
-    pub(super) fn step(&mut self, step: &Step) {
+    pub(super) fn step(&mut self, step: &NextStep) {
         self.commands("act", &step.title, &step.words, &step.commands);
     }
 
     /// Adds a list of steps that are folded, with numbers that begin with `first`.
-    pub(super) fn steps(&mut self, first: usize, steps: &[Step]) {
+    pub(super) fn steps(&mut self, first: usize, steps: &[NextStep]) {
         for (number, step) in steps.iter().enumerate() {
             self.add(&format!(
                 "<details class=\"step\"><summary><b>{}.</b> {}</summary>",
@@ -134,7 +134,7 @@ impl Sheet {
     }
 
     /// Adds the recommended step.
-    pub(super) fn next_step(&mut self, step: &Step) {
+    pub(super) fn next_step(&mut self, step: &NextStep) {
         let title = format!("Next step: {}", lowered(&step.title));
         self.commands("act next", &title, &step.words, &step.commands);
     }
@@ -152,7 +152,7 @@ impl Sheet {
         ));
     }
 
-    pub(super) fn table(&mut self, table: &Table<'_>) {
+    pub(super) fn table(&mut self, table: &SheetTable<'_>) {
         if table.rows.is_empty() {
             return;
         }
@@ -309,7 +309,7 @@ mod tests {
         let mut sheet = Sheet::new(hostile);
         sheet.bars(hostile, &[bar()]);
         sheet.columns(hostile, "1", &[bar(), bar()]);
-        sheet.table(&Table {
+        sheet.table(&SheetTable {
             heads: &["a", "b"],
             rows: vec![(hostile.to_owned(), vec!["1".to_owned()])],
             more: 0,
@@ -340,7 +340,7 @@ mod tests {
     fn empty_columns_and_zeros_are_not_shown() {
         let mut sheet = Sheet::new("x");
         let cells = |first: &str| vec![first.to_owned(), "0".to_owned()];
-        sheet.table(&Table {
+        sheet.table(&SheetTable {
             heads: &["name", "one", "other"],
             rows: vec![("a".to_owned(), cells("1")), ("b".to_owned(), cells("0"))],
             more: 0,

@@ -1,14 +1,14 @@
 //! The steps that the user can take after a survey, each with the commands for it.
 
 use super::context::SurveyContext;
-use super::missing::{self, Way};
+use super::missing::{self, RecoveryWay};
 use super::sum::Survey;
 use super::tally::Answers;
 use super::words::{counted, either, grouped, listed, option_size, quoted, size};
 
 /// A step that the user can take.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Step {
+pub(super) struct NextStep {
     pub title: String,
     pub words: String,
     pub commands: Vec<String>,
@@ -16,7 +16,7 @@ pub(super) struct Step {
 
 /// The sources from which `recover` gets content without further options. For any other source, the user must name a
 /// directory, a store or a kind of link.
-const RECOVERED: [Way; 3] = [Way::Here, Way::Web, Way::Ftp];
+const RECOVERED: [RecoveryWay; 3] = [RecoveryWay::Here, RecoveryWay::Web, RecoveryWay::Ftp];
 
 /// URL template of the Wayback Machine, the largest web archive.
 pub(super) const ARCHIVE: &str = "https://web.archive.org/web/{date}id_/{url}";
@@ -31,7 +31,7 @@ fn may_succeed(answers: &Answers, survey: &Survey, context: &SurveyContext<'_>) 
 
 /// Returns the steps for the pictures and attachments that a run can put into the mail: one step with all its commands
 /// if there are both.
-pub(super) fn fill_in(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
+pub(super) fn fill_in(survey: &Survey, context: &SurveyContext<'_>) -> Option<NextStep> {
     let (recover, embed) = (recover(survey, context), embed(survey, context));
     let (Some(recover), Some(embed)) = (&recover, &embed) else {
         return recover.or(embed);
@@ -41,7 +41,7 @@ pub(super) fn fill_in(survey: &Survey, context: &SurveyContext<'_>) -> Option<St
         recover.words,
         compare(context)
     );
-    Some(Step {
+    Some(NextStep {
         title: "Put the missing attachments back, then keep the pictures".to_owned(),
         words,
         commands: match context.commands_after(
@@ -61,9 +61,9 @@ pub(super) fn fill_in(survey: &Survey, context: &SurveyContext<'_>) -> Option<St
     })
 }
 
-pub(super) fn embed(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
+pub(super) fn embed(survey: &Survey, context: &SurveyContext<'_>) -> Option<NextStep> {
     let has_pictures = survey.pictures.remote > 0;
-    (has_pictures && may_succeed(&survey.answers.pictures, survey, context)).then(|| Step {
+    (has_pictures && may_succeed(&survey.answers.pictures, survey, context)).then(|| NextStep {
         title: "Keep the pictures".to_owned(),
         words: format!(
             "This puts the pictures into the mail, except pictures that their servers no longer have. The result is a new mailbox, and your mailbox is not changed.{}",
@@ -74,7 +74,7 @@ pub(super) fn embed(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step
 }
 
 /// Returns the step for content that its servers no longer have, if no archive was used.
-pub(super) fn archive(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
+pub(super) fn archive(survey: &Survey, context: &SurveyContext<'_>) -> Option<NextStep> {
     let (pictures, attachments) = (
         survey.answers.pictures.gone,
         survey.answers.attachments.gone,
@@ -83,7 +83,7 @@ pub(super) fn archive(survey: &Survey, context: &SurveyContext<'_>) -> Option<St
     let verb = if pictures > 0 { "embed" } else { "recover" };
     let options = format!(" --archive {}{}", quoted(ARCHIVE), context.repeated.all());
     let is_possible = gone > 0 && !context.has_archive && !context.has_no_response;
-    is_possible.then(|| Step {
+    is_possible.then(|| NextStep {
         title: "Look for what is gone in a web archive".to_owned(),
         words: format!(
             "The servers no longer have {}. This asks the Wayback Machine for {}, and the servers for everything else. The archive learns the {} of what it is asked for.",
@@ -108,7 +108,7 @@ pub(super) fn pictures_and_attachments(pictures: u64, attachments: u64) -> Strin
 }
 
 /// Returns the step for a probe whose requests the options did not allow.
-pub(super) fn allow(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
+pub(super) fn allow(survey: &Survey, context: &SurveyContext<'_>) -> Option<NextStep> {
     let refused = survey.answers.pictures.refused + survey.answers.attachments.refused;
     let options = context.remedy.as_ref().filter(|_| refused > 0)?;
     let html = match &context.page {
@@ -119,7 +119,7 @@ pub(super) fn allow(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step
         "embody inspect --probe{} {options}{html}",
         context.repeated.all()
     );
-    Some(Step {
+    Some(NextStep {
         title: "Allow the requests".to_owned(),
         words: format!(
             "The options did not allow the requests for {}. This allows them, and asks again.",
@@ -137,13 +137,13 @@ fn compare(context: &SurveyContext<'_>) -> &'static str {
     }
 }
 
-pub(super) fn recover(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
+pub(super) fn recover(survey: &Survey, context: &SurveyContext<'_>) -> Option<NextStep> {
     let count = missing::sum(&survey.missing, &RECOVERED);
     let answers = &survey.answers.attachments;
-    let here = missing::sum(&survey.missing, &[Way::Here]);
+    let here = missing::sum(&survey.missing, &[RecoveryWay::Here]);
     let is_there = count > 0 && (here > 0 || may_succeed(answers, survey, context));
     let mut options = context.repeated.all();
-    let ftp = missing::sum(&survey.missing, &[Way::Ftp]);
+    let ftp = missing::sum(&survey.missing, &[RecoveryWay::Ftp]);
     if ftp > 0 && !context.repeated.has("fetch") {
         options += " --fetch http,https,ftp";
     }
@@ -152,7 +152,7 @@ pub(super) fn recover(survey: &Survey, context: &SurveyContext<'_>) -> Option<St
     } else {
         "if the servers still have the files"
     };
-    is_there.then(|| Step {
+    is_there.then(|| NextStep {
         title: "Put the missing attachments back".to_owned(),
         words: format!(
             "This puts {} back into the mail, {from}. The result is a new mailbox, and your mailbox is not changed.",
@@ -162,7 +162,7 @@ pub(super) fn recover(survey: &Survey, context: &SurveyContext<'_>) -> Option<St
     })
 }
 
-pub(super) fn detach(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
+pub(super) fn detach(survey: &Survey, context: &SurveyContext<'_>) -> Option<NextStep> {
     let detach = &survey.detach;
     let saves = u64::try_from(detach.saves).unwrap_or(0);
     let objects = detach.objects();
@@ -180,7 +180,7 @@ pub(super) fn detach(survey: &Survey, context: &SurveyContext<'_>) -> Option<Ste
             either(count, "is a duplicate", "are duplicates")
         ),
     };
-    (detach.leave.count > 0 && saves > 0).then(|| Step {
+    (detach.leave.count > 0 && saves > 0).then(|| NextStep {
         title: "Make the mailbox smaller".to_owned(),
         words: format!(
             "This moves {} into a directory next to the mailbox, {}, and the mail becomes {} smaller.{once} `embody restore` puts every byte back. The result is a new mailbox, and your mailbox is not changed.",
@@ -192,8 +192,8 @@ pub(super) fn detach(survey: &Survey, context: &SurveyContext<'_>) -> Option<Ste
     })
 }
 
-pub(super) fn blank(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
-    (survey.pictures.trackers > 0).then(|| Step {
+pub(super) fn blank(survey: &Survey, context: &SurveyContext<'_>) -> Option<NextStep> {
+    (survey.pictures.trackers > 0).then(|| NextStep {
         title: "Remove the trackers".to_owned(),
         words: "This puts an empty picture in the place of each tracker, so that the sender does not learn when you open the mail. No network is needed.".to_owned(),
         commands: context.commands("convert", " --embed remote --trackers blank", "untracked"),
@@ -202,9 +202,9 @@ pub(super) fn blank(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step
 
 /// Returns the step for mail that contains pictures only in `data:` URLs. If there are also pictures on the web, the
 /// step `embed` includes them.
-pub(super) fn data(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
+pub(super) fn data(survey: &Survey, context: &SurveyContext<'_>) -> Option<NextStep> {
     let count = survey.pictures.data;
-    (count > 0 && survey.pictures.remote == 0).then(|| Step {
+    (count > 0 && survey.pictures.remote == 0).then(|| NextStep {
         title: "Show pictures everywhere".to_owned(),
         words: format!(
             "{} written into the HTML itself (as data: URLs), which some mail programs do not show. This turns the pictures into attachments, which every program shows. No network is needed.",
@@ -214,10 +214,10 @@ pub(super) fn data(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step>
     })
 }
 
-pub(super) fn links(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
+pub(super) fn links(survey: &Survey, context: &SurveyContext<'_>) -> Option<NextStep> {
     let links = &survey.links;
     let count = links.with_base + links.to_parts;
-    (count > 0).then(|| Step {
+    (count > 0).then(|| NextStep {
         title: "Make links work".to_owned(),
         words: format!(
             "{} incomplete, but the mail contains the address that completes {}. This makes the links complete. No network is needed.",
@@ -228,9 +228,9 @@ pub(super) fn links(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step
     })
 }
 
-pub(super) fn cloud_links(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
+pub(super) fn cloud_links(survey: &Survey, context: &SurveyContext<'_>) -> Option<NextStep> {
     let [links, shortcuts] =
-        [Way::Link, Way::Shortcut].map(|way| missing::sum(&survey.missing, &[way]));
+        [RecoveryWay::Link, RecoveryWay::Shortcut].map(|way| missing::sum(&survey.missing, &[way]));
     let mut what = Vec::new();
     let mut words = Vec::new();
     if links > 0 {
@@ -250,7 +250,7 @@ pub(super) fn cloud_links(survey: &Survey, context: &SurveyContext<'_>) -> Optio
         words.push("shortcuts");
     }
     let sum = links + shortcuts;
-    (sum > 0 && !context.is_probed).then(|| Step {
+    (sum > 0 && !context.is_probed).then(|| NextStep {
         title: "Attach what links lead to".to_owned(),
         words: format!(
             "The text also contains {}. {} part of the sender's text, so embody attaches the files only with `--follow`, and only files that need no login.",
@@ -265,11 +265,11 @@ pub(super) fn cloud_links(survey: &Survey, context: &SurveyContext<'_>) -> Optio
     })
 }
 
-pub(super) fn restore(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
-    let count = missing::sum(&survey.missing, &[Way::Store]);
+pub(super) fn restore(survey: &Survey, context: &SurveyContext<'_>) -> Option<NextStep> {
+    let count = missing::sum(&survey.missing, &[RecoveryWay::Store]);
     let (store, _) = context.store.as_ref()?;
     let options = format!(" --store {}", quoted(store));
-    (count > 0).then(|| Step {
+    (count > 0).then(|| NextStep {
         title: "Put detached attachments back".to_owned(),
         words: format!(
             "embody detached {}. This puts every byte of the attachments back.",
@@ -279,8 +279,8 @@ pub(super) fn restore(survey: &Survey, context: &SurveyContext<'_>) -> Option<St
     })
 }
 
-pub(super) fn probe(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
-    let web = missing::sum(&survey.missing, &[Way::Web]);
+pub(super) fn probe(survey: &Survey, context: &SurveyContext<'_>) -> Option<NextStep> {
+    let web = missing::sum(&survey.missing, &[RecoveryWay::Web]);
     // The text for a terminal recommends a probe only if one has just failed, because a probe is most useful with a page.
     let is_useful = context.has_no_response || context.page.is_some() && !context.is_probed;
     let page = context
@@ -298,7 +298,7 @@ pub(super) fn probe(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step
             ["Count what is gone", "This"]
         };
         let rewrites = if page.is_empty() { "" } else { ", and writes this page again with the answers" };
-        Step {
+        NextStep {
             title: title.to_owned(),
             words: format!("{start} asks each server whether it still has the picture or file{rewrites}. The servers of trackers are not asked."),
             commands: context.reading(&format!("embody inspect --probe{options}{page}")),

@@ -8,11 +8,11 @@ use mail_parser::DateTime;
 use serde::{Serialize, Serializer};
 
 use super::at_risk::{self, AtRisk};
-use super::broken::{Broken, Large, merge};
+use super::broken::{Large, UnreadableMessage, merge};
 use super::missing::Missing;
 use super::tally::{
-    Amount, Answers, Copies, Counts as _, Hash, Host, Links, MESSAGES, Mail, Named, Pictures,
-    Probe, Type, Year, add,
+    Amount, Answers, CopyTally, Hash, Host, Links, MESSAGES, Mail, Pictures, Probe,
+    TallyCounts as _, TallyNames, Type, Year, add,
 };
 use crate::fetch::store::Key;
 use crate::link::value::LinkRole;
@@ -34,31 +34,31 @@ pub(crate) struct Survey {
     pub detach: Detach,
     pub pictures: Pictures,
     pub links: Links,
-    pub link_schemes: Named<u64>,
+    pub link_schemes: TallyNames<u64>,
     pub link_roles: BTreeMap<LinkRole, u64>,
     /// Number of links that a mail filter or a picture proxy wrapped, and whose URL contains the original, by service.
     pub wrapped: BTreeMap<&'static str, u64>,
     pub references: u64,
-    pub kinds: BTreeMap<&'static str, Named<u64>>,
+    pub kinds: BTreeMap<&'static str, TallyNames<u64>>,
     pub probe: Probe,
     pub outcomes: BTreeMap<String, u64>,
-    pub years: Named<Year>,
-    pub senders: Named<Amount>,
+    pub years: TallyNames<Year>,
+    pub senders: TallyNames<Amount>,
     /// Domain of the sender, in the survey of a single message. The domain is not in `senders` yet, because thousands of
     /// such surveys can be in memory at the same time, and a text needs less memory than a map. When the survey is added
     /// to the sum, the domain is counted there.
     pub sender: Option<Box<str>>,
-    pub copies: Copies<Hash, MESSAGES>,
-    pub hosts: Named<Host>,
-    pub types: Named<Type>,
+    pub copies: CopyTally<Hash, MESSAGES>,
+    pub hosts: TallyNames<Host>,
+    pub types: TallyNames<Type>,
     pub answers: AnswersByWhat,
     pub missing: Missing,
     pub largest: Vec<Large>,
     pub at_risk: Vec<AtRisk>,
     /// Number of messages with each label, in mail of a Google Takeout. Gmail's own labels, such as `Inbox` in any
     /// language, are counted under the name of the standard folder.
-    pub labels: Named<u64>,
-    pub broken: Broken,
+    pub labels: TallyNames<u64>,
+    pub broken: UnreadableMessage,
     /// Files of the sources, by verdict.
     pub files: FileCounts,
 }
@@ -69,7 +69,7 @@ pub(crate) struct AnswersByWhat {
     /// Responses for references to content outside of the mail.
     pub attachments: Answers,
     /// Responses for pictures, by the year of the mail.
-    pub years: Named<Answers>,
+    pub years: TallyNames<Answers>,
 }
 
 /// The earliest and latest date of the mail, in seconds since 1970.
@@ -94,7 +94,7 @@ pub(crate) struct Detach {
     /// Number of attachments that `detach` does not move, by reason. The attachments in `shown_inline` are included.
     pub stay: BTreeMap<&'static str, u64>,
     pub saves: i64,
-    pub contents: Copies<Key, OBJECTS>,
+    pub contents: CopyTally<Key, OBJECTS>,
 }
 
 impl Survey {

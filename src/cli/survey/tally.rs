@@ -16,7 +16,7 @@ pub(crate) const NAMES: usize = 10_000;
 /// §2.3.4, RFC 6838 §4.2).
 pub(super) const LONGEST_NAME: usize = 255;
 
-pub(crate) trait Counts: Default {
+pub(crate) trait TallyCounts: Default {
     const NAMES: &'static [&'static str];
 
     fn add(&mut self, other: &Self);
@@ -24,7 +24,7 @@ pub(crate) trait Counts: Default {
     fn columns(&self) -> Vec<u64>;
 }
 
-impl Counts for u64 {
+impl TallyCounts for u64 {
     const NAMES: &'static [&'static str] = &["count"];
 
     fn add(&mut self, other: &Self) {
@@ -42,7 +42,7 @@ macro_rules! counts {
         #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
         pub(crate) struct $name { $($(#[$of])* pub(crate) $field: u64,)* }
 
-        impl Counts for $name {
+        impl TallyCounts for $name {
             const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
 
             fn add(&mut self, other: &Self) {
@@ -194,12 +194,12 @@ impl Amount {
 }
 
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Named<C> {
+pub(crate) struct TallyNames<C> {
     names: BTreeMap<String, C>,
     others: Option<C>,
 }
 
-impl<C: Counts> Named<C> {
+impl<C: TallyCounts> TallyNames<C> {
     pub(crate) fn of(&mut self, name: &str) -> &mut C {
         // Most names are known and in lower case, so no memory is allocated for them.
         if !self.names.contains_key(name) {
@@ -255,7 +255,7 @@ impl<C: Counts> Named<C> {
     }
 }
 
-impl<C: Serialize> Serialize for Named<C> {
+impl<C: Serialize> Serialize for TallyNames<C> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(&self.names)
     }
@@ -286,7 +286,7 @@ const OF_MAILBOXES: [&str; 12] = [
 pub(super) type Hash = u64;
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Copies<K, const MOST: usize> {
+pub(crate) struct CopyTally<K, const MOST: usize> {
     #[serde(flatten)]
     pub repeated: Amount,
     pub uncompared: Amount,
@@ -300,7 +300,7 @@ pub(crate) struct Copies<K, const MOST: usize> {
 }
 
 /// `Default` is written by hand, because deriving it would require that the type of the hash has a default value.
-impl<K, const MOST: usize> Default for Copies<K, MOST> {
+impl<K, const MOST: usize> Default for CopyTally<K, MOST> {
     fn default() -> Self {
         Self {
             repeated: Amount::default(),
@@ -311,7 +311,7 @@ impl<K, const MOST: usize> Default for Copies<K, MOST> {
     }
 }
 
-impl Copies<Hash, MESSAGES> {
+impl CopyTally<Hash, MESSAGES> {
     pub(crate) fn of(tree: &MessageTree<'_>) -> Self {
         let mut hash = FixedState::default().build_hasher();
         let mut from = tree.root().envelope.end;
@@ -336,7 +336,7 @@ impl Copies<Hash, MESSAGES> {
     }
 }
 
-impl<K: Ord + std::hash::Hash, const MOST: usize> Copies<K, MOST> {
+impl<K: Ord + std::hash::Hash, const MOST: usize> CopyTally<K, MOST> {
     pub(crate) fn add(&mut self, other: Self) {
         self.repeated.add(&other.repeated);
         self.uncompared.add(&other.uncompared);
@@ -385,7 +385,7 @@ mod tests {
 
     #[test]
     fn names_beyond_the_bound_are_one_sum_and_nothing_is_lost() {
-        let mut named: Named<u64> = Named::default();
+        let mut named: TallyNames<u64> = TallyNames::default();
         for number in 0..NAMES as u64 + 500 {
             *named.of(&format!("host{number:06}.example")) += 2;
         }
@@ -395,7 +395,7 @@ mod tests {
         let known = named.names().nth(1);
         assert_eq!(known, Some(("host000001.example", &3)));
 
-        let mut sum: Named<u64> = Named::default();
+        let mut sum: TallyNames<u64> = TallyNames::default();
         *sum.of("another.example") += 1;
         sum.add(named);
         assert_eq!(sum.names().count(), NAMES);
@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn overlong_name_is_counted_under_others() {
-        let mut named: Named<u64> = Named::default();
+        let mut named: TallyNames<u64> = TallyNames::default();
         *named.of(&"x".repeat(LONGEST_NAME)) += 1;
         *named.of(&"x".repeat(LONGEST_NAME + 1)) += 1;
         assert_eq!(named.names().count(), 1);
@@ -414,7 +414,7 @@ mod tests {
 
     #[test]
     fn the_heaviest_stand_first() {
-        let mut named: Named<u64> = Named::default();
+        let mut named: TallyNames<u64> = TallyNames::default();
         for name in ["b", "a", "c", "c", "none"] {
             *named.of(name) += 1;
         }

@@ -1,13 +1,13 @@
 //! The survey as text for the terminal. It contains the same findings as the start of the page. `--by` adds tables.
 
 use super::super::say::{harmless, harmless_within};
-use super::context::{Group, SurveyContext};
+use super::context::{SurveyContext, SurveyGroup};
 use super::findings::{self, Findings};
 use super::json::bound;
-use super::missing::{self, Way};
+use super::missing::{self, RecoveryWay};
 use super::numbers;
 use super::sum::Survey;
-use super::tally::{Amount, Counts, Host, Named, Type};
+use super::tally::{Amount, Host, TallyCounts, TallyNames, Type};
 use super::words::{counted, either, grouped, listed, size};
 
 const LINES: usize = 40;
@@ -92,11 +92,11 @@ fn trackers(survey: &Survey) -> String {
 
 /// Ways of files to which the text of the mail only links. They are not missing from the mail, because its sender sent
 /// links.
-const LINKED: [Way; 2] = [Way::Link, Way::Shortcut];
+const LINKED: [RecoveryWay; 2] = [RecoveryWay::Link, RecoveryWay::Shortcut];
 
 fn missing(survey: &Survey) -> String {
     let mut text = kinds(survey, |way| !LINKED.contains(&way));
-    if missing::sum(&survey.missing, &[Way::Directory]) > 0 {
+    if missing::sum(&survey.missing, &[RecoveryWay::Directory]) > 0 {
         text += " (name their directory with --attachments)";
     }
     text
@@ -111,7 +111,7 @@ fn linked(survey: &Survey) -> String {
 }
 
 /// Returns the kinds of content outside of the mail, the most frequent one first.
-fn kinds(survey: &Survey, is_wanted: impl Fn(Way) -> bool) -> String {
+fn kinds(survey: &Survey, is_wanted: impl Fn(RecoveryWay) -> bool) -> String {
     let found = survey
         .missing
         .iter()
@@ -119,7 +119,7 @@ fn kinds(survey: &Survey, is_wanted: impl Fn(Way) -> bool) -> String {
     let mut kinds: Vec<(u64, String)> = found
         .map(|((way, names), count)| {
             let nowhere = match way {
-                Way::Never => ", which cannot come back",
+                RecoveryWay::Never => ", which cannot come back",
                 _ => "",
             };
             (*count, counted(*count, names.one, names.many) + nowhere)
@@ -292,9 +292,9 @@ fn answers(survey: &Survey, context: &SurveyContext<'_>) -> String {
     text
 }
 
-fn table(text: &mut String, survey: &Survey, group: Group, has_archive: bool) {
+fn table(text: &mut String, survey: &Survey, group: SurveyGroup, has_archive: bool) {
     match group {
-        Group::Host => {
+        SurveyGroup::Host => {
             let head = if has_archive {
                 "pictures trackers references alive dead refused archived lost"
             } else {
@@ -304,24 +304,24 @@ fn table(text: &mut String, survey: &Survey, group: Group, has_archive: bool) {
             let row = |it: &Host| it.probed().into_iter().take(columns).collect();
             named(text, ("host", head), &survey.hosts, Host::weight, row)
         }
-        Group::Type => {
+        SurveyGroup::Type => {
             let head = "attachments bytes large large_bytes detachable detachable_bytes";
             let weight = |it: &Type| it.octets.max(1);
             let row = |it: &Type| it.columns().into_iter().take(6).collect();
             named(text, ("type", head), &survey.types, weight, row)
         }
-        Group::Sender => {
+        SurveyGroup::Sender => {
             let head = ("sender", "messages bytes");
             named(text, head, &survey.senders, |it| it.count, Amount::columns)
         }
-        Group::Year => {
+        SurveyGroup::Year => {
             let head = "messages bytes attachments bytes pictures references";
             heading(text, "year", head);
             for (name, it) in survey.years.names() {
                 line(text, &it.columns(), name);
             }
         }
-        Group::Outcome => {
+        SurveyGroup::Outcome => {
             heading(text, "outcome", "rows");
             for (name, count) in &survey.outcomes {
                 line(text, &[*count], name);
@@ -330,10 +330,10 @@ fn table(text: &mut String, survey: &Survey, group: Group, has_archive: bool) {
     }
 }
 
-fn named<C: Counts>(
+fn named<C: TallyCounts>(
     text: &mut String,
     (group, head): (&str, &str),
-    counts: &Named<C>,
+    counts: &TallyNames<C>,
     weight: impl Fn(&C) -> u64,
     row: impl Fn(&C) -> Vec<u64>,
 ) {

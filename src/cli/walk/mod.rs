@@ -11,26 +11,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::args::{ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
+use super::args::{OutputVolume, ProgressOption, ResumeArgs, SayingArgs, WalkArgs};
 use super::cache::Resume;
-use super::exit::{Signals, Status, limits_on_files_are_failed_writes};
+use super::exit::{ProgramStatus, Signals, limits_on_files_are_failed_writes};
 use super::named_files::NamedFiles;
-use super::origin::{Piece, Start};
+use super::origin::{OriginRange, RunStart};
 use super::outcomes::Task;
 use super::progress::Display;
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
 use super::report_file::ReportFile;
-use super::reporter::{Counts, Reporter};
+use super::reporter::{Reporter, ReporterCounts};
 use super::say;
 use super::streams::{self, is_folder, is_standard, size, stream};
-use super::summary::Ending;
+use super::summary::RunSummary;
 #[cfg(all(unix, feature = "imap"))]
 use super::survey::in_units;
-use super::survey::{Repeated, RunContext, run_page, write_page};
+use super::survey::{RepeatedLinks, RunContext, run_page, write_page};
 use super::targets;
 use super::totals::Totals;
-use super::verb::Said;
+use super::verb::VerbReport;
 use crate::engine::Mode;
 use crate::engine::policy::{Limits, Policy};
 use crate::error::Error;
@@ -70,7 +70,7 @@ impl Walk<'_> {
     /// Returns how the progress of reading the mailboxes of `--copies` is displayed.
     pub(super) fn copies_progress(&self) -> ProgressOption {
         match self.saying.volume() {
-            Volume::Quiet => ProgressOption::Never,
+            OutputVolume::Quiet => ProgressOption::Never,
             _ => self.args.progress,
         }
     }
@@ -130,11 +130,11 @@ impl Walk<'_> {
 
     pub(super) fn run(
         &self,
-        transform: &dyn Transform<Said>,
+        transform: &dyn Transform<VerbReport>,
         store: Option<&dyn Store>,
         resume: Option<&Resume>,
         more: impl FnOnce(&Totals) -> String,
-    ) -> Result<Status, Error> {
+    ) -> Result<ProgramStatus, Error> {
         let start = Instant::now();
         limits_on_files_are_failed_writes();
         let targets = self.targets()?;
@@ -144,9 +144,10 @@ impl Walk<'_> {
             make_room(output, is_directory, self.options.mode)?;
         }
         let range = self.options.range.as_ref();
-        let started = Start::now(range.and_then(|range| Piece::of(range, self.sources.first()?)));
+        let started =
+            RunStart::now(range.and_then(|range| OriginRange::of(range, self.sources.first()?)));
         let reporter = self.reporter(&started)?;
-        let mut status = Status::Success;
+        let mut status = ProgramStatus::Success;
         let (mut has_done_some, mut has_left_some) = (false, false);
         let mut files = FileCounts::default();
         for (index, source) in self.sources.iter().enumerate() {
@@ -165,7 +166,7 @@ impl Walk<'_> {
                     has_done_some = true;
                     files.add(&summary.files);
                     if summary.damaged + summary.moved > 0 {
-                        status = Status::Trouble;
+                        status = ProgramStatus::Trouble;
                     }
                 }
                 Err(Error::Interrupted) => {
@@ -178,8 +179,8 @@ impl Walk<'_> {
                     // command again. A source that is not a mailbox would fail again, so it does not count here.
                     has_left_some |= !matches!(error, Error::NotAMailbox { .. });
                     reporter.display.say(&say::error(&error));
-                    status = Status::of_error(&error);
-                    if status == Status::Usage {
+                    status = ProgramStatus::of_error(&error);
+                    if status == ProgramStatus::Usage {
                         break;
                     }
                 }
@@ -199,25 +200,25 @@ impl Walk<'_> {
             verb: verb.unwrap_or("convert"),
             sources: &self.sources,
             output: self.output,
-            repeated: Repeated::of_run(&arguments),
+            repeated: RepeatedLinks::of_run(&arguments),
             start: &started.time,
-            is_stopped: matches!(status, Status::Stopped(_)),
+            is_stopped: matches!(status, ProgramStatus::Stopped(_)),
         };
         if let Some(file) = &self.args.html {
             let page = run_page(&tally, &summary, &context);
             if let Err(error) = write_page(file, &page) {
                 say::tell(&say::error(&error));
-                if status == Status::Success {
-                    status = Status::Trouble;
+                if status == ProgramStatus::Success {
+                    status = ProgramStatus::Trouble;
                 }
             }
         }
-        if matches!(status, Status::Stopped(_)) {
+        if matches!(status, ProgramStatus::Stopped(_)) {
             say::tell(&self.stopped(&summary));
         }
         // If no source could be read, the error messages say everything that is known.
-        if self.saying.volume() >= Volume::Normal
-            && (has_done_some || summary.messages > 0 || status != Status::Trouble)
+        if self.saying.volume() >= OutputVolume::Normal
+            && (has_done_some || summary.messages > 0 || status != ProgramStatus::Trouble)
         {
             let word = match self.options.mode {
                 Mode::Run => "",
@@ -225,7 +226,7 @@ impl Walk<'_> {
             };
             let seconds = start.elapsed().as_secs_f64();
             let plans = self.plans(&counts);
-            let ending = Ending {
+            let ending = RunSummary {
                 summary: &summary,
                 totals: &counts,
                 task: self.task,
@@ -234,7 +235,7 @@ impl Walk<'_> {
                 pictures_follow: !plans.is_empty(),
             };
             let (text, remedy) = (ending.text(), ending.remedy());
-            let is_verbose = self.saying.volume() == Volume::Verbose;
+            let is_verbose = self.saying.volume() == OutputVolume::Verbose;
             let table = if is_verbose {
                 counts.table(true)
             } else {
@@ -257,7 +258,7 @@ impl Walk<'_> {
                 format!("to look in a web archive for what is gone: {command}\n")
             });
             let proof = match status {
-                Status::Success => self.proof(&summary, &targets),
+                ProgramStatus::Success => self.proof(&summary, &targets),
                 _ => String::new(),
             };
             let more = more(&counts);
@@ -267,32 +268,32 @@ impl Walk<'_> {
             say::tell(all.trim_end());
         }
         if self.needs_attachments && counts.has_found_nothing_below() {
-            if self.saying.volume() < Volume::Normal {
+            if self.saying.volume() < OutputVolume::Normal {
                 counts
                     .missing_below(self.policy)
                     .iter()
                     .for_each(|line| say::tell(line));
             }
-            if status == Status::Success {
-                status = Status::Trouble;
+            if status == ProgramStatus::Success {
+                status = ProgramStatus::Trouble;
             }
         }
         if let Some(failure) = counts.outcomes.store_failure(self.task) {
-            if self.saying.volume() < Volume::Normal {
+            if self.saying.volume() < OutputVolume::Normal {
                 say::tell(&failure);
             }
-            if status == Status::Success {
-                status = Status::Trouble;
+            if status == ProgramStatus::Success {
+                status = ProgramStatus::Trouble;
             }
         }
-        if counts.outcomes.has_no_response() && self.saying.volume() < Volume::Normal {
+        if counts.outcomes.has_no_response() && self.saying.volume() < OutputVolume::Normal {
             say::tell(&counts.outcomes.no_response());
         }
-        if status == Status::Success && counts.outcomes.has_no_response() {
-            status = Status::Trouble;
+        if status == ProgramStatus::Success && counts.outcomes.has_no_response() {
+            status = ProgramStatus::Trouble;
         }
-        if status == Status::Success && failure.is_some() {
-            status = Status::Trouble;
+        if status == ProgramStatus::Success && failure.is_some() {
+            status = ProgramStatus::Trouble;
         }
         Ok(status)
     }
@@ -303,10 +304,10 @@ impl Walk<'_> {
         self.sources.iter().map(size).sum()
     }
 
-    fn reporter<'r>(&'r self, start: &'r Start) -> Result<Reporter<'r>, Error> {
+    fn reporter<'r>(&'r self, start: &'r RunStart) -> Result<Reporter<'r>, Error> {
         let volume = self.saying.volume();
         let progress = match volume {
-            Volume::Quiet => ProgressOption::Never,
+            OutputVolume::Quiet => ProgressOption::Never,
             _ => self.args.progress,
         };
         let mut total: u64 = match progress {
@@ -325,20 +326,23 @@ impl Walk<'_> {
             display: Display::new(progress, total),
             volume,
             says_rows: true,
-            counts_remedies: volume > Volume::Quiet,
+            counts_remedies: volume > OutputVolume::Quiet,
             needs_rows: None,
             policy: self.policy,
             start,
             files: self.files.as_deref(),
             several: self.sources.len() > 1 || self.sources.iter().any(|source| is_folder(source)),
-            counts: Counts::with_page(Counts::new(report.transpose()?), self.args.html.is_some()),
+            counts: ReporterCounts::with_page(
+                ReporterCounts::new(report.transpose()?),
+                self.args.html.is_some(),
+            ),
         })
     }
 
     fn convert_source(
         &self,
         (source, target): (&Path, Option<&PathBuf>),
-        transform: &dyn Transform<Said>,
+        transform: &dyn Transform<VerbReport>,
         reporter: &Reporter<'_>,
         journal: Option<&ResultJournal>,
     ) -> Result<Summary, Error> {
@@ -407,7 +411,7 @@ impl Walk<'_> {
     fn in_account(
         &self,
         account: &Account,
-        transform: &dyn Transform<Said>,
+        transform: &dyn Transform<VerbReport>,
         reporter: &Reporter<'_>,
     ) -> Result<Summary, Error> {
         let (options, replacing) = (&self.options, &self.args.replacing);
@@ -431,7 +435,7 @@ impl Walk<'_> {
         let done = in_place
             .run()
             .map_err(|failure| remote::error(failure, account))?;
-        if reporter.volume >= Volume::Normal
+        if reporter.volume >= OutputVolume::Normal
             && options.mode.writes()
             && let Some((before, after)) = done.quota
         {

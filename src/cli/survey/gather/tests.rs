@@ -11,7 +11,7 @@ use crate::mailbox::Quoting;
 
 fn surveyed(mail: &str, larger_than: u64) -> Survey {
     let expander = Expander::new(Policy::default()).expect("it retrieves nothing");
-    let expanding = Expanding {
+    let expanding = ExpandRun {
         expander,
         mode: Mode::DryRun,
         recorder: None,
@@ -20,7 +20,7 @@ fn surveyed(mail: &str, larger_than: u64) -> Survey {
         lengths: Lengths::Reversible,
     };
     let base_url = "file:///srv/store/".to_owned();
-    let surveying = Surveying::new(expanding, larger_than, base_url, false);
+    let surveying = SurveyRun::new(expanding, larger_than, base_url, false);
     let message = Message {
         number: 1,
         source: Path::new("-"),

@@ -1,13 +1,13 @@
 //! The sections about attachments: those that are not in the mail, and those that are.
 
 use super::super::json::bound;
-use super::super::missing::{self, Way};
-use super::super::sheet::{BARS, Bar, ROWS, Table};
-use super::super::tally::{Counts as _, Type};
+use super::super::missing::{self, RecoveryWay};
+use super::super::sheet::{BARS, Bar, ROWS, SheetTable};
+use super::super::tally::{TallyCounts as _, Type};
 use super::super::words::{capitalized, class, counted, either, grouped, size, type_words};
-use super::{Page, short, told};
+use super::{ReportPage, short, told};
 
-impl Page<'_> {
+impl ReportPage<'_> {
     pub(super) fn missing(&mut self) {
         let (survey, context) = (self.survey, self.context);
         if survey.missing.is_empty() {
@@ -16,16 +16,19 @@ impl Page<'_> {
         let all: u64 = survey.missing.values().sum();
         self.sheet
             .fold("Attachments that are not in the mail", &grouped(all));
-        let ways: [(Way, &str); 9] = [
-            (Way::Here, "in a file next to the mailbox, or in the mail"),
-            (Way::Web, "on a server"),
-            (Way::Ftp, "on an FTP server"),
-            (Way::Directory, "in a directory of a computer"),
-            (Way::Store, "in a store of embody"),
-            (Way::Link, "in cloud storage, linked in the text"),
-            (Way::Shortcut, "at a web address, linked by a file"),
-            (Way::Piece, "in other mails"),
-            (Way::Never, "nowhere"),
+        let ways: [(RecoveryWay, &str); 9] = [
+            (
+                RecoveryWay::Here,
+                "in a file next to the mailbox, or in the mail",
+            ),
+            (RecoveryWay::Web, "on a server"),
+            (RecoveryWay::Ftp, "on an FTP server"),
+            (RecoveryWay::Directory, "in a directory of a computer"),
+            (RecoveryWay::Store, "in a store of embody"),
+            (RecoveryWay::Link, "in cloud storage, linked in the text"),
+            (RecoveryWay::Shortcut, "at a web address, linked by a file"),
+            (RecoveryWay::Piece, "in other mails"),
+            (RecoveryWay::Never, "nowhere"),
         ];
         let mut rows: Vec<(u64, String, Vec<String>)> = Vec::new();
         for (way, place) in ways {
@@ -36,7 +39,7 @@ impl Page<'_> {
             }
         }
         rows.sort_by_key(|row| std::cmp::Reverse(row.0));
-        self.sheet.table(&Table {
+        self.sheet.table(&SheetTable {
             heads: &["what", "how many", "where"],
             rows: rows.into_iter().map(|(_, name, it)| (name, it)).collect(),
             more: 0,
@@ -45,7 +48,7 @@ impl Page<'_> {
         if context.is_probed && answers.asked() > 0 {
             self.sheet.say(&told(answers, "file", "files"));
         }
-        let directory = missing::sum(&survey.missing, &[Way::Directory]);
+        let directory = missing::sum(&survey.missing, &[RecoveryWay::Directory]);
         if directory > 0 {
             self.sheet.say(&format!(
                 "If you have the {} that {} saved to, add `--attachments DIRECTORY` to `embody recover`.",
@@ -157,7 +160,7 @@ impl Page<'_> {
             rows.push((format!("others, {}", bound()), cells));
         }
         let large = format!("over {}", size(self.context.larger_than));
-        self.sheet.table(&Table {
+        self.sheet.table(&SheetTable {
             heads: &["type", "attachments", "size", &large, "shown in the text"],
             rows,
             more,

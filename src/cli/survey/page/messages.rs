@@ -2,10 +2,10 @@
 
 use super::super::broken::Large;
 use super::super::numbers;
-use super::super::sheet::{BARS, Bar, Table, escaped, foreign};
+use super::super::sheet::{BARS, Bar, SheetTable, escaped, foreign};
 use super::super::steps::pictures_and_attachments;
 use super::super::words::{counted, either, grouped, listed, size};
-use super::{Page, short};
+use super::{ReportPage, short};
 
 /// The list of the largest messages is shown only if the largest one has at least this size, in bytes.
 const LARGE: u64 = 100_000;
@@ -13,7 +13,7 @@ const LARGE: u64 = 100_000;
 /// Number of messages at risk that are visible without unfolding the list.
 const FIRST_AT_RISK: usize = 5;
 
-impl Page<'_> {
+impl ReportPage<'_> {
     pub(super) fn largest(&mut self) {
         let largest = &self.survey.largest;
         // If all messages are small, removing the largest ones would save little space, so no list is shown.
@@ -142,7 +142,7 @@ impl Page<'_> {
             let large = format!("attachments over {}", size(self.context.larger_than));
             self.sheet
                 .add("<details><summary>The same in numbers</summary>");
-            self.sheet.table(&Table {
+            self.sheet.table(&SheetTable {
                 heads: &[
                     "year",
                     "messages",

@@ -9,9 +9,9 @@ mod pictures;
 use super::context::SurveyContext;
 use super::findings;
 use super::json::bound;
-use super::sheet::{ROWS, Sheet, Table, escaped, foreign};
+use super::sheet::{ROWS, Sheet, SheetTable, escaped, foreign};
 use super::sum::Survey;
-use super::tally::{Answers, Counts, Named};
+use super::tally::{Answers, TallyCounts, TallyNames};
 use super::words::{counted, either, grouped, listed};
 
 /// Maximum number of sources in the title of a page.
@@ -22,7 +22,7 @@ const LONG: usize = 60;
 
 pub(crate) fn page(survey: &Survey, context: &SurveyContext<'_>) -> String {
     let title = named(context);
-    let mut page = Page {
+    let mut page = ReportPage {
         sheet: Sheet::new(&format!("What is in {title}")),
         survey,
         context,
@@ -68,13 +68,13 @@ fn named(context: &SurveyContext<'_>) -> String {
     listed(&names)
 }
 
-struct Page<'p> {
+struct ReportPage<'p> {
     sheet: Sheet,
     survey: &'p Survey,
     context: &'p SurveyContext<'p>,
 }
 
-impl Page<'_> {
+impl ReportPage<'_> {
     fn head(&mut self, title: &str) {
         let (survey, context) = (self.survey, self.context);
         let found = findings::findings(survey, context);
@@ -112,10 +112,10 @@ impl Page<'_> {
         }
     }
 
-    fn named<C: Counts>(
+    fn named<C: TallyCounts>(
         &mut self,
         heads: &[&str],
-        named: &Named<C>,
+        named: &TallyNames<C>,
         weight: impl Fn(&C) -> u64,
         row: impl Fn(&C) -> Vec<String>,
     ) {
@@ -126,7 +126,7 @@ impl Page<'_> {
         if let Some(others) = named.others() {
             rows.push((format!("others, {}", bound()), row(others)));
         }
-        self.sheet.table(&Table {
+        self.sheet.table(&SheetTable {
             heads,
             rows,
             more: names.len().saturating_sub(ROWS),

@@ -1,12 +1,12 @@
 //! The sections about links, and about the outcome of each reference.
 
-use super::super::sheet::Table;
-use super::super::steps::Step;
+use super::super::sheet::SheetTable;
+use super::super::steps::NextStep;
 use super::super::words::{counted, either, grouped};
-use super::Page;
+use super::ReportPage;
 use crate::engine::report::Reason;
 
-impl Page<'_> {
+impl ReportPage<'_> {
     pub(super) fn links(&mut self) {
         let links = &self.survey.links;
         if links.unread == 0 {
@@ -33,12 +33,12 @@ impl Page<'_> {
             .iter()
             .map(|(outcome, count)| (explained(outcome), vec![grouped(*count)]))
             .collect();
-        self.sheet.table(&Table {
+        self.sheet.table(&SheetTable {
             heads: &["outcome", "how many"],
             rows,
             more: 0,
         });
-        self.sheet.step(&Step {
+        self.sheet.step(&NextStep {
             title: "List them".to_owned(),
             words:
                 "This prints a line for each reference, with its message, its part and the reason."

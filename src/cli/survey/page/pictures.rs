@@ -1,13 +1,13 @@
 //! The sections about pictures and trackers.
 
-use super::super::context::Group;
+use super::super::context::SurveyGroup;
 use super::super::numbers;
 use super::super::sheet::{BARS, Bar};
 use super::super::tally::{Answers, Host};
 use super::super::words::{counted, either, grouped, listed};
-use super::{Page, short, tail, told};
+use super::{ReportPage, short, tail, told};
 
-impl Page<'_> {
+impl ReportPage<'_> {
     pub(super) fn pictures(&mut self) {
         let (survey, context) = (self.survey, self.context);
         let pictures = &survey.pictures;
@@ -85,7 +85,7 @@ impl Page<'_> {
             self.sheet.add("<h3>Servers of pictures</h3>");
         }
         self.sheet.bars("Pictures by server", &bars);
-        if context.by.contains(&Group::Host) || context.is_probed {
+        if context.by.contains(&SurveyGroup::Host) || context.is_probed {
             self.hosts();
         }
     }

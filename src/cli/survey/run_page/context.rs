@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::repeated::Repeated;
+use super::super::repeated::RepeatedLinks;
 use super::super::steps::ARCHIVE;
 use super::super::words::quoted;
 
@@ -13,7 +13,7 @@ pub(crate) struct RunContext<'r> {
     pub sources: &'r [PathBuf],
     pub output: Option<&'r Path>,
     /// Options of the run, for the command that repeats it.
-    pub repeated: Repeated,
+    pub repeated: RepeatedLinks,
     pub start: &'r str,
     pub is_stopped: bool,
 }

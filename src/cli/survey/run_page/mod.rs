@@ -8,9 +8,9 @@ pub(crate) use self::context::RunContext;
 pub(crate) use self::tally::RunTally;
 use super::findings::Tile;
 use super::json::bound;
-use super::sheet::{BARS, Bar, ROWS, Sheet, Table, escaped, foreign};
-use super::steps::Step;
-use super::tally::{Amount, Fates, Named};
+use super::sheet::{BARS, Bar, ROWS, Sheet, SheetTable, escaped, foreign};
+use super::steps::NextStep;
+use super::tally::{Amount, Fates, TallyNames};
 use super::words::{capitalized, counted, either, grouped, listed, size};
 use crate::mailbox::Summary;
 
@@ -94,7 +94,7 @@ impl RunPage<'_> {
         self.sheet.tiles(&tiles);
         let again = context.again().filter(|_| tally.again.sum() > 0);
         let step = match (again, context.compare()) {
-            (Some(command), _) => Some(Step {
+            (Some(command), _) => Some(NextStep {
                 title: "Try again later".to_owned(),
                 words: if tally.has_no_response {
                     "No server responded, so the network was probably down. Check the network connection and the option `--proxy`. This command retrieves only content that is still missing.".to_owned()
@@ -106,7 +106,7 @@ impl RunPage<'_> {
                 },
                 commands: vec![command],
             }),
-            (None, Some(command)) => Some(Step {
+            (None, Some(command)) => Some(NextStep {
                 title: "Prove that nothing was lost".to_owned(),
                 words: "This command checks that the new mailbox contains every message of the old mailbox. Keep the old mailbox until the check succeeds."
                     .to_owned(),
@@ -215,7 +215,7 @@ impl RunPage<'_> {
             return;
         }
         self.sheet.heading("What was done");
-        self.sheet.table(&Table {
+        self.sheet.table(&SheetTable {
             heads: &["what", "how many", "size"],
             rows,
             more: 0,
@@ -262,7 +262,7 @@ impl RunPage<'_> {
         }
     }
 
-    fn causes(&mut self, head: &str, causes: &Named<u64>) {
+    fn causes(&mut self, head: &str, causes: &TallyNames<u64>) {
         let names = causes.heaviest(|it| *it);
         let mut rows: Vec<(String, Vec<String>)> = names
             .iter()
@@ -272,7 +272,7 @@ impl RunPage<'_> {
         if let Some(count) = causes.others() {
             rows.push((format!("Others, {}", bound()), vec![grouped(*count)]));
         }
-        self.sheet.table(&Table {
+        self.sheet.table(&SheetTable {
             heads: &[head, "how many"],
             rows,
             more: names.len().saturating_sub(ROWS),
@@ -320,10 +320,10 @@ impl RunPage<'_> {
     }
 
     /// Returns the step for content that is gone, if the run used no web archive.
-    fn archive(&self) -> Option<Step> {
+    fn archive(&self) -> Option<NextStep> {
         let lost = self.tally.lost;
         let command = self.context.archived().filter(|_| lost.sum() > 0)?;
-        Some(Step {
+        Some(NextStep {
             title: "Look for what is gone in a web archive".to_owned(),
             words: format!(
                 "The servers no longer have {}. This asks the Wayback Machine, which learns the addresses of what it is asked for.",

@@ -1,8 +1,8 @@
 //! Counts of the references of a run: which content was saved, is lost, or may be available later.
 
-use super::super::answer::Answer;
+use super::super::answer::ProbeAnswer;
 use super::super::steps::pictures_and_attachments;
-use super::super::tally::{Amount, Counts as _, Fates, Named};
+use super::super::tally::{Amount, Fates, TallyCounts as _, TallyNames};
 
 use crate::engine::policy::countable;
 use crate::engine::report::{Kind, Outcome, Reason, Row};
@@ -20,41 +20,41 @@ pub(crate) struct RunTally {
     pub(super) restored: Amount,
     pub(super) blanked: u64,
     pub(super) links: u64,
-    pub(super) lost: What,
-    pub(super) again: What,
+    pub(super) lost: TallyItem,
+    pub(super) again: TallyItem,
     /// Content of hosts that could not be resolved. It becomes part of `lost` or `again` in [`RunTally::settle`].
-    unresolved: What,
-    pub(super) denied: What,
-    pub(super) refused: What,
+    unresolved: TallyItem,
+    pub(super) denied: TallyItem,
+    pub(super) refused: TallyItem,
     pub(super) trackers: u64,
     /// Number of references that were left unchanged for reasons that are in none of the other counts. The key is the
     /// reason.
-    pub(super) left: Named<u64>,
-    pub(super) lost_causes: Named<u64>,
-    pub(super) again_causes: Named<u64>,
-    pub(super) denied_causes: Named<u64>,
+    pub(super) left: TallyNames<u64>,
+    pub(super) lost_causes: TallyNames<u64>,
+    pub(super) again_causes: TallyNames<u64>,
+    pub(super) denied_causes: TallyNames<u64>,
     /// Number of references that the policy refused, by the option that would allow them.
-    pub(super) remedies: Named<u64>,
-    pub(super) hosts: Named<Fates>,
-    pub(super) listed: Vec<Lost>,
+    pub(super) remedies: TallyNames<u64>,
+    pub(super) hosts: TallyNames<Fates>,
+    pub(super) listed: Vec<LossTally>,
     /// Whether requests were sent, and no server responded in the whole run.
     pub(super) has_no_response: bool,
 }
 
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct What {
+pub(super) struct TallyItem {
     pub(super) pictures: u64,
     pub(super) others: u64,
 }
 
 #[derive(Debug)]
-pub(super) struct Lost {
+pub(super) struct LossTally {
     pub(super) mail: String,
     pub(super) what: String,
     pub(super) cause: String,
 }
 
-impl What {
+impl TallyItem {
     fn count(&mut self, row: &Row) {
         match row.kind {
             Kind::Embed => self.pictures += 1,
@@ -94,11 +94,11 @@ impl RunTally {
             let fate = match (row.outcome, row.kind) {
                 (Outcome::Expanded, Kind::Embed) => {
                     self.pictures.count(octets);
-                    Some(Answer::Alive)
+                    Some(ProbeAnswer::Alive)
                 }
                 (Outcome::Expanded, _) => {
                     self.attachments.count(octets);
-                    Some(Answer::Alive)
+                    Some(ProbeAnswer::Alive)
                 }
                 (Outcome::Detached, _) => {
                     self.moved.count(octets);
@@ -120,10 +120,10 @@ impl RunTally {
             if let (Some(host), Some(fate)) = (host, fate) {
                 let fates = self.hosts.of(&host);
                 match fate {
-                    Answer::Alive => fates.saved += 1,
-                    Answer::Gone => fates.lost += 1,
-                    Answer::Unresolved => fates.unresolved += 1,
-                    Answer::Silent | Answer::Limited => fates.again += 1,
+                    ProbeAnswer::Alive => fates.saved += 1,
+                    ProbeAnswer::Gone => fates.lost += 1,
+                    ProbeAnswer::Unresolved => fates.unresolved += 1,
+                    ProbeAnswer::Silent | ProbeAnswer::Limited => fates.again += 1,
                     _ => fates.left += 1,
                 }
             }
@@ -135,41 +135,44 @@ impl RunTally {
         row: &Row,
         called: impl Fn() -> String,
         remedy: impl Fn(&Row) -> Option<String>,
-    ) -> Option<Answer> {
+    ) -> Option<ProbeAnswer> {
         if row.reason == Some(Reason::Tracker) {
             self.trackers += 1;
             return None;
         }
-        let answer = Answer::of(row);
+        let answer = ProbeAnswer::of(row);
         let cause = cause(row);
         match answer {
-            Answer::Gone => {
+            ProbeAnswer::Gone => {
                 self.lost.count(row);
                 *self.lost_causes.exactly(cause.clone()) += 1;
             }
-            Answer::Unresolved => self.unresolved.count(row),
-            Answer::Silent | Answer::Limited => {
+            ProbeAnswer::Unresolved => self.unresolved.count(row),
+            ProbeAnswer::Silent | ProbeAnswer::Limited => {
                 self.again.count(row);
                 *self.again_causes.exactly(cause.clone()) += 1;
             }
-            Answer::Denied => {
+            ProbeAnswer::Denied => {
                 self.denied.count(row);
                 *self.denied_causes.exactly(cause.clone()) += 1;
             }
-            Answer::Refused => {
+            ProbeAnswer::Refused => {
                 self.refused.count(row);
                 let remedy = remedy(row).unwrap_or_else(|| cause.clone());
                 *self.remedies.exactly(remedy) += 1;
             }
-            Answer::Alive | Answer::Unasked => {
+            ProbeAnswer::Alive | ProbeAnswer::Unasked => {
                 *self.left.exactly(cause.clone()) += 1;
                 return None;
             }
         }
-        let is_lost = matches!(answer, Answer::Gone | Answer::Unresolved | Answer::Denied);
+        let is_lost = matches!(
+            answer,
+            ProbeAnswer::Gone | ProbeAnswer::Unresolved | ProbeAnswer::Denied
+        );
         if is_lost && row.kind != Kind::Embed && self.listed.len() < LISTED {
             let named = row.hosted.as_deref().and_then(|it| it.name.clone());
-            self.listed.push(Lost {
+            self.listed.push(LossTally {
                 mail: called(),
                 what: named.or_else(|| row.url.clone()).unwrap_or_default(),
                 cause,
@@ -202,7 +205,7 @@ impl RunTally {
         self.again_causes
             .add(std::mem::take(&mut self.denied_causes));
         // Content without a request, such as a link that has expired by its date.
-        self.lost = What::default();
+        self.lost = TallyItem::default();
         self.left.add(std::mem::take(&mut self.lost_causes));
         self.listed.clear();
         self.hosts.each_mut(|it| {
