@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::failure::ImapFailure;
 use super::fetch::message_id;
 use super::journal::{OpenReplacement, Replacement};
-use super::machine::{AppendContent, FoundCopies, MessageRead};
+use super::machine::{AppendContent, FoundCopies, MessageAnswer};
 use super::replace::{MessageReplacer, ReplaceWork, start};
 use crate::key::Key;
 
@@ -30,7 +30,7 @@ impl MessageReplacer<'_> {
         uid: u32,
         entry: &Replacement,
         work: &mut ReplaceWork<'_>,
-    ) -> Result<MessageRead, ImapFailure> {
+    ) -> Result<MessageAnswer, ImapFailure> {
         let size = if uid == entry.uid {
             entry.original_size
         } else {
@@ -38,8 +38,8 @@ impl MessageReplacer<'_> {
         };
         let content = match self.content(uid, size)? {
             Ok(Some(content)) => content,
-            Ok(None) => return Ok(MessageRead::Nothing),
-            Err(why) => return Ok(MessageRead::Unknown(why)),
+            Ok(None) => return Ok(MessageAnswer::Nothing),
+            Err(why) => return Ok(MessageAnswer::Unknown(why)),
         };
         let is_kin = match &work.message_id {
             Some(id) => message_id(&content).as_ref() == Some(id),
@@ -50,7 +50,7 @@ impl MessageReplacer<'_> {
         if uid != entry.uid || !work.starts.contains_key(&uid) {
             work.was_read(uid, &content);
         }
-        Ok(MessageRead::Content {
+        Ok(MessageAnswer::Content {
             digest: Key::of(&content).to_string(),
             is_kin,
         })
@@ -182,7 +182,7 @@ impl MessageReplacer<'_> {
         let mut is = |run: &mut Self, uid, wanted: Option<&String>| {
             let reading = run.read(uid, entry, &mut work)?;
             let is_it =
-                matches!(&reading, MessageRead::Content { digest, .. } if Some(digest) == wanted);
+                matches!(&reading, MessageAnswer::Content { digest, .. } if Some(digest) == wanted);
             Ok::<_, ImapFailure>(is_it)
         };
         if entry.original.is_none() || !is(self, entry.uid, entry.original.as_ref())? {

@@ -79,12 +79,12 @@ pub struct MilterServer {
 #[derive(Debug, Default)]
 struct ConnectionCount {
     next: u64,
-    open: HashMap<u64, Open>,
+    open: HashMap<u64, OpenConnection>,
     is_draining: bool,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenConnection {
     stream: MilterStream,
     is_within_message: bool,
     progress: Option<Instant>,
@@ -197,7 +197,7 @@ impl MilterServer {
             }
             connections.next += 1;
             let number = connections.next;
-            let open = Open {
+            let open = OpenConnection {
                 stream: stream.try_clone()?,
                 is_within_message: false,
                 progress: None,

@@ -33,11 +33,11 @@ pub struct MailView {
     now: SystemTime,
     notes: Vec<String>,
     chosen: ChosenFiles,
-    shown: Shown,
+    shown: ShownText,
 }
 
 /// What the engine made of the mail with the files that were chosen so far.
-struct Shown {
+struct ShownText {
     findings: LookResults,
     /// Position in `findings` of each reference.
     rows: Vec<usize>,
@@ -49,7 +49,7 @@ struct Shown {
     references: Vec<ReferenceView>,
 }
 
-impl std::fmt::Debug for Shown {
+impl std::fmt::Debug for ShownText {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Shown")
@@ -72,7 +72,7 @@ impl MailView {
 
     pub(super) fn with_notes(mail: Bytes, now: SystemTime, notes: Vec<String>) -> Self {
         let chosen = ChosenFiles::new();
-        let shown = Shown::of(&mail, now, &chosen);
+        let shown = ShownText::of(&mail, now, &chosen);
         Self {
             mail,
             now,
@@ -161,7 +161,7 @@ impl MailView {
         let mut content = Content::new(need.url().unwrap_or_default(), media_type, bytes);
         content.origin.from = Provenance::File;
         self.chosen.insert(need.clone(), content);
-        let shown = Shown::of(&self.mail, self.now, &self.chosen);
+        let shown = ShownText::of(&self.mail, self.now, &self.chosen);
         let before = std::mem::replace(&mut self.shown, shown);
         if self.filled() > filled {
             return Ok(());
@@ -190,7 +190,7 @@ impl MailView {
     }
 }
 
-impl Shown {
+impl ShownText {
     fn of(mail: &Bytes, now: SystemTime, chosen: &ChosenFiles) -> Self {
         let findings = look(mail, now, chosen);
         let tree = scan(&findings.opened, &Policy::default().limits.scan());

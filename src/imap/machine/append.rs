@@ -2,7 +2,7 @@
 
 use super::events::{
     AppendContent, CommandRefusal, Conclusion, FoundCopies, LabelReport, MachineCommand,
-    MessageRead, ReplaceResult,
+    MessageAnswer, ReplaceResult,
 };
 use super::texts::{
     BY_REPLACE, EARLIER, KIN, NO_LABELS, NOT_OURS, NOT_PUT_BACK, NOT_SAID, NOT_STORED,
@@ -74,12 +74,12 @@ impl Machine {
 
     /// Handles a UID in the response to APPEND that belonged to another message before. If the message with this UID now has
     /// the new content, the server changes the UIDs of messages, and nothing in this folder can be deleted safely.
-    pub(super) fn earlier_was_read(&mut self, uid: u32, reading: MessageRead) -> MachineCommand {
+    pub(super) fn earlier_was_read(&mut self, uid: u32, reading: MessageAnswer) -> MachineCommand {
         match reading {
-            MessageRead::Content { digest, .. } if digest == self.entry.sha256 => {
+            MessageAnswer::Content { digest, .. } if digest == self.entry.sha256 => {
                 self.both(Reason::AmbiguousCopy, SHIFTING)
             }
-            MessageRead::Unknown(why) => self.doubt(why, RetryState::ReadEarlier(uid)),
+            MessageAnswer::Unknown(why) => self.doubt(why, RetryState::ReadEarlier(uid)),
             _ => self.search(AppendContent::New, SearchPurpose::WrongUid(EARLIER)),
         }
     }
@@ -223,16 +223,16 @@ impl Machine {
         self.to(MachineState::Reading(uid), MachineCommand::Read(uid))
     }
 
-    pub(super) fn was_read(&mut self, uid: u32, reading: MessageRead) -> MachineCommand {
+    pub(super) fn was_read(&mut self, uid: u32, reading: MessageAnswer) -> MachineCommand {
         match reading {
-            MessageRead::Content { digest, .. } if uid == self.entry.uid => {
+            MessageAnswer::Content { digest, .. } if uid == self.entry.uid => {
                 if self.entry.original.as_deref() != Some(&digest) {
                     self.goal = Goal::LeaveBoth(NOT_THE_ORIGINAL.to_owned());
                 }
                 self.is_original_read = true;
                 self.look(false)
             }
-            MessageRead::Content { digest, is_kin } => {
+            MessageAnswer::Content { digest, is_kin } => {
                 let is_whole = digest == self.entry.sha256;
                 if !is_whole && !self.is_resumed && !is_kin && !self.is_off(Rule::WrongUid) {
                     return self.search(AppendContent::New, SearchPurpose::WrongUid(WRONG_UID));
@@ -244,9 +244,9 @@ impl Machine {
                 }
                 self.look(false)
             }
-            MessageRead::Nothing => self.look_after_nothing(),
-            MessageRead::Unknown(_) if self.is_off(Rule::Unknown) => self.look_after_nothing(),
-            MessageRead::Unknown(why) => self.doubt(why, RetryState::Look),
+            MessageAnswer::Nothing => self.look_after_nothing(),
+            MessageAnswer::Unknown(_) if self.is_off(Rule::Unknown) => self.look_after_nothing(),
+            MessageAnswer::Unknown(why) => self.doubt(why, RetryState::Look),
         }
     }
 

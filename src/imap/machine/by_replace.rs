@@ -2,7 +2,7 @@
 //! removes the old message itself, so the old message is kept in a file until the new one was read.
 
 use super::events::{
-    AppendContent, CommandRefusal, Conclusion, MachineCommand, MessageRead, ReplaceResult, Sight,
+    AppendContent, CommandRefusal, Conclusion, MachineCommand, MessageAnswer, ReplaceResult, Sight,
 };
 use super::texts::{
     BY_REPLACE, KEPT_FILE, MOVED, NOT_PUT_BACK, NOT_SAID, NOT_THE_ORIGINAL, PUT_BACK, UNREADABLE,
@@ -69,21 +69,21 @@ impl Machine {
         }
     }
 
-    pub(super) fn replaced_read(&mut self, uid: u32, reading: MessageRead) -> MachineCommand {
+    pub(super) fn replaced_read(&mut self, uid: u32, reading: MessageAnswer) -> MachineCommand {
         match reading {
-            MessageRead::Content { digest, .. } if digest == self.entry.sha256 => {
+            MessageAnswer::Content { digest, .. } if digest == self.entry.sha256 => {
                 let fate = ReplaceResult::Replaced(uid, Some(BY_REPLACE));
                 self.drop_and_end(Conclusion::Settled(fate))
             }
-            MessageRead::Content { is_kin: true, .. } => self.begin_put_back(),
+            MessageAnswer::Content { is_kin: true, .. } => self.begin_put_back(),
             // The server reported a wrong UID.
-            MessageRead::Content { .. } => {
+            MessageAnswer::Content { .. } => {
                 self.search(AppendContent::New, SearchPurpose::AfterReplace)
             }
-            MessageRead::Nothing => {
+            MessageAnswer::Nothing => {
                 self.doubt(UNREADABLE.to_owned(), RetryState::ReadReplaced(uid))
             }
-            MessageRead::Unknown(why) => self.doubt(why, RetryState::ReadReplaced(uid)),
+            MessageAnswer::Unknown(why) => self.doubt(why, RetryState::ReadReplaced(uid)),
         }
     }
 
@@ -140,18 +140,20 @@ impl Machine {
         }
     }
 
-    pub(super) fn put_back_read(&mut self, uid: u32, reading: MessageRead) -> MachineCommand {
+    pub(super) fn put_back_read(&mut self, uid: u32, reading: MessageAnswer) -> MachineCommand {
         match reading {
-            MessageRead::Content { digest, .. }
+            MessageAnswer::Content { digest, .. }
                 if Some(&digest) == self.entry.original.as_ref() =>
             {
                 self.is_put_back()
             }
             // The server altered the old message when it was appended again. Another attempt would append one more
             // message, so the machine stops here and keeps the file with the old message.
-            MessageRead::Content { .. } => self.both(Reason::AlteredByServer, NOT_PUT_BACK),
-            MessageRead::Nothing => self.doubt(UNREADABLE.to_owned(), RetryState::ReadPutBack(uid)),
-            MessageRead::Unknown(why) => self.doubt(why, RetryState::ReadPutBack(uid)),
+            MessageAnswer::Content { .. } => self.both(Reason::AlteredByServer, NOT_PUT_BACK),
+            MessageAnswer::Nothing => {
+                self.doubt(UNREADABLE.to_owned(), RetryState::ReadPutBack(uid))
+            }
+            MessageAnswer::Unknown(why) => self.doubt(why, RetryState::ReadPutBack(uid)),
         }
     }
 

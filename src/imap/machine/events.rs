@@ -59,7 +59,7 @@ pub(in crate::imap) enum MessageStart {
 
 /// Result of reading a whole message.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(in crate::imap) enum MessageRead {
+pub(in crate::imap) enum MessageAnswer {
     Content {
         /// SHA-256 of the content, in hexadecimal digits.
         digest: String,
@@ -139,7 +139,7 @@ pub(in crate::imap) enum MachineEvent {
     Appended(Result<Option<(u32, u32)>, CommandRefusal>),
     /// Result of [`MachineCommand::Search`] or [`MachineCommand::FindTwins`]. The error is the reason why the result is unknown.
     Found(Result<FoundCopies, String>),
-    Read(MessageRead),
+    Read(MessageAnswer),
     /// Result of [`MachineCommand::Look`]: metadata of the old message and of the new message.
     Seen(Sight, Sight),
     /// Result of [`MachineCommand::Mark`].

@@ -37,7 +37,7 @@ mod texts;
 pub(crate) use events::ReplaceResult;
 pub(super) use events::{
     AppendContent, CommandRefusal, Conclusion, FoundCopies, LabelReport, MachineCommand,
-    MachineEvent, MessageMetadata, MessageRead, MessageStart, Sight,
+    MachineEvent, MessageAnswer, MessageMetadata, MessageStart, Sight,
 };
 use texts::{FINISHED, KEPT, NOT_CARRIED, RESTLESS};
 

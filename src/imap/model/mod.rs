@@ -29,7 +29,7 @@ use std::hash::{Hash, Hasher};
 
 use super::journal::{Replacement, ReplacementStep};
 use super::machine::{
-    Conclusion, Machine, MachineCommand, MachineEvent, MessageMetadata, MessageRead, Rule, Sight,
+    Conclusion, Machine, MachineCommand, MachineEvent, MessageAnswer, MessageMetadata, Rule, Sight,
 };
 use super::replace::ReplaceResult;
 use super::session::InternalDate;
@@ -499,7 +499,7 @@ impl Model {
                     say(format!("APPENDUID {answer:?}"), done, event);
                 }
             }
-            MachineEvent::Read(MessageRead::Content { .. }) if self.nature.shifts.is_none() => {
+            MachineEvent::Read(MessageAnswer::Content { .. }) if self.nature.shifts.is_none() => {
                 let MachineCommand::Read(uid) = command else {
                     return;
                 };

@@ -4,7 +4,7 @@ use super::{Model, World};
 use crate::imap::journal::Replacement;
 use crate::imap::machine::{
     AppendContent, CommandRefusal, FoundCopies, LabelReport, MachineCommand, MachineEvent,
-    MessageMetadata, MessageRead, MessageStart, ServerTerms, Sight,
+    MessageAnswer, MessageMetadata, MessageStart, ServerTerms, Sight,
 };
 use crate::imap::session::{FlagChange, InternalDate};
 
@@ -373,7 +373,7 @@ impl Model {
                 let found = server.mails.iter().find(|it| it.uid == *uid);
                 world.has_read_altered |= found.is_some_and(|it| it.content == Content::Altered);
                 let Some(content) = found.map(|it| it.content) else {
-                    return MachineEvent::Read(MessageRead::Nothing);
+                    return MachineEvent::Read(MessageAnswer::Nothing);
                 };
                 self.reading(world, *uid, content, entry)
             }
@@ -490,7 +490,7 @@ impl Model {
         if uid != entry.uid || !world.has_read(uid) {
             world.remember(uid, content);
         }
-        MachineEvent::Read(MessageRead::Content {
+        MachineEvent::Read(MessageAnswer::Content {
             digest: content.digest(),
             is_kin: content.is_kin(Content::of_digest(&entry.sha256)),
         })
@@ -592,7 +592,7 @@ pub(super) fn refused(event: &MachineEvent, code: &str) -> Vec<MachineEvent> {
             },
         ],
         MachineEvent::Found(_) => vec![MachineEvent::Found(Err(why()))],
-        MachineEvent::Read(_) => vec![MachineEvent::Read(MessageRead::Unknown(why()))],
+        MachineEvent::Read(_) => vec![MachineEvent::Read(MessageAnswer::Unknown(why()))],
         MachineEvent::Seen(old, copy) => {
             let unknown = || Sight::Unknown(why());
             vec![

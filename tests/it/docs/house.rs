@@ -548,7 +548,7 @@ const NAME_FORMS: &[(&str, Option<&[&str]>)] = &[
     // The tables of all forms.
     ("engine/forms/mod.rs", None),
     ("engine/forms/references.rs", None),
-    // The variants of `Form`, by which a reference names its facts.
+    // The variants of `ReferenceShape`, by which a reference names its facts.
     ("engine/external_body/reference.rs", None),
     // The words of the option `--follow`, and what users select together.
     ("engine/external_body/follow.rs", None),

@@ -10,4 +10,5 @@ mod pages;
 mod pictures;
 mod public_types;
 mod shadowing;
+mod type_names;
 mod words;
