@@ -80,9 +80,10 @@ pub(super) fn run(args: &ConvertArgs) -> Result<ProgramStatus, Error> {
         pictures: PictureWatch::of(&policy),
     };
     let done = walk.run(&expanding, None, resume.as_ref(), |_| {
-        match expanding.pictures.has_met() {
-            true => format!("{NOTICE}.\n"),
-            false => String::new(),
+        if expanding.pictures.has_met() {
+            format!("{NOTICE}.\n")
+        } else {
+            String::new()
         }
     });
     cache.tell_trouble(common.saying.volume());

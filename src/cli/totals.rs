@@ -317,9 +317,10 @@ impl<'r> OpeningOptions<'r> {
             // A placeholder, such as CIDR, is named only if no value is known.
             let is_known = |value: &&&str| !value.starts_with(|it: char| it.is_ascii_uppercase());
             let known: Vec<&str> = values.iter().filter(is_known).copied().collect();
-            let named = match known.is_empty() {
-                true => values.iter().copied().collect(),
-                false => known,
+            let named = if known.is_empty() {
+                values.iter().copied().collect()
+            } else {
+                known
             };
             let shown = named.get(..Self::VALUES).unwrap_or(&named);
             format!("{name} {}", shown.join(","))
