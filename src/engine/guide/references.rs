@@ -128,12 +128,15 @@ impl Guide {
         }
         let declared = body.declared.as_ref().map(|declared| &*declared.essence);
         let url = item.shown_url.as_deref().map(uri);
+        // A linked file gets the link in the mail as its Content-Location, and is requested from another URL.
+        let link = body.linked.as_ref().map(|file| file.link.clone());
+        let location = link.or_else(|| url.clone());
         let text = body.text_note.as_ref().and_then(|_| {
             let entity = tree.part(body.part);
             entity.encoding.decode(entity.body.of(tree.original))
         });
         let score = |part: &GuidePart| -> Option<u32> {
-            let is_at = part.location.is_some() && part.location == url;
+            let is_at = part.location.is_some() && part.location == location;
             let is_named = part.source.as_ref().map(|source| &source.named) == url.as_ref();
             if is_attached {
                 return (is_at && part.is_new).then_some(8);
@@ -210,7 +213,10 @@ fn answer(tree: &MessageTree<'_>, item: &PlanItem<'_>, part: &GuidePart) -> (Ans
     let phantom = &body.phantom.fields;
     let has_location = phantom.value(tree.original, "Content-Location").is_some()
         || tree.value(body.part, "Content-Location").is_some();
-    let url = part.url(has_location).to_owned();
+    let url = match (&body.linked, &item.shown_url) {
+        (Some(_), Some(requested)) => requested.clone(),
+        _ => part.url(has_location).to_owned(),
+    };
     let mut content = part.retrieved(&url);
     if part.source.is_none() {
         content.origin.url = url.as_str().into();

@@ -9,7 +9,6 @@ use crate::mailbox::find::{self, StartKind};
 use crate::mailbox::forms::Format;
 use crate::mailbox::forms::flags::{Flags, MessageFlags};
 use crate::platform::{BEFORE_FLAGS, OsStrExt as _, OsStringExt as _};
-#[cfg(feature = "cli")]
 use crate::span::split_while;
 
 pub(crate) struct MessageFolder {

@@ -538,7 +538,7 @@ fn text_lines_of_the_survey_show_its_figures() {
     )
     .unwrap();
     let text = printed(&["inspect", "one.eml"], folder.path());
-    assert!(text.starts_with("message  text/html"), "{text}");
+    assert!(text.starts_with("1  text/html"), "{text}");
     assert!(text.contains("\ndates  "), "{text}");
     let one = survey(&["--by", "year", "one.eml"], folder.path());
     assert_eq!(

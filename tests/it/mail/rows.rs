@@ -209,7 +209,7 @@ fn the_totals_of_inspect_are_those_of_its_rows() {
     let output = fed(embody().arg("inspect"), mail.as_bytes());
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
-        text.ends_with(
+        text.contains(
             "2 references: 1 would be followed, 1 would stay unchanged\n2 documents: 1 would be rewritten, 1 would stay unchanged\n"
         ),
         "{text}"
