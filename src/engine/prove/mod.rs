@@ -6,7 +6,7 @@
 //! content that a run inserted in the place of a reference. Such content is not in the old mail, so nothing here shows that it
 //! is right. [`Proof::unchecked`] counts it.
 //!
-//! Two mails are compared in their [plain form](super::same::plain), and the boundaries that embody writes are numbered, because
+//! Two mails are compared in their plain form (`same::plain`), and the boundaries that embody writes are numbered, because
 //! a run keeps the boundaries of an earlier run. Everything else must be equal.
 
 mod detached;
