@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
-use super::super::survey::SurveyGroup;
 use super::super::values::size;
 #[cfg(all(unix, feature = "imap"))]
 use super::imap::ImapArgs;
@@ -14,6 +13,21 @@ use super::walk::CompressedArgs;
 use crate::engine::Mode;
 use crate::engine::policy::{Policy, Trackers};
 use crate::mailbox::Format;
+
+/// Property by which numbers are grouped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum SurveyGroup {
+    /// The hosts that mail refers to
+    Host,
+    /// The media types of attachments
+    Type,
+    /// The years of the Date fields
+    Year,
+    /// The domains of the From fields
+    Sender,
+    /// What would become of references and documents
+    Outcome,
+}
 
 #[derive(Args, Debug)]
 #[group(skip)]

@@ -38,7 +38,7 @@ pub(super) use self::filter::FilterArgs;
 use self::filter::{FILTER_ABOUT, FILTER_HELP};
 #[cfg(all(unix, feature = "imap"))]
 pub(super) use self::imap::ImapArgs;
-pub(super) use self::inspect::InspectArgs;
+pub(super) use self::inspect::{InspectArgs, SurveyGroup};
 pub(super) use self::merge::MergeArgs;
 #[cfg(all(unix, feature = "milter"))]
 pub(super) use self::milter::MilterArgs;

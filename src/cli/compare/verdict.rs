@@ -229,6 +229,11 @@ fn of_changes(changes: &Changes) -> String {
             "documents with links made absolute",
         ),
         (
+            changes.unwrapped,
+            "wrapped link replaced with its original",
+            "wrapped links replaced with their originals",
+        ),
+        (
             changes.opened,
             "message with winmail.dat opened",
             "messages with winmail.dat opened",

@@ -4,8 +4,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use clap::ValueEnum;
-
+use super::super::args::SurveyGroup;
 use super::repeated::RepeatedLinks;
 use super::words::quoted;
 
@@ -15,21 +14,6 @@ const SOURCES: usize = 20;
 const ENDINGS: [&str; 10] = [
     "zip", "tgz", "tar", "gz", "zst", "bz2", "xz", "mbox", "mbx", "eml",
 ];
-
-/// Property by which numbers are grouped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum SurveyGroup {
-    /// The hosts that mail refers to
-    Host,
-    /// The media types of attachments
-    Type,
-    /// The years of the Date fields
-    Year,
-    /// The domains of the From fields
-    Sender,
-    /// What would become of references and documents
-    Outcome,
-}
 
 #[derive(Clone, Debug)]
 pub(crate) struct NamedSource {

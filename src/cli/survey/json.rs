@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::super::args::SurveyGroup;
 use super::super::report_file::ReportFields;
-use super::context::{SurveyContext, SurveyGroup};
+use super::context::SurveyContext;
 use super::missing::RecoveryWay;
 use super::numbers::companies;
 use super::sum::{SIZES, Survey};

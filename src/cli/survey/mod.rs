@@ -28,7 +28,7 @@ mod tally;
 mod text;
 mod words;
 
-pub(super) use self::context::{NamedSource, SourceKind, SurveyContext, SurveyGroup};
+pub(super) use self::context::{NamedSource, SourceKind, SurveyContext};
 pub(super) use self::gather::SurveyRun;
 pub(super) use self::html_file::{check_page, write_page};
 pub(super) use self::json::{JsonList, as_json};

@@ -1,7 +1,8 @@
 //! The survey as text for the terminal. It contains the same findings as the start of the page. `--by` adds tables.
 
+use super::super::args::SurveyGroup;
 use super::super::say::{harmless, harmless_within};
-use super::context::{SurveyContext, SurveyGroup};
+use super::context::SurveyContext;
 use super::findings::{self, Findings};
 use super::json::bound;
 use super::missing::{self, RecoveryWay};

@@ -312,7 +312,8 @@ fn changes_of(rows: &[Row]) -> Changes {
     for row in rows {
         match (row.kind, row.outcome) {
             (Kind::Embed, Outcome::Expanded | Outcome::Blanked) => changes.embedded += 1,
-            (Kind::Link | Kind::Wrapped, Outcome::Rewritten) => changes.resolved += 1,
+            (Kind::Link, Outcome::Rewritten) => changes.resolved += 1,
+            (Kind::Wrapped, Outcome::Rewritten) => changes.unwrapped += 1,
             (Kind::Attachment, Outcome::Restored) => changes.restored += 1,
             (Kind::Eudora, Outcome::Expanded | Outcome::Rewritten) => changes.unmarked = 1,
             (kind, Outcome::Expanded) if is_kind(kind) => changes.opened = 1,

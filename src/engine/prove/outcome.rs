@@ -17,6 +17,8 @@ pub struct Changes {
     pub filled: usize,
     /// Number of documents whose relative links are now absolute.
     pub resolved: usize,
+    /// Number of wrapped links that are now their originals (docs/unwrap.md).
+    pub unwrapped: usize,
     /// 1 if `winmail.dat` or a similar part was unpacked.
     pub opened: usize,
     /// 1 if a message of Eudora was converted back to MIME.
@@ -33,6 +35,7 @@ impl Changes {
         self.restored += other.restored;
         self.filled += other.filled;
         self.resolved += other.resolved;
+        self.unwrapped += other.unwrapped;
         self.opened += other.opened;
         self.unmarked += other.unmarked;
         self.merged += other.merged;

@@ -105,6 +105,13 @@ fn unwrap_changes_every_message_of_a_mailbox_and_the_survey_counts_links_by_serv
         "{text}"
     );
     assert_eq!(survey("out.mbox"), serde_json::json!({}));
+    let output = embody_in(at, &["compare", "in.mbox", "out.mbox"]);
+    done(&output, 0);
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        told.contains("4 wrapped links replaced with their originals"),
+        "{told}"
+    );
     let mail = mbox()
         .split_inclusive('\n')
         .skip(1)

@@ -1,6 +1,6 @@
 //! The sections about pictures and trackers.
 
-use super::super::context::SurveyGroup;
+use super::super::super::args::SurveyGroup;
 use super::super::numbers;
 use super::super::sheet::{BARS, Bar};
 use super::super::tally::{Answers, Host};
