@@ -54,7 +54,7 @@ const BANNERS: [Banner; 7] = [
     is_smtp_command,
 ];
 
-/// What precedes the header of a mail.
+/// Lines that precede the header of a mail.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Prologue {
     /// Number of bytes before the header.

@@ -52,5 +52,5 @@ impl PictureWatch {
     }
 }
 
-/// What users are told once in a run.
+/// Notices that a run prints once.
 pub(super) const NOTICE: &str = "pictures on the web stay on their servers; embody embed, or the option --embed data,remote, puts them into the mail";

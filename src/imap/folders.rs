@@ -272,7 +272,7 @@ fn listed_folder(line: &[u8]) -> Option<RemoteFolder> {
 }
 
 /// Parses the delimiter between the levels of a name. Returns the delimiter, and the text after it on the line.
-/// Also accepts `"\"`, a backslash that the server did not escape.
+/// Accepts `"\"` too, a backslash that the server did not escape.
 fn listed_delimiter(line: &[u8]) -> Option<(Option<char>, &[u8])> {
     if let Some(rest) = line.strip_prefix(b"\"") {
         for (spelt, delimiter) in [(&b"\\\\\" "[..], '\\'), (b"\\\"\" ", '"'), (b"\\\" ", '\\')] {

@@ -21,7 +21,7 @@ use crate::platform::{self, MetadataExt as _, OsStrExt as _};
 /// Maximum length of a record in bytes.
 const LONGEST_RECORD: u64 = 16 << 20;
 
-/// What a run prints at its end.
+/// The texts that a run prints at its end.
 #[derive(Clone, Default, Debug, Serialize, Deserialize)]
 pub(crate) struct FinishedReport {
     /// Lines that were printed about the sources, such as the names of damaged files.

@@ -248,7 +248,7 @@ pub fn sync_tree(folder: &Path) -> io::Result<()> {
     super::sync_each(folder)
 }
 
-/// What a new file is for.
+/// Purpose of a new file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NewFile {
     Replacement,

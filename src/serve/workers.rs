@@ -49,7 +49,7 @@ impl Workers {
     ) -> Option<T> {
         let (sender, receiver) = oneshot::channel();
         let job = Box::new(move || {
-            // If the client is gone, nobody receives the result, and the work need not be done.
+            // If the client is gone, the result is not needed.
             let is_awaited = !sender.is_closed();
             let done = is_awaited.then(|| catch_unwind(AssertUnwindSafe(work)));
             // The place is free before the client has the response, so that its next request finds one.

@@ -13,7 +13,7 @@ use crate::engine::{Answers, Content, Context, Engine, Need, Outcome};
 /// Files that the person chose, by the need that they answer.
 pub(super) type ChosenFiles = HashMap<Need, Content>;
 
-/// What the engine found in a mail.
+/// Findings of the engine in a mail.
 pub(super) struct LookResults {
     /// The mail with everything that is in it in plain sight: opened forms, pictures of `data:` URLs, and the chosen files.
     pub(super) opened: Bytes,

@@ -36,7 +36,7 @@ pub struct MailView {
     shown: ShownText,
 }
 
-/// What the engine made of the mail with the files that were chosen so far.
+/// Result of the engine for the mail, with the files that were chosen so far.
 struct ShownText {
     findings: LookResults,
     /// Position in `findings` of each reference.

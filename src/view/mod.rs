@@ -1,4 +1,4 @@
-//! What a person sees of a mail: its fields, its text, its attachments, and what is missing.
+//! The view of a mail for a person: its fields, its text, its attachments, and what is missing.
 //!
 //! A [`MailFile`] is a file with mail in memory: one mail (`.eml`, `.emlx`, `.msg`, `winmail.dat`) or a mailbox (mbox, MMDF,
 //! Eudora, `.pst`), compressed with gzip or not. It lists its mails, and makes a [`MailView`] of one of them at a time, so

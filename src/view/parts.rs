@@ -12,7 +12,7 @@ use crate::mime::header::unfold;
 use crate::mime::{MessageTree, PartId, PartKind, picture};
 
 words! {
-    /// What a part is for a person.
+    /// Purpose of a part for a person.
     #[cfg_attr(feature = "serde", derive(serde::Serialize))]
     #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
     #[non_exhaustive]
@@ -32,7 +32,7 @@ words! {
 pub struct PartView {
     /// Number of the part, as in IMAP, in the mail after its forms were opened.
     pub number: String,
-    /// What the part is for a person.
+    /// Purpose of the part for a person.
     pub role: PartRole,
     /// Name of the file. A part without a name gets one.
     pub name: String,

@@ -1,4 +1,4 @@
-//! What a mail refers to, in words for a person who has no command line.
+//! The references of a mail, in words for a person who has no command line.
 
 use super::look::LookResult;
 use super::parts::safe_name;
@@ -6,7 +6,7 @@ use crate::detail::words;
 use crate::engine::report::{Kind, Outcome, Provenance, Reason, Row};
 
 words! {
-    /// What became of a reference.
+    /// State of a reference after the run.
     #[cfg_attr(feature = "serde", derive(serde::Serialize))]
     #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
     #[non_exhaustive]
@@ -29,9 +29,9 @@ pub struct ReferenceView {
     pub part: String,
     /// The form in which the mail refers to the content.
     pub kind: Kind,
-    /// What became of the reference.
+    /// State of the reference after the run.
     pub state: ReferenceState,
-    /// What happened, in a sentence for a person.
+    /// The error, in a sentence for a person.
     pub explanation: String,
     /// Name of the file, if it is known.
     pub name: Option<String>,

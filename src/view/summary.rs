@@ -1,4 +1,4 @@
-//! What a list of mails shows of each mail.
+//! The summary of a mail in a list of mails.
 
 use crate::detail::words;
 use crate::mime::encoded_words::decoded_words;

@@ -11,7 +11,7 @@ use clap::{Arg, ArgAction, Args, Command};
 use crate::engine::policy::{Follow, Policy, Protected, Trackers};
 use crate::serve::{Parameters, Problem};
 
-/// Who may set an option.
+/// Permission to set an option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Class {
     /// A request may set it to any value.

@@ -22,7 +22,7 @@ pub(super) struct PictureNeed {
     pub(super) original: Option<OriginalUrl>,
     /// The original that is not requested, because the policy refuses it.
     pub(super) refused_original: Option<Box<(OriginalUrl, Refusal)>>,
-    /// What a proof found in place of the link. [`PictureChoice::Usual`] in every other run.
+    /// Content that a proof found in place of the link. [`PictureChoice::Usual`] in every other run.
     pub(super) choice: PictureChoice,
 }
 

@@ -24,7 +24,7 @@ use crate::link::value::{Grammar, ImageSet};
 use crate::mime::entity::{sha256, uri};
 use crate::mime::{MessageTree, PartId};
 
-/// What the new mail has in place of a link.
+/// Content in the new mail in place of a link.
 #[derive(Clone, Default, Debug)]
 pub(in crate::engine) enum PictureChoice {
     /// The guide does not know. The policy decides.

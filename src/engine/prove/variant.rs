@@ -18,7 +18,7 @@ pub(super) enum Beside {
     Eudora,
 }
 
-/// What the run embedded. It matters only for links to style sheets that are parts of the mail: their ids depend on whether
+/// Kinds of content that the run embedded. They matter only for links to style sheets that are parts of the mail: their ids depend on whether
 /// the sheets were changed before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum EmbedVariant {

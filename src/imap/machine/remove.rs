@@ -40,7 +40,7 @@ impl Machine {
             Ok(false) => {
                 self.is_ours = true;
                 self.was_there = flags.is_some();
-                // The server marks the message only if nobody else has changed it, so of several runs only one can
+                // The server marks the message only if no other client has changed it, so of several runs only one can
                 // mark and remove it.
                 self.is_proven = self.modseq.is_some() && flags.is_some();
                 self.last = flags.or(self.last.take());

@@ -135,7 +135,7 @@ pub(super) struct Server {
     pub(super) ghost: Option<u32>,
 }
 
-/// What a server does with a new message that has the same Message-ID as an existing one.
+/// Treatment of a new message that has the same Message-ID as an existing one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Deduplication {
     /// The old message gets the UID of the new one, and keeps its content.

@@ -13,7 +13,7 @@ use crate::mailbox::{Format, Options};
 use crate::platform::{MetadataExt as _, OsStrExt as _, absent};
 
 /// A hash of 128 bits that is computed much faster than a SHA-256: a run can have as many results as messages. The
-/// journal belongs to this user, so nobody else chooses what is hashed.
+/// journal belongs to this user, so another user cannot choose the hashed bytes.
 #[derive(Default)]
 pub(super) struct Fingerprint([DefaultHasher; 2]);
 

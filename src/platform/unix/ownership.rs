@@ -19,7 +19,7 @@ use super::is_unsupported;
 
 pub(crate) type Owner = (Uid, Gid);
 
-/// What a new file is for, which decides whether it must have the owner and the attributes of the old one.
+/// Purpose of a new file, which decides whether it must have the owner and the attributes of the old one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NewFile {
     /// The new file replaces the old one. It must have the same owner, group, access list and `user.` attributes, because

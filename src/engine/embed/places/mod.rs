@@ -83,7 +83,7 @@ pub(super) struct PicturePlaces {
     first_unseen: usize,
     refused: Option<Refusal>,
     is_protected: bool,
-    /// What a proof found in the place that is examined. [`PictureChoice::Usual`] in every other run.
+    /// Content that a proof found in the place that is examined. [`PictureChoice::Usual`] in every other run.
     pub(super) choice: PictureChoice,
 }
 
