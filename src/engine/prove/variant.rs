@@ -18,8 +18,8 @@ pub(super) enum Beside {
     Eudora,
 }
 
-/// Kinds of content that the run embedded. They matter only for links to style sheets that are parts of the mail: their ids depend on whether
-/// the sheets were changed before.
+/// Kinds of content that the run embedded. They matter only for links to style sheets that are parts of the mail: their ids
+/// depend on whether the sheets were changed before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum EmbedVariant {
     Everything,
