@@ -112,9 +112,9 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
         args,
         surveying,
         says: match (args.json, is_page_printed) {
-            (true, _) => InspectText::Rows,
-            (false, true) => InspectText::Nothing,
-            (false, false) => InspectText::Text,
+            (true, _) => InspectOutput::Rows,
+            (false, true) => InspectOutput::Nothing,
+            (false, false) => InspectOutput::Text,
         },
         named: sources.len() > 1,
         options: args.compressed.added_to(Options {
@@ -205,12 +205,12 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
     // The rows already describe a single message completely, so programs get the survey only for mailboxes, and with `--by`.
     let is_told = inspection.is_of_mailbox.get() || !args.by.is_empty();
     match inspection.says {
-        InspectText::Rows if is_told || tells_embeds => {
+        InspectOutput::Rows if is_told || tells_embeds => {
             let embed = tells_embeds.then(|| sum.forecast.embed(&policy));
             let line = as_json(&sum.survey, &context, embed);
             print(&json(&line).map_err(write_error)?)?;
         }
-        InspectText::Text => print(lines(&sum.survey, &context).as_bytes())?,
+        InspectOutput::Text => print(lines(&sum.survey, &context).as_bytes())?,
         _ => {}
     }
     match &args.html {
@@ -271,7 +271,7 @@ fn source_kind(source: &Path, format: Format) -> SourceKind {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum InspectText {
+enum InspectOutput {
     Text,
     Rows,
     Nothing,
@@ -280,7 +280,7 @@ enum InspectText {
 struct Inspection<'i> {
     args: &'i InspectArgs,
     surveying: SurveyRun,
-    says: InspectText,
+    says: InspectOutput,
     named: bool,
     options: Options,
     is_of_mailbox: Cell<bool>,
@@ -383,7 +383,7 @@ impl Inspection<'_> {
             files: self.surveying.files.as_ref(),
             several: self.named || is_folder(source),
             counts: ReporterCounts::new(
-                (self.says == InspectText::Rows).then_some(ReportFile::Stdout),
+                (self.says == InspectOutput::Rows).then_some(ReportFile::Stdout),
             ),
         };
         let conversion = match stream {
@@ -404,7 +404,7 @@ impl Inspection<'_> {
         }
         totals.survey.walked(&summary);
         self.is_of_mailbox.set(true);
-        if self.says != InspectText::Text {
+        if self.says != InspectOutput::Text {
             return Ok(totals);
         }
         let mut text = self.heading(source);
@@ -457,12 +457,12 @@ impl Inspection<'_> {
         if self.asks_servers() {
             totals.count_remedies(&said.report, self.policy());
         }
-        if let (InspectText::Rows, Some(origin)) = (self.says, &said.origin) {
+        if let (InspectOutput::Rows, Some(origin)) = (self.says, &said.origin) {
             ReportFile::Stdout
                 .write(&self.start, origin, wording::rows(&said.report.rows))
                 .and_then(|()| ReportFile::Stdout.write(&self.start, origin, &said.listed))
                 .map_err(write_error)?;
-        } else if self.says == InspectText::Text {
+        } else if self.says == InspectOutput::Text {
             let policy = self.policy();
             let tree = scan(message, &policy.limits.scan());
             let mut text = self.heading(source);

@@ -70,15 +70,15 @@ pub(super) fn late() -> Refusal {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct FailureCounts {
+pub(crate) struct FetchFailure {
     pub(crate) refusal: Refusal,
     /// The part of the server that did not respond: `Host` if the host did not respond at all, `Port` if only this port did
     /// not. Requests for other URLs there would fail, too. `None` if the failure does not show anything about other URLs.
-    pub(crate) nobody: Option<UnlimitedRequests>,
+    pub(crate) unresponsive: Option<UnresponsiveScope>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum UnlimitedRequests {
+pub(crate) enum UnresponsiveScope {
     Host,
     Port,
 }
@@ -89,11 +89,11 @@ pub(crate) fn is_long(elapsed: Duration, timeout: Duration) -> bool {
     elapsed >= Duration::from_secs(10).min(timeout / 4 * 3)
 }
 
-impl FailureCounts {
+impl FetchFailure {
     pub(crate) fn into_refusal(self) -> Refusal {
-        let is_gone = match self.nobody {
-            Some(UnlimitedRequests::Host) => true,
-            Some(UnlimitedRequests::Port) => self.refusal.reason == Reason::ConnectionFailed,
+        let is_gone = match self.unresponsive {
+            Some(UnresponsiveScope::Host) => true,
+            Some(UnresponsiveScope::Port) => self.refusal.reason == Reason::ConnectionFailed,
             None => self.refusal.is_gone,
         };
         Refusal {
@@ -103,14 +103,17 @@ impl FailureCounts {
     }
 }
 
-impl From<Refusal> for FailureCounts {
+impl From<Refusal> for FetchFailure {
     fn from(refusal: Refusal) -> Self {
-        let nobody = match (refusal.reason, refusal.retry) {
+        let unresponsive = match (refusal.reason, refusal.retry) {
             // If the name does not exist, requests for other URLs of this host would fail, too. After a temporary failure of
             // the name server, it is not known whether the host exists.
-            (Reason::NameNotFound, Retry::Never) => Some(UnlimitedRequests::Host),
+            (Reason::NameNotFound, Retry::Never) => Some(UnresponsiveScope::Host),
             _ => None,
         };
-        Self { refusal, nobody }
+        Self {
+            refusal,
+            unresponsive,
+        }
     }
 }

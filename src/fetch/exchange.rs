@@ -10,14 +10,14 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use ureq::http::{HeaderMap, HeaderName, HeaderValue, header};
 
-use super::allowance::{FailureCounts, RequestAllowance};
+use super::allowance::{FetchFailure, RequestAllowance};
 use crate::engine::Content;
 use crate::engine::policy::{Host, Target, TypePattern};
 use crate::engine::report::{Provenance, Refusal};
 use crate::mime::date;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestRecord<'a> {
+pub(crate) struct ExchangeRequest<'a> {
     pub(crate) target: &'a Target,
     pub(crate) accept: &'a str,
     pub(crate) how: FetchMethod,
@@ -184,18 +184,18 @@ pub(crate) fn agrees(accept: &str, named: Option<&str>) -> bool {
         .map_or(true, |wanted: TypePattern| wanted.matches(&essence))
 }
 
-pub(crate) type Ask<'a> = &'a dyn Fn(&RequestRecord<'_>) -> Result<FetchResponse, FailureCounts>;
+pub(crate) type Ask<'a> = &'a dyn Fn(&ExchangeRequest<'_>) -> Result<FetchResponse, FetchFailure>;
 
 pub(crate) trait ResponseCache: Send + Sync + fmt::Debug {
     /// Returns a response from the cache, or the response that `ask` gets from the server. A redirect is returned like any
     /// other response: following it is the task of the caller.
     fn answer(
         &self,
-        asked: &RequestRecord<'_>,
+        asked: &ExchangeRequest<'_>,
         ask: Ask<'_>,
-    ) -> Result<FetchResponse, FailureCounts>;
+    ) -> Result<FetchResponse, FetchFailure>;
 
     fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal>;
 
-    fn found_nobody(&self, host: &Host, port: u16, failed: &FailureCounts);
+    fn store_unresponsive(&self, host: &Host, port: u16, failed: &FetchFailure);
 }

@@ -52,7 +52,7 @@ mod tap;
 #[cfg(feature = "http")]
 mod unresponsive;
 
-pub(crate) use allowance::{FailureCounts, RequestAllowance, UnlimitedRequests};
+pub(crate) use allowance::{FetchFailure, RequestAllowance, UnresponsiveScope};
 #[cfg(feature = "file")]
 pub(crate) use attachments::Attachments;
 pub(crate) use beside::Sidecars;
@@ -77,9 +77,9 @@ pub(crate) use self::{
     coding::CodingMethod,
     connection::basic,
     exchange::{
-        Ask, FetchMethod, FetchResponse, LONGEST_PAUSE, MEMENTO_DATETIME, RecordedExchange,
-        RequestPurpose, RequestRecord, ResponseCache, ResponseSource, agrees, captured, field_text,
-        is_redirect, is_success, is_temporary, now, retry_after, text, time,
+        Ask, ExchangeRequest, FetchMethod, FetchResponse, LONGEST_PAUSE, MEMENTO_DATETIME,
+        RecordedExchange, RequestPurpose, ResponseCache, ResponseSource, agrees, captured,
+        field_text, is_redirect, is_success, is_temporary, now, retry_after, text, time,
     },
     names::SystemNames,
     system::Servers,

@@ -7,7 +7,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::allowance::{FailureCounts, RequestAllowance};
+use super::allowance::{FetchFailure, RequestAllowance};
 use super::exchange::{FetchResponse, LONGEST_PAUSE, RequestPurpose, captured, retry_after};
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::error::unpoisoned;
@@ -131,9 +131,9 @@ impl Pace {
         }
     }
 
-    pub(super) fn heed(&self, given: &Result<FetchResponse, FailureCounts>) {
+    pub(super) fn heed(&self, given: &Result<FetchResponse, FetchFailure>) {
         match given {
-            Err(failed) if failed.nobody.is_some() => self.pause(UNREACHABLE, None),
+            Err(failed) if failed.unresponsive.is_some() => self.pause(UNREACHABLE, None),
             Ok(answer) if captured(&answer.headers).is_none() => {
                 let wanted = retry_after(&answer.headers);
                 match (answer.status, wanted) {

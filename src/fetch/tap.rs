@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::exchange::{FetchResponse, RecordedExchange, RequestRecord};
+use super::exchange::{ExchangeRequest, FetchResponse, RecordedExchange};
 use crate::engine::Content;
 use crate::engine::report::Reason;
 
@@ -19,9 +19,10 @@ use crate::engine::report::Reason;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) trait Recorder: Send + Sync + fmt::Debug {
-    fn begin(&self, asked: &RequestRecord<'_>) -> Box<dyn ExchangeRecorder>;
+    fn begin(&self, asked: &ExchangeRequest<'_>) -> Box<dyn ExchangeRecorder>;
 
-    fn kept(&self, asked: &RequestRecord<'_>, answer: &FetchResponse) -> Option<RecordedExchange>;
+    fn kept(&self, asked: &ExchangeRequest<'_>, answer: &FetchResponse)
+    -> Option<RecordedExchange>;
 
     fn content(&self, retrieved: &Content, address: Option<IpAddr>) -> Option<Arc<str>>;
 }
@@ -79,7 +80,7 @@ impl Current {
 pub(super) struct ExchangeTap;
 
 impl ExchangeTap {
-    pub(super) fn begin(recorder: Option<&dyn Recorder>, asked: &RequestRecord<'_>) -> Self {
+    pub(super) fn begin(recorder: Option<&dyn Recorder>, asked: &ExchangeRequest<'_>) -> Self {
         CURRENT.set(recorder.map(|recorder| Current {
             connection: None,
             recording: recorder.begin(asked),

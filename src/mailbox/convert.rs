@@ -15,7 +15,7 @@ use crate::mailbox::compressed::{CompressedContent, CompressionDamage, LEFT_AS_U
 use crate::mailbox::failure::{in_full, unread, unreadable};
 use crate::mailbox::find::{self, NotMail, SourceFind, StartKind};
 use crate::mailbox::forms::imap_backup::LengthChange;
-use crate::mailbox::forms::mbox::MboxCounts;
+use crate::mailbox::forms::mbox::MboxReadState;
 use crate::mailbox::forms::rewrite;
 use crate::mailbox::forms::{Division, carriage, emlx, emlx_files, eudora};
 use crate::mailbox::place::identity::FileIdentity;
@@ -224,7 +224,7 @@ impl<S: Send> MailboxJob<'_, S> {
     ) -> Result<Summary, Error> {
         let quoting = self.quoting(&mut source)?;
         let mut summary = Summary::default();
-        let counted = MboxCounts::default();
+        let counted = MboxReadState::default();
         self.mbox(source, counted, quoting, &mut summary, sink, &mut |_| {})?;
         Ok(summary)
     }
@@ -237,12 +237,12 @@ impl<S: Send> MailboxJob<'_, S> {
     pub(crate) fn mbox(
         &self,
         source: InputSource,
-        counted: MboxCounts,
+        counted: MboxReadState,
         quoting: Quoting,
         summary: &mut Summary,
         sink: &mut Sink<'_>,
         seen: &mut (dyn FnMut(&[u8]) + Send),
-    ) -> Result<(MboxCounts, InputSource), Error> {
+    ) -> Result<(MboxReadState, InputSource), Error> {
         let mut windows = cut::windows(source, counted, self.options, self.path)?;
         if self.is_eudora {
             let start = windows

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 
-use crate::mailbox::forms::mbox::{Frame, MboxCounts, MessageEndSearch, content_start};
+use crate::mailbox::forms::mbox::{Frame, MboxReadState, MessageEndSearch, content_start};
 use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::refused::refused_by_name;
 use crate::mailbox::forms::{Division, Format, as_named as message_in, carriage, eudora, mmdf};
@@ -85,7 +85,7 @@ impl MemoryMailbox {
             _ => before_first_message(bytes).unwrap_or(0),
         };
         let mut frames = Vec::new();
-        let mut counted = MboxCounts::default();
+        let mut counted = MboxReadState::default();
         while at < bytes.len() {
             let mut progress = MessageEndSearch::default();
             let found = division.end_of_message(

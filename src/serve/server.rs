@@ -148,12 +148,12 @@ async fn failed(shared: &ServeState, error: &io::Error) {
 }
 
 /// Counts an open connection until it is dropped.
-struct CountGuard {
+struct ConnectionGuard {
     shared: Arc<ServeState>,
     is_begun: bool,
 }
 
-impl Drop for CountGuard {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         self.shared.counters.open.fetch_sub(1, Ordering::Relaxed);
         if self.is_begun {
@@ -174,7 +174,7 @@ where
     if is_begun {
         shared.begun.fetch_add(1, Ordering::SeqCst);
     }
-    let counted = CountGuard {
+    let counted = ConnectionGuard {
         shared: Arc::clone(shared),
         is_begun,
     };
@@ -190,7 +190,7 @@ where
 }
 
 /// Tells a client that too many connections are open, without reading its request.
-async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(stream: S, counted: CountGuard) {
+async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(stream: S, counted: ConnectionGuard) {
     let most = counted.shared.limits.max_connections;
     let json = Problem::connections(most).json();
     let head = format!(
@@ -211,7 +211,7 @@ async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(stream: S, counted: CountGuar
     let _ = timeout(Duration::from_secs(3), said).await;
 }
 
-async fn serve<S>(stream: S, at: At, counted: CountGuard)
+async fn serve<S>(stream: S, at: At, counted: ConnectionGuard)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

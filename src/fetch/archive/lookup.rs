@@ -21,7 +21,7 @@ use crate::engine::policy::{Policy, Target};
 use crate::engine::report::{Detail, Provenance, Reason, Refusal, Setting};
 use crate::engine::{Announcement, Answer, Content, Mode};
 use crate::fetch::{
-    Fetch, FetchMethod, FetchResponse, Request, RequestAllowance, RequestPurpose, RequestRecord,
+    ExchangeRequest, Fetch, FetchMethod, FetchResponse, Request, RequestAllowance, RequestPurpose,
     Servers, agrees, answer_by_fetching, captured, is_redirect, text, undated,
 };
 
@@ -87,7 +87,7 @@ impl Archive {
     fn find(&self, request: &Request, how: FetchMethod) -> Result<ArchiveCapture, Refusal> {
         let date = time::seconds(request.date.ok_or_else(undated)?);
         let original = self.original(request.url())?;
-        let wish = RequestRecord {
+        let wish = ExchangeRequest {
             target: &original,
             accept: request.acceptable(),
             how,
@@ -134,7 +134,7 @@ impl Archive {
         Err(Refusal::lasting(Reason::SecretUrl, detail))
     }
 
-    fn nearest(&self, wish: &RequestRecord<'_>, date: i64, at: i64) -> Result<Nearest, Refusal> {
+    fn nearest(&self, wish: &ExchangeRequest<'_>, date: i64, at: i64) -> Result<Nearest, Refusal> {
         let mut original = wish.target.clone();
         let url = self
             .template
@@ -142,7 +142,7 @@ impl Archive {
         let mut target = self.policy.judge_url(&url)?;
         let mut asked = vec![target.request_url()];
         loop {
-            let step = RequestRecord {
+            let step = ExchangeRequest {
                 target: &target,
                 ..*wish
             };
@@ -237,12 +237,12 @@ impl Archive {
 
     fn listed(
         &self,
-        wish: &RequestRecord<'_>,
+        wish: &ExchangeRequest<'_>,
         date: i64,
         index: &IndexTemplate,
     ) -> Result<Option<i64>, Refusal> {
         let url = index.expand(&time::stamp(date), &wish.target.request_url());
-        let question = RequestRecord {
+        let question = ExchangeRequest {
             target: &self.policy.judge_url(&url)?,
             accept: "*/*",
             how: FetchMethod::Whole,
@@ -268,7 +268,7 @@ impl Archive {
             .min_by_key(|at| (at.abs_diff(date), *at)))
     }
 
-    fn ask(&self, asked: &RequestRecord<'_>) -> Result<FetchResponse, Refusal> {
+    fn ask(&self, asked: &ExchangeRequest<'_>) -> Result<FetchResponse, Refusal> {
         self.servers.exchange(asked).map_err(|failed| {
             let mut refusal = failed.refusal;
             // Only the cache returns `HttpStatus` here: the archive requested a pause earlier, so no request was sent.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::folder::CacheFolder;
 use crate::engine::policy::Policy;
 use crate::engine::report::Refusal;
-use crate::fetch::{RecordedExchange, RequestRecord, ResponseSource};
+use crate::fetch::{ExchangeRequest, RecordedExchange, ResponseSource};
 use crate::key::Key;
 use crate::platform::disk::layout::Area;
 
@@ -101,7 +101,7 @@ impl CacheEntry {
         Key::of(format!("GET\n{}\n{}\n{}", self.url, self.accept, self.trust).as_bytes())
     }
 
-    pub(super) fn load(folder: &CacheFolder, asked: &RequestRecord<'_>, trust: &str) -> Self {
+    pub(super) fn load(folder: &CacheFolder, asked: &ExchangeRequest<'_>, trust: &str) -> Self {
         let empty = Self {
             url: asked.target.request_url(),
             accept: asked.accept.to_owned(),

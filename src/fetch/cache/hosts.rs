@@ -10,7 +10,7 @@ use super::entry::{LONGEST, read, written};
 use super::folder::CacheFolder;
 use crate::engine::policy::Host;
 use crate::engine::report::{Reason, Refusal, Retry};
-use crate::fetch::{FailureCounts, LONGEST_PAUSE, UnlimitedRequests, now};
+use crate::fetch::{FetchFailure, LONGEST_PAUSE, UnresponsiveScope, now};
 use crate::key::Key;
 use crate::platform::disk::layout::Area;
 
@@ -112,11 +112,11 @@ pub(super) fn check(
     Ok(())
 }
 
-pub(super) fn found_nobody(folder: &CacheFolder, names: &[String; 2], failed: &FailureCounts) {
+pub(super) fn store_unresponsive(folder: &CacheFolder, names: &[String; 2], failed: &FetchFailure) {
     let [name, with_port] = names;
-    let server = match failed.nobody {
-        Some(UnlimitedRequests::Host) => name,
-        Some(UnlimitedRequests::Port) => with_port,
+    let server = match failed.unresponsive {
+        Some(UnresponsiveScope::Host) => name,
+        Some(UnresponsiveScope::Port) => with_port,
         None => return,
     };
     let refusal = match failed.refusal.reason {

@@ -24,7 +24,7 @@ use super::semantics::{self, IgnoredDirectives, header_map};
 use crate::engine::policy::{Host, Policy};
 use crate::engine::report::{Reason, Refusal};
 use crate::fetch::{
-    Ask, FailureCounts, FetchMethod, FetchResponse, RequestPurpose, RequestRecord, ResponseCache,
+    Ask, ExchangeRequest, FetchFailure, FetchMethod, FetchResponse, RequestPurpose, ResponseCache,
     ResponseSource, agrees, is_redirect, is_success, is_temporary, now, retry_after,
 };
 use crate::key::Key;
@@ -53,9 +53,9 @@ pub(crate) struct KeptResponses {
 impl ResponseCache for KeptResponses {
     fn answer(
         &self,
-        asked: &RequestRecord<'_>,
+        asked: &ExchangeRequest<'_>,
         ask: Ask<'_>,
-    ) -> Result<FetchResponse, FailureCounts> {
+    ) -> Result<FetchResponse, FetchFailure> {
         if self.ignoring == IgnoredDirectives::Everything {
             return self.of_run(asked, &|asked| match &self.behind {
                 Some(cache) => cache.answer(asked, ask),
@@ -86,14 +86,14 @@ impl ResponseCache for KeptResponses {
         }
     }
 
-    fn found_nobody(&self, host: &Host, port: u16, failed: &FailureCounts) {
+    fn store_unresponsive(&self, host: &Host, port: u16, failed: &FetchFailure) {
         if self.ignoring == IgnoredDirectives::Everything {
             if let Some(cache) = &self.behind {
-                cache.found_nobody(host, port, failed);
+                cache.store_unresponsive(host, port, failed);
             }
             return;
         }
-        hosts::found_nobody(&self.folder, &hosts::names(&self.trust, host, port), failed);
+        hosts::store_unresponsive(&self.folder, &hosts::names(&self.trust, host, port), failed);
     }
 }
 
@@ -101,7 +101,7 @@ impl ResponseCache for KeptResponses {
 pub(crate) struct Offline;
 
 impl ResponseCache for Offline {
-    fn answer(&self, _: &RequestRecord<'_>, _: Ask<'_>) -> Result<FetchResponse, FailureCounts> {
+    fn answer(&self, _: &ExchangeRequest<'_>, _: Ask<'_>) -> Result<FetchResponse, FetchFailure> {
         Err(offline("no network requests are made").into())
     }
 
@@ -109,7 +109,7 @@ impl ResponseCache for Offline {
         Err(offline("no network requests are made"))
     }
 
-    fn found_nobody(&self, _: &Host, _: u16, _: &FailureCounts) {}
+    fn store_unresponsive(&self, _: &Host, _: u16, _: &FetchFailure) {}
 }
 
 fn offline(detail: &str) -> Refusal {
@@ -119,7 +119,7 @@ fn offline(detail: &str) -> Refusal {
 impl KeptResponses {
     /// Returns a stored response with `--offline`. It may be stale, and it is used even if the server has responded with 404 or
     /// 410 since, because this is the only content available.
-    fn remembered(&self, asked: &RequestRecord<'_>) -> Result<FetchResponse, Refusal> {
+    fn remembered(&self, asked: &ExchangeRequest<'_>) -> Result<FetchResponse, Refusal> {
         let entry = CacheEntry::load(&self.folder, asked, &self.trust);
         if let Some(kept) = &entry.answer {
             entry::judge(&kept.from, &self.policy)?;
@@ -138,9 +138,9 @@ impl KeptResponses {
 
     fn current(
         &self,
-        asked: &RequestRecord<'_>,
+        asked: &ExchangeRequest<'_>,
         ask: Ask<'_>,
-    ) -> Result<FetchResponse, FailureCounts> {
+    ) -> Result<FetchResponse, FetchFailure> {
         let mut entry = CacheEntry::load(&self.folder, asked, &self.trust);
         if let Some(gone) = &entry.gone
             && (gone.at..gone.until).contains(&now())
@@ -172,9 +172,9 @@ impl KeptResponses {
 
     fn of_run(
         &self,
-        asked: &RequestRecord<'_>,
+        asked: &ExchangeRequest<'_>,
         ask: Ask<'_>,
-    ) -> Result<FetchResponse, FailureCounts> {
+    ) -> Result<FetchResponse, FetchFailure> {
         if asked.is_personal || asked.how != FetchMethod::Whole {
             return ask(asked);
         }
@@ -198,9 +198,9 @@ impl KeptResponses {
     /// show that the archive has no capture.
     fn archived(
         &self,
-        asked: &RequestRecord<'_>,
+        asked: &ExchangeRequest<'_>,
         ask: Ask<'_>,
-    ) -> Result<FetchResponse, FailureCounts> {
+    ) -> Result<FetchResponse, FetchFailure> {
         let mut entry = CacheEntry::load(&self.folder, asked, &self.trust);
         let now = now();
         if let Some(kept) = &entry.answer {
@@ -229,7 +229,7 @@ impl KeptResponses {
 
     fn keep_whatever(
         &self,
-        asked: &RequestRecord<'_>,
+        asked: &ExchangeRequest<'_>,
         entry: &mut CacheEntry,
         given: &FetchResponse,
     ) {
@@ -266,10 +266,10 @@ impl KeptResponses {
 
     fn renew(
         &self,
-        asked: &RequestRecord<'_>,
+        asked: &ExchangeRequest<'_>,
         entry: &mut CacheEntry,
         ask: Ask<'_>,
-    ) -> Result<FetchResponse, FailureCounts> {
+    ) -> Result<FetchResponse, FetchFailure> {
         let answer = self.ask(asked, ask)?;
         self.keep(asked, entry, &answer);
         Ok(answer)
@@ -277,14 +277,14 @@ impl KeptResponses {
 
     fn ask_whether(
         &self,
-        asked: &RequestRecord<'_>,
+        asked: &ExchangeRequest<'_>,
         entry: &mut CacheEntry,
         kept: &KeptAnswer,
         body: Bytes,
         conditions: &[(HeaderName, HeaderValue)],
         ask: Ask<'_>,
-    ) -> Result<FetchResponse, FailureCounts> {
-        let conditional = RequestRecord {
+    ) -> Result<FetchResponse, FetchFailure> {
+        let conditional = ExchangeRequest {
             more: conditions,
             ..*asked
         };
@@ -321,7 +321,11 @@ impl KeptResponses {
         Ok(answer(&renewed, body))
     }
 
-    fn ask(&self, asked: &RequestRecord<'_>, ask: Ask<'_>) -> Result<FetchResponse, FailureCounts> {
+    fn ask(
+        &self,
+        asked: &ExchangeRequest<'_>,
+        ask: Ask<'_>,
+    ) -> Result<FetchResponse, FetchFailure> {
         let Some((host, port)) = asked.target.host().zip(asked.target.port()) else {
             return ask(asked);
         };
@@ -330,7 +334,7 @@ impl KeptResponses {
         hosts::check(folder, &server, Some(&url))?;
         let given = ask(asked);
         match &given {
-            Err(failed) => hosts::found_nobody(folder, &server, failed),
+            Err(failed) => hosts::store_unresponsive(folder, &server, failed),
             // A capture with this status is an old response of another server. It does not request a pause for the archive.
             Ok(answer) if matches!(answer.status, 429 | 503) && !is_capture(answer) => {
                 let (status, wanted) = (answer.status, retry_after(&answer.headers));
@@ -349,7 +353,7 @@ impl KeptResponses {
         given
     }
 
-    fn keep(&self, asked: &RequestRecord<'_>, entry: &mut CacheEntry, given: &FetchResponse) {
+    fn keep(&self, asked: &ExchangeRequest<'_>, entry: &mut CacheEntry, given: &FetchResponse) {
         let Some(from) = entry::from(&given.source) else {
             return;
         };
@@ -393,7 +397,7 @@ impl KeptResponses {
 
     fn kept_answer(
         &self,
-        asked: &RequestRecord<'_>,
+        asked: &ExchangeRequest<'_>,
         given: &FetchResponse,
         headers: Vec<(String, String)>,
         from: ResponseSource,
@@ -483,7 +487,7 @@ mod tests {
                 is_offline: false,
                 behind: None,
             };
-            let asked = RequestRecord {
+            let asked = ExchangeRequest {
                 target: &policy.judge_url("http://www.example.org/a").unwrap(),
                 accept: "*/*",
                 how: FetchMethod::Whole,

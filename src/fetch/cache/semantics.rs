@@ -12,7 +12,7 @@ use ureq::http::request::Parts;
 use ureq::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 
 use super::entry::KeptAnswer;
-use crate::fetch::{MEMENTO_DATETIME, RequestRecord, USER_AGENT, field_text, time};
+use crate::fetch::{ExchangeRequest, MEMENTO_DATETIME, USER_AGENT, field_text, time};
 
 /// Which directives of Cache-Control the cache ignores, of those that forbid storing a response (`no-store` and
 /// `private`). The user can allow the cache to ignore them with `--cache-ignore`. The cache of one run ignores all.
@@ -108,7 +108,7 @@ fn directives(value: &str, name: &HeaderName, ignoring: IgnoredDirectives) -> St
     heeded.join(",")
 }
 
-pub(super) fn of_request(asked: &RequestRecord<'_>) -> Vec<(String, String)> {
+pub(super) fn of_request(asked: &ExchangeRequest<'_>) -> Vec<(String, String)> {
     [
         (header::ACCEPT, asked.accept),
         (header::ACCEPT_ENCODING, "gzip"),
@@ -126,7 +126,7 @@ pub(super) fn header_map(fields: &[(String, String)]) -> HeaderMap {
     fields.iter().filter_map(field).collect()
 }
 
-fn request(asked: &RequestRecord<'_>, fields: &[(String, String)]) -> Option<Parts> {
+fn request(asked: &ExchangeRequest<'_>, fields: &[(String, String)]) -> Option<Parts> {
     let request = Request::builder()
         .uri(asked.target.request_url())
         .body(())
@@ -144,7 +144,7 @@ fn response(status: u16, fields: &[(String, String)]) -> Option<Response<()>> {
 }
 
 fn policy(
-    asked: &RequestRecord<'_>,
+    asked: &ExchangeRequest<'_>,
     fields: &[(String, String)],
     (status, headers): (u16, &[(String, String)]),
     at: SystemTime,
@@ -154,14 +154,14 @@ fn policy(
     Some(CachePolicy::new_options(&request, &response, at, options))
 }
 
-fn of_kept(kept: &KeptAnswer, asked: &RequestRecord<'_>) -> Option<CachePolicy> {
+fn of_kept(kept: &KeptAnswer, asked: &ExchangeRequest<'_>) -> Option<CachePolicy> {
     let answer = (kept.status, kept.headers.as_slice());
     policy(asked, &kept.asked, answer, time(kept.at))
 }
 
 pub(super) fn may_be_kept(
     status: u16,
-    asked: &RequestRecord<'_>,
+    asked: &ExchangeRequest<'_>,
     headers: &[(String, String)],
 ) -> bool {
     let now = SystemTime::now();
@@ -172,7 +172,7 @@ pub(super) fn may_be_kept(
 /// Returns how long a 404 or 410 is stored: its explicit freshness, at most a day.
 pub(super) fn gone_for(
     status: u16,
-    asked: &RequestRecord<'_>,
+    asked: &ExchangeRequest<'_>,
     headers: &[(String, String)],
 ) -> Option<Duration> {
     let now = SystemTime::now();
@@ -196,7 +196,7 @@ pub(super) fn gone_for(
 /// validate it. They are empty if the response does not belong to this request, or cannot be validated.
 pub(super) fn conditions(
     kept: &KeptAnswer,
-    asked: &RequestRecord<'_>,
+    asked: &ExchangeRequest<'_>,
 ) -> Option<Vec<(HeaderName, HeaderValue)>> {
     let now = SystemTime::now();
     let request = request(asked, &of_request(asked));
@@ -222,7 +222,7 @@ pub(super) fn conditions(
 /// to a different response.
 pub(super) fn refreshed(
     kept: &KeptAnswer,
-    asked: &RequestRecord<'_>,
+    asked: &ExchangeRequest<'_>,
     not_modified: &[(String, String)],
 ) -> Option<Vec<(String, String)>> {
     // A 304 may omit Last-Modified (RFC 9110 §15.4.5). The crate http-cache-semantics would conclude that the 304

@@ -21,7 +21,7 @@ use crate::engine::Content;
 use crate::engine::report::Reason;
 use crate::error::{Error, unpoisoned};
 use crate::fetch::{
-    ExchangeRecorder, FetchMethod, FetchResponse, RecordedExchange, Recorder, RequestRecord,
+    ExchangeRecorder, ExchangeRequest, FetchMethod, FetchResponse, RecordedExchange, Recorder,
     USER_AGENT, is_success, text,
 };
 
@@ -216,7 +216,7 @@ pub(super) fn line(text: &str) -> String {
 }
 
 impl Recorder for WarcRecorder {
-    fn begin(&self, asked: &RequestRecord<'_>) -> Box<dyn ExchangeRecorder> {
+    fn begin(&self, asked: &ExchangeRequest<'_>) -> Box<dyn ExchangeRecorder> {
         Box::new(WireExchange {
             shared: Arc::clone(&self.0),
             url: asked.target.request_url(),
@@ -230,7 +230,11 @@ impl Recorder for WarcRecorder {
         })
     }
 
-    fn kept(&self, asked: &RequestRecord<'_>, answer: &FetchResponse) -> Option<RecordedExchange> {
+    fn kept(
+        &self,
+        asked: &ExchangeRequest<'_>,
+        answer: &FetchResponse,
+    ) -> Option<RecordedExchange> {
         let shared = &self.0;
         let url = asked.target.request_url();
         let Some(first) = &answer.recorded else {

@@ -24,7 +24,7 @@ use suppaftp::{Encoding, FtpError, FtpStream, Mode, Status};
 use super::whole::read_whole;
 use crate::engine::policy::{Policy, Target};
 use crate::engine::report::{Reason, Refusal};
-use crate::fetch::allowance::{FailureCounts, RequestAllowance, UnlimitedRequests};
+use crate::fetch::allowance::{FetchFailure, RequestAllowance, UnresponsiveScope};
 
 /// User name and password of an anonymous login (RFC 1635 §3).
 const ANONYMOUS: (&str, &str) = ("anonymous", "embody@");
@@ -84,7 +84,7 @@ pub(super) fn connect(
     target: &Target,
     addresses: &[SocketAddr],
     allowance: RequestAllowance,
-) -> Result<TcpStream, FailureCounts> {
+) -> Result<TcpStream, FetchFailure> {
     RemotePath::of(target)?;
     let mut last = None;
     for (tried, address) in addresses.iter().enumerate() {
@@ -100,11 +100,11 @@ pub(super) fn connect(
     }
     allowance.remaining()?;
     let is_refused = |why: &Error| why.kind() == ErrorKind::ConnectionRefused;
-    let nobody = last.as_ref().is_some_and(is_refused);
+    let unresponsive = last.as_ref().is_some_and(is_refused);
     let why = last.map_or_else(|| "no address".to_owned(), |why| why.to_string());
-    Err(FailureCounts {
+    Err(FetchFailure {
         refusal: Refusal::temporary(Reason::ConnectionFailed, why),
-        nobody: nobody.then_some(UnlimitedRequests::Port),
+        unresponsive: unresponsive.then_some(UnresponsiveScope::Port),
     })
 }
 

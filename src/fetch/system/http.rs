@@ -14,9 +14,9 @@ use crate::engine::Announcement;
 use crate::engine::policy::{Policy, Scheme, Target};
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::fetch::Request;
-use crate::fetch::allowance::{FailureCounts, RequestAllowance};
+use crate::fetch::allowance::{FetchFailure, RequestAllowance};
 use crate::fetch::exchange::{
-    FetchMethod, FetchResponse, RequestPurpose, RequestRecord, ResponseSource, is_redirect,
+    ExchangeRequest, FetchMethod, FetchResponse, RequestPurpose, ResponseSource, is_redirect,
     is_success, is_temporary, text,
 };
 
@@ -63,7 +63,7 @@ impl Servers {
         let mut is_personal = false;
         loop {
             is_personal |= target.has_userinfo();
-            let asked = RequestRecord {
+            let asked = ExchangeRequest {
                 target: &target,
                 accept: request.acceptable(),
                 how,
@@ -72,7 +72,7 @@ impl Servers {
                 is_personal,
                 allowance,
             };
-            let answer = self.exchange(&asked).map_err(FailureCounts::into_refusal)?;
+            let answer = self.exchange(&asked).map_err(FetchFailure::into_refusal)?;
             let status = answer.status;
             match status {
                 _ if is_success(status) => return Ok((target, answer)),

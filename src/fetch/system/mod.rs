@@ -22,7 +22,7 @@ use self::file::Roots;
 pub(crate) use self::servers::Servers;
 use super::allowance::RequestAllowance;
 #[cfg(feature = "ftp")]
-use super::allowance::{FailureCounts, UnlimitedRequests, is_long};
+use super::allowance::{FetchFailure, UnresponsiveScope, is_long};
 #[cfg(feature = "http")]
 use super::exchange::FetchMethod;
 #[cfg(feature = "ftp")]
@@ -98,16 +98,16 @@ impl System {
         }
         let policy = Some(&*self.policy);
         let socket = names::addresses(policy, &self.names, &host, port, allowance)
-            .map_err(FailureCounts::from)
+            .map_err(FetchFailure::from)
             .and_then(|addresses| ftp::connect(target, &addresses, allowance))
             .map_err(|mut failed| {
                 let is_late = matches!(failed.refusal.reason, Reason::Timeout | Reason::Deadline);
                 if is_late && is_long(begun.elapsed(), self.policy.limits.timeout) {
-                    failed.nobody = Some(UnlimitedRequests::Port);
+                    failed.unresponsive = Some(UnresponsiveScope::Port);
                 }
                 #[cfg(feature = "http")]
                 if let Some(disk) = &self.servers.disk {
-                    disk.found_nobody(&host, port, &failed);
+                    disk.store_unresponsive(&host, port, &failed);
                 }
                 self.heed_host(&host, port, Some(&failed.refusal), begun);
                 failed.into_refusal()

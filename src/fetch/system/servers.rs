@@ -34,10 +34,10 @@ use crate::engine::policy::{Host, Policy, Scheme, Target};
 use crate::engine::report::{Reason, Refusal};
 use crate::error::{Error, unpoisoned};
 use crate::fetch::agent::{agent, broke, certificates, idle_age, is_of_tls, system_roots};
-use crate::fetch::allowance::{FailureCounts, RequestAllowance, UnlimitedRequests, is_long};
+use crate::fetch::allowance::{FetchFailure, RequestAllowance, UnresponsiveScope, is_long};
 use crate::fetch::connection::{NoConnection, basic};
 use crate::fetch::exchange::{
-    FetchMethod, FetchResponse, RequestPurpose, RequestRecord, ResponseCache, ResponseSource,
+    ExchangeRequest, FetchMethod, FetchResponse, RequestPurpose, ResponseCache, ResponseSource,
     is_success, now,
 };
 use crate::fetch::gate::IsStopped;
@@ -101,8 +101,8 @@ impl Servers {
 
     pub(crate) fn exchange(
         &self,
-        asked: &RequestRecord<'_>,
-    ) -> Result<FetchResponse, FailureCounts> {
+        asked: &ExchangeRequest<'_>,
+    ) -> Result<FetchResponse, FetchFailure> {
         let Some(disk) = &self.disk else {
             return self.ask(asked);
         };
@@ -113,14 +113,14 @@ impl Servers {
         Ok(answer)
     }
 
-    fn ask(&self, asked: &RequestRecord<'_>) -> Result<FetchResponse, FailureCounts> {
+    fn ask(&self, asked: &ExchangeRequest<'_>) -> Result<FetchResponse, FetchFailure> {
         if asked.whose != RequestPurpose::Source {
             self.pace
                 .turn(asked.whose, asked.allowance, &*self.is_stopped)?;
             // The request has waited until the rate limit of the archive allowed it. The time limit begins now, so that waiting
             // does not count.
             let timeout = self.policy.limits.timeout;
-            let given = self.over_wire(&RequestRecord {
+            let given = self.over_wire(&ExchangeRequest {
                 allowance: asked.allowance.at_most(timeout),
                 ..*asked
             });
@@ -139,7 +139,7 @@ impl Servers {
         given
     }
 
-    fn over_wire(&self, asked: &RequestRecord<'_>) -> Result<FetchResponse, FailureCounts> {
+    fn over_wire(&self, asked: &ExchangeRequest<'_>) -> Result<FetchResponse, FetchFailure> {
         let (response, listening) = self.request(asked)?;
         let status = response.status().as_u16();
         if let (407, Some(proxy)) = (status, &self.policy.proxy) {
@@ -185,8 +185,8 @@ impl Servers {
 
     fn request(
         &self,
-        asked: &RequestRecord<'_>,
-    ) -> Result<(http::Response<Body>, ExchangeTap), FailureCounts> {
+        asked: &ExchangeRequest<'_>,
+    ) -> Result<(http::Response<Body>, ExchangeTap), FetchFailure> {
         let (target, allowance) = (asked.target, asked.allowance);
         let agent = self.agent(target.scheme());
         let url = target.request_url();
@@ -295,26 +295,26 @@ fn host_and_port(uri: &Uri) -> Option<(Host, u16)> {
     Some((Host::parse(uri.host()?)?, port))
 }
 
-fn failed(error: ureq::Error, policy: &Policy, allowance: RequestAllowance) -> FailureCounts {
+fn failed(error: ureq::Error, policy: &Policy, allowance: RequestAllowance) -> FetchFailure {
     // With a proxy, a time-out can be a failure on the way to the proxy. It does not show that the server is unreachable.
     let is_direct = policy.proxy.is_none();
     if let ureq::Error::Other(inner) = &error
         && let Some(NoConnection { elapsed, .. }) = inner.downcast_ref()
     {
         let is_long = is_long(*elapsed, policy.limits.timeout);
-        return FailureCounts {
+        return FetchFailure {
             refusal: allowance.overrun(),
-            nobody: (is_direct && is_long).then_some(UnlimitedRequests::Port),
+            unresponsive: (is_direct && is_long).then_some(UnresponsiveScope::Port),
         };
     }
     let is_refused =
         matches!(&error, ureq::Error::Io(why) if why.kind() == io::ErrorKind::ConnectionRefused);
-    let mut failed = FailureCounts::from(refusal_of(error, allowance));
+    let mut failed = FetchFailure::from(refusal_of(error, allowance));
     if is_refused {
-        failed.nobody = Some(UnlimitedRequests::Port);
+        failed.unresponsive = Some(UnresponsiveScope::Port);
     }
     if let Some(proxy) = &policy.proxy {
-        failed.nobody = None;
+        failed.unresponsive = None;
         // With a proxy, ureq resolves only the name of the proxy and connects only to it. So the proxy caused the failure, and
         // the message names it.
         let reason = failed.refusal.reason;

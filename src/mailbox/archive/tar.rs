@@ -17,7 +17,7 @@ use crate::mailbox::read::file::{filled_by, uninterrupted};
 
 const EXTENSION: u64 = 1 << 20;
 
-pub(super) trait MemberVisitor: Read {
+pub(super) trait ForwardSkip: Read {
     fn pass(&mut self, length: u64) -> io::Result<u64>
     where
         Self: Sized,
@@ -60,7 +60,7 @@ fn cut_off() -> io::Error {
     CompressionDamage::of_cut_archive(why.to_owned()).into()
 }
 
-impl<R: MemberVisitor> Tar<R> {
+impl<R: ForwardSkip> Tar<R> {
     pub(super) fn new(reader: R) -> Self {
         Self {
             reader,
@@ -169,7 +169,7 @@ const SPECIAL: &str = "a device or a pipe";
 /// Maximum number of members whose names are remembered, to find the targets of hard links.
 const MOST_NAMES: usize = 1 << 18;
 
-impl<R: MemberVisitor> Members for Tar<R> {
+impl<R: ForwardSkip> Members for Tar<R> {
     fn next(&mut self) -> io::Result<Option<Member>> {
         if self.is_over {
             return Ok(None);
@@ -261,7 +261,7 @@ impl<R: MemberVisitor> Members for Tar<R> {
     }
 }
 
-impl<R: MemberVisitor> Read for Tar<R> {
+impl<R: ForwardSkip> Read for Tar<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = uninterrupted(|| self.reader.by_ref().take(self.left).read(into))?;
         if read == 0 && self.left > 0 && !into.is_empty() {

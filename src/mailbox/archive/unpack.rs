@@ -10,14 +10,14 @@ use super::joined::{ArchiveLimits, ArchiveReader, MemberRules};
 #[cfg(feature = "cli")]
 use super::names::any_name;
 use super::skipped::SkippedMember;
-use super::tar::{MemberVisitor, Tar};
+use super::tar::{ForwardSkip, Tar};
 use super::zip::Zip;
 use crate::mailbox::Stop;
 use crate::mailbox::compressed::{CompressionDamage, Method, RATIO, UNJUDGED, decompressed};
 use crate::mailbox::forms::archive::{BLOCK, is_tar, is_zip};
 use crate::mailbox::read::file::{PackedFile, PackedReader, octets_at};
 
-impl MemberVisitor for PackedReader {
+impl ForwardSkip for PackedReader {
     fn pass(&mut self, length: u64) -> io::Result<u64> {
         let left = (self.packed.file.metadata()?.len()).saturating_sub(self.at);
         let passed = length.min(left);
@@ -136,7 +136,7 @@ fn untarred_within<R: Read + Send + 'static>(
     })
 }
 
-impl<R: Read> MemberVisitor for io::Chain<io::Cursor<Vec<u8>>, R> {}
+impl<R: Read> ForwardSkip for io::Chain<io::Cursor<Vec<u8>>, R> {}
 
 #[cfg(test)]
 mod tests {

@@ -34,7 +34,7 @@ const MAX_TRAILING_LINE_ENDS: usize = 2;
 const FOLLOWING_HEADER: usize = 64 << 10;
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct MboxCounts {
+pub(crate) struct MboxReadState {
     any: bool,
     /// Set after a message without a right Content-Length. The mailbox is then certainly not mboxcl2, and all further
     /// messages end at separators.
@@ -42,10 +42,10 @@ pub(crate) struct MboxCounts {
     /// Offset of the next message and its right Content-Length, if the header of the next message was already read to
     /// check the previous one. The header then need not be read twice. Offsets are relative to the window, which is the
     /// part of the file in memory.
-    following: Option<(u64, FlagRight)>,
+    following: Option<(u64, TrustedLength)>,
 }
 
-impl MboxCounts {
+impl MboxReadState {
     pub(crate) fn elsewhere(self) -> Self {
         Self {
             following: None,
@@ -212,7 +212,7 @@ pub(crate) fn end_of_message(
     bytes: &[u8],
     start: usize,
     whole: bool,
-    counted: &mut MboxCounts,
+    counted: &mut MboxReadState,
     progress: &mut MessageEndSearch,
     peek: &mut Peek<'_>,
 ) -> End {
@@ -254,7 +254,7 @@ pub(crate) fn end_of_message(
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct FlagRight {
+struct TrustedLength {
     content: u64,
     end: u64,
     is_last: bool,
@@ -283,21 +283,21 @@ impl MboxWindow<'_, '_> {
 
     /// Returns the end of the message according to its Content-Length, if the Content-Length is right: a separator or
     /// the end of the file must follow. The offsets in `header` are relative to `at`.
-    fn right(&mut self, at: u64, header: &MboxHeader) -> Option<FlagRight> {
+    fn right(&mut self, at: u64, header: &MboxHeader) -> Option<TrustedLength> {
         let content = at.checked_add(header.counted_end()?)?;
         // The byte before the end is read too. If the file does not contain this byte, the Content-Length is wrong. Without
         // this check, an end far after the end of the file would look like one exactly at the end of the file.
         let there = self.look(content.checked_sub(1)?, CHECKED + 1)?;
         let (&before, rest) = there.split_first()?;
         let line_ends = boundary_behind(before, rest)?;
-        Some(FlagRight {
+        Some(TrustedLength {
             content,
             end: content + line_ends as u64,
             is_last: line_ends == rest.len(),
         })
     }
 
-    fn following(&mut self, at: u64) -> Option<FlagRight> {
+    fn following(&mut self, at: u64) -> Option<TrustedLength> {
         let rest = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..));
         let in_window = rest.map(|rest| MboxHeader::of_message(front(rest, FOLLOWING_HEADER), 0));
         let header = match in_window.filter(|header| header.body.is_some()) {
@@ -308,7 +308,7 @@ impl MboxWindow<'_, '_> {
         self.right(at, &header)
     }
 
-    fn is_right_behind(&mut self, right: &FlagRight, counted: &mut MboxCounts) -> bool {
+    fn is_right_behind(&mut self, right: &TrustedLength, counted: &mut MboxReadState) -> bool {
         if right.is_last {
             return counted.any;
         }

@@ -45,7 +45,7 @@ pub(crate) mod uw_imap;
 
 use std::path::Path;
 
-use self::mbox::{End, Frame, MboxCounts, MessageEndSearch, Peek};
+use self::mbox::{End, Frame, MboxReadState, MessageEndSearch, Peek};
 #[cfg(feature = "cli")]
 use crate::mailbox::program::Program;
 
@@ -113,7 +113,7 @@ impl Division {
         self,
         bytes: &[u8],
         (at, whole): (usize, bool),
-        counted: &mut MboxCounts,
+        counted: &mut MboxReadState,
         progress: &mut MessageEndSearch,
         peek: &mut Peek<'_>,
     ) -> End {

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use crate::mailbox::forms::mbox::{MboxCounts, MessageEndSearch, end_of_message};
+use crate::mailbox::forms::mbox::{MboxReadState, MessageEndSearch, end_of_message};
 use crate::mailbox::forms::mmdf;
 use crate::mailbox::forms::separator::{is_mark_of_line, is_plausible, next_in_message};
 use crate::span::Span;
@@ -131,7 +131,7 @@ pub(crate) fn from_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
 /// includes it. Such a mailbox is mboxcl2.
 fn holds_unquoted(sample: &[u8], whole: bool) -> bool {
     let mut at = 0;
-    let mut counted = MboxCounts::default();
+    let mut counted = MboxReadState::default();
     while at < sample.len()
         && !counted.is_settled
         && let Ok(frame) = end_of_message(

@@ -23,7 +23,7 @@ use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::compressed::method_of;
 use crate::mailbox::failure::{changed, unreadable};
 use crate::mailbox::find::StartKind;
-use crate::mailbox::forms::mbox::MboxCounts;
+use crate::mailbox::forms::mbox::MboxReadState;
 use crate::mailbox::forms::mmdf;
 use crate::mailbox::place::identity::FileIdentity;
 use crate::mailbox::place::latecomers::{carry_over, keep};
@@ -129,7 +129,7 @@ impl<S: Send> MailboxJob<'_, S> {
         let mut summary = Summary::default();
         let mut digest = Md5::new();
         let mut state = Moment::of(&lock.file, target)?;
-        let (mut read, mut counted) = (0, MboxCounts::default());
+        let (mut read, mut counted) = (0, MboxReadState::default());
         for round in 0..ROUNDS {
             let end = state.identity.length;
             if round > 0 && end == read {

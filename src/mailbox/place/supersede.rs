@@ -50,9 +50,9 @@ impl OldFile<'_> {
             && resized(twin, new) == twin
         {
             match equal(twin, &finished)? {
-                EqualFile::Yes(file) => return self.leave_to(twin, &file),
-                EqualFile::Moved => return Ok(false),
-                EqualFile::No => {}
+                EqualityCheck::Yes(file) => return self.leave_to(twin, &file),
+                EqualityCheck::Moved => return Ok(false),
+                EqualityCheck::No => {}
             }
         }
         if !self.is_there()? {
@@ -71,8 +71,8 @@ impl OldFile<'_> {
             // created the file. If its content is the new content, only the old message must be removed.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 match equal(&renamed, &finished)? {
-                    EqualFile::Yes(file) => self.leave_to(&renamed, &file),
-                    EqualFile::Moved | EqualFile::No => Ok(false),
+                    EqualityCheck::Yes(file) => self.leave_to(&renamed, &file),
+                    EqualityCheck::Moved | EqualityCheck::No => Ok(false),
                 }
             }
             Err(error) => Err(cannot_write(&renamed)(error)),
@@ -229,29 +229,29 @@ fn is_linked(finished: &CompleteFile) -> Result<bool, Error> {
     names.map(|(names, is_ours)| names > u64::from(is_ours == Some(true)))
 }
 
-enum EqualFile {
+enum EqualityCheck {
     Yes(File),
     No,
     Moved,
 }
 
-fn equal(path: &Path, finished: &CompleteFile) -> Result<EqualFile, Error> {
+fn equal(path: &Path, finished: &CompleteFile) -> Result<EqualityCheck, Error> {
     let metadata = finished.temporary.as_file().metadata();
     let wanted = metadata.map_err(cannot_read(&finished.target))?.len();
-    let read = || -> io::Result<EqualFile> {
+    let read = || -> io::Result<EqualityCheck> {
         let found = fs::symlink_metadata(path)?;
         if !found.is_file() || found.len() != wanted {
-            return Ok(EqualFile::No);
+            return Ok(EqualityCheck::No);
         }
         let file = File::open(path)?;
         let mut content = Vec::new();
         (&file).take(wanted + 1).read_to_end(&mut content)?;
         if content == fs::read(finished.temporary.path())? {
-            Ok(EqualFile::Yes(file))
+            Ok(EqualityCheck::Yes(file))
         } else {
-            Ok(EqualFile::No)
+            Ok(EqualityCheck::No)
         }
     };
     let equal = absent(read()).map_err(cannot_read(path))?;
-    Ok(equal.unwrap_or(EqualFile::Moved))
+    Ok(equal.unwrap_or(EqualityCheck::Moved))
 }

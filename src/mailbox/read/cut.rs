@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::mailbox::Options;
 use crate::mailbox::failure::cannot_read;
 use crate::mailbox::find::{Finds, SourceFind, StartKind};
-use crate::mailbox::forms::mbox::{self, MboxCounts};
+use crate::mailbox::forms::mbox::{self, MboxReadState};
 use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::separator::LOOK_AHEAD;
 use crate::mailbox::forms::{Division, carriage, mmdf};
@@ -71,7 +71,7 @@ pub(crate) fn check(source: &Path, finds: &Finds) -> Result<(), Error> {
 
 pub(crate) fn windows(
     source: InputSource,
-    counted: MboxCounts,
+    counted: MboxReadState,
     options: &Options,
     path: &Path,
 ) -> Result<Windows, Error> {

@@ -20,7 +20,7 @@ use crate::mailbox::compressed::{
 use crate::mailbox::failure::{cannot_read, cannot_write, in_full, unreadable};
 use crate::mailbox::find::{self, NotMail, StartKind};
 use crate::mailbox::forms::imap_backup::{self, LengthChange};
-use crate::mailbox::forms::mbox::MboxCounts;
+use crate::mailbox::forms::mbox::MboxReadState;
 use crate::mailbox::forms::proton::ProtonState;
 use crate::mailbox::forms::{self, carriage, emlx, emlx_files, outlook};
 use crate::mailbox::place::identity::FileIdentity;
@@ -197,7 +197,7 @@ impl<S: Send> MailboxJob<'_, S> {
                 quoting = Quoting::Rd;
             }
             loop {
-                let counted = MboxCounts::default();
+                let counted = MboxReadState::default();
                 let seen = &mut |_: &[u8]| {};
                 let members = source.members();
                 let of_part = MailboxJob {

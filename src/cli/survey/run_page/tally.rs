@@ -20,12 +20,12 @@ pub(crate) struct RunTally {
     pub(super) restored: Amount,
     pub(super) blanked: u64,
     pub(super) links: u64,
-    pub(super) lost: TallyItem,
-    pub(super) again: TallyItem,
+    pub(super) lost: LossCounts,
+    pub(super) again: LossCounts,
     /// Content of hosts that could not be resolved. It becomes part of `lost` or `again` in [`RunTally::settle`].
-    unresolved: TallyItem,
-    pub(super) denied: TallyItem,
-    pub(super) refused: TallyItem,
+    unresolved: LossCounts,
+    pub(super) denied: LossCounts,
+    pub(super) refused: LossCounts,
     pub(super) trackers: u64,
     /// Number of references that were left unchanged for reasons that are in none of the other counts. The key is the
     /// reason.
@@ -42,7 +42,7 @@ pub(crate) struct RunTally {
 }
 
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct TallyItem {
+pub(super) struct LossCounts {
     pub(super) pictures: u64,
     pub(super) others: u64,
 }
@@ -54,7 +54,7 @@ pub(super) struct LossTally {
     pub(super) cause: String,
 }
 
-impl TallyItem {
+impl LossCounts {
     fn count(&mut self, row: &Row) {
         match row.kind {
             Kind::Embed => self.pictures += 1,
@@ -205,7 +205,7 @@ impl RunTally {
         self.again_causes
             .add(std::mem::take(&mut self.denied_causes));
         // Content without a request, such as a link that has expired by its date.
-        self.lost = TallyItem::default();
+        self.lost = LossCounts::default();
         self.left.add(std::mem::take(&mut self.lost_causes));
         self.listed.clear();
         self.hosts.each_mut(|it| {

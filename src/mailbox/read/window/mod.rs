@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use super::source::InputSource;
 #[cfg(test)]
 use crate::mailbox::forms::lie::Lie;
-use crate::mailbox::forms::mbox::{Frame, MboxCounts, MessageEndSearch};
+use crate::mailbox::forms::mbox::{Frame, MboxReadState, MessageEndSearch};
 use crate::mailbox::forms::separator::{LOOK_AHEAD, next_separator};
 use crate::mailbox::forms::{Division, eudora, mmdf};
 use crate::mailbox::start::before_first_message;
@@ -56,7 +56,7 @@ pub(crate) struct Windows {
     pub(crate) division: Division,
     /// Offset at which a requested range ends: a message that starts there or later is not returned.
     pub(crate) until: u64,
-    pub(crate) counted: MboxCounts,
+    pub(crate) counted: MboxReadState,
 }
 
 impl Windows {
@@ -79,11 +79,11 @@ impl Windows {
             at: WindowPosition::FirstByte,
             division: Division::Mbox,
             until: u64::MAX,
-            counted: MboxCounts::default(),
+            counted: MboxReadState::default(),
         }
     }
 
-    pub(crate) fn behind(self, counted: MboxCounts) -> Self {
+    pub(crate) fn behind(self, counted: MboxReadState) -> Self {
         Self { counted, ..self }
     }
 

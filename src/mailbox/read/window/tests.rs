@@ -162,7 +162,7 @@ proptest! {
             // during the division.
             for frame in chunk.frames.iter().skip(1) {
                 prop_assert!(!frame.is_looked_at);
-                let mut alone = MboxCounts::default();
+                let mut alone = MboxReadState::default();
                 let peek = &mut |_: u64, _: &mut [u8]| None;
                 let progress = &mut MessageEndSearch::default();
                 let end = mbox::end_of_message(chunk.bytes(), frame.start, true, &mut alone, progress, peek);
@@ -196,7 +196,7 @@ fn what_is_appended_to_an_mboxcl2_mailbox_is_divided_as_if_it_had_been_there() {
     let end = file.metadata().unwrap().len();
     let start = end - appended.len() as u64;
     let file = Arc::new(file);
-    let messages_of = |section: InputSource, counted: MboxCounts| {
+    let messages_of = |section: InputSource, counted: MboxReadState| {
         let mut windows = Windows::new(section, 1, 1 << 20).behind(counted);
         let mut messages = 0;
         while let Some(chunk) = windows.next_chunk().unwrap() {
@@ -205,14 +205,17 @@ fn what_is_appended_to_an_mboxcl2_mailbox_is_divided_as_if_it_had_been_there() {
         (messages, windows.counted.elsewhere())
     };
     let section = |start, end| InputSource::section(&file, start, end);
-    let (messages, counted) = messages_of(section(0, start), MboxCounts::default());
+    let (messages, counted) = messages_of(section(0, start), MboxReadState::default());
     assert_eq!(messages, 2);
     assert_eq!(messages_of(section(start, end), counted).0, 1);
     // Without the earlier messages, the mailbox is not recognised as mboxcl2, so the separator inside the message
     // counts.
-    assert_eq!(messages_of(section(start, end), MboxCounts::default()).0, 2);
     assert_eq!(
-        messages_of(InputSource::file(&file), MboxCounts::default()).0,
+        messages_of(section(start, end), MboxReadState::default()).0,
+        2
+    );
+    assert_eq!(
+        messages_of(InputSource::file(&file), MboxReadState::default()).0,
         3
     );
 }
