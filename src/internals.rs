@@ -3,6 +3,9 @@
 pub use crate::engine::prefilter::Prefilter;
 pub mod external_body {
     pub use crate::engine::external_body::*;
+    pub use crate::engine::forms::references::read;
+    pub use crate::engine::policy::reading::ReferenceParse;
+    pub use crate::engine::policy::{Follow, Followed};
 }
 #[cfg(all(unix, feature = "imap"))]
 pub mod imap {

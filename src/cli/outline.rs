@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 
 use super::say::{self, harmless};
 use super::wording;
-use crate::engine::plan::{Bases, opaque_details};
+use crate::engine::plan::Bases;
 use crate::engine::policy::Policy;
+use crate::engine::protection::opaque_details;
 use crate::engine::report::{Outcome, Report, Row};
 use crate::link::url::masked;
 use crate::mime::{MessageTree, PartId, PartKind};

@@ -12,8 +12,8 @@ use quick_cache::{OptionsBuilder, Weighter};
 use super::index::CopyIndex;
 use super::part::{self, CopyPart};
 use super::record::{CopyKey, CopyRecord};
-use crate::engine::external_body::ReferenceParse;
-use crate::engine::policy::Policy;
+use crate::engine::forms::references;
+use crate::engine::policy::{Policy, ReferenceParse};
 use crate::engine::report::{Detail, Provenance, Reason, Refusal, Setting};
 use crate::engine::same::{
     CoverDifference, Digest, MOST_COMPARED, NoteDescription, copy_key, fillings, identity, plain,
@@ -88,7 +88,7 @@ impl Fetch for CopySearch {
 
 impl CopySearch {
     pub(crate) fn new(index: Arc<CopyIndex>, policy: &Arc<Policy>, others: Arc<dyn Fetch>) -> Self {
-        let reading = policy.reading_to_tell().with_parts_in_files();
+        let reading = references::with_parts_in_files(policy.reading_to_tell());
         let options = OptionsBuilder::new()
             .shards(1)
             .estimated_items_capacity(1000)

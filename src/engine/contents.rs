@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use super::copies;
 use super::needs::Found;
-use super::obtained::{self, ContentSource, OCTETS};
+use super::obtained;
 use super::session::Session;
 use super::source_field;
+use crate::engine::content_source::{ContentSource, OCTETS};
 use crate::engine::external_body::Referent;
 use crate::engine::external_body::facts::Insertion;
 use crate::engine::plan::{Plan, PlanItem, PlanStep};
@@ -108,7 +108,7 @@ impl<'t> KnownContents<'t> {
         }
         if let Some(Ok(content)) = session.copy_of(item) {
             session.ledger.work(content.names_length())?;
-            return Ok(Some(copies::obtained(content)));
+            return Ok(Some(ContentSource::of_copy(content)));
         }
         match &item.step {
             PlanStep::Leave(refusal) => Err(refusal.clone()),
@@ -308,7 +308,7 @@ fn admitted(
     };
     // The content for a note in a text is converted to the original attachment later. Its media type is known and checked
     // only then, so only its size is checked here.
-    if matches!(item.body.form.facts().insertion, Insertion::Note(_)) {
+    if matches!(item.body.facts.insertion, Insertion::Note(_)) {
         session.policy().judge_size(obtained.content.len() as u64)?;
         return Ok(Some(obtained));
     }

@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::engine::external_body::Follow;
 use crate::engine::ledger::IsOver;
+use crate::engine::policy::Follow;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 use crate::engine::report::Refusal;
 

@@ -10,6 +10,7 @@ use super::mode::Mode;
 use super::needs::{Answers, Needs};
 use super::prefilter::Prefilter;
 use super::prefilter::kinds::Kinds;
+use super::run::run;
 use super::session::Session;
 use super::settings::EngineSettings;
 use crate::edit::{Edits, Spliced};
@@ -271,7 +272,7 @@ impl Engine {
             given: Default::default(),
             guide,
         };
-        let pass = session.run(message, parts);
+        let pass = run(&mut session, message, parts);
         Outcome {
             message,
             edits: pass.edits,

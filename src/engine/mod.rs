@@ -16,9 +16,9 @@ pub mod report;
 mod announcement;
 mod composite;
 mod content;
+mod content_source;
 mod contents;
 mod context;
-mod copies;
 pub(crate) mod date;
 #[cfg(feature = "mailbox")]
 pub(crate) mod declared_charsets;
@@ -46,22 +46,24 @@ mod need;
 mod needs;
 mod new_part;
 mod obtained;
-mod opened;
 pub(crate) mod outlook;
 mod part_edits;
 pub(crate) mod parts;
 mod pass;
 pub(crate) mod plan;
 pub(crate) mod prefilter;
+pub(crate) mod protection;
 #[cfg(feature = "cli")]
 pub mod prove;
-mod retrieve;
 mod run;
+mod search_words;
 mod session;
 mod settings;
 mod source_field;
 mod stored;
 mod substitute;
+#[cfg(all(feature = "file", feature = "mailbox"))]
+mod unflatten;
 mod unwrap;
 mod wrapped;
 

@@ -2,14 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::obtained::{ContentSource, OCTETS};
 use crate::engine::CopiedPart;
-use crate::engine::external_body::ExternalBody;
+use crate::engine::content_source::{ContentSource, OCTETS};
 use crate::engine::policy::Policy;
 use crate::engine::report::Refusal;
 use crate::mime::entity::{folded_url, push_field};
-use crate::mime::media_type::is_ascii_compatible;
-use crate::mime::media_type::{self, is_composite};
+use crate::mime::media_type::{self, is_ascii_compatible, is_composite};
 use crate::mime::transfer::{TransferEncoder, encode_base64, encode_text, with_newlines};
 use crate::mime::{PartId, TransferEncoding};
 use crate::span::{Newline, Span};
@@ -104,18 +102,19 @@ impl StoredContent {
         })
     }
 
+    /// Creates a new attachment. `link` is the link in the mail by which the content was found.
     pub(in crate::engine) fn attachment(
-        body: &ExternalBody<'_>,
+        name: Option<String>,
+        link: Option<String>,
         mut obtained: ContentSource,
     ) -> Self {
         if is_composite(&obtained.essence) {
             obtained.notes.push(AS_A_FILE.to_owned());
             obtained.essence = OCTETS.to_owned();
         }
-        let linked = body.linked.as_deref();
         Self {
-            name: body.file_name.clone(),
-            link: linked.map(|linked| linked.link.clone()),
+            name,
+            link,
             ..Self::nameless(obtained)
         }
     }

@@ -1,75 +1,18 @@
 //! Obtains the content of one reference, and checks its type, size and digest (RFC 2017 §3.1, RFC 1864).
 
-use std::rc::Rc;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::content_source::{ContentSource, OCTETS};
 use super::context::Context;
 use crate::engine::Content;
-use crate::engine::external_body::{
-    BodyNote, ExternalBody, ReferenceShape, Referent, size_in_words,
-};
-use crate::engine::policy::{Policy, Scheme};
-use crate::engine::report::{Kind, Outcome, Reason, Refusal, Row};
+use crate::engine::external_body::{BodyNote, ExternalBody, ReferenceShape, Referent};
+use crate::engine::policy::{Policy, Scheme, size_in_words};
+use crate::engine::report::{Reason, Refusal};
 use crate::link::data::{DataUrl, DataUrlError};
-use crate::mime::date;
-use crate::mime::media_type::DEFAULT_TYPE;
-use crate::mime::media_type::is_page;
+use crate::mime::media_type::{DEFAULT_TYPE, is_page};
 use crate::mime::transfer::canonical_text;
-use crate::mime::{Limit, MediaType, MessageTree, PartId, PartKind, TransferEncoding};
-
-pub(super) const OCTETS: &str = "application/octet-stream";
-
-#[derive(Clone, Debug)]
-pub(super) struct ContentSource {
-    pub(super) source_type: Option<String>,
-    /// Media type that the mail declares, otherwise the one that the source declares, otherwise a default.
-    pub(super) essence: String,
-    pub(super) parameters: Rc<[(String, String)]>,
-    pub(super) content: Content,
-    pub(super) location: Option<String>,
-    pub(super) source_field: Option<Rc<[u8]>>,
-    /// Remarks for the row of the report. They do not affect whether the content is inserted.
-    pub(super) notes: Vec<String>,
-}
-
-impl ContentSource {
-    pub(super) fn of(essence: impl Into<String>, content: Content) -> Self {
-        Self {
-            source_type: None,
-            essence: essence.into(),
-            parameters: Rc::default(),
-            content,
-            location: None,
-            source_field: None,
-            notes: Vec::new(),
-        }
-    }
-
-    pub(super) fn describe(&self, row: &mut Row) {
-        row.outcome = match row.kind {
-            Kind::Attachment => Outcome::Restored,
-            _ => Outcome::Expanded,
-        };
-        row.reason = None;
-        row.detail = format!("{} bytes of {}", self.content.len(), self.essence).into();
-        if let Some(location) = &self.location {
-            row.detail.push(format!(" from {location}"));
-        }
-        self.content.describe(row);
-        if let Some(copy) = &self.content.origin.copy {
-            let place = format!(", from message {} of {}", copy.index, copy.source);
-            row.detail.push(place);
-            row.proved = copy.is_proved;
-        }
-        for note in &self.notes {
-            row.remark(note);
-        }
-        row.media_type = Some(self.essence.clone());
-        row.bytes = Some(self.content.len() as u64);
-    }
-}
+use crate::mime::{Limit, MediaType, MessageTree, PartId, PartKind, TransferEncoding, date};
 
 pub(super) fn not_decoded(error: DataUrlError) -> Refusal {
     let reason = match error {
@@ -166,7 +109,7 @@ pub(super) fn take(
         })?;
         source.clone().with_bytes(decoded.into_owned())
     } else {
-        if is_described(encoding) && body.form == ReferenceShape::ExternalBody {
+        if is_described(encoding) && body.facts.shape == ReferenceShape::ExternalBody {
             notes.push(format!(
                 "the Content-Transfer-Encoding {} in the external-body part was ignored, because content from a URL is not encoded",
                 encoding.as_str()
@@ -308,7 +251,7 @@ fn other_charset(body: &ExternalBody<'_>, obtained: &ContentSource) -> Option<St
 /// match the type that the mail declares: it would replace the link to the file, and the link would be lost.
 fn is_page_instead(obtained: &ContentSource, body: &ExternalBody<'_>) -> bool {
     let declared = body.declared.as_ref();
-    body.form.facts().has_web_page
+    body.facts.has_web_page
         && is_page(&obtained.essence)
         && !declared.is_some_and(|declared| is_page(&declared.essence))
 }

@@ -19,9 +19,10 @@ use super::new_part::NewPart;
 use super::session::Session;
 use super::stored::by_hash;
 use crate::edit::{Edit, Group};
-use crate::engine::external_body::{Claim, Follow, ReferenceParse};
+use crate::engine::external_body::Claim;
 use crate::engine::lengths::corrected;
 use crate::engine::plan::{Plan, PlanItem};
+use crate::engine::policy::{Follow, ReferenceParse};
 use crate::engine::report::{Detail, Outcome, Reason, Refusal, Row, Setting};
 use crate::link::base::Base;
 use crate::mime::{self, MessageTree, PartId, ScanLimits};
@@ -96,134 +97,132 @@ impl PassChange {
     }
 }
 
-impl Session<'_> {
-    /// Runs a pass over an entity. `parts` contains the parts of the entity, if the caller has scanned it.
-    pub(super) fn pass(
-        &mut self,
-        entity: &[u8],
-        place: &PassPosition,
-        parts: Option<&MessageTree<'_>>,
-    ) -> Result<Pass, PassStop> {
-        let scanned;
-        let tree = match parts {
-            Some(tree) => tree,
-            None => {
-                scanned = mime::scan(entity, &place.limits);
-                &scanned
-            }
-        };
-        let progress = self.begin(tree, place)?;
-        let plan = Rc::clone(&progress.plan);
-        let pass = self.decide_all(tree, place, progress);
-        self.remember_copies(tree, &plan.references, place.is_mail());
-        self.ledger.release_urls(plan.held);
-        pass
-    }
+/// Runs a pass over an entity. `parts` contains the parts of the entity, if the caller has scanned it.
+pub(super) fn pass(
+    session: &mut Session<'_>,
+    entity: &[u8],
+    place: &PassPosition,
+    parts: Option<&MessageTree<'_>>,
+) -> Result<Pass, PassStop> {
+    let scanned;
+    let tree = match parts {
+        Some(tree) => tree,
+        None => {
+            scanned = mime::scan(entity, &place.limits);
+            &scanned
+        }
+    };
+    let progress = begin(session, tree, place)?;
+    let plan = Rc::clone(&progress.plan);
+    let pass = decide_all(session, tree, place, progress);
+    session.remember_copies(tree, &plan.references, place.is_mail());
+    session.ledger.release_urls(plan.held);
+    pass
+}
 
-    /// Plans the pass, and looks up the content that is retrieved in advance.
-    fn begin<'t>(
-        &mut self,
-        tree: &'t MessageTree<'t>,
-        place: &PassPosition,
-    ) -> Result<Box<PassProgress<'t>>, PassStop> {
-        let room = self.ledger.room_for_urls();
-        let policy = self.policy();
-        let told = policy.reading_to_tell();
-        let is_told = |form: &Follow| told.forms.contains(*form);
-        let reading = if place.prefix.is_empty() {
-            ReferenceParse {
-                beside: self.context.form_beside().filter(is_told),
-                ..told
-            }
-        } else {
-            // In inserted content, two kinds of references are not followed: files next to the mailbox, because the content was
-            // never there, and Mailman notes, because only the mail itself contains them.
-            ReferenceParse {
-                beside: None,
-                forms: told.forms.without_notes(),
-                ..told
-            }
-        };
-        let base = place.base.clone();
-        let mut plan = Plan::of_references(tree, policy, &reading, base, room);
-        // A long base can make the URLs of ten thousand parts long. Their total length is limited, and counts as work.
-        self.ledger.spend(plan.held);
-        self.ledger.hold_urls(plan.held);
-        if self.settings.detached_only {
-            let is_ours = |item: &PlanItem<'_>| item.body.claim != Claim::None;
-            plan.references.retain(is_ours);
-            // A detached attachment has only one source: the store. So there are no alternatives to compare.
-            plan.rivals.clear();
+/// Plans the pass, and looks up the content that is retrieved in advance.
+fn begin<'t>(
+    session: &mut Session<'_>,
+    tree: &'t MessageTree<'t>,
+    place: &PassPosition,
+) -> Result<Box<PassProgress<'t>>, PassStop> {
+    let room = session.ledger.room_for_urls();
+    let policy = session.policy();
+    let told = policy.reading_to_tell();
+    let is_told = |form: &Follow| told.forms.contains(*form);
+    let reading = if place.prefix.is_empty() {
+        ReferenceParse {
+            beside: session.context.form_beside().filter(is_told),
+            ..told
         }
-        if self.settings.store {
-            plan.references.iter_mut().for_each(by_hash);
+    } else {
+        // In inserted content, two kinds of references are not followed: files next to the mailbox, because the content was
+        // never there, and Mailman notes, because only the mail itself contains them.
+        ReferenceParse {
+            beside: None,
+            forms: told.forms.without_notes(),
+            ..told
         }
-        self.plan_copies(tree, &mut plan.references, place.is_mail());
-        if let Some(guide) = self.guide {
-            let references = &mut plan.references;
-            guide.answer_references(tree, references, &mut self.given, &mut self.answers);
-        }
-        let in_group = by_member(&plan.rivals);
-        // If several references offer the same attachment, only the first one is retrieved in advance, together with all
-        // references that are the only source.
-        let is_first = |(index, _): &(usize, &PlanItem<'_>)| {
-            let members = in_group.get(index);
-            members.is_none_or(|members| members.first() == Some(index))
-        };
-        let first: Vec<&PlanItem<'_>> = plan
-            .references
-            .iter()
-            .enumerate()
-            .filter(is_first)
-            .map(|(_, item)| item)
-            .collect();
-        self.read_beside(&first);
-        if !self.is_stopped() {
-            self.find_copies(&first);
-        }
-        let has_none = |item: &&PlanItem<'_>| !self.has_copy(item);
-        let rest: Vec<&PlanItem<'_>> = first.iter().copied().filter(has_none).collect();
-        if !self.is_stopped() {
-            self.retrieve(&rest);
-        }
-        if !self.is_stopped() {
-            self.resolve(&rest);
-        }
-        if self.is_stopped() {
-            return Err(PassStop::Needs);
-        }
-        // Passes are nested, and the stack can be small.
-        Ok(Box::new(PassProgress::new(tree, plan, place.base.clone())))
+    };
+    let base = place.base.clone();
+    let mut plan = Plan::of_references(tree, policy, &reading, base, room);
+    // A long base can make the URLs of ten thousand parts long. Their total length is limited, and counts as work.
+    session.ledger.spend(plan.held);
+    session.ledger.hold_urls(plan.held);
+    if session.settings.detached_only {
+        let is_ours = |item: &PlanItem<'_>| item.body.claim != Claim::None;
+        plan.references.retain(is_ours);
+        // A detached attachment has only one source: the store. So there are no alternatives to compare.
+        plan.rivals.clear();
     }
+    if session.settings.store {
+        plan.references.iter_mut().for_each(by_hash);
+    }
+    session.plan_copies(tree, &mut plan.references, place.is_mail());
+    if let Some(guide) = session.guide {
+        let references = &mut plan.references;
+        guide.answer_references(tree, references, &mut session.given, &mut session.answers);
+    }
+    let in_group = by_member(&plan.rivals);
+    // If several references offer the same attachment, only the first one is retrieved in advance, together with all
+    // references that are the only source.
+    let is_first = |(index, _): &(usize, &PlanItem<'_>)| {
+        let members = in_group.get(index);
+        members.is_none_or(|members| members.first() == Some(index))
+    };
+    let first: Vec<&PlanItem<'_>> = plan
+        .references
+        .iter()
+        .enumerate()
+        .filter(is_first)
+        .map(|(_, item)| item)
+        .collect();
+    session.read_beside(&first);
+    if !session.is_stopped() {
+        session.find_copies(&first);
+    }
+    let has_none = |item: &&PlanItem<'_>| !session.has_copy(item);
+    let rest: Vec<&PlanItem<'_>> = first.iter().copied().filter(has_none).collect();
+    if !session.is_stopped() {
+        session.retrieve(&rest);
+    }
+    if !session.is_stopped() {
+        session.resolve(&rest);
+    }
+    if session.is_stopped() {
+        return Err(PassStop::Needs);
+    }
+    // Passes are nested, and the stack can be small.
+    Ok(Box::new(PassProgress::new(tree, plan, place.base.clone())))
+}
 
-    /// Decides about the references of an entity, in the order of the entity.
-    fn decide_all(
-        &mut self,
-        tree: &MessageTree<'_>,
-        place: &PassPosition,
-        progress: Box<PassProgress<'_>>,
-    ) -> Result<Pass, PassStop> {
-        let plan = Rc::clone(&progress.plan);
-        let in_group = by_member(&plan.rivals);
-        let mut pending = PendingReference {
-            session: self,
-            tree,
-            place,
-            progress,
-        };
-        // References that were decided together with an earlier one, because both offer the same attachment.
-        let mut decided: HashSet<usize> = HashSet::new();
-        for index in 0..plan.references.len() {
-            if decided.contains(&index) {
-                continue;
-            }
-            let alone = [index];
-            let members = in_group.get(&index).copied().unwrap_or(&alone);
-            pending.decide(members)?;
-            decided.extend(members);
+/// Decides about the references of an entity, in the order of the entity.
+fn decide_all(
+    session: &mut Session<'_>,
+    tree: &MessageTree<'_>,
+    place: &PassPosition,
+    progress: Box<PassProgress<'_>>,
+) -> Result<Pass, PassStop> {
+    let plan = Rc::clone(&progress.plan);
+    let in_group = by_member(&plan.rivals);
+    let mut pending = PendingReference {
+        session,
+        tree,
+        place,
+        progress,
+    };
+    // References that were decided together with an earlier one, because both offer the same attachment.
+    let mut decided: HashSet<usize> = HashSet::new();
+    for index in 0..plan.references.len() {
+        if decided.contains(&index) {
+            continue;
         }
-        Ok(pending.finish())
+        let alone = [index];
+        let members = in_group.get(&index).copied().unwrap_or(&alone);
+        pending.decide(members)?;
+        decided.extend(members);
     }
+    Ok(pending.finish())
 }
 
 /// Returns the group of each reference that offers the same attachment as others.

@@ -4,21 +4,20 @@ mod data;
 mod hidden;
 pub(super) mod kinds;
 mod notes;
-pub(in crate::engine) mod words;
 
 use std::sync::LazyLock;
 
+use super::search_words::{PrefilterWord, PrefilterWords, word};
 use crate::engine::forms::reference_form::{Needles, Search};
 use crate::engine::forms::references::TABLE;
 use crate::engine::forms::{ContentForm, FORMS, first_of_any};
 use crate::engine::plan::documents::{mentions_original_source, subtypes};
-use crate::engine::plan::opaque_parts;
 use crate::engine::policy::{Embed, Follow, Followed, Links, Policy};
+use crate::engine::protection::opaque_parts;
 use crate::mime::{self, MessageTree, PartId, ScanLimits, TransferEncoding};
 use crate::span::{front, split_while};
 pub(super) use data::may_show_data;
 use hidden::may_spell_base;
-use words::{PrefilterWord, PrefilterWords, word};
 
 /// Searches for the few words that occur in every message that embody changes, in upper or lower case.
 ///
@@ -418,7 +417,7 @@ static BASE: LazyLock<PrefilterWords> =
 
 /// All searches for words, for tests.
 #[cfg(test)]
-fn all_searches() -> Vec<&'static PrefilterWords> {
+pub(in crate::engine) fn all_searches() -> Vec<&'static PrefilterWords> {
     let beside = BESIDE.iter().map(|(_, words)| words);
     let searches: [&'static PrefilterWords; 8] = [
         &REFERENCES,

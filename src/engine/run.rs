@@ -4,197 +4,227 @@
 use super::embed::{self, EmbedPass};
 use super::mark::{Mark, has_field, marked};
 use super::part_edits::PartEdits;
-use super::pass::{Pass, PassPosition};
+use super::pass::{Pass, PassPosition, pass};
 use super::session::Session;
+#[cfg(all(feature = "file", feature = "mailbox"))]
+use super::unflatten::unflatten;
 use super::unwrap::unwrapped;
+use bytes::Bytes;
+
 use crate::edit::{Edit, Edits};
-use crate::engine::forms::is_kind;
+use crate::engine::forms::{OpenResult, is_kind};
 use crate::engine::lengths::{Lengths, corrected};
 use crate::engine::plan::documents::Documents;
 use crate::engine::policy::Links;
 use crate::engine::report::{Detail, Kind, Outcome, Reason, Row};
 use crate::mime::{self, MessageTree};
 
-impl Session<'_> {
-    /// Processes the message. `parts` contains its parts, if the caller has scanned it.
-    pub(super) fn run(&mut self, message: &[u8], parts: Option<&MessageTree<'_>>) -> Pass {
-        let mut outcomes = self.references(message, parts);
-        let mut embedding = EmbedPass::default();
-        if self.policy().embed.is_on() && !self.is_stopped() {
-            let none = (Kind::Embed, "nothing was embedded");
-            self.documents(
-                message,
-                parts,
-                &mut outcomes,
-                none,
-                |session, tree, outcomes| embed::embed(session, tree, outcomes, &mut embedding),
-            );
+/// Processes the message. `parts` contains its parts, if the caller has scanned it.
+pub(super) fn run(
+    session: &mut Session<'_>,
+    message: &[u8],
+    parts: Option<&MessageTree<'_>>,
+) -> Pass {
+    let mut outcomes = references(session, message, parts);
+    let mut embedding = EmbedPass::default();
+    if session.policy().embed.is_on() && !session.is_stopped() {
+        let none = (Kind::Embed, "nothing was embedded");
+        documents(
+            session,
+            message,
+            parts,
+            &mut outcomes,
+            none,
+            |session, tree, outcomes| embed::embed(session, tree, outcomes, &mut embedding),
+        );
+    }
+    if session.is_stopped() {
+        return outcomes;
+    }
+    // No content is needed after this point, and the edits contain the retrieved content, so memory is released.
+    session.retrieved.clear();
+    session.answers.clear();
+    if session.policy().links == Links::Resolve {
+        let none = (Kind::Link, "no link was resolved");
+        documents(
+            session,
+            message,
+            parts,
+            &mut outcomes,
+            none,
+            |session, tree, outcomes| resolved(session, tree, outcomes, &embedding),
+        );
+    }
+    if session.policy().unwrap {
+        let none = (Kind::Wrapped, "no link was unwrapped");
+        documents(
+            session,
+            message,
+            parts,
+            &mut outcomes,
+            none,
+            |session, tree, outcomes| unwrapped(session, tree, outcomes, &embedding),
+        );
+    }
+    let report = &mut outcomes.report;
+    // Part numbers are sorted as numbers, so that `1.9` comes before `1.10`.
+    let step = |step: &str| step.parse::<u64>().unwrap_or(0);
+    let number = |row: &Row| row.part.split('.').map(step).collect::<Vec<_>>();
+    report.rows.sort_by_cached_key(number);
+    let mut rows = report.rows.iter();
+    // Reaching the deadline is a temporary failure, because the machine may be faster at another time.
+    if let Some(late) = rows.find(|row| row.reason == Some(Reason::Deadline)) {
+        let waiting = || late.waiting_for(&late.detail);
+        outcomes.temporary.get_or_insert_with(waiting);
+    }
+    let is_bound = |row: &Row| row.reason.is_some_and(Reason::is_bound);
+    if !outcomes.edits.is_empty() && report.rows.iter().any(is_bound) {
+        let note = "a limit was reached; run embody again on the result to replace more references";
+        report.notes.push(note.to_owned());
+    }
+    if !outcomes.edits.is_empty() && has_field(message, "DKIM-Signature", 1 << 20) {
+        let note = "the message has a DKIM-Signature, which is no longer valid after the change";
+        let mut rows = report.rows.iter_mut();
+        let is_change = |row: &&mut Row| row.outcome != Outcome::Left;
+        if let Some(row) = rows.find(is_change) {
+            row.remark(note);
         }
-        if self.is_stopped() {
+        report.notes.push(note.to_owned());
+    }
+    if session.settings.mark == Mark::Field {
+        let limits = session.policy().limits.scan();
+        outcomes.edits = marked(message, outcomes.edits, &outcomes.report, &limits);
+    }
+    let gained: i64 = outcomes.edits.iter().map(Edit::growth).sum();
+    outcomes.report.gained = gained.saturating_add_unsigned(embedding.unresolved);
+    outcomes
+}
+
+/// Follows references in several passes over the message. Content that one pass inserted may contain the part that another
+/// reference names by its Content-ID.
+fn references(session: &mut Session<'_>, message: &[u8], parts: Option<&MessageTree<'_>>) -> Pass {
+    #[cfg(all(feature = "file", feature = "mailbox"))]
+    let mut outcomes = unflatten(session, message);
+    #[cfg(not(all(feature = "file", feature = "mailbox")))]
+    let mut outcomes = Pass::default();
+    if session.is_stopped() {
+        return outcomes;
+    }
+    let (mut made, edits) = std::mem::take(&mut outcomes.edits).put_together(message);
+    outcomes.edits = edits;
+    if !session.kinds.references {
+        return outcomes;
+    }
+    made = open(session, message, made, &mut outcomes);
+    for level in 0..=session.policy().limits.depth {
+        let current = made.as_deref().unwrap_or(message);
+        // Each pass counts as reading the message twice. The first pass is counted without checking the limit on work,
+        // because otherwise a message could not be processed at all.
+        if level == 0 {
+            session.ledger.spend(current.len() * 2);
+        } else if session.ledger.work(current.len() * 2).is_err() {
+            break;
+        }
+        let place = PassPosition::message(session.policy().limits.scan(), level);
+        let is_as_it_arrived = level == 0 && made.is_none();
+        let parts = parts.filter(|_| is_as_it_arrived);
+        // An error here always means that content is missing, because cycles of references are refused inside the pass. The
+        // round ends below, so the empty pass is not used.
+        let pass: Pass = pass(session, current, &place, parts).unwrap_or_default();
+        if session.is_stopped() {
             return outcomes;
         }
-        // No content is needed after this point, and the edits contain the retrieved content, so memory is released.
-        self.retrieved.clear();
-        self.answers.clear();
-        if self.policy().links == Links::Resolve {
-            let none = (Kind::Link, "no link was resolved");
-            self.documents(
-                message,
-                parts,
-                &mut outcomes,
-                none,
-                |session, tree, outcomes| resolved(session, tree, outcomes, &embedding),
-            );
-        }
-        if self.policy().unwrap {
-            let none = (Kind::Wrapped, "no link was unwrapped");
-            self.documents(
-                message,
-                parts,
-                &mut outcomes,
-                none,
-                |session, tree, outcomes| unwrapped(session, tree, outcomes, &embedding),
-            );
-        }
+        // The next pass examines references that were left unchanged again, so their old rows are removed.
         let report = &mut outcomes.report;
-        // Part numbers are sorted as numbers, so that `1.9` comes before `1.10`.
-        let step = |step: &str| step.parse::<u64>().unwrap_or(0);
-        let number = |row: &Row| row.part.split('.').map(step).collect::<Vec<_>>();
-        report.rows.sort_by_cached_key(number);
-        let mut rows = report.rows.iter();
-        // Reaching the deadline is a temporary failure, because the machine may be faster at another time.
-        if let Some(late) = rows.find(|row| row.reason == Some(Reason::Deadline)) {
-            let waiting = || late.waiting_for(&late.detail);
-            outcomes.temporary.get_or_insert_with(waiting);
+        let is_settled = |row: &Row| row.outcome != Outcome::Left || is_kind(row.kind);
+        report.rows.retain(is_settled);
+        report.rows.extend(pass.report.rows);
+        report.notes.extend(pass.report.notes);
+        outcomes.temporary = outcomes.temporary.take().or(pass.temporary);
+        session.ledger.keep();
+        if pass.edits.is_empty() {
+            break;
         }
-        let is_bound = |row: &Row| row.reason.is_some_and(Reason::is_bound);
-        if !outcomes.edits.is_empty() && report.rows.iter().any(is_bound) {
-            let note =
-                "a limit was reached; run embody again on the result to replace more references";
-            report.notes.push(note.to_owned());
+        // The message that the pass has read shares memory with the edits that created it. The message is dropped
+        // before these edits are replaced, so that the memory is released at once.
+        drop(made.take());
+        outcomes.edits = outcomes.edits.then(message.len(), pass.edits);
+        if !pass.waits {
+            break;
         }
-        if !outcomes.edits.is_empty() && has_field(message, "DKIM-Signature", 1 << 20) {
-            let note =
-                "the message has a DKIM-Signature, which is no longer valid after the change";
-            let mut rows = report.rows.iter_mut();
-            let is_change = |row: &&mut Row| row.outcome != Outcome::Left;
-            if let Some(row) = rows.find(is_change) {
-                row.remark(note);
-            }
-            report.notes.push(note.to_owned());
-        }
-        if self.settings.mark == Mark::Field {
-            let limits = self.policy().limits.scan();
-            outcomes.edits = marked(message, outcomes.edits, &outcomes.report, &limits);
-        }
-        let gained: i64 = outcomes.edits.iter().map(Edit::growth).sum();
-        outcomes.report.gained = gained.saturating_add_unsigned(embedding.unresolved);
-        outcomes
+        (made, outcomes.edits) = std::mem::take(&mut outcomes.edits).put_together(message);
     }
+    outcomes
+}
 
-    /// Follows references in several passes over the message. Content that one pass inserted may contain the part that another
-    /// reference names by its Content-ID.
-    fn references(&mut self, message: &[u8], parts: Option<&MessageTree<'_>>) -> Pass {
-        #[cfg(all(feature = "file", feature = "mailbox"))]
-        let mut outcomes = self.unflatten(message);
-        #[cfg(not(all(feature = "file", feature = "mailbox")))]
-        let mut outcomes = Pass::default();
-        if self.is_stopped() {
-            return outcomes;
-        }
-        let (mut made, edits) = std::mem::take(&mut outcomes.edits).put_together(message);
-        outcomes.edits = edits;
-        if !self.kinds.references {
-            return outcomes;
-        }
-        made = self.open(message, made, &mut outcomes);
-        for level in 0..=self.policy().limits.depth {
-            let current = made.as_deref().unwrap_or(message);
-            // Each pass counts as reading the message twice. The first pass is counted without checking the limit on work,
-            // because otherwise a message could not be processed at all.
-            if level == 0 {
-                self.ledger.spend(current.len() * 2);
-            } else if self.ledger.work(current.len() * 2).is_err() {
-                break;
-            }
-            let place = PassPosition::message(self.policy().limits.scan(), level);
-            let is_as_it_arrived = level == 0 && made.is_none();
-            let parts = parts.filter(|_| is_as_it_arrived);
-            // An error here always means that content is missing, because cycles of references are refused inside the pass. The
-            // round ends below, so the empty pass is not used.
-            let pass: Pass = self.pass(current, &place, parts).unwrap_or_default();
-            if self.is_stopped() {
-                return outcomes;
-            }
-            // The next pass examines references that were left unchanged again, so their old rows are removed.
-            let report = &mut outcomes.report;
-            let is_settled = |row: &Row| row.outcome != Outcome::Left || is_kind(row.kind);
-            report.rows.retain(is_settled);
-            report.rows.extend(pass.report.rows);
-            report.notes.extend(pass.report.notes);
-            outcomes.temporary = outcomes.temporary.take().or(pass.temporary);
-            self.ledger.keep();
-            if pass.edits.is_empty() {
-                break;
-            }
-            // The message that the pass has read shares memory with the edits that created it. The message is dropped
-            // before these edits are replaced, so that the memory is released at once.
-            drop(made.take());
-            outcomes.edits = outcomes.edits.then(message.len(), pass.edits);
-            if !pass.waits {
-                break;
-            }
-            (made, outcomes.edits) = std::mem::take(&mut outcomes.edits).put_together(message);
-        }
-        outcomes
+/// Opens parts such as winmail.dat in `made`, the message after earlier edits, or in `message` if there are none. Returns
+/// the message after all edits, or `None` if it is unchanged.
+fn open(
+    session: &mut Session<'_>,
+    message: &[u8],
+    made: Option<Bytes>,
+    outcomes: &mut Pass,
+) -> Option<Bytes> {
+    if session.settings.detached_only {
+        return made;
     }
+    let (policy, name) = (session.policy(), session.context.name());
+    let opened = OpenResult {
+        made,
+        edits: std::mem::take(&mut outcomes.edits),
+        rows: Vec::new(),
+    }
+    .further(message, policy, &mut session.ledger, name);
+    outcomes.edits = opened.edits;
+    outcomes.report.rows.extend(opened.rows);
+    opened.made
+}
 
-    /// Changes the documents of the message after the edits in `outcomes`. `parts` contains the parts of the message as it
-    /// arrived, if they are known. They are used if there are no edits, so that the message is not parsed again.
-    fn documents(
-        &mut self,
-        message: &[u8],
-        parts: Option<&MessageTree<'_>>,
-        outcomes: &mut Pass,
-        (kind, not_done): (Kind, &str),
-        change: impl FnOnce(&mut Self, &MessageTree<'_>, &mut Pass) -> Edits,
-    ) {
-        let may_hold = if outcomes.edits.is_empty() {
-            self.kinds.documents
-        } else {
-            let output = outcomes.edits.splice(message);
-            // The prefilter searches for media types in header fields. The output consists of chunks, but no field
-            // is split between two of them, so each chunk can be searched alone.
-            let mut chunks = output.chunks().iter();
-            chunks.any(|chunk| self.settings.prefilter.documents(chunk))
-        };
-        if !may_hold {
-            return;
-        }
-        // After this call, the edits are slices of the output and need no memory of their own.
-        let (made, edits) = std::mem::take(&mut outcomes.edits).put_together(message);
-        let output = made.as_deref().unwrap_or(message);
-        outcomes.edits = edits;
-        if let Err(refusal) = self.ledger.work(output.len()) {
-            let mut row = Row::new(self.context.name(), String::new(), kind, Outcome::Left);
-            row.reason = Some(refusal.reason);
-            row.detail = Detail::from(format!("{not_done}: ")).then(refusal.detail);
-            outcomes.report.rows.push(row);
-            return;
-        }
-        let limits = self.policy().limits.scan();
-        let parsed;
-        let tree = match parts.filter(|_| made.is_none()) {
-            Some(parts) => parts,
-            None => {
-                parsed = mime::scan(output, &limits);
-                &parsed
-            }
-        };
-        let changes = change(self, tree, outcomes);
-        let (edits, _) = corrected(tree, changes, Lengths::Corrected, &limits);
-        outcomes.edits = std::mem::take(&mut outcomes.edits).then(message.len(), edits);
+/// Changes the documents of the message after the edits in `outcomes`. `parts` contains the parts of the message as it
+/// arrived, if they are known. They are used if there are no edits, so that the message is not parsed again.
+fn documents(
+    session: &mut Session<'_>,
+    message: &[u8],
+    parts: Option<&MessageTree<'_>>,
+    outcomes: &mut Pass,
+    (kind, not_done): (Kind, &str),
+    change: impl FnOnce(&mut Session<'_>, &MessageTree<'_>, &mut Pass) -> Edits,
+) {
+    let may_hold = if outcomes.edits.is_empty() {
+        session.kinds.documents
+    } else {
+        let output = outcomes.edits.splice(message);
+        // The prefilter searches for media types in header fields. The output consists of chunks, but no field
+        // is split between two of them, so each chunk can be searched alone.
+        let mut chunks = output.chunks().iter();
+        chunks.any(|chunk| session.settings.prefilter.documents(chunk))
+    };
+    if !may_hold {
+        return;
     }
+    // After this call, the edits are slices of the output and need no memory of their own.
+    let (made, edits) = std::mem::take(&mut outcomes.edits).put_together(message);
+    let output = made.as_deref().unwrap_or(message);
+    outcomes.edits = edits;
+    if let Err(refusal) = session.ledger.work(output.len()) {
+        let mut row = Row::new(session.context.name(), String::new(), kind, Outcome::Left);
+        row.reason = Some(refusal.reason);
+        row.detail = Detail::from(format!("{not_done}: ")).then(refusal.detail);
+        outcomes.report.rows.push(row);
+        return;
+    }
+    let limits = session.policy().limits.scan();
+    let parsed;
+    let tree = match parts.filter(|_| made.is_none()) {
+        Some(parts) => parts,
+        None => {
+            parsed = mime::scan(output, &limits);
+            &parsed
+        }
+    };
+    let changes = change(session, tree, outcomes);
+    let (edits, _) = corrected(tree, changes, Lengths::Corrected, &limits);
+    outcomes.edits = std::mem::take(&mut outcomes.edits).then(message.len(), edits);
 }
 
 /// Makes relative links absolute, in the order of the documents. A document is either changed as a whole, or stays unchanged

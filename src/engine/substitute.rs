@@ -15,10 +15,10 @@ use std::rc::Rc;
 
 use super::composite::{self, allows};
 use super::field_names::{field_names, is_among};
-use super::obtained::ContentSource;
 use super::source_field::SOURCE_FIELD;
 use super::wrapped;
 use crate::edit::{Edit, Group};
+use crate::engine::content_source::ContentSource;
 use crate::engine::external_body::facts::Facts;
 use crate::engine::external_body::{ESSENCE, ExternalBody};
 use crate::engine::forms::references::is_reference_field;
@@ -75,7 +75,7 @@ impl<'p> Substitute<'p> {
     }
 
     fn facts(&self) -> &'static Facts {
-        self.body.form.facts()
+        self.body.facts
     }
 
     pub(super) fn is_composite(&self) -> bool {

@@ -16,8 +16,7 @@ use cap_std::fs::Dir;
 use super::allowance::RequestAllowance;
 use super::request::of_file;
 use super::system::file::{not_regular, read_regular, regular, unreadable};
-use crate::engine::external_body::Follow;
-use crate::engine::policy::Policy;
+use crate::engine::policy::{Follow, Policy};
 use crate::engine::report::{Reason, Refusal};
 use crate::engine::{Content, too_much};
 

@@ -4,8 +4,7 @@
 use std::time::Instant;
 
 use crate::engine::Content;
-use crate::engine::external_body::Follow;
-use crate::engine::policy::Policy;
+use crate::engine::policy::{Follow, Policy};
 use crate::engine::report::Refusal;
 
 #[derive(Debug)]

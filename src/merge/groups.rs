@@ -10,8 +10,8 @@ use std::io;
 use super::record::{MessageRecord, SpoolEntry};
 use super::spool::CompleteSpool;
 use super::words::MailWords;
-use crate::engine::external_body::Followed;
-use crate::engine::policy::Policy;
+use crate::engine::forms::references;
+use crate::engine::policy::{Followed, Policy};
 use crate::engine::same::{
     CoverDifference, CutPlace, Digest, MailCopy, NoteDescription, covers, fillings, plain,
 };
@@ -168,7 +168,7 @@ pub(super) fn fillable(candidates: &[MergeCandidate], spooled: &CompleteSpool) -
         follow: Followed::all(),
         ..Policy::default()
     };
-    let reading = policy.reading().with_parts_in_files();
+    let reading = references::with_parts_in_files(policy.reading());
     let described: Vec<NoteDescription> = candidates
         .iter()
         .map(|candidate| {

@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 use super::bodies::ShownBody;
 use super::source::{PartSource, decoded};
 use crate::detail::words;
-use crate::engine::external_body::{ExternalBody, ReferenceParse, shown_name};
-use crate::engine::policy::{Follow, Followed, Policy};
+use crate::engine::external_body::shown_name;
+use crate::engine::forms::references;
+use crate::engine::policy::{Follow, Followed, Policy, ReferenceParse};
 use crate::mime::encoded_words::decoded_words;
 use crate::mime::header::unfold;
 use crate::mime::{MessageTree, PartId, PartKind, picture};
@@ -115,7 +116,7 @@ pub(super) fn parts(tree: &MessageTree<'_>, bodies: &[ShownBody]) -> Vec<(PartSo
 
 /// Returns whether a program wrote the part in place of an attachment, so that the part itself is not a file for a person.
 fn is_note(tree: &MessageTree<'_>, id: PartId, reading: &ReferenceParse) -> bool {
-    ExternalBody::read(tree, id, reading)
+    references::read(tree, id, reading)
         .is_some_and(|body| body.follow().is_none_or(Follow::is_attachment))
 }
 

@@ -16,7 +16,8 @@ use encoding_rs::{Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE, X_USER_DEFIN
 
 use super::common::labels::LABELS;
 use super::common::mail::expander;
-use crate::engine::external_body::{ExternalBody, Referent, shown_name};
+use crate::engine::external_body::{Referent, shown_name};
+use crate::engine::forms::references;
 use crate::mime::encoded_words::{decoded_text, decoded_words};
 use crate::mime::{self, PartId, ScanLimits};
 
@@ -266,7 +267,7 @@ fn path_of_a_local_file_in_every_charset_is_read_or_refused() {
             .concat();
             let tree = mime::scan(&mail, &ScanLimits::default());
             let reading = Policy::default().reading();
-            let body = ExternalBody::read(&tree, PartId::ROOT, &reading).unwrap();
+            let body = references::read(&tree, PartId::ROOT, &reading).unwrap();
             let is_raw = parameter.starts_with(b"name=\"/");
             match (body.target, &case.name) {
                 (Ok(Referent::Url(url)), Some(name)) if is_known => {

@@ -1,8 +1,9 @@
 //! Decides which parts are detached, and why other large parts stay in the message.
 
-use crate::engine::external_body::{ExternalBody, Followed, NOTE_FIELD, ReferenceParse};
-use crate::engine::plan::protection;
-use crate::engine::policy::{Policy, TypePattern};
+use crate::engine::external_body::NOTE_FIELD;
+use crate::engine::forms::references;
+use crate::engine::policy::{Followed, Policy, ReferenceParse, TypePattern};
+use crate::engine::protection::protection;
 use crate::engine::report::{Reason, Refusal};
 use crate::mime::header::has_control_character;
 use crate::mime::media_type::{DEFAULT_TYPE, is_composite};
@@ -100,7 +101,7 @@ fn is_leaf(tree: &MessageTree<'_>, part: PartId) -> bool {
 }
 
 fn is_reference(tree: &MessageTree<'_>, part: PartId, limits: &ScanLimits) -> bool {
-    ExternalBody::read(tree, part, &reading(limits)).is_some()
+    references::read(tree, part, &reading(limits)).is_some()
 }
 
 pub(super) fn reading(limits: &ScanLimits) -> ReferenceParse {

@@ -9,8 +9,9 @@ use super::choice::Stub;
 use crate::edit::{Edit, Group};
 use crate::engine::Mode;
 use crate::engine::external_body::{
-    BodyNote, LONGEST_FIELD, is_of_content, newline_of, noted_encoding_field, usual_encoding_field,
+    BodyNote, LONGEST_FIELD, newline_of, noted_encoding_field, usual_encoding_field,
 };
+use crate::engine::forms::detached::is_of_content;
 use crate::engine::forms::thunderbird::{ALTERED_FIELD, SENTENCE, URL_FIELD};
 use crate::key::Key;
 use crate::mime::exact::{EditManner, FieldText};

@@ -6,8 +6,10 @@ use super::choice::{Choice, Stub, reading};
 use super::part::{StubSettings, content_of, edits};
 use crate::edit::{Edit, Edits, Group};
 use crate::engine::Mode;
-use crate::engine::external_body::listing::file_name;
-use crate::engine::external_body::{ExternalBody, newline_of, relisted, restored};
+use crate::engine::external_body::file_names::file_name;
+use crate::engine::external_body::newline_of;
+use crate::engine::forms::detached::{relisted, restored};
+use crate::engine::forms::references;
 use crate::engine::lengths::{Lengths, corrected};
 use crate::engine::plan::documents::shown_inline;
 use crate::engine::policy::Policy;
@@ -15,9 +17,8 @@ use crate::engine::report::{
     Detail, Kind, Outcome, Provenance, Reason, Refusal, Report, Retry, Row,
 };
 use crate::key::Key;
-use crate::mime::TransferEncoding;
 use crate::mime::exact::FieldText;
-use crate::mime::{self, MessageTree, PartId, ScanLimits};
+use crate::mime::{self, MessageTree, PartId, ScanLimits, TransferEncoding};
 use crate::span::{Newline, Span};
 
 /// Objects that a store did not accept, each with the reason. Their parts stay in the mail.
@@ -385,7 +386,7 @@ impl DetachPass<'_> {
             ));
         }
         for part in self.left.iter().map(|left| left.part) {
-            let body = ExternalBody::read(&tree, part, &reading);
+            let body = references::read(&tree, part, &reading);
             let note = body.as_ref().and_then(|body| Some((body, body.note()?)));
             let Some((body, note)) = note else {
                 return Err(not_restorable(

@@ -6,12 +6,11 @@ use super::check::{admitted, charset, decoded, label};
 use super::container::Container;
 use super::names::{DIGITS, PictureNames};
 use super::wanted::{SHEET, SourceUrls};
-use crate::engine::Content;
-use crate::engine::external_body::ExternalBody;
-use crate::engine::plan::protection;
+use crate::engine::forms::references;
 use crate::engine::policy::{Policy, Trackers};
+use crate::engine::protection::protection;
 use crate::engine::report::{Reason, Refusal};
-use crate::engine::source_field;
+use crate::engine::{Content, source_field};
 use crate::link::value::LinkRole;
 use crate::mime::entity::{folded_url, push_field, sha256};
 use crate::mime::picture::FileType;
@@ -296,7 +295,7 @@ impl NewPicture {
 fn holds(tree: &MessageTree<'_>, policy: &Policy, part: PartId, octets: &[u8]) -> bool {
     let entity = tree.part(part);
     protection(tree, part, policy).is_none()
-        && ExternalBody::read(tree, part, &policy.reading()).is_none()
+        && references::read(tree, part, &policy.reading()).is_none()
         && entity
             .encoding
             .decode(entity.body.of(tree.original))

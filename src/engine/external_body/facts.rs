@@ -1,17 +1,18 @@
 //! Facts about each form of references (such as the notes of Mailman or the shortcut files of Exchange) on which
 //! planning and editing depend. The directory of a form defines the facts about it.
 
-use super::{ExternalBody, Follow, TextNote};
+use super::{ExternalBody, ReferenceShape, TextNote};
 use crate::edit::Group;
+use crate::engine::content_source::ContentSource;
 use crate::engine::new_part::StoredContent;
-use crate::engine::obtained::ContentSource;
-use crate::engine::policy::Policy;
+use crate::engine::policy::{Follow, Policy};
 use crate::engine::report::{Kind, Refusal};
 use crate::mime::MessageTree;
 
 /// The facts about one form.
 #[derive(Debug)]
 pub struct Facts {
+    pub shape: ReferenceShape,
     /// Kind of the report rows for references of this form.
     pub kind: Kind,
     /// The word of `--follow` that selects the form. `None` if references of this form are always followed. The reader of a
@@ -67,8 +68,9 @@ pub(in crate::engine) type Conversion =
 impl Facts {
     /// Returns the facts about a form in which each reference is a whole part, and whose content is retrieved only from
     /// a server.
-    pub const fn of_whole_part(kind: Kind, follow: Option<Follow>) -> Self {
+    pub const fn of_whole_part(shape: ReferenceShape, kind: Kind, follow: Option<Follow>) -> Self {
         Self {
+            shape,
             kind,
             follow,
             insertion: Insertion::Part,

@@ -8,30 +8,22 @@
 //! * all white space in the URL is removed (RFC 2017 §3.1 mentions only blanks between words);
 //! * LOCAL-FILE names must be absolute: a relative name depended on the sender's directory, and `~` on the sender's account.
 
-mod exact;
 pub(in crate::engine) mod facts;
-mod follow;
-pub(in crate::engine) mod listing;
+pub(in crate::engine) mod file_names;
 pub(in crate::engine) mod note;
-mod read;
 pub(in crate::engine) mod reference;
-mod scheme;
 pub(in crate::engine) mod texts;
 pub(in crate::engine) mod url;
 
-pub use self::exact::{is_of_content, newline_of, restored};
-pub use self::follow::{Follow, Followed};
 #[cfg(feature = "cli")]
-pub(crate) use self::listing::name_of;
+pub(crate) use self::file_names::name_of;
 #[cfg(any(feature = "cli", feature = "view"))]
-pub(crate) use self::listing::shown_name;
-pub use self::listing::{listing, relisted};
+pub(crate) use self::file_names::shown_name;
 pub use self::note::{
     BodyNote, Claim, LONGEST_FIELD, NOTE_FIELD, noted_encoding_field, usual_encoding_field,
 };
 pub use self::reference::{
-    ESSENCE, ExternalBody, ReferenceParse, ReferenceShape, Referent, Scrap, TextNote, holds_blank,
-    identifier, own_identifier, size_in_words,
+    ESSENCE, ExternalBody, ReferenceShape, Referent, Scrap, TextNote, holds_blank, identifier,
+    newline_of, own_identifier,
 };
-pub use self::scheme::Scheme;
 pub use self::texts::text_of_part;

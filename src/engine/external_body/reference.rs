@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::follow::{Follow, Followed};
+use super::facts::Facts;
 use super::note::{BodyNote, Claim};
+use crate::engine::policy::{Follow, ReferenceParse};
 use crate::engine::report::{Detail, HostedFile, Reason, Refusal, Setting};
 use crate::link::url::with_octets_escaped;
-use crate::mime::charset;
 use crate::mime::parameters::without_comments;
-use crate::mime::{Header, MediaType, MessageTree, PartId};
-use crate::span::Span;
+use crate::mime::{Header, MediaType, MessageTree, PartId, charset};
+use crate::span::{Newline, Span};
 
 pub const ESSENCE: &str = "message/external-body";
 
@@ -46,19 +46,6 @@ pub enum ReferenceShape {
     Apple,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ReferenceParse {
-    /// Maximum length in bytes of a phantom header (the header inside an external-body part), of a header that Thunderbird
-    /// quotes, or of a shortcut file.
-    pub header_limit: usize,
-    /// Maximum number of notes (texts in place of attachments) that are read in one message.
-    pub most_notes: usize,
-    pub forms: Followed,
-    /// The kind of reference that can occur only in this kind of mailbox, such as references to the attachment files of
-    /// Apple Mail. `None` if the mailbox has no such files.
-    pub beside: Option<Follow>,
-}
-
 pub(crate) struct ReferenceReader<'a, 'r> {
     pub(in crate::engine) tree: &'r MessageTree<'a>,
     pub(in crate::engine) part: PartId,
@@ -67,7 +54,8 @@ pub(crate) struct ReferenceReader<'a, 'r> {
 
 pub struct ExternalBody<'a> {
     pub part: PartId,
-    pub form: ReferenceShape,
+    /// The facts about the form of the reference.
+    pub facts: &'static Facts,
     pub access_type: String,
     pub target: Result<Referent<'a>, Refusal>,
     /// The header fields of the external content: usually the phantom header, the header inside the part. For a part that
@@ -139,24 +127,24 @@ impl<'a> ExternalBody<'a> {
     pub(in crate::engine) fn bare(
         tree: &MessageTree<'a>,
         part: PartId,
-        form: ReferenceShape,
+        facts: &'static Facts,
         target: Result<Referent<'a>, Refusal>,
     ) -> Self {
         let phantom = Header::none_at(tree.part(part).body.start);
-        Self::with(tree, part, form, target, phantom)
+        Self::with(tree, part, facts, target, phantom)
     }
 
     pub(in crate::engine) fn with(
         tree: &MessageTree<'a>,
         part: PartId,
-        form: ReferenceShape,
+        facts: &'static Facts,
         target: Result<Referent<'a>, Refusal>,
         phantom: Header,
     ) -> Self {
         let field = |name| phantom.fields.value(tree.original, name);
         Self {
             part,
-            form,
+            facts,
             access_type: String::new(),
             target,
             declared: field("Content-Type").map(MediaType::parse),
@@ -166,7 +154,7 @@ impl<'a> ExternalBody<'a> {
             expiration: None,
             file_name: None,
             claim: Claim::None,
-            selected_by: form.facts().follow,
+            selected_by: facts.follow,
             text_note: None,
             linked: None,
             phantom,
@@ -185,7 +173,8 @@ impl<'a> ExternalBody<'a> {
     /// Returns true if the stored content is encoded with the Content-Transfer-Encoding in the phantom header (RFC 2046
     /// §5.2.3). Content from a URL is not encoded, and neither are the files that Thunderbird saves.
     pub fn describes_stored_octets(&self) -> bool {
-        self.form == ReferenceShape::ExternalBody && !self.access_type.eq_ignore_ascii_case("url")
+        self.facts.shape == ReferenceShape::ExternalBody
+            && !self.access_type.eq_ignore_ascii_case("url")
     }
 
     pub fn note(&self) -> Option<&BodyNote> {
@@ -195,10 +184,28 @@ impl<'a> ExternalBody<'a> {
         }
     }
 
+    /// Returns true if the reference is inside a text or a document. The part is then content, too, and must not be removed
+    /// with the reference.
+    pub fn stands_in_text(&self) -> bool {
+        self.facts.is_in_text()
+    }
+
+    /// Returns the suffix that a mail program appended to the file name, so that it can be removed. The program appended `.html`
+    /// to the name of a file in cloud storage only if the part is a web page about the file.
+    pub fn suffix(&self) -> Option<&'static str> {
+        let suffix = self.facts.suffix;
+        suffix.filter(|_| !self.facts.has_web_page || self.is_page_about_it())
+    }
+
     /// Returns true if the part is a web page about the file. Its header then describes the page and not the file.
     pub fn is_page_about_it(&self) -> bool {
-        self.form.facts().has_web_page && self.declared.is_none()
+        self.facts.has_web_page && self.declared.is_none()
     }
+}
+
+/// Returns the line ending after the header of a part.
+pub fn newline_of(tree: &MessageTree<'_>, part: PartId) -> Newline {
+    Newline::of_first_line(tree.part(part).separator.of(tree.original))
 }
 
 pub(in crate::engine) fn size_of(media_type: &MediaType<'_>) -> Option<u64> {
@@ -210,12 +217,6 @@ pub(in crate::engine) fn number(digits: &[u8]) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     let digits = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
     Some(digits.parse().unwrap_or(u64::MAX))
-}
-
-/// Writes a size for the report. `u64::MAX` means that the number was too large to parse, so "or more" is added.
-pub fn size_in_words(octets: u64) -> String {
-    let more = if octets == u64::MAX { " or more" } else { "" };
-    format!("{octets} bytes{more}")
 }
 
 /// Returns an id without `<>`, without text before and after them, and without white space.

@@ -4,6 +4,7 @@
 //! the place of the old one. All content is in the message, so a form makes no requests.
 
 pub(crate) mod apple;
+pub(crate) mod detached;
 pub(crate) mod eudora;
 mod handled;
 pub(crate) mod hosted;
@@ -17,6 +18,7 @@ mod place;
 mod placing;
 pub(crate) mod reference_form;
 pub(crate) mod references;
+mod rfc2046;
 pub(crate) mod rtf_body;
 pub(crate) mod shortcut;
 pub(crate) mod sympa;
@@ -33,13 +35,12 @@ use self::handled::HandledParts;
 use self::marks::{FormMark, Marks};
 use self::opening::FormOpener;
 use crate::edit::Edits;
-use crate::engine::external_body::Follow;
-use crate::engine::external_body::listing::file_name;
+use crate::engine::external_body::file_names::file_name;
 use crate::engine::ledger::Ledger;
 use crate::engine::lengths::{Lengths, corrected};
-use crate::engine::policy::Policy;
-use crate::engine::prefilter::words::PrefilterWord;
+use crate::engine::policy::{Follow, Policy};
 use crate::engine::report::{Kind, Outcome, Refusal, Row};
+use crate::engine::search_words::PrefilterWord;
 use crate::mime::{self, MessageTree, PartId};
 
 /// One form in which a message can contain content that mail programs cannot read, such as winmail.dat: its names, and the

@@ -4,9 +4,10 @@
 
 use std::collections::HashSet;
 
+use crate::engine::external_body::ExternalBody;
 use crate::engine::external_body::reference::ReferenceReader;
-use crate::engine::external_body::{ExternalBody, Follow, Followed, ReferenceParse};
-use crate::engine::prefilter::words::PrefilterWord;
+use crate::engine::policy::{Follow, Followed, ReferenceParse};
+use crate::engine::search_words::PrefilterWord;
 use crate::mime::{MessageTree, PartId};
 
 /// A search of bytes from an offset. Returns the position of the first match.

@@ -1,13 +1,13 @@
-//! The table of all forms of references to external content. To add a form, create a directory and add it to [`TABLE`], and its
-//! variant of [`ReferenceShape`] to the function after the table.
+//! The table of all forms of references to external content. To add a form, create a directory and add it to [`TABLE`].
 
+use super::detached::claim_of;
 pub(crate) use super::mailman::divided;
 use super::reference_form::{Needles, ReferenceForm};
-use super::{apple, hosted, mailman, shortcut, sympa, thunderbird, yahoo};
-use crate::engine::external_body::facts::Facts;
-use crate::engine::external_body::{ExternalBody, ReferenceParse, ReferenceShape};
-use crate::engine::report::Kind;
-use crate::mime::{Field, MessageTree};
+use super::{apple, hosted, mailman, rfc2046, shortcut, sympa, thunderbird, yahoo};
+use crate::engine::external_body::reference::ReferenceReader;
+use crate::engine::external_body::{ESSENCE, ExternalBody};
+use crate::engine::policy::ReferenceParse;
+use crate::mime::{Field, MessageTree, PartId};
 
 /// All forms. A part belongs to the first form that reads it.
 pub(crate) static TABLE: &[&dyn ReferenceForm] = &[
@@ -20,59 +20,41 @@ pub(crate) static TABLE: &[&dyn ReferenceForm] = &[
     &hosted::HostedForm,
 ];
 
-/// Facts about `message/external-body` (RFC 2046 §5.2.3).
-const EXTERNAL_BODY: Facts = Facts {
-    may_be_in_copies: true,
-    ..Facts::of_whole_part(Kind::ExternalBody, None)
-};
-
-impl ReferenceShape {
-    /// Returns the [`Facts`] about this form. The module of each form defines its facts, except that the facts about
-    /// `message/external-body` are defined in this file.
-    pub fn facts(self) -> &'static Facts {
-        match self {
-            Self::ExternalBody => &EXTERNAL_BODY,
-            Self::Detached => &thunderbird::DETACHED,
-            Self::Enclosure => &thunderbird::ENCLOSURE,
-            Self::CloudFile => &thunderbird::CLOUD_FILE,
-            Self::Shortcut => &shortcut::FACTS,
-            Self::AttachedShortcut => &shortcut::ATTACHED,
-            Self::Mailman => &mailman::FACTS,
-            Self::Hosted => &hosted::FACTS,
-            Self::Sympa => &sympa::FACTS,
-            Self::YahooGroups => &yahoo::FACTS,
-            Self::Apple => &apple::FACTS,
+/// Reads the reference of a part. Returns `None` if the part is not a reference as a whole.
+pub fn read<'a>(
+    tree: &MessageTree<'a>,
+    part: PartId,
+    reading: &ReferenceParse,
+) -> Option<ExternalBody<'a>> {
+    let reader = ReferenceReader {
+        tree,
+        part,
+        reading,
+    };
+    let mut body = if tree.part(part).essence == ESSENCE {
+        let media_type = rfc2046::media_type(&reader);
+        // Some programs write external-body parts without an access type, whose body names the content. With an access
+        // type, the parameters contain the location of the content.
+        match media_type.parameter("access-type") {
+            None => TABLE.iter().find_map(|form| form.of_external_body(&reader)),
+            Some(_) => None,
         }
-    }
+        .unwrap_or_else(|| rfc2046::reference(&reader, &media_type))
+    } else {
+        TABLE.iter().find_map(|form| form.of_part(&reader))?
+    };
+    body.claim = claim_of(tree, &body);
+    Some(body)
 }
 
-impl ExternalBody<'_> {
-    /// Returns true if the reference is inside a text or a document. The part is then content, too, and must not be removed
-    /// with the reference.
-    pub fn stands_in_text(&self) -> bool {
-        self.form.facts().is_in_text()
-    }
-
-    /// Returns the suffix that a mail program appended to the file name, so that it can be removed. The program appended `.html`
-    /// to the name of a file in cloud storage only if the part is a web page about the file.
-    pub fn suffix(&self) -> Option<&'static str> {
-        let facts = self.form.facts();
-        facts
-            .suffix
-            .filter(|_| !facts.has_web_page || self.is_page_about_it())
-    }
-}
-
-impl ReferenceParse {
-    /// Selects also parts whose content is in a file next to the message, wherever the message is. A message that was moved out
-    /// of its mailbox still has such parts.
-    pub(crate) fn with_parts_in_files(self) -> Self {
-        let beside = TABLE.iter().find_map(|form| match form.needles() {
-            Needles::Beside(kind, _) => Some(kind),
-            _ => None,
-        });
-        Self { beside, ..self }
-    }
+/// Selects also parts whose content is in a file next to the message, wherever the message is. A message that was moved out
+/// of its mailbox still has such parts.
+pub(crate) fn with_parts_in_files(reading: ReferenceParse) -> ReferenceParse {
+    let beside = TABLE.iter().find_map(|form| match form.needles() {
+        Needles::Beside(kind, _) => Some(kind),
+        _ => None,
+    });
+    ReferenceParse { beside, ..reading }
 }
 
 /// Returns true for fields that make a part a reference. They are removed when the content is inserted.

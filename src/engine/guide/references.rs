@@ -15,6 +15,7 @@ use super::part::GuidePart;
 use crate::engine::content::CopiedPart;
 use crate::engine::external_body::Scrap;
 use crate::engine::external_body::facts::Insertion;
+use crate::engine::forms::references;
 use crate::engine::ledger::Ledger;
 use crate::engine::needs::Answers;
 use crate::engine::obtained::is_decoded;
@@ -35,7 +36,7 @@ pub(super) fn left_in(
     ledger: &mut Ledger,
 ) -> HashMap<u64, usize> {
     let room = ledger.room_for_urls();
-    let reading = policy.reading().with_parts_in_files();
+    let reading = references::with_parts_in_files(policy.reading());
     let plan = Plan::of_references(tree, policy, &reading, None, room);
     let mut left = HashMap::new();
     for item in &plan.references {
@@ -122,7 +123,7 @@ impl Guide {
         is_certain: bool,
     ) -> Option<usize> {
         let body = &item.body;
-        let is_attached = matches!(body.form.facts().insertion, Insertion::Attachment);
+        let is_attached = matches!(body.facts.insertion, Insertion::Attachment);
         if !is_attached && self.references.contains_key(&digest(tree, item)) {
             return None;
         }
@@ -152,7 +153,7 @@ impl Guide {
                 return None;
             }
             let is_here = part.number == item.number;
-            if is_whole || matches!(body.form.facts().insertion, Insertion::Body(_)) {
+            if is_whole || matches!(body.facts.insertion, Insertion::Body(_)) {
                 return is_here.then_some(8).or(Some(1));
             }
             let content = part.content();

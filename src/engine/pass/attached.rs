@@ -3,9 +3,9 @@
 
 use super::{Filled, PassChange, PendingReference, Put};
 use crate::edit::Group;
+use crate::engine::content_source::ContentSource;
 use crate::engine::forms::references::is_reference_type;
 use crate::engine::new_part::StoredContent;
-use crate::engine::obtained::ContentSource;
 use crate::engine::plan::PlanItem;
 use crate::engine::report::{Reason, Refusal};
 use crate::engine::wrapped;
@@ -45,7 +45,8 @@ impl PendingReference<'_, '_, '_> {
             return Err(super::noted::too_many_parts(most));
         }
         let is_reference = is_reference_type(&obtained.essence);
-        let stored = StoredContent::attachment(&item.body, obtained);
+        let link = item.body.linked.as_ref().map(|linked| linked.link.clone());
+        let stored = StoredContent::attachment(item.body.file_name.clone(), link, obtained);
         let mut told = self.told(item, &stored.obtained);
         told.waits = is_reference;
         // Base64 keeps every byte, and never contains a boundary line.

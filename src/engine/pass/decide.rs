@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use super::{Pass, PassChange, PassStop, PendingReference, Put};
 use crate::edit::Edit;
+use crate::engine::content_source::ContentSource;
 use crate::engine::external_body::ReferenceShape;
 use crate::engine::external_body::facts::Insertion;
 use crate::engine::forms::references::is_reference_type;
 use crate::engine::lengths::Lengths;
-use crate::engine::obtained::ContentSource;
 use crate::engine::part_edits::removal;
 use crate::engine::plan::PlanItem;
 use crate::engine::report::Refusal;
@@ -83,7 +83,7 @@ impl PendingReference<'_, '_, '_> {
         if let Some(note) = item.body.note() {
             return Ok(self.exactly(item, note, &obtained)?);
         }
-        match item.body.form.facts().insertion {
+        match item.body.facts.insertion {
             Insertion::Note(convert) => return self.noted(item, convert, obtained),
             Insertion::Attachment => return Ok(self.attached(item, obtained)?),
             Insertion::Body(refill) => return Ok(self.refilled(item, refill, &obtained)?),
@@ -101,7 +101,7 @@ impl PendingReference<'_, '_, '_> {
         // Text, messages and multiparts may be written in another encoding than base64. All other content is written in
         // base64, so its exact length in the message is already known here.
         let is_readable = obtained.essence.starts_with("text/") || is_composite(&obtained.essence);
-        let is_exact = item.body.form == ReferenceShape::ExternalBody && !is_readable;
+        let is_exact = item.body.facts.shape == ReferenceShape::ExternalBody && !is_readable;
         let least = obtained.content.least_body(is_exact) as i64 - part.span.len() as i64;
         self.session.ledger.would_fit(least)?;
         self.session.ledger.work(octets)?;

@@ -2,7 +2,7 @@
 //! deeper. A reference to a URL is refused if the content around the reference was retrieved from the same URL, because
 //! processing would never end.
 
-use super::{Pass, PassPosition, PassStop, PendingReference, too_deep};
+use super::{Pass, PassPosition, PassStop, PendingReference, pass, too_deep};
 use crate::engine::Need;
 use crate::engine::plan::{PlanItem, PlanStep};
 use crate::engine::report::{Reason, Refusal};
@@ -64,7 +64,7 @@ impl PendingReference<'_, '_, '_> {
         if !header.is_empty() {
             entity.splice(..0, header.iter().copied());
         }
-        let pass = match (self.session.pass(&entity, &place, None), &item.step) {
+        let pass = match (pass(self.session, &entity, &place, None), &item.step) {
             (Ok(pass), _) => pass,
             (Err(PassStop::Circle(to)), PlanStep::Retrieve(need))
                 if need.source_name() == to || led_to.as_ref() == Some(&to) =>

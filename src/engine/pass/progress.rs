@@ -9,8 +9,8 @@ use crate::engine::contents::KnownContents;
 use crate::engine::lengths::Lengths;
 use crate::engine::new_part::{NewPart, PartText};
 use crate::engine::part_edits::PartEdits;
-use crate::engine::plan;
 use crate::engine::plan::{Bases, Plan};
+use crate::engine::protection::opaque_parts;
 use crate::engine::report::{Detail, Report};
 use crate::link::base::Base;
 use crate::mime::{MessageTree, PartId};
@@ -56,7 +56,7 @@ impl<'t> PassProgress<'t> {
     pub(super) fn new(tree: &'t MessageTree<'t>, plan: Plan<'t>, base: Option<Rc<Base>>) -> Self {
         let plan = Rc::new(plan);
         let pass = Pass {
-            waits: plan::opaque_parts(tree).next().is_some(),
+            waits: opaque_parts(tree).next().is_some(),
             ..Pass::default()
         };
         Self {

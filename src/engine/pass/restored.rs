@@ -3,9 +3,10 @@
 
 use super::{PassChange, PendingReference, Put};
 use crate::edit::Edits;
+use crate::engine::content_source::ContentSource;
+use crate::engine::external_body::BodyNote;
 use crate::engine::external_body::facts::Refill;
-use crate::engine::external_body::{BodyNote, listing, relisted, restored};
-use crate::engine::obtained::ContentSource;
+use crate::engine::forms::detached::{listing, relisted, restored};
 use crate::engine::plan::PlanItem;
 use crate::engine::report::{Reason, Refusal};
 use crate::mime::exact::EditManner;

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use super::{Pass, PendingReference};
+use crate::engine::content_source::ContentSource;
 use crate::engine::external_body::Referent;
-use crate::engine::obtained::ContentSource;
-use crate::engine::plan::{self, PlanItem, PlanStep};
+use crate::engine::plan::{PlanItem, PlanStep};
+use crate::engine::protection::opaque_parts;
 use crate::engine::report::{Kind, Outcome, Reason, Refusal, Retry, Row};
 use crate::mime::PartId;
 
@@ -92,7 +93,7 @@ impl PendingReference<'_, '_, '_> {
     pub(super) fn tell_unseen(&mut self) {
         let references = self.progress.plan.references.iter();
         let known: HashSet<PartId> = references.map(|item| item.body.part).collect();
-        for (part, span, refusal) in plan::opaque_parts(self.tree) {
+        for (part, span, refusal) in opaque_parts(self.tree) {
             let octets = span.of(self.tree.original);
             if known.contains(&part) || !self.session.settings.prefilter.external_bodies(octets) {
                 continue;

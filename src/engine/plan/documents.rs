@@ -32,10 +32,10 @@ pub(crate) use self::shown::{
 };
 pub(crate) use self::unwrapping::UnwrappedLinks;
 use super::bases::Bases;
-use super::protection::protection;
 use crate::edit::{Edit, Group};
 use crate::engine::ledger::Ledger;
 use crate::engine::policy::Policy;
+use crate::engine::protection::protection;
 use crate::engine::report::{Reason, Refusal};
 use crate::mime::charset::Charset;
 use crate::mime::mapped::{MappedBody, TextChanges};

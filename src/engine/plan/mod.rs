@@ -4,13 +4,9 @@
 mod bases;
 mod content_id;
 pub(crate) mod documents;
-mod protection;
 mod references;
 
 pub(crate) use self::bases::Bases;
-#[cfg(feature = "cli")]
-pub(crate) use self::protection::opaque_details;
-pub(crate) use self::protection::{opaque_parts, protection};
 pub(crate) use self::references::question;
 use crate::engine::Need;
 use crate::engine::external_body::ExternalBody;

@@ -5,15 +5,14 @@ use std::rc::Rc;
 
 use super::bases::Bases;
 use super::content_id::ContentIds;
-use super::protection::protection;
 use super::{Plan, PlanItem, PlanStep, shown_url};
 use crate::engine::Need;
-use crate::engine::external_body::listing::{file_name, short_name};
-use crate::engine::external_body::{
-    Claim, ESSENCE, ExternalBody, ReferenceParse, ReferenceShape, Referent,
-};
+use crate::engine::external_body::file_names::{file_name, short_name};
+use crate::engine::external_body::{Claim, ESSENCE, ExternalBody, ReferenceShape, Referent};
+use crate::engine::forms::references;
 use crate::engine::forms::references::TABLE;
-use crate::engine::policy::{Policy, Scheme, Target};
+use crate::engine::policy::{Policy, ReferenceParse, Scheme, Target};
+use crate::engine::protection::protection;
 use crate::engine::report::{Detail, Kind, Reason, Refusal, Setting};
 use crate::link::base::Base;
 use crate::link::url;
@@ -34,7 +33,7 @@ impl<'a> Plan<'a> {
         around: Option<Rc<Base>>,
         room: usize,
     ) -> Self {
-        let read = |part| ExternalBody::read(tree, part, reading);
+        let read = |part| references::read(tree, part, reading);
         let mut bodies: Vec<ExternalBody<'a>> = tree.ids().filter_map(read).collect();
         let is_followed = |body: &&ExternalBody<'_>| {
             let form = body.follow();
@@ -90,7 +89,7 @@ impl ReferencePlanner<'_> {
             number: self.tree.number(body.part),
             name: self.name(&body),
             kind: match body.claim {
-                Claim::None => body.form.facts().kind,
+                Claim::None => body.facts.kind,
                 Claim::Note(_) | Claim::Unreadable => Kind::Attachment,
             },
             shown_url: shown_url.or_else(|| Some(body.linked.as_ref()?.link.clone())),
@@ -209,7 +208,7 @@ impl ReferencePlanner<'_> {
         let is_http = Scheme::of_url(&mapped).is_some_and(Scheme::is_http);
         let step = allowed.and_then(|()| {
             self.policy.judge_size(body.size.unwrap_or(0))?;
-            let is_asked = is_http && body.form.facts().server_knows_type;
+            let is_asked = is_http && body.facts.server_knows_type;
             let declared = body.declared.as_ref().filter(|_| is_asked);
             let accept = declared.map(|declared| declared.essence.to_string());
             let url = asked.to_owned();
@@ -250,7 +249,7 @@ impl ReferencePlanner<'_> {
         let accept = body
             .declared
             .as_ref()
-            .filter(|_| body.form.facts().server_knows_type)
+            .filter(|_| body.facts.server_knows_type)
             .map(|declared| declared.essence.to_string());
         let need = Need::of_url(url::without_fragment(&mapped), accept.as_deref());
         Some((need, unwrapped))
@@ -290,7 +289,7 @@ fn components_in_attachments(policy: &Policy, body: &ExternalBody<'_>) -> Option
     {
         return None;
     }
-    body.form.facts().attachment_components
+    body.facts.attachment_components
 }
 
 /// Returns the question for the program of `--resolver` about a file in cloud storage, if the policy allows requests to the
@@ -360,7 +359,7 @@ fn rivals(tree: &MessageTree<'_>, items: &[PlanItem<'_>]) -> Vec<Vec<usize>> {
         };
         // Attachments that embody detached are never sources of one attachment, even if their content is the same: each of them
         // is restored in its own part.
-        if item.body.form != ReferenceShape::ExternalBody || item.body.claim != Claim::None {
+        if item.body.facts.shape != ReferenceShape::ExternalBody || item.body.claim != Claim::None {
             continue;
         }
         let is_choice = is_choice.entry(parent);

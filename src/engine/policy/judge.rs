@@ -5,7 +5,6 @@ use std::path::{Component, Path};
 
 use super::host::{self, Host};
 use super::{Follow, IpNet, Policy, Scheme, Target, TypePattern, address, target};
-use crate::engine::external_body::size_in_words;
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::link::server_url::advice;
 
@@ -235,4 +234,10 @@ impl Policy {
 
 fn not_among(what: &str, setting: Setting) -> Detail {
     Detail::from(format!("{what} is not allowed by ")).naming(setting)
+}
+
+/// Writes a size for the report. `u64::MAX` means that the number was too large to parse, so "or more" is added.
+pub(crate) fn size_in_words(octets: u64) -> String {
+    let more = if octets == u64::MAX { " or more" } else { "" };
+    format!("{octets} bytes{more}")
 }

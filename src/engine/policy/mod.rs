@@ -21,10 +21,13 @@
 mod address;
 mod choice;
 pub(crate) mod command_line;
+mod follow;
 mod host;
 mod judge;
 mod mapping;
 mod network;
+pub(crate) mod reading;
+mod scheme;
 mod target;
 mod with;
 
@@ -32,16 +35,17 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::engine::external_body::ReferenceParse;
-
-pub use crate::engine::external_body::{Follow, Followed, Scheme};
+pub use self::follow::{Follow, Followed};
 pub use choice::{Embed, Limits, Links, OnFailure, Protected, Trackers, TypePattern};
 pub use host::HostPattern;
 #[cfg(feature = "cli")]
 pub(crate) use host::countable;
 pub(crate) use host::{Host, HostPatterns};
+pub(crate) use judge::size_in_words;
 pub use mapping::Mapping;
 pub use network::IpNet;
+pub(crate) use reading::ReferenceParse;
+pub use scheme::Scheme;
 pub use target::{Proxy, Target};
 
 /// Settings of the user that determine which operations are allowed. A policy is plain data, and its methods perform no I/O.

@@ -5,7 +5,7 @@
 
 use memchr::memchr2_iter;
 
-use super::words::{VectorTables, for_each_case};
+use crate::engine::search_words::{VectorTables, for_each_case};
 use crate::mime::quoted_printable::Sign;
 
 const NAME: &[u8] = b"<base";
@@ -76,8 +76,8 @@ fn spells_base(mut bytes: &[u8]) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::words::SHORT;
     use super::*;
+    use crate::engine::search_words::SHORT;
     use crate::mime::TransferEncoding;
 
     fn is_seen(body: &[u8]) -> bool {

@@ -1,8 +1,8 @@
-use super::words::PrefilterWords;
 use super::{ALL, BESIDE, DOCUMENTS, Prefilter};
 use crate::engine::forms::reference_form::Needles;
 use crate::engine::forms::references::TABLE;
 use crate::engine::policy::Follow;
+use crate::engine::search_words::PrefilterWords;
 
 /// The kinds of words that occur in a message: words of references, or types of documents.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

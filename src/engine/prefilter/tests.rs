@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
-use super::words::SHORT;
 use super::*;
 use crate::engine::policy::Embed;
+use crate::engine::search_words::SHORT;
 use crate::expand::Expander;
 
 #[test]

@@ -6,7 +6,8 @@ use super::made::ResultParts;
 use super::outcome::{Budget, Changes};
 use crate::engine::Mode;
 use crate::engine::detach::{Choice, Planner, Refused, Stub};
-use crate::engine::external_body::{ExternalBody, ReferenceShape, Referent, newline_of};
+use crate::engine::external_body::{ReferenceShape, Referent, newline_of};
+use crate::engine::forms::references;
 use crate::engine::policy::Policy;
 use crate::key::Key;
 use crate::mime::exact::FieldText;
@@ -134,7 +135,7 @@ pub(super) fn is_noted(tree: &MessageTree<'_>, part: PartId, new: &[u8]) -> bool
 fn notes(tree: &MessageTree<'_>, policy: &Policy) -> Vec<DetachNote> {
     let reading = policy.reading();
     let note = |part| {
-        let body = ExternalBody::read(tree, part, &reading)?;
+        let body = references::read(tree, part, &reading)?;
         let key = Key::parse(&body.note()?.sha256)?;
         let Ok(Referent::Url(url)) = &body.target else {
             return None;
@@ -143,7 +144,7 @@ fn notes(tree: &MessageTree<'_>, policy: &Policy) -> Vec<DetachNote> {
             number: tree.number(part),
             key,
             url: url.clone(),
-            form: match body.form {
+            form: match body.facts.shape {
                 ReferenceShape::ExternalBody => Stub::ExternalBody,
                 _ => Stub::Thunderbird,
             },

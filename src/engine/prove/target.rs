@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 
 use super::difference::Difference;
 use crate::edit::{Edit, Edits};
-use crate::engine::external_body::{ESSENCE, ExternalBody};
+use crate::engine::external_body::ESSENCE;
+use crate::engine::forms::references;
 use crate::engine::policy::Policy;
 use crate::engine::same::plain;
 use crate::mime::{self, MediaType, PartKind, TransferEncoding};
@@ -92,7 +93,7 @@ fn respelled(mail: &[u8], new: &[bool]) -> Vec<u8> {
             }
         }
         if entity.essence == ESSENCE
-            && ExternalBody::read(&tree, part, &reading).is_some_and(|it| it.note().is_some())
+            && references::read(&tree, part, &reading).is_some_and(|it| it.note().is_some())
             && let Some(field) = tree.fields(part).first(mail, "Content-Type")
         {
             let value = MediaType::parse(field.value.of(mail));

@@ -15,8 +15,8 @@ use super::plain::{Digest, hash};
 use super::plain_text::Footers;
 use super::spelling::{Mailbox, entries, one_mailbox, text, with_addresses_shown};
 use super::transport::{Role, date_text, is_kept_by_pipermail, role};
-use crate::engine::external_body::{Followed, ReferenceParse};
-use crate::engine::policy::Policy;
+use crate::engine::forms::references;
+use crate::engine::policy::{Followed, Policy, ReferenceParse};
 use crate::mime::{Header, MessageTree, PartId, scan};
 
 /// Maximum length of a header in bytes. A longer header is not parsed but compared byte by byte, so every copy of such a mail
@@ -72,7 +72,7 @@ impl MailCopy {
             ..Policy::default()
         };
         let tree = &scan(plain, &policy.limits.scan());
-        let reading = policy.reading().with_parts_in_files();
+        let reading = references::with_parts_in_files(policy.reading());
         Self::described(tree, (&reading, Notes::Known), places).0
     }
 

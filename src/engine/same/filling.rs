@@ -8,7 +8,7 @@ use super::cover::{CoverDifference, pairs};
 use super::item::{Item, Spot};
 use super::note::Notes;
 use super::plain::Digest;
-use crate::engine::external_body::ReferenceParse;
+use crate::engine::policy::ReferenceParse;
 use crate::mime::{PartId, ScanLimits, scan};
 
 /// A description of a mail, with the positions of its parts and notes (texts in place of missing parts). Notes of all programs

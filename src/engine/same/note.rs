@@ -9,11 +9,11 @@ use super::item::{Leaf, NoteFacts};
 use super::note_fields::{is_of_note, is_of_thunderbird};
 use super::plain::{Digest, hash};
 use super::spelling::text;
-use crate::engine::external_body::{
-    Claim, ExternalBody, ReferenceParse, ReferenceShape, Scrap, name_of,
-};
+use crate::engine::external_body::{Claim, ExternalBody, ReferenceShape, Scrap, name_of};
 use crate::engine::forms::apple::LENGTH_FIELD;
+use crate::engine::forms::references;
 use crate::engine::forms::thunderbird::SENTENCE;
+use crate::engine::policy::ReferenceParse;
 use crate::mime::header::{Field, Fields};
 use crate::mime::{Header, MediaType, MessageTree, PartId, PartKind};
 use crate::span::{Span, starts_like};
@@ -45,7 +45,7 @@ impl NoteFacts {
         }
         let original = tree.original;
         let own = tree.fields(id);
-        let body = ExternalBody::read(tree, id, reading)?;
+        let body = references::read(tree, id, reading)?;
         // The header of the part must contain only fields of the note. Any other field would be lost with the note.
         let is_known = |field: Field| is_of_note(original, &field, &body);
         if notes == Notes::Known && !own.iter(original).all(is_known) {
@@ -56,7 +56,7 @@ impl NoteFacts {
             ..Self::default()
         };
         // The header of the part that was removed. Each program keeps it in a different place.
-        let header = match body.form {
+        let header = match body.facts.shape {
             ReferenceShape::Apple => {
                 let length = tree.value(id, LENGTH_FIELD)?.trim_ascii();
                 missing.encoded = Some(str::from_utf8(length).ok()?.parse().ok()?);
@@ -105,7 +105,7 @@ impl NoteFacts {
         // A note with neither a name nor a digest does not identify the removed part: it would match any part. A picture in
         // HTML can have only a Content-ID.
         let has_id = || {
-            body.form == ReferenceShape::YahooGroups
+            body.facts.shape == ReferenceShape::YahooGroups
                 && header.value(original, "Content-ID").is_some()
         };
         if name.is_none() && missing.content.is_none() && !has_id() {

@@ -11,7 +11,7 @@ use crate::mime::header::unfold;
 
 /// Returns whether the program that left the note writes this field into the header of the note.
 pub(super) fn is_of_note(original: &[u8], field: &Field, body: &ExternalBody<'_>) -> bool {
-    match body.form {
+    match body.facts.shape {
         // The header is that of the removed part, which is compared field by field.
         ReferenceShape::Apple | ReferenceShape::YahooGroups => true,
         ReferenceShape::Detached | ReferenceShape::Enclosure => {

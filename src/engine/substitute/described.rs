@@ -1,5 +1,5 @@
-use super::super::obtained::ContentSource;
 use super::Substitute;
+use crate::engine::content_source::ContentSource;
 use crate::mime::MediaType;
 use crate::mime::header::{Field, Fields};
 use crate::mime::media_type::{self, NamedType};

@@ -2,7 +2,7 @@
 //! be read.
 
 use embody::Span;
-use embody::internals::external_body::{ExternalBody, Follow, Followed, ReferenceParse};
+use embody::internals::external_body::{Follow, Followed, ReferenceParse, read};
 use embody::internals::mime::{self, MediaType, MessageTree, PartKind, ScanLimits};
 
 /// Checks a message. The first byte chooses the limits, and the rest is the message.
@@ -50,7 +50,7 @@ pub fn check(data: &[u8]) {
             forms: Followed::all(),
             beside: Some(Follow::Apple),
         };
-        let _ = ExternalBody::read(&tree, id, &reading);
+        let _ = read(&tree, id, &reading);
     }
     assert!(parts <= limits.parts.max(1), "{parts} parts");
 }

@@ -497,6 +497,52 @@ fn no_file_uses_what_uses_it() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
+/// Rooms whose sub-rooms still import each other, with the number of sub-rooms in the largest knot.
+const KNOTTED_ROOMS: &[(&str, usize)] = &[("cli", 2), ("mailbox", 13)];
+
+#[test]
+fn no_sub_room_uses_what_uses_it() {
+    let modules = Modules::read();
+    let sub_room = |module: &str| {
+        let mut steps = module.split("::");
+        let room = steps.next()?;
+        Some((room.to_owned(), format!("{room}::{}", steps.next()?)))
+    };
+    let mut rooms: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+    for module in modules.code.keys() {
+        let Some((room, from)) = sub_room(module) else {
+            continue;
+        };
+        for used in modules.used_by(module) {
+            if let Some((other, to)) = sub_room(&used)
+                && other == room
+                && to != from
+            {
+                let arrows = rooms.entry(room.clone()).or_default();
+                arrows.entry(from.clone()).or_default().insert(to.clone());
+                arrows.entry(to).or_default();
+            }
+        }
+    }
+    let mut wrong = String::new();
+    for (room, arrows) in &rooms {
+        let allowed = KNOTTED_ROOMS.iter().find(|(name, _)| name == room);
+        let allowed = allowed.map_or(0, |(_, most)| *most);
+        for knot in circles(arrows)
+            .into_iter()
+            .filter(|knot| knot.len() > allowed)
+        {
+            wrong.push_str(&format!("{} sub-rooms of {room}:\n", knot.len()));
+            for from in &knot {
+                let within: Vec<&String> =
+                    arrows[from].iter().filter(|to| knot.contains(to)).collect();
+                wrong.push_str(&format!("  {from} uses {within:?}\n"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
 #[test]
 fn import_cycles_are_found_through_reexports_and_full_paths() {
     let mut modules = Modules::default();

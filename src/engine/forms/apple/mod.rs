@@ -12,21 +12,22 @@ pub(crate) use self::part::LENGTH_FIELD;
 use self::part::torn_delimiter;
 
 use crate::engine::external_body::facts::{Facts, Insertion};
-use crate::engine::external_body::listing::name_of;
+use crate::engine::external_body::file_names::name_of;
 use crate::engine::external_body::reference::{ReferenceReader, own_content};
-use crate::engine::external_body::{ExternalBody, Follow, ReferenceShape, Referent};
+use crate::engine::external_body::{ExternalBody, ReferenceShape, Referent};
 use crate::engine::forms::reference_form::{Needles, ReferenceForm};
-use crate::engine::prefilter::words::{PrefilterWord, word};
+use crate::engine::policy::Follow;
 use crate::engine::report::Kind;
+use crate::engine::search_words::{PrefilterWord, word};
 use crate::mime::header::SectionEnd;
 use crate::mime::{MediaType, PartKind};
 use crate::span::Span;
 
 /// Facts about parts whose content Apple Mail stored in a file next to the mailbox.
-pub(crate) const FACTS: Facts = Facts {
+static FACTS: Facts = Facts {
     insertion: Insertion::Body(refill::refilled),
     may_be_in_copies: true,
-    ..Facts::of_whole_part(Kind::Apple, Some(Follow::Apple))
+    ..Facts::of_whole_part(ReferenceShape::Apple, Kind::Apple, Some(Follow::Apple))
 };
 
 /// Parts whose content Apple Mail stored in a file.
@@ -66,7 +67,7 @@ impl<'a> ReferenceReader<'a, '_> {
             )),
         };
         let phantom = self.phantom(fields.clone(), SectionEnd::Regular);
-        let mut body = ExternalBody::with(tree, part, ReferenceShape::Apple, target, phantom);
+        let mut body = ExternalBody::with(tree, part, &FACTS, target, phantom);
         // Without a declared type, the part is text/plain (RFC 2045 §5.2). Its Content-ID is removed from the reference:
         // references with the same id would count as alternative sources of one attachment.
         body.declared

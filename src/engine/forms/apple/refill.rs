@@ -5,8 +5,8 @@
 use super::part::{LENGTH_FIELD, torn_delimiter};
 use crate::edit::{Edit, Group};
 use crate::engine::composite::{self, allows};
+use crate::engine::content_source::ContentSource;
 use crate::engine::external_body::ExternalBody;
-use crate::engine::obtained::ContentSource;
 use crate::engine::report::Refusal;
 use crate::mime::exact::FieldText;
 use crate::mime::media_type::is_ascii_compatible;

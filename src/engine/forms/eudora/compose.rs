@@ -13,9 +13,9 @@ use crate::mime::transfer::{encode_text, has_long_line, with_newlines};
 use crate::mime::{MediaType, TransferEncoding, entity, media_type};
 use crate::span::{Newline, Span};
 
-pub(super) struct EudoraFile {
-    pub(super) new: NewPart,
-    pub(super) shown_in: Option<usize>,
+pub(in crate::engine) struct EudoraFile {
+    pub(in crate::engine) new: NewPart,
+    pub(in crate::engine) shown_in: Option<usize>,
 }
 
 enum ComposeSlot<'f> {
@@ -26,7 +26,7 @@ enum ComposeSlot<'f> {
 impl FlattenedMessage<'_> {
     /// Returns the edits for the message. If the message has no files, also returns a sentence that describes the
     /// change, for the report. Returns a [`Refusal`] if the message must stay unchanged.
-    pub(super) fn edits(
+    pub(in crate::engine) fn edits(
         &self,
         found: &[Option<EudoraFile>],
     ) -> Result<(Edits, Option<&'static str>), Refusal> {

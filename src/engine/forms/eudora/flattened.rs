@@ -8,16 +8,16 @@ use crate::mime::header::{Header, SectionEnd, unfold};
 use crate::span::{Newline, Span, SpanLines};
 
 pub(crate) struct FlattenedMessage<'m> {
-    pub(super) message: &'m [u8],
-    pub(super) header: Header,
-    pub(super) body: Span,
-    pub(super) newline: Newline,
-    pub(super) media_type: Option<&'m [u8]>,
-    pub(super) pieces: Vec<EudoraPiece>,
-    pub(super) is_cut: bool,
-    pub(super) named: Vec<EudoraNote>,
-    pub(super) boundary: String,
-    pub(super) inner: String,
+    pub(in crate::engine) message: &'m [u8],
+    pub(in crate::engine) header: Header,
+    pub(in crate::engine) body: Span,
+    pub(in crate::engine) newline: Newline,
+    pub(in crate::engine) media_type: Option<&'m [u8]>,
+    pub(in crate::engine) pieces: Vec<EudoraPiece>,
+    pub(in crate::engine) is_cut: bool,
+    pub(in crate::engine) named: Vec<EudoraNote>,
+    pub(in crate::engine) boundary: String,
+    pub(in crate::engine) inner: String,
 }
 
 impl<'m> FlattenedMessage<'m> {
@@ -55,7 +55,7 @@ impl<'m> FlattenedMessage<'m> {
         of_body.chain(&self.named)
     }
 
-    pub(super) fn texts(&self) -> impl Iterator<Item = (usize, &EudoraText)> {
+    pub(in crate::engine) fn texts(&self) -> impl Iterator<Item = (usize, &EudoraText)> {
         let numbered = self.pieces.iter().enumerate();
         numbered.filter_map(|(number, piece)| match piece {
             EudoraPiece::Text(text) => Some((number, text)),
@@ -81,7 +81,7 @@ fn holds_boundary(message: &[u8], body: Span, media_type: Option<&[u8]>) -> bool
 }
 
 impl FlattenedMessage<'_> {
-    pub(super) fn is_marked(&self) -> bool {
+    pub(in crate::engine) fn is_marked(&self) -> bool {
         self.texts().any(|(_, text)| text.wrapper.is_some())
     }
 
@@ -89,7 +89,7 @@ impl FlattenedMessage<'_> {
     /// of these charsets that exists is used: the charset to which Eudora for the Mac converted the text, the charset in the
     /// header, UTF-8 if the bytes are valid, the charset that Eudora noted, `unknown-8bit`. A declared charset that contradicts
     /// the bytes is ignored.
-    pub(super) fn charset(&self, text: &EudoraText) -> Option<String> {
+    pub(in crate::engine) fn charset(&self, text: &EudoraText) -> Option<String> {
         let octets = text.span.of(self.message);
         let is_utf8 = std::str::from_utf8(octets).is_ok();
         let is_false = |charset: &str| match &*charset.to_ascii_lowercase() {
@@ -131,7 +131,7 @@ impl FlattenedMessage<'_> {
     }
 
     /// Returns true if the body is already decoded, although the header still names an encoding.
-    pub(super) fn is_decoded(&self) -> bool {
+    pub(in crate::engine) fn is_decoded(&self) -> bool {
         let octets = self.body.of(self.message);
         let encoding = self
             .header
@@ -157,7 +157,7 @@ impl FlattenedMessage<'_> {
     }
 }
 
-pub(super) fn token(text: &[u8], without: &[u8]) -> Option<String> {
+pub(in crate::engine) fn token(text: &[u8], without: &[u8]) -> Option<String> {
     const LONGEST: usize = 900;
     let is_fit = |octet: &u8| octet.is_ascii_graphic() && !without.contains(octet);
     let is_one = !text.is_empty() && text.len() <= LONGEST && text.iter().all(is_fit);

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 
 use super::provider::HOSTS;
-use crate::engine::external_body::{Follow, Followed};
+use crate::engine::policy::{Follow, Followed};
 use crate::link::markup::{MarkupToken, StartTag, text_of, tokens};
 
 pub(super) struct MarkResult {

@@ -6,7 +6,7 @@
 
 mod marks;
 pub(crate) mod provider;
-mod response;
+pub(in crate::engine) mod response;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -18,8 +18,9 @@ use crate::engine::external_body::facts::{Facts, Insertion};
 use crate::engine::external_body::reference::{declared_charset, limit_notes};
 use crate::engine::external_body::texts::{extension_of, file_name_in};
 use crate::engine::external_body::url::read_url;
-use crate::engine::external_body::{ExternalBody, Follow, ReferenceParse, ReferenceShape};
+use crate::engine::external_body::{ExternalBody, ReferenceShape};
 use crate::engine::forms::reference_form::{Needles, ReferenceForm};
+use crate::engine::policy::{Follow, ReferenceParse};
 use crate::engine::report::{HostedFile, Kind, rfc3339};
 use crate::link::html::{Syntax, locate_in};
 use crate::link::label::in_xml_declaration;
@@ -31,9 +32,9 @@ use crate::mime::{MessageTree, PartId, PartKind};
 
 /// Facts about a link to a file in cloud storage. `Follow::Links` is only the default: each link gets the word of `--follow` for
 /// the mail program that wrote it, when the document is read.
-pub(crate) const FACTS: Facts = Facts {
+static FACTS: Facts = Facts {
     insertion: Insertion::Attachment,
-    ..Facts::of_whole_part(Kind::Hosted, Some(Follow::Links))
+    ..Facts::of_whole_part(ReferenceShape::Hosted, Kind::Hosted, Some(Follow::Links))
 };
 
 /// Links to files in cloud storage.
@@ -258,7 +259,7 @@ fn body<'a>(
     let target = place
         .plain
         .and_then(|plain| read_url(plain.into_bytes().into()));
-    let mut body = ExternalBody::bare(tree, part, ReferenceShape::Hosted, target);
+    let mut body = ExternalBody::bare(tree, part, &FACTS, target);
     body.selected_by = Some(shown.follow);
     let ends = place
         .ends

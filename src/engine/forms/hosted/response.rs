@@ -4,14 +4,10 @@
 use mail_parser::DateTime;
 use memchr::memmem;
 
+use crate::engine::Content;
 use crate::engine::context::Context;
 use crate::engine::external_body::ExternalBody;
-use crate::engine::needs::Found;
-use crate::engine::obtained::ContentSource;
-use crate::engine::plan::{PlanItem, PlanStep, question};
 use crate::engine::report::{Reason, Refusal, Retry};
-use crate::engine::session::Session;
-use crate::engine::{Content, Need};
 use crate::link::url::UrlReference;
 use crate::mime::date;
 use crate::mime::media_type::is_page;
@@ -47,7 +43,11 @@ const SAID: [(Reason, &str); 11] = [
     (Reason::Expired, "been deleted"),
 ];
 
-fn judge_page(body: &ExternalBody<'_>, answer: &Content) -> Result<(), Refusal> {
+/// Returns the refusal for a web page in place of the file.
+pub(in crate::engine) fn judge_page(
+    body: &ExternalBody<'_>,
+    answer: &Content,
+) -> Result<(), Refusal> {
     let octets = answer.bytes();
     let start = front(octets, LONGEST);
     let essence = answer.essence();
@@ -89,7 +89,12 @@ fn is_markup(start: &[u8]) -> bool {
     starts_like(text, b"<!doctype html") || starts_like(text, b"<html")
 }
 
-fn judged(context: &Context, body: &ExternalBody<'_>, refusal: Refusal) -> Refusal {
+/// Returns the refusal, with the reason that the link expired if the mail says so.
+pub(in crate::engine) fn judged(
+    context: &Context,
+    body: &ExternalBody<'_>,
+    refusal: Refusal,
+) -> Refusal {
     let hosted = body.linked.as_ref();
     let expires = hosted.and_then(|hosted| hosted.expires.as_deref());
     let is_answer = matches!(
@@ -111,63 +116,4 @@ fn judged(context: &Context, body: &ExternalBody<'_>, refusal: Refusal) -> Refus
 fn time_of(text: &str) -> Option<i64> {
     let time = DateTime::parse_rfc3339(text).map(|time| time.to_timestamp());
     time.or_else(|| date::seconds(text.as_bytes()))
-}
-
-impl Session<'_> {
-    /// Returns whether the content can itself contain references, which a later round would find when it reads the message.
-    pub(in crate::engine) fn may_refer(&self, obtained: &ContentSource) -> bool {
-        self.settings.prefilter.notes(obtained.content.bytes())
-    }
-
-    pub(in crate::engine) fn resolve(&mut self, items: &[&PlanItem<'_>]) {
-        let policy = self.policy();
-        if policy.resolver.is_empty() {
-            return;
-        }
-        let questions: Vec<Need> = items
-            .iter()
-            .filter(|item| self.settled(item).is_err())
-            .filter_map(|item| question(policy, &item.body))
-            .collect();
-        self.ask(questions);
-    }
-
-    fn settled(&self, item: &PlanItem<'_>) -> Result<(), Refusal> {
-        let PlanStep::Retrieve(need) = &item.step else {
-            return Ok(());
-        };
-        match self.retrieved.get(need) {
-            Some(Err(refusal)) => Err(refusal.clone()),
-            Some(Ok(Some(answer))) if item.body.linked.is_some() => judge_page(&item.body, answer),
-            _ => Ok(()),
-        }
-    }
-
-    pub(in crate::engine) fn answered(
-        &mut self,
-        item: &PlanItem<'_>,
-        need: &Need,
-    ) -> Option<Found<Content>> {
-        let answered = self.retrieved.get(need).cloned();
-        if item.body.linked.is_none() {
-            return answered;
-        }
-        let Err(refusal) = self.settled(item) else {
-            return answered;
-        };
-        let question = question(self.policy(), &item.body);
-        let Some(question) = question.filter(|question| question != need) else {
-            return Some(Err(judged(self.context, &item.body, refusal)));
-        };
-        self.ask([question.clone()]);
-        Some(match self.retrieved.get(&question) {
-            Some(Ok(Some(answer))) => judge_page(&item.body, answer).map(|()| Some(answer.clone())),
-            Some(Ok(None)) => Ok(None),
-            Some(Err(other)) => Err(Refusal {
-                detail: refusal.detail.then("; ").then(other.detail.clone()),
-                ..other.clone()
-            }),
-            None => Err(judged(self.context, &item.body, refusal)),
-        })
-    }
 }

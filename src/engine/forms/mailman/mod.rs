@@ -29,10 +29,9 @@ use crate::engine::external_body::reference::{
     declared_charset, deleted, limit_notes, text_in, undecodable_name,
 };
 use crate::engine::external_body::texts::{extension_of, file_name_in, text_of_part};
-use crate::engine::external_body::{
-    ExternalBody, Follow, ReferenceParse, ReferenceShape, Referent, Scrap, TextNote,
-};
+use crate::engine::external_body::{ExternalBody, ReferenceShape, Referent, Scrap, TextNote};
 use crate::engine::forms::reference_form::{Needles, ReferenceForm};
+use crate::engine::policy::{Follow, ReferenceParse};
 use crate::engine::report::Kind;
 use crate::mime::{Header, MediaType, MessageTree, PartId, PartKind};
 use crate::span::{Span, SpanLines, last_line};
@@ -40,12 +39,16 @@ use crate::span::{Span, SpanLines, last_line};
 /// Facts about notes that Mailman left in a text in place of an attachment. Files on different lists often have the same name,
 /// so a file in `--attachments` must also be in a directory with the right name, which is a hash. Servers guess the media types
 /// of these files, so a request for such a file names no media type.
-pub(crate) const FACTS: Facts = Facts {
+static FACTS: Facts = Facts {
     insertion: Insertion::Note(stored::attachment),
     may_be_in_copies: true,
     attachment_components: Some(2),
     server_knows_type: false,
-    ..Facts::of_whole_part(Kind::Mailman, Some(Follow::Mailman))
+    ..Facts::of_whole_part(
+        ReferenceShape::Mailman,
+        Kind::Mailman,
+        Some(Follow::Mailman),
+    )
 };
 
 /// The notes of Mailman.
@@ -168,7 +171,7 @@ fn described<'a>(
         _ => Ok(Referent::Url(note.url)),
     };
     let [name, description] = [name, description].map(Option::unwrap_or_default);
-    let mut body = ExternalBody::bare(tree, part, ReferenceShape::Mailman, target);
+    let mut body = ExternalBody::bare(tree, part, &FACTS, target);
     body.declared = Some(MediaType::parse(media_type).bare());
     // The size in the note is compared with that of the file. For an enclosed message this is impossible: the note contains the
     // size before Mailman escaped the message, and the file contains the escaped message.

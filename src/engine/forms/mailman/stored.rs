@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use super::escape::unescaped;
+use crate::engine::content_source::{ContentSource, OCTETS};
 use crate::engine::external_body::{ExternalBody, Scrap, TextNote};
 use crate::engine::new_part::{AS_A_FILE, StoredContent};
-use crate::engine::obtained::{ContentSource, OCTETS};
 use crate::engine::parts::guessed;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Reason, Refusal};

@@ -8,11 +8,11 @@ use std::sync::LazyLock;
 
 use super::marks::{FormMark, Marks, begins};
 use super::opening::FormOpener;
-use crate::engine::external_body::Follow;
 use crate::engine::outlook::compose::ItemParts;
 use crate::engine::outlook::{msg, source};
 use crate::engine::parts::{NewBody, NewLeaf};
-use crate::engine::plan::protection;
+use crate::engine::policy::Follow;
+use crate::engine::protection::protection;
 use crate::engine::report::{Reason, Refusal, Row, Setting};
 use crate::mime::{MediaType, MessageTree, PartId, PartKind, entity};
 

@@ -8,11 +8,11 @@ use std::sync::LazyLock;
 use super::marks::{FormMark, Marks};
 use super::opening::FormOpener;
 use super::place::has_text;
-use crate::engine::external_body::Follow;
 use crate::engine::outlook::compose::ItemParts;
 use crate::engine::outlook::rtf::{self, RtfDamage, RtfOrigin, RtfText};
 use crate::engine::parts::NewLeaf;
-use crate::engine::plan::protection;
+use crate::engine::policy::Follow;
+use crate::engine::protection::protection;
 use crate::engine::report::{Refusal, Row};
 use crate::mime::{MediaType, MessageTree, PartId, PartKind, entity};
 

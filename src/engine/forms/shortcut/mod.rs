@@ -11,10 +11,11 @@ use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
 use crate::engine::external_body::facts::Facts;
 use crate::engine::external_body::reference::{ReferenceReader, bad_value, cut_off, missing_url};
 use crate::engine::external_body::url::read_url;
-use crate::engine::external_body::{ExternalBody, Follow, ReferenceShape, Referent};
+use crate::engine::external_body::{ExternalBody, ReferenceShape, Referent};
 use crate::engine::forms::reference_form::{Needles, ReferenceForm};
-use crate::engine::prefilter::words::{PrefilterWord, word};
+use crate::engine::policy::Follow;
 use crate::engine::report::{Kind, Refusal};
+use crate::engine::search_words::{PrefilterWord, word};
 use crate::link::url::with_octets_escaped;
 use crate::mime::PartKind;
 
@@ -27,16 +28,17 @@ const ESSENCES: [&str; 2] = [
 const LONGEST: usize = 64 << 10;
 
 /// Facts about shortcut files. The name of a shortcut is the name of the file followed by `.url`.
-pub(crate) const FACTS: Facts = Facts {
-    suffix: Some(".url"),
-    ..Facts::of_whole_part(Kind::Shortcut, Some(Follow::Exchange))
-};
+static FACTS: Facts = of_shortcut(ReferenceShape::Shortcut, Follow::Exchange);
 
 /// Facts about attached shortcut files.
-pub(crate) const ATTACHED: Facts = Facts {
-    follow: Some(Follow::Shortcuts),
-    ..FACTS
-};
+static ATTACHED: Facts = of_shortcut(ReferenceShape::AttachedShortcut, Follow::Shortcuts);
+
+const fn of_shortcut(shape: ReferenceShape, follow: Follow) -> Facts {
+    Facts {
+        suffix: Some(".url"),
+        ..Facts::of_whole_part(shape, Kind::Shortcut, Some(follow))
+    }
+}
 
 /// Shortcut files, in an external body or attached.
 pub(crate) struct Shortcut;
@@ -53,7 +55,7 @@ impl ReferenceForm for Shortcut {
     }
 
     fn of_external_body<'a>(&self, reader: &ReferenceReader<'a, '_>) -> Option<ExternalBody<'a>> {
-        reader.shortcut(ReferenceShape::Shortcut)
+        reader.shortcut(&FACTS)
     }
 
     fn is_reference_type(&self, essence: &str) -> bool {
@@ -65,10 +67,10 @@ impl<'a> ReferenceReader<'a, '_> {
     fn attached_shortcut(&self) -> Option<ExternalBody<'a>> {
         let is_shortcut = ESSENCES.contains(&self.tree.part(self.part).essence.as_str());
         let is_read = is_shortcut && self.reading.forms.contains(Follow::Shortcuts);
-        is_read.then(|| self.shortcut(ReferenceShape::AttachedShortcut))?
+        is_read.then(|| self.shortcut(&ATTACHED))?
     }
 
-    fn shortcut(&self, form: ReferenceShape) -> Option<ExternalBody<'a>> {
+    fn shortcut(&self, facts: &'static Facts) -> Option<ExternalBody<'a>> {
         let entity = self.tree.part(self.part);
         let body = entity.body.of(self.tree.original);
         if entity.content != PartKind::Leaf || body.len() > LONGEST.min(self.reading.header_limit) {
@@ -79,7 +81,7 @@ impl<'a> ReferenceReader<'a, '_> {
             Ok(_) if self.tree.is_cut_off(self.part) => Err(cut_off("URL")),
             target => target,
         };
-        Some(ExternalBody::bare(self.tree, self.part, form, target))
+        Some(ExternalBody::bare(self.tree, self.part, facts, target))
     }
 }
 

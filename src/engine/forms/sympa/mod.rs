@@ -16,12 +16,12 @@ use crate::engine::external_body::reference::{
 };
 use crate::engine::external_body::texts::{extension_of, file_name_in};
 use crate::engine::external_body::url::read_url;
-use crate::engine::external_body::{ExternalBody, Follow, ReferenceShape};
+use crate::engine::external_body::{ExternalBody, ReferenceShape};
 use crate::engine::forms::reference_form::{Needles, ReferenceForm};
+use crate::engine::policy::Follow;
 use crate::engine::report::{HostedFile, Kind};
-use crate::mime::charset;
 use crate::mime::entity::uri;
-use crate::mime::{MediaType, PartKind};
+use crate::mime::{MediaType, PartKind, charset};
 
 /// Maximum length in bytes of a text that Sympa writes in place of an attachment. It consists of a sentence and a URL,
 /// a few hundred bytes. Longer text is not from Sympa.
@@ -35,11 +35,11 @@ const ENGLISH: [&str; 2] = ["The ", " file that was initially attached to this m
 
 /// Facts about text parts that Sympa left in place of an attachment. Files on different lists often have the same name, so a
 /// file in `--attachments` must also be in a directory with the right name.
-pub(crate) const FACTS: Facts = Facts {
+static FACTS: Facts = Facts {
     attachment_components: Some(2),
     may_be_in_copies: true,
     wrote_disposition: true,
-    ..Facts::of_whole_part(Kind::Hosted, Some(Follow::Sympa))
+    ..Facts::of_whole_part(ReferenceShape::Sympa, Kind::Hosted, Some(Follow::Sympa))
 };
 
 /// Texts that Sympa put in place of attachments.
@@ -98,7 +98,7 @@ impl<'a> ReferenceReader<'a, '_> {
             Err(undecodable_name(label))
         };
         let name = target.is_ok().then_some(name);
-        let mut body = ExternalBody::bare(tree, part, ReferenceShape::Sympa, target);
+        let mut body = ExternalBody::bare(tree, part, &FACTS, target);
         body.linked = Some(Box::new(HostedFile {
             original: None,
             provider: "sympa",

@@ -20,10 +20,11 @@ use crate::engine::external_body::reference::{
     ReferenceReader, cut_off, deleted, encoded, missing_url, own_content, size_of, undecodable_name,
 };
 use crate::engine::external_body::url::read_url;
-use crate::engine::external_body::{ExternalBody, Follow, ReferenceShape, Referent};
+use crate::engine::external_body::{ExternalBody, ReferenceShape, Referent};
 use crate::engine::forms::reference_form::{Needles, ReferenceForm};
-use crate::engine::prefilter::words::{PrefilterWord, word};
+use crate::engine::policy::Follow;
 use crate::engine::report::{Kind, Refusal};
+use crate::engine::search_words::{PrefilterWord, word};
 use crate::mime::encoded_words::decoded_name;
 use crate::mime::header::{self, SectionEnd};
 use crate::mime::{Field, Fields, Header, MediaType, PartKind, TransferEncoding};
@@ -53,24 +54,28 @@ const WRITTEN_FIELDS: [&str; 5] = [
 
 /// Facts about attachments that Thunderbird detached into a file. A file with the name of the attachment may be in a directory
 /// of `--attachments`.
-pub(crate) const DETACHED: Facts = Facts {
+static DETACHED: Facts = Facts {
     attachment_components: Some(1),
     may_be_in_copies: true,
     quotes_header: true,
     wrote_disposition: true,
     detach_fields: Some(&WRITTEN_FIELDS),
-    ..ENCLOSURE
+    ..of_thunderbird(ReferenceShape::Detached)
 };
 
 /// Facts about enclosures of news feeds, whose content is at a URL.
-pub(crate) const ENCLOSURE: Facts = Facts::of_whole_part(Kind::Detached, Some(Follow::Thunderbird));
+static ENCLOSURE: Facts = of_thunderbird(ReferenceShape::Enclosure);
+
+const fn of_thunderbird(shape: ReferenceShape) -> Facts {
+    Facts::of_whole_part(shape, Kind::Detached, Some(Follow::Thunderbird))
+}
 
 /// Facts about files that Thunderbird uploaded to cloud storage. The mail contains a page about the file, whose name is the
 /// name of the file followed by `.html`.
-pub(crate) const CLOUD_FILE: Facts = Facts {
+static CLOUD_FILE: Facts = Facts {
     suffix: Some(".html"),
     has_web_page: true,
-    ..ENCLOSURE
+    ..of_thunderbird(ReferenceShape::CloudFile)
 };
 
 /// Returns true for fields that make a part a reference. They are removed when the content is inserted.
@@ -132,13 +137,7 @@ impl<'a> ReferenceReader<'a, '_> {
                 // again.
                 Some((_, quoted, true)) if self.tree.part(self.part).children.is_empty() => {
                     let target = Err(deleted());
-                    ExternalBody::with(
-                        self.tree,
-                        self.part,
-                        ReferenceShape::Detached,
-                        target,
-                        quoted,
-                    )
+                    ExternalBody::with(self.tree, self.part, &DETACHED, target, quoted)
                 }
                 _ => self.unusable(deleted()),
             });
@@ -162,7 +161,7 @@ impl<'a> ReferenceReader<'a, '_> {
             let target = unless_cut_off(&url, url_of_field(url.value.of(self.tree.original)));
             return Some(match quotation {
                 Some((_, quoted, is_all)) => self.detached(target, quoted, is_all),
-                None => self.beside_a_note(ReferenceShape::Enclosure, target),
+                None => self.beside_a_note(&ENCLOSURE, target),
             });
         }
         if is("AttachmentDetached") {
@@ -177,7 +176,7 @@ impl<'a> ReferenceReader<'a, '_> {
         }
         let (target, name) = cloud_part(cloud);
         let target = unless_cut_off(&cloud_field, target);
-        let mut body = self.beside_a_note(ReferenceShape::CloudFile, target);
+        let mut body = self.beside_a_note(&CLOUD_FILE, target);
         body.file_name = name;
         Some(body)
     }
@@ -201,13 +200,7 @@ impl<'a> ReferenceReader<'a, '_> {
             _ if entity.encoding == TransferEncoding::QuotedPrintable => Err(encoded()),
             _ => target,
         };
-        let mut body = ExternalBody::with(
-            self.tree,
-            self.part,
-            ReferenceShape::Detached,
-            target,
-            quoted,
-        );
+        let mut body = ExternalBody::with(self.tree, self.part, &DETACHED, target, quoted);
         if body.declared.is_none() {
             // If the quoted header has no type, the type of the part is used, or the default type (RFC 2045 §5.2).
             let own = self.tree.value(self.part, "Content-Type");
@@ -220,11 +213,11 @@ impl<'a> ReferenceReader<'a, '_> {
     /// body.
     fn beside_a_note(
         &self,
-        form: ReferenceShape,
+        facts: &'static Facts,
         target: Result<Referent<'a>, Refusal>,
     ) -> ExternalBody<'a> {
         let entity = self.tree.part(self.part);
-        let is_page = form == ReferenceShape::CloudFile
+        let is_page = facts.shape == ReferenceShape::CloudFile
             && entity.essence == "text/html"
             && self.tree.has_disposition(self.part, "attachment");
         let fits = entity.body.len() <= LONGEST_NOTE && !entity.encoding.is_encoded();
@@ -246,20 +239,14 @@ impl<'a> ReferenceReader<'a, '_> {
         } else {
             self.own_type()
         };
-        let mut body = ExternalBody::with(self.tree, self.part, form, target, phantom);
+        let mut body = ExternalBody::with(self.tree, self.part, facts, target, phantom);
         body.size = body.declared.as_ref().and_then(size_of);
         body
     }
 
     fn unusable(&self, why: Refusal) -> ExternalBody<'a> {
         let header = self.own_type();
-        ExternalBody::with(
-            self.tree,
-            self.part,
-            ReferenceShape::Detached,
-            Err(why),
-            header,
-        )
+        ExternalBody::with(self.tree, self.part, &DETACHED, Err(why), header)
     }
 
     fn own_type(&self) -> Header {

@@ -4,9 +4,9 @@
 use super::block::blocks;
 use super::name;
 use crate::edit::Edit;
-use crate::engine::external_body::Follow;
 use crate::engine::forms::opening::FormOpener;
-use crate::engine::plan::protection;
+use crate::engine::policy::Follow;
+use crate::engine::protection::protection;
 use crate::engine::report::{Reason, Refusal, Row};
 use crate::mime::transfer::{encode_base64, first_word, with_newlines};
 use crate::mime::{Field, MediaType, MessageTree, PartId, PartKind, entity, media_type};

@@ -14,14 +14,13 @@ use self::block::{BEGIN, blocks};
 use super::marks::{FormMark, Marks};
 use super::opening::FormOpener;
 use crate::edit::{Edit, Group};
-use crate::engine::external_body::Follow;
 use crate::engine::parts::{self, NewLeaf, NewMimePart, delimiter, guessed};
-use crate::engine::plan::protection;
+use crate::engine::policy::Follow;
+use crate::engine::protection::protection;
 use crate::engine::report::{Detail, Reason, Refusal, Row, Setting};
 use crate::mime::header::unfold;
-use crate::mime::media_type;
 use crate::mime::transfer::{encode_base64, encode_like, with_newlines};
-use crate::mime::{MediaType, MessageTree, PartId, PartKind, TransferEncoding, entity};
+use crate::mime::{MediaType, MessageTree, PartId, PartKind, TransferEncoding, entity, media_type};
 use crate::span::{Newline, Span};
 
 /// The word with which a block begins: as it is, also in quoted-printable, and in base64. Base64 encodes groups of three bytes,

@@ -7,14 +7,13 @@ use std::sync::LazyLock;
 
 use super::marks::{FormMark, Marks, begins, ends_word};
 use super::opening::FormOpener;
-use crate::engine::external_body::Follow;
 use crate::engine::outlook::compose::{self, ItemParts};
 use crate::engine::outlook::tnef;
 use crate::engine::parts::NewLeaf;
-use crate::engine::plan::protection;
-use crate::engine::policy::Policy;
-use crate::engine::prefilter::words::{PrefilterWord, word};
+use crate::engine::policy::{Follow, Policy};
+use crate::engine::protection::protection;
 use crate::engine::report::{Detail, Reason, Refusal, Row, Setting};
+use crate::engine::search_words::{PrefilterWord, word};
 use crate::mime::{MessageTree, PartId, PartKind, entity};
 
 /// Start of a body that contains TNEF: in base64, in quoted-printable, and without an encoding. The base64 string ends before

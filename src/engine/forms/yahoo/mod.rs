@@ -10,10 +10,11 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use crate::engine::external_body::facts::Facts;
-use crate::engine::external_body::listing::name_of;
+use crate::engine::external_body::file_names::name_of;
 use crate::engine::external_body::reference::ReferenceReader;
-use crate::engine::external_body::{ExternalBody, Follow, ReferenceShape};
+use crate::engine::external_body::{ExternalBody, ReferenceShape};
 use crate::engine::forms::reference_form::{Needles, ReferenceForm};
+use crate::engine::policy::Follow;
 use crate::engine::report::{Kind, Reason, Refusal};
 use crate::mime::header::SectionEnd;
 use crate::mime::{MediaType, PartKind};
@@ -22,10 +23,14 @@ const SENTENCE: &[u8] = b"Attachment content not displayed";
 
 /// Facts about notes in the archives of Yahoo Groups. The part keeps its header, and the content gets the encoding that the
 /// header declares.
-pub(crate) const FACTS: Facts = Facts {
+static FACTS: Facts = Facts {
     may_be_in_copies: true,
     quotes_header: true,
-    ..Facts::of_whole_part(Kind::YahooGroups, Some(Follow::YahooGroups))
+    ..Facts::of_whole_part(
+        ReferenceShape::YahooGroups,
+        Kind::YahooGroups,
+        Some(Follow::YahooGroups),
+    )
 };
 
 /// Notes in the archives of Yahoo Groups.
@@ -66,13 +71,7 @@ impl<'a> ReferenceReader<'a, '_> {
             return None;
         }
         let phantom = self.phantom(fields.clone(), SectionEnd::Regular);
-        let mut body = ExternalBody::with(
-            tree,
-            part,
-            ReferenceShape::YahooGroups,
-            Err(removed()),
-            phantom,
-        );
+        let mut body = ExternalBody::with(tree, part, &FACTS, Err(removed()), phantom);
         body.declared
             .get_or_insert_with(|| MediaType::parse(b"text/plain"));
         // References with the same id would count as alternative sources of one attachment.

@@ -8,10 +8,11 @@ use std::rc::Rc;
 
 use md5::{Digest as _, Md5};
 
-use super::super::protection::protection;
 use super::{Bearers, DocumentIdentity, Documents, RELATED};
-use crate::engine::external_body::{ExternalBody, holds_blank, own_identifier};
+use crate::engine::external_body::{holds_blank, own_identifier};
+use crate::engine::forms::references;
 use crate::engine::ledger::Ledger;
+use crate::engine::protection::protection;
 use crate::engine::report::{Reason, Refusal};
 use crate::link::base::{Base, location};
 use crate::link::url::{browser_key, equivalence_key, without_fragment};
@@ -127,7 +128,7 @@ impl Documents<'_> {
             if let Some(url) = self.location_of(part)
                 && protection(self.tree, part, self.policy).is_none()
                 && self.can_be_named(part)
-                && ExternalBody::read(self.tree, part, &self.policy.reading()).is_none()
+                && references::read(self.tree, part, &self.policy.reading()).is_none()
             {
                 ledger.work(url.len())?;
                 self.held += url.len();

@@ -8,8 +8,8 @@ use super::link_text::{cleaned, is_data};
 use super::{Documents, changed};
 use crate::edit::{Edit, Group};
 use crate::engine::ledger::Ledger;
-use crate::engine::plan::protection;
 use crate::engine::policy::Protected;
+use crate::engine::protection::protection;
 use crate::engine::report::{Reason, Refusal};
 use crate::link::wrapper::{
     OriginalUrl, WrappedInText, may_hold_wrapped, unwrapped_link, wrapped_between_tags,

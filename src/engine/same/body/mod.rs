@@ -18,8 +18,9 @@ use super::note::{Notes, description_of};
 use super::plain::{Digest, hash};
 use super::plain_text::{Footers, PlainText};
 use super::spelling::with_addresses_shown;
-use crate::engine::external_body::{ExternalBody, ReferenceParse, text_of_part};
+use crate::engine::external_body::{ExternalBody, text_of_part};
 use crate::engine::forms::mailman::{divided, scrubbed};
+use crate::engine::policy::ReferenceParse;
 use crate::mime::{MessageTree, PartId, PartKind};
 use crate::span::Span;
 

@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn no_search_has_more_patterns_than_the_narrow_vectors_take() {
-        for words in super::super::all_searches() {
+        for words in crate::engine::prefilter::all_searches() {
             let patterns = patterns(&words.words);
             assert!(patterns.len() <= 32, "{}", patterns.len());
             let shortest = patterns.iter().map(Vec::len).min();
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn both_searches_find_every_word_at_every_place_in_every_case() {
-        for words in super::super::all_searches() {
+        for words in crate::engine::prefilter::all_searches() {
             for word in &words.words {
                 for (place, upper) in (0..70)
                     .step_by(3)
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_word_on_the_edge_of_a_block_is_found() {
-        for words in super::super::all_searches() {
+        for words in crate::engine::prefilter::all_searches() {
             for word in &words.words {
                 for place in BLOCK - 40..BLOCK + 4 {
                     let mut bytes = [&[words.anchor], vec![b'x'; place].as_slice()].concat();

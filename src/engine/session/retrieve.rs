@@ -1,15 +1,15 @@
 //! Looks up the answers for the references of a pass. If an answer is missing, the round stops, and the driver retrieves the
 //! content for the next round.
 
-use super::needs::{Found, Needs, too_much};
-use super::session::Session;
+use super::Session;
+use crate::engine::needs::{Found, Needs, too_much};
 use crate::engine::plan::{PlanItem, PlanStep};
 use crate::engine::{Content, Need, Neighbour};
 
 impl Session<'_> {
     /// Returns the content of a file next to the mailbox. This does not count as a retrieval, because no request is sent, and
     /// each file is read for one reference only.
-    pub(super) fn read(&mut self, file: Need) -> Found<Content> {
+    pub(in crate::engine) fn read(&mut self, file: Need) -> Found<Content> {
         match (self.answers.get(&file), &self.last) {
             (Some(found), _) => found.clone(),
             (None, Some(refusal)) => Err(refusal.clone()),
@@ -22,7 +22,7 @@ impl Session<'_> {
 
     /// Looks up the files of these items next to the mailbox. If a file was not read yet, this call of the engine (a
     /// round) stops. The driver then reads the file and starts the next round.
-    pub(super) fn read_beside(&mut self, items: &[&PlanItem<'_>]) {
+    pub(in crate::engine) fn read_beside(&mut self, items: &[&PlanItem<'_>]) {
         if self.context.beside.is_none() || self.last.is_some() {
             return;
         }
@@ -42,7 +42,7 @@ impl Session<'_> {
     /// Reports missing content to the driver. The call of the engine (a round) then stops, and the driver starts
     /// another one after it has retrieved the content. Nothing happens if `missing` is empty, or if the round has
     /// already stopped because of other content.
-    pub(super) fn lack(&mut self, missing: Vec<Need>) {
+    pub(in crate::engine) fn lack(&mut self, missing: Vec<Need>) {
         if !missing.is_empty() {
             let room = self.ledger.room_for_bodies();
             self.needs.get_or_insert(Needs {
@@ -52,7 +52,7 @@ impl Session<'_> {
         }
     }
 
-    pub(super) fn retrieve(&mut self, items: &[&PlanItem<'_>]) {
+    pub(in crate::engine) fn retrieve(&mut self, items: &[&PlanItem<'_>]) {
         self.ask(items.iter().filter_map(|item| match &item.step {
             PlanStep::Retrieve(need) => Some(need.clone()),
             _ => None,
@@ -64,7 +64,7 @@ impl Session<'_> {
     /// for the next round.
     ///
     /// Needs beyond the limit on retrievals get no answer.
-    pub(super) fn ask(&mut self, wanted: impl IntoIterator<Item = Need>) {
+    pub(in crate::engine) fn ask(&mut self, wanted: impl IntoIterator<Item = Need>) {
         let mut batch: Vec<Need> = Vec::new();
         for need in wanted {
             if self.retrieved.contains_key(&need) {
@@ -84,7 +84,7 @@ impl Session<'_> {
 
     /// Looks up the answers to these needs and adds them to [`Session::retrieved`]. If an answer is missing, this call
     /// of the engine (a round) stops, and the driver retrieves the content for the next round.
-    pub(super) fn look_up(&mut self, batch: Vec<Need>) {
+    pub(in crate::engine) fn look_up(&mut self, batch: Vec<Need>) {
         let room = self.ledger.room_for_bodies();
         if self.last.is_none() {
             let missing: Vec<Need> = batch

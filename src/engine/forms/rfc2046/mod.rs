@@ -1,126 +1,113 @@
-//! Reads the reference of a part, in any of the forms, and the parameters of `message/external-body` (RFC 2046 §5.2.3, RFC
-//! 2017, RFC 1873).
+//! The form that documents describe: the parameters of `message/external-body` (RFC 2046 §5.2.3, RFC 2017, RFC 1873).
 
 use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, percent_encode};
 
-use super::reference::{
+use crate::engine::external_body::facts::Facts;
+use crate::engine::external_body::reference::{
     ReferenceReader, bad_value, cut_off, deleted, encoded, missing_parameter, missing_url,
     own_identifier, size_of,
 };
-use super::url::read_url;
-use super::{ESSENCE, ExternalBody, ReferenceParse, ReferenceShape, Referent, exact};
-use crate::engine::forms::references::TABLE;
-use crate::engine::report::{Reason, Refusal};
+use crate::engine::external_body::url::read_url;
+use crate::engine::external_body::{ExternalBody, ReferenceShape, Referent};
+use crate::engine::report::{Kind, Reason, Refusal};
 use crate::link::url::all_but;
 use crate::mime::encoded_words::decoded_name;
 use crate::mime::media_type::Lookup;
-use crate::mime::{Header, MediaType, MessageTree, PartId, TransferEncoding};
+use crate::mime::{Header, MediaType, TransferEncoding};
 
-impl<'a> ExternalBody<'a> {
-    pub fn read(tree: &MessageTree<'a>, part: PartId, reading: &ReferenceParse) -> Option<Self> {
-        let reader = ReferenceReader {
-            tree,
-            part,
-            reading,
-        };
-        if tree.part(part).essence == ESSENCE {
-            let content_type = tree.fields(part).first(tree.original, "Content-Type");
-            let value = content_type.map(|field| field.value.of(tree.original));
-            let mut media_type = MediaType::parse(value.unwrap_or_default());
-            if content_type.is_some_and(|field| tree.ends_in(&field)) {
-                media_type = media_type.open_ended();
-            }
-            // Some programs write external-body parts without an access type, whose body names the content. With an access
-            // type, the parameters contain the location of the content.
-            let body = match media_type.parameter("access-type") {
-                None => TABLE.iter().find_map(|form| form.of_external_body(&reader)),
-                Some(_) => None,
-            }
-            .unwrap_or_else(|| reader.document(&media_type));
-            return Some(body.claimed(tree));
-        }
-        let body = TABLE.iter().find_map(|form| form.of_part(&reader));
-        body.map(|body| body.claimed(tree))
-    }
+/// Facts about `message/external-body` (RFC 2046 §5.2.3).
+static FACTS: Facts = Facts {
+    may_be_in_copies: true,
+    ..Facts::of_whole_part(ReferenceShape::ExternalBody, Kind::ExternalBody, None)
+};
 
-    fn claimed(mut self, tree: &MessageTree<'_>) -> Self {
-        self.claim = exact::claim_of(tree, &self);
-        self
+/// Returns the media type of the part, with its parameters.
+pub(super) fn media_type<'a>(reader: &ReferenceReader<'a, '_>) -> MediaType<'a> {
+    let tree = reader.tree;
+    let content_type = tree
+        .fields(reader.part)
+        .first(tree.original, "Content-Type");
+    let value = content_type.map(|field| field.value.of(tree.original));
+    let media_type = MediaType::parse(value.unwrap_or_default());
+    if content_type.is_some_and(|field| tree.ends_in(&field)) {
+        media_type.open_ended()
+    } else {
+        media_type
     }
 }
 
-impl<'a> ReferenceReader<'a, '_> {
-    fn document(&self, media_type: &MediaType<'a>) -> ExternalBody<'a> {
-        let entity = self.tree.part(self.part);
-        let phantom = Header::read(self.tree.original, entity.body, self.reading.header_limit);
-        let phantom_id = phantom
-            .fields
-            .value(self.tree.original, "Content-ID")
-            .and_then(own_identifier);
-        let target = match entity.encoding {
-            TransferEncoding::Base64 | TransferEncoding::QuotedPrintable => Err(encoded()),
-            _ => self.target(media_type, phantom_id.as_deref()),
-        };
-        let mut body = ExternalBody::with(
-            self.tree,
-            self.part,
-            ReferenceShape::ExternalBody,
-            target,
-            phantom,
-        );
-        body.size = size_of(media_type);
-        body.expiration = media_type
-            .parameter("expiration")
-            .map(|value| String::from_utf8_lossy(&value).into_owned());
-        body.access_type = text_of(media_type, "access-type");
-        body
-    }
+/// Reads the reference in the parameters of the part.
+pub(super) fn reference<'a>(
+    reader: &ReferenceReader<'a, '_>,
+    media_type: &MediaType<'a>,
+) -> ExternalBody<'a> {
+    let tree = reader.tree;
+    let entity = tree.part(reader.part);
+    let phantom = Header::read(tree.original, entity.body, reader.reading.header_limit);
+    let phantom_id = phantom
+        .fields
+        .value(tree.original, "Content-ID")
+        .and_then(own_identifier);
+    let target = match entity.encoding {
+        TransferEncoding::Base64 | TransferEncoding::QuotedPrintable => Err(encoded()),
+        _ => target(reader, media_type, phantom_id.as_deref()),
+    };
+    let mut body = ExternalBody::with(tree, reader.part, &FACTS, target, phantom);
+    body.size = size_of(media_type);
+    body.expiration = media_type
+        .parameter("expiration")
+        .map(|value| String::from_utf8_lossy(&value).into_owned());
+    body.access_type = text_of(media_type, "access-type");
+    body
+}
 
-    fn target(
-        &self,
-        media_type: &MediaType<'a>,
-        phantom_id: Option<&str>,
-    ) -> Result<Referent<'a>, Refusal> {
-        let name = text_of(media_type, "access-type");
-        if name.is_empty() {
-            let detail = "the Content-Type field of the part has no access-type parameter";
-            return Err(Refusal::lasting(Reason::NoAccessType, detail));
+fn target<'a>(
+    reader: &ReferenceReader<'a, '_>,
+    media_type: &MediaType<'a>,
+    phantom_id: Option<&str>,
+) -> Result<Referent<'a>, Refusal> {
+    let name = text_of(media_type, "access-type");
+    if name.is_empty() {
+        let detail = "the Content-Type field of the part has no access-type parameter";
+        return Err(Refusal::lasting(Reason::NoAccessType, detail));
+    }
+    match name.to_ascii_uppercase().as_str() {
+        "URL" => read_url(looked_up(media_type, "URL")?.ok_or_else(missing_url)?),
+        "FTP" | "ANON-FTP" => ftp_url(media_type).map(Referent::Url),
+        "LOCAL-FILE" => file_url(media_type).map(Referent::Url),
+        "CONTENT-ID" => content_id_target(reader, phantom_id),
+        "X-MUTT-DELETED" => Err(deleted()),
+        "MAIL-SERVER" | "TFTP" | "AFS" => {
+            let detail = format!("access-type={name} is not retrieved");
+            Err(Refusal::lasting(Reason::UnsupportedAccessType, detail))
         }
-        match name.to_ascii_uppercase().as_str() {
-            "URL" => read_url(looked_up(media_type, "URL")?.ok_or_else(missing_url)?),
-            "FTP" | "ANON-FTP" => ftp_url(media_type).map(Referent::Url),
-            "LOCAL-FILE" => file_url(media_type).map(Referent::Url),
-            "CONTENT-ID" => self.content_id_target(phantom_id),
-            "X-MUTT-DELETED" => Err(deleted()),
-            "MAIL-SERVER" | "TFTP" | "AFS" => {
-                let detail = format!("access-type={name} is not retrieved");
-                Err(Refusal::lasting(Reason::UnsupportedAccessType, detail))
-            }
-            _ => {
-                let detail = format!("unknown access type: {name}");
-                Err(Refusal::lasting(Reason::UnknownAccessType, detail))
-            }
+        _ => {
+            let detail = format!("unknown access type: {name}");
+            Err(Refusal::lasting(Reason::UnknownAccessType, detail))
         }
     }
+}
 
-    /// Returns the Content-ID of the part in this message that contains the content. It is in the outer header (RFC 1873), but
-    /// some programs write it into the phantom header, the header inside the part.
-    fn content_id_target(&self, phantom_id: Option<&str>) -> Result<Referent<'a>, Refusal> {
-        let outer = self
-            .tree
-            .value(self.part, "Content-ID")
-            .and_then(own_identifier);
-        match outer.or_else(|| phantom_id.map(str::to_owned)) {
-            Some(content_id) => Ok(Referent::ContentId {
-                content_id,
-                message_id: None,
-            }),
-            None => {
-                let detail = "the part has access-type=CONTENT-ID, but no Content-ID field that names the content";
-                Err(Refusal::lasting(Reason::MissingParameter, detail))
-            }
+/// Returns the Content-ID of the part in this message that contains the content. It is in the outer header (RFC 1873), but
+/// some programs write it into the phantom header, the header inside the part.
+fn content_id_target<'a>(
+    reader: &ReferenceReader<'a, '_>,
+    phantom_id: Option<&str>,
+) -> Result<Referent<'a>, Refusal> {
+    let outer = reader
+        .tree
+        .value(reader.part, "Content-ID")
+        .and_then(own_identifier);
+    match outer.or_else(|| phantom_id.map(str::to_owned)) {
+        Some(content_id) => Ok(Referent::ContentId {
+            content_id,
+            message_id: None,
+        }),
+        None => {
+            let detail = "the part has access-type=CONTENT-ID, but no Content-ID field that names the content";
+            Err(Refusal::lasting(Reason::MissingParameter, detail))
         }
     }
 }

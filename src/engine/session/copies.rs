@@ -10,19 +10,18 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::obtained::{ContentSource, OCTETS};
-use super::session::Session;
+use super::Session;
 use crate::engine::external_body::{Claim, ExternalBody, ReferenceShape};
 use crate::engine::plan::{PlanItem, PlanStep};
 use crate::engine::report::{Detail, Reason, Refusal, Retry};
 use crate::engine::{Content, MissingPart, Need, Neighbour};
-use crate::mime::{MediaType, MessageTree, PartId};
+use crate::mime::{MessageTree, PartId};
 
 impl Session<'_> {
     /// Marks each item (a planned reference) whose content may be taken from another copy of the mail, so that the
     /// copies are searched. `is_mail` is true if `tree` is the mail itself and no reference in it has been filled yet.
     /// Only then can its structure be compared with that of the copies.
-    pub(super) fn plan_copies(
+    pub(in crate::engine) fn plan_copies(
         &mut self,
         tree: &MessageTree<'_>,
         items: &mut [PlanItem<'_>],
@@ -65,7 +64,7 @@ impl Session<'_> {
 
     /// Looks up copies of the missing parts to which these items refer. If the engine does not have the result of a
     /// search yet, it stops. The program then searches the copies and calls the engine again.
-    pub(super) fn find_copies(&mut self, items: &[&PlanItem<'_>]) {
+    pub(in crate::engine) fn find_copies(&mut self, items: &[&PlanItem<'_>]) {
         let mut batch = Vec::new();
         for item in items {
             if let Some(need) = &item.copy
@@ -80,13 +79,16 @@ impl Session<'_> {
     }
 
     /// Returns true if a copy contains the missing part to which the item refers.
-    pub(super) fn has_copy(&self, item: &PlanItem<'_>) -> bool {
+    pub(in crate::engine) fn has_copy(&self, item: &PlanItem<'_>) -> bool {
         matches!(self.copy_of(item), Some(Ok(_)))
     }
 
     /// Returns the content of a copy, or the refusal if no copy can be used. Returns `None` if no copy was looked for, or if
     /// there is no answer.
-    pub(super) fn copy_of(&self, item: &PlanItem<'_>) -> Option<Result<Content, Refusal>> {
+    pub(in crate::engine) fn copy_of(
+        &self,
+        item: &PlanItem<'_>,
+    ) -> Option<Result<Content, Refusal>> {
         match self.retrieved.get(item.copy.as_ref()?)? {
             Ok(content) => content.clone().map(Ok),
             Err(refusal) => Some(Err(refusal.clone())),
@@ -107,7 +109,7 @@ impl Session<'_> {
 
     /// Stores for each reference the reason why no copy was used. A later pass needs the reason for the report, but
     /// cannot search the copies again: it reads the changed mail, in which parts have other numbers.
-    pub(super) fn remember_copies(
+    pub(in crate::engine) fn remember_copies(
         &mut self,
         tree: &MessageTree<'_>,
         items: &[PlanItem<'_>],
@@ -126,7 +128,7 @@ impl Session<'_> {
 
     /// Returns the refusal for a reference whose content could neither be retrieved nor be taken from a copy. It combines both
     /// reasons.
-    pub(super) fn refused_twice(
+    pub(in crate::engine) fn refused_twice(
         &self,
         tree: &MessageTree<'_>,
         item: &PlanItem<'_>,
@@ -146,20 +148,6 @@ impl Session<'_> {
     }
 }
 
-/// Converts content that was found in a copy, so that it can replace a reference. It keeps the media type and the
-/// parameters of the copied part.
-pub(super) fn obtained(content: Content) -> ContentSource {
-    let named = content.media_type.clone();
-    let media_type = named.as_deref().map(|it| MediaType::parse(it.as_bytes()));
-    let essence = media_type.as_ref().map(|it| it.essence.to_string());
-    let parameters = media_type.map(|it| it.decoded_parameters(32));
-    ContentSource {
-        source_type: essence.clone(),
-        parameters: parameters.unwrap_or_default().into(),
-        ..ContentSource::of(essence.unwrap_or_else(|| OCTETS.to_owned()), content)
-    }
-}
-
 /// Returns true if the reference may be replaced with content from a copy: the only reason why it is not filled is that its
 /// content is missing.
 fn may_be_copied(item: &PlanItem<'_>) -> bool {
@@ -167,7 +155,7 @@ fn may_be_copied(item: &PlanItem<'_>) -> bool {
     // attachment of one of these mails, which copies of the digest do not contain.
     let note = item.body.text_note.as_ref();
     let is_in_digest = note.is_some_and(|note| note.is_in_digest);
-    item.body.form.facts().may_be_in_copies
+    item.body.facts.may_be_in_copies
         && !is_in_digest
         && match &item.step {
             PlanStep::Retrieve(_) | PlanStep::Read { .. } => true,
@@ -194,7 +182,7 @@ fn lacks_only_content(body: &ExternalBody<'_>, reason: Reason) -> bool {
         // replace it. For other forms, they mean that the part contains more than the reference. A copy would remove
         // this content.
         Reason::UnsupportedAccessType | Reason::UnknownAccessType | Reason::NoAccessType => {
-            body.form == ReferenceShape::ExternalBody
+            body.facts.shape == ReferenceShape::ExternalBody
         }
         _ => false,
     }
@@ -202,7 +190,7 @@ fn lacks_only_content(body: &ExternalBody<'_>, reason: Reason) -> bool {
 
 /// Returns true if the content may be taken from a copy of the same mail although the reference contains no digest.
 fn may_be_of_mail(body: &ExternalBody<'_>) -> bool {
-    match body.form {
+    match body.facts.shape {
         ReferenceShape::ExternalBody => {
             body.size.is_some() || body.access_type.eq_ignore_ascii_case("x-mutt-deleted")
         }

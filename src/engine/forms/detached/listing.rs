@@ -4,24 +4,22 @@
 
 use std::fmt::Write as _;
 
-use super::note::NOTE_FIELD;
-use super::reference::{ExternalBody, ReferenceParse, ReferenceShape, Referent};
 use crate::edit::Edit;
+use crate::engine::external_body::file_names::file_name;
+use crate::engine::external_body::{ExternalBody, NOTE_FIELD, ReferenceShape, Referent};
+use crate::engine::forms::references;
+use crate::engine::policy::ReferenceParse;
 use crate::mime::entity::push_field;
-use crate::mime::header::Fields;
-use crate::mime::media_type::NamedType;
 use crate::mime::transfer::encode_text;
-use crate::mime::{MediaType, MessageTree, PartId, PartKind};
+use crate::mime::{MessageTree, PartId, PartKind};
 use crate::span::Span;
 
 const LISTING: &str = "listing";
 
-const LONGEST_NAME: usize = 100;
-
 /// Returns the edit that corrects the listing, the text that names the detached attachments, after a change of the message from
 /// `before` to `after`. The listing in `before` is replaced only if it is exactly the text that embody writes. If there is no
 /// listing, one is added only if `new` is set. `None` means that nothing changes.
-pub fn relisted(
+pub(crate) fn relisted(
     before: &MessageTree<'_>,
     after: &MessageTree<'_>,
     reading: &ReferenceParse,
@@ -50,7 +48,7 @@ pub fn relisted(
     }
 }
 
-pub fn listing(tree: &MessageTree<'_>) -> Option<PartId> {
+pub(crate) fn listing(tree: &MessageTree<'_>) -> Option<PartId> {
     let children = tree.root().children.iter().rev().copied();
     children.into_iter().find(|&part| {
         let value = tree.value(part, NOTE_FIELD);
@@ -70,7 +68,7 @@ fn bytes_of<'a>(tree: &MessageTree<'a>, part: PartId) -> &'a [u8] {
 fn written(tree: &MessageTree<'_>, reading: &ReferenceParse) -> Option<Vec<u8>> {
     let mut lines = String::new();
     for part in tree.ids() {
-        let body = ExternalBody::read(tree, part, reading);
+        let body = references::read(tree, part, reading);
         if let Some(body) = body.filter(|body| body.note().is_some()) {
             lines.push_str(&line(tree.original, &body));
         }
@@ -111,54 +109,6 @@ fn inserted(tree: &MessageTree<'_>, part: &[u8]) -> Option<Edit> {
     Some(Edit::insert(close.start, bytes))
 }
 
-/// Returns the name of a part, without control characters and limited in length. Returns `None` if the name cannot be decoded.
-pub(crate) fn file_name(original: &[u8], fields: &Fields) -> Option<String> {
-    let name = name_of(original, fields).text()?;
-    Some(short_name(&name))
-}
-
-/// Returns the first characters of a name.
-pub(crate) fn short_name(name: &str) -> String {
-    name.chars().take(LONGEST_NAME).collect()
-}
-
-/// Returns the name of a part for display. A name that cannot be decoded is returned as it is written.
-pub(crate) fn shown_name(original: &[u8], fields: &Fields) -> Option<String> {
-    let name = match name_of(original, fields) {
-        NamedType::None => return None,
-        NamedType::Text(name) | NamedType::Undecodable(name) => name,
-    };
-    Some(short_name(&name))
-}
-
-/// Returns the name of a part. A name that can be decoded is preferred to one that cannot.
-pub(crate) fn name_of(original: &[u8], fields: &Fields) -> NamedType {
-    let named = |field, parameter| {
-        let Some(value) = fields.value(original, field) else {
-            return NamedType::None;
-        };
-        let clean = |name: String| {
-            let name: String = name.chars().filter(|symbol| !symbol.is_control()).collect();
-            Some(name).filter(|name| !name.trim().is_empty())
-        };
-        match MediaType::parse(value).name(parameter) {
-            NamedType::Text(name) => clean(name).map_or(NamedType::None, NamedType::Text),
-            NamedType::Undecodable(name) => {
-                clean(name).map_or(NamedType::None, NamedType::Undecodable)
-            }
-            NamedType::None => NamedType::None,
-        }
-    };
-    let names = [
-        named("Content-Disposition", "filename"),
-        named("Content-Type", "name"),
-    ];
-    let is_text = |name: &&NamedType| matches!(name, NamedType::Text(_));
-    let is_any = |name: &&NamedType| **name != NamedType::None;
-    let best = names.iter().find(is_text).or(names.iter().find(is_any));
-    best.cloned().unwrap_or(NamedType::None)
-}
-
 fn line(original: &[u8], body: &ExternalBody<'_>) -> String {
     let Ok(Referent::Url(url)) = &body.target else {
         return String::new();
@@ -168,7 +118,7 @@ fn line(original: &[u8], body: &ExternalBody<'_>) -> String {
         .or_else(essence)
         .unwrap_or_else(|| "attachment".to_owned());
     let mut line = format!("\n- {name}");
-    let size = match body.form {
+    let size = match body.facts.shape {
         ReferenceShape::ExternalBody => body.size,
         _ => body.note().and_then(|note| Some(note.size? as u64)),
     };

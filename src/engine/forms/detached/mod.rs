@@ -1,29 +1,30 @@
 //! Restores a detached part exactly from its [`BodyNote`]: the fields of the phantom header (the header inside the part) return to
 //! their positions in the outer header, and the fields that embody added are removed.
 
-use super::note::{BodyNote, Claim, NOTE_FIELD};
-use super::reference::{ExternalBody, ReferenceShape};
+mod listing;
+
+pub(crate) use self::listing::{listing, relisted};
+use super::references::is_reference_field;
 use crate::edit::Edit;
-use crate::engine::forms::references::is_reference_field;
+use crate::engine::external_body::{
+    BodyNote, Claim, ExternalBody, NOTE_FIELD, ReferenceShape, newline_of,
+};
 use crate::mime::header::has_control_character;
-use crate::mime::{Field, MediaType, MessageTree, PartId, TransferEncoding};
-use crate::span::{Newline, Span};
+use crate::mime::{Field, MediaType, MessageTree, TransferEncoding};
+use crate::span::Span;
 
 /// Returns true for header fields that belong to the content, so that `embody detach` moves them together with it. In a
 /// body part, these are all fields. If the content is a whole message, these are the `Content-*` fields except
 /// Content-Length: the other fields, such as Subject, stay in the mail.
-pub fn is_of_content(original: &[u8], field: &Field, is_message: bool) -> bool {
+pub(crate) fn is_of_content(original: &[u8], field: &Field, is_message: bool) -> bool {
     !is_message || (field.is_content(original) && !field.is(original, "Content-Length"))
 }
 
-pub fn newline_of(tree: &MessageTree<'_>, part: PartId) -> Newline {
-    Newline::of_first_line(tree.part(part).separator.of(tree.original))
-}
-
+/// Returns the note of `embody detach` in a part, if it has one.
 pub(in crate::engine) fn claim_of(tree: &MessageTree<'_>, body: &ExternalBody<'_>) -> Claim {
-    let fields = match body.form {
+    let fields = match body.facts.shape {
         ReferenceShape::ExternalBody => &body.phantom.fields,
-        form if form.facts().detach_fields.is_some() => tree.fields(body.part),
+        _ if body.facts.detach_fields.is_some() => tree.fields(body.part),
         _ => return Claim::None,
     };
     let Some(field) = fields.first(tree.original, NOTE_FIELD) else {
@@ -48,7 +49,7 @@ pub(in crate::engine) fn claim_of(tree: &MessageTree<'_>, body: &ExternalBody<'_
 
 /// Returns the edits that restore a part. `Err` contains the reason why this is impossible: the part differs from its [`BodyNote`],
 /// or a header contains something that must not be restored.
-pub fn restored(
+pub(crate) fn restored(
     tree: &MessageTree<'_>,
     body: &ExternalBody<'_>,
     note: &BodyNote,
@@ -60,12 +61,12 @@ pub fn restored(
     }
     let behind = Span::new(body.phantom.body_start(), part.body.end).of(tree.original);
     if !behind.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
-        && body.form == ReferenceShape::ExternalBody
+        && body.facts.shape == ReferenceShape::ExternalBody
     {
         return Err("the message/external-body part contains text after the inner header");
     }
     let fields = returning(tree, body, note)?;
-    let written = body.form.facts().detach_fields.unwrap_or(&["Content-Type"]);
+    let written = body.facts.detach_fields.unwrap_or(&["Content-Type"]);
     let is_ours = |field: &Field| written.iter().any(|name| field.is(tree.original, name));
     let mut ours: Vec<Field> = Vec::new();
     let mut stays: Vec<Field> = Vec::new();
@@ -87,7 +88,7 @@ pub fn restored(
     let (Some(first), Some(last)) = (ours.first(), ours.last()) else {
         return Err("the header of the part lacks the fields that embody wrote");
     };
-    if body.form == ReferenceShape::ExternalBody && ours.len() > 1 {
+    if body.facts.shape == ReferenceShape::ExternalBody && ours.len() > 1 {
         return Err("the part has several Content-Type fields");
     }
     let ours = Span::new(first.whole.start, last.whole.end);
@@ -122,7 +123,7 @@ fn returning(
 ) -> Result<Vec<Vec<u8>>, &'static str> {
     let newline = newline_of(tree, body.part);
     let is_message = tree.is_message(body.part);
-    let is_phantom = body.form == ReferenceShape::ExternalBody;
+    let is_phantom = body.facts.shape == ReferenceShape::ExternalBody;
     let (mut notes, mut encodings, mut digests) = (0, 0, 0);
     let mut fields = Vec::new();
     for field in body.phantom.fields.iter(tree.original) {

@@ -1,0 +1,56 @@
+//! The file name of a part, as its header fields contain it.
+
+use crate::mime::MediaType;
+use crate::mime::header::Fields;
+use crate::mime::media_type::NamedType;
+
+/// Maximum number of characters of a name.
+const LONGEST_NAME: usize = 100;
+
+/// Returns the name of a part, without control characters and limited in length. Returns `None` if the name cannot be decoded.
+pub(crate) fn file_name(original: &[u8], fields: &Fields) -> Option<String> {
+    let name = name_of(original, fields).text()?;
+    Some(short_name(&name))
+}
+
+/// Returns the first characters of a name.
+pub(crate) fn short_name(name: &str) -> String {
+    name.chars().take(LONGEST_NAME).collect()
+}
+
+/// Returns the name of a part for display. A name that cannot be decoded is returned as it is written.
+pub(crate) fn shown_name(original: &[u8], fields: &Fields) -> Option<String> {
+    let name = match name_of(original, fields) {
+        NamedType::None => return None,
+        NamedType::Text(name) | NamedType::Undecodable(name) => name,
+    };
+    Some(short_name(&name))
+}
+
+/// Returns the name of a part. A name that can be decoded is preferred to one that cannot.
+pub(crate) fn name_of(original: &[u8], fields: &Fields) -> NamedType {
+    let named = |field, parameter| {
+        let Some(value) = fields.value(original, field) else {
+            return NamedType::None;
+        };
+        let clean = |name: String| {
+            let name: String = name.chars().filter(|symbol| !symbol.is_control()).collect();
+            Some(name).filter(|name| !name.trim().is_empty())
+        };
+        match MediaType::parse(value).name(parameter) {
+            NamedType::Text(name) => clean(name).map_or(NamedType::None, NamedType::Text),
+            NamedType::Undecodable(name) => {
+                clean(name).map_or(NamedType::None, NamedType::Undecodable)
+            }
+            NamedType::None => NamedType::None,
+        }
+    };
+    let names = [
+        named("Content-Disposition", "filename"),
+        named("Content-Type", "name"),
+    ];
+    let is_text = |name: &&NamedType| matches!(name, NamedType::Text(_));
+    let is_any = |name: &&NamedType| **name != NamedType::None;
+    let best = names.iter().find(is_text).or(names.iter().find(is_any));
+    best.cloned().unwrap_or(NamedType::None)
+}
