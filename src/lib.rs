@@ -154,10 +154,6 @@
 //! All of these features except `s3` are on by default. A program that only uses the library sets
 //! `default-features = false` and names the features that it needs.
 //!
-//! * `url`: accepts all URLs that browsers accept, also with international host names (the crate `url`). Without this
-//!   feature, the policy accepts only simple URLs with http, https or ftp, which all parsers read in the same way. It
-//!   refuses others with [`report::Reason::BadUrl`]: for example URLs with a user name, or with a host in Unicode or
-//!   Punycode. The features `file`, `http` and `ftp` enable `url`.
 //! * `file`: reads `file:` URLs below [`Policy::with_file_roots`] (cap-std).
 //! * `http`: retrieves `http:` and `https:` URLs (ureq, rustls).
 //! * `ftp`: retrieves `ftp:` URLs (suppaftp).

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use crate::error::Error;
 pub(crate) use crate::link::server_url::Host;
-use crate::link::server_url::advice;
 
 /// Addresses of the name `localhost`, which is not looked up in the DNS (RFC 6761 §6.3).
 pub(super) const LOOPBACK: [IpAddr; 2] = [
@@ -111,9 +110,8 @@ impl FromStr for HostPattern {
     /// [`Error::Usage`] if the text is neither a host nor `*.` followed by a name.
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = || {
-            let advice = advice();
             let what =
-                format!("'{text}' is not a host such as www.example.org or *.example.org{advice}");
+                format!("'{text}' is not a host such as www.example.org or *.example.org");
             Error::Usage(what.into())
         };
         let trimmed = text.trim();

@@ -6,7 +6,6 @@ use std::path::{Component, Path};
 use super::host::{self, Host};
 use super::{Follow, IpNet, Policy, Scheme, Target, TypePattern, address, target};
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
-use crate::link::server_url::advice;
 
 impl Policy {
     /// Checks whether an absolute URL may be retrieved, as far as this is possible without I/O. A retrieval can still
@@ -57,7 +56,7 @@ impl Policy {
     pub fn judge_redirect(&self, from: &Target, location: &str) -> Result<Target, Refusal> {
         let refused = |detail: Detail| Refusal::lasting(Reason::RedirectRefused, detail);
         let next = from.join(location).ok_or_else(|| {
-            refused(format!("the redirect has an invalid URL{}", advice()).into())
+            refused("the redirect has an invalid URL".into())
         })?;
         let (name, _) = target::split_scheme(&next)?;
         let scheme = Scheme::from_name(name.as_bytes())

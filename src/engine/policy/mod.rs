@@ -15,8 +15,7 @@
 //!
 //! The host that was checked is always the host that receives the request: `fetch` sends the URL as the parser of
 //! `link::server_url` understood it, not the text of the mail, and it checks each address again before it connects
-//! ([`Policy::judge_address`]). With the feature `url`, this is the WHATWG parser of the crate `url`. Without it, the
-//! parser accepts only simple URLs, and refuses all others with [`Reason::BadUrl`](crate::engine::report::Reason::BadUrl).
+//! ([`Policy::judge_address`]). This is the WHATWG parser of the crate `url`.
 
 mod address;
 mod choice;

@@ -15,7 +15,7 @@ use percent_encoding::percent_decode_str;
 use super::{Host, Scheme};
 use crate::engine::report::{Reason, Refusal};
 use crate::error::Error;
-use crate::link::server_url::{ServerUrl, advice};
+use crate::link::server_url::ServerUrl;
 use crate::link::url::{scheme_and_rest, without_fragment};
 
 /// A valid URL. Only [`super::Policy`] creates targets, so a target may be retrieved.
@@ -132,7 +132,7 @@ fn parse_server(url: &str, rest: &str) -> Result<TargetLocation, Refusal> {
         let detail = "addresses with a zone (such as fe80::1%eth0) are not allowed, because they belong to a local network of this computer";
         return Err(Refusal::lasting(Reason::PrivateAddress, detail));
     }
-    let parsed = ServerUrl::parse(url).map_err(|why| bad(&format!("{why}{}", advice())))?;
+    let parsed = ServerUrl::parse(url).map_err(|why| bad(&why))?;
     if parsed.host_str().is_empty() {
         return Err(bad("the URL contains no host name"));
     }
@@ -269,10 +269,8 @@ impl FromStr for Proxy {
             matches!(url.scheme(), "http" | "https") && !url.host_str().is_empty()
         };
         let url = ServerUrl::parse(text.trim()).ok().filter(is_proxy);
-        let advice = advice();
-        let wrong = format!(
-            "the proxy is not an http or https URL such as http://proxy.example.org:3128{advice}"
-        );
+        let wrong =
+            "the proxy is not an http or https URL such as http://proxy.example.org:3128".to_owned();
         url.map(Self).ok_or_else(|| Error::Usage(wrong.into()))
     }
 }

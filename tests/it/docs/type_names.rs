@@ -14,7 +14,6 @@ const SHARED: &[(&str, &str)] = &[
     ("Outcome", "both are public: of a run and of a reference"),
     ("PstFolder", "one with and one without the feature outlook"),
     ("RunFolder", "one for each kind of system"),
-    ("ServerUrl", "one with and one without the feature url"),
     ("Sidecars", "one with and one without the feature file"),
     ("Stream", "one for each kind of system"),
 ];
