@@ -15,6 +15,7 @@ use crate::mailbox::forms::keywords::{
 };
 use crate::mailbox::forms::mbox::{self, MboxHeader};
 use crate::mailbox::forms::quoting::replaced;
+use crate::prologue::BYTE_ORDER_MARK;
 use crate::span::{Newline, Span, SpanLines, is_from_line, split_while, starts_like};
 
 const STATUS: [(u8, u8); 2] = [(b'R', SEEN), (b'O', OLD)];
@@ -417,7 +418,9 @@ pub(super) fn agreed_end(content: &[u8]) -> usize {
 /// value.
 fn fields(content: &[u8]) -> impl Iterator<Item = (FlagField, Span, Span)> {
     let mut is_in_front = true;
-    SpanLines::new(content, Span::new(0, header_end(content))).filter_map(move |line| {
+    let mark = content.strip_prefix(BYTE_ORDER_MARK);
+    let start = mark.map_or(0, |behind| content.len() - behind.len());
+    SpanLines::new(content, Span::new(start, header_end(content))).filter_map(move |line| {
         let text = line.content.of(content);
         if is_folded(text) {
             return None;
