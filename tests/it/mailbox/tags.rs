@@ -428,6 +428,9 @@ fn index_of_imap_backup_that_does_not_match_is_named_and_not_used() {
             stderr(&done).contains("the index of imap-backup does not match"),
             "{wrong}"
         );
+        // The index is one file, although two lines name it.
+        let skipped = "1 file contains no mail and was skipped.";
+        assert!(stderr(&done).contains(skipped), "{}", stderr(&done));
         assert_eq!(flags(&folder.at("md/INBOX")), ["new  "; 3], "{wrong}");
         fs::remove_dir_all(folder.at("md")).unwrap();
     }
