@@ -75,6 +75,8 @@ counts! {
         remote,
         trackers,
         in_mail,
+        /// Pictures whose part is not in the mail.
+        missing,
         data,
         data_octets,
         elsewhere,
