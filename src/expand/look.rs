@@ -8,6 +8,7 @@ use percent_encoding::percent_decode_str;
 
 use super::expander::Expander;
 use crate::engine::external_body::identifier;
+use crate::engine::forms::cloud_files_in_text;
 use crate::engine::ledger::Ledger;
 use crate::engine::plan::documents::{DocumentText, Documents};
 use crate::engine::policy::{Policy, countable};
@@ -56,6 +57,24 @@ impl Expander {
         for part in tree.ids() {
             documents.wrapped_links(part, &mut ledger, &mut see);
         }
+    }
+}
+
+impl Expander {
+    /// Returns the number of files in cloud storage to which the texts of a mail without HTML link. In a mail with HTML, the
+    /// HTML contains the same links as the text.
+    pub(crate) fn cloud_files_in_texts(&self, tree: &MessageTree<'_>) -> usize {
+        let documents = Documents::new(tree, self.policy());
+        if tree.ids().any(|part| documents.is_document(part)) {
+            return 0;
+        }
+        let texts = tree.ids().filter(|part| documents.is_plain_text(*part));
+        let files = texts.filter_map(|part| {
+            let entity = tree.part(part);
+            let text = entity.encoding.decode(entity.body.of(tree.original))?;
+            Some(cloud_files_in_text(&text))
+        });
+        files.sum()
     }
 }
 

@@ -122,6 +122,7 @@ fn facts(survey: &Survey, context: &SurveyContext<'_>) -> Vec<Fact> {
         linked(survey, context),
         pieces(survey),
         packed(survey, context),
+        linked_in_text(survey),
         without_part(survey),
         elsewhere(survey),
         large(survey, context),
@@ -303,6 +304,28 @@ fn packed(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
             ),
         },
         step: steps::unpack(survey, context),
+    })
+}
+
+/// Returns the files in cloud storage to which a plain text links. embody does not follow these links.
+fn linked_in_text(survey: &Survey) -> Option<Fact> {
+    let count = survey.links.cloud_in_text;
+    (count > 0).then(|| Fact {
+        weight: count.saturating_mul(5),
+        statement: format!(
+            "{} to which a plain text links {} not in the mail, and embody does not attach {}.",
+            counted(count, "file", "files"),
+            either(count, "is", "are"),
+            either(count, "it", "them")
+        ),
+        tile: Tile {
+            number: grouped(count),
+            words: format!(
+                "linked {} not in the mail (plain text)",
+                either(count, "file is", "files are")
+            ),
+        },
+        step: None,
     })
 }
 

@@ -128,6 +128,7 @@ impl SurveyRun {
         };
         (survey.links.documents, survey.links.unread) =
             expander.look(tree, |shown, target| survey.link(shown, &target));
+        survey.links.cloud_in_text = expander.cloud_files_in_texts(tree) as u64;
         expander.look_for_wrapped(tree, |service| {
             *survey.wrapped.entry(service).or_default() += 1
         });

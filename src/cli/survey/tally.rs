@@ -90,6 +90,8 @@ counts! {
         relative,
         with_base,
         to_parts,
+        /// Files in cloud storage to which the text of a mail without HTML links.
+        cloud_in_text,
     }
 
     /// Responses of the sources to a probe.

@@ -28,6 +28,7 @@ pub(crate) fn lines(survey: &Survey, context: &SurveyContext<'_>) -> String {
         ("damaged", damaged(survey)),
         ("dates", dates(survey)),
         ("links", linked(survey)),
+        ("links", linked_in_text(survey)),
         ("links", links(survey)),
         ("answers", answers(survey, context)),
     ] {
@@ -115,6 +116,16 @@ fn packed(survey: &Survey) -> String {
         text += &format!(" (embody convert --follow {} opens them)", missing::PACKED);
     }
     text
+}
+
+fn linked_in_text(survey: &Survey) -> String {
+    match survey.links.cloud_in_text {
+        0 => String::new(),
+        count => format!(
+            "{} in plain texts, which embody does not follow",
+            counted(count, "file in a cloud", "files in clouds")
+        ),
+    }
 }
 
 fn linked(survey: &Survey) -> String {

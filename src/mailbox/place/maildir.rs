@@ -146,9 +146,11 @@ impl<S: Send> MailboxJob<'_, S> {
             destination,
             before_flags,
             names_flags,
-            bases: names_flags
-                .then(|| distinct_bases(messages.names()))
-                .unwrap_or_default(),
+            bases: if names_flags {
+                distinct_bases(messages.names())
+            } else {
+                HashMap::new()
+            },
             keywords: Mutex::new(keywords),
             losses: Mutex::default(),
             large: Mutex::new(()),
