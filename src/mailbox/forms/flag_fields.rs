@@ -11,7 +11,7 @@ use crate::mailbox::forms::flags::{
     DRAFT, FLAGGED, Flags, MessageFlags, OLD, PASSED, REPLIED, SEEN, TRASHED, bits, text,
 };
 use crate::mailbox::forms::keywords::{
-    FORWARDED, IMPORTANT, Keywords, RECEIPT_SENT, is_writable, words,
+    FORWARDED, IMPORTANT, IMPORTANT_TAG, Keywords, RECEIPT_SENT, is_writable, words,
 };
 use crate::mailbox::forms::mbox::{self, MboxHeader};
 use crate::mailbox::forms::quoting::replaced;
@@ -50,8 +50,6 @@ const MOZILLA_LABEL: (u32, u32) = (25, 7);
 const LABELS: [&str; 5] = ["$label1", "$label2", "$label3", "$label4", "$label5"];
 
 const OF_THUNDERBIRD: [&[u8]; 3] = [b"x-mozilla-status", b"x-mozilla-status2", b"x-mozilla-keys"];
-/// The name of the tag that Thunderbird shows as "Important" in its standard settings.
-const IMPORTANT_TAG: &str = "$label1";
 /// Length of a new X-Mozilla-Keys field, in characters. Thunderbird later writes tags over the spaces in it, without
 /// moving the rest of the mailbox.
 const TAGS: usize = 80;

@@ -410,6 +410,24 @@ fn copy_with_changed_messages_has_an_index_of_their_new_places() {
 }
 
 #[test]
+fn keyword_that_becomes_a_tag_of_thunderbird_is_not_lost() {
+    let folder = Folder::new();
+    for part in ["new", "tmp"] {
+        fs::create_dir_all(folder.at("Maildir").join(part)).unwrap();
+    }
+    folder.write("Maildir/cur/1.M1P1.h:2,Sa", mail("one"));
+    folder.write("Maildir/cur/2.M2P1.h:2,Sab", mail("both"));
+    folder.write("Maildir/dovecot-keywords", "0 $Important\n1 $label1\n");
+    folder.run("convert Maildir --output-format thunderbird --output tb");
+    folder.run("compare Maildir tb");
+    // Without the tag, the keyword is lost.
+    let mbox = folder.read("tb/Maildir").replacen("$label1", "       ", 1);
+    folder.write("tb/Maildir", mbox);
+    let compared = folder.output("compare Maildir tb");
+    assert_eq!(compared.status.code(), Some(1));
+}
+
+#[test]
 fn index_of_imap_backup_that_does_not_match_is_named_and_not_used() {
     let folder = Folder::new();
     backup(&folder);
