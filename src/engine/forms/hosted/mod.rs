@@ -243,7 +243,10 @@ fn place_of(shown: &MarkResult) -> Option<(ServerUrl, ProviderLink)> {
 #[cfg(feature = "cli")]
 pub(crate) fn files_in_text(text: &[u8]) -> usize {
     let mut files = HashSet::new();
-    if HOSTS.iter().any(|host| memmem::find(text, host.as_bytes()).is_some()) {
+    if HOSTS
+        .iter()
+        .any(|host| memmem::find(text, host.as_bytes()).is_some())
+    {
         each_url(text, |_, url| {
             let shown = MarkResult {
                 follow: Follow::Links,

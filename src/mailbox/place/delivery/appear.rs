@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::mailbox::place::existing::{ExistingResult, compared, is_same_result};
 use crate::mailbox::place::journal::{JournalRecord, ResultPart};
+use crate::mailbox::place::replace::exists;
 use crate::mailbox::place::tree::subfolders_of;
 use crate::platform;
 
@@ -44,7 +45,12 @@ pub(super) fn appear_as_folder(
             record.tree(record.part, target, target);
             Ok(false)
         }
-        _ => Err(why),
+        _ => Err(match why.kind() {
+            io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => {
+                exists(record.map(|record| record.journal))
+            }
+            _ => why,
+        }),
     }
 }
 

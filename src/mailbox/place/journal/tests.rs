@@ -205,7 +205,10 @@ fn result_around_those_of_its_subfolders_is_known_and_compared() {
         fs::write(place.at("out/d/other"), "somebody's").unwrap();
         fs::remove_file(place.at("made")).unwrap();
         assert!(place.run("three").is_err(), "{format:?}");
-        assert_eq!(fs::read_to_string(place.at("out/d/other")).unwrap(), "somebody's");
+        assert_eq!(
+            fs::read_to_string(place.at("out/d/other")).unwrap(),
+            "somebody's"
+        );
     }
 }
 
