@@ -237,6 +237,14 @@ impl Observer<VerbReport> for Reporter<'_> {
         counts.settled.1.tally(say::NOT_KEPT, what, count);
     }
 
+    fn unused_flags(&self, path: &Path, what: &'static str) {
+        self.lost_flags(what, 1);
+        if self.volume == OutputVolume::Verbose {
+            let text = format!("not kept: {what}");
+            self.display.say(&say::damaged(path, &text));
+        }
+    }
+
     fn damaged(&self, path: &Path, why: &Detail) {
         let why = wording::detail(why);
         self.display.say(&say::damaged(path, &why));

@@ -1,11 +1,18 @@
 //! Finds the links of HTML and CSS documents, for the survey of `embody inspect`. The options `--embed` and `--links`
 //! have no effect here. Nothing is retrieved or changed.
 
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
+use percent_encoding::percent_decode_str;
+
 use super::expander::Expander;
+use crate::engine::external_body::identifier;
+use crate::engine::forms::cloud_files_in_text;
 use crate::engine::ledger::Ledger;
 use crate::engine::plan::documents::{DocumentText, Documents};
 use crate::engine::policy::{Policy, countable};
-use crate::link::url::UrlReference;
+use crate::link::url::{UrlReference, without_fragment};
 use crate::link::value::LinkRole;
 use crate::mime::{MessageTree, scan};
 
@@ -13,6 +20,8 @@ use crate::mime::{MessageTree, scan};
 pub(crate) enum LookTarget<'d> {
     /// Another part of the message, to which the link refers by a Content-Location or by a `cid:` URL.
     Part,
+    /// A part that the message does not contain: no part has the Content-ID of the `cid:` URL.
+    MissingPart,
     /// A `data:` URL, with its length in bytes.
     Data(usize),
     /// An http or https URL.
@@ -51,6 +60,24 @@ impl Expander {
     }
 }
 
+impl Expander {
+    /// Returns the number of files in cloud storage to which the texts of a mail without HTML link. In a mail with HTML, the
+    /// HTML contains the same links as the text.
+    pub(crate) fn cloud_files_in_texts(&self, tree: &MessageTree<'_>) -> usize {
+        let documents = Documents::new(tree, self.policy());
+        if tree.ids().any(|part| documents.is_document(part)) {
+            return 0;
+        }
+        let texts = tree.ids().filter(|part| documents.is_plain_text(*part));
+        let files = texts.filter_map(|part| {
+            let entity = tree.part(part);
+            let text = entity.encoding.decode(entity.body.of(tree.original))?;
+            Some(cloud_files_in_text(&text))
+        });
+        files.sum()
+    }
+}
+
 fn look(
     policy: &Policy,
     tree: &MessageTree<'_>,
@@ -60,9 +87,12 @@ fn look(
     let mut ledger = Ledger::new(&policy.limits, tree.original.len());
     let mut documents = Documents::new(tree, policy);
     let mut count = 0;
+    let names = PartNames::new(tree);
     for part in tree.ids() {
         if documents.is_document(part) {
-            let shown = documents.shown(part, &mut ledger, |shown| see(&shown, target(&shown)));
+            let shown = documents.shown(part, &mut ledger, |shown| {
+                see(&shown, target(&shown, &names));
+            });
             (count, unread) = (count + 1, unread + u64::from(shown.is_err()));
         }
     }
@@ -80,7 +110,48 @@ pub(crate) fn shows_remote_pictures(policy: &Policy, message: &[u8]) -> bool {
     is_found
 }
 
-fn target<'d>(shown: &'d DocumentText<'_>) -> LookTarget<'d> {
+/// The Content-IDs of all parts of a mail, in lower case. They are collected for the first `cid:` URL, because most mails
+/// have none.
+///
+/// A URL can name a part of any message in the mail. This is more than mail programs find, but a picture that is in the
+/// mail must not be counted as missing.
+struct PartNames<'t> {
+    tree: &'t MessageTree<'t>,
+    ids: OnceCell<HashSet<String>>,
+}
+
+impl<'t> PartNames<'t> {
+    fn new(tree: &'t MessageTree<'t>) -> Self {
+        Self {
+            tree,
+            ids: OnceCell::new(),
+        }
+    }
+
+    fn has(&self, url: &str) -> bool {
+        let ids = self.ids.get_or_init(|| {
+            let values = self
+                .tree
+                .ids()
+                .filter_map(|part| self.tree.value(part, "Content-ID"));
+            values.map(folded).collect()
+        });
+        let Some((_, id)) = url.split_once(':') else {
+            return false;
+        };
+        // Some programs do not escape `#` in an id, so the id is looked up with and without the text after it.
+        [id, without_fragment(id)].into_iter().any(|id| {
+            let decoded: Vec<u8> = percent_decode_str(id).collect();
+            ids.contains(&folded(id.as_bytes())) || ids.contains(&folded(&decoded))
+        })
+    }
+}
+
+fn folded(id: &[u8]) -> String {
+    identifier(id).to_lowercase()
+}
+
+fn target<'d>(shown: &'d DocumentText<'_>, names: &PartNames<'_>) -> LookTarget<'d> {
     if shown.sibling.is_some() {
         return LookTarget::Part;
     }
@@ -103,7 +174,8 @@ fn target<'d>(shown: &'d DocumentText<'_>) -> LookTarget<'d> {
         Some(_) if is("data") => LookTarget::Data(url.len()),
         Some(_) if is("https") => web(url, "https"),
         Some(_) if is("http") => web(url, "http"),
-        Some(_) if is("cid") => LookTarget::Part,
+        Some(_) if is("cid") && names.has(url) => LookTarget::Part,
+        Some(_) if is("cid") => LookTarget::MissingPart,
         Some(scheme) => LookTarget::Scheme(scheme),
         None => LookTarget::Nowhere,
     }

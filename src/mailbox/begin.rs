@@ -147,16 +147,16 @@ impl<'a, S> MailboxJob<'a, S> {
         let (index, what) = match kind {
             StartKind::Eudora => (
                 eudora_files::index_beside(self.path, file),
-                "the index of Eudora does not match its mailbox, so the index is not used",
+                "flags, because the index of Eudora does not match its mailbox",
             ),
             StartKind::Mbox => (
                 imap_backup::index_beside(self.path, file),
-                "the index of imap-backup does not match its mailbox, so the index is not used",
+                "flags, because the index of imap-backup does not match its mailbox",
             ),
             _ => return None,
         };
         index.unwrap_or_else(|path| {
-            self.observer.skipped(&path, what);
+            self.observer.unused_flags(&path, what);
             None
         })
     }

@@ -257,6 +257,10 @@ pub trait Observer<S = ()>: Sync {
     /// flag, and says why it is lost.
     fn lost_flags(&self, _what: &str, _count: u64) {}
 
+    /// Reports that the flags in a file of another program, such as an index, are not used. The file is counted as part of a
+    /// mailbox. `_what` names the flags, and says why they are not used.
+    fn unused_flags(&self, _path: &Path, _what: &'static str) {}
+
     /// Reports that another program has held the lock of `_mailbox` for a long time. `_lock` is the lock file.
     fn waiting(&self, _mailbox: &Path, _lock: &Path) {}
 }

@@ -235,8 +235,8 @@ fn of_changes(changes: &Changes) -> String {
         ),
         (
             changes.opened,
-            "message with winmail.dat opened",
-            "messages with winmail.dat opened",
+            "message with winmail.dat or another packed part opened",
+            "messages with winmail.dat or other packed parts opened",
         ),
         (
             changes.unmarked,

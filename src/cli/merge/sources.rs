@@ -333,6 +333,10 @@ impl Observer<()> for SourceObserver<'_> {
         self.say(say::skipped(path, what));
     }
 
+    fn unused_flags(&self, path: &Path, what: &'static str) {
+        self.say(say::damaged(path, &format!("not kept: {what}")));
+    }
+
     fn lost_flags(&self, what: &str, count: u64) {
         self.say(say::lost_flags(what, count));
     }

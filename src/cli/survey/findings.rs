@@ -121,6 +121,9 @@ fn facts(survey: &Survey, context: &SurveyContext<'_>) -> Vec<Fact> {
         attachments(survey, context),
         linked(survey, context),
         pieces(survey),
+        packed(survey, context),
+        linked_in_text(survey),
+        without_part(survey),
         elsewhere(survey),
         large(survey, context),
         trackers(survey),
@@ -283,6 +286,49 @@ fn linked(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
     })
 }
 
+/// Returns the parts that only `--follow` opens.
+fn packed(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
+    let count = missing::sum(&survey.missing, &[RecoveryWay::Packed]);
+    (count > 0).then(|| Fact {
+        weight: count.saturating_mul(5),
+        statement: format!(
+            "{} of this mail {} in a form that most mail programs cannot open.",
+            counted(count, "part", "parts"),
+            either(count, "is", "are")
+        ),
+        tile: Tile {
+            number: grouped(count),
+            words: format!(
+                "{} that most mail programs cannot open",
+                either(count, "part", "parts")
+            ),
+        },
+        step: steps::unpack(survey, context),
+    })
+}
+
+/// Returns the files in cloud storage to which a plain text links. embody does not follow these links.
+fn linked_in_text(survey: &Survey) -> Option<Fact> {
+    let count = survey.links.cloud_in_text;
+    (count > 0).then(|| Fact {
+        weight: count.saturating_mul(5),
+        statement: format!(
+            "{} to which a plain text links {} not in the mail, and embody does not attach {}.",
+            counted(count, "file", "files"),
+            either(count, "is", "are"),
+            either(count, "it", "them")
+        ),
+        tile: Tile {
+            number: grouped(count),
+            words: format!(
+                "linked {} not in the mail (plain text)",
+                either(count, "file is", "files are")
+            ),
+        },
+        step: None,
+    })
+}
+
 fn pieces(survey: &Survey) -> Option<Fact> {
     let count = missing::sum(&survey.missing, &[RecoveryWay::Piece]);
     (count > 0).then(|| Fact {
@@ -297,6 +343,27 @@ fn pieces(survey: &Survey) -> Option<Fact> {
         tile: Tile {
             number: grouped(count),
             words: format!("{} of divided mails", either(count, "piece", "pieces")),
+        },
+        step: None,
+    })
+}
+
+/// Returns the pictures whose part another program removed from the mail.
+fn without_part(survey: &Survey) -> Option<Fact> {
+    let count = survey.pictures.missing;
+    (count > 0).then(|| Fact {
+        weight: count,
+        statement: format!(
+            "{} {} missing: no part of the mail has the Content-ID in the HTML.",
+            counted(count, "picture", "pictures"),
+            either(count, "is", "are")
+        ),
+        tile: Tile {
+            number: grouped(count),
+            words: format!(
+                "{} part is not in the mail",
+                either(count, "picture, whose", "pictures, whose")
+            ),
         },
         step: None,
     })

@@ -128,6 +128,7 @@ impl SurveyRun {
         };
         (survey.links.documents, survey.links.unread) =
             expander.look(tree, |shown, target| survey.link(shown, &target));
+        survey.links.cloud_in_text = expander.cloud_files_in_texts(tree) as u64;
         expander.look_for_wrapped(tree, |service| {
             *survey.wrapped.entry(service).or_default() += 1
         });
@@ -290,7 +291,9 @@ impl Survey {
             (None, LookTarget::Web { scheme, .. }) => *self.link_schemes.of(scheme) += 1,
             (None, LookTarget::Data(_)) => *self.link_schemes.of("data") += 1,
             (None, LookTarget::Scheme(scheme)) => *self.link_schemes.of(scheme) += 1,
-            (None, LookTarget::Part) => *self.link_schemes.of("cid") += 1,
+            (None, LookTarget::Part | LookTarget::MissingPart) => {
+                *self.link_schemes.of("cid") += 1;
+            }
             (None, LookTarget::Nowhere) => {}
         }
         if shown.link.role != LinkRole::Picture {
@@ -299,6 +302,7 @@ impl Survey {
         let pictures = &mut self.pictures;
         match target {
             LookTarget::Part => pictures.in_mail += 1,
+            LookTarget::MissingPart => pictures.missing += 1,
             LookTarget::Data(octets) => {
                 pictures.data += 1;
                 pictures.data_octets += *octets as u64;

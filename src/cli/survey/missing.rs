@@ -24,6 +24,8 @@ pub(crate) enum RecoveryWay {
     Link,
     /// In the file or page to which an attached `.url` file links. Only `--follow shortcuts` retrieves it.
     Shortcut,
+    /// In the mail itself, in a form that most mail programs cannot open. Only `--follow` opens it.
+    Packed,
     /// In other mails: the mail is a piece of a divided mail (RFC 2046, 5.2.2). embody does not join the pieces.
     Piece,
     /// The content is lost.
@@ -38,6 +40,9 @@ pub(super) const PIECE: (RecoveryWay, MissingNames) = (
         many: "pieces of divided mails (message/partial), which embody does not join",
     },
 );
+
+/// Words of `--follow` that open what is [`Packed`](RecoveryWay::Packed).
+pub(super) const PACKED: &str = "winmail,rtf-body,msg,uuencode";
 
 /// Number of references, by the source of their content and by their name in the singular and the plural.
 pub(super) type Missing = BTreeMap<(RecoveryWay, MissingNames), u64>;
@@ -144,6 +149,9 @@ fn way(row: &Row) -> RecoveryWay {
         ) => return RecoveryWay::Never,
         _ if followed_by == Some("links") => return RecoveryWay::Link,
         _ if followed_by == Some("shortcuts") => return RecoveryWay::Shortcut,
+        (Kind::Tnef | Kind::Rtf | Kind::Msg | Kind::Uuencode, Some(Reason::NotFollowed)) => {
+            return RecoveryWay::Packed;
+        }
         _ if matches!(row.outcome, Outcome::WouldExpand | Outcome::Expanded) => {
             return RecoveryWay::Here;
         }

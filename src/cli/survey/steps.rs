@@ -228,6 +228,23 @@ pub(super) fn links(survey: &Survey, context: &SurveyContext<'_>) -> Option<Next
     })
 }
 
+pub(super) fn unpack(survey: &Survey, context: &SurveyContext<'_>) -> Option<NextStep> {
+    let count = missing::sum(&survey.missing, &[RecoveryWay::Packed]);
+    (count > 0).then(|| NextStep {
+        title: "Open what most mail programs cannot open".to_owned(),
+        words: format!(
+            "This replaces {} that only Outlook or old programs can open.{}",
+            counted(count, "part", "parts"),
+            compare(context)
+        ),
+        commands: context.compared(
+            "convert",
+            &format!(" --follow {}{}", missing::PACKED, context.repeated.all()),
+            "opened",
+        ),
+    })
+}
+
 pub(super) fn cloud_links(survey: &Survey, context: &SurveyContext<'_>) -> Option<NextStep> {
     let [links, shortcuts] =
         [RecoveryWay::Link, RecoveryWay::Shortcut].map(|way| missing::sum(&survey.missing, &[way]));

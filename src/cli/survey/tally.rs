@@ -75,6 +75,8 @@ counts! {
         remote,
         trackers,
         in_mail,
+        /// Pictures whose part is not in the mail.
+        missing,
         data,
         data_octets,
         elsewhere,
@@ -88,6 +90,8 @@ counts! {
         relative,
         with_base,
         to_parts,
+        /// Files in cloud storage to which the text of a mail without HTML links.
+        cloud_in_text,
     }
 
     /// Responses of the sources to a probe.

@@ -22,11 +22,13 @@ pub(crate) fn lines(survey: &Survey, context: &SurveyContext<'_>) -> String {
         ("pictures", pictures(survey)),
         ("trackers", trackers(survey)),
         ("missing", missing(survey)),
+        ("packed", packed(survey)),
         ("attachments", attachments(survey)),
         ("copies", copies(survey)),
         ("damaged", damaged(survey)),
         ("dates", dates(survey)),
         ("links", linked(survey)),
+        ("links", linked_in_text(survey)),
         ("links", links(survey)),
         ("answers", answers(survey, context)),
     ] {
@@ -67,6 +69,10 @@ fn pictures(survey: &Survey) -> String {
     told(&[
         (pictures.remote, &on),
         (pictures.in_mail, "in the mail"),
+        (
+            pictures.missing,
+            "missing, because the mail lacks their part",
+        ),
         (pictures.data, "written into the HTML (data: URLs)"),
         (pictures.elsewhere, "with an address that leads nowhere"),
     ])
@@ -96,11 +102,30 @@ fn trackers(survey: &Survey) -> String {
 const LINKED: [RecoveryWay; 2] = [RecoveryWay::Link, RecoveryWay::Shortcut];
 
 fn missing(survey: &Survey) -> String {
-    let mut text = kinds(survey, |way| !LINKED.contains(&way));
+    let is_other = |way| LINKED.contains(&way) || way == RecoveryWay::Packed;
+    let mut text = kinds(survey, |way| !is_other(way));
     if missing::sum(&survey.missing, &[RecoveryWay::Directory]) > 0 {
         text += " (name their directory with --attachments)";
     }
     text
+}
+
+fn packed(survey: &Survey) -> String {
+    let mut text = kinds(survey, |way| way == RecoveryWay::Packed);
+    if !text.is_empty() {
+        text += &format!(" (embody convert --follow {} opens them)", missing::PACKED);
+    }
+    text
+}
+
+fn linked_in_text(survey: &Survey) -> String {
+    match survey.links.cloud_in_text {
+        0 => String::new(),
+        count => format!(
+            "{} in plain texts, which embody does not follow",
+            counted(count, "file in a cloud", "files in clouds")
+        ),
+    }
 }
 
 fn linked(survey: &Survey) -> String {

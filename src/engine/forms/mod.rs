@@ -32,6 +32,8 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 
 use self::handled::HandledParts;
+#[cfg(feature = "cli")]
+pub(crate) use self::hosted::files_in_text as cloud_files_in_text;
 use self::marks::{FormMark, Marks};
 use self::opening::FormOpener;
 use crate::edit::Edits;

@@ -120,6 +120,18 @@ impl NoteFacts {
         if !own_name.as_deref().is_none_or(is_its) {
             return None;
         }
+        // A name that only Content-Type has would be lost with the note.
+        let name_of_type = || {
+            let value = own.value(original, "Content-Type")?;
+            MediaType::parse(value).name("name").text()
+        };
+        let is_of_program = matches!(
+            body.form,
+            ReferenceShape::Detached | ReferenceShape::Enclosure
+        );
+        if is_of_program && !name_of_type().as_deref().is_none_or(is_its) {
+            return None;
+        }
         let counts = |name: &[u8]| !is_of_notes(name) && name != b"content-transfer-encoding";
         missing.fields = Some(hash(&fields_of((original, &header), &essence, counts)));
         missing.is_message = essence.starts_with("message/");

@@ -29,6 +29,19 @@ const SHORTEST_BROKEN: usize = 60;
 
 /// Calls `see` for each wrapped link of a text, in order.
 pub(crate) fn wrapped_in_text(text: &[u8], mut see: impl FnMut(WrappedInText)) {
+    each_url(text, |place, url| {
+        if let Some(unwrapped) = unwrapped_link(url) {
+            see(WrappedInText {
+                is_complete: is_complete(text, place.clone(), url),
+                place,
+                unwrapped,
+            });
+        }
+    });
+}
+
+/// Calls `see` for each URL of a text, in order.
+pub(crate) fn each_url(text: &[u8], mut see: impl FnMut(Range<usize>, &str)) {
     let mut from = 0;
     for at in memchr::memmem::find_iter(text, b"://") {
         let Some(start) = start_of_url(text, from, at) else {
@@ -37,18 +50,9 @@ pub(crate) fn wrapped_in_text(text: &[u8], mut see: impl FnMut(WrappedInText)) {
         let end = end_of_url(text, start);
         // A URL inside of another URL, such as the original in the URL of a picture proxy, is not a link of its own.
         from = end;
-        let Some(url) = text
-            .get(start..end)
-            .and_then(|url| std::str::from_utf8(url).ok())
-        else {
-            continue;
-        };
-        if let Some(unwrapped) = unwrapped_link(url) {
-            see(WrappedInText {
-                is_complete: is_complete(text, start..end, url),
-                place: start..end,
-                unwrapped,
-            });
+        let url = text.get(start..end).map(std::str::from_utf8);
+        if let Some(Ok(url)) = url {
+            see(start..end, url);
         }
     }
 }

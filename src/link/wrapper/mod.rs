@@ -10,7 +10,7 @@ mod proofpoint;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-pub(crate) use self::in_text::{WrappedInText, wrapped_between_tags, wrapped_in_text};
+pub(crate) use self::in_text::{WrappedInText, each_url, wrapped_between_tags, wrapped_in_text};
 use self::layer::{WrappedLayer, parameter, percent_decoded};
 use super::url::UrlReference;
 use crate::span::front;

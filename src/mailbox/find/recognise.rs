@@ -160,7 +160,7 @@ pub(crate) fn check_outlook(path: &Path, start: &[u8]) -> Result<(), Error> {
 
 /// Returns whether the name, without the suffix of a compression, is that of a mailbox or a message of Outlook.
 fn is_named_outlook(path: &Path) -> bool {
-    const SUFFIXES: [&str; 4] = ["pst", "ost", "msg", "oft"];
+    const SUFFIXES: [&str; 5] = ["pst", "ost", "msg", "oft", "dbx"];
     let is_one = |suffix: &OsStr| SUFFIXES.iter().any(|it| suffix.eq_ignore_ascii_case(it));
     plain_suffix(path).is_some_and(is_one) || outlook::is_named_tnef(path)
 }

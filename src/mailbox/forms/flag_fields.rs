@@ -11,10 +11,11 @@ use crate::mailbox::forms::flags::{
     DRAFT, FLAGGED, Flags, MessageFlags, OLD, PASSED, REPLIED, SEEN, TRASHED, bits, text,
 };
 use crate::mailbox::forms::keywords::{
-    FORWARDED, IMPORTANT, Keywords, RECEIPT_SENT, is_writable, words,
+    FORWARDED, IMPORTANT, IMPORTANT_TAG, Keywords, RECEIPT_SENT, is_writable, words,
 };
 use crate::mailbox::forms::mbox::{self, MboxHeader};
 use crate::mailbox::forms::quoting::replaced;
+use crate::prologue::BYTE_ORDER_MARK;
 use crate::span::{Newline, Span, SpanLines, is_from_line, split_while, starts_like};
 
 const STATUS: [(u8, u8); 2] = [(b'R', SEEN), (b'O', OLD)];
@@ -49,8 +50,6 @@ const MOZILLA_LABEL: (u32, u32) = (25, 7);
 const LABELS: [&str; 5] = ["$label1", "$label2", "$label3", "$label4", "$label5"];
 
 const OF_THUNDERBIRD: [&[u8]; 3] = [b"x-mozilla-status", b"x-mozilla-status2", b"x-mozilla-keys"];
-/// The name of the tag that Thunderbird shows as "Important" in its standard settings.
-const IMPORTANT_TAG: &str = "$label1";
 /// Length of a new X-Mozilla-Keys field, in characters. Thunderbird later writes tags over the spaces in it, without
 /// moving the rest of the mailbox.
 const TAGS: usize = 80;
@@ -417,7 +416,9 @@ pub(super) fn agreed_end(content: &[u8]) -> usize {
 /// value.
 fn fields(content: &[u8]) -> impl Iterator<Item = (FlagField, Span, Span)> {
     let mut is_in_front = true;
-    SpanLines::new(content, Span::new(0, header_end(content))).filter_map(move |line| {
+    let mark = content.strip_prefix(BYTE_ORDER_MARK);
+    let start = mark.map_or(0, |behind| content.len() - behind.len());
+    SpanLines::new(content, Span::new(start, header_end(content))).filter_map(move |line| {
         let text = line.content.of(content);
         if is_folded(text) {
             return None;

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::engine::outlook::source::ItemFlags;
-use crate::mailbox::forms::keywords::{FORWARDED, IMPORTANT, Keywords};
+use crate::mailbox::forms::keywords::{FORWARDED, IMPORTANT, IMPORTANT_TAG, Keywords};
 use crate::mailbox::state::MailState;
 
 /// The flags of the mail system. A message without any flag is new. Each other flag implies [`OLD`].
@@ -208,7 +208,12 @@ impl MessageFlags {
         let flags = NAMES.iter().filter(|(bit, _)| bits & bit != 0);
         let keywords = self.keywords.without(&other.keywords);
         let is_flag = |name: &str| name.eq_ignore_ascii_case(FORWARDED);
-        let names = keywords.names().filter(|name| !is_flag(name));
+        // Mail in the format of Thunderbird has its own tag in place of the keyword.
+        let has_tag = other.keywords.has(IMPORTANT_TAG);
+        let is_tag = |name: &str| has_tag && name.eq_ignore_ascii_case(IMPORTANT);
+        let names = keywords
+            .names()
+            .filter(|name| !is_flag(name) && !is_tag(name));
         flags
             .map(|(_, name)| format!("flag {name}"))
             .chain(names.map(|name| format!("keyword {name}")))

@@ -17,6 +17,8 @@ use crate::mailbox::forms::modified_utf7;
 pub(crate) const FORWARDED: &str = "$Forwarded";
 /// The keyword for important mail (RFC 8457).
 pub(crate) const IMPORTANT: &str = "$Important";
+/// The name of the tag that Thunderbird shows as "Important" in its standard settings.
+pub(crate) const IMPORTANT_TAG: &str = "$label1";
 /// The keyword for mail for which a receipt was sent (RFC 3503).
 pub(crate) const RECEIPT_SENT: &str = "$MDNSent";
 

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::mailbox::forms::keywords::{Keywords, of_label};
 use crate::mailbox::state::MailState;
+use crate::prologue::BYTE_ORDER_MARK;
 
 /// Name of the file with the labels of an export.
 pub(crate) const LABELS: &str = "labels.json";
@@ -48,7 +49,10 @@ fn payload(path: &Path) -> Option<Value> {
     if !metadata.is_file() || metadata.len() > LONGEST {
         return None;
     }
-    let mut value: Value = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+    let bytes = fs::read(path).ok()?;
+    // Editors on Windows write a byte order mark, which JSON does not allow.
+    let json = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes);
+    let mut value: Value = serde_json::from_slice(json).ok()?;
     value.get_mut("Payload").map(Value::take)
 }
 

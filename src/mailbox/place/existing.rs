@@ -4,11 +4,13 @@
 //! that were not written to the disk. Such a file is a part of the new result, so replacing it loses nothing. A file
 //! with any other content is never replaced.
 
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs::{self, File, FileType};
 use std::io;
 use std::path::Path;
 
 use crate::mailbox::place::identity::FileIdentity;
+use crate::mailbox::place::temporary;
 use crate::mailbox::read::file::filled_by;
 use crate::platform::FileExt as _;
 
@@ -57,8 +59,24 @@ pub(crate) fn compared(path: &Path, new: &File) -> io::Result<ExistingResult> {
     })
 }
 
-/// Returns whether two directories contain the same files with the same contents.
-pub(crate) fn is_same_tree(one: &Path, other: &Path) -> io::Result<bool> {
+/// Returns whether the directory of an existing result contains the same files as the new one, with the same contents. The
+/// existing directory can also contain the mailboxes of subfolders, which are results of their own, and temporary files of
+/// embody.
+pub(crate) fn is_same_result(new: &Path, existing: &Path) -> io::Result<bool> {
+    let is_in_new = |name: &OsStr| fs::symlink_metadata(new.join(name)).is_ok();
+    let is_counted = |name: &OsStr, kind: FileType| {
+        is_in_new(name) || !kind.is_dir() && !temporary::is_temporary(name)
+    };
+    is_same(new, existing, &is_counted)
+}
+
+/// Returns whether two directories contain the same files with the same contents. In `other`, only the entries count for
+/// which `is_counted` returns true.
+fn is_same(
+    one: &Path,
+    other: &Path,
+    is_counted: &dyn Fn(&OsStr, FileType) -> bool,
+) -> io::Result<bool> {
     let names = |folder: &Path| -> io::Result<Vec<_>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(folder)? {
@@ -71,14 +89,15 @@ pub(crate) fn is_same_tree(one: &Path, other: &Path) -> io::Result<bool> {
     if !fs::symlink_metadata(other)?.is_dir() {
         return Ok(false);
     }
-    let (listed, others) = (names(one)?, names(other)?);
+    let (listed, mut others) = (names(one)?, names(other)?);
+    others.retain(|(name, kind)| is_counted(name, *kind));
     if listed != others {
         return Ok(false);
     }
     for (name, kind) in listed {
         let (one, other) = (one.join(&name), other.join(&name));
         let is_same = if kind.is_dir() {
-            is_same_tree(&one, &other)?
+            is_same(&one, &other, &|_, _| true)?
         } else {
             let new = File::open(&one)?;
             kind.is_file() && matches!(compared(&other, &new)?, ExistingResult::Same(_))

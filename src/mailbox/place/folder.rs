@@ -2,6 +2,7 @@
 //! that are synced. This module also parses the file names of messages in a Maildir, which contain flags and sizes
 //! (`,S=` in bytes, `,W=` in bytes with CR LF line endings).
 
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -101,7 +102,7 @@ pub(crate) fn noted_in_name(name: &Path, content: &[u8]) -> Option<Flags> {
 ///
 /// File systems of Windows, and programs that copy files for them, do not allow the colon. Programs replace it by any
 /// other character, such as `;`, `!`, `_`, the private character U+F03A (Samba, Cygwin) or the full-width colon (rclone),
-/// by `%3A`, or by nothing.
+/// by `%3A`, or by nothing. Some programs also add `.eml`.
 #[derive(Clone, Copy)]
 pub(super) struct FileName<'n> {
     pub(super) base: &'n [u8],
@@ -132,10 +133,11 @@ impl<'n> FileName<'n> {
             return Self::divided(name, at, at + 1);
         }
         let replaced = || {
-            let comma = memchr::memrchr(b',', name)?;
+            let bare = without_suffix(name);
+            let comma = memchr::memrchr(b',', bare)?;
             let info = comma.checked_sub(1)?;
-            let (before, letters) = (name.get(..info)?, name.get(comma + 1..)?);
-            if name.get(info) != Some(&b'2') || !letters.iter().all(u8::is_ascii_alphabetic) {
+            let (before, letters) = (bare.get(..info)?, bare.get(comma + 1..)?);
+            if bare.get(info) != Some(&b'2') || !letters.iter().all(u8::is_ascii_alphabetic) {
                 return None;
             }
             let last = *before.last()?;
@@ -182,7 +184,19 @@ impl<'n> FileName<'n> {
 
     /// Returns whether other programs read the flags in this name.
     fn is_common(self) -> bool {
-        self.info.is_none() || matches!(self.separator, [byte] if BEFORE_FLAGS.contains(byte))
+        let Some(info) = self.info else {
+            return true;
+        };
+        let is_known = matches!(self.separator, [byte] if BEFORE_FLAGS.contains(byte));
+        is_known && without_suffix(info).len() == info.len()
+    }
+}
+
+/// Returns a file name without `.eml` at its end.
+fn without_suffix(name: &[u8]) -> &[u8] {
+    match name.split_last_chunk::<4>() {
+        Some((bare, suffix)) if suffix.eq_ignore_ascii_case(b".eml") && !bare.is_empty() => bare,
+        _ => name,
     }
 }
 
@@ -211,17 +225,71 @@ pub(crate) fn with_common_name(path: &Path, noted: Option<(Flags, &str)>) -> Opt
     let name = path.file_name().unwrap_or_default().as_bytes();
     let parts = FileName::of(name);
     let Some((flags, keywords)) = noted else {
-        let info = [parts.base, b":", parts.info.unwrap_or_default()].concat();
+        let info = without_suffix(parts.info.unwrap_or_default());
+        let info = [parts.base, b":", info].concat();
         return (!parts.is_common()).then(|| path.with_file_name(OsString::from_vec(info)));
     };
-    let is_named = name.to_ascii_lowercase().ends_with(b".eml");
-    let (base, _) = name.split_at(name.len() - if is_named { 4 } else { 0 });
+    let base = without_suffix(name);
     if !flags.is_in_cur() && keywords.is_empty() {
         return Some(Path::new("new").join(OsStr::from_bytes(base)));
     }
     let info = format!(":2,{}{keywords}", flags.letters());
     let name = OsString::from_vec([base, info.as_bytes()].concat());
     Some(Path::new("cur").join(name))
+}
+
+/// Returns the part before the flags of the file name that [`with_common_name`] gives a message.
+fn common_base(path: &Path) -> &[u8] {
+    let parts = FileName::of_path(path);
+    if parts.info.is_some() {
+        parts.base
+    } else {
+        without_suffix(parts.base)
+    }
+}
+
+/// Returns new bases for those messages that would get the base of another message from [`with_common_name`], such as
+/// `1.host` for `1.host_2,S` next to `1.host:2,`. Mail programs know a message by its base, so two messages must not have the
+/// same one. A message whose name does not change keeps its base.
+pub(crate) fn distinct_bases(names: &[PathBuf]) -> HashMap<PathBuf, Vec<u8>> {
+    let changes = |path: &&PathBuf| {
+        let name = path.file_name().unwrap_or_default().as_bytes();
+        !FileName::of_path(path).is_common() || without_suffix(name).len() < name.len()
+    };
+    let (changed, kept): (Vec<&PathBuf>, Vec<&PathBuf>) = names.iter().partition(changes);
+    let mut taken: HashSet<Vec<u8>> = HashSet::new();
+    if !changed.is_empty() {
+        taken.extend(kept.into_iter().map(|path| common_base(path).to_owned()));
+    }
+    // The next number of each base is remembered, so the time stays linear if thousands of messages have the same base.
+    let mut next: HashMap<&[u8], u64> = HashMap::new();
+    let mut bases = HashMap::new();
+    for path in changed {
+        let base = common_base(path);
+        let mut wanted = base.to_owned();
+        let mut is_numbered = false;
+        while !taken.insert(wanted.clone()) {
+            let number = next.entry(base).or_insert(1);
+            *number += 1;
+            // Sizes such as `,S=10` stay at the end of the base.
+            let end = memchr::memchr(b',', base).unwrap_or(base.len());
+            let (unique, sizes) = base.split_at(end);
+            wanted = [unique, format!(".n{number}").as_bytes(), sizes].concat();
+            is_numbered = true;
+        }
+        if is_numbered {
+            bases.insert(path.clone(), wanted);
+        }
+    }
+    bases
+}
+
+/// Returns `path` with another base in the name of the message.
+pub(crate) fn with_base(path: &Path, base: &[u8]) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    let rest = name.get(FileName::of_path(path).base.len()..);
+    let name = [base, rest.unwrap_or_default()].concat();
+    path.with_file_name(OsString::from_vec(name))
 }
 
 pub(crate) fn resized(path: &Path, content: &[u8]) -> PathBuf {
@@ -345,7 +413,8 @@ mod tests {
             ("1.host2,FS", "1.host", Some("FS")),
             ("1.host,S=1262,Sa", "1.host", Some("Sa")),
             ("page2,final", "page2", Some("")),
-            ("1.host_2,S.eml", "1.host_2", Some("")),
+            ("1.host_2,S.eml", "1.host", Some("S")),
+            ("1.host2,FS.EML", "1.host", Some("FS")),
             ("1.host:2,S.eml", "1.host", Some("S")),
             ("1.host:2,S,x", "1.host", Some("S")),
             ("_2,S", "_2", Some("")),

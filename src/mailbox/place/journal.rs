@@ -111,6 +111,8 @@ pub(crate) struct ResultJournal {
     to_compare: HashSet<PathBuf>,
     /// All results of an earlier run with this command.
     targets: HashSet<PathBuf>,
+    /// All directories around these results.
+    directories: HashSet<PathBuf>,
     /// Whether an earlier run was of another boot, so that its results are made again.
     is_of_other_boot: bool,
     /// Whether an earlier run left its directory without a journal. It was killed at its start, or after it had removed
@@ -134,6 +136,7 @@ impl ResultJournal {
             before: HashMap::new(),
             to_compare: HashSet::new(),
             targets: HashSet::new(),
+            directories: HashSet::new(),
             is_of_other_boot: false,
             has_lost_journal: files.has_earlier_run && files.before.is_none(),
             file: Mutex::new(files.to_append),
@@ -179,6 +182,12 @@ impl ResultJournal {
                 } else {
                     self.to_compare.insert(line.target.clone());
                 }
+                let around = line.target.ancestors().skip(1);
+                for directory in around {
+                    if !self.directories.insert(directory.to_owned()) {
+                        break;
+                    }
+                }
                 self.targets.insert(line.target);
             }
         }
@@ -200,7 +209,7 @@ impl ResultJournal {
     pub(crate) fn is_made(&self, origin: &ResultOrigin, part: ResultPart) -> bool {
         let is_there = |boot: &str| {
             let (target, identity) = self.before.get(&self.key(origin, part, boot))?;
-            Some(identity_of(target).ok()? == *identity)
+            Some(identity_of(target, &|path| self.is_of_other(path)).ok()? == *identity)
         };
         if self.before.is_empty() {
             return false;
@@ -222,9 +231,13 @@ impl ResultJournal {
     /// Returns whether an existing directory is one that an earlier run created for its results.
     pub(crate) fn has_results_in(&self, folder: &Path) -> bool {
         let folder = self.absolute(folder);
-        let is_within = |target: &PathBuf| target.starts_with(&folder) && *target != folder;
-        let has_some = || self.targets.iter().any(is_within);
-        self.is_of_other_boot || self.has_lost_journal || has_some()
+        let has_some = self.directories.contains(&folder);
+        self.is_of_other_boot || self.has_lost_journal || has_some
+    }
+
+    /// Returns whether a directory inside a result is another result, or contains one.
+    fn is_of_other(&self, directory: &Path) -> bool {
+        self.targets.contains(directory) || self.directories.contains(directory)
     }
 
     /// Removes the results of an earlier run from the mailboxes that were found. They are found if the output is inside the
@@ -311,7 +324,9 @@ impl JournalRecord<'_> {
 
     /// Records that the directory `made` is complete, on the disk, and about to be renamed to `target`.
     pub(crate) fn tree(&self, part: ResultPart, target: &Path, made: &Path) {
-        if let Ok(identity) = identity_of_tree(made) {
+        let journal = self.journal;
+        let is_other = |path: &Path| journal.is_of_other(&journal.absolute(path));
+        if let Ok(identity) = identity_of_tree(made, &is_other) {
             self.line(part, target, &identity, true);
         }
     }

@@ -30,6 +30,7 @@
 //! is not found is reported. A message that is moved before each attempt to replace it is left unchanged and counted.
 //! The quota sums in `maildirsize` are not updated, because servers compute them again if they doubt them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io;
@@ -42,6 +43,7 @@ use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::compressed::{CompressedContent, LEFT_AS_UTF16, Method, content_of, method_of};
 use crate::mailbox::failure::{cannot_read, cannot_write, unread};
 use crate::mailbox::find::StartKind;
+use crate::mailbox::forms::carriage::{ends_lines_with_cr, in_line_feeds};
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::refused::refused_message;
 use crate::mailbox::forms::rewrite;
@@ -49,7 +51,8 @@ use crate::mailbox::forms::state_files::{FILES_BY_NUMBER, unused_beside};
 use crate::mailbox::place::delivery::NO_LETTER;
 use crate::mailbox::place::flag_losses::FlagLosses;
 use crate::mailbox::place::folder::{
-    MessageFolder, base_of, noted_in_name, resized, with_common_name, with_separator,
+    MessageFolder, base_of, distinct_bases, noted_in_name, resized, with_base, with_common_name,
+    with_separator,
 };
 use crate::mailbox::place::identity::FileIdentity;
 use crate::mailbox::place::journal::ResultPart;
@@ -133,6 +136,8 @@ impl<S: Send> MailboxJob<'_, S> {
         for (path, why) in &others {
             observer.damaged(path, why);
         }
+        let names_flags =
+            destination.is_some() && !place.is_mh && options.output_format == Format::Maildir;
         let files = MaildirFiles {
             job: self,
             place: &place,
@@ -140,9 +145,12 @@ impl<S: Send> MailboxJob<'_, S> {
             messages: &messages,
             destination,
             before_flags,
-            names_flags: destination.is_some()
-                && !place.is_mh
-                && options.output_format == Format::Maildir,
+            names_flags,
+            bases: if names_flags {
+                distinct_bases(messages.names())
+            } else {
+                HashMap::new()
+            },
             keywords: Mutex::new(keywords),
             losses: Mutex::default(),
             large: Mutex::new(()),
@@ -294,6 +302,8 @@ struct MaildirFiles<'a, S> {
     before_flags: char,
     /// Whether each message gets a file name whose flags other programs read.
     names_flags: bool,
+    /// For some messages, the part of the new file name before the flags: that of another message is the same.
+    bases: HashMap<PathBuf, Vec<u8>>,
     keywords: Mutex<FolderKeywords>,
     losses: Mutex<FlagLosses>,
     /// Lock that a thread holds while it converts a large compressed message. Only one such message is in memory at a
@@ -324,9 +334,14 @@ impl<S> MaildirFiles<'_, S> {
 
     fn convert(&self, number: u64, listed: &Path) -> Result<Converted<S>, Error> {
         let writes = self.job.options.mode.writes();
+        let base = self.bases.get(listed);
+        let distinct = |wanted: PathBuf| match base {
+            Some(base) => with_base(&wanted, base),
+            None => wanted,
+        };
         let target = |name: &Path| {
             let common = self.names_flags.then(|| with_common_name(name, None));
-            let wanted = common.flatten().unwrap_or_else(|| name.to_owned());
+            let wanted = distinct(common.flatten().unwrap_or_else(|| name.to_owned()));
             let named = with_separator(&wanted, self.before_flags);
             self.destination.map(|to| self.place.target(to, &named))
         };
@@ -411,18 +426,22 @@ impl<S> MaildirFiles<'_, S> {
             why = Some(Detail::from(LEFT_AS_UTF16).naming(Setting::OutputFormat));
         }
         summary.changed = u64::from(new.is_some());
+        let message = new.as_deref().unwrap_or(&content);
+        let header = header_of(message);
         if self.names_flags
             && let Some(to) = self.destination
-            && noted_in_name(&name, &content).is_none()
+            && noted_in_name(&name, &header).is_none()
         {
-            let message = new.as_deref().unwrap_or(&content);
-            let common = self.common_name(&name, message, to)?;
+            let common = distinct(self.common_name(&name, &header, to)?);
             target = Some(
                 self.place
                     .target(to, &with_separator(&common, self.before_flags)),
             );
-            // Thunderbird writes the separator of an mbox before each message. Other programs find no header after it.
-            if let Some(prologue) = Prologue::of(message).filter(|it| it.is_separators) {
+            // Thunderbird writes the separator of an mbox before each message. Other programs find no header after it. A
+            // message in UTF-16 is copied as it is.
+            let prologue = Prologue::of(&header).filter(|it| it.separators > 0);
+            let is_written = !method.is_some_and(Method::is_utf16);
+            if let Some(prologue) = prologue.filter(|_| is_written) {
                 new = message.get(prologue.length..).map(<[u8]>::to_owned);
             }
         }
@@ -495,6 +514,15 @@ impl<S> MaildirFiles<'_, S> {
             }
         }
         Ok((summary, why, transformed))
+    }
+}
+
+/// Returns the message for a search in its header: with an LF in place of each CR if its lines end with CR alone.
+fn header_of(message: &[u8]) -> Cow<'_, [u8]> {
+    if ends_lines_with_cr(message) {
+        Cow::Owned(in_line_feeds(message))
+    } else {
+        Cow::Borrowed(message)
     }
 }
 

@@ -127,24 +127,31 @@ pub(super) fn identity(found: &Metadata) -> String {
     format!("{device}:{inode}:{length}:{modified}")
 }
 
-pub(super) fn identity_of(target: &Path) -> io::Result<String> {
+pub(super) fn identity_of(target: &Path, is_other: &dyn Fn(&Path) -> bool) -> io::Result<String> {
     let found = fs::symlink_metadata(target)?;
     if found.is_dir() {
-        identity_of_tree(target)
+        identity_of_tree(target, is_other)
     } else {
         Ok(identity(&found))
     }
 }
 
-/// Returns a digest of the names and identities of all files in a directory. The contents are not read.
-pub(super) fn identity_of_tree(folder: &Path) -> io::Result<String> {
+/// Returns a digest of the names and identities of all files in a directory, apart from temporary files of embody. The
+/// contents are not read. A mailbox can contain the mailboxes of its subfolders: `is_other` returns whether a directory in it
+/// belongs to them. Directories count only through their files, because a stopped run can have left an empty one.
+pub(super) fn identity_of_tree(
+    folder: &Path,
+    is_other: &dyn Fn(&Path) -> bool,
+) -> io::Result<String> {
     let mut digest = Fingerprint::default();
     let mut folders = vec![PathBuf::new()];
     while let Some(relative) = folders.pop() {
         let mut entries = Vec::new();
         for entry in fs::read_dir(folder.join(&relative))? {
             let entry = entry?;
-            entries.push((entry.file_name(), entry));
+            if !temporary::is_temporary(&entry.file_name()) {
+                entries.push((entry.file_name(), entry));
+            }
         }
         entries.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         for (name, entry) in entries {
@@ -152,8 +159,9 @@ pub(super) fn identity_of_tree(folder: &Path) -> io::Result<String> {
             let Some(found) = absent(entry.metadata())? else {
                 continue;
             };
-            add(&mut digest, &path, &found);
-            if found.is_dir() {
+            if !found.is_dir() {
+                add(&mut digest, &path, &found);
+            } else if !is_other(&folder.join(&path)) {
                 folders.push(path);
             }
         }

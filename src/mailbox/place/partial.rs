@@ -68,6 +68,10 @@ fn holds_messages_only(part: &Path, is_message: &dyn Fn(&Path) -> bool) -> Parti
         }
         if !is_named_as_message(&name) && looked_into < LOOKED_INTO {
             looked_into += 1;
+            // An empty file, which a stopped download left, shows nothing about the directory.
+            if entry.metadata().is_ok_and(|found| found.len() == 0) {
+                continue;
+            }
             if !is_message(&entry.path()) {
                 return PartialContent::Others;
             }

@@ -98,6 +98,14 @@ impl AtomicWriter {
         self.dressed(&new, NewFile::Copy)
     }
 
+    /// Completes a file that only its owner can read.
+    pub(crate) fn finished_privately(self) -> Result<CompleteFile, Error> {
+        let (target, temporary) = (self.target, self.temporary);
+        let written = self.writer.finish().and_then(|mut writer| writer.flush());
+        written.map_err(cannot_write(&target))?;
+        Ok(CompleteFile { target, temporary })
+    }
+
     /// Completes the file with the owner, mode, attributes and time of `like`. The time is copied because the new file
     /// contains the same mail as `like`, and mail programs show the time of a message file as the date of the message.
     pub(crate) fn finished(self, like: &File, purpose: NewFile) -> Result<CompleteFile, Error> {

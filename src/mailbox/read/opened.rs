@@ -294,8 +294,8 @@ impl<S: Send> MailboxJob<'_, S> {
             return None;
         }
         ProtonState::beside(self.path).unwrap_or_else(|path| {
-            let what = "a file with the state of a message of Proton, which cannot be read, so the state is not used";
-            self.observer.skipped(&path, what);
+            let what = "flags and labels, because the file of Proton with the state of the message cannot be read";
+            self.observer.unused_flags(&path, what);
             None
         })
     }

@@ -1168,6 +1168,27 @@ fn survey_never_says_that_nothing_is_missing_if_something_is() {
             "1 picture in this mail is only on the web.",
         ),
         (
+            vec![mail(
+                "Content-Type: text/plain",
+                "see https://www.dropbox.com/s/0123456789abcde/report.pdf?dl=0.\nand https://example.org/x",
+            )],
+            "1 file to which a plain text links is not in the mail, and embody does not attach it.",
+            "1 file in a cloud in plain texts",
+        ),
+        (
+            vec![html("<img src=\"cid:none@example.org\">")],
+            "1 picture is missing: no part of the mail has the Content-ID in the HTML.",
+            "1 picture is missing",
+        ),
+        (
+            vec![mail(
+                "Content-Type: application/pdf; name=a.pdf\nContent-Transfer-Encoding: x-uuencode",
+                "begin 644 a.pdf\n#0V%T\n`\nend",
+            )],
+            "1 part of this mail is in a form that most mail programs cannot open.",
+            "1 part of this mail is in a form that most mail programs cannot open.",
+        ),
+        (
             vec![html("<img src=\"a.png\">")],
             "1 picture of this mail has an address that leads nowhere.",
             "leads nowhere",

@@ -229,6 +229,43 @@ fn fail(folder: &Folder) -> String {
 }
 
 #[test]
+fn mailbox_with_the_mailboxes_of_its_subfolders_is_kept_by_the_next_run() {
+    let folder = Folder::new();
+    for (name, count) in [
+        ("a.mbox", 3),
+        ("a/b.mbox", 2),
+        ("a/b/c.mbox", 2),
+        ("z.mbox", 1),
+    ] {
+        folder.write_mbox(&format!("in/{name}"), &mails(name, count));
+    }
+    for form in ["maildir", "eml", "mh"] {
+        let line = format!("convert --output-format {form} in");
+        let done = command(&folder, &line).output().unwrap();
+        assert_eq!(done.status.code(), Some(0), "{line}: {}", stderr(&done));
+        let expected = tree(&folder.at("out"));
+        remove(&folder);
+        // The run ends at the last mailbox, because another file is in the way.
+        folder.write("out/z/other", "of the user");
+        for _ in 0..2 {
+            let done = command(&folder, &line).output().unwrap();
+            assert_eq!(done.status.code(), Some(1), "{line}: {}", stderr(&done));
+        }
+        fs::remove_dir_all(folder.at("out/z")).unwrap();
+        // A killed run leaves an empty directory and a temporary one in a mailbox.
+        fs::create_dir_all(folder.at("out/a/d")).unwrap();
+        folder.write("out/a/.embody-host-1-2-x/1", "part of a mail");
+        let again = command(&folder, &line).output().unwrap();
+        assert_eq!(again.status.code(), Some(0), "{line}: {}", stderr(&again));
+        fs::remove_dir_all(folder.at("out/a/.embody-host-1-2-x")).unwrap();
+        fs::remove_dir(folder.at("out/a/d")).unwrap();
+        assert!(tree(&folder.at("out")) == expected, "{line}");
+        assert_eq!(left_beside(&folder), [] as [&str; 0], "{line}");
+        remove(&folder);
+    }
+}
+
+#[test]
 fn file_that_the_stopped_run_did_not_write_like_this_is_protected() {
     let folder = sources();
     let said = fail(&folder);

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::bounded::ended;
+use crate::common::folder::Folder;
 use crate::common::mailboxes::{Expand, Numbers, in_place, mbox, skipped, to};
 use crate::common::programs::{again, stderr};
 use embody::mailbox::{Conversion, Message, Options, Stop, Transform};
@@ -451,4 +452,31 @@ fn nothing_that_exists_is_overwritten_by_output() {
     assert!(to(&path, &path, &NEW).is_err());
     assert_eq!(fs::read(folder.path().join("out")).unwrap(), b"mine");
     assert!(fs::read(&path).unwrap() == mbox(9));
+}
+
+#[test]
+fn new_mailbox_is_readable_only_for_its_owner() {
+    let folder = Folder::new();
+    let mail = |name: &str| {
+        format!("From: a@example.org\nSubject: {name}\nMessage-ID: <{name}@example.org>\n\nx\n")
+    };
+    folder.write_mbox("one.mbox", &[mail("1")]);
+    folder.write("messages/1.eml", mail("2"));
+    folder.write("Maildir/cur/1.M1P1.h:2,S", mail("3"));
+    fs::create_dir(folder.at("Maildir/new")).unwrap();
+    for line in [
+        "convert Maildir --output-format mbox",
+        "convert messages --output-format mbox",
+        "convert one.mbox --output-format mboxrd",
+        "merge one.mbox",
+        "merge one.mbox messages",
+    ] {
+        folder.run(&format!("{line} --output new.mbox"));
+        let mode = fs::metadata(folder.at("new.mbox"))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600, "{line}");
+        fs::remove_file(folder.at("new.mbox")).unwrap();
+    }
 }

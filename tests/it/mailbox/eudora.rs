@@ -236,7 +236,7 @@ fn status_in_a_eudora_index_becomes_flags_if_the_index_fits() {
         fs::write(folder.path().join("In.toc"), index).unwrap();
         let said = run(&["convert", "In.mbx", "--output", "x", "--verbose"]);
         assert!(
-            said.contains("In.toc: skipped: the index of Eudora does not match"),
+            said.contains("In.toc: not kept: flags, because the index of Eudora does not match"),
             "{said}"
         );
         assert!(

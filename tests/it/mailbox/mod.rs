@@ -24,6 +24,7 @@ mod large;
 mod lengths;
 mod lost_members;
 pub(crate) mod maildir;
+mod maildir_names;
 mod mbox;
 mod messages;
 mod mh;

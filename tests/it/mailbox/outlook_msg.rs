@@ -273,7 +273,7 @@ fn empty_files_of_outlook_are_named_and_an_empty_mbox_is_not() {
     fs::write(at.join("in/ok.mbox"), MBOX).unwrap();
     fs::write(at.join("empty.mbox"), "").unwrap();
     fs::write(at.join("empty.eml"), "").unwrap();
-    let mut names: Vec<String> = ["a.pst", "b.ost", "c.msg", "D.OFT"]
+    let mut names: Vec<String> = ["a.pst", "b.ost", "c.msg", "D.OFT", "e.dbx"]
         .map(str::to_owned)
         .to_vec();
     for name in &names {

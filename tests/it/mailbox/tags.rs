@@ -410,6 +410,24 @@ fn copy_with_changed_messages_has_an_index_of_their_new_places() {
 }
 
 #[test]
+fn keyword_that_becomes_a_tag_of_thunderbird_is_not_lost() {
+    let folder = Folder::new();
+    for part in ["new", "tmp"] {
+        fs::create_dir_all(folder.at("Maildir").join(part)).unwrap();
+    }
+    folder.write("Maildir/cur/1.M1P1.h:2,Sa", mail("one"));
+    folder.write("Maildir/cur/2.M2P1.h:2,Sab", mail("both"));
+    folder.write("Maildir/dovecot-keywords", "0 $Important\n1 $label1\n");
+    folder.run("convert Maildir --output-format thunderbird --output tb");
+    folder.run("compare Maildir tb");
+    // Without the tag, the keyword is lost.
+    let mbox = folder.read("tb/Maildir").replacen("$label1", "       ", 1);
+    folder.write("tb/Maildir", mbox);
+    let compared = folder.output("compare Maildir tb");
+    assert_eq!(compared.status.code(), Some(1));
+}
+
+#[test]
 fn index_of_imap_backup_that_does_not_match_is_named_and_not_used() {
     let folder = Folder::new();
     backup(&folder);
@@ -428,6 +446,9 @@ fn index_of_imap_backup_that_does_not_match_is_named_and_not_used() {
             stderr(&done).contains("the index of imap-backup does not match"),
             "{wrong}"
         );
+        // The index is one file, although two lines name it.
+        let skipped = "1 file contains no mail and was skipped.";
+        assert!(stderr(&done).contains(skipped), "{}", stderr(&done));
         assert_eq!(flags(&folder.at("md/INBOX")), ["new  "; 3], "{wrong}");
         fs::remove_dir_all(folder.at("md")).unwrap();
     }

@@ -16,7 +16,7 @@ impl ReportPage<'_> {
         let all: u64 = survey.missing.values().sum();
         self.sheet
             .fold("Attachments that are not in the mail", &grouped(all));
-        let ways: [(RecoveryWay, &str); 9] = [
+        let ways: [(RecoveryWay, &str); 10] = [
             (
                 RecoveryWay::Here,
                 "in a file next to the mailbox, or in the mail",
@@ -27,6 +27,10 @@ impl ReportPage<'_> {
             (RecoveryWay::Store, "in a store of embody"),
             (RecoveryWay::Link, "in cloud storage, linked in the text"),
             (RecoveryWay::Shortcut, "at a web address, linked by a file"),
+            (
+                RecoveryWay::Packed,
+                "in the mail, in a form that most mail programs cannot open",
+            ),
             (RecoveryWay::Piece, "in other mails"),
             (RecoveryWay::Never, "nowhere"),
         ];

@@ -16,6 +16,11 @@ impl ReportPage<'_> {
             (pictures.remote, "is on the web", "are on the web"),
             (pictures.in_mail, "is in the mail", "are in the mail"),
             (
+                pictures.missing,
+                "is missing, because the mail lacks its part",
+                "are missing, because the mail lacks their parts",
+            ),
+            (
                 pictures.data,
                 "is written into the HTML",
                 "are written into the HTML",
@@ -33,7 +38,11 @@ impl ReportPage<'_> {
         if kinds.is_empty() {
             return;
         }
-        let all = pictures.remote + pictures.in_mail + pictures.data + pictures.elsewhere;
+        let all = pictures.remote
+            + pictures.in_mail
+            + pictures.missing
+            + pictures.data
+            + pictures.elsewhere;
         self.sheet.fold("Pictures", &grouped(all));
         self.sheet.say(&match kinds.as_slice() {
             [one] if all == 1 => format!("The mail shows one picture, which {}.", tail(one)),

@@ -12,7 +12,12 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, UNIX_EPOCH};
 
+#[cfg(feature = "cli")]
+use memchr::memmem;
+
 use self::marks::{MarkResult, may_show, shown};
+#[cfg(feature = "cli")]
+use self::provider::HOSTS;
 use self::provider::{ProviderLink, known, shared};
 use crate::engine::external_body::facts::{Facts, Insertion};
 use crate::engine::external_body::reference::{declared_charset, limit_notes};
@@ -25,6 +30,8 @@ use crate::engine::report::{HostedFile, Kind, rfc3339};
 use crate::link::html::{Syntax, locate_in};
 use crate::link::label::in_xml_declaration;
 use crate::link::server_url::ServerUrl;
+#[cfg(feature = "cli")]
+use crate::link::wrapper::each_url;
 use crate::link::wrapper::unwrapped_link;
 use crate::mime::charset::{self, Charset, is_ascii_label, is_utf16_label};
 use crate::mime::entity::uri;
@@ -231,6 +238,28 @@ fn place_of(shown: &MarkResult) -> Option<(ServerUrl, ProviderLink)> {
         }),
     };
     place.map(|place| (url, place))
+}
+
+/// Returns the number of files in cloud storage to which a plain text links. embody does not follow these links.
+#[cfg(feature = "cli")]
+pub(crate) fn files_in_text(text: &[u8]) -> usize {
+    let mut files = HashSet::new();
+    if HOSTS
+        .iter()
+        .any(|host| memmem::find(text, host.as_bytes()).is_some())
+    {
+        each_url(text, |_, url| {
+            let shown = MarkResult {
+                follow: Follow::Links,
+                link: url.to_owned(),
+                name: None,
+                size: None,
+                expires: None,
+            };
+            files.extend(place_of(&shown).map(|(url, _)| url.as_str().to_owned()));
+        });
+    }
+    files.len()
 }
 
 /// Returns the name of the file. The text of a bare link can be any words, so it is used only if it looks like a file name.

@@ -163,6 +163,16 @@ fn note_with_other_words_is_a_part_of_its_own() {
             whole.clone(),
         ),
         (
+            "another name in Content-Type",
+            note(
+                &format!(
+                    "Content-Type: text/x-moz-deleted; name=\"Deleted: 4711\"\nContent-Disposition: inline; filename=\"Deleted: a.pdf\"\n{deleted}"
+                ),
+                &format!("{sentence}\n{quoted}"),
+            ),
+            whole.clone(),
+        ),
+        (
             "text after a detached part",
             of_external("The code is 4711."),
             whole.clone(),

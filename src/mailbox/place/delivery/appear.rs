@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::mailbox::place::existing::{ExistingResult, compared, is_same_tree};
+use crate::mailbox::place::existing::{ExistingResult, compared, is_same_result};
 use crate::mailbox::place::journal::{JournalRecord, ResultPart};
+use crate::mailbox::place::replace::exists;
 use crate::mailbox::place::tree::subfolders_of;
 use crate::platform;
 
@@ -40,11 +41,16 @@ pub(super) fn appear_as_folder(
         return Ok(true);
     };
     match record {
-        Some(record) if record.journal.may_exist(target) && is_same_tree(made, target)? => {
+        Some(record) if record.journal.may_exist(target) && is_same_result(made, target)? => {
             record.tree(record.part, target, target);
             Ok(false)
         }
-        _ => Err(why),
+        _ => Err(match why.kind() {
+            io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => {
+                exists(record.map(|record| record.journal))
+            }
+            _ => why,
+        }),
     }
 }
 

@@ -417,7 +417,7 @@ impl Delivery {
             NewMailbox::Nowhere | NewMailbox::Handler(_) => Ok(()),
             NewMailbox::Directly(mut writer) => writer.flush().map_err(cannot_write(&target)),
             NewMailbox::File(beside) => {
-                let finished = beside.finished_as_new()?;
+                let finished = beside.finished_privately()?;
                 let owned = platform::own(finished.temporary.as_file(), owner);
                 owned.map_err(cannot_write(&target))?;
                 finished.sync()?;

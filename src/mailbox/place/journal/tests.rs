@@ -186,6 +186,33 @@ fn result_of_a_run_that_was_killed_after_it_removed_its_journal_is_compared() {
 }
 
 #[test]
+fn result_around_those_of_its_subfolders_is_known_and_compared() {
+    for format in [Format::Maildir, Format::Eml, Format::Mh] {
+        let place = Place::new(format);
+        for name in ["d.mbox", "d/e.mbox", "d/e/f.mbox"] {
+            let path = place.at("in").join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, mbox(name)).unwrap();
+        }
+        place.run("one").unwrap();
+        let output = place.output();
+        assert_eq!(place.run("one").unwrap().messages, 0, "{format:?}");
+        // Without a journal, the results are made again and compared.
+        fs::remove_file(place.at("made")).unwrap();
+        place.run("two").unwrap();
+        assert!(place.output() == output, "{format:?}");
+        // A file of the user in a result is not overwritten, and the result is not taken for that of the run.
+        fs::write(place.at("out/d/other"), "somebody's").unwrap();
+        fs::remove_file(place.at("made")).unwrap();
+        assert!(place.run("three").is_err(), "{format:?}");
+        assert_eq!(
+            fs::read_to_string(place.at("out/d/other")).unwrap(),
+            "somebody's"
+        );
+    }
+}
+
+#[test]
 fn file_with_other_content_is_protected_after_a_crash() {
     for content in ["somebody's", &mbox("a").replace("body of a", "text of a")] {
         let place = Place::new(Format::Auto);
