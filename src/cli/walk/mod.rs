@@ -32,7 +32,7 @@ use super::targets;
 use super::totals::Totals;
 use super::verb::VerbReport;
 use crate::engine::Mode;
-use crate::engine::policy::{Limits, Policy};
+use crate::engine::policy::{Limits, Policy, UnfollowedKinds};
 use crate::error::Error;
 use crate::fetch::store::{Mail, Store, User};
 #[cfg(all(unix, feature = "imap"))]
@@ -104,7 +104,7 @@ impl Walk<'_> {
         let limits = Limits::default();
         let (timeout, deadline, in_flight) = (limits.timeout, limits.deadline, limits.in_flight);
         let policy = Policy {
-            tells_unfollowed: false,
+            unfollowed: UnfollowedKinds::None,
             limits: Limits {
                 timeout,
                 deadline,
