@@ -8,6 +8,7 @@ use super::outcomes::Task;
 use super::picture_watch::{NOTICE, PictureWatch};
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
+use super::thumbnail::ThumbnailChoice;
 use super::verb::ExpandRun;
 use super::walk::Walk;
 #[cfg(all(unix, feature = "imap"))]
@@ -40,6 +41,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<ProgramStatus, Error> {
         policy: &policy,
         needs_attachments: args.needs_attachments,
         files: None,
+        thumbnail: ThumbnailChoice::default(),
         signals: Signals::watch(),
     };
     walk.check()?;
@@ -67,7 +69,13 @@ pub(super) fn run(args: &ConvertArgs) -> Result<ProgramStatus, Error> {
         copies => copies?,
     };
     let expander = Expander::builder(policy.clone())
-        .fetch_with(|policy| Ok(copies.before(policy, shared_fetcher(policy, &cache, stop)?)))?
+        .fetch_with(|policy| {
+            let sources = copies.before(policy, shared_fetcher(policy, &cache, stop)?);
+            Ok(match &args.walk.html {
+                Some(_) => walk.thumbnail.watching(sources),
+                None => sources,
+            })
+        })?
         .mark(common.mark)
         .build()?;
     cache.read_archive(expander.policy(), &walk.signals.stop)?;

@@ -14,6 +14,7 @@ use super::picture_watch::PictureWatch;
 use super::say;
 use super::sizes::{option_size, size};
 use super::streams::is_standard;
+use super::thumbnail::ThumbnailChoice;
 use super::verb::{DetachRun, ExpandRun};
 use super::walk::Walk;
 use crate::engine::lengths::Lengths;
@@ -30,7 +31,7 @@ use crate::mailbox::Stop;
 /// Number of messages whose objects are made durable together.
 const WAIT_FOR_DISK: usize = 16;
 
-pub(super) const MAILBOXES: &str = "name --output or --in-place";
+pub(super) const MAILBOXES: &str = "name --output or --in-place, as in --output new.mbox";
 
 pub(super) fn detach(args: &DetachArgs) -> ProgramStatus {
     let policy = args.policy();
@@ -276,6 +277,7 @@ fn over_mailboxes<'a>(
         policy,
         needs_attachments: false,
         files: None,
+        thumbnail: ThumbnailChoice::default(),
         signals: Signals::watch(),
     })
 }

@@ -15,7 +15,7 @@ use super::copies::CopyMailboxes;
 use super::exit::{ProgramStatus, heeded, limits_on_files_are_failed_writes};
 use super::named_files::NamedFiles;
 use super::origin::{RunOrigin, RunStart};
-use super::picture_watch::{NOTICE, PictureWatch};
+use super::picture_watch::{DELIVERY_NOTICE, PictureWatch};
 use super::report_file::{self, ReportFile};
 use super::streams::{self, Input, is_standard, write_error};
 use super::verb::{ExpandRun, VerbReport};
@@ -70,7 +70,7 @@ pub(super) fn run(
     let (prefilter, policy) = (expander.prefilter(), expander.policy());
     job.run(&expanding, prefilter, policy, common.mark)?;
     if expanding.pictures.has_met() && common.saying.volume() >= OutputVolume::Normal {
-        say::tell(NOTICE);
+        say::tell(DELIVERY_NOTICE);
     }
     cache.tell_trouble(common.saying.volume());
     cache.tell_record();

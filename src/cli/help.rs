@@ -13,31 +13,39 @@ use super::args::Cli;
 /// Place of the options that every command has, in the lists of the help.
 const LAST: usize = 900;
 
+/// Commands whose options are defined at once, and not only when the command is used.
+#[cfg(unix)]
+const UNDEFERRED: &[&str] = &["schemes", "man", "completions"];
+#[cfg(not(unix))]
+const UNDEFERRED: &[&str] = &["milter", "serve", "schemes", "man", "completions"];
+
 /// Returns the definition of the program with all its commands.
 pub(super) fn program() -> Command {
-    with_flags(Cli::command())
+    let program = UNDEFERRED.iter().fold(Cli::command(), |program, name| {
+        program.mut_subcommand(name, with_flags)
+    });
+    with_flags(program)
 }
 
-/// Adds the options `-h`, `--help`, `--help-all` and `-V`. They are the last ones of their list.
+/// Adds the options `-h`, `--help`, `--help-all` and `-V` after all other options of a command. They have a section of
+/// their own, which is the last one because sections are in the order of their first options. Global options would come
+/// first: clap passes them on to a command before the deferred options of the command are defined.
 pub(super) fn with_flags(command: Command) -> Command {
     let help = Arg::new("help")
         .short('h')
         .long("help")
         .action(ArgAction::HelpShort)
-        .help("Print help: the usual options with -h, more with --help");
+        .help("Print the usual options with -h, more options with --help");
     let help_all = Arg::new("help_all")
         .long("help-all")
         .action(ArgAction::HelpLong)
-        .help("Print help with all options, values and exit statuses");
+        .help("Print all options, with their values and the exit statuses");
     let version = Arg::new("version")
         .short('V')
         .long("version")
         .action(ArgAction::Version)
         .help("Print version");
-    let flags = [help, help_all, version].map(|flag| {
-        let flag = flag.global(true).help_heading(None::<&str>);
-        flag.display_order(LAST)
-    });
+    let flags = [help, help_all, version].map(|flag| flag.help_heading("Help").display_order(LAST));
     let command = command.disable_help_flag(true).disable_version_flag(true);
     command.args(flags)
 }
@@ -88,7 +96,7 @@ fn with_particular_options(command: Command) -> Command {
     let examples = first_examples(&page);
     let name = command.get_name();
     let more = format!(
-        "{examples}\n\nembody {name} --help-all lists all options, with their values and the exit statuses."
+        "{examples}\n\nembody {name} --help-all lists all options, values and exit statuses."
     );
     let command = command.mut_args(|option| {
         let is_hidden = option.is_hide_long_help_set();
@@ -97,9 +105,9 @@ fn with_particular_options(command: Command) -> Command {
     command.after_help(more)
 }
 
-/// Returns the first section of a help page, up to and including the third example.
+/// Returns the first section of a help page, up to and including the second example.
 fn first_examples(page: &str) -> String {
-    const MOST: usize = 3;
+    const MOST: usize = 2;
     let section = page.split("\n\n").next().unwrap_or_default();
     let is_example = |line: &str| line.starts_with("  ") && !line.starts_with("      ");
     let mut examples = 0;

@@ -155,7 +155,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
     let has_no_response = sum.outcomes.has_no_response();
     sum.survey.settle(has_no_response);
     if has_no_response {
-        say::tell(&sum.outcomes.no_response());
+        say::tell(&sum.outcomes.no_response("run the same command again"));
         status = ProgramStatus::Trouble;
     }
     if let Some(files) = &inspection.surveying.files {
@@ -210,7 +210,15 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
             let line = as_json(&sum.survey, &context, embed);
             print(&json(&line).map_err(write_error)?)?;
         }
-        InspectOutput::Text => print(lines(&sum.survey, &context).as_bytes())?,
+        InspectOutput::Text => {
+            // With --verbose, the table of each source has these counts.
+            let skipped = if args.verbose {
+                String::new()
+            } else {
+                sum.skipped()
+            };
+            print(lines(&sum.survey, &context, skipped).as_bytes())?;
+        }
         _ => {}
     }
     match &args.html {
@@ -413,7 +421,7 @@ impl Inspection<'_> {
         text += &if self.args.verbose {
             totals.table(false)
         } else {
-            totals.table_of(&["missing", "skipped"])
+            totals.table_of(&["missing"])
         };
         if self.surveying.tells_embeds {
             text += &totals.forecast.lines(self.policy(), true);

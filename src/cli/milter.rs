@@ -15,7 +15,7 @@ use super::cache::{Cache, Process};
 use super::copies::CopyMailboxes;
 use super::exit::{ProgramStatus, limits_on_files_are_failed_writes};
 use super::origin::RunOrigin;
-use super::picture_watch::{NOTICE, PictureWatch};
+use super::picture_watch::{DELIVERY_NOTICE, PictureWatch};
 use super::report_file::ReportLog;
 use super::{say, wording};
 use crate::engine::Mode;
@@ -255,7 +255,7 @@ impl ServerLog for Log {
         let tell = |line: &str| self.tell(queue_id, line);
         if self.volume >= OutputVolume::Normal && self.pictures.meets(&self.policy, &message.bytes)
         {
-            tell(NOTICE);
+            tell(DELIVERY_NOTICE);
         }
         match verdict {
             // An error is always logged, because `--quiet` hides only the normal outcomes.

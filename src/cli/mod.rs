@@ -46,6 +46,7 @@ mod streams;
 mod summary;
 mod survey;
 mod targets;
+mod thumbnail;
 mod totals;
 mod values;
 mod verb;

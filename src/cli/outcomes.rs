@@ -196,8 +196,8 @@ impl Outcomes {
         if self.has_no_response() { 0 } else { self.gone }
     }
 
-    /// Returns the sentence of the summary for a run in which no server responded.
-    pub(super) fn no_response(&self) -> String {
+    /// Returns the sentence of the summary for a run in which no server responded. `again` says how to repeat the run.
+    pub(super) fn no_response(&self, again: &str) -> String {
         let mut failed = self.unreachable.clone();
         if self.of_proxy > 0 {
             failed.insert("with an error from the proxy", self.of_proxy);
@@ -207,14 +207,14 @@ impl Outcomes {
             count => format!("all {count} requests failed"),
         };
         format!(
-            "No server responded: {what} ({}). Check the network connection and the option --proxy, and run the same command again.",
+            "No server responded: {what} ({}). Check the network connection and the option --proxy; then {again}.",
             listed(&failed)
         )
     }
 
     /// Returns the sentence of the summary about attachments that could not be written to the store or read from it, or `None`
-    /// if there are none.
-    pub(super) fn store_failure(&self, task: Task) -> Option<String> {
+    /// if there are none. `again` says how to repeat the run.
+    pub(super) fn store_failure(&self, task: Task, again: &str) -> Option<String> {
         let (cause, _) = self
             .store_failures
             .iter()
@@ -227,9 +227,7 @@ impl Outcomes {
             Task::Restore | Task::FillIn => format!("{count} could not be read from the store"),
         };
         let cause = harmless(cause);
-        Some(format!(
-            "{what}: {cause}. When this is mended, run the same command again."
-        ))
+        Some(format!("{what}: {cause}. When this is mended, {again}."))
     }
 
     pub(super) fn sentences(&self, task: Task, mode: Mode, pictures_follow: bool) -> String {

@@ -34,7 +34,7 @@ const CONFIG: &str = "  FILE of --config
 pub(super) const EMBODY: &str = "\
 Examples:
   embody inspect --html report.html takeout.zip
-      What a mailbox contains, what is missing, and which commands help
+      Describes a mailbox, names missing content, and recommends commands
   embody recover takeout.zip --output whole.mbox
       Puts missing attachments back into the mail
   embody embed whole.mbox --output kept.mbox
@@ -222,7 +222,7 @@ Examples:
   embody split --size 128M ~/Mail > ranges.jsonl
       Each line has one range for convert --range
   embody split --count archive.mbox
-      Also counts the messages of each range
+      Counts the messages of each range, too
 
 {size}
 
@@ -350,13 +350,14 @@ See also:
 
 pub(super) const INSPECT: &str = "\
 Examples:
+  embody inspect --html report.html takeout.zip
+      Describes mail in numbers, tables and plots, with commands to run next
+  embody inspect --probe ~/Mail/archive.mbox
+      Asks each server whether it still has the pictures and attachments
   embody inspect --fetch https message.eml
       Shows the parts of a message, and what embody filter would do with it
   embody inspect --fetch https --probe --json ~/Mail/archive.mbox
-      Asks each server whether it has the content; prints one JSON object per
-      reference
-  embody inspect --html survey.html ~/Mail
-      Describes mailboxes in numbers, tables and plots, with commands to run next
+      Prints one JSON object per reference, with the answer of its server
   embody inspect --duplicates takeout.zip ~/Mail old.mbox
       How many mails are in several of these mailboxes, and what embody merge
       would save
@@ -486,12 +487,10 @@ Examples:
   embody milter --listen inet:8891 --config /etc/embody.toml --max-message 9M
       The same, on a port of 127.0.0.1
 
-Values:
+{values}
   ADDRESS
       unix:/path, inet:host:port, or inet:port for 127.0.0.1. Every program that
       can connect can have its mail changed
-
-{values}
 
 Signals:
   HUP
@@ -527,11 +526,9 @@ Examples:
   curl --data-binary @in.eml http://127.0.0.1:9997/v1/detach > out.eml
       A request of another program
 
-Values:
+{values}
   ADDRESS
       host:port, or unix:/path. With the port 0, the system chooses a port
-
-{values}
 
 Requests:
   POST /v1/filter, /v1/embed, /v1/recover, /v1/detach, /v1/restore

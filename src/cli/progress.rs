@@ -25,6 +25,10 @@ const LINE_COLUMNS: usize = 80 - 8;
 /// Maximum length of the name of a folder in the line, in characters.
 const FOLDER_COLUMNS: usize = 24;
 
+/// The time to go is shown from this time on, or from this percentage on. Before both, it could be wrong by orders of
+/// magnitude: the first messages of a folder may be small, and the first requests open the connections.
+const FIRST_ESTIMATE: (Duration, u128) = (Duration::from_secs(3), 5);
+
 const BAR_COLUMNS: std::ops::RangeInclusive<usize> = 8..=26;
 
 pub(super) struct Display {
@@ -151,13 +155,15 @@ impl ProgressLine {
         let (unit, name) = unit(self.total.max(self.bytes));
         let in_units = |bytes: u64| bytes as f64 / unit as f64;
         let (mut percent, mut of, mut left) = (String::new(), String::new(), String::new());
+        let mut can_estimate = elapsed >= FIRST_ESTIMATE.0;
         // The length of a stream is unknown (0), so no percentage is shown for it.
         if self.total > 0 {
             let done = u128::from(self.bytes.min(self.total)) * 100 / u128::from(self.total);
             percent = format!("{done} %, ");
+            can_estimate |= done >= FIRST_ESTIMATE.1;
             of = format!(" of {:.1}", in_units(self.total));
         }
-        if self.bytes > 0 && self.total > 0 {
+        if self.bytes > 0 && self.total > 0 && can_estimate {
             let rest = self.total.saturating_sub(self.bytes) as f64;
             let seconds = elapsed.as_secs_f64() * rest / self.bytes as f64;
             left = format!(", {} to go", duration(seconds));
@@ -256,6 +262,22 @@ mod tests {
         ] {
             let progress = progress(total, bytes);
             assert_eq!(progress.text(minute, [&done, &totals], 100), text);
+        }
+    }
+
+    #[test]
+    fn time_to_go_is_left_out_until_it_can_be_estimated() {
+        let totals = [&Totals::default(); 2];
+        let second = Duration::from_secs(1);
+        for (elapsed, bytes, is_shown) in [
+            (second, 1, false),
+            (second, 499, false),
+            (second, 500, true),
+            (3 * second, 1, true),
+            (3 * second, 0, false),
+        ] {
+            let text = progress(10_000, bytes).text(elapsed, totals, 80);
+            assert_eq!(text.contains(" to go"), is_shown, "{bytes}: {text}");
         }
     }
 

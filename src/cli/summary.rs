@@ -34,6 +34,8 @@ pub(super) struct RunSummary<'e> {
     pub(super) task: Task,
     pub(super) mode: Mode,
     pub(super) seconds: f64,
+    /// How to repeat the run.
+    pub(super) again: &'e str,
     /// Whether a forecast with the numbers of pictures is printed after this text, which then does not repeat them.
     pub(super) pictures_follow: bool,
 }
@@ -46,9 +48,9 @@ impl RunSummary<'_> {
         let outcomes = &totals.outcomes;
         let mut text = String::new();
         if outcomes.has_no_response() {
-            let _ = writeln!(text, "{}", outcomes.no_response());
+            let _ = writeln!(text, "{}", outcomes.no_response(self.again));
         }
-        if let Some(failure) = outcomes.store_failure(self.task) {
+        if let Some(failure) = outcomes.store_failure(self.task, self.again) {
             let _ = writeln!(text, "{failure}");
         }
         let would = if !self.mode.writes() { " would be" } else { "" };
@@ -142,10 +144,8 @@ impl RunSummary<'_> {
         let Some((remedy, count)) = self.totals.best_remedy() else {
             return String::new();
         };
-        format!(
-            "{} would allow {count} more references.\n",
-            harmless(&remedy)
-        )
+        let references = counted(count, "more reference");
+        format!("{} would allow {references}.\n", harmless(&remedy))
     }
 }
 

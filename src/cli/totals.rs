@@ -236,11 +236,24 @@ impl Totals {
         lines.fold(String::new(), |text, line| text + line + "\n")
     }
 
+    /// Returns the numbers of files that contain no mail, by what they are, in a line.
+    pub(super) fn skipped(&self) -> String {
+        let names = self
+            .tables
+            .get("skipped")
+            .map(|it| it.heaviest(|count| *count));
+        let kinds = names.into_iter().flatten();
+        let words: Vec<String> = kinds
+            .map(|(name, count)| format!("{count} {}", harmless(name)))
+            .collect();
+        words.join("; ")
+    }
+
     pub(super) fn table(&self, is_of_sum: bool) -> String {
         self.tables(is_of_sum, |_| true)
     }
 
-    /// Returns only the tables with these titles.
+    /// Returns only the tables with these titles, in full.
     pub(super) fn table_of(&self, titles: &[&str]) -> String {
         self.tables(false, |title| titles.contains(&title))
     }

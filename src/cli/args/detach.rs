@@ -34,7 +34,7 @@ pub(crate) struct SelectionArgs {
     /// Move only these media types, e.g. video/* [default: all]
     #[arg(long = "type", value_name = "PAT,...", value_delimiter = ',')]
     types: Vec<TypePattern>,
-    /// Also move pictures that the mail displays
+    /// Move pictures that the mail displays, too
     ///
     /// These are parts that HTML or CSS refers to, and inline pictures next to HTML. Mail clients will show broken
     /// pictures.
@@ -93,7 +93,7 @@ pub(crate) struct DetachArgs {
     /// Move attachments to DIR, s3://BUCKET/PREFIX or https://HOST/PATH
     #[arg(long, value_name = "DIR|URL")]
     pub store: String,
-    /// Also write the attachments as files into DIR, as in "2020-03-01 Anna - report.pdf"
+    /// Write the attachments as files into DIR, too, as in "2020-03-01 Anna - report.pdf"
     ///
     /// DIR/index.csv lists the mail, the name and the SHA-256 of each file. Files that exist are never overwritten.
     #[arg(long, value_name = "DIR")]

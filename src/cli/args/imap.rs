@@ -67,7 +67,7 @@ impl ImapArgs {
 #[group(skip)]
 #[command(next_help_heading = "Mail on servers (imaps:)")]
 pub(crate) struct ConnectionArgs {
-    /// Also trust the certificates in this PEM file
+    /// Trust the certificates in this PEM file, too
     #[arg(long, value_name = "PEM", value_parser = file())]
     ca_file: Option<PathBuf>,
     /// Time limit for a server that sends nothing [default: 5m]

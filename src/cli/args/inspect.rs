@@ -11,7 +11,7 @@ use super::levels::levels;
 use super::policy::{FOLLOWED, PolicyArgs};
 use super::walk::CompressedArgs;
 use crate::engine::Mode;
-use crate::engine::policy::{Policy, Trackers};
+use crate::engine::policy::{Policy, Trackers, UnfollowedKinds};
 use crate::mailbox::Format;
 
 /// Property by which numbers are grouped.
@@ -25,7 +25,7 @@ pub(crate) enum SurveyGroup {
     Year,
     /// The domains of the From fields
     Sender,
-    /// What would become of references and documents
+    /// The outcome of references and documents
     Outcome,
 }
 
@@ -131,7 +131,7 @@ impl InspectArgs {
     /// attachments, but never for trackers.
     pub(crate) fn probing_policy(&self) -> Policy {
         let mut policy = self.policy.policy();
-        policy.tells_unfollowed = true;
+        policy.unfollowed = UnfollowedKinds::All;
         if self.probe {
             policy.embed.remote = true;
             policy.embed.trackers = Trackers::Leave;

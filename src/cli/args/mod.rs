@@ -50,6 +50,7 @@ pub(super) use self::serve::{MailboxArgs, ServeArgs};
 pub(super) use self::split::SplitArgs;
 pub(super) use self::store::{StoreAction, StoreArgs};
 pub(super) use self::walk::{OutputVolume, ProgressOption, ResumeArgs, SayingArgs, WalkArgs};
+use super::help::with_flags;
 use super::pages::{self, whole};
 
 /// Keeps mail whole: puts linked pictures and attachments into the mail.
@@ -71,17 +72,18 @@ pub(super) struct Cli {
     pub(super) command: SubcommandArgs,
 }
 
-/// Options that are defined only when their command is used. Defining the options of all commands would take too long.
+/// Options that are defined only when their command is used, with `--help` and `--version` after them. Defining the options
+/// of all commands would take too long.
 #[derive(Debug)]
 pub(super) struct DeferredArgs<T>(pub(super) T);
 
 impl<T: Args> Args for DeferredArgs<T> {
     fn augment_args(command: clap::Command) -> clap::Command {
-        command.defer(T::augment_args)
+        command.defer(|command| with_flags(T::augment_args(command)))
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {
-        command.defer(T::augment_args_for_update)
+        command.defer(|command| with_flags(T::augment_args_for_update(command)))
     }
 }
 
@@ -99,7 +101,7 @@ impl<T: FromArgMatches> FromArgMatches for DeferredArgs<T> {
 #[derive(Subcommand, Debug)]
 pub(super) enum SubcommandArgs {
     /// Show what mail contains and what embody could do with it
-    #[command(after_help = "Example: embody inspect --fetch https message.eml", after_long_help = whole(pages::INSPECT))]
+    #[command(after_help = "Example: embody inspect --html report.html takeout.zip", after_long_help = whole(pages::INSPECT))]
     Inspect(DeferredArgs<InspectArgs>),
     /// Put missing attachments back into the mail
     #[command(after_help = "Example: embody recover ~/Mail/archive.mbox --output whole.mbox", after_long_help = whole(pages::RECOVER))]

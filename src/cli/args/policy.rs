@@ -12,7 +12,7 @@ use crate::engine::Mark;
 use crate::engine::policy::command_line::words;
 use crate::engine::policy::{
     Embed, Follow, Followed, Limits, Links, OnFailure, Policy, Protected, Scheme, Trackers,
-    TypePattern,
+    TypePattern, UnfollowedKinds,
 };
 use crate::error::Error;
 
@@ -29,7 +29,8 @@ pub(crate) struct Common {
     pub policy: PolicyArgs,
 }
 
-pub(super) const FOLLOWED: &str = "Further kinds of references to follow; -NAME removes one [default: thunderbird,exchange,apple,eudora,winmail]";
+pub(super) const FOLLOWED: &str =
+    "Kinds of references; -NAME removes one [default: thunderbird,exchange,apple,eudora,winmail]";
 
 impl Common {
     /// Returns the options of `recover`. Its defaults are `--fetch http,https` and `--follow` with all forms of
@@ -43,6 +44,7 @@ impl Common {
             .chain(self.policy.content.follow)
             .collect();
         self.policy.cache.may_keep_nothing = true;
+        self.policy.unfollowed = UnfollowedKinds::Links;
         self.fetching()
     }
 
@@ -147,6 +149,9 @@ pub(crate) struct PolicyArgs {
     content: ContentArgs,
     #[command(flatten)]
     limits: LimitArgs,
+    /// Kinds that the report lists although they are not followed. Only `recover` sets this.
+    #[arg(skip)]
+    unfollowed: UnfollowedKinds,
 }
 
 impl PolicyArgs {
@@ -171,6 +176,7 @@ impl PolicyArgs {
             attachments: self.attachments.clone(),
             copies: self.copies.clone(),
             resolver: self.resolver.clone().unwrap_or_default(),
+            unfollowed: self.unfollowed,
             ..self.content.added_to(self.retrieval.policy())
         };
         if let Some(store) = &self.store {

@@ -43,7 +43,10 @@ pub(crate) struct PresetArgs {
 #[command(mut_arg("fetch", |option| option.help(RETRIEVED_FROM)))]
 #[command(mut_arg("follow", |option| option.help(FOLLOWED)))]
 #[command(mut_arg("archive", |option| option.help_heading("Retrieval")))]
-#[command(mut_args(levels(&["backup", "embed", "trackers", "embed_kinds"], &["archive"])))]
+#[command(mut_args(levels(
+    &["backup", "embed", "trackers", "embed_kinds"],
+    &["archive", "html"]
+)))]
 pub(crate) struct EmbedArgs {
     #[command(flatten)]
     pub(crate) preset: PresetArgs,
@@ -58,9 +61,10 @@ pub(crate) struct EmbedArgs {
 #[command(mut_arg("follow", |option| option.help(RECOVERED).long_help(RECOVERED_KINDS)))]
 #[command(mut_arg("offline", |option| option.help(OFFLINE)))]
 #[command(mut_arg("fetch", |option| option.help(RETRIEVED_FROM)))]
+#[command(mut_arg("archive", |option| option.help_heading("Retrieval")))]
 #[command(mut_args(levels(
     &["backup", "attachments", "copies", "offline"],
-    &["resolver"]
+    &["archive", "html", "resolver"]
 )))]
 pub(crate) struct RecoverArgs {
     #[command(flatten)]

@@ -37,7 +37,7 @@ pub(super) struct RetrievalArgs {
     /// The file has one host, or *.host, per line. A # begins a comment.
     #[arg(long, value_name = "FILE", value_parser = host_list)]
     deny_host_file: Vec<HostList>,
-    /// Also retrieve from these networks, e.g. 10.1.0.0/16
+    /// Allow retrieval from these networks, e.g. 10.1.0.0/16
     ///
     /// Without this option, addresses that are not globally reachable are refused: private, loopback and link-local
     /// ones.
@@ -46,7 +46,7 @@ pub(super) struct RetrievalArgs {
     /// Retrieve content from these ports, too [default: the port of the scheme]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = port)]
     allow_port: Vec<u16>,
-    /// Also retrieve URLs that contain a user name or a password
+    /// Retrieve URLs that contain a user name or a password, too
     #[arg(long)]
     allow_userinfo: bool,
     /// Read file: URLs only below this directory
@@ -93,7 +93,7 @@ pub(super) struct ServerArgs {
     /// (without a dot, .local, .internal, .home.arpa) need --allow-host.
     #[arg(long, value_name = "URL")]
     proxy: Option<Proxy>,
-    /// Also trust the certificates in this PEM file
+    /// Trust the certificates in this PEM file, too
     #[arg(long, value_name = "PEM", value_parser = file())]
     ca_file: Option<PathBuf>,
 }
@@ -112,10 +112,10 @@ impl ServerArgs {
 #[group(skip)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct TimeArgs {
-    /// Time limit for one retrieval; 0 is no limit [default: 20s]
+    /// Time limit for one retrieval; 0: none [default: 20s]
     #[arg(long, value_name = "DUR", value_parser = duration_or_none)]
     pub timeout: Option<Duration>,
-    /// Time limit for one message; 0 is no limit [default: 60s]
+    /// Time limit for one message; 0: none [default: 60s]
     ///
     /// The time includes all retrievals for the message and the work on it.
     #[arg(long, value_name = "DUR", value_parser = duration_or_none)]
@@ -138,7 +138,7 @@ pub(crate) struct CacheArgs {
     /// The least recently used entries are evicted. The word none removes the limit.
     #[arg(long, value_name = "SIZE", requires = "cache", value_parser = cache_max)]
     pub cache_max: Option<CacheMax>,
-    /// Also cache responses that are marked no-store or private
+    /// Cache responses that are marked no-store or private, too
     #[arg(
         long,
         value_parser = ["no-store"],
@@ -178,7 +178,7 @@ fn archive(text: &str) -> Result<ArchivePlace, String> {
 #[group(skip)]
 #[command(next_help_heading = "Web archives")]
 pub(crate) struct ArchiveArgs {
-    /// If content is gone, retrieve it from this web archive
+    /// Web archive, or files, for content that is gone
     ///
     /// The value is a URL template such as https://web.archive.org/web/{date}id_/{url}, or the name of a WARC or WACZ file,
     /// or of a directory of such files.

@@ -55,7 +55,7 @@ pub(crate) struct ServeArgs {
     /// A request contains it in the field Authorization: Bearer TOKEN. Only /healthz needs no token.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Also accept requests to this name, e.g. the name of the container
+    /// Accept requests to this name, too, e.g. the name of the container
     ///
     /// A request whose Host field contains another name than the address of --listen is refused, because a web page
     /// could otherwise send requests to this service.

@@ -76,9 +76,9 @@ pub(crate) struct WalkArgs {
     /// Preview a run: nothing is written or retrieved
     #[arg(short = 'n', long, help_heading = None::<&'static str>)]
     pub dry_run: bool,
-    /// Write a page about the run: what was saved, lost, and to try again
+    /// Write a page about the run to this HTML file
     ///
-    /// The page opens offline. It replaces only an earlier page of embody. Before a run, embody inspect --html shows what
+    /// The page lists the content that was saved, that is gone, and that a later run may get. It opens offline. It replaces only an earlier page of embody. Before a run, embody inspect --html shows what
     /// a mailbox contains.
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run", help_heading = None::<&'static str>)]
     pub html: Option<PathBuf>,
@@ -159,7 +159,7 @@ impl WalkArgs {
             || !self.compressed.ignore.is_empty();
         let what = match sources {
             [_, _, ..] => {
-                "this command reads only one message; for several sources, name --output or --in-place"
+                "this command reads only one message; for several sources, name --output or --in-place, as in --output FOLDER"
             }
             _ if is_told_more => {
                 "--format, --output-format, --by-label, --skip-deleted, --jobs, --backup, --html, --progress, --max-expanded, --ignore and --no-resume work only with --output or --in-place"

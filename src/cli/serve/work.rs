@@ -28,7 +28,7 @@ use super::options::{self, RequestOptions, narrowed, parsed};
 use super::store::ServedStore;
 use crate::engine::lengths::Lengths;
 use crate::engine::outlook::tnef;
-use crate::engine::policy::{Follow, OnFailure, Policy};
+use crate::engine::policy::{Follow, OnFailure, Policy, UnfollowedKinds};
 use crate::engine::{Mark, Mode};
 use crate::error::{Error, unpoisoned};
 use crate::expand::Expander;
@@ -118,7 +118,7 @@ impl Service {
         let growth = args.common.policy.max_growth();
         let restore = ready(Verb::Restore, restoring(policy.clone(), growth))?;
         let mut told = preset(args.common.clone().opening());
-        told.tells_unfollowed = true;
+        told.unfollowed = UnfollowedKinds::All;
         let inspect = ready(Verb::Inspect, told)?;
         let mut opening = Policy::default();
         opening.follow = opening.follow.with(Follow::Winmail);

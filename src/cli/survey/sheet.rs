@@ -49,13 +49,13 @@ pub(super) struct SheetTable<'t> {
 
 impl Sheet {
     /// Creates a page. Its Content-Security-Policy forbids all content from other places, so the page makes no
-    /// requests. It allows the script of the page by its hash.
+    /// requests. It allows pictures inside the page, and the script of the page by its hash.
     pub(super) fn new(title: &str) -> Self {
         let hash = STANDARD.encode(Sha256::digest(SCRIPT));
         let title = escaped(title);
         Self {
             html: format!(
-                "{BEGIN}<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{hash}'\">\n\
+                "{BEGIN}<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{hash}'\">\n\
                  <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n<body>\n"
             ),
             has_fold: false,
@@ -100,6 +100,14 @@ impl Sheet {
 
     pub(super) fn note(&mut self, words: &str) {
         self.add(&format!("<p class=\"soft\">{}</p>", in_code(words)));
+    }
+
+    /// Adds a small picture with a caption. `url` is a data: URL.
+    pub(super) fn picture(&mut self, url: &str, caption: &str) {
+        let url = marked(url);
+        self.add(&format!(
+            "<figure><img src=\"{url}\" alt=\"\"><figcaption>{caption}</figcaption></figure>"
+        ));
     }
 
     pub(super) fn tiles(&mut self, tiles: &[Tile]) {

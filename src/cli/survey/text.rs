@@ -13,7 +13,8 @@ use super::words::{counted, either, grouped, listed, size};
 
 const LINES: usize = 40;
 
-pub(crate) fn lines(survey: &Survey, context: &SurveyContext<'_>) -> String {
+/// Returns the survey as text. `skipped` describes the files that contain no mail.
+pub(crate) fn lines(survey: &Survey, context: &SurveyContext<'_>, skipped: String) -> String {
     let Findings {
         statement, steps, ..
     } = findings::findings(survey, context);
@@ -31,6 +32,7 @@ pub(crate) fn lines(survey: &Survey, context: &SurveyContext<'_>) -> String {
         ("links", linked_in_text(survey)),
         ("links", links(survey)),
         ("answers", answers(survey, context)),
+        ("skipped", skipped),
     ] {
         if !words.is_empty() {
             text += &format!("{name:<12} {words}\n");

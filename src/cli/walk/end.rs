@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 #[cfg(all(unix, feature = "imap"))]
 use super::super::remote;
+use super::super::say::shown;
 use super::super::streams::is_standard;
 use super::super::survey::{in_units, quoted};
 use super::super::totals::Totals;
@@ -20,15 +21,15 @@ const PROOFS: usize = 3;
 impl Walk<'_> {
     /// Returns the commands that check that the result contains all mail of its source.
     ///
-    /// Returns an empty text if `embody compare` could not give a correct answer: for mail on a server, which needs
+    /// Returns no command if `embody compare` could not give a correct answer: for mail on a server, which needs
     /// further options; for a part of a mailbox; and if a message that is twice in the source was written only once.
-    pub(super) fn proof(&self, summary: &Summary, targets: &[PathBuf]) -> String {
+    pub(super) fn proofs(&self, summary: &Summary, targets: &[PathBuf]) -> Vec<String> {
         let options = &self.options;
         let is_other_form = options.output_format != Format::Auto || options.by_label.is_some();
         let is_whole = options.range.is_none() && summary.repeated + summary.damaged == 0;
         let is_changed = is_whole && (summary.changed > 0 || is_other_form);
         if !options.mode.writes() || options.format != Format::Auto || !is_changed {
-            return String::new();
+            return Vec::new();
         }
         let new = |target: &'_ Path| match (options.output_format, self.output) {
             // In the format of Thunderbird, the targets are folders inside the output directory. Such a folder can
@@ -54,10 +55,17 @@ impl Walk<'_> {
             .filter(|pairs| (1..=PROOFS).contains(&pairs.len()))
             .unwrap_or_default()
             .into_iter()
-            .map(|[old, new]| {
-                format!("to check that no mail was lost: embody compare {old} {new}\n")
-            })
+            .map(|[old, new]| format!("embody compare {old} {new}"))
             .collect()
+    }
+
+    /// Returns how to repeat this run. The run never overwrites its own result.
+    pub(super) fn again(&self) -> String {
+        let result = self.output.filter(|output| !is_standard(output));
+        match result.filter(|_| self.options.mode.writes()) {
+            Some(output) => format!("remove {}, and run the same command again", shown(output)),
+            None => "run the same command again".to_owned(),
+        }
     }
 
     /// Returns whether the source is a file or directory that a command can name, and that `compare` can compare with its

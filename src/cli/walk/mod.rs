@@ -29,10 +29,11 @@ use super::summary::RunSummary;
 use super::survey::in_units;
 use super::survey::{RepeatedLinks, RunContext, run_page, write_page};
 use super::targets;
+use super::thumbnail::ThumbnailChoice;
 use super::totals::Totals;
 use super::verb::VerbReport;
 use crate::engine::Mode;
-use crate::engine::policy::{Limits, Policy};
+use crate::engine::policy::{Limits, Policy, UnfollowedKinds};
 use crate::error::Error;
 use crate::fetch::store::{Mail, Store, User};
 #[cfg(all(unix, feature = "imap"))]
@@ -63,6 +64,8 @@ pub(super) struct Walk<'w> {
     pub(super) needs_attachments: bool,
     /// Receives the attachments that the run writes as files, in the order of the mails.
     pub(super) files: Option<Arc<NamedFiles>>,
+    /// The picture on the page of `--html`.
+    pub(super) thumbnail: ThumbnailChoice,
     pub(super) signals: Signals,
 }
 
@@ -104,7 +107,7 @@ impl Walk<'_> {
         let limits = Limits::default();
         let (timeout, deadline, in_flight) = (limits.timeout, limits.deadline, limits.in_flight);
         let policy = Policy {
-            tells_unfollowed: false,
+            unfollowed: UnfollowedKinds::None,
             limits: Limits {
                 timeout,
                 deadline,
@@ -196,6 +199,13 @@ impl Walk<'_> {
         summary.files = files;
         let arguments: Vec<OsString> = std::env::args_os().collect();
         let verb = arguments.get(1).and_then(|verb| verb.to_str());
+        let proofs = match status {
+            ProgramStatus::Success if !counts.outcomes.has_no_response() => {
+                self.proofs(&summary, &targets)
+            }
+            _ => Vec::new(),
+        };
+        let again = self.again();
         let context = RunContext {
             verb: verb.unwrap_or("convert"),
             sources: &self.sources,
@@ -203,6 +213,8 @@ impl Walk<'_> {
             repeated: RepeatedLinks::of_run(&arguments),
             start: &started.time,
             is_stopped: matches!(status, ProgramStatus::Stopped(_)),
+            proofs: &proofs,
+            thumbnail: self.thumbnail.url(),
         };
         if let Some(file) = &self.args.html {
             let page = run_page(&tally, &summary, &context);
@@ -232,6 +244,7 @@ impl Walk<'_> {
                 task: self.task,
                 mode: self.options.mode,
                 seconds,
+                again: &again,
                 pictures_follow: !plans.is_empty(),
             };
             let (text, remedy) = (ending.text(), ending.remedy());
@@ -257,10 +270,10 @@ impl Walk<'_> {
             let archived = command.map_or_else(String::new, |command| {
                 format!("to look in a web archive for what is gone: {command}\n")
             });
-            let proof = match status {
-                ProgramStatus::Success => self.proof(&summary, &targets),
-                _ => String::new(),
-            };
+            let proof: String = proofs
+                .iter()
+                .map(|command| format!("to check that no mail was lost: {command}\n"))
+                .collect();
             let more = more(&counts);
             let all = format!(
                 "{word}{text}{table}{missing}{plans}{more}{remedy}{names}{archived}{proof}"
@@ -278,7 +291,7 @@ impl Walk<'_> {
                 status = ProgramStatus::Trouble;
             }
         }
-        if let Some(failure) = counts.outcomes.store_failure(self.task) {
+        if let Some(failure) = counts.outcomes.store_failure(self.task, &again) {
             if self.saying.volume() < OutputVolume::Normal {
                 say::tell(&failure);
             }
@@ -287,7 +300,7 @@ impl Walk<'_> {
             }
         }
         if counts.outcomes.has_no_response() && self.saying.volume() < OutputVolume::Normal {
-            say::tell(&counts.outcomes.no_response());
+            say::tell(&counts.outcomes.no_response(&again));
         }
         if status == ProgramStatus::Success && counts.outcomes.has_no_response() {
             status = ProgramStatus::Trouble;

@@ -47,6 +47,19 @@ pub(crate) use reading::ReferenceParse;
 pub use scheme::Scheme;
 pub use target::{Proxy, Target};
 
+/// Kinds of references that the report lists although they are not followed.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum UnfollowedKinds {
+    #[default]
+    None,
+    /// Links to files in cloud storage. `recover` is the command for such files, but it follows only links that stand for
+    /// an attachment: anyone can write any other link.
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+    Links,
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+    All,
+}
+
 /// Settings of the user that determine which operations are allowed. A policy is plain data, and its methods perform no I/O.
 /// It is built from [`Policy::default`] with the methods `with_...`.
 ///
@@ -118,8 +131,9 @@ pub struct Policy {
     pub(crate) embed: Embed,
     /// `--follow`: kinds of references that are followed, in addition to `message/external-body`.
     pub(crate) follow: Followed,
-    /// Whether the report also lists references whose kind is not in `follow`, so that the user sees what a run could do.
-    pub(crate) tells_unfollowed: bool,
+    /// Kinds of references that the report lists even if they are not in `follow`, so that the user sees the effect of
+    /// further options.
+    pub(crate) unfollowed: UnfollowedKinds,
     /// `--provenance`: whether an inserted part has a header field with the source and the time of the retrieval.
     pub(crate) provenance: bool,
     /// `--on-failure`: treatment of temporary failures.
@@ -173,9 +187,11 @@ impl Policy {
     /// these kinds.
     pub(crate) fn reading_to_tell(&self) -> ReferenceParse {
         let mut reading = self.reading();
-        if self.tells_unfollowed {
-            reading.forms = Followed::all();
-        }
+        reading.forms = match self.unfollowed {
+            UnfollowedKinds::None => reading.forms,
+            UnfollowedKinds::Links => reading.forms.with(Follow::Links),
+            UnfollowedKinds::All => Followed::all(),
+        };
         reading
     }
 }

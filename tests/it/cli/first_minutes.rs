@@ -212,6 +212,42 @@ fn files_to_which_the_text_links_are_in_a_row_named_links() {
 }
 
 #[test]
+fn recover_names_links_to_cloud_files_that_it_does_not_follow() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = |number: u32| {
+        format!(
+            "<a href=\"https://www.dropbox.com/s/0123456789abcd{number}/report.pdf?dl=0\">report.pdf</a>"
+        )
+    };
+    let linked = |links: &str| mail(&[]).replace("\n\n\n", &format!("\n\n{links}\n"));
+    let mails = [
+        linked(&link(1)),
+        linked("<a href=\"https://www.example.org/\">x</a>"),
+        linked(&(link(2) + &link(3))),
+    ];
+    let before = mbox(&mails);
+    fs::write(folder.path().join("box"), &before).unwrap();
+    let recover = ["recover", "box", "--output", "new"];
+    let (_, said) = run(folder.path(), &recover, &[]);
+    assert!(
+        said.contains("3 could not be: 3 not followed (--follow links)."),
+        "{said}"
+    );
+    assert!(
+        said.contains("--follow links would allow 3 more references."),
+        "{said}"
+    );
+    assert_eq!(
+        fs::read_to_string(folder.path().join("new")).unwrap(),
+        before
+    );
+    // Other commands do not look for attachments, so they do not name the links.
+    let embed = ["embed", "box", "--output", "embedded"];
+    let (_, said) = run(folder.path(), &embed, &[]);
+    assert!(!said.contains("--follow links"), "{said}");
+}
+
+#[test]
 fn detach_that_finds_nothing_large_names_a_smaller_size() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("box"), mbox(&[mail(&[])])).unwrap();

@@ -896,7 +896,7 @@ fn a_browser_shows_the_page_and_runs_nothing_of_it() {
         .unwrap();
     let dom = String::from_utf8(output.stdout).unwrap();
     assert!(
-        dom.contains("<title>What is in &lt;b&gt;box&lt;i&gt; 'x'</title>"),
+        dom.contains("<title>Survey of &lt;b&gt;box&lt;i&gt; 'x'</title>"),
         "{dom}"
     );
     // Only the script of embody ran: each command has a button.

@@ -131,6 +131,60 @@ fn each_level_of_help_has_the_options_of_the_one_before_and_names_the_next() {
 }
 
 #[test]
+fn options_of_the_help_are_the_last_ones_of_each_help() {
+    let mut programs: Vec<Vec<String>> = commands().into_iter().map(|it| vec![it]).collect();
+    programs.push(Vec::new());
+    for program in programs {
+        for level in ["-h", "--help", "--help-all"] {
+            let words: Vec<&str> = program.iter().map(String::as_str).chain([level]).collect();
+            let help = printed(&words);
+            let (before, last) = help.split_once("\nHelp:\n").expect(&help);
+            let options = |text: &str| -> Vec<String> {
+                let lines = text.lines().map(str::trim_start);
+                let lines = lines.filter(|line| line.starts_with('-'));
+                let words = lines.filter_map(|line| line.split_whitespace().next());
+                words.map(str::to_owned).collect()
+            };
+            assert_eq!(
+                options(last),
+                ["-h,", "--help-all", "-V,"],
+                "{words:?}: {help}"
+            );
+            assert!(!has_option(before, "--help-all"), "{words:?}: {help}");
+        }
+    }
+}
+
+#[test]
+fn no_sentence_of_a_help_begins_with_also_or_what() {
+    for command in commands() {
+        for level in ["-h", "--help", "--help-all"] {
+            for line in printed(&[&command, level]).lines() {
+                for word in ["Also ", "What "] {
+                    let begins = line.trim_start().starts_with(word)
+                        || line.contains(&format!("  {word}"))
+                        || line.contains(&format!(". {word}"));
+                    assert!(!begins, "{command} {level}: {line}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_section_of_a_help_occurs_twice() {
+    for command in commands() {
+        let all = printed(&[&command, "--help-all"]);
+        let sections: Vec<&str> = all
+            .lines()
+            .filter(|line| line.ends_with(':') && !line.starts_with(' '))
+            .collect();
+        let different: BTreeSet<&str> = sections.iter().copied().collect();
+        assert_eq!(sections.len(), different.len(), "{command}: {sections:?}");
+    }
+}
+
+#[test]
 fn short_options_mean_the_long_ones() {
     let mut seen = 0;
     for command in commands() {

@@ -44,7 +44,7 @@ impl ReportPage<'_> {
         }
         rows.sort_by_key(|row| std::cmp::Reverse(row.0));
         self.sheet.table(&SheetTable {
-            heads: &["what", "how many", "where"],
+            heads: &["attachments", "count", "place"],
             rows: rows.into_iter().map(|(_, name, it)| (name, it)).collect(),
             more: 0,
         });

@@ -23,7 +23,7 @@ const LONG: usize = 60;
 pub(crate) fn page(survey: &Survey, context: &SurveyContext<'_>) -> String {
     let title = named(context);
     let mut page = ReportPage {
-        sheet: Sheet::new(&format!("What is in {title}")),
+        sheet: Sheet::new(&format!("Survey of {title}")),
         survey,
         context,
     };
@@ -107,7 +107,7 @@ impl ReportPage<'_> {
     fn more_steps(&mut self) {
         let steps = findings::findings(self.survey, self.context).steps;
         if let Some(others) = steps.get(1..).filter(|it| !it.is_empty()) {
-            self.sheet.heading("What else you can do");
+            self.sheet.heading("More steps");
             self.sheet.steps(2, others);
         }
     }

@@ -34,7 +34,7 @@ impl ReportPage<'_> {
             .map(|(outcome, count)| (explained(outcome), vec![grouped(*count)]))
             .collect();
         self.sheet.table(&SheetTable {
-            heads: &["outcome", "how many"],
+            heads: &["outcome", "count"],
             rows,
             more: 0,
         });

@@ -16,6 +16,10 @@ pub(crate) struct RunContext<'r> {
     pub repeated: RepeatedLinks,
     pub start: &'r str,
     pub is_stopped: bool,
+    /// Commands that compare the sources with the results.
+    pub proofs: &'r [String],
+    /// A retrieved picture, as a data: URL.
+    pub thumbnail: Option<String>,
 }
 
 impl RunContext<'_> {
@@ -57,24 +61,6 @@ impl RunContext<'_> {
             _ => "--in-place".to_owned(),
         };
         Some(format!("embody {verb} {names} {to}{options}{more}"))
-    }
-
-    /// Returns the command that compares the source with the result. Returns `None` for commands other than `embed`,
-    /// because `compare` does not support each form of attachment that `recover` adds.
-    pub(super) fn compare(&self) -> Option<String> {
-        if self.verb != "embed" {
-            return None;
-        }
-        let output = self.output?.to_str().filter(|name| *name != "-")?;
-        let [source] = self.sources else {
-            return None;
-        };
-        let source = source.to_str().filter(|name| *name != "-")?;
-        Some(format!(
-            "embody compare {} {}",
-            quoted(source),
-            quoted(output)
-        ))
     }
 }
 

@@ -5,6 +5,7 @@ mod context;
 mod tally;
 
 pub(crate) use self::context::RunContext;
+use self::tally::LossTally;
 pub(crate) use self::tally::RunTally;
 use super::findings::Tile;
 use super::json::bound;
@@ -16,7 +17,7 @@ use crate::mailbox::Summary;
 
 pub(crate) fn run_page(tally: &RunTally, summary: &Summary, context: &RunContext<'_>) -> String {
     let mut page = RunPage {
-        sheet: Sheet::new(&format!("What embody {} did", context.verb)),
+        sheet: Sheet::new(&format!("Results of embody {}", context.verb)),
         tally,
         summary,
         context,
@@ -56,6 +57,13 @@ impl RunPage<'_> {
         let verb = format!("embody {}: {}", context.verb, listed(&names));
         self.sheet
             .add(&format!("<p class=\"over\">{}</p>", foreign(&verb)));
+        if let Some(url) = context
+            .thumbnail
+            .as_ref()
+            .filter(|_| tally.pictures.count > 0)
+        {
+            self.sheet.picture(url, "A picture that this run saved");
+        }
         self.sheet.add(&format!("<h1>{}</h1>", self.statement()));
         let mut facts = format!(
             "{}, {} changed.",
@@ -80,7 +88,7 @@ impl RunPage<'_> {
                 format!("moved into the store, {}", size(tally.moved.octets)),
             ),
             (tally.blanked, "trackers removed".to_owned()),
-            (tally.lost.sum(), "lost for good".to_owned()),
+            (tally.lost.sum(), "gone from the web".to_owned()),
             (tally.again.sum(), "to try again".to_owned()),
         ] {
             if count > 0 {
@@ -93,7 +101,7 @@ impl RunPage<'_> {
         tiles.truncate(3);
         self.sheet.tiles(&tiles);
         let again = context.again().filter(|_| tally.again.sum() > 0);
-        let step = match (again, context.compare()) {
+        let step = match (again, context.proofs) {
             (Some(command), _) => Some(NextStep {
                 title: "Try again later".to_owned(),
                 words: if tally.has_no_response {
@@ -106,13 +114,13 @@ impl RunPage<'_> {
                 },
                 commands: vec![command],
             }),
-            (None, Some(command)) => Some(NextStep {
+            (None, []) => None,
+            (None, proofs) => Some(NextStep {
                 title: "Prove that nothing was lost".to_owned(),
-                words: "This command checks that the new mailbox contains every message of the old mailbox. Keep the old mailbox until the check succeeds."
+                words: "This checks that the new mailbox contains every message of the old mailbox. Keep the old mailbox until the check succeeds."
                     .to_owned(),
-                commands: vec![command],
+                commands: proofs.to_vec(),
             }),
-            (None, None) => None,
         };
         if let Some(step) = step {
             self.sheet.next_step(&step);
@@ -172,7 +180,7 @@ impl RunPage<'_> {
                 grouped(tally.lost.sum())
             };
             said.push(format!(
-                "{words} {} lost for good",
+                "{words} {} gone from the web",
                 either(tally.lost.sum(), "is", "are")
             ));
         }
@@ -214,9 +222,9 @@ impl RunPage<'_> {
         if rows.is_empty() {
             return;
         }
-        self.sheet.heading("What was done");
+        self.sheet.heading("Changes");
         self.sheet.table(&SheetTable {
-            heads: &["what", "how many", "size"],
+            heads: &["change", "count", "size"],
             rows,
             more: 0,
         });
@@ -240,7 +248,7 @@ impl RunPage<'_> {
                 let mut words = Vec::new();
                 for (count, word) in [
                     (it.saved, "saved"),
-                    (it.lost, "lost"),
+                    (it.lost, "gone"),
                     (it.again, "to try again"),
                     (it.left, "unchanged"),
                 ] {
@@ -258,6 +266,9 @@ impl RunPage<'_> {
             .collect();
         if !bars.is_empty() {
             self.sheet.add("<h3>Servers</h3>");
+            if bars.iter().any(|bar| bar.part > 0) {
+                self.sheet.key("saved", "not saved");
+            }
             self.sheet.bars("Pictures and attachments by server", &bars);
         }
     }
@@ -273,7 +284,7 @@ impl RunPage<'_> {
             rows.push((format!("Others, {}", bound()), vec![grouped(*count)]));
         }
         self.sheet.table(&SheetTable {
-            heads: &[head, "how many"],
+            heads: &[head, "count"],
             rows,
             more: names.len().saturating_sub(ROWS),
         });
@@ -284,7 +295,7 @@ impl RunPage<'_> {
         if tally.lost.sum() == 0 {
             return;
         }
-        self.sheet.heading("Lost for good");
+        self.sheet.heading("Gone from the web");
         self.sheet.say(&format!(
             "{} {} not on the web any more. The mail keeps the address.",
             capitalized(&tally.lost.words()),
@@ -294,12 +305,17 @@ impl RunPage<'_> {
         if let Some(step) = self.archive() {
             self.sheet.step(&step);
         }
-        if tally.listed.is_empty() {
+        self.attachments(&tally.listed, tally.lost.others);
+    }
+
+    /// Lists attachments that are not in the mail, of which there are `all`.
+    fn attachments(&mut self, listed: &[LossTally], all: u64) {
+        if listed.is_empty() {
             return;
         }
         self.sheet.add("<h3>Attachments</h3>");
         let mut html = String::from("<ul class=\"list\">");
-        for it in &tally.listed {
+        for it in listed {
             html += &format!(
                 "\n<li><div><b>{}</b><span>{}; {}</span></div></li>",
                 foreign(&it.what),
@@ -309,8 +325,7 @@ impl RunPage<'_> {
         }
         html += "</ul>";
         self.sheet.add(&html);
-        let more =
-            (tally.lost.others + tally.denied.others).saturating_sub(tally.listed.len() as u64);
+        let more = all.saturating_sub(listed.len() as u64);
         if more > 0 {
             self.sheet.note(&format!(
                 "There are {} more. `--report FILE` lists all of them.",
@@ -346,10 +361,12 @@ impl RunPage<'_> {
         if tally.denied.sum() > 0 {
             self.sheet.heading("Behind a sign-in");
             self.sheet.say(&format!(
-                "{} can be retrieved only with a login. `--resolver` names a program that retrieves files with your login.",
-                capitalized(&tally.denied.words())
+                "{} can be retrieved only with a login. Open {} in a browser in which you are signed in. `--resolver` names a program that retrieves files with your login.",
+                capitalized(&tally.denied.words()),
+                either(tally.denied.sum(), "its link", "their links"),
             ));
             self.causes("why", &tally.denied_causes);
+            self.attachments(&tally.listed_denied, tally.denied.others);
         }
     }
 

@@ -8,7 +8,7 @@ use crate::engine::policy::countable;
 use crate::engine::report::{Kind, Outcome, Reason, Row};
 use crate::link::url::UrlReference;
 
-/// Maximum number of lost attachments that are listed.
+/// Maximum number of attachments in each list.
 const LISTED: usize = 50;
 
 /// Counts of the references of a run, by their outcome.
@@ -36,7 +36,10 @@ pub(crate) struct RunTally {
     /// Number of references that the policy refused, by the option that would allow them.
     pub(super) remedies: TallyNames<u64>,
     pub(super) hosts: TallyNames<Fates>,
+    /// Attachments that are gone.
     pub(super) listed: Vec<LossTally>,
+    /// Attachments that need a sign-in.
+    pub(super) listed_denied: Vec<LossTally>,
     /// Whether requests were sent, and no server responded in the whole run.
     pub(super) has_no_response: bool,
 }
@@ -166,13 +169,15 @@ impl RunTally {
                 return None;
             }
         }
-        let is_lost = matches!(
-            answer,
-            ProbeAnswer::Gone | ProbeAnswer::Unresolved | ProbeAnswer::Denied
-        );
-        if is_lost && row.kind != Kind::Embed && self.listed.len() < LISTED {
+        let list = match answer {
+            ProbeAnswer::Gone | ProbeAnswer::Unresolved => Some(&mut self.listed),
+            ProbeAnswer::Denied => Some(&mut self.listed_denied),
+            _ => None,
+        };
+        let has_room = |list: &&mut Vec<LossTally>| list.len() < LISTED;
+        if let Some(list) = list.filter(has_room).filter(|_| row.kind != Kind::Embed) {
             let named = row.hosted.as_deref().and_then(|it| it.name.clone());
-            self.listed.push(LossTally {
+            list.push(LossTally {
                 mail: called(),
                 what: named.or_else(|| row.url.clone()).unwrap_or_default(),
                 cause,
@@ -208,6 +213,7 @@ impl RunTally {
         self.lost = LossCounts::default();
         self.left.add(std::mem::take(&mut self.lost_causes));
         self.listed.clear();
+        self.listed_denied.clear();
         self.hosts.each_mut(|it| {
             it.again += std::mem::take(&mut it.unresolved);
             it.left += std::mem::take(&mut it.lost);
@@ -233,8 +239,13 @@ impl RunTally {
         self.denied_causes.add(other.denied_causes);
         self.remedies.add(other.remedies);
         self.hosts.add(other.hosts);
-        let room = LISTED.saturating_sub(self.listed.len());
-        self.listed.extend(other.listed.into_iter().take(room));
+        for (list, more) in [
+            (&mut self.listed, other.listed),
+            (&mut self.listed_denied, other.listed_denied),
+        ] {
+            let room = LISTED.saturating_sub(list.len());
+            list.extend(more.into_iter().take(room));
+        }
     }
 }
 
