@@ -94,6 +94,7 @@ pub extern "C" fn mail_info(mail: &OpenedMail) -> Box<Buffer> {
             "bodies": mail.bodies(),
             "parts": mail.parts(),
             "references": mail.references(),
+            "wrapped_links": mail.wrapped_links(),
             "notes": mail.notes(),
         })
     }))
