@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use embody::view::MailView;
 
-use super::{IS_READY, mail_of, page_and_browsers, shown, with_files, with_mail};
+use super::{IS_READY, document, mail_of, page_and_browsers, shown, with_files, with_mail};
 
 #[test]
 fn page_shows_the_mail_its_attachments_and_what_is_missing() {
@@ -39,6 +39,43 @@ fn page_shows_the_mail_its_attachments_and_what_is_missing() {
             "{}",
             &shown[..200]
         );
+    }
+}
+
+#[test]
+fn html_has_a_frame_of_its_height_and_wrapped_links_show_their_targets() {
+    let test = "html_has_a_frame_of_its_height_and_wrapped_links_show_their_targets";
+    let Some((page, browsers)) = page_and_browsers(test) else {
+        return;
+    };
+    let link = "https://eur01.safelinks.protection.outlook.com/?url=https%3A%2F%2Fwww.example.org%2Fa&amp;data=05";
+    let line = format!("<p><a href=\"{link}\">agenda</a></p>");
+    for browser in browsers {
+        let mail = mail_of(&line);
+        let mut driver = browser.opened(&with_mail(&page, mail.as_bytes()), IS_READY);
+        let height = "document.querySelector('.body iframe').clientHeight";
+        driver.wait_for(&format!("{height} > 20 && {height} < 150"));
+        let dom = document(&mut *driver);
+        for expected in [
+            "title=&quot;https://www.example.org/a (through Microsoft Safe Links)&quot;",
+            "<span class=\"target\">https://www.example.org/a</span>",
+            "1 link leads through another server",
+        ] {
+            // Only some browsers write the quotation marks in an attribute as references.
+            let is_there =
+                dom.contains(expected) || dom.contains(&expected.replace("&quot;", "\""));
+            assert!(is_there, "{}: {expected}", driver.name());
+        }
+        // The text of the file that is in the page is not shown.
+        assert_eq!(
+            driver.value("document.querySelector('script.mail').offsetHeight"),
+            0
+        );
+
+        let mail = mail_of(&line.repeat(50));
+        let mut driver = browser.opened(&with_mail(&page, mail.as_bytes()), IS_READY);
+        driver.wait_for(&format!("{height} > 1500 && {height} < 4000"));
+        driver.wait_for("document.querySelector('.measure') === null");
     }
 }
 
