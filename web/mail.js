@@ -68,7 +68,7 @@ async function present(opened) {
     backButton(),
     ...trail.slice(-1).map((outer) => button(WORDS.inMail(field(outer.mail, "subject") || WORDS.noSubject), () => present(outer))),
     element("h1", { textContent: subject }),
-    fields,
+    fields.childElementCount > 0 ? fields : null,
     element("details", { className: "all" }, element("summary", { textContent: WORDS.allFields }), all),
     element(
       "div",
@@ -242,7 +242,7 @@ async function bodyOf(opened) {
   const draw = (as_text) => {
     pieces.replaceChildren(
       ...bodies.map(({ html, text, is_deep }) => {
-        if (html === null || as_text) return element("pre", { textContent: is_deep ? `${WORDS.deep}\n\n${text ?? ""}` : (text ?? "") });
+        if (html === null || as_text) return element("pre", { textContent: is_deep ? `${WORDS.deep}\n\n${text ?? ""}` : (text ?? "").replace(/^(?:[ \t]*\r?\n)+/, "") });
         // No scripts, no forms and no origin. Links open in a new window, when a person follows them.
         const frame = element("iframe", { title: WORDS.body, srcdoc: frameText(html), sandbox: "allow-popups allow-popups-to-escape-sandbox", referrerpolicy: "no-referrer" });
         fitted(frame);
