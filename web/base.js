@@ -22,6 +22,9 @@ function bytesOfBase64(text) {
   return Uint8Array.from(binary, (character) => character.charCodeAt(0));
 }
 
+// Returns a reason as a sentence: the module writes reasons in lower case and without a full stop.
+const sentence = (reason) => `${reason.charAt(0).toUpperCase()}${reason.slice(1)}${/[.!?]$/.test(reason) ? "" : "."}`;
+
 function say(text) {
   byId("status").textContent = text;
 }

@@ -44,9 +44,10 @@ function cleanCss(css, picture) {
 
 /**
  * Returns the HTML without scripts, forms, frames and references, or null if it is nested too deeply. `picture` returns a
- * data: URL for the URL of a picture that the mail contains, or an empty string.
+ * data: URL for the URL of a picture that the mail contains, or an empty string. `titleOf` returns the title of a link by its
+ * URL, which shows where the link leads.
  */
-function cleanHtml(html, picture) {
+function cleanHtml(html, picture, titleOf = (url) => url) {
   const source = new DOMParser().parseFromString(html, "text/html");
   const target = document.implementation.createHTMLDocument("");
   const known = (url) => (PICTURE.test(url) ? url : picture(url));
@@ -118,7 +119,7 @@ function cleanHtml(html, picture) {
         made.setAttribute("target", "_blank");
         made.setAttribute("rel", "noopener noreferrer");
         // The real target, which the text of the link can hide.
-        made.setAttribute("title", href);
+        made.setAttribute("title", titleOf(href));
       }
     }
     parent.append(made);

@@ -63,6 +63,19 @@ export interface ReferenceView {
   can_fill: boolean;
 }
 
+/** A link that a mail filter or a picture proxy replaced with a URL of its own server. */
+export interface LinkView {
+  part: string;
+  /** The service, for example "safelinks". */
+  service: string;
+  /** The URL in the mail, which leads to the service. */
+  url: string;
+  /** The original URL. It comes from the sender, so it can lead anywhere. */
+  target: string;
+  /** Number of times that the link occurs. */
+  count: number;
+}
+
 export class MailFile {
   private constructor();
   readonly format: FileFormat;
@@ -82,6 +95,8 @@ export class Mail {
   readonly bodies: BodyView[];
   readonly parts: PartView[];
   readonly references: ReferenceView[];
+  /** The texts and the repaired mail contain these links as the mail has them. */
+  readonly wrapped_links: LinkView[];
   readonly notes: string[];
   /** The first field with this name, decoded, or an empty string. */
   field(name: string): string;

@@ -26,7 +26,10 @@ async function openMail(file, index) {
     if (file !== current || file.chosen !== index) return file.ask("close", { id });
     await present({ file, id, mail, trail: [] });
   } catch (error) {
-    if (file === current && file.chosen === index) show(backButton(), element("p", { className: "box", textContent: WORDS.cannotShow(error.message) }));
+    if (file === current && file.chosen === index) {
+      const subject = file.summaries[index]?.subject || WORDS.noSubject;
+      show(backButton(), element("h1", { textContent: subject }), element("p", { className: "box", textContent: WORDS.cannotShow(error.message) }));
+    }
   } finally {
     say("");
   }
@@ -57,14 +60,15 @@ async function present(opened) {
   for (const { name, value } of mail.header) all.append(element("dt", { textContent: name }), element("dd", { textContent: value }));
   const files = mail.parts.map((part, index) => ({ part, index })).filter(({ part }) => part.inside === null && !["body", "note"].includes(part.role));
   const body = await bodyOf(opened);
-  const parts = files.length > 0 ? partsOf(opened, files) : null;
+  const pictures = files.filter(({ part }) => part.role === "picture");
+  const attachments = files.filter(({ part }) => part.role !== "picture");
   // Another mail may have been chosen while the pictures of this one were read.
   if (shownMail !== opened) return;
   show(
     backButton(),
     ...trail.slice(-1).map((outer) => button(WORDS.inMail(field(outer.mail, "subject") || WORDS.noSubject), () => present(outer))),
     element("h1", { textContent: subject }),
-    fields,
+    fields.childElementCount > 0 ? fields : null,
     element("details", { className: "all" }, element("summary", { textContent: WORDS.allFields }), all),
     element(
       "div",
@@ -76,7 +80,8 @@ async function present(opened) {
     missingBox(opened),
     notesOf(opened),
     body,
-    parts,
+    attachments.length > 0 ? element("section", {}, element("h2", { textContent: WORDS.attachments(attachments.length) }), partsOf(opened, attachments)) : null,
+    pictures.length > 0 ? element("details", {}, element("summary", { textContent: WORDS.pictures(pictures.length) }), partsOf(opened, pictures)) : null,
   );
   byId("mail").focus({ preventScroll: true });
   document.documentElement.scrollTop = 0;
@@ -86,7 +91,7 @@ function missingBox(opened) {
   const references = opened.mail.references.map((reference, index) => ({ reference, index }));
   const missing = references.filter(({ reference }) => reference.state === "missing");
   if (missing.length === 0) {
-    const is_whole = references.every(({ reference }) => ["included", "filled"].includes(reference.state));
+    const is_whole = opened.mail.notes.length === 0 && references.every(({ reference }) => ["included", "filled"].includes(reference.state));
     return is_whole ? element("p", { className: "box good", textContent: WORDS.nothingMissing }) : null;
   }
   const rows = missing.map(({ reference, index }) => {
@@ -112,6 +117,8 @@ function missingBox(opened) {
   );
 }
 
+const serviceOf = ({ service }) => WORDS.services[service] ?? service;
+
 // What a person may want to know, but need not do anything about.
 function notesOf({ mail, file }) {
   const groups = [
@@ -127,8 +134,13 @@ function notesOf({ mail, file }) {
     const rows = found.slice(0, STEP).map(({ explanation, name, url }) => element("li", {}, explanation, ...(name || url ? [element("div", { className: "soft", textContent: name && !url?.startsWith("http") ? name : (url ?? name) })] : [])));
     return [element("details", {}, element("summary", { textContent: words(found.length) }), element("ul", {}, ...rows))];
   });
+  const links = mail.wrapped_links;
+  if (links.length > 0) {
+    const rows = links.slice(0, STEP).map((link) => element("li", {}, element("span", { className: "target", textContent: link.target }), element("div", { className: "soft", textContent: WORDS.through(serviceOf(link)) })));
+    boxes.push(element("details", {}, element("summary", { textContent: WORDS.wrapped(links.length) }), element("ul", {}, ...rows)));
+  }
   const notes = [...mail.notes, ...file.notes];
-  if (notes.length > 0) boxes.push(element("details", { open: true }, element("summary", { textContent: WORDS.notes }), element("ul", {}, ...notes.slice(0, STEP).map((note) => element("li", { textContent: note })))));
+  if (notes.length > 0) boxes.push(element("details", { open: true }, element("summary", { textContent: WORDS.notes }), element("ul", {}, ...notes.slice(0, STEP).map((note) => element("li", { textContent: sentence(note) })))));
   return boxes.length > 0 ? element("div", { className: "notes" }, ...boxes) : null;
 }
 
@@ -176,11 +188,47 @@ const escaped = (text) => text.replace(/[&<>"']/g, (character) => `&#${character
 // Returns the bodies as { html, text }, cleaned. Either can be null.
 async function cleanBodies(opened) {
   const picture = await picturesOf(opened);
+  const wrapped = new Map(opened.mail.wrapped_links.map((link) => [link.url, link]));
+  const titleOf = (url) => {
+    const link = wrapped.get(url);
+    return link ? WORDS.leadsTo(link.target, serviceOf(link)) : url;
+  };
   return opened.mail.bodies.map(({ html, text }) => {
-    const clean = html === null ? null : cleanHtml(html, picture);
+    const clean = html === null ? null : cleanHtml(html, picture, titleOf);
     const is_deep = html !== null && clean === null;
     return { html: clean, text: text ?? (clean === null ? null : textOfHtml(clean)), is_deep };
   });
+}
+
+// Largest height of a frame, in pixels. Beyond it, the frame scrolls.
+const TALLEST = 20_000;
+
+// Gives a frame the height of its text. The page cannot look into the frame, because the frame has an origin of its own, so the
+// same text is measured in a second frame, which has the origin of the page. That frame runs no scripts either.
+function fitted(frame) {
+  const measure = element("iframe", { className: "measure", "aria-hidden": "true", tabIndex: -1, sandbox: "allow-same-origin", referrerpolicy: "no-referrer" });
+  measure.onload = () => {
+    const root = measure.contentDocument?.documentElement;
+    const height = root?.scrollHeight ?? 0;
+    // Two pixels for the border of the frame, and room for the scroll bar under a wide text.
+    const extra = root?.scrollWidth > root?.clientWidth ? 20 : 2;
+    measure.remove();
+    if (height > 0) frame.style.height = `${Math.min(height + extra, TALLEST)}px`;
+  };
+  const fit = () => {
+    if (!frame.isConnected) return;
+    measure.style.width = `${frame.clientWidth}px`;
+    measure.srcdoc = frame.srcdoc;
+    document.body.append(measure);
+  };
+  // The observer calls at once, and again if the width changes.
+  let width = 0;
+  const observer = new ResizeObserver(() => {
+    if (frame.clientWidth === width) return;
+    width = frame.clientWidth;
+    fit();
+  });
+  observer.observe(frame);
 }
 
 async function bodyOf(opened) {
@@ -194,9 +242,11 @@ async function bodyOf(opened) {
   const draw = (as_text) => {
     pieces.replaceChildren(
       ...bodies.map(({ html, text, is_deep }) => {
-        if (html === null || as_text) return element("pre", { textContent: is_deep ? `${WORDS.deep}\n\n${text ?? ""}` : (text ?? "") });
+        if (html === null || as_text) return element("pre", { textContent: is_deep ? `${WORDS.deep}\n\n${text ?? ""}` : (text ?? "").replace(/^(?:[ \t]*\r?\n)+/, "") });
         // No scripts, no forms and no origin. Links open in a new window, when a person follows them.
-        return element("iframe", { title: WORDS.body, srcdoc: frameText(html), sandbox: "allow-popups allow-popups-to-escape-sandbox", referrerpolicy: "no-referrer" });
+        const frame = element("iframe", { title: WORDS.body, srcdoc: frameText(html), sandbox: "allow-popups allow-popups-to-escape-sandbox", referrerpolicy: "no-referrer" });
+        fitted(frame);
+        return frame;
       }),
     );
   };
@@ -240,7 +290,7 @@ function partsOf(opened, files) {
       ),
     );
   });
-  return element("section", {}, element("h2", { textContent: WORDS.attachments(files.length) }), element("ul", { className: "parts" }, ...cards));
+  return element("ul", { className: "parts" }, ...cards);
 }
 
 async function openInner(outer, part) {

@@ -203,8 +203,8 @@ function drawMails() {
     const row = element(
       "button",
       { type: "button", className: "row", "data-index": index, onclick: () => openMail(file, index) },
-      element("span", { className: "top" }, element("span", { className: "who", textContent: nameOf(mail.from) || WORDS.noSender }), element("span", { className: "when", textContent: shortDate(mail.date) })),
-      element("span", { className: "what", textContent: mail.subject || mail.problem || WORDS.noSubject }),
+      element("span", { className: "top" }, element("span", { className: "who", textContent: nameOf(mail.from) || (mail.problem && mail.subject) || WORDS.noSender }), element("span", { className: "when", textContent: shortDate(mail.date) })),
+      element("span", { className: "what", textContent: mail.problem ? sentence(mail.problem) : mail.subject || WORDS.noSubject }),
       mail.folder.length > 0 ? element("span", { className: "what soft", textContent: mail.folder.join(" / ") }) : null,
     );
     if (index === file.chosen) row.setAttribute("aria-current", "true");

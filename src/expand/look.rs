@@ -55,7 +55,9 @@ impl Expander {
         let mut ledger = Ledger::new(&self.policy().limits, tree.original.len());
         let mut documents = Documents::new(tree, self.policy());
         for part in tree.ids() {
-            documents.wrapped_links(part, &mut ledger, &mut see);
+            documents.wrapped_links(part, &mut ledger, &mut |_, original, count| {
+                (0..count).for_each(|_| see(original.service));
+            });
         }
     }
 }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::bodies::{BodyView, bodies};
 use super::failure::ViewError;
+use super::links::{LinkView, wrapped_links};
 use super::look::{ChosenFiles, LookResults, look, repaired};
 use super::parts::{PartView, parts};
 use super::references::{ReferenceState, ReferenceView, reference};
@@ -47,6 +48,7 @@ struct ShownText {
     sources: Vec<PartSource>,
     parts: Vec<PartView>,
     references: Vec<ReferenceView>,
+    links: Vec<LinkView>,
 }
 
 impl std::fmt::Debug for ShownText {
@@ -57,6 +59,7 @@ impl std::fmt::Debug for ShownText {
             .field("bodies", &self.bodies)
             .field("parts", &self.parts)
             .field("references", &self.references)
+            .field("links", &self.links)
             .finish_non_exhaustive()
     }
 }
@@ -134,6 +137,12 @@ impl MailView {
     /// Returns what the mail refers to instead of containing it, or contains in a form that few programs show.
     pub fn references(&self) -> &[ReferenceView] {
         &self.shown.references
+    }
+
+    /// Returns the links that a mail filter or a picture proxy replaced with URLs of its own server, with their targets. The
+    /// texts and the repaired mail contain the links as the mail has them.
+    pub fn wrapped_links(&self) -> &[LinkView] {
+        &self.shown.links
     }
 
     /// Puts a file that the person has in the place of a reference, by its position in [`references`](Self::references). The
@@ -218,6 +227,7 @@ impl ShownText {
             sources,
             parts,
             references,
+            links: wrapped_links(&tree),
             findings,
         }
     }

@@ -5,7 +5,7 @@
 //! the memory is that of the file and of one mail.
 //!
 //! A [`MailView`] contains the decoded fields, the texts, the parts (also those that were in `winmail.dat`, in uuencoded text
-//! or in `data:` URLs), and the references with their states. [`MailView::fill`] takes a file that the person has, and
+//! or in `data:` URLs), the references with their states, and the links that a mail filter wrapped. [`MailView::fill`] takes a file that the person has, and
 //! [`MailView::repaired`] returns the mail with everything that it has now.
 //!
 //! This module does no I/O and reads no clock. It decides nothing about a mail: the [engine](crate::engine) opens forms,
@@ -35,6 +35,7 @@
 mod bodies;
 mod failure;
 mod file;
+mod links;
 mod look;
 mod mail;
 #[cfg(feature = "outlook")]
@@ -48,6 +49,7 @@ mod unpack;
 pub use self::bodies::BodyView;
 pub use self::failure::ViewError;
 pub use self::file::MailFile;
+pub use self::links::LinkView;
 pub use self::mail::{HeaderView, MailView};
 pub use self::parts::{PartRole, PartView};
 pub use self::references::{ReferenceState, ReferenceView};

@@ -1,19 +1,17 @@
-//! Drives Chromium over the pipe of its DevTools protocol: opens a page, waits for it, and evaluates scripts in it.
+//! Drives Chromium over the pipe of its DevTools protocol: opens a page, and evaluates scripts in it.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Time limit for a condition in a page, on a machine that is also busy with other work.
-const PATIENCE: Duration = Duration::from_secs(90);
+use super::page_driver::{Key, PageDriver};
 
-/// A browser with one page.
-pub struct Browser {
+/// Chromium with one page.
+pub struct Chromium {
     child: Child,
     commands: File,
     answers: BufReader<File>,
@@ -22,14 +20,14 @@ pub struct Browser {
     _folder: TempDir,
 }
 
-impl Drop for Browser {
+impl Drop for Chromium {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Browser {
+impl Chromium {
     /// Starts Chromium. It reads commands from file descriptor 3 and writes answers to 4, each ended by a NUL byte, so a shell
     /// connects them with two named pipes.
     pub fn start(chromium: &Path) -> Self {
@@ -49,6 +47,8 @@ impl Browser {
                 "--disable-background-networking",
                 "--disable-component-update",
                 "--disable-sync",
+                // The browser cannot reach the network.
+                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
                 "--remote-debugging-pipe",
             ])
             .arg(format!("--user-data-dir={}", at("profile").display()))
@@ -99,16 +99,18 @@ impl Browser {
             }
         }
     }
+}
 
-    /// Opens a file.
-    pub fn open(&mut self, file: &Path) {
-        assert!(fs::exists(file).unwrap());
-        let url = format!("file://{}", file.display());
+impl PageDriver for Chromium {
+    fn name(&self) -> &'static str {
+        "chromium"
+    }
+
+    fn open(&mut self, url: &str) {
         self.command("Page.navigate", json!({ "url": url }));
     }
 
-    /// Returns the value of a script in the page.
-    pub fn value(&mut self, script: &str) -> Value {
+    fn value(&mut self, script: &str) -> Value {
         let parameters =
             json!({ "expression": script, "returnByValue": true, "awaitPromise": true });
         let answer = self.command("Runtime.evaluate", parameters);
@@ -119,15 +121,20 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Waits until a script has the value `true`.
-    pub fn wait_for(&mut self, script: &str) {
-        let begun = Instant::now();
-        while self.value(script) != json!(true) {
-            if begun.elapsed() > PATIENCE {
-                let document = self.value("document.body?.innerText?.slice(0, 2000)");
-                panic!("{script} did not become true within {PATIENCE:?}: {document}");
-            }
-            std::thread::sleep(Duration::from_millis(50));
+    fn press(&mut self, key: Key) {
+        let (name, code, text) = match key {
+            Key::Tab => ("Tab", 9, None),
+            Key::Enter => ("Enter", 13, Some("\r")),
+            Key::ArrowDown => ("ArrowDown", 40, None),
+        };
+        let mut event = json!({
+            "type": "keyDown", "key": name, "code": name, "windowsVirtualKeyCode": code,
+        });
+        if let Some(text) = text {
+            event["text"] = json!(text);
         }
+        self.command("Input.dispatchKeyEvent", event.clone());
+        event["type"] = json!("keyUp");
+        self.command("Input.dispatchKeyEvent", event);
     }
 }

@@ -11,12 +11,14 @@ pub mod imap;
 pub mod mail;
 pub mod mail_system;
 pub mod mailboxes;
+pub mod marionette;
 pub mod milter;
 pub mod moto;
 pub mod mta;
 pub mod objects;
 #[cfg(unix)]
 pub mod ordinary;
+pub mod page_driver;
 pub mod postfix;
 pub mod programs;
 pub mod pst;

@@ -13,10 +13,13 @@
 //! `downloads/www.example.org/minutes.txt`, and writes the filled mail.
 //!
 //! The module has no imports. The host (the program that loads the module) and the module exchange text and content in a
-//! [`Buffer`]. The host calls [`buffer_data`] for the address of the bytes, and writes or reads the bytes there.
+//! [`Buffer`]. The host calls [`buffer_data`](buffer::buffer_data) for the address of the bytes, and writes or reads the
+//! bytes there.
 //!
 //! If the host passes a `Box` to a function, the function frees the `Box`, so the host must not use the `Box` again. If a
 //! function returns a `Box`, the host must free the `Box` or pass it to another function that takes a `Box`.
+
+mod buffer;
 
 use std::time::{Duration, SystemTime};
 
@@ -27,8 +30,7 @@ use embody::policy::{Embed, Scheme};
 use embody::report::{Reason, Refusal};
 use serde_json::{Value, json};
 
-/// Bytes in the memory of the module, which the host can also read and write.
-pub struct Buffer(Vec<u8>);
+use self::buffer::Buffer;
 
 /// State of the processing of one mail: the mail, and the answers that the host has given so far.
 pub struct Session {
@@ -41,26 +43,6 @@ pub struct Session {
     /// The filled mail. It is empty until a call of [`session_run`] returns no needs.
     output: Vec<u8>,
 }
-
-/// Creates a buffer of `length` zero bytes.
-#[unsafe(no_mangle)]
-pub extern "C" fn buffer_new(length: usize) -> Box<Buffer> {
-    Box::new(Buffer(vec![0; length]))
-}
-
-/// Returns the address of the bytes of a buffer in the memory of the module.
-#[unsafe(no_mangle)]
-pub extern "C" fn buffer_data(buffer: &mut Buffer) -> *mut u8 {
-    buffer.0.as_mut_ptr()
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn buffer_length(buffer: &Buffer) -> usize {
-    buffer.0.len()
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn buffer_free(_: Box<Buffer>) {}
 
 /// Creates a session for a mail, or for a file of Outlook that contains one message (`.msg`, `winmail.dat`). `now` is the current time in milliseconds since 1970, because the module has no clock.
 ///

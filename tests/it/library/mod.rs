@@ -3,7 +3,7 @@
 mod asynchronous;
 mod module;
 mod outlook;
+mod page;
 mod view;
 mod wasm;
 mod web;
-mod web_browser;

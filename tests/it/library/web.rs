@@ -94,9 +94,9 @@ const files = JSON.parse(await readFile(process.argv[3]));
 for (const [index, path] of files.entries()) {
   const file = await openMail(await readFile(path), path);
   const mail = file.mail(0);
-  const { header, date, bodies, parts, references } = mail;
+  const { header, date, bodies, parts, references, wrapped_links } = mail;
   const contents = parts.map((_, part) => mail.content(part).length);
-  const shown = { format: file.format, length: file.length, summaries: file.summaries(), header, date, bodies, parts, references, contents };
+  const shown = { format: file.format, length: file.length, summaries: file.summaries(), header, date, bodies, parts, references, wrapped_links, contents };
   await writeFile(`${process.argv[4]}/${index}.json`, JSON.stringify(shown));
   await writeFile(`${process.argv[4]}/${index}.eml`, mail.repaired());
 }
@@ -113,7 +113,7 @@ fn shown(bytes: &[u8], name: &str) -> (Value, Vec<u8>) {
     let shown = json!({
         "format": file.format(), "length": file.len(), "summaries": summaries,
         "header": mail.header(), "date": mail.date(), "bodies": mail.bodies(), "parts": mail.parts(),
-        "references": mail.references(), "contents": contents,
+        "references": mail.references(), "wrapped_links": mail.wrapped_links(), "contents": contents,
     });
     (shown, mail.repaired())
 }
@@ -255,12 +255,15 @@ fn declared_types_of_the_package_are_those_of_the_library() {
 
     let mail = fs::read(root().join("samples/postcard.in.eml")).unwrap();
     let (shown, _) = shown(&mail, "postcard.eml");
+    let wrapped = "Subject: x\n\nSee <https://www.google.com/url?q=https://www.example.org/>.\n";
+    let wrapped = json!(MailView::new(wrapped, SystemTime::now()).wrapped_links()[0]);
     for (name, value) in [
         ("MailSummary", &shown["summaries"][0]),
         ("HeaderView", &shown["header"][0]),
         ("BodyView", &shown["bodies"][0]),
         ("PartView", &shown["parts"][0]),
         ("ReferenceView", &shown["references"][0]),
+        ("LinkView", &wrapped),
     ] {
         let object = value
             .as_object()

@@ -1,7 +1,7 @@
 //! The WebAssembly module of `embody.html` and of the npm package: the module `embody::view` for JavaScript.
 //!
 //! The module has no imports. The host (`embody.js`) and the module exchange text and content in a [`Buffer`]. The host calls
-//! [`buffer_data`] for the address of the bytes, and writes or reads the bytes there.
+//! [`buffer_data`](buffer::buffer_data) for the address of the bytes, and writes or reads the bytes there.
 //!
 //! If the host passes a `Box` to a function, the function frees the `Box`, so the host must not use the `Box` again. If a
 //! function returns a `Box`, the host must free the `Box` or pass it to another function that takes a `Box`.
@@ -9,39 +9,21 @@
 //! A function that can fail returns an object that contains the failure. The JSON of such an object then has only the field
 //! `error`, with a sentence for a person.
 
+#[path = "../../../examples/wasm/src/buffer.rs"]
+mod buffer;
+
 use std::time::{Duration, SystemTime};
 
 use embody::view::{MailFile, MailView, ViewError};
 use serde_json::{Value, json};
 
-/// Bytes in the memory of the module, which the host can also read and write.
-pub struct Buffer(Vec<u8>);
+use self::buffer::Buffer;
 
 /// A file, or the reason why it cannot be opened.
 pub struct OpenedFile(Result<MailFile, ViewError>);
 
 /// A mail, or the reason why it cannot be shown.
 pub struct OpenedMail(Result<MailView, ViewError>);
-
-/// Creates a buffer of `length` zero bytes.
-#[unsafe(no_mangle)]
-pub extern "C" fn buffer_new(length: usize) -> Box<Buffer> {
-    Box::new(Buffer(vec![0; length]))
-}
-
-/// Returns the address of the bytes of a buffer in the memory of the module.
-#[unsafe(no_mangle)]
-pub extern "C" fn buffer_data(buffer: &mut Buffer) -> *mut u8 {
-    buffer.0.as_mut_ptr()
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn buffer_length(buffer: &Buffer) -> usize {
-    buffer.0.len()
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn buffer_free(_: Box<Buffer>) {}
 
 /// Opens a file with the name `name`.
 #[unsafe(no_mangle)]
@@ -94,6 +76,7 @@ pub extern "C" fn mail_info(mail: &OpenedMail) -> Box<Buffer> {
             "bodies": mail.bodies(),
             "parts": mail.parts(),
             "references": mail.references(),
+            "wrapped_links": mail.wrapped_links(),
             "notes": mail.notes(),
         })
     }))

@@ -82,13 +82,14 @@ impl Documents<'_> {
             && !self.tree.has_disposition(part, "attachment")
     }
 
-    /// Calls `see` with the service of each wrapped link of a document or text whose original is certain.
-    #[cfg(feature = "cli")]
+    /// Calls `see` for each wrapped link of a document or text whose original is certain: with the wrapped URL, the original,
+    /// and how often the link occurs. A link of a text is passed once for each place.
+    #[cfg(any(feature = "cli", feature = "view"))]
     pub(crate) fn wrapped_links(
         &mut self,
         part: PartId,
         ledger: &mut Ledger,
-        see: &mut impl FnMut(&'static str),
+        see: &mut impl FnMut(&str, &OriginalUrl, u64),
     ) {
         let entity = self.tree.part(part);
         let is_text = self.is_plain_text(part);
@@ -100,12 +101,17 @@ impl Documents<'_> {
             return;
         };
         if is_text {
-            wrapped_in_text(&octets, |found| see(found.unwrapped.service));
+            wrapped_in_text(&octets, |found| {
+                let wrapped = octets.get(found.place).unwrap_or_default();
+                if found.is_complete {
+                    see(&String::from_utf8_lossy(wrapped), &found.unwrapped, 1);
+                }
+            });
             return;
         }
         let _ = self.looked_at(part, ledger, true, |_, _, _, document| {
-            for (_, unwrapped, count) in unwrapped_document(document).1.links {
-                (0..count).for_each(|_| see(unwrapped.service));
+            for (wrapped, unwrapped, count) in unwrapped_document(document).1.links {
+                see(&wrapped, &unwrapped, count);
             }
             Ok((TextChanges::default(), ()))
         });
