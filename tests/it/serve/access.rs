@@ -80,10 +80,24 @@ fn requests_of_web_pages_are_refused() {
     );
     ask(&["Origin: null"]).problem(403);
     ask(&[&format!("Origin: http://127.0.0.1:{port}")]).problem(403);
+    ask(&["Origin:"]).problem(403);
+    // A picture in a page causes a request without Origin.
+    let object = format!("/v1/objects/{}", "0".repeat(64));
+    for site in ["cross-site", "same-site", "same-origin", "None, cross-site"] {
+        let field = format!("Sec-Fetch-Site: {site}");
+        let answer = service.ask("GET", &object, &[&field], b"");
+        assert!(answer.problem(403).contains("web pages"), "{site}");
+    }
+    let entered = service.ask("GET", "/metrics", &["Sec-Fetch-Site: none"], b"");
+    assert_eq!(entered.status, 200, "{entered:?}");
     for host in [
         "evil.example",
         "127.0.0.1.evil.example",
         "127.0.0.1:1",
+        &format!("127.0.0.1:+{port}"),
+        &format!("localhost.:{port}"),
+        &format!("[::ffff:127.0.0.1]:{port}"),
+        &format!("user@127.0.0.1:{port}"),
         "127.0.0.2",
         "",
         "[::1",
@@ -99,6 +113,7 @@ fn requests_of_web_pages_are_refused() {
         "embody".to_owned(),
         "embody:9997".to_owned(),
         format!("localhost:{port}"),
+        format!("LOCALHOST:{port}"),
         "other.example:80".to_owned(),
     ] {
         assert_eq!(ask(&[&format!("Host: {host}")]).status, 200, "{host}");
