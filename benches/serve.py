@@ -8,14 +8,16 @@ two ways take turns, so that other load of the machine affects both. The store i
 is a RAM disk. The last measurement reads a large mbox through /v1/messages, and shows that the memory does not grow with it.
 
 The environment variable COUNT sets the number of mails, ALONE the number of them that also go through a process per mail, and
-LARGE the size of the mbox in MiB.
+LARGE the size of the mbox in MiB. MAILBOX names a file that is read instead of the mbox. The test write_a_large_pst
+(tests/it/mailbox/outlook_pst.rs) writes a mailbox of Outlook of 1 GB.
 """
-import base64, http.client, os, pathlib, random, signal, statistics, subprocess, sys, tempfile, threading, time
+import base64, http.client, json, os, pathlib, random, signal, statistics, subprocess, sys, tempfile, threading, time
 
 EMBODY = os.path.abspath(sys.argv[1])
 COUNT = int(os.environ.get('COUNT', 10000))
 ALONE = int(os.environ.get('ALONE', 200))
 LARGE = int(os.environ.get('LARGE', 1024))
+MAILBOX = os.environ.get('MAILBOX')
 CONNECTIONS = 8
 here = pathlib.Path(tempfile.mkdtemp(prefix='embody-bench-'))
 
@@ -57,7 +59,7 @@ def post(connection, path, body):
     return answer
 
 
-def through_service(service, todo, times, wrong, largest):
+def through_service(service, todo, times, wrong, largest, detached):
     connection = http.client.HTTPConnection('127.0.0.1', service.port)
     while True:
         with todo:
@@ -70,6 +72,7 @@ def through_service(service, todo, times, wrong, largest):
         restored = post(connection, '/v1/restore', small)
         times.append((middle - begun, time.perf_counter() - middle))
         largest.append(len(mail))
+        detached.append(small != mail)
         if restored != mail:
             wrong.append(mail)
 
@@ -85,12 +88,22 @@ class Todo:
         self.lock.release()
 
 
+def generated_mbox():
+    path = here / 'large.mbox'
+    with path.open('wb') as mbox:
+        number = 0
+        while mbox.tell() < LARGE << 20:
+            mbox.write(b'From a@example.org Sat Jan  3 01:05:34 1996\n' + generated(number).replace(b'\r\n', b'\n') + b'\n')
+            number += 1
+    return path
+
+
 def main():
     service = Service()
-    todo, times, wrong, largest = Todo(), [], [], []
+    todo, times, wrong, largest, detached = Todo(), [], [], [], []
     before = service.memory()
     begun = time.perf_counter()
-    arguments = service, todo, times, wrong, largest
+    arguments = service, todo, times, wrong, largest, detached
     threads = [threading.Thread(target=through_service, args=arguments) for _ in range(CONNECTIONS)]
     for thread in threads:
         thread.start()
@@ -99,8 +112,16 @@ def main():
     seconds = time.perf_counter() - begun
     peak = service.memory('VmHWM')
     detach, restore = (statistics.median(column) * 1000 for column in zip(*times))
-    print(f'embody serve: {len(times)} mails, {len(times) - len(wrong)} restored exactly, {len(times) / seconds:.0f} mails/s')
+    print(f'the load average is {os.getloadavg()[0]:.2f}, {os.cpu_count()} cores')
+    print(f'embody serve: {len(times)} mails, {sum(detached)} with a detached attachment, '
+          f'{len(times) - len(wrong)} restored exactly, {len(times) / seconds:.0f} mails/s')
     print(f'  median: detach {detach:.2f} ms, restore {restore:.2f} ms')
+    connection, single = http.client.HTTPConnection('127.0.0.1', service.port), []
+    for _, mail in zip(range(1000), mails()):
+        begun = time.perf_counter()
+        assert post(connection, '/v1/restore', post(connection, '/v1/detach?larger-than=1k', mail)) == mail
+        single.append(time.perf_counter() - begun)
+    print(f'  with one connection: median {statistics.median(single) * 1000:.2f} ms for detach and restore')
     print(f'  memory: {before:.0f} MiB at the start, {peak:.0f} MiB at most; the largest mail has {max(largest) / 2**20:.1f} MiB')
     alone = []
     for number, mail in zip(range(ALONE), mails()):
@@ -117,21 +138,20 @@ def main():
     assert service.process.wait() == 0
     service = Service()
     before = service.memory()
-    with (here / 'large.mbox').open('wb') as mbox:
-        number = 0
-        while mbox.tell() < LARGE << 20:
-            mbox.write(b'From a@example.org Sat Jan  3 01:05:34 1996\n' + generated(number).replace(b'\r\n', b'\n') + b'\n')
-            number += 1
+    mailbox = pathlib.Path(MAILBOX) if MAILBOX else generated_mbox()
     connection = http.client.HTTPConnection('127.0.0.1', service.port)
     begun = time.perf_counter()
-    with (here / 'large.mbox').open('rb') as mbox:
-        connection.request('POST', '/v1/messages', mbox, {'Content-Length': str((here / 'large.mbox').stat().st_size)})
-    response, size, last = connection.getresponse(), 0, b''
+    with mailbox.open('rb') as content:
+        connection.request('POST', '/v1/messages', content, {'Content-Length': str(mailbox.stat().st_size)})
+    response, last = connection.getresponse(), b''
     while piece := response.read(1 << 20):
-        size, last = size + len(piece), (last + piece)[-4096:]
-    assert response.status == 200 and b'"announced":%d,"delivered":%d' % (number, number) in last, last
+        last = (last + piece)[-4096:]
+    assert response.status == 200, last
+    report = json.loads(last[last.index(b'{"kind":"report"'):last.rindex(b'}') + 1])
+    assert report['announced'] == report['delivered'] > 0, report
     seconds = time.perf_counter() - begun
-    print(f'/v1/messages: {number} mails of {LARGE} MiB in {seconds:.1f} s; {service.memory("VmHWM") - before:.0f} MiB more memory')
+    print(f'/v1/messages: {report["delivered"]} mails of {mailbox.stat().st_size / 2**20:.0f} MiB in {seconds:.1f} s; '
+          f'{service.memory("VmHWM") - before:.0f} MiB more memory')
     service.process.send_signal(signal.SIGTERM)
     assert service.process.wait() == 0
 

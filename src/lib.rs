@@ -235,6 +235,8 @@ pub mod mailbox;
 mod mailbox;
 #[cfg(feature = "cli")]
 mod merge;
+#[cfg(all(unix, any(feature = "milter", feature = "serve")))]
+mod metrics;
 // The mail filter server of `embody milter`.
 #[cfg(all(unix, feature = "milter"))]
 mod milter;

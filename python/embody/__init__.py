@@ -148,7 +148,8 @@ def rows(command: str, *arguments: Argument, input: bytes = b"") -> Generator[di
     ``detach``, ``restore`` or ``filter``. The standard output of these commands is discarded, so add ``--output`` to keep the changed
     mail. The run starts when this function is called, not with the first row.
 
-    The rows of ``inspect`` are returned while it reads. Its last row, ``{"survey": {...}}``, is a summary of the mailboxes.
+    The rows of ``inspect`` are returned while it reads. Its last row, ``{"kind": "survey", "survey": {...}}``, is a
+    summary of the mailboxes.
     The rows of other commands are returned after the run has ended. If the run failed, Error is raised after the last row.
     """
     if command == "inspect":

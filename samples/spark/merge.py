@@ -175,7 +175,7 @@ def run(job, each):
         troubles += [f"group {number}: {why}" for number, (why, _) in zip(numbers, done) if why]
         if not troubles:
             shutil.rmtree(os.path.join(job.output, "groups"))
-            print(json.dumps({"merge": total(job, [counts for _, counts in done])}))
+            print(json.dumps({"kind": "merge", "merge": total(job, [counts for _, counts in done])}))
     for trouble in troubles:
         print(trouble, file=sys.stderr)
     return 1 if troubles else 0

@@ -47,7 +47,9 @@ pub(super) fn run(args: &InspectArgs) -> Result<ProgramStatus, Error> {
             let (content, _) = plain(&message.content, quoting);
             // The fields have the same names as in the rows of a report, so that other programs can match a row with
             // its message.
+            let kind = if args.keys { "key" } else { "message" };
             let head = ReportFields::default()
+                .with("kind", &kind)
                 .with("source", &message.source.to_string_lossy())
                 .with("index", &message.number)
                 .with("bytes", &content.len());

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::process::{self, Signal};
 use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex};
+use serde::Serialize;
 
 use super::args::ImapArgs;
 use super::report_file::json;
@@ -253,6 +254,14 @@ pub(super) fn error(why: ImapFailure, account: &Account) -> Error {
     why.into_error(&account.url(""), remedy)
 }
 
+/// A line of `inspect --json` about one folder.
+#[derive(Serialize)]
+struct FolderRow<'f> {
+    kind: &'static str,
+    #[serde(flatten)]
+    folder: &'f FolderOverview,
+}
+
 /// Prints the number and size of the messages in each folder. No message is downloaded.
 pub(super) fn overview(
     account: &Account,
@@ -267,7 +276,11 @@ pub(super) fn overview(
     };
     let whole = overview.run(&mut |folder| {
         let told = if as_json {
-            json(folder).map_err(write_error)?
+            let row = FolderRow {
+                kind: "folder",
+                folder,
+            };
+            json(&row).map_err(write_error)?
         } else {
             line(folder, &say::harmless(&folder.folder)).into_bytes()
         };

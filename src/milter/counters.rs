@@ -2,11 +2,10 @@
 //! request at a time, with a time limit and a size limit for each.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use super::draft::HandoverResult;
@@ -15,12 +14,7 @@ use super::service::FilterVerdict;
 use crate::engine::Content;
 use crate::engine::report::{Outcome, Reason, Refusal, Report, Retry};
 use crate::error::unpoisoned;
-
-/// Upper limits of the histogram of processing times, in seconds. Most messages take milliseconds, and retrievals take
-/// little longer than `--deadline`.
-const BOUNDS: [f64; 14] = [
-    0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 60.0, 120.0, 240.0,
-];
+use crate::metrics::{MetricsPage, TimeHistogram, add, value};
 
 const LONGEST: usize = 8 << 10;
 
@@ -40,22 +34,11 @@ pub struct Counters {
     refused: AtomicU64,
     failed: AtomicU64,
     octets: AtomicU64,
-    /// Number of messages in each interval between two values of [`BOUNDS`]. The last number counts the messages above
-    /// all of them.
-    took: [AtomicU64; BOUNDS.len() + 1],
-    microseconds: AtomicU64,
+    took: TimeHistogram,
     pub(super) connections: AtomicU64,
     pub(super) full: AtomicU64,
     pub(super) malformed: AtomicU64,
     pub(super) open: AtomicU64,
-}
-
-pub(super) fn add(counter: &AtomicU64, count: u64) {
-    counter.fetch_add(count, Ordering::Relaxed);
-}
-
-fn value(counter: &AtomicU64) -> u64 {
-    counter.load(Ordering::Relaxed)
 }
 
 impl Counters {
@@ -76,13 +59,7 @@ impl Counters {
             }
         }
         add(&self.links, report.links());
-        let seconds = elapsed.as_secs_f64();
-        let above = BOUNDS.iter().position(|bound| seconds <= *bound);
-        if let Some(counter) = self.took.get(above.unwrap_or(BOUNDS.len())) {
-            add(counter, 1);
-        }
-        let elapsed = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
-        add(&self.microseconds, elapsed);
+        self.took.count(elapsed);
     }
 
     pub fn asked(&self, answer: &Result<Content, Refusal>) {
@@ -98,13 +75,10 @@ impl Counters {
 
     /// Returns all counters in version 0.0.4 of Prometheus's text format.
     pub fn text(&self) -> String {
-        let mut page = String::new();
+        let mut page = MetricsPage::new("embody_milter_");
         let by_outcome = |(outcome, counter): (&str, &AtomicU64)| {
             (format!("{{outcome=\"{outcome}\"}}"), value(counter))
         };
-        let version = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
-        let head = "build_info gauge Always 1; the label is the version of the running program.";
-        metric(&mut page, head, [(version, 1)]);
         let messages = [
             ("unchanged", &self.unchanged),
             ("changed", &self.changed),
@@ -113,22 +87,23 @@ impl Counters {
             ("trouble", &self.trouble),
         ];
         let head = "messages_total counter Messages, by outcome.";
-        metric(&mut page, head, messages.map(by_outcome));
-        self.histogram(&mut page);
+        page.add(head, messages.map(by_outcome));
+        let head = "processing_seconds histogram Time that each message took, with its retrievals.";
+        page.add_histogram(head, &self.took);
         let counts = unpoisoned(self.left.lock()).clone();
         let left = Reason::ALL.iter().map(|reason| {
             let count = counts.get(reason).copied().unwrap_or_default();
             (format!("{{reason=\"{}\"}}", reason.as_str()), count)
         });
         let head = "references_left_total counter References that were not changed, by reason (docs/reasons.md).";
-        metric(&mut page, head, left);
+        page.add(head, left);
         let retrievals = [
             ("retrieved", &self.retrieved),
             ("refused", &self.refused),
             ("failed", &self.failed),
         ];
         let head = "retrievals_total counter Retrievals, by outcome. A failed retrieval may succeed later. If content is used again from memory, nothing is counted.";
-        metric(&mut page, head, retrievals.map(by_outcome));
+        page.add(head, retrievals.map(by_outcome));
         for (head, counter) in [
             (
                 "retrieved_bytes_total counter Bytes of retrieved content.",
@@ -156,35 +131,9 @@ impl Counters {
                 &self.open,
             ),
         ] {
-            metric(&mut page, head, [(String::new(), value(counter))]);
+            page.add_value(head, value(counter));
         }
-        page
-    }
-
-    fn histogram(&self, page: &mut String) {
-        let mut count = 0;
-        let bounds = BOUNDS.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
-        let mut rows = Vec::new();
-        for (bound, counter) in bounds.zip(&self.took) {
-            count += value(counter);
-            rows.push((format!("_bucket{{le=\"{bound}\"}}"), count as f64));
-        }
-        rows.push(("_sum".to_owned(), value(&self.microseconds) as f64 / 1e6));
-        // Other threads can count further messages at the same time. The total is therefore the sum of the buckets on
-        // this page, and not a separate counter, so that the two always agree.
-        rows.push(("_count".to_owned(), count as f64));
-        let head = "processing_seconds histogram Time that each message took, with its retrievals.";
-        metric(page, head, rows);
-    }
-}
-
-/// Appends one metric to the page. Values of labels are not escaped, because no value contains characters that need it.
-fn metric<V: Display>(page: &mut String, head: &str, rows: impl IntoIterator<Item = (String, V)>) {
-    let mut words = head.splitn(3, ' ');
-    let [name, kind, help] = std::array::from_fn(|_| words.next().unwrap_or_default());
-    *page += &format!("# HELP embody_milter_{name} {help}\n# TYPE embody_milter_{name} {kind}\n");
-    for (behind, value) in rows {
-        *page += &format!("embody_milter_{name}{behind} {value}\n");
+        page.into_text()
     }
 }
 

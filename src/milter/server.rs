@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::codec::{self, MilterReply, PacketError};
-use super::counters::{Counters, add, serve};
+use super::counters::{Counters, serve};
 use super::draft::{IncomingMail, MilterDraft};
 use super::listen::{MilterListener, MilterStream};
 use super::service::{FilterVerdict, judge};
@@ -30,6 +30,7 @@ use super::session::{MilterSession, SessionStep};
 use crate::engine::report::Report;
 use crate::error::unpoisoned;
 use crate::expand::Expander;
+use crate::metrics::add;
 
 /// Time between two progress packets for one message. A thread checks every [`TICK`] whether a packet is due, so the
 /// time can be longer by one tick.

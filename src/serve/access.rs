@@ -1,11 +1,12 @@
 //! Decides whether a request is accepted at all: the token, and the fields by which web pages are recognised.
 //!
-//! A web page can make a browser send requests to this service. Such requests have an Origin field. With DNS rebinding,
-//! the page has the address of the service under a name of its own, which the Host field contains.
+//! A web page can make a browser send requests to this service. Such requests have an Origin field, or, if the page only
+//! displays a picture, a Sec-Fetch-Site field (W3C Fetch Metadata). With DNS rebinding, the page has the address of the
+//! service under a name of its own, which the Host field contains.
 
 use std::net::{IpAddr, SocketAddr};
 
-use hyper::header::{AUTHORIZATION, HOST, HeaderMap, ORIGIN};
+use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, ORIGIN};
 use hyper::{StatusCode, Uri, Version};
 use sha2::{Digest as _, Sha256};
 
@@ -69,6 +70,9 @@ impl AccessToken {
     }
 }
 
+/// Contains `none` if a person entered the URL, and otherwise the relation to the page that caused the request.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
 /// The names of `--allow-host-header`, in lower case, with or without a port.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct HostNames(Vec<String>);
@@ -94,6 +98,8 @@ fn divided(text: &str) -> Option<(&str, Option<u16>)> {
     };
     let port = match port {
         "" => None,
+        // `parse` would also accept a sign.
+        port if port.starts_with('+') => return None,
         port => Some(port.parse().ok()?),
     };
     (!host.is_empty()).then_some((host, port))
@@ -108,6 +114,15 @@ pub(super) fn check_origin(
 ) -> Result<(), Problem> {
     if fields.contains_key(ORIGIN) {
         let detail = "requests of web pages (with an Origin field) are refused; send the request from a program without this field";
+        return Err(Problem::new(StatusCode::FORBIDDEN, detail));
+    }
+    // A page that displays an object by its SHA-256 would learn whether the store has it.
+    if fields
+        .get_all(SEC_FETCH_SITE)
+        .iter()
+        .any(|value| value != "none")
+    {
+        let detail = "requests of web pages (with the field Sec-Fetch-Site) are refused; send the request from a program without this field";
         return Err(Problem::new(StatusCode::FORBIDDEN, detail));
     }
     let mut values = fields.get_all(HOST).iter();
@@ -177,6 +192,23 @@ mod tests {
             ("127.0.0.1:9997", "localhost.evil.example:9997", &[], false),
             ("127.0.0.1:9997", "", &[], false),
             ("127.0.0.1:9997", "127.0.0.1:9997x", &[], false),
+            ("127.0.0.1:9997", "127.0.0.1:+9997", &[], false),
+            ("127.0.0.1:9997", "127.0.0.1:9997/x", &[], false),
+            ("127.0.0.1:9997", "127.0.0.1:75533", &[], false),
+            ("127.0.0.1:9997", "127.1:9997", &[], false),
+            ("127.0.0.1:9997", "2130706433:9997", &[], false),
+            ("127.0.0.1:9997", "0x7f000001:9997", &[], false),
+            ("127.0.0.1:9997", "[::ffff:127.0.0.1]:9997", &[], false),
+            ("127.0.0.1:9997", "[127.0.0.1", &[], false),
+            ("127.0.0.1:9997", "LocalHost:9997", &[], true),
+            ("127.0.0.1:9997", "localhost.:9997", &[], false),
+            ("0.0.0.0:9997", "0.0.0.0.evil.example:9997", &[], false),
+            (
+                "0.0.0.0:9997",
+                "embody.evil.example:9997",
+                &["embody"],
+                false,
+            ),
             ("127.0.0.1:9997", "user@127.0.0.1:9997", &[], false),
             ("0.0.0.0:9997", "embody:9997", &[], false),
             ("0.0.0.0:9997", "embody:9997", &["embody"], true),

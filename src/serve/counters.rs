@@ -1,7 +1,6 @@
 //! Counters of the service in Prometheus's text format. They start at zero with the process.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,11 +8,7 @@ use std::time::Duration;
 use super::backend::{BackendResult, Verb};
 use super::problem::Problem;
 use crate::error::unpoisoned;
-
-/// Upper limits of the histogram of processing times, in seconds, as in the milter.
-const BOUNDS: [f64; 14] = [
-    0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 60.0, 120.0, 240.0,
-];
+use crate::metrics::{MetricsPage, TimeHistogram, add, value};
 
 #[derive(Default, Debug)]
 pub(crate) struct ServeCounters {
@@ -23,21 +18,10 @@ pub(crate) struct ServeCounters {
     messages: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
     left: AtomicU64,
     of_mailboxes: AtomicU64,
-    /// Number of messages in each interval between two values of [`BOUNDS`]. The last number counts the messages above
-    /// all of them.
-    took: [AtomicU64; BOUNDS.len() + 1],
-    microseconds: AtomicU64,
+    took: TimeHistogram,
     pub(super) connections: AtomicU64,
     pub(super) full: AtomicU64,
     pub(super) open: AtomicUsize,
-}
-
-pub(super) fn add(counter: &AtomicU64, count: u64) {
-    counter.fetch_add(count, Ordering::Relaxed);
-}
-
-fn value(counter: &AtomicU64) -> u64 {
-    counter.load(Ordering::Relaxed)
 }
 
 impl ServeCounters {
@@ -66,13 +50,7 @@ impl ServeCounters {
         *unpoisoned(self.messages.lock())
             .entry((verb.as_str(), outcome))
             .or_default() += 1;
-        let seconds = elapsed.as_secs_f64();
-        let above = BOUNDS.iter().position(|bound| seconds <= *bound);
-        if let Some(counter) = self.took.get(above.unwrap_or(BOUNDS.len())) {
-            add(counter, 1);
-        }
-        let elapsed = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
-        add(&self.microseconds, elapsed);
+        self.took.count(elapsed);
     }
 
     pub(super) fn delivered(&self, count: u64) {
@@ -80,23 +58,22 @@ impl ServeCounters {
     }
 
     pub(super) fn text(&self) -> String {
-        let mut page = String::new();
-        let version = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
-        let head = "build_info gauge Always 1; the label is the version of the running program.";
-        metric(&mut page, head, [(version, 1)]);
+        let mut page = MetricsPage::new("embody_serve_");
         let requests = unpoisoned(self.requests.lock()).clone();
         let rows = requests.into_iter().map(|((route, status), count)| {
             (format!("{{path=\"{route}\",status=\"{status}\"}}"), count)
         });
         let head = "requests_total counter Requests, by path and status of the response.";
-        metric(&mut page, head, rows);
+        page.add(head, rows);
         let messages = unpoisoned(self.messages.lock()).clone();
         let rows = messages.into_iter().map(|((verb, outcome), count)| {
             (format!("{{verb=\"{verb}\",outcome=\"{outcome}\"}}"), count)
         });
         let head = "messages_total counter Single messages, by verb and outcome.";
-        metric(&mut page, head, rows);
-        self.histogram(&mut page);
+        page.add(head, rows);
+        let head =
+            "processing_seconds histogram Time that each single message took, with its retrievals.";
+        page.add_histogram(head, &self.took);
         for (head, count) in [
             (
                 "references_left_total counter References that were not changed.",
@@ -119,32 +96,8 @@ impl ServeCounters {
                 self.open.load(Ordering::Relaxed) as u64,
             ),
         ] {
-            metric(&mut page, head, [(String::new(), count)]);
+            page.add_value(head, count);
         }
-        page
-    }
-
-    fn histogram(&self, page: &mut String) {
-        let mut count = 0;
-        let bounds = BOUNDS.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
-        let mut rows = Vec::new();
-        for (bound, counter) in bounds.zip(&self.took) {
-            count += value(counter);
-            rows.push((format!("_bucket{{le=\"{bound}\"}}"), count as f64));
-        }
-        rows.push(("_sum".to_owned(), value(&self.microseconds) as f64 / 1e6));
-        rows.push(("_count".to_owned(), count as f64));
-        let head =
-            "processing_seconds histogram Time that each single message took, with its retrievals.";
-        metric(page, head, rows);
-    }
-}
-
-fn metric<V: Display>(page: &mut String, head: &str, rows: impl IntoIterator<Item = (String, V)>) {
-    let mut words = head.splitn(3, ' ');
-    let [name, kind, help] = std::array::from_fn(|_| words.next().unwrap_or_default());
-    *page += &format!("# HELP embody_serve_{name} {help}\n# TYPE embody_serve_{name} {kind}\n");
-    for (labels, value) in rows {
-        *page += &format!("embody_serve_{name}{labels} {value}\n");
+        page.into_text()
     }
 }

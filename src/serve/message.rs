@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use hyper::StatusCode;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use sha2::{Digest as _, Sha256};
 
@@ -30,6 +31,7 @@ pub(super) async fn answer(
     parts: &Parts,
     body: &mut Incoming,
 ) -> Result<Response, Problem> {
+    check_encoding(&parts.headers)?;
     let mut reading = BodyReader::new(body, Problem::too_large_message, shared.limits.max_request);
     reading.check_announced()?;
     // The place is taken before the body is read, so the places also limit the memory for messages.
@@ -48,6 +50,16 @@ pub(super) async fn answer(
     };
     let done = shared.workers.run(place, work).await;
     done.unwrap_or_else(|| Err(Problem::defect()))
+}
+
+/// Refuses a compressed message. It would be returned unchanged, like other content that is not a mail.
+fn check_encoding(fields: &HeaderMap) -> Result<(), Problem> {
+    let is_plain = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
+    if fields.get_all(CONTENT_ENCODING).iter().all(is_plain) {
+        return Ok(());
+    }
+    let detail = "a message must not be compressed; send it without the field Content-Encoding";
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
 }
 
 fn response(processed: BackendResult, is_multipart: bool) -> Response {

@@ -7,6 +7,7 @@ use std::time::Instant;
 use hyper::body::Incoming;
 use hyper::header::{
     CACHE_CONTROL, CONNECTION, CONTENT_TYPE, EXPECT, HeaderMap, HeaderName, HeaderValue,
+    TRANSFER_ENCODING,
 };
 use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
@@ -146,7 +147,10 @@ async fn respond(
         Route::Message(_) | Route::Mailbox if parts.method != Method::POST => {
             return Err(Problem::method("POST"));
         }
-        Route::Message(_) | Route::Mailbox => check_expectation(&parts.headers)?,
+        Route::Message(_) | Route::Mailbox => {
+            check_expectation(&parts.headers)?;
+            check_coding(&parts.headers)?;
+        }
         Route::Unknown => {
             let detail = "this path does not exist; GET /v1/openapi.json lists the paths";
             return Err(Problem::new(StatusCode::NOT_FOUND, detail));
@@ -197,6 +201,19 @@ fn check_expectation(fields: &HeaderMap) -> Result<(), Problem> {
     let detail =
         "the only supported value of the field Expect is 100-continue; leave the field out";
     Err(Problem::new(StatusCode::EXPECTATION_FAILED, detail))
+}
+
+/// Refuses a body with a further transfer coding, such as `gzip, chunked`: only `chunked` is removed before the content is
+/// processed.
+fn check_coding(fields: &HeaderMap) -> Result<(), Problem> {
+    let mut codings = fields.get_all(TRANSFER_ENCODING).iter();
+    let is_chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
+    if codings.next().is_none_or(is_chunked) && codings.next().is_none() {
+        return Ok(());
+    }
+    let detail =
+        "the only supported Transfer-Encoding is chunked; send the body without another one";
+    Err(Problem::new(StatusCode::BAD_REQUEST, detail))
 }
 
 /// Decodes the query of a URL.

@@ -22,12 +22,13 @@ use tokio::time::{sleep, timeout};
 use super::access::{AccessToken, HostNames};
 use super::backend::Backend;
 use super::connection::{Patient, Unread};
-use super::counters::{ServeCounters, add};
+use super::counters::ServeCounters;
 use super::listen::{Listener, ServeSocket};
 use super::problem::Problem;
 use super::route;
 use super::shared::{ServeLimits, ServeState};
 use super::workers::Workers;
+use crate::metrics::add;
 use crate::platform::SocketFile;
 
 /// Maximum time in which the header of a request must arrive, and maximum time between two requests of a connection.

@@ -9,6 +9,7 @@ use base64::Engine as _;
 use serde_json::Value;
 
 use super::programs::{false_clock, skipped};
+use super::reports;
 
 const EMBODY: &str = env!("CARGO_BIN_EXE_embody");
 
@@ -102,7 +103,7 @@ fn run(mut command: Command, options: &str, mail: &[u8]) -> Ran {
         rows: fs::read_to_string(&report)
             .unwrap_or_default()
             .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
+            .map(reports::object)
             .collect(),
         peak: None,
     }

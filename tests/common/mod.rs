@@ -24,6 +24,7 @@ pub mod programs;
 pub mod pst;
 pub mod pywb;
 pub mod raw;
+pub mod reports;
 #[cfg(all(unix, feature = "serve"))]
 pub mod serve;
 pub mod smtp;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::bounded::finished;
+use super::reports;
 
 /// A server process and its directory.
 pub struct Served {
@@ -341,18 +342,29 @@ fn a_program_starts() {
     });
 }
 
-/// Runs the program in a directory.
+/// Runs the program in a directory. If it prints JSON or writes a report, each object is checked against its schema.
 pub fn embody_in(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = embody();
     command.current_dir(folder).args(arguments);
-    command.output().unwrap()
+    let output = command.output().unwrap();
+    reports::check_output(&output.stdout);
+    for pair in arguments.windows(2).filter(|pair| pair[0] == "--report") {
+        let path = folder.join(pair[1]);
+        // A pipe has only one reader.
+        if path.is_file() {
+            reports::check_output(&fs::read(path).unwrap());
+        }
+    }
+    output
 }
 
-/// Checks the exit status of a run, and returns its standard error.
+/// Checks the exit status of a run, and returns its standard error. If it printed JSON, each object is checked against its
+/// schema.
 #[track_caller]
 pub fn done(output: &Output, status: i32) -> String {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(status), "{said}");
+    reports::check_output(&output.stdout);
     said
 }
 

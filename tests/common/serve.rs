@@ -13,6 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::bounded::ended;
 use super::mta::eventually;
 use super::programs::{embody, signalled, signals_act};
+use super::reports;
 
 /// A running service. Dropping it ends the process by its id.
 pub struct Service {
@@ -54,8 +55,10 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
+    /// Returns the body, and checks it against its schema.
+    #[track_caller]
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|why| panic!("{why}: {self:?}"))
+        reports::object(&self.body)
     }
 
     /// Checks that this is a problem of RFC 9457 with this status, and returns its detail.

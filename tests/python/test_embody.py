@@ -146,7 +146,7 @@ class Rows(Case):
         row = next(row for row in rows if row.get("kind") == "external-body")
         self.assertEqual((row["index"], row["outcome"], row["url"]), (5, "would-expand", "data:,put%20in"))
         self.assertEqual(row["source"], str(self.mbox))
-        self.assertEqual(list(rows[-1]), ["survey"])
+        self.assertEqual(list(rows[-1]), ["kind", "survey"])
 
     def test_a_run_gives_the_rows_of_its_report_and_its_result(self) -> None:
         new = self.folder / "new.mbox"

@@ -131,6 +131,7 @@ impl Verdict {
     pub(super) fn json(&self) -> io::Result<Vec<u8>> {
         #[derive(Serialize)]
         struct VerdictRow<'r> {
+            kind: &'static str,
             #[serde(flatten)]
             named: &'r LostMessage,
             outcome: &'static str,
@@ -161,6 +162,7 @@ impl Verdict {
         }
         #[derive(Serialize)]
         struct Whole {
+            kind: &'static str,
             compare: Counts,
         }
         let mut lines = Vec::new();
@@ -171,6 +173,7 @@ impl Verdict {
                 Loss::Flags(flags) => ("lost-flags", Some(flag_names(flags))),
             };
             lines.extend(json(&VerdictRow {
+                kind: "difference",
                 named,
                 outcome,
                 detail,
@@ -182,6 +185,7 @@ impl Verdict {
         let (missing, altered, lost_flags) = self.counts();
         let [old, new] = self.files;
         lines.extend(json(&Whole {
+            kind: "compare",
             compare: Counts {
                 old: self.old,
                 new: self.new,

@@ -225,7 +225,11 @@ impl MergeSummary<'_> {
             pairs: pairs.collect(),
             files: self.files,
         };
-        json(&ReportFields::default().with(name, &counts))
+        json(
+            &ReportFields::default()
+                .with("kind", &name)
+                .with(name, &counts),
+        )
     }
 }
 

@@ -23,6 +23,7 @@ use super::exit::{ProgramStatus, limits_on_files_are_failed_writes};
 use super::say;
 use crate::error::Error;
 use crate::mailbox::{spool_in, sweep_temporary};
+use crate::platform;
 use crate::serve::{AccessToken, HostNames, Listener, ServeAddress, Server};
 
 pub(super) type Failure = Box<dyn std::error::Error>;
@@ -34,10 +35,10 @@ pub(super) fn run(args: ServeArgs) -> Result<ProgramStatus, Failure> {
     limits_on_files_are_failed_writes();
     let read = args.token_file.as_deref().map(|path| {
         let what = format!("the token file {}", path.display());
-        let content = fs::read(path).map_err(Error::cannot_read(&what))?;
+        let content = fs::read(path).map_err(unreadable_token(&what))?;
         AccessToken::of_file(&content).map_err(|why| {
             let what = format!("--token-file {}: {why}", path.display());
-            Error::Usage(what.into())
+            Failure::from(Error::Usage(what.into()))
         })
     });
     let token = read.transpose()?;
@@ -53,6 +54,8 @@ pub(super) fn run(args: ServeArgs) -> Result<ProgramStatus, Failure> {
     let (limits, names) = (args.limits(), HostNames::new(&args.allow_host_header));
     let (addresses, group) = (args.addresses(), args.socket_group);
     let volume = args.common.saying.volume();
+    let (spool, store) = (args.spool(), args.common.policy.store());
+    let store = store.map(|(store, _)| store);
     let service = Arc::new(Service::new(args)?);
     // Signal handlers are set before the first connection is accepted, so that no signal ends the process without
     // finishing its requests.
@@ -83,6 +86,9 @@ pub(super) fn run(args: ServeArgs) -> Result<ProgramStatus, Failure> {
         "version {version} listens on {}",
         places.join(", ")
     ));
+    store::warnings(store.as_deref(), &spool)
+        .iter()
+        .for_each(|line| say::tell(line));
     let stopped_by = match signals.forever().next() {
         Some(SIGINT) => "SIGINT",
         _ => "SIGTERM",
@@ -114,6 +120,17 @@ const CHECKED: Duration = Duration::from_secs(5);
 
 /// Maximum time for finishing requests, if `--deadline` is not limited.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A secret of a container often belongs to another user.
+fn unreadable_token(what: &str) -> impl FnOnce(io::Error) -> Failure {
+    move |why| match why.kind() {
+        io::ErrorKind::PermissionDenied => {
+            let user = platform::user();
+            format!("cannot read {what}: {why}; make it readable for the user id {user}").into()
+        }
+        _ => Error::cannot_read(what)(why).into(),
+    }
+}
 
 fn cannot(what: &str) -> impl FnOnce(io::Error) -> Failure {
     move |source| io::Error::new(source.kind(), format!("cannot {what}: {source}")).into()

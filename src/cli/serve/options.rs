@@ -239,7 +239,7 @@ fn of_clap(problem: &clap::Error) -> Problem {
     let text = problem.to_string();
     let paragraph = text.split("\n\n").next().unwrap_or_default();
     let sentence = paragraph.trim_start_matches("error: ").replace('\n', " ");
-    Problem::of_parameter(&name, sentence)
+    Problem::of_parameter(&name, sentence.trim_end())
 }
 
 fn wider(name: &str) -> Problem {

@@ -1,6 +1,7 @@
 //! The store of the service. It is opened for writing only while messages are detached, because an open store keeps
 //! `store gc` waiting.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,6 +10,7 @@ use super::super::detach::open;
 use crate::engine::policy::Policy;
 use crate::error::{Error, unpoisoned};
 use crate::fetch::store::{Mail, Store, StorePurpose, User};
+use crate::platform;
 
 /// Time without a message to detach after which the store is closed.
 const IDLE: Duration = Duration::from_secs(1);
@@ -25,6 +27,26 @@ pub(super) struct ServedStore {
 struct StoreWriter {
     store: Arc<dyn Store>,
     used: Instant,
+}
+
+/// Returns a sentence for each directory that cannot be written. The service can do other work.
+pub(super) fn warnings(store: Option<&str>, spool: &Path) -> Vec<String> {
+    let warning = |(path, option, request): (&Path, &str, &str)| {
+        let why = platform::check_writable(path).err()?;
+        Some(format!(
+            "cannot write to the directory {} of {option} ({why}), so {request} fails; make it writable for the user id {}",
+            path.display(),
+            platform::user()
+        ))
+    };
+    let store = store.filter(|store| !store.contains("://"));
+    let store = store.map(|store| (Path::new(store), "--store", "/v1/detach"));
+    let spool = (spool, "--spool", "/v1/messages");
+    store
+        .into_iter()
+        .chain([spool])
+        .filter_map(warning)
+        .collect()
 }
 
 impl ServedStore {

@@ -145,7 +145,7 @@ impl SurveyRun {
         let date = tree.value(PartId::ROOT, "Date");
         match date.map(|date| date::sane(date, self.now)) {
             None => survey.dates.missing += 1,
-            Some(None) => survey.dates.insane += 1,
+            Some(None) => survey.dates.implausible += 1,
             Some(Some(date)) => survey.dates.count(date),
         }
         let place = || SourcePlace {

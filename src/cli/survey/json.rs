@@ -66,7 +66,9 @@ pub(crate) fn as_json(
             (!context.by.is_empty()).then(|| by(survey, context.by)),
         )
         .with_some("embed", embed);
-    ReportFields::default().with("survey", &whole)
+    ReportFields::default()
+        .with("kind", &"survey")
+        .with("survey", &whole)
 }
 
 fn with_all(fields: ReportFields, counts: &impl TallyCounts) -> ReportFields {

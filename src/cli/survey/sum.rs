@@ -81,7 +81,7 @@ pub(crate) struct Dates {
     pub last: Option<i64>,
     pub missing: u64,
     /// Number of messages with an implausible date: unreadable, before 1971, or in the future.
-    pub insane: u64,
+    pub implausible: u64,
 }
 
 #[derive(Default, Debug)]
@@ -157,7 +157,7 @@ impl Survey {
         let sender = self.sender.take()?;
         let year = match self.dates.first {
             Some(date) => format!("{:04}", DateTime::from_timestamp(date).year).into(),
-            None if self.dates.insane > 0 => "insane".into(),
+            None if self.dates.implausible > 0 => "implausible".into(),
             None => "none".into(),
         };
         let counts = Year {
@@ -227,7 +227,7 @@ impl Dates {
             self.count(date);
         }
         self.missing += other.missing;
-        self.insane += other.insane;
+        self.implausible += other.implausible;
     }
 }
 

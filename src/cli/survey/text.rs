@@ -241,9 +241,9 @@ fn dates(survey: &Survey) -> String {
             either(dates.missing, "message has none", "messages have none"),
         ),
         (
-            dates.insane,
+            dates.implausible,
             either(
-                dates.insane,
+                dates.implausible,
                 "message has an impossible one",
                 "messages have an impossible one",
             ),

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use crate::common::bounded::ended;
 use crate::common::mail::{self, assert_bytes, expanding, with_external_body, with_url};
 use crate::common::programs::{embody, fed, stderr};
+use crate::common::reports;
 
 const TRY_AGAIN: Option<i32> = Some(75);
 
@@ -559,10 +560,7 @@ fn the_report_has_one_json_object_for_each_reference() {
         assert_eq!(output.status.code(), Some(0));
     }
     let text = fs::read_to_string(&path).unwrap();
-    let rows: Vec<serde_json::Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let rows: Vec<serde_json::Value> = text.lines().map(reports::object).collect();
     assert_eq!(rows.len(), 8, "two runs append");
     let row = &rows[0];
     assert_eq!(row["part"], "1");
@@ -792,7 +790,7 @@ fn inspect_json_has_the_rows_of_the_report() {
         .unwrap()
         .lines()
         .map(|line| {
-            let row: serde_json::Value = serde_json::from_str(line).unwrap();
+            let row = reports::object(line);
             assert_eq!(row["message"], "-");
             row["outcome"].as_str().unwrap().to_owned()
         })

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::common::folder::Folder;
 use crate::common::programs::embody;
+use crate::common::reports;
 
 const FROM: &str = "From a@example.org Sat Jan  3 01:05:34 2015\n";
 
@@ -24,7 +25,7 @@ fn compared(folder: &Folder, options: &str, old: &str, new: &str) -> (i32, Vec<V
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines = text.lines().map(reports::object);
     (output.status.code().unwrap(), lines.collect())
 }
 

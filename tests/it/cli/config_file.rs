@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Output;
 
 use crate::common::programs::{embody, fed};
+use crate::common::reports;
 use tempfile::TempDir;
 
 /// A message whose only part is a text of six bytes in a `data:` URL.
@@ -56,7 +57,7 @@ impl Setting {
         rows.lines()
             .filter(|row| row.contains("\"outcome\":"))
             .map(|row| {
-                let row: serde_json::Value = serde_json::from_str(row).unwrap();
+                let row = reports::object(row);
                 let reason = row.get("reason").filter(|reason| !reason.is_null());
                 let word = reason.unwrap_or(&row["outcome"]);
                 word.as_str().unwrap().to_owned()
@@ -351,9 +352,8 @@ fn options_of_embed_can_be_set_in_a_config_file() {
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         let rows = String::from_utf8(output.stdout).unwrap();
         // The last line contains all outcomes as numbers.
-        let lines = rows.lines().filter(|row| !row.starts_with("{\"survey\""));
-        let words = lines.map(|row| {
-            let row: serde_json::Value = serde_json::from_str(row).unwrap();
+        let lines = rows.lines().map(reports::object);
+        let words = lines.filter(|row| row["kind"] != "survey").map(|row| {
             let word = row.get("reason").filter(|reason| !reason.is_null());
             word.unwrap_or(&row["outcome"]).as_str().unwrap().to_owned()
         });

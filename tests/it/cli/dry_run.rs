@@ -4,9 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
 use crate::common::programs::embody;
+use crate::common::reports;
 
 const POLICY: &[&str] = &[
     "--fetch",
@@ -32,7 +31,7 @@ fn predicted(rows: &[u8]) -> Vec<String> {
     ];
     String::from_utf8_lossy(rows)
         .lines()
-        .map(|row| serde_json::from_str::<Value>(row).unwrap())
+        .map(reports::object)
         .filter(|row| row.get("outcome").is_some())
         .map(|row| FIELDS.map(|field| row[field].to_string()).join(" "))
         .collect()

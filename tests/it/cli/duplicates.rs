@@ -9,13 +9,14 @@ use super::merge::{
 };
 use crate::common::folder::Folder;
 use crate::common::programs::stderr;
+use crate::common::reports;
 
 fn duplicates(folder: &Folder, sources: &str) -> Value {
     let line = format!("inspect --duplicates --json {sources}");
     let output = folder.output(&line);
     assert_eq!(output.status.code(), Some(0), "{line}: {}", stderr(&output));
     assert_eq!(stderr(&output), "", "{line}");
-    let mut value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut value = reports::object(&output.stdout);
     value["duplicates"].take()
 }
 
@@ -34,9 +35,7 @@ fn filled(folder: &Folder, sources: &[&str]) -> u64 {
             stderr(&output)
         );
         let report = folder.read(&format!("rows-{number}"));
-        let rows = report
-            .lines()
-            .map(|row| serde_json::from_str::<Value>(row).unwrap());
+        let rows = report.lines().map(reports::object);
         rows.filter(|row| row["from"] == "copy" && row["outcome"] == "expanded")
             .count() as u64
     });
@@ -171,7 +170,7 @@ fn source_that_cannot_be_read_is_named_and_the_others_are_counted() {
         ));
         assert_eq!(output.status.code(), Some(1), "{missing}");
         assert!(stderr(&output).contains(missing), "{}", stderr(&output));
-        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let value = reports::object(&output.stdout);
         let counts = &value["duplicates"];
         assert!(counts["kept"].as_u64() >= Some(2), "{counts}");
         let pairs = counts["pairs"].as_array().unwrap();

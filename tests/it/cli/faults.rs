@@ -22,6 +22,7 @@ use crate::common::mail::{self, assert_bytes, expanding, with_url};
 use crate::common::mta::eventually;
 use crate::common::programs::{embody, false_clock, fed, program, skipped, stderr, unprivileged};
 use crate::common::raw::{Raw, ok};
+use crate::common::reports;
 
 const TRY_AGAIN: Option<i32> = Some(75);
 
@@ -236,7 +237,7 @@ fn non_utf8_file_names_and_locales_are_accepted() {
         ]);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         assert_bytes(&output.stdout, &expected, locale);
-        let row: serde_json::Value = serde_json::from_slice(&fs::read(&report).unwrap()).unwrap();
+        let row = reports::object(&fs::read(&report).unwrap());
         assert_eq!(row["outcome"], "expanded");
         fs::remove_file(&report).unwrap();
         let output = run(&[

@@ -7,6 +7,7 @@ use base64::Engine as _;
 
 use crate::common::folder::Folder;
 use crate::common::programs::stderr;
+use crate::common::reports;
 
 /// Helpers for the tests of merge.
 pub(super) trait MergeFolder {
@@ -30,7 +31,7 @@ impl MergeFolder for Folder {
     fn counts(&self, line: &str) -> serde_json::Value {
         let output = self.output(&format!("{line} --json --quiet"));
         assert_eq!(output.status.code(), Some(0), "{line}: {}", stderr(&output));
-        let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let value = reports::object(&output.stdout);
         value["merge"].clone()
     }
 

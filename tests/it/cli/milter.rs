@@ -19,6 +19,7 @@ use crate::common::programs::{
     embody, fed, free_port, has_python, program, signalled, skipped, stderr,
 };
 use crate::common::raw::{Raw, ok};
+use crate::common::reports;
 
 fn socket(house: &House) -> PathBuf {
     house.path("milter.sock")
@@ -101,6 +102,7 @@ fn hup_reads_the_configuration_and_opens_the_report_again_and_connections_stay()
         lines().contains("\"source\":\"4second\"")
     });
     assert!(!lines().contains("4first"));
+    assert!(!reports::objects(lines()).is_empty());
 
     // A configuration with an error is not applied.
     for wrong in [
@@ -138,6 +140,7 @@ fn the_report_names_the_option_that_would_allow_what_was_left() {
     eventually(60, "the report", || lines().ends_with('\n'));
     let said = "\"detail\":\"a.example is not allowed by --allow-host\"";
     assert!(lines().contains(said), "{}", lines());
+    reports::objects(lines());
 }
 
 #[test]

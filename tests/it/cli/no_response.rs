@@ -7,6 +7,7 @@ use std::process::Output;
 
 use crate::common::programs::{embody, fed, free_port, stderr};
 use crate::common::raw::Raw;
+use crate::common::reports;
 
 const NO_RESPONSE: &str = "embody: No server responded: ";
 
@@ -280,7 +281,7 @@ fn host_without_an_address_is_no_loss_unless_another_server_responded() {
         );
         let output = run(&["inspect", "--probe", "in.mbox", "--json", "--by", "host"]);
         let text = String::from_utf8(output.stdout).unwrap();
-        let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        let last = reports::object(text.lines().last().unwrap());
         let survey = &last["survey"];
         let (gone, silent) = if is_down { (0, 2) } else { (3, 0) };
         for answers in [

@@ -6,6 +6,7 @@ use std::process::{Output, Stdio};
 
 use crate::common::mail::{assert_bytes, expanding};
 use crate::common::programs::{embody, stderr};
+use crate::common::reports;
 use tempfile::TempDir;
 
 /// Creates a mailbox, a Maildir, a message and an object of a store, each with the same message.
@@ -166,10 +167,7 @@ fn a_row_begins_its_own_line_behind_a_torn_one() {
             let new = rows.strip_prefix(&expected).expect("what was there stays");
             assert!(new.ends_with("}\n"), "{new}");
             for row in new.lines() {
-                assert!(
-                    serde_json::from_str::<serde_json::Value>(row).is_ok(),
-                    "{row}"
-                );
+                reports::object(row);
             }
         }
     }

@@ -1,7 +1,6 @@
 //! `embody inspect` on mailboxes: the survey equals the known composition of a mailbox, which Python counts independently, and
 //! the prediction of `detach --dry-run`. Text from mail is never interpreted as markup in the HTML page.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
@@ -15,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 use crate::common::browser::{chromium, page as shown};
 use crate::common::programs::{embody, fed, program, skipped, stderr};
 use crate::common::raw::{self, Raw};
+use crate::common::reports;
 
 /// Creates a mailbox with a known composition, and counts its content with `email`, `html.parser` and `hashlib`.
 const PYTHON: &str = r#"
@@ -97,7 +97,7 @@ class Links(HTMLParser):
                 self.found.append((tag, attributes[name], hidden))
 
 now = datetime.datetime.now(datetime.timezone.utc)
-count = dict(messages=0, octets=0, missing=0, insane=0, attachments=0, attachment_octets=0, large=0, large_octets=0,
+count = dict(messages=0, octets=0, missing=0, implausible=0, attachments=0, attachment_octets=0, large=0, large_octets=0,
              leave=0, leave_octets=0, shown=0, shown_octets=0, content_octets=0, signed=0, remote=0, trackers=0, data=0, data_octets=0, in_mail=0,
              documents=0, links=0, relative=0, with_base=0, references=0)
 hosts, schemes, kinds, types, years, objects, times = {}, {}, {}, {}, {}, {}, []
@@ -122,8 +122,8 @@ for piece in re.split(rb'(?:\A|\n)From a@b\.example [^\n]*\n', raw)[1:]:
             times.append(date)
             year = str(date.astimezone(datetime.timezone.utc).year)
     except (ValueError, TypeError):
-        count['insane'] += 1
-        year = 'insane'
+        count['implausible'] += 1
+        year = 'implausible'
     of_year = years.setdefault(year, dict(messages=0, octets=0, attachments=0, attachment_octets=0, pictures=0, references=0))
     of_year['messages'] += 1
     of_year['octets'] += len(octets)
@@ -217,9 +217,9 @@ fn printed(arguments: &[&str], folder: &Path) -> String {
 fn survey(arguments: &[&str], folder: &Path) -> Value {
     let text = printed(&[&["inspect", "--json"], arguments].concat(), folder);
     let last = text.lines().last().unwrap();
-    let mut line: BTreeMap<String, Value> = serde_json::from_str(last).unwrap();
-    assert_eq!(line.len(), 1, "{last}");
-    line.remove("survey").unwrap()
+    let mut line = reports::object(last);
+    assert_eq!(line["kind"], "survey", "{last}");
+    line["survey"].take()
 }
 
 /// Creates the mailbox, and returns the numbers that Python counted.
@@ -250,7 +250,7 @@ fn survey_counts_match_the_generated_mailbox() {
         ("/messages", "messages"),
         ("/octets", "octets"),
         ("/dates/missing", "missing"),
-        ("/dates/insane", "insane"),
+        ("/dates/implausible", "implausible"),
         ("/attachments/count", "attachments"),
         ("/attachments/octets", "attachment_octets"),
         ("/detach/count", "large"),
@@ -314,9 +314,7 @@ fn survey_counts_match_the_generated_mailbox() {
         .filter_map(Value::as_u64)
         .sum();
     let text = printed(&["inspect", "--json", "box"], folder.path());
-    let lines = text
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let lines = text.lines().map(reports::object);
     let (parts, others): (Vec<Value>, Vec<Value>) = lines.partition(|line| line["kind"] == "part");
     assert_eq!(rows as usize + 1, others.len());
     // Each attachment has a row.
@@ -381,7 +379,7 @@ fn the_same_mail_in_a_maildir_and_in_several_mailboxes_gives_the_same_numbers() 
     program.args(["inspect", "--json"]).args(by);
     let output = fed(&mut program, mailbox.as_bytes());
     let text = String::from_utf8(output.stdout).unwrap();
-    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    let last = reports::object(text.lines().last().unwrap());
     let mut fed = last["survey"].clone();
     fed.as_object_mut().unwrap().remove("largest").unwrap();
     // Standard input is not a file.
@@ -1023,7 +1021,7 @@ fn attachments_and_pictures_are_listed_one_by_one() {
     );
     let lines: Vec<Value> = text
         .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
+        .map(reports::object)
         .filter(|line: &Value| line["kind"] == "part")
         .collect();
     let hash = |octets: &[u8]| {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::common::programs::{done, embody, embody_in, stderr};
 use crate::common::raw::{self, Raw};
+use crate::common::reports;
 
 const GIF: &[u8] =
     b"GIF89a\x09\0\x09\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
@@ -507,7 +508,7 @@ fn probed_page_begins_with_the_share_that_is_gone() {
     arguments.extend(options.iter().map(String::as_str));
     arguments.push("box");
     let said = printed(folder.path(), &arguments);
-    let last: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    let last = reports::object(said.lines().last().unwrap());
     let answers = &last["survey"]["answers"];
     assert_eq!(
         answers["pictures"],
@@ -528,7 +529,7 @@ fn survey(folder: &Path, options: &[&str], sources: &[&str]) -> Value {
     arguments.extend(options);
     arguments.extend(sources);
     let said = printed(folder, &arguments);
-    let last: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    let last = reports::object(said.lines().last().unwrap());
     last["survey"].clone()
 }
 

@@ -17,6 +17,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::programs::{done, embody_in};
+use crate::common::reports;
 
 const PDF: &[u8] = b"%PDF-1.4 a file of some bytes, and one more line of them\n\0\x01\x02";
 
@@ -110,9 +111,7 @@ impl Place {
 
     fn rows(&self) -> Vec<Value> {
         let text = self.read("rows.jsonl");
-        let rows = text
-            .lines()
-            .map(|row| serde_json::from_str::<Value>(row).unwrap());
+        let rows = text.lines().map(reports::object);
         rows.filter(|row| row["kind"] != "link").collect()
     }
 

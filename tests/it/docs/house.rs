@@ -16,6 +16,7 @@ const MODULES: &[(&str, u8)] = &[
     ("detail", 0),
     ("error", 0),
     ("key", 0),
+    ("metrics", 0),
     ("stop", 0),
     // An edit contains a span and the bytes that replace it.
     ("edit", 0),

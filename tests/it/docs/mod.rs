@@ -3,6 +3,7 @@
 mod figures;
 mod first_screen;
 mod house;
+mod json;
 mod manual;
 mod messages;
 mod packages;

@@ -6,11 +6,10 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
 use crate::common::filter::{filled, filter, filter_at, mail, open, reference};
 use crate::common::programs::{embody, free_port, stderr};
 use crate::common::raw::{Raw, ok};
+use crate::common::reports;
 
 const TOO_MANY: &str = "HTTP/1.1 429 Too Many Requests\r\nServer: nginx\r\nContent-Type: text/html\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
@@ -91,7 +90,7 @@ fn within_the_pause_after_a_429_nobody_asks() {
         let report = fs::read_to_string(here("report")).unwrap();
         let reasons: Vec<String> = report
             .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap()["reason"].to_string())
+            .map(|line| reports::object(line)["reason"].to_string())
             .collect();
         assert_eq!(reasons.len(), 20, "{report}");
         let busy = reasons

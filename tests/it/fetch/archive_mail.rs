@@ -10,6 +10,7 @@ use crate::common::mail::{Leaf, mail_parser_leaves};
 use crate::common::programs::{embody, stderr};
 use crate::common::pywb::{Capture, GIF, Nearest, TEXT, archive, asked, pywb};
 use crate::common::raw::{Raw, ok};
+use crate::common::reports;
 
 /// A URL on a host that is gone.
 const URL: &str = "http://gone.example/dir/a.txt";
@@ -158,10 +159,7 @@ fn a_probe_counts_what_is_in_the_archive_and_what_is_lost() {
     };
     for more in [&["--json"][..], &["--json", "--archive-first"]] {
         let said = inspect(more);
-        let lines: Vec<Value> = said
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect();
+        let lines: Vec<Value> = said.lines().map(reports::object).collect();
         let survey = &lines
             .iter()
             .find(|line| line.get("survey").is_some())

@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use crate::common::filter::{filter, mail, open, reference};
 use crate::common::programs::{embody, fed};
 use crate::common::raw::{Raw, ok, redirect};
+use crate::common::reports;
 
 /// A picture of 9 by 9 pixels, and one of 1 by 1.
 const PICTURE: &[u8] =
@@ -178,7 +179,7 @@ fn a_tracker_that_nobody_asked_is_blanked_and_one_that_was_asked_says_so() {
     let rows = String::from_utf8(inspect.stdout).unwrap();
     let outcomes: Vec<Value> = rows
         .lines()
-        .map(|row| serde_json::from_str::<Value>(row).unwrap())
+        .map(reports::object)
         .filter(|row| row.get("survey").is_none())
         .map(|row| row["outcome"].clone())
         .collect();
@@ -192,7 +193,7 @@ fn a_tracker_that_nobody_asked_is_blanked_and_one_that_was_asked_says_so() {
             "would-expand"
         ]
     );
-    let last: Value = serde_json::from_str(rows.lines().last().unwrap()).unwrap();
+    let last = reports::object(rows.lines().last().unwrap());
     assert_eq!(last["survey"]["embed"]["trackers"], 1, "{last}");
     assert_eq!(server.heads().len(), asked);
 }
@@ -212,7 +213,7 @@ fn restored_attachment_has_the_field_with_its_source() {
             .args(["--store", &store, "--report", "-", "--quiet"]);
         let output = fed(&mut command, input);
         assert!(output.status.success(), "{output:?}");
-        let row: Value = serde_json::from_slice(&output.stderr).unwrap();
+        let row = reports::object(&output.stderr);
         (row, output.stdout)
     };
     let (row, left) = rows(&["detach", "--larger-than", "100"], before.as_bytes());

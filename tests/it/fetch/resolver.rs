@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use crate::common::filter::{Ran, filter, open};
 use crate::common::programs::{embody, embody_in, fed, stderr};
 use crate::common::raw::{Raw, ok};
+use crate::common::reports;
 
 const LINK: &str = "https://drive.google.com/file/d/1AbC/view?usp=drive_web";
 
@@ -81,7 +82,7 @@ fn resolver_gets_one_json_object_and_its_output_becomes_the_file() {
     assert!(String::from_utf8_lossy(&ran.stdout).contains("aGVyZQo="));
     let asked = resolver.seen("resolve.asked");
     assert_eq!(asked.lines().count(), 1);
-    let asked: serde_json::Value = serde_json::from_str(&asked).unwrap();
+    let asked = reports::object(&asked);
     let expected = serde_json::json!({ "url": LINK, "name": name, "provider": "google-drive" });
     assert_eq!(asked, expected);
     // The working directory was removed, with the files that the program left there.

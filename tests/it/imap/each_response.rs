@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use super::scripted::Scripted;
 use crate::common::bounded::finished;
 use crate::common::programs::{embody, stderr};
+use crate::common::reports;
 
 /// Folders, and the UIDs of their messages.
 const FOLDERS: [(&str, &[u32]); 2] = [("Archive", &[4, 9]), ("INBOX", &[1, 2, 5])];
@@ -264,7 +265,7 @@ fn inspection(server: &Scripted) -> Run {
     let output = finished(child);
     let written = String::from_utf8(output.stdout.clone()).unwrap();
     let rows = written.lines().map(|row| {
-        let row: serde_json::Value = serde_json::from_str(row).unwrap();
+        let row = reports::object(row);
         let folder = row["folder"].as_str().unwrap().to_owned();
         let count = row["messages"].as_u64().unwrap();
         (folder, vec![String::new(); count as usize])

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::hostile::{Run, converted, converted_with, mails};
 use super::scripted::{MESSAGES, Scripted, body, metadata, plain};
 use crate::common::programs::{embody, stderr};
+use crate::common::reports;
 
 fn assert_all(run: &Run, about: &str) {
     assert_eq!(run.output.status.code(), Some(0), "{about}: {}", run.said);
@@ -37,7 +38,7 @@ fn search_with_fewer_messages_than_exists_is_completed_by_number() {
             .args(["--password-command", "echo secret"])
             .output()
             .unwrap();
-        let row: serde_json::Value = serde_json::from_slice(&inspected.stdout).unwrap();
+        let row = reports::object(&inspected.stdout);
         assert_eq!(row["messages"], 2, "{says}: {}", stderr(&inspected));
         assert_eq!(inspected.status.code(), Some(0), "{says}");
     }
@@ -413,7 +414,7 @@ fn server_that_tells_of_one_message_at_a_time_is_asked_again() {
         .args(["--password-command", "echo secret"])
         .output()
         .unwrap();
-    let row: serde_json::Value = serde_json::from_slice(&inspected.stdout).unwrap();
+    let row = reports::object(&inspected.stdout);
     let bytes = MESSAGES.map(str::len).iter().sum::<usize>();
     assert_eq!(
         (&row["messages"], &row["bytes"]),

@@ -8,6 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 
 use super::client::Client;
 use crate::common::programs::embody;
+use crate::common::reports;
 
 /// A mail, with the facts that a server stores with it.
 pub(super) struct Mail {
@@ -160,7 +161,5 @@ pub(super) fn started(folder: &Path, verb: &str, url: &str) -> Child {
 /// Returns the rows of all runs so far.
 pub(super) fn rows(folder: &Path) -> Vec<serde_json::Value> {
     let text = std::fs::read_to_string(folder.join("report")).unwrap_or_default();
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    text.lines().map(reports::object).collect()
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::rig::{Kind, Server};
 use crate::common::folder::Folder;
 use crate::common::programs::{embody, stderr};
+use crate::common::reports;
 
 const DATE: &str = "03-Jan-2020 10:00:00 +0100";
 
@@ -39,7 +40,7 @@ fn names(folder: &Folder) -> Vec<String> {
 
 fn counts(output: &Output, name: &str) -> Value {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
-    let mut value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut value = reports::object(&output.stdout);
     value[name].take()
 }
 
@@ -203,7 +204,7 @@ fn account_that_cannot_be_read_leaves_no_result_and_no_temporary_files() {
     );
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("127.0.0.1"), "{}", stderr(&output));
-    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let value = reports::object(&output.stdout);
     assert_eq!(value["duplicates"]["kept"], 2);
 }
 

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use super::proxy::Proxy;
 use super::rig::{Kind, Server, url};
 use crate::common::programs::{embody, signalled, stderr};
+use crate::common::reports;
 
 const DATE: &str = "03-Jan-2020 10:00:00 +0100";
 /// The same date in seconds.
@@ -238,7 +239,7 @@ fn imap_message_is_converted_like_a_local_message() {
             .all(|name| name.contains(&format!(",S={}:2,S", filtered.stdout.len())))
     );
     let rows = fs::read_to_string(report).unwrap();
-    let row: serde_json::Value = serde_json::from_str(rows.lines().next().unwrap()).unwrap();
+    let row = reports::object(rows.lines().next().unwrap());
     assert_eq!(row["outcome"], "expanded");
     assert_eq!((&row["folder"], &row["uid"]), (&"INBOX".into(), &1.into()));
     let examined = server.client().say("EXAMINE INBOX").concat();
@@ -349,7 +350,7 @@ fn inspect_downloads_no_mail_and_changes_nothing() {
         "{to} and {from} bytes for 506 messages"
     );
     let json = run(server.port, "INBOX", &["inspect", "--json"], None);
-    let row: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    let row = reports::object(&json.stdout);
     assert_eq!(row["folder"], "INBOX");
     assert_eq!(row["messages"], 506);
     assert_eq!(row["detachable_messages"], 5);

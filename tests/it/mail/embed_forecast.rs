@@ -5,6 +5,7 @@ use std::fs;
 use crate::common::mail::crlf;
 use crate::common::programs::{embody, fed};
 use crate::common::raw::{Raw, ok};
+use crate::common::reports;
 
 /// A GIF of 9 by 9 pixels: 35 bytes.
 const DATA: &str = "data:image/gif;base64,R0lGODlhCQAJAIAAAAAAAP///ywAAAAAAQABAAACAkQBADs=";
@@ -71,10 +72,7 @@ fn predicted_growth_is_at_least_the_actual_growth() {
 
 #[test]
 fn rows_and_mailbox_totals_of_the_forecast_agree() {
-    let rows: Vec<serde_json::Value> = inspect(&["--json"])
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let rows: Vec<serde_json::Value> = inspect(&["--json"]).lines().map(reports::object).collect();
     let (survey, rows) = rows.split_last().unwrap();
     assert_survey(survey, 1);
     let outcomes: Vec<&str> = rows
@@ -125,7 +123,7 @@ fn rows_and_mailbox_totals_of_the_forecast_agree() {
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let survey = text.lines().last().unwrap();
-    assert_survey(&serde_json::from_str(survey).unwrap(), 4);
+    assert_survey(&reports::object(survey), 4);
     assert_eq!(text.lines().count(), 4 * 5 + 1);
     // Without --embed, the survey contains nothing about embedding.
     let output = embody()
@@ -134,7 +132,7 @@ fn rows_and_mailbox_totals_of_the_forecast_agree() {
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let survey: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    let survey = reports::object(text.lines().last().unwrap());
     assert!(survey["survey"].get("embed").is_none(), "{survey}");
 }
 
@@ -174,7 +172,7 @@ fn forecast_of_a_style_sheet_states_its_media_type() {
     let text = String::from_utf8(output.stdout).unwrap();
     let types: Vec<Option<String>> = text
         .lines()
-        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(reports::object)
         .filter(|row| row["outcome"] == "would-fetch")
         .map(|row| row["media_type"].as_str().map(str::to_owned))
         .collect();

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use crate::common::browser::{chromium, shown};
 use crate::common::mail::{Leaf, crlf, python_leaves};
 use crate::common::programs::{done, embody, embody_in, fed, stderr};
+use crate::common::reports;
 
 const PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n and so on\0\xff";
 const SCAN: &[u8] = b"%PDF-1.4\n\xff\xfe\r\n and so on\0";
@@ -88,10 +89,7 @@ impl Folder {
                 .map(read)
                 .map(|it| it.iter().map(|&it| char::from(it)).collect())
                 .collect(),
-            rows: rows
-                .lines()
-                .map(|row| serde_json::from_str(row).unwrap())
-                .collect(),
+            rows: rows.lines().map(reports::object).collect(),
             said,
         }
     }
@@ -651,7 +649,7 @@ fn policy_applies_to_eudora_attachments_and_other_mailboxes_stay_unchanged() {
     let rows = inspect(&["--json"]);
     let outcomes: Vec<Value> = rows
         .lines()
-        .map(|row| serde_json::from_str::<Value>(row).unwrap()["outcome"].clone())
+        .map(|row| reports::object(row)["outcome"].clone())
         .filter(Value::is_string)
         .collect();
     assert_eq!(outcomes, ["would-expand", "would-expand"]);

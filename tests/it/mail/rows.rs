@@ -7,6 +7,7 @@ use base64::Engine as _;
 use crate::common::filter::filter;
 use crate::common::mail::with_url;
 use crate::common::programs::{embody, fed, stderr};
+use crate::common::reports;
 use crate::common::tnef::Tnef;
 
 const MAIL: &str = "From: a@example.org\nMessage-ID:\n <one@example.org>\nSubject: =?utf-8?Q?gr=C3=BCn?=\n\
@@ -15,7 +16,7 @@ const MAIL: &str = "From: a@example.org\nMessage-ID:\n <one@example.org>\nSubjec
 
 fn parsed(text: &[u8]) -> Vec<serde_json::Value> {
     let text = std::str::from_utf8(text).unwrap();
-    let rows = text.lines().map(|row| serde_json::from_str(row).unwrap());
+    let rows = text.lines().map(reports::object);
     rows.collect()
 }
 

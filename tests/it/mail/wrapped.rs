@@ -4,6 +4,7 @@
 use std::fs;
 
 use crate::common::programs::{done, embody, embody_in, fed, stderr};
+use crate::common::reports;
 
 const GIF: &[u8] =
     b"GIF89a\x09\0\x09\0\x80\0\0\x01\0\0\xff\xff\xff,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
@@ -76,7 +77,7 @@ fn unwrap_changes_every_message_of_a_mailbox_and_the_survey_counts_links_by_serv
         let output = embody_in(at, &["inspect", "--json", name]);
         done(&output, 0);
         let text = String::from_utf8(output.stdout).unwrap();
-        let survey: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        let survey = reports::object(text.lines().last().unwrap());
         survey["survey"]["links"]["wrapped"].clone()
     };
     assert_eq!(

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use super::maildir::dovecot_says;
 use super::separators::counted_by_mutt_in;
 use crate::common::programs::{done, embody, embody_in, fed, has_python, program, skipped, stderr};
+use crate::common::reports;
 
 const DATA: &str = "INBOX.mbox/0A0A/Data";
 const PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n and so on\0\xff";
@@ -122,9 +123,7 @@ impl Library {
     fn rows(&self) -> Vec<Value> {
         let rows = fs::read_to_string(self.at("rows")).unwrap();
         let _ = fs::remove_file(self.at("rows"));
-        rows.lines()
-            .map(|row| serde_json::from_str(row).unwrap())
-            .collect()
+        rows.lines().map(reports::object).collect()
     }
 
     fn result(&self, name: &str) -> String {

@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
 use crate::common::programs::{embody, program, skipped, stderr};
+use crate::common::reports;
 
 fn run(arguments: &[&str], folder: &Path) -> Output {
     embody()
@@ -218,7 +219,7 @@ fn the_report_has_a_row_for_each_reference_in_the_order_of_the_messages() {
     let numbers: Vec<u64> = report
         .lines()
         .map(|line| {
-            let row: serde_json::Value = serde_json::from_str(line).expect("JSON");
+            let row = reports::object(line);
             assert_eq!(row["reason"], "scheme-not-allowed");
             row["message"]
                 .as_str()

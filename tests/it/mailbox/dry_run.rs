@@ -8,6 +8,7 @@ use std::process::Output;
 
 use crate::common::programs::{embody, fed, stderr};
 use crate::common::raw::{Raw, ok};
+use crate::common::reports;
 use tempfile::TempDir;
 
 struct Mailbox {
@@ -82,7 +83,7 @@ fn rows(report: &str) -> Vec<(String, String)> {
     // The last line of `inspect` summarizes all rows.
     let lines = report.lines().filter(|row| !row.starts_with("{\"survey\""));
     let rows = lines.map(|row| {
-        let row: serde_json::Value = serde_json::from_str(row).unwrap();
+        let row = reports::object(row);
         let reason = row.get("reason").filter(|reason| !reason.is_null());
         let word = reason.unwrap_or(&row["outcome"]).as_str().unwrap();
         (word.to_owned(), row["detail"].as_str().unwrap().to_owned())
@@ -152,7 +153,7 @@ fn dry_run_predicts_the_result_for_every_kind_of_source() {
         let rows = fs::read_to_string(at("rows")).unwrap();
         let outcomes: Vec<String> = rows
             .lines()
-            .map(|row| serde_json::from_str(row).unwrap())
+            .map(reports::object)
             .map(|row: serde_json::Value| row["outcome"].as_str().unwrap().to_owned())
             .collect();
         assert_eq!(outcomes, ["would-expand", "would-rewrite"], "{sources:?}");

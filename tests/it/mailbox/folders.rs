@@ -7,6 +7,7 @@ use std::path::Path;
 
 use crate::common::mailboxes::Look;
 use crate::common::programs::{done, embody_in, unprivileged};
+use crate::common::reports;
 
 /// Returns a message of an mbox with a reference.
 fn of_mbox(number: u32) -> String {
@@ -101,7 +102,7 @@ fn a_byte_order_mark_stays_in_front_of_an_mbox() {
     done(&ranges, 0);
     let mut joined = Vec::new();
     for line in String::from_utf8(ranges.stdout).unwrap().lines() {
-        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let line = reports::object(line);
         let range = format!("{}-{}", line["from"], line["to"]);
         let arguments = ["convert", "--range", &range, "mail/box", "--output", "-"];
         let piece = embody_in(place, &arguments);

@@ -5,11 +5,10 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use serde_json::Value;
-
 use crate::common::archives::{tar, zip};
 use crate::common::programs::{embody_in, stderr};
 use crate::common::pst::{Form, Message, Pst};
+use crate::common::reports;
 use crate::common::tnef::{Properties, Tnef};
 
 const MAIL: &str =
@@ -218,7 +217,7 @@ fn each_format_of_the_table_is_read_or_named_with_its_advice() {
         let output = embody_in(place, &["inspect", "--json", "mail"]);
         let said = stderr(&output);
         let json = String::from_utf8(output.stdout).unwrap();
-        let last: Value = serde_json::from_str(json.lines().last().unwrap()).unwrap();
+        let last = reports::object(json.lines().last().unwrap());
         let survey = &last["survey"];
         if read.starts_with("yes") {
             assert_eq!(output.status.code(), Some(0), "{row}: {said}");

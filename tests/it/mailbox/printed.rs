@@ -8,6 +8,7 @@ use std::process::Output;
 use crate::common::archives::{tar, zip};
 use crate::common::mailboxes::Numbers;
 use crate::common::programs::{done, embody, embody_in, fed};
+use crate::common::reports;
 
 /// The facts in a line, and the bytes after it.
 struct Printed {
@@ -21,7 +22,7 @@ fn printed(mut output: &[u8]) -> Vec<Printed> {
     let mut all = Vec::new();
     while !output.is_empty() {
         let end = memchr::memchr(b'\n', output).expect("a line has an end");
-        let head: serde_json::Value = serde_json::from_slice(&output[..end]).unwrap();
+        let head = reports::object(&output[..end]);
         let octets = usize::try_from(head["bytes"].as_u64().unwrap()).unwrap();
         let (content, rest) = output[end + 1..].split_at(octets);
         assert_eq!(head.as_object().unwrap().len(), 3, "{head}");

@@ -9,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 use crate::common::bounded::finished;
 use crate::common::mailboxes::Expand;
 use crate::common::programs::embody;
+use crate::common::reports;
 use embody::mailbox::{Conversion, Options, Summary};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -157,10 +158,7 @@ fn split(arguments: &[&str], folder: &Path) -> Vec<serde_json::Value> {
     let output = run(&[&["split"], arguments].concat(), folder);
     assert!(output.status.success(), "{output:?}");
     let lines = text(&output.stdout);
-    lines
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    lines.lines().map(reports::object).collect()
 }
 
 #[test]
@@ -203,9 +201,7 @@ fn converting_the_ranges_of_split_gives_the_result_of_one_run() {
     assert!(joined == fs::read(path.join("whole")).unwrap());
     let rows = |name: &str| -> Vec<serde_json::Value> {
         let text = fs::read_to_string(path.join(name)).unwrap();
-        text.lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        text.lines().map(reports::object).collect()
     };
     let (all, parts) = (rows("rows"), rows("rows.parts"));
     assert_eq!(all.len(), 300);

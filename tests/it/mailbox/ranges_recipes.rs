@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::common::programs::{embody, program, skipped};
+use crate::common::reports;
 
 /// Messages that change, and a file name that a shell must not split.
 const NAME: &str = "it's a $box";
@@ -104,7 +105,7 @@ fn with_gnu_parallel_a_second_run_does_what_failed() {
     let here = folder.path().join("here");
     assert!(run("parallel", folder.path()).status.success());
     let ranges = fs::read_to_string(here.join("ranges.jsonl")).unwrap();
-    let first: serde_json::Value = serde_json::from_str(ranges.lines().next().unwrap()).unwrap();
+    let first = reports::object(ranges.lines().next().unwrap());
     let part = here.join(format!("parts/{}-{}", first["from"], first["to"]));
     // In another run, a part cannot be written, because a directory has its name.
     for name in ["jobs", "new.mbox"] {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::spark::is_there;
 use crate::common::folder::Folder;
 use crate::common::programs::{embody, program, stderr};
+use crate::common::reports;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/samples/spark/merge.py");
 
@@ -72,7 +73,7 @@ fn merged(folder: &Folder, names: &[&str]) -> (Vec<u8>, Value) {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let counts: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let counts = reports::object(&output.stdout);
     (fs::read(folder.at("all.mbox")).unwrap(), counts)
 }
 
@@ -100,7 +101,7 @@ fn mails_in(mbox: &[u8]) -> Vec<String> {
 fn assert_same(output: &Output, folder: &Folder, all: &[u8], counts: &Value, count: usize) {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
     let line = output.stdout.split(|byte| *byte == b'\n').next().unwrap();
-    let found: Value = serde_json::from_slice(line).unwrap();
+    let found = reports::object(line);
     // The script cannot count the files of the sources.
     let mut expected = counts.clone();
     let files = expected["merge"].as_object_mut().unwrap().remove("files");

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::common::archives::{sum_up, tar, tar_member, zip};
 use crate::common::programs::embody_in;
 use crate::common::pst::{Form, Message, Pst};
+use crate::common::reports;
 
 /// A tree of files in which mail is planted. Each planted mail has a number, which is in its reference.
 #[derive(Default)]
@@ -127,7 +128,7 @@ fn inspected(place: &Path, source: &str) -> Inspected {
         stderr: String::from_utf8_lossy(&stderr).into_owned(),
     };
     for line in String::from_utf8(stdout).unwrap().lines() {
-        let row: Value = serde_json::from_str(line).unwrap();
+        let row = reports::object(line);
         if let Some(survey) = row.get("survey") {
             found.files = survey["files"].clone();
             let counts = found.files.as_object().unwrap().values();
@@ -311,8 +312,7 @@ fn counts_agree(place: &Path, source: &str, found: &Inspected) {
             "{words:?}: {said}"
         );
         let last = String::from_utf8(output.stdout).unwrap();
-        let row = last.lines().last().map(serde_json::from_str::<Value>);
-        row.map_or(Value::Null, Result::unwrap)
+        last.lines().last().map_or(Value::Null, reports::object)
     };
     let row = counts(&["merge", "--json", source, "--output", "merged"]);
     assert_eq!(row["merge"]["files"], found.files);
@@ -500,7 +500,7 @@ fn verdicts_on_the_files_of_each_corpus_add_up() {
         let Some(row) = String::from_utf8_lossy(&output.stdout)
             .lines()
             .last()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap())
+            .map(reports::object)
         else {
             // A directory without mail has no counts, and the message says so.
             assert!(

@@ -1,6 +1,6 @@
 //! Which requests are accepted: tokens, web pages, sockets, and parameters that would widen the policy.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::Write as _;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -8,7 +8,7 @@ use std::process::Stdio;
 
 use crate::common::bounded::ended;
 use crate::common::mta::eventually;
-use crate::common::programs::{embody, signalled, stderr};
+use crate::common::programs::{embody, signalled, stderr, unprivileged};
 use crate::common::serve::{Service, answer_of};
 
 const MAIL: &[u8] = b"Subject: x\n\n";
@@ -80,10 +80,24 @@ fn requests_of_web_pages_are_refused() {
     );
     ask(&["Origin: null"]).problem(403);
     ask(&[&format!("Origin: http://127.0.0.1:{port}")]).problem(403);
+    ask(&["Origin:"]).problem(403);
+    // A picture in a page causes a request without Origin.
+    let object = format!("/v1/objects/{}", "0".repeat(64));
+    for site in ["cross-site", "same-site", "same-origin", "None, cross-site"] {
+        let field = format!("Sec-Fetch-Site: {site}");
+        let answer = service.ask("GET", &object, &[&field], b"");
+        assert!(answer.problem(403).contains("web pages"), "{site}");
+    }
+    let entered = service.ask("GET", "/metrics", &["Sec-Fetch-Site: none"], b"");
+    assert_eq!(entered.status, 200, "{entered:?}");
     for host in [
         "evil.example",
         "127.0.0.1.evil.example",
         "127.0.0.1:1",
+        &format!("127.0.0.1:+{port}"),
+        &format!("localhost.:{port}"),
+        &format!("[::ffff:127.0.0.1]:{port}"),
+        &format!("user@127.0.0.1:{port}"),
         "127.0.0.2",
         "",
         "[::1",
@@ -99,6 +113,7 @@ fn requests_of_web_pages_are_refused() {
         "embody".to_owned(),
         "embody:9997".to_owned(),
         format!("localhost:{port}"),
+        format!("LOCALHOST:{port}"),
         "other.example:80".to_owned(),
     ] {
         assert_eq!(ask(&[&format!("Host: {host}")]).status, 200, "{host}");
@@ -218,4 +233,43 @@ fn methods_and_paths_that_do_not_exist_are_named() {
             "{path}"
         );
     }
+}
+
+#[test]
+fn service_names_the_files_and_directories_that_its_user_cannot_use() {
+    let test = "service_names_the_files_and_directories_that_its_user_cannot_use";
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    for name in ["store", "spool"] {
+        fs::create_dir(at(name)).unwrap();
+        fs::set_permissions(at(name), Permissions::from_mode(0o555)).unwrap();
+    }
+    fs::write(at("token"), "0123456789abcdef\n").unwrap();
+    fs::set_permissions(at("token"), Permissions::from_mode(0o000)).unwrap();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    let start = |options: &[&str]| {
+        let mut command = unprivileged(test, folder.path())?;
+        command
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(options)
+            .env("TMPDIR", folder.path())
+            .stderr(fs::File::create(at("log")).unwrap());
+        Some(command.spawn().unwrap())
+    };
+    let Some(mut refused) = start(&["--token-file", &at("token")]) else {
+        return;
+    };
+    assert_eq!(ended(&mut refused).code(), Some(1));
+    let log = || fs::read_to_string(at("log")).unwrap();
+    assert!(
+        log().contains("make it readable for the user id"),
+        "{}",
+        log()
+    );
+    let mut service = start(&["--store", &at("store"), "--spool", &at("spool")]).unwrap();
+    eventually(60, "the warnings", || log().contains("/v1/messages fails"));
+    assert!(log().contains("of --store (Permission denied"), "{}", log());
+    assert!(log().contains("so /v1/detach fails"), "{}", log());
+    signalled(service.id(), "TERM");
+    assert_eq!(ended(&mut service).code(), Some(0), "{}", log());
 }

@@ -10,6 +10,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::common::pst::{Form, Message, Pst};
+use crate::common::reports;
 use crate::common::serve::{Answer, Service, octets, untarred, with_attachment};
 
 fn mbox(count: usize) -> Vec<u8> {
@@ -32,7 +33,7 @@ fn report(answer: &Answer) -> (Vec<(String, Vec<u8>)>, serde_json::Value) {
     let mut files = untarred(&answer.body);
     let (name, json) = files.pop().unwrap();
     assert_eq!(name, "report.json");
-    let report: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let report = reports::object(&json);
     let delivered = report["delivered"].as_u64().unwrap();
     assert_eq!(delivered as usize, files.len());
     let unreadable = report["unreadable_count"].as_u64().unwrap();
@@ -189,10 +190,7 @@ fn ndjson_has_a_line_for_each_message_and_the_report_last() {
     );
     assert_eq!(answer.field("content-type"), Some("application/x-ndjson"));
     let text = answer.text();
-    let lines: Vec<serde_json::Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let lines: Vec<serde_json::Value> = text.lines().map(reports::object).collect();
     let [message, report] = &lines[..] else {
         panic!("{text}");
     };

@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::common::mail::{assert_bytes, changed_samples, with_url};
 use crate::common::programs::{embody, fed};
+use crate::common::reports;
 use crate::common::serve::{Answer, Service, objects, octets, with_attachment};
 use crate::common::tnef::usual;
 
@@ -94,7 +95,7 @@ fn multipart_answer_has_the_report_before_the_mail() {
     };
     assert_eq!(end, "--\r\n");
     let text = report.strip_prefix("\r\nContent-Type: application/json\r\n\r\n");
-    let json: serde_json::Value = serde_json::from_str(text.unwrap().trim()).unwrap();
+    let json = reports::object(text.unwrap().trim());
     assert_eq!(json["kind"], "report");
     assert_eq!(json["changed"], true);
     assert_eq!(json["rows"][0]["outcome"], "expanded");
@@ -123,7 +124,7 @@ fn inspect_request_gives_the_rows_of_the_command() {
     assert_eq!(answer.field("content-type"), Some("application/json"));
     let output = fed(embody().args(["inspect", "--json"]), &mail);
     let line = String::from_utf8(output.stdout).unwrap();
-    let mut row: serde_json::Value = serde_json::from_str(line.trim()).unwrap();
+    let mut row = reports::object(line.trim());
     let mut rows = answer.json()["rows"].clone();
     row["time"] = "".into();
     rows[0]["time"] = "".into();

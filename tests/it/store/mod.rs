@@ -5,3 +5,5 @@ mod faults;
 mod folders;
 mod peers;
 mod users;
+#[cfg(all(target_os = "linux", feature = "serve"))]
+mod waits;

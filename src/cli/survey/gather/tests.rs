@@ -34,11 +34,15 @@ fn surveyed(mail: &str, larger_than: u64) -> Survey {
 }
 
 #[test]
-fn unreadable_or_implausible_date_counts_as_insane() {
+fn unreadable_or_implausible_date_counts_as_implausible() {
     let of = |date: &str| {
         let dates = surveyed(&format!("Date: {date}\n\nx\n"), 1000).dates;
         assert_eq!(dates.first, dates.last);
-        assert_eq!(dates.insane, u64::from(dates.first.is_none()), "{date}");
+        assert_eq!(
+            dates.implausible,
+            u64::from(dates.first.is_none()),
+            "{date}"
+        );
         assert_eq!(dates.missing, 0);
         dates.first
     };
@@ -60,7 +64,7 @@ fn unreadable_or_implausible_date_counts_as_insane() {
     }
     assert_eq!(surveyed("Subject: x\n\n", 1000).dates.missing, 1);
     let long = format!("Date: {}\n\n", "(".repeat(1 << 20));
-    assert_eq!(surveyed(&long, 1000).dates.insane, 1);
+    assert_eq!(surveyed(&long, 1000).dates.implausible, 1);
 }
 
 #[test]
@@ -98,7 +102,7 @@ proptest! {
         }
         let detach = &sum.detach;
         prop_assert_eq!(sum.mail.octets, 2 * mail.len() as u64);
-        prop_assert_eq!(sum.dates.missing + sum.dates.insane + sum.years.names().filter(|(name, _)| name.starts_with('2')).map(|(_, year)| year.messages).sum::<u64>(), 2);
+        prop_assert_eq!(sum.dates.missing + sum.dates.implausible + sum.years.names().filter(|(name, _)| name.starts_with('2')).map(|(_, year)| year.messages).sum::<u64>(), 2);
         prop_assert_eq!(sum.sizes.iter().map(|size| size.count).sum::<u64>(), sum.attachments.count);
         prop_assert_eq!(sum.types.names().map(|(_, it)| it.octets).sum::<u64>(), sum.attachments.octets);
         prop_assert!(sum.attachments.octets <= sum.mail.octets);

@@ -85,8 +85,8 @@ impl ReportPage<'_> {
             let count = counted(dates.missing, "message has", "messages have");
             odd.push(format!("{count} no date"));
         }
-        if dates.insane > 0 {
-            let count = counted(dates.insane, "message has", "messages have");
+        if dates.implausible > 0 {
+            let count = counted(dates.implausible, "message has", "messages have");
             odd.push(format!("{count} an impossible one"));
         }
         if years.len() < 2 && odd.is_empty() {
