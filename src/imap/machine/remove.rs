@@ -184,7 +184,10 @@ impl Machine {
             self.changes = Vec::new();
         }
         if let Some(last) = self.last.take() {
-            let missing = without(&last, &copy.flags);
+            // At the last check, the new message had all flags in the journal. A flag that it has lost since then was removed
+            // by another program.
+            let gained = without(&last, &self.entry.flags);
+            let missing = without(&gained, &copy.flags);
             let lost = without(&self.entry.flags, &last);
             let taken: Vec<String> = lost.into_iter().filter(|it| has(&copy.flags, it)).collect();
             if !missing.is_empty() || !taken.is_empty() {

@@ -355,6 +355,24 @@ fn new_message_that_leaves_the_folder_between_two_runs_is_named() {
 }
 
 #[test]
+fn flag_that_the_new_message_loses_after_the_last_check_stays_lost() {
+    let model = Arc::new(Mutex::new(Model::new(Nature::Honest)));
+    let server = server(&model, |model, command| {
+        let said = model.answer(command);
+        if command.starts_with("UID EXPUNGE 5") {
+            model.inbox[0].flags = vec!["Keyword".into()];
+        }
+        said
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let (status, said) = run(folder.path(), "detach", &server);
+    assert_eq!(status, 0, "{said}");
+    let model = model.lock().unwrap();
+    assert!(model.inbox[0].text.contains(DETACHED), "{said}");
+    assert_eq!(model.inbox[0].flags, ["Keyword"], "{said}");
+}
+
+#[test]
 fn replacement_of_a_killed_run_is_finished_under_another_name_of_the_server() {
     let model = Arc::new(Mutex::new(Model::new(Nature::Honest)));
     let folder = tempfile::tempdir().unwrap();
