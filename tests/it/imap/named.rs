@@ -137,6 +137,25 @@ fn mail_that_moves_into_a_folder_that_was_read_is_saved() {
 }
 
 #[test]
+fn inbox_that_the_server_spells_differently_later_is_the_same_folder() {
+    for (first, then) in [("INBOX", "Inbox"), ("inbox", "INBOX")] {
+        let place = Place::new();
+        for name in [first, then] {
+            let account = Account::answering(
+                &[("INBOX", vec![mail(1, 1, 0), mail(2, 2, 0)])],
+                move |command, _| {
+                    let listed = format!("* LIST () \"/\" \"{name}\"\r\nTAG OK done\r\n");
+                    command.starts_with("LIST").then_some(listed)
+                },
+            );
+            let run = place.run("convert", &account.server.url(""), &[]);
+            assert_eq!(run.code, Some(0), "{name}: {}", run.said);
+            assert_eq!(place.saved().len(), 2, "{name}: {}", run.said);
+        }
+    }
+}
+
+#[test]
 fn folder_with_new_mail_all_the_time_does_not_keep_the_backup_from_ending() {
     let all = [("A", vec![mail(1, 1, 0)]), ("B", vec![mail(1, 2, 0)])];
     let account = Account::answering(&all, |command, folders| {
