@@ -3,8 +3,9 @@
 
 The script must run as root, on Linux. It starts Dovecot on 127.0.0.1 with MAILS messages of the mboxes. `embody convert` and
 mbsync (Debian's isync) alternately download these messages into Maildirs, TURNS times each. After that, `embody inspect` and
-dry runs of `detach`, `restore` and `embed` read SMALL small messages through a proxy that counts the transferred bytes. If
-SMALL is 0, this part is skipped. MAILS, TURNS and SMALL are environment variables.
+dry runs of `detach`, `restore` and `embed` read SMALL small messages through a proxy that counts the transferred bytes, and
+`embody convert` and mbsync alternately update Maildirs that already contain the SMALL messages. If MAILS or SMALL is 0, its
+part is skipped. MAILS, TURNS and SMALL are environment variables.
 """
 import contextlib
 import mailbox
@@ -219,10 +220,29 @@ def written(folder):
     return found
 
 
+def updates(program, port, folder):
+    """Prints the rows for Maildirs that already contain all messages of the user `small`."""
+    commands = {
+        "embody": embody(program, port, "small", f"{folder}/update-embody"),
+        "mbsync": mbsync(port, "small", f"{folder}/update-mbsync", True),
+    }
+    times = {name: [] for name in commands}
+    # The first turn downloads the messages, and the second one is not counted.
+    for turn in range(TURNS + 2):
+        for name, command in commands.items():
+            took = timed(command)
+            there = written(f"{folder}/update-{name}")
+            assert there == SMALL, f"{name} wrote {there} of {SMALL} messages"
+            if turn > 1:
+                times[name].append(took)
+    ours, theirs = (statistics.median(times[name]) for name in ("embody", "mbsync"))
+    print(f"| update of {SMALL} unchanged mails | {ours:.2f} s | mbsync, {theirs:.2f} s | {ours / theirs:.2f} | at most 1.1 |")
+
+
 def measure(program, port, folder, count, total):
     """Prints the rows of the table. `count` and `total` are the number and the bytes of the messages of the user `mails`."""
     times = {"embody": [], "mbsync": [], "mbsync, FSync no": []}
-    for turn in range(TURNS + 1):
+    for turn in range(TURNS + 1 if MAILS else 0):
         for name in times:
             out = f"{folder}/out-{turn}-{name}"
             out = out.replace(", ", "-").replace(" ", "-")
@@ -237,7 +257,7 @@ def measure(program, port, folder, count, total):
             # The first turn is not counted, because it fills the caches and the indexes of Dovecot.
             if turn > 0:
                 times[name].append(took)
-    for name in list(times)[1:]:
+    for name in list(times)[1:] if MAILS else []:
         ours, theirs = statistics.median(times["embody"]), statistics.median(times[name])
         print(f"| {count} mails of {total / 1e6:.0f} MB into a Maildir | {ours:.2f} s | {name}, {theirs:.2f} s | {ours / theirs:.2f} | at most 1.1 |")
     if SMALL:
@@ -257,6 +277,7 @@ def measure(program, port, folder, count, total):
                 command += ["--store", f"{folder}/store"]
             took = timed(command)
             print(f"| {verb} --dry-run of {SMALL} small mails | {proxy.bytes / 1e6:.3f} MB, {took:.1f} s | 30 MB | {proxy.bytes / 30e6:.2f} | at most 1 |")
+        updates(program, port, folder)
 
 
 def main():

@@ -10,7 +10,8 @@
 //!
 //! Some servers and proxies send the content of one message under the UID of another one. A content is therefore passed on
 //! only after its command ended. If a second, different content with the same UID arrived until then, the message is
-//! requested once more, alone. The result must be one of the two contents.
+//! requested once more, alone. The result must be one of the two contents. A message that is longer than announced is also
+//! requested once more, unless the sizes that the server announces are usually wrong.
 
 use std::borrow::Cow;
 use std::collections::hash_map::DefaultHasher;
@@ -154,7 +155,13 @@ pub(super) fn bodies(
                 continue;
             };
             match arrived.remove(&uid) {
+                Some(BodyPieces::Content(octets))
+                    if octets.len() as u64 > size && !exchange.habits.sizes_are_wrong() =>
+                {
+                    alone.push((uid, size, vec![hash(&octets)]));
+                }
                 Some(BodyPieces::Content(octets)) => {
+                    exchange.habits.exact_sizes += u64::from(octets.len() as u64 == size);
                     sink(uid, BodyPiece::Octets(&octets))?;
                     sink(uid, BodyPiece::Whole)?;
                 }
@@ -189,7 +196,9 @@ pub(super) fn is_large(size: u64) -> bool {
     !(1..PIECE as u64).contains(&size)
 }
 
-/// Requests a message again for which different contents arrived. It is passed on only if it is one of these contents.
+/// Requests a message again for which different contents arrived, or one content that is longer than announced. The message
+/// is passed on only if it is one of these contents. In place of a single content, another content of the announced size is
+/// passed on too.
 fn one_of(
     exchange: &mut Exchange,
     uid: u32,
@@ -206,9 +215,13 @@ fn one_of(
         }
         Ok(())
     })?;
-    if !is_whole || !hashes.contains(&hash(&content)) {
+    let is_confirmed = hashes.contains(&hash(&content));
+    let is_of_size = content.len() as u64 == size;
+    if !is_whole || !is_confirmed && !(is_of_size && hashes.len() == 1) {
         return sink(uid, BodyPiece::Gone);
     }
+    exchange.habits.wrong_sizes += u64::from(is_confirmed && !is_of_size);
+    exchange.habits.exact_sizes += u64::from(is_of_size);
     sink(uid, BodyPiece::Octets(&content))?;
     sink(uid, BodyPiece::Whole)
 }

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use super::account::Account;
-use super::names::{from_wire, shown, to_wire};
+use super::names::{from_wire, is_inbox, shown, to_wire};
 use super::session::RemoteFolder;
 use super::unchanged::FolderState;
 use crate::mailbox::folder_names::{self, composed};
@@ -127,6 +127,11 @@ pub(super) fn directories(
     }
     for folder in folders {
         if !chosen.found.contains_key(&folder.name) {
+            chosen.find_other_spelling(folder)?;
+        }
+    }
+    for folder in folders {
+        if !chosen.found.contains_key(&folder.name) {
             chosen.choose(folder)?;
         }
     }
@@ -171,6 +176,33 @@ impl Assignment<'_> {
     /// has no such file.
     fn owner(&self, path: &Path) -> io::Result<Option<FolderDirectory>> {
         owner(&self.output.join(path))
+    }
+
+    /// Assigns the directory of an earlier version, or of a run with another server software, that spelt INBOX differently.
+    fn find_other_spelling(&mut self, folder: &RemoteFolder) -> io::Result<()> {
+        if !is_inbox(&folder.name) || self.output.join(place(folder)).join("cur").is_dir() {
+            return Ok(());
+        }
+        let entries = match fs::read_dir(self.output) {
+            Ok(entries) => entries,
+            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(why) => return Err(why),
+        };
+        for entry in entries {
+            let path = PathBuf::from(entry?.file_name());
+            let is_other = path.to_str().is_some_and(is_inbox) && !self.exact.contains(&path);
+            if !is_other || !self.output.join(&path).join("cur").is_dir() {
+                continue;
+            }
+            let owner = self.owner(&path)?;
+            if owner.as_ref().is_none_or(|owner| is_inbox(&owner.name)) {
+                let is_mixed = owner.as_ref().is_some_and(|owner| owner.is_mixed);
+                let account = owner.and_then(|owner| owner.account);
+                self.take(folder, path, is_mixed, account);
+                return Ok(());
+            }
+        }
+        Ok(())
     }
 
     /// Assigns the first path that belongs to no other folder. The number of possible paths is unlimited, so a free
@@ -487,6 +519,33 @@ mod tests {
             new.iter()
                 .all(|new| first.values().all(|it| it.path != *new))
         );
+    }
+
+    #[test]
+    fn directory_with_another_spelling_of_inbox_is_found_again() {
+        for has_owner in [true, false] {
+            let output = tempfile::tempdir().unwrap();
+            let mut directory = FolderDirectory {
+                path: "Inbox".into(),
+                name: "Inbox".into(),
+                is_mixed: false,
+                account: Some(account()),
+                state: None,
+            };
+            maildir(
+                output.path(),
+                &directory.path,
+                has_owner.then_some(&directory),
+            );
+            directory.name = "INBOX".into();
+            directory.account = directory.account.filter(|_| has_owner);
+            let found = of(output.path(), &["Archive", "INBOX"]);
+            assert_eq!(found["INBOX"], directory, "{has_owner}");
+            // The directory in the spelling of the folder comes first.
+            maildir(output.path(), Path::new("INBOX"), None);
+            let found = of(output.path(), &["Archive", "INBOX"]);
+            assert_eq!(found["INBOX"].path, Path::new("INBOX"));
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use super::exchange::FEW_WRONG;
 use super::session::Metadata;
 use super::substitute::is_substitute;
 use crate::engine::policy::Limits;
@@ -36,10 +37,6 @@ pub(super) struct ShortMessage {
     /// Whether the MIME structure shows that the message is complete.
     pub(super) is_closed: bool,
 }
-
-/// Minimum number of complete messages whose announced size is wrong. With fewer, the announced sizes are trusted, and
-/// a message that is shorter is reported as incomplete.
-const FEW_WRONG: u64 = 3;
 
 impl Doubts {
     pub(super) fn judge(&mut self, about: &Metadata, content: &[u8]) {

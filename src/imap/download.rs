@@ -32,6 +32,9 @@ use crate::mailbox::{
 /// Number of messages whose metadata is kept in memory at a time.
 const AT_A_TIME: usize = 5000;
 
+/// Report about a folder from which messages disappeared each time it was read.
+const RESTLESS: &str = "messages disappeared from the folder each time it was read, and may have a new UID or be in another folder; run the same command again";
+
 /// Settings for the download of an account.
 pub(crate) struct Download<'d, S> {
     pub(crate) account: &'d Account,
@@ -50,6 +53,10 @@ struct SeenFolder {
     /// UIDs of new messages are at least this number.
     uidnext: u32,
     exists: u32,
+    /// Whether messages disappeared from the folder while it was listed or read. They may have a new UID in the same folder.
+    has_lost: bool,
+    /// Whether messages disappeared after they were listed.
+    has_lost_listed: bool,
 }
 
 /// A folder that is being read.
@@ -94,8 +101,9 @@ impl<S: Send> Download<'_, S> {
             let directory = directories.get(&folder.name);
             seen.extend(self.read(&sessions, folder, directory, 0, &mut summary)?);
         }
-        // Mail that leaves a folder during the run can be missing only if it moved to a folder that was read before.
-        seen.pop();
+        // Mail that leaves a folder during the run can be missing only if it moved to a folder that was read before, or if it got
+        // a new UID in the same folder.
+        seen.pop_if(|last| !last.has_lost);
         if self.options.mode == Mode::Run {
             self.look_again(&sessions, &seen, &directories, &mut summary)?;
         }
@@ -200,6 +208,10 @@ impl<S: Send> Download<'_, S> {
                 {
                     0
                 }
+                // The server announced too few messages when the folder was opened.
+                Some(FolderStatus {
+                    uidnext, messages, ..
+                }) if uidnext == seen.uidnext && messages > seen.exists => 0,
                 Some(FolderStatus { uidnext, .. }) if uidnext != 0 && uidnext <= seen.uidnext => {
                     continue;
                 }
@@ -211,7 +223,12 @@ impl<S: Send> Download<'_, S> {
                 _ => seen.uidnext,
             };
             let directory = directories.get(&seen.folder.name);
-            self.read(sessions, &seen.folder, directory, from, sum)?;
+            let again = self.read(sessions, &seen.folder, directory, from, sum)?;
+            if again.is_some_and(|again| again.has_lost_listed) {
+                let url = PathBuf::from(self.account.url(&seen.folder.name));
+                self.observer.damaged(&url, &RESTLESS.into());
+                sum.damaged += 1;
+            }
         }
         Ok(())
     }
@@ -239,7 +256,7 @@ impl<S: Send> Download<'_, S> {
             self.damaged(&place, uid, ABSENT, summary);
         }
         let highest = listing.uids.last().max(listing.all.last()).copied();
-        let seen = SeenFolder {
+        let mut seen = SeenFolder {
             folder: read.folder.clone(),
             uidvalidity: selected.uidvalidity,
             uidnext: match selected.uidnext {
@@ -247,6 +264,10 @@ impl<S: Send> Download<'_, S> {
                 uidnext => uidnext,
             },
             exists: selected.exists,
+            // If the server announced messages that it does not send, this is reported instead.
+            has_lost: listing.missing == 0
+                && listing.uids.len().max(listing.all.len()) < selected.exists as usize,
+            has_lost_listed: false,
         };
         listing.uids.retain(|uid| *uid >= read.from);
         let account = AccountName::of(self.account);
@@ -295,6 +316,8 @@ impl<S: Send> Download<'_, S> {
             }
             summary.damaged += self.told_doubts(&doubts, &place, backup)?;
         }
+        seen.has_lost_listed = !missing.is_empty();
+        seen.has_lost |= seen.has_lost_listed;
         let is_complete = is_all && missing.is_empty() && listing.missing == 0;
         self.name_missing(sessions, &place, listing, &missing, summary)?;
         if let (Some(backup), Some(directory)) = (&mut backup, directory)

@@ -79,7 +79,21 @@ pub(super) struct Habits {
     /// Whether the content of a message may lack its UID if no other message was requested. Set only for sessions that
     /// change nothing on the server.
     pub(super) accepts_no_uid: bool,
+    /// Number of messages with exactly the announced size, and number of those that are longer and that the server sent
+    /// twice in the same form.
+    pub(super) exact_sizes: u64,
+    pub(super) wrong_sizes: u64,
 }
+
+impl Habits {
+    /// Returns whether the sizes that the server announces are usually wrong, as those of Exchange.
+    pub(super) fn sizes_are_wrong(&self) -> bool {
+        self.wrong_sizes >= FEW_WRONG && self.wrong_sizes > self.exact_sizes
+    }
+}
+
+/// Minimum number of complete messages whose announced size is wrong. With fewer, the announced sizes are trusted.
+pub(super) const FEW_WRONG: u64 = 3;
 
 /// Waiting time before a message is requested again that the server refused temporarily.
 const RETRY: Duration = Duration::from_secs(1);

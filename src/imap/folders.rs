@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::account::FolderChoice;
 use super::command::ImapCommand;
 use super::failure::ImapFailure;
-use super::names;
+use super::names::{self, INBOX};
 use super::response::{ResponseValue, ServerResponse, announced, values};
 use super::session::{ImapSession, RemoteFolder};
 use crate::error::Error;
@@ -260,8 +260,13 @@ fn listed_folder(line: &[u8]) -> Option<RemoteFolder> {
     let (delimiter, rest) = listed_delimiter(rest)?;
     let name = listed_name(rest.strip_prefix(b" ").unwrap_or(rest))?;
     let attributes = String::from_utf8_lossy(attributes).to_ascii_lowercase();
+    let name = names::from_wire(&name);
     Some(RemoteFolder {
-        name: names::from_wire(&name),
+        name: if names::is_inbox(&name) {
+            INBOX.to_owned()
+        } else {
+            name
+        },
         delimiter,
         attributes: attributes
             .split_ascii_whitespace()
@@ -371,6 +376,8 @@ mod tests {
             (&br#"() "/" INBOX"#[..], Some('/'), "INBOX"),
             (br#"(\HasNoChildren \Sent) "." "Sent""#, Some('.'), "Sent"),
             (br#"() NIL INBOX"#, None, "INBOX"),
+            (br#"() "/" "Inbox""#, Some('/'), "INBOX"),
+            (br#"() "/" "Inbox/Sub""#, Some('/'), "Inbox/Sub"),
             (br#"() "" INBOX"#, None, "INBOX"),
             (br#"() "\\" "a\\b""#, Some('\\'), "a\\b"),
             (br#"() "\" "INBOX""#, Some('\\'), "INBOX"),

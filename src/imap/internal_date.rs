@@ -4,7 +4,8 @@
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct InternalDate {
     /// Text of the date as the server wrote it, without quotation marks, because APPEND accepts it unchanged: ` 1-Jan-2020
-    /// 10:00:00 +0100`. Empty if the server does not return a date.
+    /// 10:00:00 +0100`. If the server wrote a year of two digits or a day of one digit, the text is in the form that APPEND
+    /// requires. Empty if the server does not return a date.
     pub(crate) text: String,
     /// Seconds since 1970-01-01 00:00 UTC. 0 if the text is not a date.
     pub(crate) seconds: i64,
@@ -13,9 +14,12 @@ pub(crate) struct InternalDate {
 impl InternalDate {
     /// Parses the date of a server (RFC 3501, `date-time`). The space before a one-digit day may be missing.
     pub(crate) fn of(text: &str) -> Self {
+        let seconds = seconds(text);
         Self {
-            text: text.to_owned(),
-            seconds: seconds(text).unwrap_or(0),
+            text: seconds
+                .and_then(|_| whole(text))
+                .unwrap_or_else(|| text.to_owned()),
+            seconds: seconds.unwrap_or(0),
         }
     }
 
@@ -33,6 +37,20 @@ impl InternalDate {
             _ => false,
         }
     }
+}
+
+/// Returns a date with a day of two characters and a year of four digits (RFC 3501, `date-time`), or `None` if the text has
+/// them. Servers may reject other dates in APPEND.
+fn whole(text: &str) -> Option<String> {
+    let (date, time) = text.trim_start().split_once(' ')?;
+    let mut parts = date.split('-');
+    let (day, month, year) = (parts.next()?, parts.next()?, parts.next()?);
+    let has_blank = text.starts_with(' ');
+    if year.len() == 4 && (day.len() == 2 || has_blank) {
+        return None;
+    }
+    let year = whole_year(year.parse::<i64>().ok()?, year.len());
+    Some(format!("{day:>2}-{month}-{year:04} {time}"))
 }
 
 fn seconds(text: &str) -> Option<i64> {
@@ -124,7 +142,26 @@ mod tests {
             ("1-Jan-1970 00:00:00 GMT", 0),
         ] {
             let date = InternalDate::of(text);
-            assert_eq!((date.seconds, &*date.text), (seconds, text));
+            assert_eq!(date.seconds, seconds, "{text}");
+        }
+    }
+
+    #[test]
+    fn text_of_a_date_is_the_form_that_append_requires() {
+        for (text, canonical) in [
+            (" 3-Jan-2020 10:00:00 +0100", " 3-Jan-2020 10:00:00 +0100"),
+            ("03-Jan-2020 10:00:00 +0100", "03-Jan-2020 10:00:00 +0100"),
+            ("3-Jan-2020 10:00:00 +0100", " 3-Jan-2020 10:00:00 +0100"),
+            ("14-Jan-20 10:00:00 +0100", "14-Jan-2020 10:00:00 +0100"),
+            (" 3-Jan-96 10:00:00 +0000", " 3-Jan-1996 10:00:00 +0000"),
+            (" 3-Jan-120 10:00:00 +0100", " 3-Jan-2020 10:00:00 +0100"),
+            ("yesterday", "yesterday"),
+            ("3-Jan-20 10:00:00 GMT", "3-Jan-20 10:00:00 GMT"),
+            ("", ""),
+        ] {
+            let date = InternalDate::of(text);
+            assert_eq!(date.text, canonical, "{text}");
+            assert!(InternalDate::of(canonical).is_same(&date), "{text}");
         }
     }
 

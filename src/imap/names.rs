@@ -73,6 +73,13 @@ pub(crate) fn to_wire(name: &str) -> Vec<u8> {
     bytes
 }
 
+/// Name of the folder that each account has. Servers may spell it with other letters, such as `Inbox` (RFC 3501 §5.1).
+pub(super) const INBOX: &str = "INBOX";
+
+pub(super) fn is_inbox(name: &str) -> bool {
+    name.eq_ignore_ascii_case(INBOX)
+}
+
 /// Returns whether a name matches a pattern of LIST: `*` matches any characters, and `%` matches any characters except the
 /// delimiter. `INBOX` is matched without regard to case.
 pub(crate) fn fits(pattern: &str, name: &str, delimiter: Option<char>) -> bool {
@@ -80,7 +87,7 @@ pub(crate) fn fits(pattern: &str, name: &str, delimiter: Option<char>) -> bool {
     let mut reached = vec![false; pattern.len() + 1];
     reached[0] = true;
     spread(&mut reached, &pattern);
-    let is_inbox = name.eq_ignore_ascii_case("INBOX");
+    let is_inbox = is_inbox(name);
     for symbol in name.chars() {
         // Positions in the pattern that can be reached after this character, as one flag for each position. A wildcard
         // matches texts of any length, so several positions are possible.

@@ -49,27 +49,52 @@ pub fn has_image(octets: &[u8]) -> bool {
     } else if let Some(segments) = octets.strip_prefix(b"\xff\xd8") {
         frame_of_jpeg(segments).is_some()
     } else if let Some(chunks) = octets.strip_prefix(PNG) {
-        !ends_without_image(chunks)
+        has_image_of_png(chunks)
     } else if octets.starts_with(b"RIFF") && octets.get(8..12) == Some(b"WEBP") {
         octets.get(12..).is_some_and(has_image_of_webp)
+    } else if octets.get(4..8) == Some(b"ftyp") || octets.starts_with(b"\0\0\0\x0c") {
+        has_image_of_boxes(octets)
     } else {
         true
     }
 }
 
-/// Returns whether the chunks of a PNG end with IEND, and none of them is an IDAT with data.
-fn ends_without_image(mut chunks: &[u8]) -> bool {
+/// Returns whether the chunks of a PNG contain an IDAT with data.
+fn has_image_of_png(mut chunks: &[u8]) -> bool {
     while let Some((length, rest)) = chunks.split_first_chunk() {
         let length = u32::from_be_bytes(*length) as usize;
         match rest.first_chunk() {
-            Some(b"IEND") => return true,
-            Some(b"IDAT") if length > 0 => return false,
+            Some(b"IEND") => return false,
+            Some(b"IDAT") if length > 0 => return true,
             _ => {}
         }
         let Some(next) = rest.get(4..).and_then(|data| data.get(length..)?.get(4..)) else {
             return false;
         };
         chunks = next;
+    }
+    false
+}
+
+/// Returns whether the boxes of an ISO base media file (ISO 14496-12 §4.2) contain an image, in AVIF, HEIC, JPEG XL or JPEG
+/// 2000: media data, a codestream, or metadata, which can contain the data of the image.
+fn has_image_of_boxes(mut boxes: &[u8]) -> bool {
+    while let Some((length, rest)) = boxes.split_first_chunk() {
+        let Some(kind) = rest.first_chunk() else {
+            return false;
+        };
+        if matches!(
+            kind,
+            b"mdat" | b"meta" | b"moov" | b"moof" | b"jxlc" | b"jxlp" | b"jp2c"
+        ) {
+            return true;
+        }
+        // A length of 0 means the end of the file, and 1 a length of 64 bits. Such a box contains no header.
+        let length = u32::from_be_bytes(*length) as usize;
+        let Some(next) = boxes.get(length..).filter(|_| length >= 8) else {
+            return length < 8;
+        };
+        boxes = next;
     }
     false
 }

@@ -98,6 +98,8 @@ impl MergeRun<'_> {
         let is_flat = args.flat || names_a_file(&args.output);
         let have_folders = origins.iter().any(|origin| origin.has_folders);
         let has_folders = !is_flat && have_folders;
+        let form = self.form(&origins)?;
+        self.check_name(form, has_folders)?;
         if have_folders && is_flat && !args.flat && !args.quiet {
             let output = say::shown(&args.output);
             let what = format!(
@@ -105,8 +107,6 @@ impl MergeRun<'_> {
             );
             say::tell(&what);
         }
-        let form = self.form(&origins)?;
-        self.check_name(form, has_folders)?;
         let mut saved = self.saved(form, has_folders);
         let done = self.merge((&origins, form, has_folders), &sources, saved.as_mut());
         let is_stopped = matches!(done, Err(Error::Interrupted));
@@ -378,7 +378,7 @@ impl MergeRun<'_> {
         let shown = output.display();
         let what = match (is_directory, names_a_file(output)) {
             (true, true) => format!(
-                "{shown} is the name of a file, but the result would be a directory; name a new directory"
+                "{shown} is the name of a file, but the result would be a directory; name a new directory, or use --output-format mbox"
             ),
             (false, _) if output.is_dir() => format!(
                 "{shown} is a directory, but the result would be an mbox; name a new file, or use --output-format maildir"

@@ -5,8 +5,9 @@ use super::events::{
     MessageAnswer, ReplaceResult,
 };
 use super::texts::{
-    BY_REPLACE, EARLIER, KIN, NO_LABELS, NOT_OURS, NOT_PUT_BACK, NOT_SAID, NOT_STORED,
-    NOT_THE_ORIGINAL, OTHER_BYTES, RENUMBERED, SAME, SEVERAL, SHIFTING, UNREADABLE, WRONG_UID,
+    BY_REPLACE, COPY_WENT_EARLIER, EARLIER, KIN, NO_LABELS, NOT_OURS, NOT_PUT_BACK, NOT_SAID,
+    NOT_STORED, NOT_THE_ORIGINAL, OTHER_BYTES, RENUMBERED, SAME, SEVERAL, SHIFTING, UNREADABLE,
+    WRONG_UID,
 };
 use super::{Goal, Machine, MachineState, RetryState, Rule, SearchPurpose, altered};
 use crate::engine::report::Reason;
@@ -135,8 +136,14 @@ impl Machine {
                     why,
                 )))
             }
-            (SearchPurpose::WrongUid(why), []) if why == EARLIER || why == NOT_STORED => {
+            (SearchPurpose::WrongUid(why), []) if why == EARLIER => {
                 self.left(Reason::AlteredByServer, why)
+            }
+            (SearchPurpose::WrongUid(why), []) if why == NOT_STORED => {
+                if self.is_off(Rule::Elsewhere) {
+                    return self.left(Reason::AlteredByServer, why);
+                }
+                self.both(Reason::AlteredByServer, why)
             }
             (SearchPurpose::WrongUid(why), []) if why == RENUMBERED => {
                 self.both(Reason::ChangedMeanwhile, why)
@@ -157,6 +164,15 @@ impl Machine {
                         self.left(Reason::ServerRefused, text)
                     }
                 }
+            }
+            // The journal contains the UID that the server gave the new message, so the message was in the folder.
+            (SearchPurpose::Resumed, [])
+                if self.entry.step.copy().is_some() && !self.is_off(Rule::Elsewhere) =>
+            {
+                self.drop_and_end(Conclusion::Settled(ReplaceResult::Both(
+                    Reason::ChangedMeanwhile,
+                    COPY_WENT_EARLIER.to_owned(),
+                )))
             }
             (SearchPurpose::Resumed, []) => self.drop_and_end(Conclusion::Nothing),
             (

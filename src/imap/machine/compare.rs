@@ -5,8 +5,9 @@ use super::events::{
     AppendContent, Conclusion, LabelReport, MachineCommand, MessageMetadata, MessageStart, Sight,
 };
 use super::texts::{
-    CARRIED, COPY_MARKED, COPY_WENT, LABELS, MARKED, MARKED_STAYS, NO_DATE, NO_LABELS, NO_SIZE,
-    NOT_OURS, NOT_STORED, NOT_THE_ORIGINAL, OTHER_BYTES, OTHER_DATE, RESTLESS, STAYS_MARKED,
+    CARRIED, COPY_MARKED, COPY_WENT, COPY_WENT_EARLIER, LABELS, MARKED, MARKED_STAYS, NO_DATE,
+    NO_LABELS, NO_SIZE, NOT_OURS, NOT_STORED, NOT_THE_ORIGINAL, OTHER_BYTES, OTHER_DATE, RESTLESS,
+    STAYS_MARKED,
 };
 use super::{
     DELETED, DOUBTS, Goal, Machine, MachineState, ROUNDS, RetryState, Rule, SearchPurpose, has,
@@ -102,12 +103,7 @@ impl Machine {
                     _ => {}
                 }
             }
-            let why = match (self.is_resumed, self.copy_digest.is_some()) {
-                (true, _) => None,
-                (_, true) => Some((Reason::ChangedMeanwhile, COPY_WENT.to_owned())),
-                (_, false) => Some((Reason::AlteredByServer, NOT_STORED.to_owned())),
-            };
-            return self.turn_back(why, Some(old), None);
+            return self.copy_went();
         };
         if has(&copy.flags, DELETED) && !self.is_off(Rule::MarkedCopy) {
             let why = (Reason::ChangedMeanwhile, COPY_MARKED.to_owned());
@@ -158,6 +154,21 @@ impl Machine {
             Some(_) => {}
         }
         self.bring_flags(&old, &copy)
+    }
+
+    /// Ends the replacement after the new message left the folder. Another program may have moved it to another folder, which
+    /// the user must be told, because the message then exists twice.
+    pub(super) fn copy_went(&mut self) -> MachineCommand {
+        let (reason, why) = match (self.is_resumed, self.copy_digest.is_some()) {
+            (true, _) => (Reason::ChangedMeanwhile, COPY_WENT_EARLIER),
+            (_, true) => (Reason::ChangedMeanwhile, COPY_WENT),
+            (_, false) => (Reason::AlteredByServer, NOT_STORED),
+        };
+        match (self.is_off(Rule::Elsewhere), self.is_resumed) {
+            (true, true) => self.end(Conclusion::Nothing),
+            (true, false) => self.left(reason, why),
+            (false, _) => self.both(reason, why),
+        }
     }
 
     /// Returns whether the UID of the old message can still belong to the message that was read: size, date and first

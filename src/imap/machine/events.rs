@@ -187,7 +187,7 @@ pub(crate) enum ReplaceResult {
     Doubled(u32, String),
     /// The message is unchanged.
     Left(Reason, String),
-    /// The old message is unchanged or was removed by another program, and the folder contains a message that may be its new
+    /// The old message is unchanged or was removed by another program, and this folder or another one may contain its new
     /// version. The user must decide which message to keep.
     Both(Reason, String),
 }

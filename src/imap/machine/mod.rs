@@ -24,7 +24,8 @@
 //!    may be wrong.
 //! 6. After the old message was removed, other messages with the same content or the same Message-ID show that another run
 //!    replaced the message, too. They are reported and kept.
-//! 7. If a resumed replacement finds any other state, both messages are kept and reported.
+//! 7. If the new message left the folder, another program may have moved it to another folder. This is reported.
+//! 8. If a resumed replacement finds any other state, both messages are kept and reported.
 
 mod append;
 mod by_replace;
@@ -100,6 +101,8 @@ pub(super) enum Rule {
     WrongUid,
     /// After the old message was removed, the new message of another run is searched for.
     Twins,
+    /// If the new message left the folder, it may be in another one, so this is reported.
+    Elsewhere,
     /// If a command fails and the session can continue, the replacement in the journal is resumed. It is not begun
     /// afresh, which would append another new message.
     #[cfg(test)]

@@ -49,8 +49,10 @@ impl Machine {
             Err(refusal) => {
                 // The server may have set `\Deleted` on the old message despite the refusal. If the old message is gone
                 // later, this flag may be the cause, so the new message must be kept.
+                // Another program may also have moved it.
                 self.is_ours = true;
                 self.was_there = true;
+                self.is_untold = true;
                 self.refused(&refusal)
             }
         }
@@ -98,7 +100,7 @@ impl Machine {
                     Ok(Some(copy)) => copy,
                     // The new message is missing, so both messages are checked again after a NOOP.
                     _ if !is_again => return self.look_at(MachineState::LookingAfter(true)),
-                    Ok(None) => return self.left(Reason::ChangedMeanwhile, BOTH_WENT),
+                    Ok(None) => return self.both(Reason::ChangedMeanwhile, BOTH_WENT),
                     Err(why) => return self.doubt(why, RetryState::Look),
                 };
                 self.finished_with(&copy)
@@ -128,9 +130,10 @@ impl Machine {
         let is_by_us = self.was_there;
         let Some(copy) = copy else {
             return match (is_by_us, self.is_resumed) {
-                (true, _) => self.left(Reason::ChangedMeanwhile, BOTH_WENT),
+                // The earlier run removed the old message, and the user removed or moved the new one later.
+                (true, true) => self.left(Reason::ChangedMeanwhile, BOTH_WENT),
                 (_, true) => self.end(Conclusion::Nothing),
-                (_, false) => self.left(Reason::ChangedMeanwhile, MOVED),
+                (_, false) => self.both(Reason::ChangedMeanwhile, BOTH_WENT),
             };
         };
         if is_by_us {
@@ -158,7 +161,7 @@ impl Machine {
             return self.finished_with(&copy);
         }
         if Some(&digest) == self.entry.original.as_ref() {
-            return self.left(Reason::AlteredByServer, RENEWED);
+            return self.both(Reason::AlteredByServer, RENEWED);
         }
         if self.is_kin && !self.is_resumed {
             return self.both(Reason::AlteredByServer, GONE_ALTERED);
@@ -181,7 +184,10 @@ impl Machine {
             self.changes = Vec::new();
         }
         if let Some(last) = self.last.take() {
-            let missing = without(&last, &copy.flags);
+            // At the last check, the new message had all flags in the journal. A flag that it has lost since then was removed
+            // by another program.
+            let gained = without(&last, &self.entry.flags);
+            let missing = without(&gained, &copy.flags);
             let lost = without(&self.entry.flags, &last);
             let taken: Vec<String> = lost.into_iter().filter(|it| has(&copy.flags, it)).collect();
             if !missing.is_empty() || !taken.is_empty() {

@@ -60,6 +60,10 @@ impl Machine {
         }
         match copy {
             Some(copy) => self.remove_copy(why, &copy),
+            // embody did not remove the new message.
+            None if self.removals == 0 && !is_by_us && !has(&old.flags, DELETED) => {
+                self.copy_went()
+            }
             None => self.end(match why {
                 Some((reason, why)) => Conclusion::Settled(ReplaceResult::Left(reason, why)),
                 None => Conclusion::Nothing,

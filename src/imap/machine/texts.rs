@@ -12,10 +12,9 @@ pub(super) const BY_REPLACE: &str = "the message was replaced in one step (REPLA
 pub(super) const MOVED: &str = "another program moved or deleted the message during the run";
 pub(super) const MARKED: &str = "another program marked the message as deleted during the run";
 pub(super) const MARKED_STAYS: &str = "another program marked the message as deleted after the new message was written; the new message is kept";
-pub(super) const BOTH_WENT: &str =
-    "another program removed both the old and the new message during the run";
-pub(super) const COPY_WENT: &str =
-    "another program removed the new message while embody compared it";
+pub(super) const BOTH_WENT: &str = "another program removed both the old and the new message during the run; look for the message in other folders and in the trash";
+pub(super) const COPY_WENT: &str = "another program removed the new message while embody compared it, and the old message is unchanged; if the new message was moved to another folder, the message exists twice";
+pub(super) const COPY_WENT_EARLIER: &str = "the new message of the earlier run is not in the folder any more, and the old message is unchanged; if the new message was moved to another folder, the message exists twice";
 pub(super) const COPY_MARKED: &str =
     "the new message was already marked as deleted, so it was removed and the old message is kept";
 pub(super) const RENUMBERED: &str =
@@ -26,8 +25,7 @@ pub(super) const KEPT: &str =
 pub(super) const TAKEN_BACK: &str = "an earlier run was stopped before the new message was removed";
 
 pub(super) const OTHER_BYTES: &str = "the server altered the new message while storing it";
-pub(super) const NOT_STORED: &str =
-    "the server reported that the new message was stored, but the folder does not contain it";
+pub(super) const NOT_STORED: &str = "the server reported that the new message was stored, but the folder does not contain it; if it is in another folder, the message exists twice";
 pub(super) const OTHER_DATE: &str = "the server stored the new message with a different date";
 pub(super) const NO_SIZE: &str = "the server does not send the size and the date of the message";
 pub(super) const NO_DATE: &str = "the server does not send the date of the new message";
@@ -37,7 +35,7 @@ pub(super) const WRONG_UID: &str = "the server reported the UID of a different m
 pub(super) const GONE: &str = "the message disappeared after the new message was written, so the new message is kept; if another program moved the message, it exists twice";
 pub(super) const GONE_ALTERED: &str = "the message disappeared after the new message was written, and the server altered the new message while storing it; the altered message is kept";
 pub(super) const UNTOLD: &str = "another program removed the message at the same moment, so the new message is kept; if another program moved or replaced the message, it exists twice";
-pub(super) const RENEWED: &str = "the server takes the new message for the old one: it discarded the new content and gave the old message a new UID";
+pub(super) const RENEWED: &str = "the server takes the new message for the old one: it discarded the new content and gave the old message a new UID; if another program moved the old message, it exists twice";
 pub(super) const TWICE: &str = "the server stored the content of the old message in place of the new one; the message may exist twice, and nothing was deleted";
 pub(super) const EARLIER: &str = "the server reported an older message as the new message";
 pub(super) const SAME: &str =

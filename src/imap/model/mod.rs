@@ -565,10 +565,27 @@ impl Model {
                     server.mails[at].modseq += 1;
                 });
             }
-            act(format!("moves {}", it.uid), is_original, &|server| {
+            act(format!("removes {}", it.uid), is_original, &|server| {
                 server.mails.remove(at);
                 self.renumber(server);
             });
+            // If a session ends after embody decided to remove a message, the next one cannot know that another program moved
+            // this message. It also cannot know that the new message was in the folder, as long as the journal does not
+            // contain its UID.
+            let is_uninterrupted = world.budget.kills == 0 && world.budget.faults == 0;
+            let is_noticeable = match world.journal.as_ref().map(|it| &it.step) {
+                Some(ReplacementStep::Begun) => false,
+                Some(ReplacementStep::Deleting(_)) => !is_original,
+                Some(ReplacementStep::TakingBack(..)) => is_original,
+                _ => !is_original || is_uninterrupted,
+            };
+            if it.is_good() && is_noticeable {
+                act(format!("moves {}", it.uid), is_original, &|server| {
+                    server.mails.remove(at);
+                    server.elsewhere += 1;
+                    self.renumber(server);
+                });
+            }
         }
         if world.server.mails.iter().any(|it| it.flags & DELETED != 0) {
             act("EXPUNGE".into(), false, &|server| {

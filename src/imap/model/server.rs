@@ -130,6 +130,8 @@ impl Mail {
 pub(super) struct Server {
     pub(super) mails: Vec<Mail>,
     pub(super) trash: Vec<Mail>,
+    /// Number of versions without `\Deleted` that the second client moved to another folder.
+    pub(super) elsewhere: usize,
     pub(super) next: u32,
     /// UID of a message that the server removed without a report. The server still lists it until the session ends.
     pub(super) ghost: Option<u32>,
@@ -218,6 +220,7 @@ impl Model {
         Server {
             mails: mails.collect(),
             trash: Vec::new(),
+            elsewhere: 0,
             next: 1 + u32::try_from(contents.len()).unwrap(),
             ghost: None,
         }

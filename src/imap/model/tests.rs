@@ -318,6 +318,7 @@ fn model_finds_lost_or_doubled_mail_if_a_rule_is_omitted() {
         (Rule::WrongUid, neighbours, budget(1, 1, 0, 0)),
         (Rule::Resume, plain, budget(1, 0, 0, 0)),
         (Rule::Twins, plain, budget(0, 1, 0, 0)),
+        (Rule::Elsewhere, plain, budget(0, 1, 0, 0)),
     ] {
         let whole = Model {
             budget,

@@ -2,7 +2,7 @@
 //! snapshot, or a text of the server in place of a message.
 
 use std::fs;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::accounts::{Account, JANUARY, MAY, Mail, Place, mail, texts};
@@ -92,6 +92,59 @@ fn backup_without_the_name_of_an_account_is_continued_and_gets_it() {
     let owner = fs::read_to_string(owner).unwrap();
     assert!(owner.contains("user me\nhost localhost:"), "{owner}");
     assert!(place.saved().iter().any(|(name, _)| name.contains(",A=60")));
+}
+
+/// The server sends each content under the UID of the message before it, once.
+#[test]
+fn content_of_another_message_is_not_saved_if_its_size_differs() {
+    for sizes in [[10, 20, 30], [30, 20, 10], [10, 30, 20]] {
+        let all = [
+            mail(1, 1, sizes[0]),
+            mail(2, 2, sizes[1]),
+            mail(3, 3, sizes[2]),
+        ];
+        let is_told = AtomicBool::new(false);
+        let account = Account::answering(&[("INBOX", all.to_vec())], move |command, folders| {
+            let is_first =
+                command.contains("BODY.PEEK[]<") && !is_told.swap(true, Ordering::SeqCst);
+            is_first.then(|| {
+                let said = folders.answer(command).unwrap();
+                let said = said.replace("UID 1 ", "UID x ").replace("UID 2 ", "UID 1 ");
+                said.replace("UID 3 ", "UID 2 ").replace("UID x ", "UID 3 ")
+            })
+        });
+        let place = Place::new();
+        let run = place.run("convert", &account.server.url(""), &[]);
+        assert_eq!(run.code, Some(0), "{sizes:?}: {}", run.said);
+        for (name, text) in place.saved() {
+            let found = all.iter().find(|mail| mail.text == text).unwrap();
+            assert!(
+                name.contains(&format!("U{}.", found.uid)),
+                "{sizes:?}: {name}"
+            );
+        }
+        assert_eq!(place.texts(), texts(&all), "{sizes:?}: {}", run.said);
+    }
+}
+
+#[test]
+fn server_that_announces_too_small_sizes_is_read_twice_only_at_first() {
+    let mut all: Vec<Mail> = (1..=900).map(|number| mail(number, number, 0)).collect();
+    for mail in &mut all {
+        mail.size = Some(mail.text.len() - 10);
+    }
+    let place = Place::new();
+    let account = inbox(&all);
+    let run = place.run("convert", &account.server.url(""), &[]);
+    assert_eq!(run.code, Some(0), "{}", run.said);
+    assert_eq!(place.texts(), texts(&all));
+    let heard = account.server.heard();
+    let bodies = heard.iter().filter(|it| it.contains("BODY.PEEK[]<"));
+    let alone = bodies.filter(|it| !it.contains([',', ':'])).count();
+    assert!(
+        (3..=500).contains(&alone),
+        "{alone} messages were requested alone"
+    );
 }
 
 #[test]

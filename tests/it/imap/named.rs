@@ -137,6 +137,96 @@ fn mail_that_moves_into_a_folder_that_was_read_is_saved() {
 }
 
 #[test]
+fn mail_that_gets_a_new_uid_in_the_last_folder_is_saved() {
+    // The mail moves before its metadata is read, or before its content is read.
+    for at in ["FLAGS", "BODY.PEEK[]<"] {
+        let has_moved = AtomicBool::new(false);
+        let all = [
+            ("A", vec![mail(1, 1, 0)]),
+            ("B", vec![mail(1, 11, 0), mail(2, 12, 0)]),
+        ];
+        let account = Account::answering(&all, move |command, folders| {
+            if folders.selected() == "B"
+                && command.starts_with("UID FETCH")
+                && command.contains(at)
+                && !has_moved.swap(true, Ordering::SeqCst)
+            {
+                let mut moved = folders.of("B").remove(0);
+                moved.uid = 3;
+                folders.of("B").push(moved);
+            }
+            None
+        });
+        let place = Place::new();
+        let run = place.run("convert", &account.server.url(""), &[]);
+        assert_eq!(run.code, Some(0), "{at}: {}", run.said);
+        for (_, mails) in &all {
+            for mail in mails {
+                assert!(place.texts().contains(&mail.text), "{at}: {}", run.said);
+            }
+        }
+    }
+}
+
+#[test]
+fn folder_that_loses_messages_each_time_it_is_read_is_named() {
+    let all = [("A", vec![mail(1, 1, 0), mail(2, 2, 0)])];
+    let account = Account::answering(&all, |command, folders| {
+        if command.contains("BODY.PEEK[]<") {
+            for mail in folders.of("A") {
+                mail.uid += 2;
+            }
+        }
+        None
+    });
+    let run = Place::new().run("convert", &account.server.url(""), &[]);
+    assert_eq!(run.code, Some(1), "{}", run.said);
+    assert!(
+        run.said.contains("run the same command again"),
+        "{}",
+        run.said
+    );
+}
+
+#[test]
+fn folder_whose_messages_were_not_announced_when_it_was_opened_is_read_again() {
+    let is_told = AtomicBool::new(false);
+    let all = [
+        ("A", vec![mail(1, 1, 0), mail(2, 2, 0)]),
+        ("B", vec![mail(1, 11, 0)]),
+    ];
+    let account = Account::answering(&all, move |command, folders| {
+        let is_first =
+            command.starts_with("EXAMINE \"A\"") && !is_told.swap(true, Ordering::SeqCst);
+        is_first.then(|| folders.answer(command).unwrap().replace("* 2 E", "* 0 E"))
+    });
+    let place = Place::new();
+    let run = place.run("convert", &account.server.url(""), &[]);
+    assert_eq!(run.code, Some(0), "{}", run.said);
+    let mails = all.iter().flat_map(|(_, mails)| mails);
+    assert_eq!(place.texts(), texts(mails), "{}", run.said);
+}
+
+#[test]
+fn inbox_that_the_server_spells_differently_later_is_the_same_folder() {
+    for (first, then) in [("INBOX", "Inbox"), ("inbox", "INBOX")] {
+        let place = Place::new();
+        for name in [first, then] {
+            let account = Account::answering(
+                &[("INBOX", vec![mail(1, 1, 0), mail(2, 2, 0)])],
+                move |command, _| {
+                    let listed = format!("* LIST () \"/\" \"{name}\"\r\nTAG OK done\r\n");
+                    command.starts_with("LIST").then_some(listed)
+                },
+            );
+            let run = place.run("convert", &account.server.url(""), &[]);
+            assert_eq!(run.code, Some(0), "{name}: {}", run.said);
+            assert_eq!(place.saved().len(), 2, "{name}: {}", run.said);
+        }
+    }
+}
+
+#[test]
 fn folder_with_new_mail_all_the_time_does_not_keep_the_backup_from_ending() {
     let all = [("A", vec![mail(1, 1, 0)]), ("B", vec![mail(1, 2, 0)])];
     let account = Account::answering(&all, |command, folders| {

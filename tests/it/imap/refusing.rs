@@ -291,7 +291,7 @@ fn detached(nature: Nature, options: &[&str]) -> (Arc<Mutex<Model>>, i32, String
 fn a_message_stays_as_it_was_where_the_server_does_not_do_what_it_says() {
     for (nature, reason, status) in [
         (Nature::OtherOctets, "altered-by-server", 0),
-        (Nature::StoresNothing, "altered-by-server", 0),
+        (Nature::StoresNothing, "altered-by-server", 1),
         (Nature::OtherDate, "altered-by-server", 0),
         (Nature::DropsKeywords, "flags-not-kept", 0),
         (Nature::QuotaFull, "quota-full", 0),

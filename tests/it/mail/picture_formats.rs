@@ -122,7 +122,17 @@ fn reason(essence: &str, bytes: &[u8]) -> Option<String> {
 fn jpeg_xl_and_jpeg_2000_are_embedded_and_metafiles_are_named() {
     let container = |name: &[u8; 4], brand: &[u8; 4]| {
         let start = [b"\0\0\0\x0c", &name[..], b"\r\n\x87\n\0\0\0\x14ftyp"].concat();
-        [&start[..], brand, b"\0\0\0\0", brand].concat()
+        let codestream: &[u8; 4] = if name == b"JXL " { b"jxlc" } else { b"jp2c" };
+        [
+            &start[..],
+            brand,
+            b"\0\0\0\0",
+            brand,
+            b"\0\0\0\x0c",
+            codestream,
+            b"\0\0\0\0",
+        ]
+        .concat()
     };
     for (essence, bytes) in [
         (
@@ -184,6 +194,15 @@ fn picture_without_an_image_is_left_and_a_truncated_one_is_embedded() {
         (
             "image/png",
             b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x40\0\0\0\x40\x08\x02\0\0\0\0\0\0\0\0\0\0\0IEND\xaeB`\x82",
+        ),
+        (
+            "image/png",
+            b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x40\0\0\0\x40\x08\x02\0\0\0\0\0\0\0",
+        ),
+        ("image/jxl", b"\0\0\0\x0cJXL \r\n\x87\n"),
+        (
+            "image/avif",
+            b"\0\0\0\x1cftypavif\0\0\0\0avifmif1miaf",
         ),
         ("image/webp", b"RIFF\x18\0\0\0WEBPalert(1)/*xxxxxxxx*/"),
         (
