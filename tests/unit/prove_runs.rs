@@ -136,7 +136,6 @@ fn content_that_one_run_retrieved_and_a_later_run_detached_is_proved_without_the
                 for (from, to) in [
                     ("line=76", "line=72"),
                     ("encoding=base64", "encoding=identity"),
-                    ("tail=1", "tail=2"),
                     ("application/pdf; name=b.pdf", "application/pdf; name=c.pdf"),
                     ("cid:", "cid:0"),
                 ] {

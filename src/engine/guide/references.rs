@@ -286,7 +286,8 @@ fn answer(tree: &MessageTree<'_>, item: &PlanItem<'_>, part: &GuidePart) -> (Ans
         .source
         .as_ref()
         .and_then(|source| source.sha256.clone());
-    let sha256 = sha256.filter(|sha256| content.sha256() != sha256);
+    let is_known = sha256.as_deref() == Some(content.sha256());
+    let sha256 = sha256.filter(|_| !is_known);
     let with = |newline| with_newlines(content.bytes().to_vec(), newline);
     let exact = sha256.as_ref().and_then(|sha256| {
         let mut forms = [Newline::CrLf, Newline::Lf].into_iter().map(with);
@@ -294,7 +295,8 @@ fn answer(tree: &MessageTree<'_>, item: &PlanItem<'_>, part: &GuidePart) -> (Ans
     });
     let is_unknown = sha256.is_some() && converted.is_none() && exact.is_none();
     // A short text is only quoted-printable if base64 would be longer, and CRLF makes it longer.
-    let longest = || part.is_printable_text().then(|| with(Newline::CrLf));
+    let is_longest = part.is_printable_text() && !is_known;
+    let longest = || is_longest.then(|| with(Newline::CrLf));
     if let Some(octets) = converted.or(exact).or_else(longest) {
         content = content.with_bytes(octets);
     }
