@@ -23,18 +23,21 @@ pub struct Content {
     pub media_type: Option<String>,
     /// The source of the content, and the time of the retrieval.
     pub origin: Origin,
-    /// Digests that a proof took from the part of a style sheet.
+    /// Facts that a proof took from the part.
     pub(crate) noted: Option<Arc<NotedDigests>>,
     computed: Arc<ContentDigests>,
 }
 
-/// Digests of a style sheet before its links were changed. The part of an embedded sheet contains only the changed sheet.
+/// Facts about a content that its part in the mail contains, and that cannot be computed from the part: a run changes the links
+/// of documents and the line endings of texts.
 #[derive(Default, Debug)]
 pub(crate) struct NotedDigests {
-    /// The digits in the file name, and those in the Content-ID, if the sheet contains `cid:` URLs.
+    /// The digits in the file name, and those in the Content-ID, of a style sheet that contains `cid:` URLs.
     pub(crate) identity: Option<(String, String)>,
-    /// SHA-256 of the sheet as the server sent it, from the field X-Embody-Source.
+    /// SHA-256 of the content as the server sent it, from the field X-Embody-Source.
     pub(crate) sha256: Option<String>,
+    /// Whether the part has no field X-Embody-Source.
+    pub(crate) is_without_source: bool,
 }
 
 /// The source of a content, and the times at which the source sent it.
@@ -122,6 +125,22 @@ impl Content {
         Self {
             bytes: bytes.into(),
             computed: Arc::default(),
+            ..self
+        }
+    }
+
+    /// Sets the digests, for content whose bytes only stand for others.
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+    pub(crate) fn with_digests(self, sha256: String, md5: Option<[u8; 16]>) -> Self {
+        let of_md5 = || md5.map_or_else(OnceLock::new, OnceLock::from);
+        let computed = ContentDigests {
+            sha256: OnceLock::from(sha256),
+            md5: of_md5(),
+            canonical_md5: of_md5(),
+            carriage_returns: OnceLock::new(),
+        };
+        Self {
+            computed: Arc::new(computed),
             ..self
         }
     }

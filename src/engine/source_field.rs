@@ -15,11 +15,13 @@ const COLUMNS: usize = 76;
 
 /// Returns the field with CRLF line endings. `named` is the URL in the mail, and `last` is the URL after all redirects.
 ///
-/// Returns `None` for content that was in the mail, or that is an object of a store.
+/// Returns `None` for content that was in the mail, or that is an object of a store, and if a proof found the part without the
+/// field.
 pub(super) fn of(content: &Content, named: &str, last: &str) -> Option<Vec<u8>> {
     let source = &content.origin;
     source.public_url()?;
-    if named.is_empty() {
+    let noted = content.noted.as_ref();
+    if named.is_empty() || noted.is_some_and(|noted| noted.is_without_source) {
         return None;
     }
     let shown = |url: &str| uri(&without_secrets(without_fragment(url)));
@@ -27,10 +29,7 @@ pub(super) fn of(content: &Content, named: &str, last: &str) -> Option<Vec<u8>> 
     let last = Some(shown(last)).filter(|last| *last != named && !last.is_empty());
     let bracketed = |text: &str| format!("<{text}>");
     let at = source.first.or(source.at);
-    let noted = content
-        .noted
-        .as_ref()
-        .and_then(|noted| noted.sha256.clone());
+    let noted = noted.and_then(|noted| noted.sha256.clone());
     let parameters = [
         ("retrieved", at.map(rfc3339)),
         (

@@ -41,6 +41,8 @@ mod prefilter_documents;
 mod properties;
 #[cfg(feature = "cli")]
 mod prove;
+#[cfg(feature = "cli")]
+mod prove_runs;
 mod rfc2046;
 mod rfc2231;
 mod rfc2397;

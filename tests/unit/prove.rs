@@ -27,7 +27,7 @@ impl Numbers {
     }
 }
 
-fn gif(width: u8, more: u8) -> Vec<u8> {
+pub(super) fn gif(width: u8, more: u8) -> Vec<u8> {
     let mut gif =
         b"GIF89a\x09\0\x09\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;"
             .to_vec();
@@ -74,7 +74,7 @@ fn served(need: &Need) -> Result<Content, Refusal> {
     }
 }
 
-fn drive(
+pub(super) fn drive(
     engine: &Engine,
     mail: &[u8],
     source: &dyn Fn(&Need) -> Result<Content, Refusal>,
@@ -94,7 +94,7 @@ fn drive(
     }
 }
 
-fn all_kinds(trackers: Trackers) -> Embed {
+pub(super) fn all_kinds(trackers: Trackers) -> Embed {
     Embed {
         data: true,
         remote: true,
@@ -225,7 +225,7 @@ fn samples() -> Vec<(String, Vec<u8>)> {
     mails
 }
 
-fn proved(old: &[u8], new: &[u8]) -> Result<Proof, Unproven> {
+pub(super) fn proved(old: &[u8], new: &[u8]) -> Result<Proof, Unproven> {
     prove(old, new, &mut Budget::of(old.len(), new.len()))
 }
 
@@ -260,7 +260,7 @@ fn result_of_each_run_over_each_sample_is_proved() {
 }
 
 /// Detaches the attachments of a mail, and adds their contents to `store`.
-fn detached(
+pub(super) fn detached(
     mail: &[u8],
     (form, text): (Stub, bool),
     store: &mut HashMap<String, Vec<u8>>,
@@ -279,7 +279,7 @@ fn detached(
     plan.edits.splice(mail).into_bytes().into_owned()
 }
 
-fn restored(mail: &[u8], store: &HashMap<String, Vec<u8>>) -> Vec<u8> {
+pub(super) fn restored(mail: &[u8], store: &HashMap<String, Vec<u8>>) -> Vec<u8> {
     let engine = Engine::new(Policy::default()).with_store().restoring();
     drive(&engine, mail, &|need| match need {
         Need::Object { sha256 } if store.contains_key(sha256) => {
@@ -290,7 +290,7 @@ fn restored(mail: &[u8], store: &HashMap<String, Vec<u8>>) -> Vec<u8> {
 }
 
 /// Returns a mail with text, HTML with pictures, attachments in several encodings, and an attached mail.
-fn letter() -> Vec<u8> {
+pub(super) fn letter() -> Vec<u8> {
     use base64::Engine as _;
 
     let encode = |bytes: &[u8]| {

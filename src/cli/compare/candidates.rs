@@ -5,127 +5,108 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use serde::{Deserialize, Serialize};
-
+use super::matching::{ProvedPair, matched};
 use super::reading::{LostMessage, MessageResult};
-use crate::engine::prove::{Budget, Proof, Unproven, prove};
+use super::spool::{Record, Spool, StoredMessage, read_at, temporary};
+use crate::engine::prove::{Budget, Changes, Proof, Unproven, prove};
 use crate::engine::same::{
     CutPlace, Digest, MOST_COMPARED, MailCopy, change_key, copy_key, covers, identity, plain,
 };
 use crate::error::{Error, unpoisoned};
-use crate::mailbox::{Flags, Keywords, MessageFlags};
+use crate::mailbox::MessageFlags;
 
-/// A message of OLD without an identical message in NEW, as it is stored in the temporary file.
-#[derive(Serialize, Deserialize)]
-struct Record {
-    named: LostMessage,
-    stored: StoredMessage,
-    flags: Option<(u8, Vec<String>)>,
-    /// The description with which copies of the mail are recognised, if the command accepts them.
-    copy: Option<MailCopy>,
-}
-
-impl Record {
-    fn flags(&self) -> Option<MessageFlags> {
-        let (flags, keywords) = self.flags.as_ref()?;
-        let keywords = Keywords::of_names(keywords.iter().map(String::as_str));
-        Some(MessageFlags::new(Flags::of_byte(*flags), keywords))
-    }
-}
-
-/// The content of a message.
-#[derive(Serialize, Deserialize)]
-enum StoredMessage {
-    File { path: PathBuf, at: u64, length: u64 },
-    Spooled { at: u64, length: u64 },
-}
-
-/// State of a message of OLD.
+/// State of a message of OLD. There can be millions of them, so it is small: what is rare is in a box.
 struct CandidateEntry {
-    identity: Digest,
     /// Position of the record in the temporary file.
     at: u64,
-    result: CandidateMatch,
+    result: CandidateState,
 }
 
-/// The result of the search for one message.
-#[derive(Clone)]
-pub(super) enum CandidateMatch {
+enum CandidateState {
     /// NEW has no message with this Message-ID.
     Nothing,
     /// NEW has messages with this Message-ID, but embody did not make them. The value is the reason for the first one.
-    Altered(u64, Unproven),
-    Changed {
-        proof: Proof,
-        /// Flags and keywords that the message in NEW lacks, in words.
-        lost_flags: Vec<String>,
-    },
-    /// A copy of the mail is in NEW, with these lost flags.
-    Merged { lost_flags: Vec<String> },
+    Altered(Box<(u64, Unproven)>),
+    /// The message is in NEW.
+    Found,
+    /// The message is in NEW, without these flags and keywords.
+    WithoutFlags(Box<Vec<String>>),
 }
 
-/// A message of OLD with the result of the search for it.
-pub(super) struct CandidateOutcome {
-    pub(super) named: LostMessage,
-    pub(super) found: CandidateMatch,
+/// What became of a message of which NEW has a changed form or a copy.
+enum CandidateMatch {
+    Changed(Proof),
+    Copied,
+}
+
+/// Counts of the messages that were found.
+#[derive(Clone, Copy, Default)]
+pub(super) struct FoundCounts {
+    pub(super) changed: u64,
+    pub(super) changes: Changes,
+    /// Number of contents that OLD does not prove.
+    pub(super) unchecked: usize,
+}
+
+/// A message of OLD that NEW lacks, or that is different there.
+pub(super) enum CandidateLoss {
+    Missing,
+    Altered(Unproven),
+    Flags(Vec<String>),
 }
 
 /// Messages of OLD for which NEW has no identical message. Several threads search in it.
 pub(super) struct MessageCandidates {
     entries: Mutex<Vec<CandidateEntry>>,
-    by_key: HashMap<Digest, Vec<u32>>,
+    /// The search index, which is complete when all messages were added.
+    index: CandidateIndex,
+    added: Mutex<CandidateIndex>,
+    found: Mutex<FoundCounts>,
     file: Mutex<Spool>,
+    /// Pairs among which is chosen at the end: several messages of OLD can have become the same message of NEW.
+    pairs: Mutex<Vec<ProvedPair>>,
     is_merged: bool,
     /// Number of messages of NEW with one digest that may still be the result of a change, if OLD has identical messages, too.
     surplus: Mutex<HashMap<Digest, u32>>,
+}
+
+/// Maximum number of messages of OLD with one Message-ID of which each is compared with each message of NEW. Of more messages,
+/// the first one that is proved counts.
+const MOST_MATCHED: usize = 16;
+
+/// Finds messages by their keys.
+#[derive(Default)]
+struct CandidateIndex {
+    /// Keys and numbers of the messages.
+    keys: Vec<(u64, u32)>,
     /// Positions at which truncated copies in OLD end, by their key.
     cuts: HashMap<Digest, Vec<CutPlace>>,
 }
 
-struct Spool {
-    writer: BufWriter<File>,
-    end: u64,
-}
-
-impl Spool {
-    fn push(&mut self, bytes: &[u8]) -> io::Result<u64> {
-        let at = self.end;
-        self.writer.write_all(bytes)?;
-        self.end += bytes.len() as u64;
-        Ok(at)
-    }
-
-    fn read(&mut self, at: u64, length: u64) -> io::Result<Vec<u8>> {
-        self.writer.flush()?;
-        read_at(self.writer.get_mut(), at, length)
-    }
-}
-
-fn read_at(file: &mut File, at: u64, length: u64) -> io::Result<Vec<u8>> {
-    file.seek(SeekFrom::Start(at))?;
-    let mut bytes = Vec::new();
-    file.take(length).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
 impl MessageCandidates {
-    /// `surplus` contains the messages of NEW of which OLD has fewer identical messages.
-    pub(super) fn new(is_merged: bool, surplus: HashMap<Digest, u32>) -> Result<Self, Error> {
-        let file = tempfile::tempfile().map_err(temporary)?;
+    /// `surplus` contains the messages of NEW of which OLD has fewer identical messages. `count` is the number of messages that
+    /// will be added.
+    pub(super) fn new(
+        is_merged: bool,
+        surplus: HashMap<Digest, u32>,
+        count: usize,
+    ) -> Result<Self, Error> {
         Ok(Self {
-            entries: Mutex::default(),
-            by_key: HashMap::new(),
-            file: Mutex::new(Spool {
-                writer: BufWriter::new(file),
-                end: 0,
+            entries: Mutex::new(Vec::with_capacity(count)),
+            index: CandidateIndex::default(),
+            added: Mutex::new(CandidateIndex {
+                keys: Vec::with_capacity(count),
+                ..CandidateIndex::default()
             }),
+            found: Mutex::default(),
+            file: Mutex::new(Spool::new().map_err(temporary)?),
+            pairs: Mutex::default(),
             is_merged,
             surplus: Mutex::new(surplus),
-            cuts: HashMap::new(),
         })
     }
 
@@ -149,7 +130,9 @@ impl MessageCandidates {
         let copy = self.is_merged.then(|| MailCopy::of(message.plain, &[]));
         let keys = keys_of(message.plain, self.is_merged);
         let cut = copy.as_ref().and_then(MailCopy::cut_at);
+        let cut = cut.map(|place| (copy_key(message.plain), place));
         let record = Record {
+            identity: message.seen.identity,
             named: message.named.clone(),
             stored,
             flags: message.seen.flags.as_ref().map(|flags| {
@@ -167,28 +150,40 @@ impl MessageCandidates {
         Ok(AddedMessage { at, keys, cut })
     }
 
-    /// Adds a message that was [stored](Candidates::store), in the order of OLD.
-    pub(super) fn add(&mut self, identity: Digest, added: AddedMessage) {
-        let entries = unpoisoned(self.entries.get_mut());
+    /// Adds a message that was [stored](Self::store), in the order of OLD.
+    pub(super) fn add(&self, message: AddedMessage) {
+        let mut entries = unpoisoned(self.entries.lock());
+        let mut added = unpoisoned(self.added.lock());
         let Ok(number) = u32::try_from(entries.len()) else {
             return;
         };
-        if let (Some(place), Some(key)) = (added.cut, added.keys.last()) {
-            let places = self.cuts.entry(*key).or_default();
+        if let Some((key, place)) = message.cut {
+            let places = added.cuts.entry(key).or_default();
             places.extend(Some(place).filter(|_| places.len() < MOST_COMPARED));
         }
-        for key in added.keys {
-            self.by_key.entry(key).or_default().push(number);
-        }
+        let keys = message.keys.into_iter().flatten();
+        added.keys.extend(keys.map(|key| (key, number)));
         entries.push(CandidateEntry {
-            identity,
-            at: added.at,
-            result: CandidateMatch::Nothing,
+            at: message.at,
+            result: CandidateState::Nothing,
         });
     }
 
+    /// Prepares the search, after all messages were added.
+    pub(super) fn index(&mut self) {
+        self.index = std::mem::take(unpoisoned(self.added.get_mut()));
+        self.index.keys.sort_unstable();
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.by_key.is_empty()
+        self.index.keys.is_empty()
+    }
+
+    fn with_key(&self, key: u64) -> impl Iterator<Item = u32> + '_ {
+        let start = self.index.keys.partition_point(|(known, _)| *known < key);
+        let from = self.index.keys.get(start..).unwrap_or_default().iter();
+        from.take_while(move |(known, _)| *known == key)
+            .map(|(_, number)| *number)
     }
 
     /// Returns true if NEW has more messages with this digest than OLD.
@@ -201,8 +196,8 @@ impl MessageCandidates {
     pub(super) fn place(&self, number: u64, new: &MessageResult<'_>) -> Result<(), Error> {
         let keys = keys_of(new.plain, self.is_merged);
         let mut candidates: Vec<u32> = Vec::new();
-        for key in &keys {
-            candidates.extend(self.by_key.get(key).into_iter().flatten());
+        for key in keys.into_iter().flatten() {
+            candidates.extend(self.with_key(key));
         }
         candidates.sort_unstable();
         candidates.dedup();
@@ -212,22 +207,30 @@ impl MessageCandidates {
         if !self.is_merged && self.is_used_up(&new.seen.identity) {
             return Ok(());
         }
+        let is_matched = !self.is_merged && (2..=MOST_MATCHED).contains(&candidates.len());
         let mut proved_copy = None;
         for candidate in self.open(&candidates) {
             let record = self.record(candidate).map_err(temporary)?;
             // A message that left OLD during the run, or was changed, has no result.
-            let Some(old) = self.content(candidate, &record.stored).map_err(temporary)? else {
+            let Some(old) = self.content(&record).map_err(temporary)? else {
                 continue;
             };
             let mut budget = Budget::of(old.len(), new.content.len());
             match prove(&old, new.content, &mut budget) {
+                Ok(proof) if is_matched => {
+                    let pair = ProvedPair {
+                        number,
+                        identity: new.seen.identity,
+                        candidate,
+                        proof,
+                        lost_flags: lost(&record.flags(), &new.seen.flags, false),
+                    };
+                    unpoisoned(self.pairs.lock()).push(pair);
+                }
                 Ok(proof) => {
                     let lost_flags = lost(&record.flags(), &new.seen.flags, self.is_merged);
-                    if self.claim(
-                        candidate,
-                        &new.seen.identity,
-                        CandidateMatch::Changed { proof, lost_flags },
-                    ) {
+                    let found = (CandidateMatch::Changed(proof), lost_flags);
+                    if self.claim(candidate, &new.seen.identity, found) {
                         proved_copy = record.copy;
                         break;
                     }
@@ -247,7 +250,7 @@ impl MessageCandidates {
         new: &MessageResult<'_>,
         proved: Option<&MailCopy>,
     ) -> Result<(), Error> {
-        let cuts = self.cuts.get(&copy_key(new.plain));
+        let cuts = self.index.cuts.get(&copy_key(new.plain));
         let places = cuts.map_or(&[][..], Vec::as_slice);
         let of_new = MailCopy::of(new.plain, places);
         for candidate in self.open(candidates) {
@@ -257,11 +260,8 @@ impl MessageCandidates {
             let is_of_proved = || proved.is_some_and(|proved| covers(proved, copy).is_ok());
             if covers(&of_new, copy).is_ok() || is_of_proved() {
                 let lost_flags = lost(&record.flags(), &new.seen.flags, true);
-                self.claim(
-                    candidate,
-                    &new.seen.identity,
-                    CandidateMatch::Merged { lost_flags },
-                );
+                let found = (CandidateMatch::Copied, lost_flags);
+                self.claim(candidate, &new.seen.identity, found);
             }
         }
         Ok(())
@@ -285,13 +285,14 @@ impl MessageCandidates {
 
     /// Sets the result for a message of OLD. Returns false if it has one already, or if all messages of NEW with this digest
     /// are already the results of other messages.
-    fn claim(&self, candidate: u32, identity: &Digest, found: CandidateMatch) -> bool {
+    fn claim(
+        &self,
+        candidate: u32,
+        identity: &Digest,
+        (found, lost_flags): (CandidateMatch, Vec<String>),
+    ) -> bool {
         let mut surplus = unpoisoned(self.surplus.lock());
-        let mut entries = unpoisoned(self.entries.lock());
-        let Some(entry) = entries.get_mut(candidate as usize) else {
-            return false;
-        };
-        if entry.result.is_found() {
+        if self.is_found(candidate) {
             return false;
         }
         if let Some(left) = surplus.get_mut(identity)
@@ -302,8 +303,36 @@ impl MessageCandidates {
                 None => return false,
             }
         }
-        entry.result = found;
+        self.set(candidate, (found, lost_flags));
         true
+    }
+
+    fn is_found(&self, candidate: u32) -> bool {
+        let entries = unpoisoned(self.entries.lock());
+        let entry = entries.get(candidate as usize);
+        entry.is_none_or(|entry| entry.result.is_found())
+    }
+
+    /// Sets the result for a message of OLD, and counts it.
+    fn set(&self, candidate: u32, (found, lost_flags): (CandidateMatch, Vec<String>)) {
+        let mut entries = unpoisoned(self.entries.lock());
+        let Some(entry) = entries.get_mut(candidate as usize) else {
+            return;
+        };
+        entry.result = if lost_flags.is_empty() {
+            CandidateState::Found
+        } else {
+            CandidateState::WithoutFlags(Box::new(lost_flags))
+        };
+        let mut counts = unpoisoned(self.found.lock());
+        counts.changed += 1;
+        match found {
+            CandidateMatch::Changed(proof) => {
+                counts.changes.add(proof.changes);
+                counts.unchecked += proof.unchecked;
+            }
+            CandidateMatch::Copied => counts.changes.merged += 1,
+        }
     }
 
     /// Records why a message of NEW was not made from a message of OLD. Of several reasons, the one for the first message of
@@ -314,12 +343,12 @@ impl MessageCandidates {
             return;
         };
         let is_earlier = match &entry.result {
-            CandidateMatch::Nothing => true,
-            CandidateMatch::Altered(of, _) => number < *of,
-            CandidateMatch::Changed { .. } | CandidateMatch::Merged { .. } => false,
+            CandidateState::Nothing => true,
+            CandidateState::Altered(known) => number < known.0,
+            CandidateState::Found | CandidateState::WithoutFlags(_) => false,
         };
         if is_earlier {
-            entry.result = CandidateMatch::Altered(number, why);
+            entry.result = CandidateState::Altered(Box::new((number, why)));
         }
     }
 
@@ -328,6 +357,10 @@ impl MessageCandidates {
             let entries = unpoisoned(self.entries.lock());
             entries.get(candidate as usize).map_or(0, |entry| entry.at)
         };
+        self.record_at(at)
+    }
+
+    fn record_at(&self, at: u64) -> io::Result<Record> {
         let mut file = unpoisoned(self.file.lock());
         let length = file.read(at, 8)?.try_into().unwrap_or_default();
         let bytes = file.read(at + 8, u64::from_be_bytes(length))?;
@@ -335,8 +368,8 @@ impl MessageCandidates {
     }
 
     /// Reads a message of OLD again. Returns `None` if it is not there any more, or has changed.
-    fn content(&self, candidate: u32, stored: &StoredMessage) -> io::Result<Option<Vec<u8>>> {
-        let content = match stored {
+    fn content(&self, record: &Record) -> io::Result<Option<Vec<u8>>> {
+        let content = match &record.stored {
             StoredMessage::Spooled { at, length } => {
                 return unpoisoned(self.file.lock()).read(*at, *length).map(Some);
             }
@@ -348,51 +381,61 @@ impl MessageCandidates {
                 }
             }
         };
-        let entries = unpoisoned(self.entries.lock());
-        let known = entries.get(candidate as usize).map(|entry| entry.identity);
-        drop(entries);
-        let is_same = known == Some(identity(&plain(&content)));
+        let is_same = record.identity == identity(&plain(&content));
         Ok(is_same.then_some(content))
     }
 
-    /// Returns the results, in the order of OLD.
-    pub(super) fn results(self) -> Result<Vec<CandidateOutcome>, Error> {
-        let count = unpoisoned(self.entries.lock()).len();
-        let mut results = Vec::new();
-        for number in 0..u32::try_from(count).unwrap_or(u32::MAX) {
-            let found = {
-                let entries = unpoisoned(self.entries.lock());
-                entries
-                    .get(number as usize)
-                    .map(|entry| entry.result.clone())
-            };
-            let Some(found) = found else { continue };
-            let named = self.record(number).map_err(temporary)?.named;
-            results.push(CandidateOutcome { named, found });
+    /// Calls `lose` for each message that NEW lacks, in the order of OLD, and returns the counts of the others.
+    pub(super) fn results(
+        mut self,
+        mut lose: impl FnMut(LostMessage, CandidateLoss),
+    ) -> Result<FoundCounts, Error> {
+        let pairs = std::mem::take(unpoisoned(self.pairs.get_mut()));
+        for pair in matched(pairs, unpoisoned(self.surplus.get_mut())) {
+            let found = (CandidateMatch::Changed(pair.proof), pair.lost_flags);
+            self.set(pair.candidate, found);
         }
-        Ok(results)
+        let entries = std::mem::take(unpoisoned(self.entries.get_mut()));
+        for entry in entries {
+            let loss = match entry.result {
+                CandidateState::Nothing => CandidateLoss::Missing,
+                CandidateState::Altered(why) => CandidateLoss::Altered(why.1),
+                CandidateState::Found => continue,
+                CandidateState::WithoutFlags(flags) => CandidateLoss::Flags(*flags),
+            };
+            let record = self.record_at(entry.at).map_err(temporary)?;
+            lose(record.named, loss);
+        }
+        Ok(*unpoisoned(self.found.get_mut()))
+    }
+
+    /// Returns the length of the temporary file, in bytes.
+    pub(super) fn spooled(&self) -> u64 {
+        unpoisoned(self.file.lock()).end
     }
 }
 
-impl CandidateMatch {
+impl CandidateState {
     fn is_found(&self) -> bool {
-        matches!(self, Self::Changed { .. } | Self::Merged { .. })
+        matches!(self, Self::Found | Self::WithoutFlags(_))
     }
 }
 
 /// A message that was stored, with the keys by which it is found.
 pub(super) struct AddedMessage {
     at: u64,
-    /// The key for changes, and the key for copies, if they are accepted and it is another one.
-    keys: Vec<Digest>,
-    cut: Option<CutPlace>,
+    keys: MessageKeys,
+    cut: Option<(Digest, CutPlace)>,
 }
 
-fn keys_of(plain: &[u8], is_merged: bool) -> Vec<Digest> {
-    let mut keys = vec![change_key(plain)];
-    let of_copies = is_merged.then(|| copy_key(plain));
-    keys.extend(of_copies.filter(|key| !keys.contains(key)));
-    keys
+/// The key for changes, and the key for copies, if they are accepted and it is another one. A key that belongs to several
+/// mails only costs time, so half of a digest is enough.
+type MessageKeys = [Option<u64>; 2];
+
+fn keys_of(plain: &[u8], is_merged: bool) -> MessageKeys {
+    let change = change_key(plain).half();
+    let copy = is_merged.then(|| copy_key(plain).half());
+    [Some(change), copy.filter(|copy| *copy != change)]
 }
 
 /// Returns the flags and keywords that `new` lacks, in words. Nothing is lost if one of the formats cannot store flags. A copy
@@ -408,8 +451,4 @@ pub(super) fn lost(
     let mut lost = old.missing_in(new);
     lost.retain(|flag| !(is_merged && flag == "flag deleted"));
     lost
-}
-
-pub(super) fn temporary(error: io::Error) -> Error {
-    Error::cannot_write("a temporary file")(error)
 }

@@ -6,14 +6,16 @@
 //! file, so that memory contains less than 100 bytes for each message.
 
 mod candidates;
+mod matching;
 mod reading;
 mod side;
+mod spool;
 mod verdict;
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use self::candidates::{CandidateMatch, MessageCandidates, lost};
+use self::candidates::{CandidateLoss, MessageCandidates, lost};
 use self::reading::{MessageResult, SeenMessages, read};
 use self::side::{Side, side};
 use self::verdict::{Loss, Verdict};
@@ -23,7 +25,6 @@ use super::exit::{ProgramStatus, Signals};
 use super::remote;
 use super::streams::{is_standard, print, write_error};
 use crate::engine::Mode;
-use crate::engine::prove::Changes;
 use crate::engine::same::Digest;
 use crate::error::Error;
 use crate::mailbox::{Flags, Keywords, MessageFlags, Options, Stop};
@@ -76,7 +77,7 @@ struct OldMessages {
     /// Flags of these messages in OLD and in NEW.
     flags: [Flags; 2],
     /// Keywords of these messages in OLD and in NEW. Most messages have none.
-    keywords: [Option<Box<Keywords>>; 2],
+    keywords: Option<Box<[Keywords; 2]>>,
     /// True if all mailboxes of NEW that contain an identical message can store flags. Otherwise, missing flags are not
     /// reported.
     can_hold_flags: bool,
@@ -86,14 +87,14 @@ struct OldMessages {
 impl OldMessages {
     fn add_flags(&mut self, side: usize, flags: Option<MessageFlags>) {
         let Some(flags) = flags else { return };
-        let (Some(known), Some(keywords)) = (self.flags.get_mut(side), self.keywords.get_mut(side))
-        else {
+        let Some(known) = self.flags.get_mut(side) else {
             return;
         };
         *known = known.with(flags.system);
-        if !flags.keywords.is_empty() {
-            let before = keywords.take().map(|known| *known).unwrap_or_default();
-            *keywords = Some(Box::new(before.with(&flags.keywords)));
+        if !flags.keywords.is_empty()
+            && let Some(known) = self.keywords.get_or_insert_default().get_mut(side)
+        {
+            *known = std::mem::take(known).with(&flags.keywords);
         }
     }
 
@@ -103,7 +104,7 @@ impl OldMessages {
             return Vec::new();
         }
         let [old, new] = [0, 1].map(|side| {
-            let keywords = self.keywords.get(side).and_then(Option::as_deref);
+            let keywords = self.keywords.as_ref().and_then(|both| both.get(side));
             let flags = self.flags.get(side).copied().unwrap_or_default();
             Some(MessageFlags::new(
                 flags,
@@ -111,6 +112,71 @@ impl OldMessages {
             ))
         });
         lost(&old, &new, is_merged)
+    }
+}
+
+/// The messages of OLD of which NEW has too few identical messages, or without their flags.
+struct Losses {
+    /// Number of messages that are not found yet, by digest, in its order.
+    left: Vec<(Digest, AtomicU32)>,
+    /// Flags that are missing in NEW, in words.
+    flags: HashMap<Digest, Vec<String>>,
+}
+
+impl Losses {
+    fn of(known: HashMap<Digest, OldMessages>, is_merged: bool) -> Self {
+        let count = known.values().filter(|known| known.left > 0).count();
+        let mut losses = Self {
+            left: Vec::with_capacity(count),
+            flags: HashMap::new(),
+        };
+        for (identity, known) in known {
+            let flags = known.lost_flags(is_merged);
+            if !flags.is_empty() {
+                losses.flags.insert(identity, flags);
+            }
+            if known.left > 0 {
+                losses.left.push((identity, AtomicU32::new(known.left)));
+            }
+        }
+        losses.left.sort_unstable_by_key(|(identity, _)| *identity);
+        losses
+    }
+
+    fn is_empty(&self) -> bool {
+        self.left.is_empty() && self.flags.is_empty()
+    }
+
+    /// Returns the number of messages that are not found yet.
+    fn messages(&self) -> usize {
+        let left = self.left.iter();
+        left.map(|(_, left)| left.load(Ordering::Relaxed) as usize)
+            .sum()
+    }
+
+    fn of_digest(&self, identity: &Digest) -> Option<&AtomicU32> {
+        let at = self
+            .left
+            .binary_search_by_key(identity, |(known, _)| *known);
+        self.left.get(at.ok()?).map(|(_, left)| left)
+    }
+
+    fn contain(&self, identity: &Digest) -> bool {
+        self.of_digest(identity).is_some() || self.flags.contains_key(identity)
+    }
+
+    fn left(&self, identity: &Digest) -> u32 {
+        let left = self.of_digest(identity);
+        left.map_or(0, |left| left.load(Ordering::Relaxed))
+    }
+
+    /// Notes that a message was found again in OLD. Returns false if there were enough of them.
+    fn take(&self, identity: &Digest) -> bool {
+        let fewer = |left: u32| left.checked_sub(1);
+        self.of_digest(identity).is_some_and(|left| {
+            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer)
+                .is_ok()
+        })
     }
 }
 
@@ -140,7 +206,8 @@ fn compare(
         Some(&mut not_read),
     )?;
     verdict.is_damaged |= of_old.is_damaged;
-    let mut others: HashMap<Digest, u32> = HashMap::new();
+    // Halves of digests are enough to find out what has to be examined.
+    let mut others: HashSet<u64> = HashSet::new();
     let of_new = read(
         &new.path,
         options,
@@ -149,7 +216,7 @@ fn compare(
         |seen, _| {
             verdict.new += 1;
             let Some(known) = known.get_mut(&seen.identity) else {
-                *others.entry(seen.identity).or_default() += 1;
+                others.insert(seen.identity.half());
                 return;
             };
             known.can_hold_flags =
@@ -177,63 +244,54 @@ fn compare(
         .filter(|(_, known)| known.surplus > 0 || is_merged && known.is_found)
         .map(|(identity, known)| (*identity, known.surplus))
         .collect();
-    let mut losses: HashMap<Digest, (u32, Vec<String>)> = known
-        .drain()
-        .map(|(identity, known)| (identity, (known.left, known.lost_flags(is_merged))))
-        .filter(|(_, (left, lost))| *left > 0 || !lost.is_empty())
-        .collect();
-    drop(known);
+    let losses = Losses::of(known, is_merged);
     if losses.is_empty() {
         return Ok(verdict);
     }
 
-    let mut candidates = MessageCandidates::new(is_merged, surplus)?;
-    let mut added = Vec::new();
+    let mut candidates = MessageCandidates::new(is_merged, surplus, losses.messages())?;
     {
-        let wanted: HashMap<Digest, bool> = losses
-            .iter()
-            .map(|(identity, (left, _))| (*identity, *left > 0))
-            .collect();
-        let is_wanted = |identity: &Digest| wanted.contains_key(identity);
         let store = |message: MessageResult<'_>| {
-            let is_stored = wanted.get(&message.seen.identity) == Some(&true);
+            let is_stored = losses.left(&message.seen.identity) > 0;
             let stored = is_stored.then(|| candidates.store(&message)).transpose()?;
-            Ok((message.named, stored))
+            let has_lost_flags = losses.flags.contains_key(&message.seen.identity);
+            Ok((has_lost_flags.then_some(message.named), stored))
         };
+        let mut told = HashSet::new();
         let mut see = |seen: SeenMessages, examined: Option<(_, _)>| {
             let Some((named, stored)) = examined else {
-                return;
-            };
-            let Some((left, flags)) = losses.get_mut(&seen.identity) else {
                 return;
             };
             let none = MessageFlags::default();
             let has_flags = seen
                 .flags
                 .is_some_and(|of| !of.missing_in(&none).is_empty());
-            if !flags.is_empty() && has_flags {
-                let flags = std::mem::take(flags);
-                verdict.lost.push((named, Loss::Flags(flags)));
+            let flags = losses.flags.get(&seen.identity);
+            if let (Some(named), Some(flags)) = (named, flags)
+                && has_flags
+                && told.insert(seen.identity)
+            {
+                verdict.lost.push((named, Loss::Flags(flags.clone())));
             }
-            if let (Some(fewer), Some(stored)) = (left.checked_sub(1), stored) {
-                *left = fewer;
-                added.push((seen.identity, stored));
+            if let Some(stored) = stored
+                && losses.take(&seen.identity)
+            {
+                candidates.add(stored);
             }
         };
-        let examined = (is_wanted, store);
+        let examined = (|identity: &Digest| losses.contain(identity), store);
         let again = read(&old.path, options, stop, examined, &mut see, None)?;
         verdict.is_damaged |= again.is_damaged;
     }
     // These messages were in OLD at the first reading.
-    verdict.gone = losses.values().map(|(left, _)| u64::from(*left)).sum();
+    verdict.gone = losses.messages() as u64;
     drop(losses);
-    for (identity, stored) in added {
-        candidates.add(identity, stored);
-    }
+    candidates.index();
     if !candidates.is_empty() {
         let next = AtomicU64::new(0);
-        let is_candidate =
-            |identity: &Digest| others.contains_key(identity) || candidates.has_surplus(identity);
+        let is_candidate = |identity: &Digest| {
+            others.contains(&identity.half()) || candidates.has_surplus(identity)
+        };
         let place = |message: MessageResult<'_>| {
             candidates.place(next.fetch_add(1, Ordering::Relaxed), &message)
         };
@@ -241,33 +299,18 @@ fn compare(
         let placed = read(&new.path, options, stop, examined, |_, _| {}, None)?;
         verdict.is_damaged |= placed.is_damaged;
     }
-    for outcome in candidates.results()? {
-        let (changes, lost_flags) = match outcome.found {
-            CandidateMatch::Changed { proof, lost_flags } => {
-                verdict.unchecked += proof.unchecked;
-                (proof.changes, lost_flags)
-            }
-            CandidateMatch::Merged { lost_flags } => {
-                let merged = Changes {
-                    merged: 1,
-                    ..Changes::default()
-                };
-                (merged, lost_flags)
-            }
-            CandidateMatch::Altered(_, why) => {
-                verdict.lost.push((outcome.named, Loss::Altered(why)));
-                continue;
-            }
-            CandidateMatch::Nothing => {
-                verdict.lost.push((outcome.named, Loss::Missing));
-                continue;
-            }
+    verdict.spooled = candidates.spooled();
+    let lost = &mut verdict.lost;
+    let found = candidates.results(|named, loss| {
+        let loss = match loss {
+            CandidateLoss::Missing => Loss::Missing,
+            CandidateLoss::Altered(why) => Loss::Altered(why),
+            CandidateLoss::Flags(flags) => Loss::Flags(flags),
         };
-        verdict.changed += 1;
-        verdict.changes.add(changes);
-        if !lost_flags.is_empty() {
-            verdict.lost.push((outcome.named, Loss::Flags(lost_flags)));
-        }
-    }
+        lost.push((named, loss));
+    })?;
+    verdict.changed = found.changed;
+    verdict.changes = found.changes;
+    verdict.unchecked = found.unchecked;
     Ok(verdict)
 }

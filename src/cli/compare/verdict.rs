@@ -25,6 +25,8 @@ pub(super) struct Verdict {
     pub(super) unchecked: usize,
     /// Number of messages that left OLD during the run.
     pub(super) gone: u64,
+    /// Length of the temporary file, in bytes.
+    pub(super) spooled: u64,
     /// The messages that are missing, changed, or lack flags in NEW.
     pub(super) lost: Vec<(LostMessage, Loss)>,
     pub(super) is_damaged: bool,
@@ -151,6 +153,8 @@ impl Verdict {
             unchecked: usize,
             /// Number of messages that left OLD during the run. They are also counted as missing.
             gone: u64,
+            /// Length of the temporary file, in bytes.
+            temporary: u64,
             changes: Changes,
             is_whole: bool,
             files: Files,
@@ -196,6 +200,7 @@ impl Verdict {
                 lost_flags,
                 unchecked: self.unchecked,
                 gone: self.gone,
+                temporary: self.spooled,
                 changes: self.changes,
                 is_whole: self.status() == ProgramStatus::Success,
                 files: Files { old, new },

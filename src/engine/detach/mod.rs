@@ -27,5 +27,6 @@ mod planner;
 #[cfg(feature = "cli")]
 pub(crate) use self::choice::is_attachment;
 pub use self::choice::{Choice, Stub};
+pub(in crate::engine) use self::planner::DetachedBefore;
 pub use self::planner::{Attachment, Detachment, Object, Planner, Refused};
 pub use crate::key::Key;

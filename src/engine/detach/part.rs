@@ -33,6 +33,8 @@ pub(super) struct StubSettings {
     pub(super) url: Option<String>,
     pub(super) form: Stub,
     pub(super) mode: Mode,
+    /// MD5 of the content, if the part in the mail only stands for it.
+    pub(super) md5: Option<[u8; 16]>,
 }
 
 impl StubSettings {
@@ -121,7 +123,8 @@ pub(super) fn edits(
     let (front, mut body) = match leaving.form {
         Stub::ExternalBody => {
             let hashed: &[u8] = if leaving.mode.writes() { octets } else { b"" };
-            let digest = digest_added.then(|| Md5::digest(hashed).into());
+            let md5 = || leaving.md5.unwrap_or_else(|| Md5::digest(hashed).into());
+            let digest = digest_added.then(md5);
             (
                 reference_field(&url, octets.len(), newline),
                 phantom_header(tree.original, &fields, digest, &note, newline),

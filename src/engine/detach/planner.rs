@@ -29,15 +29,23 @@ pub type Refused = HashMap<Key, Refusal>;
 pub struct Planner {
     choice: Choice,
     leaving: StubSettings,
-    /// The parts to detach, by their number, each with its URL and the form of its reference. `None` if `choice` selects the
-    /// parts.
-    only: Option<HashMap<String, (String, Stub)>>,
+    /// The parts to detach, by their number. `None` if `choice` selects the parts.
+    only: Option<HashMap<String, DetachedBefore>>,
     /// True if the mail gets a text that lists the detached attachments. The note in each reference (the field
     /// `X-Embody-Detached`) records this.
     text: bool,
     /// The default policy, which protects signed parts and limits the nesting depth, whatever the options are.
     policy: Policy,
     limits: ScanLimits,
+}
+
+/// A part that an earlier run detached.
+#[derive(Clone, Debug)]
+pub(in crate::engine) struct DetachedBefore {
+    pub(in crate::engine) url: String,
+    pub(in crate::engine) form: Stub,
+    /// The hash of the content and its MD5, if the part in the mail only stands for it.
+    pub(in crate::engine) stands_for: Option<(Key, Option<[u8; 16]>)>,
 }
 
 /// Result of planning one message: the edits, the objects to store first, and the report.
@@ -115,6 +123,7 @@ impl Planner {
             url: None,
             form: Stub::default(),
             mode,
+            md5: None,
         };
         Self {
             choice,
@@ -137,7 +146,7 @@ impl Planner {
     /// Detaches only these parts, as a proof found them in the result of an earlier run.
     #[must_use]
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
-    pub(in crate::engine) fn only(mut self, parts: HashMap<String, (String, Stub)>) -> Self {
+    pub(in crate::engine) fn only(mut self, parts: HashMap<String, DetachedBefore>) -> Self {
         self.only = Some(parts);
         self
     }
@@ -305,7 +314,10 @@ impl DetachPass<'_> {
     fn leave(&self, part: PartId) -> Result<(Object, Group), Refusal> {
         let content = content_of(self.tree, part).map_err(not_restorable)?;
         let (octets, _) = &content;
-        let key = Key::of(octets);
+        let number = self.tree.number(part);
+        let only = self.planner.only.as_ref().and_then(|it| it.get(&number));
+        let stands_for = only.and_then(|before| before.stands_for);
+        let key = stands_for.map_or_else(|| Key::of(octets), |(key, _)| key);
         if let Some(refusal) = self.refused.get(&key) {
             return Err(refusal.clone());
         }
@@ -317,13 +329,12 @@ impl DetachPass<'_> {
             encoding: entity.encoding,
             newline: newline_of(self.tree, part),
         };
-        let number = self.tree.number(part);
-        let only = self.planner.only.as_ref().and_then(|it| it.get(&number));
-        let as_before = only.map(|(url, form)| StubSettings {
+        let as_before = only.map(|before| StubSettings {
             base_url: String::new(),
-            url: Some(url.clone()),
-            form: *form,
+            url: Some(before.url.clone()),
+            form: before.form,
             mode: self.planner.leaving.mode,
+            md5: stands_for.and_then(|(_, md5)| md5),
         });
         let leaving = as_before.as_ref().unwrap_or(&self.planner.leaving);
         let group = edits(leaving, self.tree, part, &key, &content);

@@ -88,7 +88,8 @@ impl PictureChoice {
         };
         Some(if is_at(source) {
             Ok(content())
-        } else if otherwise.iter().any(|url| is_at(url)) || given.is_first {
+        } else if otherwise.iter().any(|url| is_at(url)) || given.is_first && !otherwise.is_empty()
+        {
             Err(lost())
         } else {
             Ok(content())
@@ -215,7 +216,34 @@ impl Guide {
         let Some(part) = self.part_of(&new.value) else {
             return PictureChoice::Usual;
         };
+        if part >= self.limit {
+            return PictureChoice::Leave;
+        }
         self.given(part, seen.insert(part))
+    }
+
+    /// Returns the position of the first part that a later run added. One run adds pictures in the order of their links, and
+    /// a later run adds its pictures after them, also those of earlier links. Returns `None` if the order is that of one run.
+    pub(in crate::engine) fn first_of_later_run(&self) -> Option<usize> {
+        let mut seen = HashSet::new();
+        let links = self.documents.iter().flat_map(|document| &document.links);
+        let parts: Vec<usize> = links
+            .filter(|link| is_cid(&link.value))
+            .filter_map(|link| self.part_of(&link.value))
+            .filter(|&part| {
+                let is_picture = |it: &GuidePart| it.is_new && it.essence != "text/css";
+                self.parts.get(part).is_some_and(is_picture) && seen.insert(part)
+            })
+            .collect();
+        let mut least = usize::MAX;
+        let mut first = None;
+        for &part in parts.iter().rev() {
+            if part > least {
+                first = Some(first.map_or(part, |first: usize| first.min(part)));
+            }
+            least = least.min(part);
+        }
+        first
     }
 
     fn part_of(&self, url: &[u8]) -> Option<usize> {
@@ -232,9 +260,14 @@ impl Guide {
         let url = location.as_deref().unwrap_or_default();
         let mut content = of.retrieved(url);
         if of.essence == "text/css" {
+            // A sheet from a server contains no ids of embody.
+            if self.has_dangling_id(of) {
+                return PictureChoice::Leave;
+            }
             let mut noted = NotedDigests {
                 identity: None,
                 sha256: of.source.as_ref().and_then(|source| source.sha256.clone()),
+                is_without_source: of.source.is_none(),
             };
             if let Some((sheet, identity)) = self.sheet(part) {
                 content = content.with_bytes(sheet);
@@ -247,6 +280,16 @@ impl Guide {
             location,
             is_first,
         }))
+    }
+
+    /// Returns true if an embedded style sheet displays a picture that the mail lacks.
+    fn has_dangling_id(&self, sheet: &GuidePart) -> bool {
+        let values = sheet_values(sheet.content().bytes(), sheet.charset().as_deref());
+        values.iter().any(|value| {
+            let id = value.get(b"cid:".len()..).unwrap_or_default();
+            let id = percent_decode(id).decode_utf8_lossy();
+            is_cid(value) && digits_of(&id).is_some() && self.ours(&id).is_none()
+        })
     }
 
     /// Returns an embedded style sheet as it was before its links were changed to `cid:` URLs. Returns `None` if it has no
@@ -287,7 +330,10 @@ impl Guide {
                 && part.content_id.as_deref().and_then(digits_of).is_some()
         };
         let part = self.parts.iter().position(|part| is_at(&part));
-        match part.map(|part| self.given(part, true)) {
+        match part
+            .filter(|part| *part < self.limit)
+            .map(|part| self.given(part, true))
+        {
             Some(PictureChoice::Given(given)) => Ok(given.content.clone()),
             _ => Err(not_in_mail()),
         }

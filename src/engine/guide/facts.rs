@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use super::names::digits_of;
 use super::part::GuidePart;
+use super::stand_in::StandIns;
 use crate::engine::Content;
 use crate::engine::plan::documents::WrittenLink;
+use crate::key::Key;
 
 /// A mail from which a run takes its answers.
 #[derive(Debug)]
@@ -16,6 +18,9 @@ pub(in crate::engine) struct Guide {
     pub(super) documents: Vec<GuideDocument>,
     /// Number of references that the mail still contains, by the digest of each.
     pub(super) references: HashMap<u64, usize>,
+    /// Number of parts that may be answers. Later parts were inserted by a later run.
+    pub(super) limit: usize,
+    pub(in crate::engine) stand_ins: StandIns,
 }
 
 /// The links of one document of the guide.
@@ -35,6 +40,11 @@ impl Guide {
     /// Returns the content whose SHA-256 is `sha256`, in hexadecimal digits.
     pub(in crate::engine) fn object(&self, sha256: &str) -> Option<Content> {
         let mut forms = self.parts.iter().flat_map(GuidePart::forms);
-        forms.find(|content| content.sha256() == sha256)
+        let known = forms.find(|content| content.sha256() == sha256);
+        known.or_else(|| {
+            let key = Key::parse(sha256)?;
+            let stand_in = self.stand_ins.iter().find(|it| it.key == key)?;
+            Some(stand_in.content(None))
+        })
     }
 }

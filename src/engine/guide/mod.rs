@@ -11,6 +11,7 @@ mod names;
 mod part;
 mod references;
 mod source;
+mod stand_in;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub(super) use self::documents::PictureChoice;
 pub(super) use self::facts::Guide;
 pub(super) use self::names::{DIGITS, DOMAIN, digits_of, not_in_mail};
 pub(super) use self::part::GuidePart;
+pub(super) use self::stand_in::{StandIn, StandIns};
 use super::ledger::Ledger;
 use super::policy::Policy;
 use crate::mime::transfer::with_newlines;
@@ -30,6 +32,17 @@ use crate::span::Newline;
 impl Guide {
     /// Creates a guide from `new`. The parts that `old` also contains answer no reference, because they were there before.
     pub(super) fn of(old: &MessageTree<'_>, new: &[u8], policy: &Policy) -> Arc<Self> {
+        Self::until(old, new, policy, (usize::MAX, &StandIns::default()))
+    }
+
+    /// Creates a guide for an earlier run of several: only the first `limit` parts of `new` are answers. The parts may contain
+    /// `stand_ins`.
+    pub(super) fn until(
+        old: &MessageTree<'_>,
+        new: &[u8],
+        policy: &Policy,
+        (limit, stand_ins): (usize, &StandIns),
+    ) -> Arc<Self> {
         let limits = policy.limits.scan();
         let mut known: HashMap<u64, usize> = HashMap::new();
         for part in old.ids() {
@@ -49,6 +62,7 @@ impl Guide {
                 _ => true,
             };
             let read = GuidePart::read(&tree, part, &shared, is_new);
+            read.stand_in(stand_ins);
             if let Some(content_id) = &read.content_id {
                 let bearers = by_id.entry(content_id.clone()).or_default();
                 bearers.push(parts.len());
@@ -61,6 +75,8 @@ impl Guide {
             references: references::left_in(&tree, policy, &mut ledger),
             parts,
             by_id,
+            limit,
+            stand_ins: Arc::clone(stand_ins),
         })
     }
 }

@@ -1,12 +1,14 @@
 //! One part of the guide, and the forms in which its content can have been retrieved.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
 use super::names::{DIGITS, digits_of};
 use super::source::SourceFacts;
+use super::stand_in::StandIn;
 use crate::engine::Content;
+use crate::engine::content::NotedDigests;
 use crate::engine::external_body::{identifier, newline_of};
 use crate::engine::report::Provenance;
 use crate::mime::exact::FieldText;
@@ -38,6 +40,8 @@ pub(in crate::engine) struct GuidePart {
     encoding: TransferEncoding,
     newline: Newline,
     decoded: OnceLock<Content>,
+    /// The content, if it stands for one that only a store has.
+    standing: OnceLock<Content>,
     exact: OnceLock<Option<Content>>,
 }
 
@@ -77,6 +81,7 @@ impl GuidePart {
             encoding: entity.encoding,
             newline: newline_of(tree, part),
             decoded: OnceLock::new(),
+            standing: OnceLock::new(),
             exact: OnceLock::new(),
         }
     }
@@ -93,7 +98,21 @@ impl GuidePart {
                 octets.map_or_else(|| self.body.clone(), |it| Bytes::from(it.into_owned()));
             Content::new("", self.media_type.clone(), octets)
         };
-        self.decoded.get_or_init(decode).clone()
+        let standing = self.standing.get();
+        standing
+            .unwrap_or_else(|| self.decoded.get_or_init(decode))
+            .clone()
+    }
+
+    /// Gives the content of the part the digests of the object for which it stands, if it is one of `stand_ins`.
+    pub(super) fn stand_in(&self, stand_ins: &[StandIn]) {
+        if stand_ins.is_empty() {
+            return;
+        }
+        let content = self.content();
+        if let Some(found) = stand_ins.iter().find(|it| it.bytes() == content.bytes()) {
+            let _ = self.standing.set(found.content(content.media_type));
+        }
     }
 
     /// Returns the content with everything that the part says about its source. `url` is the URL after redirects.
@@ -101,8 +120,15 @@ impl GuidePart {
         let mut content = self.content();
         content.origin.url = url.into();
         content.origin.from = Provenance::Network;
-        if let Some(source) = &self.source {
-            source.describe(&mut content);
+        match &self.source {
+            Some(source) => source.describe(&mut content),
+            // An earlier run without `--provenance` inserted this part.
+            None => {
+                content.noted = Some(Arc::new(NotedDigests {
+                    is_without_source: true,
+                    ..NotedDigests::default()
+                }));
+            }
         }
         content
     }
@@ -116,6 +142,10 @@ impl GuidePart {
             &self.location
         };
         field.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn is_printable_text(&self) -> bool {
+        self.encoding == TransferEncoding::QuotedPrintable && self.essence.starts_with("text/")
     }
 
     /// Returns the content in each form that `embody detach` stores: decoded, or exactly as it is in the mail.

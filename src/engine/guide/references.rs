@@ -12,7 +12,7 @@ use md5::{Digest as _, Md5};
 use super::facts::Guide;
 use super::names::not_in_mail;
 use super::part::GuidePart;
-use crate::engine::content::CopiedPart;
+use crate::engine::content::{CopiedPart, NotedDigests};
 use crate::engine::external_body::Scrap;
 use crate::engine::external_body::facts::Insertion;
 use crate::engine::forms::references;
@@ -148,6 +148,15 @@ impl Guide {
             if !part.is_new || !is_type && body.text_note.is_none() {
                 return None;
             }
+            let (from, to) = (
+                url.as_deref().map(origin),
+                part.location.as_deref().map(origin),
+            );
+            if let (Some(from), Some(to)) = (from, to)
+                && from.is_web != to.is_web
+            {
+                return None;
+            }
             let is_whole = declared.is_some_and(is_composite);
             if part.is_multipart && !is_whole {
                 return None;
@@ -173,12 +182,13 @@ impl Guide {
                     + u32::from(is_at || is_named) * 8
                     + u32::from(is_size) * 4
                     + u32::from(is_here || has_name) * 3
+                    + u32::from(from.is_some() && from == to) * 2
                     + u32::from(is_type)
                     + 1,
             )
         };
         let mut best: Option<(u32, usize)> = None;
-        for (at, part) in self.parts.iter().enumerate() {
+        for (at, part) in self.parts.iter().enumerate().take(self.limit) {
             if given.contains(&at) {
                 continue;
             }
@@ -190,6 +200,21 @@ impl Guide {
         }
         let (score, at) = best?;
         (!is_certain || score >= 8).then_some(at)
+    }
+}
+
+/// Scheme and host of a URL. A redirect usually stays on its host, and never leaves the web.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct UrlOrigin<'u> {
+    is_web: bool,
+    host: &'u str,
+}
+
+fn origin(url: &str) -> UrlOrigin<'_> {
+    let (scheme, rest) = url.split_once("://").unwrap_or_default();
+    UrlOrigin {
+        is_web: scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https"),
+        host: rest.split('/').next().unwrap_or_default(),
     }
 }
 
@@ -205,6 +230,12 @@ fn need_of(item: &PlanItem<'_>) -> Option<Need> {
     }
 }
 
+/// Returns true for content that a run may change when it inserts it.
+fn is_changed(essence: &str) -> bool {
+    let mut kinds = ["text/", "message/", "multipart/", "application/xhtml"].iter();
+    kinds.any(|kind| essence.starts_with(kind))
+}
+
 type Answered = Result<Content, Refusal>;
 
 /// Returns the content of `part` as a server sent it, and as another copy of the mail contains it. One of them is refused: a
@@ -214,8 +245,9 @@ fn answer(tree: &MessageTree<'_>, item: &PlanItem<'_>, part: &GuidePart) -> (Ans
     let phantom = &body.phantom.fields;
     let has_location = phantom.value(tree.original, "Content-Location").is_some()
         || tree.value(body.part, "Content-Location").is_some();
+    let is_linked = |link: &str| part.location.as_deref() == Some(&*uri(link));
     let url = match (&body.linked, &item.shown_url) {
-        (Some(_), Some(requested)) => requested.clone(),
+        (Some(file), Some(requested)) if is_linked(&file.link) => requested.clone(),
         _ => part.url(has_location).to_owned(),
     };
     let mut content = part.retrieved(&url);
@@ -254,19 +286,28 @@ fn answer(tree: &MessageTree<'_>, item: &PlanItem<'_>, part: &GuidePart) -> (Ans
         .source
         .as_ref()
         .and_then(|source| source.sha256.clone());
-    let octets = converted.or_else(|| {
-        let with = |newline| with_newlines(content.bytes().to_vec(), newline);
-        let mut forms = [with(Newline::CrLf), with(Newline::Lf)];
-        let sha256 = sha256.filter(|sha256| content.sha256() != sha256)?;
-        let form = forms
-            .iter_mut()
-            .find(|form| crate::mime::entity::sha256(form) == sha256)?;
-        Some(std::mem::take(form))
+    let is_known = sha256.as_deref() == Some(content.sha256());
+    let sha256 = sha256.filter(|_| !is_known);
+    let with = |newline| with_newlines(content.bytes().to_vec(), newline);
+    let exact = sha256.as_ref().and_then(|sha256| {
+        let mut forms = [Newline::CrLf, Newline::Lf].into_iter().map(with);
+        forms.find(|form| crate::mime::entity::sha256(form) == *sha256)
     });
-    let content = match octets {
-        Some(octets) => content.with_bytes(octets),
-        None => content,
-    };
+    let is_unknown = sha256.is_some() && converted.is_none() && exact.is_none();
+    // A short text is only quoted-printable if base64 would be longer, and CRLF makes it longer.
+    let is_longest = part.is_printable_text() && !is_known;
+    let longest = || is_longest.then(|| with(Newline::CrLf));
+    if let Some(octets) = converted.or(exact).or_else(longest) {
+        content = content.with_bytes(octets);
+    }
+    // A text with mixed line endings, a document whose links were made absolute, or a message that itself has references: the
+    // bytes that the server sent are not in the mail any more.
+    if is_unknown && is_changed(&part.essence) {
+        content.noted = Some(Arc::new(NotedDigests {
+            sha256,
+            ..NotedDigests::default()
+        }));
+    }
     (Ok(content), Err(not_in_mail()))
 }
 

@@ -41,7 +41,10 @@ impl PendingReference<'_, '_, '_> {
             };
             match done {
                 Ok(()) => {
-                    for (_, other) in items.filter(|(other, _)| *other != index) {
+                    // Neighbouring parts are removed in the order of the mail, so that the spans meet and do not overlap.
+                    let mut others: Vec<_> = items.filter(|(other, _)| *other != index).collect();
+                    others.sort_unstable_by_key(|(other, _)| *other);
+                    for (_, other) in others {
                         self.remove(other, item);
                     }
                     return Ok(());

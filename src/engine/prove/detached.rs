@@ -1,16 +1,17 @@
 //! Detaches the attachments that a run detached before, so that every byte of the references is compared.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::made::ResultParts;
 use super::outcome::{Budget, Changes};
 use crate::engine::Mode;
-use crate::engine::detach::{Choice, Planner, Refused, Stub};
+use crate::engine::detach::{Choice, DetachedBefore, Planner, Refused, Stub};
 use crate::engine::external_body::{ReferenceShape, Referent, newline_of};
 use crate::engine::forms::references;
+use crate::engine::guide::{StandIn, StandIns};
 use crate::engine::policy::Policy;
 use crate::key::Key;
-use crate::mime::exact::FieldText;
+use crate::mime::exact::{EditManner, FieldText};
 use crate::mime::{self, MessageTree, PartId, PartKind};
 
 /// A reference that a run left in the place of an attachment.
@@ -20,6 +21,11 @@ struct DetachNote {
     key: Key,
     url: String,
     form: Stub,
+    /// Type, length and MD5 of the content, and its encoding in the mail, as the reference says.
+    essence: String,
+    length: usize,
+    md5: Option<[u8; 16]>,
+    manner: EditManner,
 }
 
 /// The references that the new mail has and the old one has not.
@@ -52,11 +58,37 @@ impl DetachNotes {
         self.0.is_empty()
     }
 
+    /// Returns contents in place of those that none of `mails` contains, because only the store has them. Returns none if they
+    /// are too large.
+    pub(super) fn stand_ins(&self, mails: &[&MessageTree<'_>], budget: &mut Budget) -> StandIns {
+        let known: HashSet<Key> = mails
+            .iter()
+            .flat_map(|tree| tree.ids().filter_map(|part| key_of(tree, part)))
+            .collect();
+        let mut stand_ins: Vec<StandIn> = Vec::new();
+        for note in &self.0 {
+            if known.contains(&note.key) || stand_ins.iter().any(|it| it.key == note.key) {
+                continue;
+            }
+            if budget.hold(note.length).is_none() {
+                return StandIns::default();
+            }
+            let file = (&*note.essence, note.length);
+            stand_ins.push(StandIn::new(note.key, note.md5, file, note.manner));
+        }
+        stand_ins.into()
+    }
+
     /// Returns the mail after detaching the parts of these references: first with a text that lists them, then without it.
-    pub(super) fn detach(&self, mail: &[u8], budget: &mut Budget) -> Vec<ResultParts> {
+    pub(super) fn detach(
+        &self,
+        mail: &[u8],
+        stand_ins: &StandIns,
+        budget: &mut Budget,
+    ) -> Vec<ResultParts> {
         let policy = Policy::default();
         let tree = mime::scan(mail, &policy.limits.scan());
-        let Some(parts) = self.parts_of(&tree) else {
+        let Some(parts) = self.parts_of(&tree, stand_ins) else {
             return Vec::new();
         };
         let detached = parts.len();
@@ -85,12 +117,29 @@ impl DetachNotes {
 
     /// Returns the parts of the mail that these references replaced, by their number. A part with the number of its reference
     /// is preferred. Returns `None` if the mail does not contain the content of a reference.
-    fn parts_of(&self, tree: &MessageTree<'_>) -> Option<HashMap<String, (String, Stub)>> {
+    fn parts_of(
+        &self,
+        tree: &MessageTree<'_>,
+        stand_ins: &StandIns,
+    ) -> Option<HashMap<String, DetachedBefore>> {
+        let standing: HashMap<Key, &StandIn> = stand_ins
+            .iter()
+            .map(|stand_in| (Key::of(stand_in.bytes()), stand_in))
+            .collect();
+        let before = |note: &DetachNote| DetachedBefore {
+            url: note.url.clone(),
+            form: note.form,
+            stands_for: stand_ins
+                .iter()
+                .find(|stand_in| stand_in.key == note.key)
+                .map(|stand_in| (stand_in.key, stand_in.md5)),
+        };
         let mut contents: HashMap<Key, VecDeque<String>> = HashMap::new();
         for part in tree.ids() {
             if let Some(key) = key_of(tree, part) {
+                let stands_for = standing.get(&key).map(|stand_in| stand_in.key);
                 contents
-                    .entry(key)
+                    .entry(stands_for.unwrap_or(key))
                     .or_default()
                     .push_back(tree.number(part));
             }
@@ -102,14 +151,14 @@ impl DetachNotes {
             match numbers.iter().position(|number| *number == note.number) {
                 Some(at) => {
                     numbers.remove(at);
-                    parts.insert(note.number.clone(), (note.url.clone(), note.form));
+                    parts.insert(note.number.clone(), before(note));
                 }
                 None => rest.push(note),
             }
         }
         for note in rest {
             let number = contents.get_mut(&note.key)?.pop_front()?;
-            parts.insert(number, (note.url.clone(), note.form));
+            parts.insert(number, before(note));
         }
         Some(parts)
     }
@@ -140,10 +189,20 @@ fn notes(tree: &MessageTree<'_>, policy: &Policy) -> Vec<DetachNote> {
         let Ok(Referent::Url(url)) = &body.target else {
             return None;
         };
+        // The name of an object is its hash. A reference to another object was not written by a run.
+        if !url.ends_with(&key.to_string()) {
+            return None;
+        }
+        let declared = body.declared.as_ref();
+        let length = body.note()?.size.map(|size| size as u64).or(body.size);
         Some(DetachNote {
             number: tree.number(part),
             key,
             url: url.clone(),
+            essence: declared.map_or_else(String::new, |it| it.essence.to_ascii_lowercase()),
+            length: usize::try_from(length.unwrap_or_default()).ok()?,
+            md5: body.content_md5.and_then(md5),
+            manner: body.note()?.wording.manner,
             form: match body.facts.shape {
                 ReferenceShape::ExternalBody => Stub::ExternalBody,
                 _ => Stub::Thunderbird,
@@ -151,4 +210,11 @@ fn notes(tree: &MessageTree<'_>, policy: &Policy) -> Vec<DetachNote> {
         })
     };
     tree.ids().filter_map(note).collect()
+}
+
+fn md5(value: &[u8]) -> Option<[u8; 16]> {
+    use base64::Engine as _;
+
+    let decoded = base64::engine::general_purpose::STANDARD.decode(value.trim_ascii());
+    decoded.ok()?.try_into().ok()
 }

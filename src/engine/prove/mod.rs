@@ -14,6 +14,7 @@ mod difference;
 mod eudora;
 mod made;
 mod outcome;
+mod respelled;
 mod target;
 mod variant;
 
@@ -29,7 +30,7 @@ use self::target::ProofTarget;
 use self::variant::{Beside, Variant};
 use super::context::Context;
 use super::engine::Engine;
-use super::guide::{Guide, digest_of_part, not_in_mail};
+use super::guide::{Guide, StandIns, digest_of_part, not_in_mail};
 use super::mode::Mode;
 use super::needs::Answers;
 use super::report::{Outcome, Row};
@@ -64,8 +65,25 @@ pub fn prove(old: &[u8], new: &[u8], budget: &mut Budget) -> Result<Proof, Unpro
     if let Some(found) = prover.search(&tree, &guide) {
         return Ok(found.into_proof(old));
     }
-    Err(prover.unproven(new))
+    let unproven = prover.unproven(new);
+    let Some(respelled) = respelled::respelled(&tree, new) else {
+        return Err(unproven);
+    };
+    let guide = Guide::of(&tree, &respelled, &policy);
+    let mut target = ProofTarget::of(&respelled);
+    target.set_new(guide.parts.iter().map(|part| part.is_new));
+    let mut prover = Prover {
+        old,
+        target: &target,
+        budget,
+        nearest: None,
+    };
+    let found = prover.search(&tree, &guide);
+    found.map(|found| found.into_proof(old)).ok_or(unproven)
 }
+
+/// Maximum number of runs in a row that are tried.
+const MOST_RUNS: usize = 4;
 
 struct Prover<'p> {
     old: &'p [u8],
@@ -100,7 +118,10 @@ impl Prover<'_> {
         {
             return Some(made);
         }
-        self.two_runs(tree, &notes)
+        if let Some(made) = self.two_runs(tree, &notes) {
+            return Some(made);
+        }
+        self.later_runs(guide, self.target)
     }
 
     /// Proves a mail that was changed and from which attachments were detached, in any order.
@@ -121,17 +142,22 @@ impl Prover<'_> {
             }
         }
         // The detached attachments are put back with the content of the old mail, and of the result of the first run: it can
-        // contain attachments that were encoded in another form before, such as uuencoded files.
+        // contain attachments that were encoded in another form before, such as uuencoded files. If a run retrieved the
+        // content, only the store has it.
+        let of_first = first.map(|made| mime::scan(&made.mail, &limits));
+        let known: Vec<&MessageTree<'_>> = std::iter::once(tree).chain(&of_first).collect();
+        let stand_ins = notes.stand_ins(&known, self.budget);
         let sources = std::iter::once(self.old).chain(first.map(|made| &*made.mail));
         for source in sources {
-            let restored = self.restored(target.mail, source)?;
+            let restored = self.restored(target.mail, source, &stand_ins)?;
             let whole = ProofTarget::of(&restored);
-            let guide = Guide::of(tree, &restored, &policy);
-            let Some(made) = self.runs(self.old, &guide, &whole, &mut None) else {
+            let guide = Guide::until(tree, &restored, &policy, (usize::MAX, &stand_ins));
+            let made = self.runs(self.old, &guide, &whole, &mut None);
+            let Some(made) = made.or_else(|| self.later_runs(&guide, &whole)) else {
                 continue;
             };
-            for next in self.detached(&made.mail, notes, target) {
-                if target.is(&next.mail) {
+            for next in notes.detach(&made.mail, &stand_ins, self.budget) {
+                if self.see(&next, target) {
                     return Some(made.then(next));
                 }
             }
@@ -162,6 +188,35 @@ impl Prover<'_> {
                     return Some(made.then(next));
                 }
             }
+        }
+        None
+    }
+
+    /// Proves a mail to which several runs added pictures: a server was not available during the first one, for example.
+    fn later_runs(&mut self, guide: &Arc<Guide>, target: &ProofTarget<'_>) -> Option<ResultParts> {
+        let policy = Variant::default().policy();
+        let limits = policy.limits.scan();
+        let mut limit = guide.first_of_later_run()?;
+        let mut done = ResultParts {
+            mail: self.old.to_vec(),
+            ..ResultParts::default()
+        };
+        for _ in 1..MOST_RUNS {
+            let from = std::mem::take(&mut done.mail);
+            let tree = mime::scan(&from, &limits);
+            let stand_ins = &guide.stand_ins;
+            let earlier = Guide::until(&tree, target.mail, &policy, (limit, stand_ins));
+            let made = self.run(&from, &earlier, &Variant::first(&tree, target.mail))?;
+            if made.mail == from {
+                return None;
+            }
+            done = done.then(made);
+            let tree = mime::scan(&done.mail, &limits);
+            let next = Guide::until(&tree, target.mail, &policy, (usize::MAX, stand_ins));
+            if let Some(next) = self.runs(&done.mail, &next, target, &mut None) {
+                return Some(done.then(next));
+            }
+            limit = next.first_of_later_run().filter(|next| *next > limit)?;
         }
         None
     }
@@ -250,11 +305,11 @@ impl Prover<'_> {
         Some((made, rows))
     }
 
-    fn restored(&mut self, mail: &[u8], source: &[u8]) -> Option<Vec<u8>> {
+    fn restored(&mut self, mail: &[u8], source: &[u8], stand_ins: &StandIns) -> Option<Vec<u8>> {
         let variant = Variant::restoring();
         let policy = variant.policy();
         let tree = mime::scan(mail, &policy.limits.scan());
-        let guide = Guide::of(&tree, source, &policy);
+        let guide = Guide::until(&tree, source, &policy, (usize::MAX, stand_ins));
         Some(self.run(mail, &guide, &variant)?.mail)
     }
 
@@ -265,7 +320,7 @@ impl Prover<'_> {
         target: &ProofTarget<'_>,
     ) -> Vec<ResultParts> {
         let mut found = Vec::new();
-        for made in notes.detach(mail, self.budget) {
+        for made in notes.detach(mail, &StandIns::default(), self.budget) {
             if self.see(&made, target) {
                 return vec![made];
             }
@@ -280,14 +335,16 @@ impl Prover<'_> {
             Some(nearest) => nearest.words(),
             None => "the mail is different".to_owned(),
         };
-        let has_traces = |mail: &[u8]| {
-            let mut traces = [&b"=_embody_"[..], b"@embody", b"X-Embody"].into_iter();
-            traces.any(|trace| memchr::memmem::find(mail, trace).is_some())
+        let traces = |mail: &[u8]| -> usize {
+            let traces = [&b"=_embody_"[..], b"@embody", b"X-Embody"].into_iter();
+            traces
+                .map(|trace| memchr::memmem::find_iter(mail, trace).count())
+                .sum()
         };
         Unproven {
             detail,
             is_spent,
-            may_be_of_other_version: has_traces(new) && !has_traces(self.old),
+            may_be_of_other_version: traces(new) > traces(self.old),
         }
     }
 }

@@ -125,6 +125,14 @@ impl Budget {
         }
     }
 
+    /// Takes the work for content of this length that is created in memory.
+    pub(super) fn hold(&mut self, octets: usize) -> Option<()> {
+        let left = self.left.checked_sub(octets as u64);
+        self.is_spent |= left.is_none();
+        self.left = left?;
+        Some(())
+    }
+
     pub(super) fn is_spent(&self) -> bool {
         self.is_spent
     }

@@ -1,6 +1,6 @@
 //! The mail that is to be proved, in the form in which results are compared with it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use super::difference::Difference;
@@ -9,7 +9,7 @@ use crate::engine::external_body::ESSENCE;
 use crate::engine::forms::references;
 use crate::engine::policy::Policy;
 use crate::engine::same::plain;
-use crate::mime::{self, MediaType, PartKind, TransferEncoding};
+use crate::mime::{self, PartKind, TransferEncoding};
 use crate::span::Span;
 
 /// Start of the boundaries that embody writes. 24 hexadecimal digits follow.
@@ -74,7 +74,7 @@ impl<'t> ProofTarget<'t> {
 }
 
 /// Returns a mail without two differences of spelling, which change no content: where the URL of a reference to a detached
-/// attachment is folded, and empty lines after the base64 of an inserted part.
+/// attachment is folded, and empty lines after the base64 of an inserted part. `mail` has only line feeds.
 fn respelled(mail: &[u8], new: &[bool]) -> Vec<u8> {
     let policy = Policy::default();
     let (tree, reading) = (mime::scan(mail, &policy.limits.scan()), policy.reading());
@@ -87,7 +87,8 @@ fn respelled(mail: &[u8], new: &[bool]) -> Vec<u8> {
         let is_retrieved = is_new && tree.value(part, "Content-Location").is_some();
         if is_retrieved && is_base64 && entity.content == PartKind::Leaf {
             let body = entity.body.of(mail);
-            let end = entity.body.start + body.trim_ascii_end().len();
+            let last = body.iter().rposition(|byte| *byte != b'\n');
+            let end = entity.body.start + last.map_or(0, |last| last + 1);
             if end < entity.body.end {
                 edits.push(Edit::remove(Span::new(end, entity.body.end)));
             }
@@ -96,14 +97,18 @@ fn respelled(mail: &[u8], new: &[bool]) -> Vec<u8> {
             && references::read(&tree, part, &reading).is_some_and(|it| it.note().is_some())
             && let Some(field) = tree.fields(part).first(mail, "Content-Type")
         {
-            let value = MediaType::parse(field.value.of(mail));
-            let mut words = Vec::new();
-            for (name, value) in value.decoded_parameters(8) {
-                let is_url = name.eq_ignore_ascii_case("url");
-                let folds = |symbol: char| is_url && symbol.is_ascii_whitespace();
-                words.push(format!("; {name}={}", value.replace(folds, "")));
+            let value = field.value.of(mail);
+            let mut words = Vec::with_capacity(value.len());
+            let mut is_url = false;
+            for (at, &byte) in value.iter().enumerate() {
+                if byte == b'"' {
+                    is_url = !is_url && value.get(..at).is_some_and(|it| it.ends_with(b"URL="));
+                }
+                if !(is_url && byte.is_ascii_whitespace()) {
+                    words.push(byte);
+                }
             }
-            edits.push(Edit::replace(field.value, words.concat()));
+            edits.push(Edit::replace(field.value, words));
         }
     }
     match Edits::of(edits) {
@@ -114,18 +119,36 @@ fn respelled(mail: &[u8], new: &[bool]) -> Vec<u8> {
 
 /// Replaces the digits of each boundary of embody with its number, in the order in which the boundaries first occur. A run
 /// computes a boundary from the content of its multipart, and a later run changes this content and keeps the boundary.
+///
+/// Only boundary parameters and boundary lines are changed: the same digits in a text are content.
 fn numbered(mut mail: Vec<u8>) -> Vec<u8> {
     let found: Vec<usize> = match memchr::memmem::find(&mail, BOUNDARY) {
         None => return mail,
         Some(_) => memchr::memmem::find_iter(&mail, BOUNDARY).collect(),
     };
+    let tree = mime::scan(&mail, &Policy::default().limits.scan());
+    let boundaries: HashSet<Vec<u8>> = tree
+        .boundaries()
+        .into_iter()
+        .filter_map(|boundary| boundary.strip_prefix(BOUNDARY))
+        .map(<[u8]>::to_vec)
+        .collect();
+    drop(tree);
     let mut numbers: HashMap<Vec<u8>, usize> = HashMap::new();
     for at in found {
         let from = at + BOUNDARY.len();
+        let before = mail.get(..at).unwrap_or_default();
+        let is_line = before
+            .strip_suffix(b"--")
+            .is_some_and(|it| it.ends_with(b"\n"));
+        let is_parameter = || before.ends_with(b"boundary=\"") || before.ends_with(b"boundary=");
+        if !is_line && !is_parameter() {
+            continue;
+        }
         let Some(digits) = mail.get_mut(from..from + DIGITS) else {
             continue;
         };
-        if digits.iter().all(u8::is_ascii_hexdigit) {
+        if boundaries.contains(&*digits) {
             let next = numbers.len();
             let number = *numbers.entry(digits.to_vec()).or_insert(next);
             let name = format!("{number:0width$}", width = DIGITS);

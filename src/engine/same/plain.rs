@@ -45,6 +45,11 @@ impl Digest {
         Self(half(0), half(8))
     }
 
+    /// Returns the first half of the digest.
+    pub(crate) fn half(self) -> u64 {
+        self.0
+    }
+
     pub(crate) fn to_bytes(self) -> [u8; 16] {
         ((u128::from(self.0) << 64) | u128::from(self.1)).to_be_bytes()
     }

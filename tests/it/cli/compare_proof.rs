@@ -241,3 +241,33 @@ fn message_without_id_or_of_no_bytes_is_found() {
     folder.run("embed old.mbox --output new --output-format maildir");
     assert_whole(&folder, "", "old.mbox", "new");
 }
+
+#[test]
+fn message_that_two_copies_can_become_counts_for_the_one_without_another_result() {
+    let folder = Folder::new();
+    let picture = base64(GIF).replace('\n', "");
+    let copy = format!(
+        "{HEADER}Content-Type: text/html; charset=utf-8\n\n<base href=\"https://example.org/a/\"><a href=\"b.html\">x</a>\
+         <img src=\"data:image/gif;base64,{picture}\">\n"
+    );
+    folder.write("a.eml", &copy);
+    folder.run("convert a.eml --output b.eml");
+    folder.run("convert --embed data --links keep a.eml --output kept.eml");
+    folder.run("convert --embed data b.eml --output resolved.eml");
+    let mbox = |names: [&str; 2]| {
+        let mails = names.map(|name| format!("{FROM}{}\n", folder.read(name)));
+        mails.concat()
+    };
+    folder.write("old.mbox", mbox(["a.eml", "b.eml"]));
+    for new in [["resolved.eml", "kept.eml"], ["kept.eml", "resolved.eml"]] {
+        folder.write("new.mbox", mbox(new));
+        let counts = assert_whole(&folder, "", "old.mbox", "new.mbox");
+        assert_eq!(counts["changed"], 2, "{counts}");
+        assert!(counts["temporary"].as_u64().unwrap() > 100, "{counts}");
+    }
+    // Only the copy with relative links can have become this message.
+    folder.write("new.mbox", mbox(["kept.eml", "kept.eml"]));
+    let (status, lines) = compared(&folder, "", "old.mbox", "new.mbox");
+    assert_eq!(status, 1);
+    assert_eq!(counts(&lines)["changed"], 1, "{lines:#?}");
+}

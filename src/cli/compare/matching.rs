@@ -1,0 +1,129 @@
+//! Messages with the same Message-ID: which message of OLD became which message of NEW.
+//!
+//! If OLD contains an incomplete and a complete copy of a mail, a message of NEW can be the result of both. Each message of NEW
+//! counts only once, so the pairs are chosen when all of them are known: as many messages of OLD as possible are found
+//! (Kuhn's algorithm).
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::engine::prove::Proof;
+use crate::engine::same::Digest;
+
+/// A message of NEW that was proved to be the result of a message of OLD.
+pub(super) struct ProvedPair {
+    /// Position of the message in NEW.
+    pub(super) number: u64,
+    /// Digest of the message of NEW.
+    pub(super) identity: Digest,
+    /// Number of the message of OLD.
+    pub(super) candidate: u32,
+    pub(super) proof: Proof,
+    /// Flags and keywords that the message of NEW lacks, in words.
+    pub(super) lost_flags: Vec<String>,
+}
+
+/// Selects pairs in which each message occurs once. `surplus` is the number of messages of NEW that can be used, for those of
+/// which OLD has identical messages, too.
+pub(super) fn matched(
+    pairs: Vec<ProvedPair>,
+    surplus: &mut HashMap<Digest, u32>,
+) -> Vec<ProvedPair> {
+    let mut of_new: BTreeMap<u64, Vec<ProvedPair>> = BTreeMap::new();
+    for pair in pairs {
+        of_new.entry(pair.number).or_default().push(pair);
+    }
+    let news: Vec<Vec<ProvedPair>> = of_new
+        .into_values()
+        .map(|mut pairs| {
+            pairs.sort_unstable_by_key(|pair| pair.candidate);
+            pairs
+        })
+        .collect();
+    let mut taken: HashMap<u32, (usize, usize)> = HashMap::new();
+    for at in 0..news.len() {
+        let identity = news.get(at).and_then(|pairs| pairs.first());
+        let left = identity.and_then(|pair| surplus.get_mut(&pair.identity));
+        if left.as_deref() == Some(&0) {
+            continue;
+        }
+        if is_placed(at, &news, &mut taken, &mut HashSet::new())
+            && let Some(left) = left
+        {
+            *left -= 1;
+        }
+    }
+    let chosen: HashSet<(usize, usize)> = taken.into_values().collect();
+    let numbered = news.into_iter().enumerate().flat_map(|(at, pairs)| {
+        let pairs = pairs.into_iter().enumerate();
+        pairs.map(move |(index, pair)| ((at, index), pair))
+    });
+    numbered
+        .filter(|(place, _)| chosen.contains(place))
+        .map(|(_, pair)| pair)
+        .collect()
+}
+
+/// Finds a message of OLD for a message of NEW. If all of its messages are taken, another message of NEW may have to give one up.
+/// The depth is limited by the number of messages with one Message-ID that are compared with each other.
+fn is_placed(
+    at: usize,
+    news: &[Vec<ProvedPair>],
+    taken: &mut HashMap<u32, (usize, usize)>,
+    seen: &mut HashSet<u32>,
+) -> bool {
+    let Some(pairs) = news.get(at) else {
+        return false;
+    };
+    for (index, pair) in pairs.iter().enumerate() {
+        if !seen.insert(pair.candidate) {
+            continue;
+        }
+        let owner = taken.get(&pair.candidate).map(|(owner, _)| *owner);
+        if owner.is_none_or(|owner| is_placed(owner, news, taken, seen)) {
+            taken.insert(pair.candidate, (at, index));
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(pairs: &[(u64, u32)], surplus: &mut HashMap<Digest, u32>) -> Vec<(u64, u32)> {
+        let pairs = pairs.iter().map(|&(number, candidate)| ProvedPair {
+            number,
+            identity: Digest::of(&number.to_be_bytes()),
+            candidate,
+            proof: Proof::default(),
+            lost_flags: Vec::new(),
+        });
+        let matched = matched(pairs.collect(), surplus);
+        matched
+            .iter()
+            .map(|pair| (pair.number, pair.candidate))
+            .collect()
+    }
+
+    #[test]
+    fn message_that_two_copies_can_become_leaves_the_other_copy_its_only_result() {
+        for pairs in [
+            [(1, 0), (1, 1), (2, 0)].as_slice(),
+            &[(2, 0), (1, 1), (1, 0)],
+        ] {
+            assert_eq!(found(pairs, &mut HashMap::new()), [(1, 1), (2, 0)]);
+        }
+        assert_eq!(found(&[(1, 0), (2, 0)], &mut HashMap::new()), [(1, 0)]);
+        let chain = [(1, 0), (1, 1), (2, 1), (2, 2), (3, 0)];
+        assert_eq!(found(&chain, &mut HashMap::new()), [(1, 1), (2, 2), (3, 0)]);
+    }
+
+    #[test]
+    fn identical_messages_of_new_count_as_often_as_old_lacks_them() {
+        let digest = |number: u64| Digest::of(&number.to_be_bytes());
+        let mut surplus = HashMap::from([(digest(1), 0), (digest(2), 1)]);
+        assert_eq!(found(&[(1, 0), (2, 1)], &mut surplus), [(2, 1)]);
+        assert_eq!(surplus[&digest(2)], 0);
+    }
+}
