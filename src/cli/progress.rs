@@ -267,7 +267,8 @@ mod tests {
 
     #[test]
     fn time_to_go_is_left_out_until_it_can_be_estimated() {
-        let totals = [&Totals::default(); 2];
+        let empty = Totals::default();
+        let totals = [&empty; 2];
         let second = Duration::from_secs(1);
         for (elapsed, bytes, is_shown) in [
             (second, 1, false),

@@ -110,8 +110,7 @@ impl FromStr for HostPattern {
     /// [`Error::Usage`] if the text is neither a host nor `*.` followed by a name.
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = || {
-            let what =
-                format!("'{text}' is not a host such as www.example.org or *.example.org");
+            let what = format!("'{text}' is not a host such as www.example.org or *.example.org");
             Error::Usage(what.into())
         };
         let trimmed = text.trim();

@@ -55,9 +55,9 @@ impl Policy {
     /// [`Reason::RedirectRefused`] for the scheme, or if `location` is not a URL. Otherwise as [`Policy::judge_url`].
     pub fn judge_redirect(&self, from: &Target, location: &str) -> Result<Target, Refusal> {
         let refused = |detail: Detail| Refusal::lasting(Reason::RedirectRefused, detail);
-        let next = from.join(location).ok_or_else(|| {
-            refused("the redirect has an invalid URL".into())
-        })?;
+        let next = from
+            .join(location)
+            .ok_or_else(|| refused("the redirect has an invalid URL".into()))?;
         let (name, _) = target::split_scheme(&next)?;
         let scheme = Scheme::from_name(name.as_bytes())
             .filter(|scheme| scheme.is_http())

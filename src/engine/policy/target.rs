@@ -269,8 +269,8 @@ impl FromStr for Proxy {
             matches!(url.scheme(), "http" | "https") && !url.host_str().is_empty()
         };
         let url = ServerUrl::parse(text.trim()).ok().filter(is_proxy);
-        let wrong =
-            "the proxy is not an http or https URL such as http://proxy.example.org:3128".to_owned();
+        let wrong = "the proxy is not an http or https URL such as http://proxy.example.org:3128"
+            .to_owned();
         url.map(Self).ok_or_else(|| Error::Usage(wrong.into()))
     }
 }

@@ -126,7 +126,7 @@ impl NoteFacts {
             MediaType::parse(value).name("name").text()
         };
         let is_of_program = matches!(
-            body.form,
+            body.facts.shape,
             ReferenceShape::Detached | ReferenceShape::Enclosure
         );
         if is_of_program && !name_of_type().as_deref().is_none_or(is_its) {
