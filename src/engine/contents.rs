@@ -11,7 +11,7 @@ use super::session::Session;
 use super::source_field;
 use crate::engine::content_source::{ContentSource, OCTETS};
 use crate::engine::external_body::Referent;
-use crate::engine::external_body::facts::Insertion;
+use crate::engine::external_body::reference::Insertion;
 use crate::engine::plan::{Plan, PlanItem, PlanStep};
 use crate::engine::policy::{Policy, Scheme};
 use crate::engine::report::{Detail, Reason, Refusal, Retry};

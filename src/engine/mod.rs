@@ -61,6 +61,7 @@ mod session;
 mod settings;
 mod source_field;
 mod stored;
+mod stub;
 mod substitute;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 mod unflatten;

@@ -19,7 +19,7 @@ use super::source_field::SOURCE_FIELD;
 use super::wrapped;
 use crate::edit::{Edit, Group};
 use crate::engine::content_source::ContentSource;
-use crate::engine::external_body::facts::Facts;
+use crate::engine::external_body::reference::Facts;
 use crate::engine::external_body::{ESSENCE, ExternalBody};
 use crate::engine::forms::references::is_reference_field;
 use crate::engine::lengths::is_length;

@@ -11,8 +11,8 @@ use crate::engine::Mode;
 use crate::engine::external_body::{
     BodyNote, LONGEST_FIELD, newline_of, noted_encoding_field, usual_encoding_field,
 };
-use crate::engine::forms::detached::is_of_content;
 use crate::engine::forms::thunderbird::{ALTERED_FIELD, SENTENCE, URL_FIELD};
+use crate::engine::stub::is_of_content;
 use crate::key::Key;
 use crate::mime::exact::{EditManner, FieldText};
 use crate::mime::transfer::has_boundary;

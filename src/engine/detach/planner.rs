@@ -8,7 +8,6 @@ use crate::edit::{Edit, Edits, Group};
 use crate::engine::Mode;
 use crate::engine::external_body::file_names::file_name;
 use crate::engine::external_body::newline_of;
-use crate::engine::forms::detached::{relisted, restored};
 use crate::engine::forms::references;
 use crate::engine::lengths::{Lengths, corrected};
 use crate::engine::plan::documents::shown_inline;
@@ -16,6 +15,7 @@ use crate::engine::policy::Policy;
 use crate::engine::report::{
     Detail, Kind, Outcome, Provenance, Reason, Refusal, Report, Retry, Row,
 };
+use crate::engine::stub::{relisted, restored};
 use crate::key::Key;
 use crate::mime::exact::FieldText;
 use crate::mime::{self, MessageTree, PartId, ScanLimits, TransferEncoding};

@@ -8,7 +8,7 @@
 //! * all white space in the URL is removed (RFC 2017 §3.1 mentions only blanks between words);
 //! * LOCAL-FILE names must be absolute: a relative name depended on the sender's directory, and `~` on the sender's account.
 
-pub(in crate::engine) mod facts;
+pub(in crate::engine) mod claim;
 pub(in crate::engine) mod file_names;
 pub(in crate::engine) mod note;
 pub(in crate::engine) mod reference;

@@ -4,7 +4,6 @@
 //! the place of the old one. All content is in the message, so a form makes no requests.
 
 pub(crate) mod apple;
-pub(crate) mod detached;
 pub(crate) mod eudora;
 mod handled;
 pub(crate) mod hosted;

@@ -1,9 +1,9 @@
 //! The table of all forms of references to external content. To add a form, create a directory and add it to [`TABLE`].
 
-use super::detached::claim_of;
 pub(crate) use super::mailman::divided;
 use super::reference_form::{Needles, ReferenceForm};
 use super::{apple, hosted, mailman, rfc2046, shortcut, sympa, thunderbird, yahoo};
+use crate::engine::external_body::claim::claim_of;
 use crate::engine::external_body::reference::ReferenceReader;
 use crate::engine::external_body::{ESSENCE, ExternalBody};
 use crate::engine::policy::ReferenceParse;

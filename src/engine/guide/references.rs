@@ -14,7 +14,7 @@ use super::names::not_in_mail;
 use super::part::GuidePart;
 use crate::engine::content::{CopiedPart, NotedDigests};
 use crate::engine::external_body::Scrap;
-use crate::engine::external_body::facts::Insertion;
+use crate::engine::external_body::reference::Insertion;
 use crate::engine::forms::references;
 use crate::engine::ledger::Ledger;
 use crate::engine::needs::Answers;

@@ -7,7 +7,7 @@ use super::{Pass, PassChange, PassStop, PendingReference, Put};
 use crate::edit::Edit;
 use crate::engine::content_source::ContentSource;
 use crate::engine::external_body::ReferenceShape;
-use crate::engine::external_body::facts::Insertion;
+use crate::engine::external_body::reference::Insertion;
 use crate::engine::forms::references::is_reference_type;
 use crate::engine::lengths::Lengths;
 use crate::engine::part_edits::removal;

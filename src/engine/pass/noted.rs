@@ -13,7 +13,7 @@ use super::{Filled, PassChange, PassStop, PendingReference, Put, too_deep};
 use crate::edit::{Edit, Edits, Group};
 use crate::engine::composite;
 use crate::engine::content_source::ContentSource;
-use crate::engine::external_body::facts::Conversion;
+use crate::engine::external_body::reference::Conversion;
 use crate::engine::external_body::{Scrap, TextNote, text_of_part};
 use crate::engine::field_names::{field_names, is_among};
 use crate::engine::forms::references::{divided, holds_notes};

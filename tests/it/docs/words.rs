@@ -46,7 +46,7 @@ const REPLACED: [&str; 16] = [
 const REPLACED_IN_MESSAGES: [&str; 4] = ["octet", "octets", "insane", "nobody was asked"];
 
 /// Files in which "octets" is correct: a sentence in existing mail, and names of columns and JSON fields.
-const OCTETS: [&str; 2] = ["engine/external_body/listing.rs", "cli/survey/text.rs"];
+const OCTETS: [&str; 2] = ["engine/stub/listing.rs", "cli/survey/text.rs"];
 
 /// Tables that quote the program and therefore contain its words: the reasons, the schemes, and the mailboxes whose rows are
 /// names of test cases.

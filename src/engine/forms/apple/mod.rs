@@ -11,8 +11,8 @@ mod refill;
 pub(crate) use self::part::LENGTH_FIELD;
 use self::part::torn_delimiter;
 
-use crate::engine::external_body::facts::{Facts, Insertion};
 use crate::engine::external_body::file_names::name_of;
+use crate::engine::external_body::reference::{Facts, Insertion};
 use crate::engine::external_body::reference::{ReferenceReader, own_content};
 use crate::engine::external_body::{ExternalBody, ReferenceShape, Referent};
 use crate::engine::forms::reference_form::{Needles, ReferenceForm};

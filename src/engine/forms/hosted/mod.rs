@@ -19,7 +19,7 @@ use self::marks::{MarkResult, may_show, shown};
 #[cfg(feature = "cli")]
 use self::provider::HOSTS;
 use self::provider::{ProviderLink, known, shared};
-use crate::engine::external_body::facts::{Facts, Insertion};
+use crate::engine::external_body::reference::{Facts, Insertion};
 use crate::engine::external_body::reference::{declared_charset, limit_notes};
 use crate::engine::external_body::texts::{extension_of, file_name_in};
 use crate::engine::external_body::url::read_url;

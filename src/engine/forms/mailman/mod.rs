@@ -24,7 +24,7 @@ use sha1::{Digest as _, Sha1};
 
 pub(crate) use self::separator::divided;
 use self::shape::MailmanNote;
-use crate::engine::external_body::facts::{Facts, Insertion};
+use crate::engine::external_body::reference::{Facts, Insertion};
 use crate::engine::external_body::reference::{
     declared_charset, deleted, limit_notes, text_in, undecodable_name,
 };

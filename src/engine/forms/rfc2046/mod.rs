@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, percent_encode};
 
-use crate::engine::external_body::facts::Facts;
+use crate::engine::external_body::reference::Facts;
 use crate::engine::external_body::reference::{
     ReferenceReader, bad_value, cut_off, deleted, encoded, missing_parameter, missing_url,
     own_identifier, size_of,

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
 
-use crate::engine::external_body::facts::Facts;
+use crate::engine::external_body::reference::Facts;
 use crate::engine::external_body::reference::{ReferenceReader, bad_value, cut_off, missing_url};
 use crate::engine::external_body::url::read_url;
 use crate::engine::external_body::{ExternalBody, ReferenceShape, Referent};

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 use percent_encoding::percent_decode_str;
 
-use crate::engine::external_body::facts::Facts;
+use crate::engine::external_body::reference::Facts;
 use crate::engine::external_body::reference::{
     ReferenceReader, declared_charset, text_in, undecodable_name,
 };

@@ -14,8 +14,8 @@
 
 use std::borrow::Cow;
 
-use crate::engine::external_body::facts::Facts;
 use crate::engine::external_body::note::NOTE_FIELD;
+use crate::engine::external_body::reference::Facts;
 use crate::engine::external_body::reference::{
     ReferenceReader, cut_off, deleted, encoded, missing_url, own_content, size_of, undecodable_name,
 };

@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use crate::engine::external_body::facts::Facts;
 use crate::engine::external_body::file_names::name_of;
+use crate::engine::external_body::reference::Facts;
 use crate::engine::external_body::reference::ReferenceReader;
 use crate::engine::external_body::{ExternalBody, ReferenceShape};
 use crate::engine::forms::reference_form::{Needles, ReferenceForm};

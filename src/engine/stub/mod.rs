@@ -1,14 +1,16 @@
+//! The part that `embody detach` leaves in place of an attachment (a stub), and the text that lists these parts.
+//!
 //! Restores a detached part exactly from its [`BodyNote`]: the fields of the phantom header (the header inside the part) return to
 //! their positions in the outer header, and the fields that embody added are removed.
 
 mod listing;
 
 pub(crate) use self::listing::{listing, relisted};
-use super::references::is_reference_field;
 use crate::edit::Edit;
 use crate::engine::external_body::{
-    BodyNote, Claim, ExternalBody, NOTE_FIELD, ReferenceShape, newline_of,
+    BodyNote, ExternalBody, NOTE_FIELD, ReferenceShape, newline_of,
 };
+use crate::engine::forms::references::is_reference_field;
 use crate::mime::header::has_control_character;
 use crate::mime::{Field, MediaType, MessageTree, TransferEncoding};
 use crate::span::Span;
@@ -18,33 +20,6 @@ use crate::span::Span;
 /// Content-Length: the other fields, such as Subject, stay in the mail.
 pub(crate) fn is_of_content(original: &[u8], field: &Field, is_message: bool) -> bool {
     !is_message || (field.is_content(original) && !field.is(original, "Content-Length"))
-}
-
-/// Returns the note of `embody detach` in a part, if it has one.
-pub(in crate::engine) fn claim_of(tree: &MessageTree<'_>, body: &ExternalBody<'_>) -> Claim {
-    let fields = match body.facts.shape {
-        ReferenceShape::ExternalBody => &body.phantom.fields,
-        _ if body.facts.detach_fields.is_some() => tree.fields(body.part),
-        _ => return Claim::None,
-    };
-    let Some(field) = fields.first(tree.original, NOTE_FIELD) else {
-        return Claim::None;
-    };
-    let newline = newline_of(tree, body.part);
-    let Some(mut note) = BodyNote::read(field.value.of(tree.original), newline) else {
-        return Claim::Unreadable;
-    };
-    // If a mail system converts line endings, it does so in headers and in text parts. So restored text gets the line endings
-    // of the header. Other content keeps its own line endings.
-    let header = tree.part(body.part).header;
-    // A part without a declared type is text (RFC 2045 §5.2).
-    let declared = body.declared.as_ref().filter(|it| !it.essence.is_empty());
-    let is_text = declared.is_none_or(|declared| declared.main() == "text");
-    let is_uniform = |span: Span| newline.is_throughout(span.of(tree.original));
-    if !is_text || !is_uniform(header) || !is_uniform(body.phantom.span) {
-        note.wording.keep_line_ends();
-    }
-    Claim::Note(Box::new(note))
 }
 
 /// Returns the edits that restore a part. `Err` contains the reason why this is impossible: the part differs from its [`BodyNote`],
