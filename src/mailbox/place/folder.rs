@@ -226,8 +226,8 @@ pub(crate) fn with_common_name(path: &Path, noted: Option<(Flags, &str)>) -> Opt
     let parts = FileName::of(name);
     let Some((flags, keywords)) = noted else {
         let info = without_suffix(parts.info.unwrap_or_default());
-        let info = [parts.base, b":", info].concat();
-        return (!parts.is_common()).then(|| path.with_file_name(OsString::from_vec(info)));
+        let common = [parts.base, b":", info].concat();
+        return (!parts.is_common()).then(|| path.with_file_name(OsString::from_vec(common)));
     };
     let base = without_suffix(name);
     if !flags.is_in_cur() && keywords.is_empty() {

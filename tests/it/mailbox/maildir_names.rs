@@ -31,11 +31,11 @@ fn names(maildir: &Path) -> BTreeMap<String, String> {
             let content = fs::read_to_string(entry.path())
                 .unwrap()
                 .replace('\r', "\n");
-            let subject = content.split("Subject: ").nth(1).unwrap_or("(none)\n");
-            let subject = subject.lines().next().unwrap().to_owned();
+            let field = content.split("Subject: ").nth(1).unwrap_or("(none)\n");
+            let subject = field.lines().next().unwrap();
             let name = format!("{part}/{}", entry.file_name().to_string_lossy());
             assert_eq!(
-                found.insert(subject, name),
+                found.insert(subject.to_owned(), name),
                 None,
                 "two messages are the same"
             );
