@@ -79,7 +79,8 @@ impl CodingMethod {
     /// If the coding is unknown, checks whether the bytes look like a picture, or like text of the declared type. Content with
     /// a known coding is not checked. `media_type` is the value of the Content-Type field.
     ///
-    /// # Errors The reason why the content may still be encoded.
+    /// # Errors
+    /// The reason why the content may still be encoded.
     pub(crate) fn check(&self, content: &[u8], media_type: Option<&[u8]>) -> Result<(), String> {
         let Self::Unknown(value) = self else {
             return Ok(());

@@ -71,7 +71,8 @@ pub trait Fetch: Send + Sync {
     /// Override this method if the source can announce content without retrieving it. By default, a probe retrieves the whole
     /// content, and a dry run returns an announcement without a request.
     ///
-    /// # Errors The errors of [`Fetch::fetch`], as far as they can be found without the content.
+    /// # Errors
+    /// The errors of [`Fetch::fetch`], as far as they can be found without the content.
     fn answer(&self, request: &Request, mode: Mode) -> Result<Answer, Refusal> {
         answer_by_fetching(self, request, mode)
     }

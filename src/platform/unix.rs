@@ -187,7 +187,8 @@ pub(crate) fn sync(of: impl AsFd) -> io::Result<()> {
 /// Makes all data of the file system that contains `of` durable: the contents of its files, and their names.
 ///
 /// # Errors
-/// Also if the file system may not pass this on to its disk, as with FUSE. Then each file must be synced.
+/// An error of the system call, or [`io::ErrorKind::Unsupported`] if the file system may not pass this on to its disk, as with
+/// FUSE. Then each file must be synced.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn sync_file_system(of: impl AsFd) -> io::Result<()> {
     /// ext2 to ext4, XFS, Btrfs, F2FS, ZFS and tmpfs (linux/magic.h).

@@ -37,7 +37,7 @@ enum CandidateState {
     WithoutFlags(Box<Vec<String>>),
 }
 
-/// What became of a message of which NEW has a changed form or a copy.
+/// The result for a message of which NEW has a changed form or a copy.
 enum CandidateMatch {
     Changed(Proof),
     Copied,

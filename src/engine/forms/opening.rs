@@ -46,7 +46,8 @@ impl<'o> FormOpener<'o> {
     /// the part. If `keeps` is true, the part stays. Returns the number of new parts. Returns `None` if the part must be opened
     /// in the next pass, because its edits would overlap those of another part.
     ///
-    /// # Errors Returns [`Reason::AlreadyInMail`] with the detail `already` if nothing would change, and the errors of the
+    /// # Errors
+    /// Returns [`Reason::AlreadyInMail`] with the detail `already` if nothing would change, and the errors of the
     /// limits.
     pub(crate) fn put_contents(
         &mut self,

@@ -43,7 +43,8 @@ impl CoverDifference {
 /// Checks that `other` contains everything that `copy` contains. `other` may contain more only where `copy` has a note in place
 /// of a part, or after the point at which `copy` is truncated.
 ///
-/// # Errors The first [`CoverDifference`].
+/// # Errors
+/// The first [`CoverDifference`].
 pub(crate) fn covers(other: &MailCopy, copy: &MailCopy) -> Result<(), CoverDifference> {
     pairs(other, copy, Notes::Known).map(drop)
 }
