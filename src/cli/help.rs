@@ -8,10 +8,7 @@ use std::ffi::OsString;
 
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
 
-use super::args::Cli;
-
-/// Place of the options that every command has, in the lists of the help.
-const LAST: usize = 900;
+use super::args::{Cli, with_flags};
 
 /// Commands whose options are defined at once, and not only when the command is used.
 #[cfg(unix)]
@@ -25,29 +22,6 @@ pub(super) fn program() -> Command {
         program.mut_subcommand(name, with_flags)
     });
     with_flags(program)
-}
-
-/// Adds the options `-h`, `--help`, `--help-all` and `-V` after all other options of a command. They have a section of
-/// their own, which is the last one because sections are in the order of their first options. Global options would come
-/// first: clap passes them on to a command before the deferred options of the command are defined.
-pub(super) fn with_flags(command: Command) -> Command {
-    let help = Arg::new("help")
-        .short('h')
-        .long("help")
-        .action(ArgAction::HelpShort)
-        .help("Print the usual options with -h, more options with --help");
-    let help_all = Arg::new("help_all")
-        .long("help-all")
-        .action(ArgAction::HelpLong)
-        .help("Print all options, with their values and the exit statuses");
-    let version = Arg::new("version")
-        .short('V')
-        .long("version")
-        .action(ArgAction::Version)
-        .help("Print version");
-    let flags = [help, help_all, version].map(|flag| flag.help_heading("Help").display_order(LAST));
-    let command = command.disable_help_flag(true).disable_version_flag(true);
-    command.args(flags)
 }
 
 /// Replaces `embody help COMMAND` by `embody COMMAND --help`.

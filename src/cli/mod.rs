@@ -118,7 +118,7 @@ fn parse_and_run(arguments: &[OsString]) -> ProgramStatus {
 /// for it.
 fn options(arguments: &[OsString]) -> clap::Command {
     match arguments.get(1) {
-        Some(name) if name == "filter" => help::with_flags(FilterArgs::command()),
+        Some(name) if name == "filter" => args::with_flags(FilterArgs::command()),
         _ => help::program(),
     }
 }

@@ -39,6 +39,7 @@ use self::filter::{FILTER_ABOUT, FILTER_HELP};
 #[cfg(all(unix, feature = "imap"))]
 pub(super) use self::imap::ImapArgs;
 pub(super) use self::inspect::{InspectArgs, SurveyGroup};
+pub(super) use self::levels::with_flags;
 pub(super) use self::merge::MergeArgs;
 #[cfg(all(unix, feature = "milter"))]
 pub(super) use self::milter::MilterArgs;
@@ -50,7 +51,6 @@ pub(super) use self::serve::{MailboxArgs, ServeArgs};
 pub(super) use self::split::SplitArgs;
 pub(super) use self::store::{StoreAction, StoreArgs};
 pub(super) use self::walk::{OutputVolume, ProgressOption, ResumeArgs, SayingArgs, WalkArgs};
-use super::help::with_flags;
 use super::pages::{self, whole};
 
 /// Keeps mail whole: puts linked pictures and attachments into the mail.

@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn every_option_is_listed_as_repeated_or_not_repeated_by_a_later_run() {
         const NOT_REPEATED: &str = "output in-place backup output-format by-label jobs dry-run progress report quiet verbose \
-            html no-resume mark record record-max on-failure probe help version shortcuts range expect oauth-file \
+            html no-resume mark record record-max on-failure probe help help-all version shortcuts range expect oauth-file \
             password-command password-file starttls user state trash replace imap-connections connections skip-deleted";
         let mut program = crate::cli::args::Cli::command();
         program.build();

@@ -73,6 +73,12 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "tests/it/docs/first_screen.rs",
         "fn commands_of_the_first_screen_on_a_takeout_succeed",
     ),
+    // The command changes another package. The features of the library are compiled one by one.
+    (
+        "cargo add --path ../embody",
+        ".ci/run",
+        "cargo clippy --lib --no-default-features --features",
+    ),
     // Large packages that a developer installs.
     (
         ".ci/peers",
