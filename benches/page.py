@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the time until the page embody.html shows a mail in Chromium, for a table of docs/figures.md.
+"""Measures the time until the page embody.html shows a mail in Chromium.
 
     web/build
     benches/page.py [PAGE]       PAGE is target/web/embody.html by default
