@@ -39,12 +39,13 @@ pub(super) fn warnings(store: Option<&str>, spool: &Path) -> Vec<String> {
             platform::user()
         ))
     };
-    let store = store.filter(|store| !store.contains("://"));
-    let store = store.map(|store| (Path::new(store), "--store", "/v1/detach"));
-    let spool = (spool, "--spool", "/v1/messages");
+    let is_local = |store: &&str| !store.contains("://");
+    let of_spool = (spool, "--spool", "/v1/messages");
     store
+        .filter(is_local)
+        .map(|store| (Path::new(store), "--store", "/v1/detach"))
         .into_iter()
-        .chain([spool])
+        .chain([of_spool])
         .filter_map(warning)
         .collect()
 }

@@ -32,9 +32,8 @@ fn names(schema: &Value) -> BTreeSet<String> {
 }
 
 fn words(list: &Value) -> BTreeSet<String> {
-    let words = list["enum"].as_array().unwrap();
-    let words = words.iter().filter_map(Value::as_str);
-    words.map(str::to_owned).collect()
+    let texts = list["enum"].as_array().unwrap().iter();
+    texts.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 /// Returns the rows of the tables whose header starts with `header`, each as its cells.
@@ -96,8 +95,8 @@ fn page_lists_each_schema_with_its_kinds() {
         listed.insert(name.clone());
     }
     listed.insert("files.json".to_owned());
-    let files = fs::read_dir(root().join("docs/schema")).unwrap();
-    let files: BTreeSet<String> = files
+    let files: BTreeSet<String> = fs::read_dir(root().join("docs/schema"))
+        .unwrap()
         .map(|it| it.unwrap().file_name().into_string().unwrap())
         .collect();
     assert_eq!(listed, files);
@@ -114,14 +113,12 @@ fn tables_of_the_pages_have_the_fields_of_the_schemas() {
     let mut kinds = first_cells("docs/reasons.md", "| `kind` | form of the reference |");
     assert!(kinds.remove("part"));
     assert_eq!(kinds, words(&properties["kind"]));
-    let outcomes = tables("docs/reasons.md", "| `outcome` | in `inspect`");
-    let outcomes: BTreeSet<String> = outcomes
+    let outcomes: BTreeSet<String> = tables("docs/reasons.md", "| `outcome` | in `inspect`")
         .iter()
         .flat_map(|row| [quoted(&row[0]), quoted(&row[1])].concat())
         .collect();
     assert_eq!(outcomes, words(&properties["outcome"]));
-    let reasons = tables("docs/reasons.md", "| reason |");
-    let reasons: BTreeSet<String> = reasons
+    let reasons: BTreeSet<String> = tables("docs/reasons.md", "| reason |")
         .iter()
         .map(|row| quoted(&row[0])[0].clone())
         .collect();
@@ -260,17 +257,18 @@ fn wrong_objects_fit_no_schema() {
         .arg(root().join("docs/schema"));
     let output = fed(&mut checker, lines.as_bytes());
     assert!(output.status.success(), "{}", stderr(&output));
-    let answers = String::from_utf8(output.stdout).unwrap();
-    let answers: Vec<&str> = answers.lines().collect();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let answers: Vec<&str> = printed.lines().collect();
     assert_eq!(answers.len(), tried.len(), "{answers:?}");
     assert_eq!(answers[0], "");
     assert!(answers[1..].iter().all(|it| !it.is_empty()), "{answers:?}");
 }
 
 /// Files of the tests that parse JSON of other programs, or JSON of embody that is not for other programs.
-const OTHER_JSON: [&str; 14] = [
+const OTHER_JSON: [&str; 16] = [
     "common/devtools.rs",
     "common/mail.rs",
+    "common/marionette.rs",
     "common/reports.rs",
     "common/thunderbird.rs",
     "common/warc.rs",
@@ -278,6 +276,7 @@ const OTHER_JSON: [&str; 14] = [
     "it/cli/survey.rs",
     "it/docs/json.rs",
     "it/docs/packages.rs",
+    "it/library/page/safety.rs",
     "it/library/wasm.rs",
     "it/library/web.rs",
     "it/record/captures_peers.rs",
