@@ -217,7 +217,8 @@ fn one_of(
     })?;
     let is_confirmed = hashes.contains(&hash(&content));
     let is_of_size = content.len() as u64 == size;
-    if !is_whole || !is_confirmed && !(is_of_size && hashes.len() == 1) {
+    let is_right = is_confirmed || is_of_size && hashes.len() == 1;
+    if !is_whole || !is_right {
         return sink(uid, BodyPiece::Gone);
     }
     exchange.habits.wrong_sizes += u64::from(is_confirmed && !is_of_size);

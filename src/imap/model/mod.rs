@@ -569,16 +569,17 @@ impl Model {
                 server.mails.remove(at);
                 self.renumber(server);
             });
-            // If a session ends after embody decided to remove a message, the next one cannot know that another program moved
-            // this message. It also cannot know that the new message was in the folder, as long as the journal does not
-            // contain its UID.
-            let is_uninterrupted = world.budget.kills == 0 && world.budget.faults == 0;
-            let is_noticeable = match world.journal.as_ref().map(|it| &it.step) {
+            // If embody decided to remove a message, and another program moves it in the same moment, embody cannot always know
+            // that it was not removed. It also cannot know that the new message was in the folder, as long as the journal does
+            // not contain its UID.
+            let is_certain = match world.journal.as_ref().map(|it| &it.step) {
                 Some(ReplacementStep::Begun) => false,
                 Some(ReplacementStep::Deleting(_)) => !is_original,
                 Some(ReplacementStep::TakingBack(..)) => is_original,
-                _ => !is_original || is_uninterrupted,
+                _ => true,
             };
+            let is_undisturbed = self.budget.faults == 0 && self.budget.kills == 0;
+            let is_noticeable = is_certain && (!is_running || is_undisturbed);
             if it.is_good() && is_noticeable {
                 act(format!("moves {}", it.uid), is_original, &|server| {
                     server.mails.remove(at);
