@@ -78,7 +78,7 @@ pub use verdict::{FileCounts, IgnorePatterns};
 pub(crate) use {
     archive::{MemberRules, MemberVerdict, SkippedMember, spool_in, unpacked, untarred},
     collect::{AtMailboxes, MergeResult, looked_at, read_letters},
-    compressed::{CompressionDamage, Decoder, Method, NOT_ENCODED},
+    compressed::{CompressionDamage, Decoder, Method, not_encoded},
     failure::in_full,
     forms::carriage::with_line_feeds_alone,
     forms::flags::{Flags, MessageFlags},
