@@ -244,6 +244,14 @@ impl MailFields {
         }
     }
 
+    /// Returns whether the field with this name occurs only in mail.
+    #[cfg(feature = "mailbox")]
+    pub(crate) fn is_of_mail(name: &[u8]) -> bool {
+        let mut found = Self::default();
+        found.add(name);
+        found.found & Self::OF_MAIL_ALONE != 0
+    }
+
     pub(crate) fn is_any(self) -> bool {
         self.found != 0
     }

@@ -53,7 +53,7 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<ProgramStatus, Error
     let collector = Collector::new(MergeIndex::new(&directory)?, false, &[]);
     let mut form = None;
     let mut has_read = false;
-    let mut files = Some(FileCounts::default());
+    let (mut files, mut not_read) = (Some(FileCounts::default()), Vec::new());
     for (number, source) in args.sources.iter().enumerate() {
         let mut read = || {
             let origin = sources.origin(source)?;
@@ -67,6 +67,7 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<ProgramStatus, Error
             let read = collector.read(source, (&origin, form), &sources, &display, nothing)?;
             has_read = true;
             files = united(files, read.files);
+            not_read.extend(read.not_read);
             Ok(read.is_whole && !origin.is_damaged)
         };
         match read() {
@@ -88,6 +89,7 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<ProgramStatus, Error
         sources: &args.sources,
         tally: &kept.tally,
         files,
+        not_read: &not_read,
     };
     if args.json {
         print(&summary.json("duplicates").map_err(write_error)?)?

@@ -45,8 +45,8 @@ use crate::expand::Expander;
 use crate::expand::detach::Choice;
 use crate::mailbox::find::{NotMail, StartKind, look_at};
 use crate::mailbox::{
-    Conversion, Format, InputSource, Message, NOT_ENCODED, Options, Program, Quoting, Stop,
-    Transform as _, as_mail, in_full, kind_of_open, shown, with_line_feeds_alone,
+    Conversion, Format, InputSource, Message, Options, Program, Quoting, Stop, Transform as _,
+    as_mail, in_full, kind_of_open, not_encoded, shown, with_line_feeds_alone,
 };
 use crate::mime::scan;
 
@@ -356,7 +356,7 @@ impl Inspection<'_> {
                 if stream.as_ref().is_some_and(InputSource::is_utf16) {
                     match in_declared_charsets(&message) {
                         Ok(encoded) => message = encoded.unwrap_or(message),
-                        Err(why) => self.damaged(source, &format!("{NOT_ENCODED}{why}")),
+                        Err(why) => self.damaged(source, &not_encoded(why)),
                     }
                 }
                 let message = with_line_feeds_alone(message);

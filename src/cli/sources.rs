@@ -15,8 +15,8 @@ use crate::error::Error;
 use crate::fetch::store::layers::Layers;
 use crate::mailbox::find::{LOOKED_AT, NotMail, StartKind, find, kind_of};
 use crate::mailbox::{
-    Format, MemberRules, MemberVerdict, Method, Options, PackedFile, Stop, archive_entries,
-    unpacked,
+    Decoder, Format, MemberRules, MemberVerdict, Method, Options, PackedFile, Stop,
+    archive_entries, unpacked,
 };
 use crate::platform::disk::layout::is_name_of_store;
 use crate::platform::{MetadataExt as _, OsStrExt as _};
@@ -237,7 +237,15 @@ impl CliSources {
         let most = Options::default().max_expanded;
         let packed = PackedFile::new(&file, stop);
         let unpacked = unpacked(&packed, most, RULES, &Arc::default());
-        let plain = || Box::new(io::Cursor::new(start).chain(&*file)) as Box<dyn Read + Send>;
+        let plain = || -> Box<dyn Read + Send> {
+            let encoded = Method::of_text(&start);
+            let whole = io::Cursor::new(start).chain(&*file);
+            match encoded {
+                // Encoded content in mail in UTF-16 is found only after the text is decoded.
+                Some(method) => Box::new(Decoder::new(method, whole, most)),
+                None => Box::new(whole),
+            }
+        };
         let mut reader = unpacked.map_err(&failed)?.unwrap_or_else(plain);
         let mut piece = Vec::new();
         let mut layers = Layers::default();

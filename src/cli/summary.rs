@@ -103,7 +103,7 @@ impl RunSummary<'_> {
                 "messages have too many or too long labels, and were written to at least one mailbox each",
             ),
             (
-                summary.damaged,
+                summary.damaged.max(summary.files.not_read),
                 "file or message could not be read completely; a line above names this file",
                 "files or messages could not be read completely; lines above name these files",
             ),

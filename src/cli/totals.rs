@@ -351,11 +351,17 @@ fn outcome(row: &Row) -> String {
     }
 }
 
-/// Returns the number of files by verdict as a line. The line is empty if every file was read.
+/// Returns the number of files by verdict as a line. The line is empty if no file with mail was left out.
 pub(super) fn files(counts: &FileCounts) -> String {
     if counts.not_read + counts.ignored == 0 {
-        return String::new();
+        String::new()
+    } else {
+        files_by_verdict(counts)
     }
+}
+
+/// Returns the number of files by verdict as a line.
+pub(super) fn files_by_verdict(counts: &FileCounts) -> String {
     let by_number = |count, one, many| if count == 1 { one } else { many };
     let parts = by_number(counts.parts, "part of a mailbox", "parts of mailboxes");
     let named = [

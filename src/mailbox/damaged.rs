@@ -7,12 +7,28 @@ use crate::mailbox::forms::outlook::is_named_tnef;
 use crate::mailbox::forms::separator::is_separator_in_text;
 use crate::mailbox::forms::state_files::is_state_file;
 use crate::mailbox::not_mail::NotMail;
-use crate::mailbox::start::starts_with_mail_header;
-use crate::span::rest_or_empty;
+use crate::mailbox::start::{begins_like_header, starts_with_mail_header};
+use crate::platform::OsStrExt as _;
+use crate::span::{rest_or_empty, split_while};
 
 const DAMAGED: NotMail = NotMail::Format(
     "a file with the name of mail or of an archive, but with other content",
-    "the file is damaged or has another format; get another copy of the file",
+    "the file is damaged, is a part of a divided archive, or has another format; get another copy of the file, or join the parts",
+);
+
+const DIVIDED: NotMail = NotMail::Format(
+    "a part of a file that was divided into several files",
+    "join all parts in their order first, and read the joined file",
+);
+
+const COMPRESSED: NotMail = NotMail::Format(
+    "a compressed file with the name of mail or of an archive",
+    "decompress the file first",
+);
+
+const HEADER: NotMail = NotMail::Format(
+    "a text that begins like a mail, but some lines of its header are no header fields",
+    "if the file is a mail, let its name end in .eml; then it is read",
 );
 
 const ENCRYPTED: NotMail = NotMail::Format(
@@ -30,6 +46,11 @@ const EMPTIED: NotMail = NotMail::Format(
     "get another copy of the file",
 );
 
+const AFTER_ZEROS: NotMail = NotMail::Format(
+    "a message after NUL bytes, as after a crash of the system",
+    "remove the NUL bytes at the start of the file, and read the file again",
+);
+
 /// Minimum number of NUL bytes in a file that was mail before a crash. Programs keep shorter ones for their own purposes.
 const LEAST_EMPTIED: usize = 64;
 
@@ -37,8 +58,14 @@ const LEAST_EMPTIED: usize = 64;
 const OF_ANY: [&str; 13] = [
     "mbox", "emlx", "pst", "ost", "zip", "tar", "tgz", "tbz2", "txz", "gz", "bz2", "xz", "zst",
 ];
+/// Suffixes of other archives, which only show whether a file is a part of one.
+const OF_ARCHIVE: [&str; 5] = ["7z", "rar", "arj", "cab", "dmg"];
 /// Suffixes that programs for encryption add to the name of a file.
-const OF_ENCRYPTED: [&str; 4] = ["gpg", "pgp", "asc", "age"];
+const OF_ENCRYPTED: [&str; 9] = [
+    "gpg", "pgp", "asc", "age", "enc", "aes", "axx", "cpt", "crypt",
+];
+/// Suffixes of compressions that have no magic number, or that embody does not recognise.
+const OF_COMPRESSED: [&str; 7] = ["br", "lzo", "lz", "lrz", "rz", "sz", "zpaq"];
 const OF_BINARY: [&str; 4] = ["mbx", "msg", "oft", "dbx"];
 
 /// Returns whether a file without a format of mail may be damaged mail, by its name and its first bytes. `name` is the name
@@ -62,18 +89,50 @@ pub(crate) fn damaged(name: &Path, start: &[u8], other: NotMail) -> Option<NotMa
     if is_one_of(&OF_ENCRYPTED) && is_of_mail && !is_signature {
         return Some(ENCRYPTED);
     }
+    if is_binary && is_of_mail && is_one_of(&OF_COMPRESSED) {
+        return Some(COMPRESSED);
+    }
+    let is_divided = || {
+        let is_of_archive = is_of_mail || is_among(inner, &OF_ARCHIVE);
+        suffix.is_some_and(|suffix| is_part(suffix.as_bytes(), is_of_archive, is_binary))
+    };
+    if !start.is_empty() && is_divided() {
+        return Some(DIVIDED);
+    }
     let is_named =
         is_one_of(&OF_ANY) || is_binary && (is_one_of(&OF_BINARY) || is_named_tnef(name));
     if !start.is_empty() && is_named {
         return Some(DAMAGED);
     }
-    if holds_mbox(start) {
+    // A script can contain mail as a test or an example.
+    if holds_mbox(start) && !start.starts_with(b"#!") {
         return Some(BEHIND);
+    }
+    let (zeros, text) = split_while(start, |byte| matches!(byte, 0 | b'\r' | b'\n'));
+    if zeros.starts_with(b"\0") && starts_with_mail_header(text, true) {
+        return Some(AFTER_ZEROS);
+    }
+    if !is_binary && begins_like_header(start) {
+        return Some(HEADER);
     }
     let is_of_zeros = start.len() >= LEAST_EMPTIED && start.iter().all(|&byte| byte == 0);
     let file_name = name.file_name();
     let is_state = file_name.is_some_and(|name| is_state_file(name, false).is_some());
     (is_of_zeros && suffix.is_none() && !is_state).then_some(EMPTIED)
+}
+
+/// Returns whether a suffix is the number of a part of a divided file: `.001`, `.aa` (split), `.z01` (zip) or `.r00` (RAR). The
+/// first two count only after the suffix of an archive or a mailbox.
+fn is_part(suffix: &[u8], is_of_archive: bool, is_binary: bool) -> bool {
+    let is_number =
+        |digits: &[u8]| (1..=4).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+    match suffix {
+        [b'z' | b'Z' | b'r' | b'R', digits @ ..] if digits.len() > 1 && is_number(digits) => {
+            is_binary
+        }
+        [one, other] if one.is_ascii_lowercase() && other.is_ascii_lowercase() => is_of_archive,
+        digits => is_of_archive && is_number(digits),
+    }
 }
 
 /// Returns whether a separator with a date and the header of a mail follow somewhere. The time is linear in the length of
@@ -100,6 +159,9 @@ mod tests {
         let mbox = b"\0\0\0\nFrom a@b Mon Jan  6 10:00:00 2020\nFrom: a@b\nSubject: x\n\nx\n";
         let zeros = [&[0; 100][..], &mbox[4..]].concat();
         let text = b"Dear all,\nFrom here on, nothing.\n";
+        let script = &[&b"#!/bin/sh\ncat <<E\n"[..], &mbox[4..]].concat();
+        let zeroed = b"\0\0\0\nReceived: x\nFrom: a@b\nSubject: s\n\nx\n";
+        let broken = b"Subject: s\nThis is broken\nX-Id: 1\n\nx\n";
         for (name, start, other, expected) in [
             ("old", &mbox[..], NotMail::Binary, true),
             ("Inbox", &zeros[..], NotMail::Binary, true),
@@ -125,6 +187,23 @@ mod tests {
             ("Winmail (1).DAT", &[1; 100], NotMail::Binary, true),
             ("game.dat", &[1; 100], NotMail::Binary, false),
             ("x.png", b"\x89PNG\r\n", NotMail::Binary, false),
+            ("a.zip.002", &[1; 100], NotMail::Binary, true),
+            ("a.tar.gz.ab", &[1; 100], NotMail::Binary, true),
+            ("old.mbox.2", text, NotMail::Text, true),
+            ("a.7z.002", &[1; 100], NotMail::Binary, true),
+            ("a.z01", &[1; 100], NotMail::Binary, true),
+            ("a.r00", &[1; 100], NotMail::Binary, true),
+            ("chapter.z1", text, NotMail::Text, false),
+            ("photo.002", &[1; 100], NotMail::Binary, false),
+            ("a.zip.md5", text, NotMail::Text, false),
+            ("Inbox.mbox.br", &[1; 100], NotMail::Binary, true),
+            ("page.br", &[1; 100], NotMail::Binary, false),
+            ("mail.tar.gz.enc", b"Salted__", NotMail::Text, true),
+            ("test.sh", script, NotMail::Text, false),
+            ("old", zeroed, NotMail::Binary, true),
+            ("game.bin", b"\0\0level: 1\n", NotMail::Binary, false),
+            ("letter", broken, NotMail::Text, true),
+            ("note", b"Subject: x\nDear all,\n", NotMail::Text, false),
             ("x.mbox", text, NotMail::Special, false),
         ] {
             let found = damaged(Path::new(name), start, other);

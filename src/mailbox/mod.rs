@@ -78,7 +78,7 @@ pub use verdict::{FileCounts, IgnorePatterns};
 pub(crate) use {
     archive::{MemberRules, MemberVerdict, SkippedMember, spool_in, unpacked, untarred},
     collect::{AtMailboxes, MergeResult, looked_at, read_letters},
-    compressed::{CompressionDamage, Method, NOT_ENCODED},
+    compressed::{CompressionDamage, Decoder, Method, not_encoded},
     failure::in_full,
     forms::carriage::with_line_feeds_alone,
     forms::flags::{Flags, MessageFlags},
@@ -101,7 +101,7 @@ pub(crate) use {
     read::opened::kind_of_open,
     read::second::{has_second_message, holds_second_message},
     read::source::InputSource,
-    result::{check_early, names_a_file, result_of},
+    result::{check_early, names_a_file, names_an_mbox, result_of},
     transfer::is_quoted_twice,
 };
 

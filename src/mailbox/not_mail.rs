@@ -107,6 +107,8 @@ impl NotMail {
 
     pub(crate) const NO_MESSAGE: Self = Self::Empty("an empty file without a message");
 
+    pub(crate) const EMPTY: Self = Self::Other("an empty file");
+
     pub(crate) const DATABASE: Self = Self::Other("an SQLite database");
 
     pub(crate) const DOCUMENT: Self = Self::Other("a document or a software package");

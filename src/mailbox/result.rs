@@ -136,10 +136,18 @@ pub(crate) fn check(
     let shown = destination.display();
     let what = format!("{shown} is {says}, but the result would be {what}; {way_out}");
     let detail = Detail::from(what);
+    let makes_mbox = || {
+        let output_format = Format::Mbox;
+        let options = Options {
+            output_format,
+            ..options.clone()
+        };
+        self::result(finds, &options) == Some(Format::Mbox)
+    };
     let wanted = match (is_folder && is_file, said) {
         (true, _) => (", or make a folder with ", " maildir"),
         (_, Some(StartKind::Mbox) | None)
-            if options.by_label.is_none() && options.output_format != Format::Mbox =>
+            if options.output_format != Format::Mbox && makes_mbox() =>
         {
             (", or make an mbox with ", " mbox")
         }
@@ -158,6 +166,15 @@ pub(crate) fn check_open(source: &Path, result: Option<Format>) -> Result<(), Er
         source.display()
     );
     Err(Error::Usage(Detail::from(what).naming(Setting::Output)))
+}
+
+/// Returns whether the name is that of an mbox, which may be compressed.
+#[cfg(feature = "cli")]
+pub(crate) fn names_an_mbox(path: &Path) -> bool {
+    match named(path) {
+        Some(kind) => kind == StartKind::Mbox,
+        None => Method::of_name(path).is_some(),
+    }
 }
 
 /// Returns whether the name is that of a file with mail: an mbox, a message, an archive or a compressed file.

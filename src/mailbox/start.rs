@@ -214,6 +214,20 @@ pub(crate) fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
     }
 }
 
+/// Returns whether a text begins like the header of a mail, but has further lines in it: its first line is a field that is
+/// specific to mail, and another field follows before the first empty line.
+pub(crate) fn begins_like_header(start: &[u8]) -> bool {
+    let mut lines = start.split(|&byte| byte == b'\n');
+    let is_empty = |line: &&[u8]| !line.trim_ascii().is_empty();
+    let field = |line: &[u8]| {
+        let (name, value) = line.split_at(name_length(line));
+        let value = value.trim_ascii_start().strip_prefix(b":")?;
+        (!name.is_empty() && !value.trim_ascii().is_empty()).then(|| MailFields::is_of_mail(name))
+    };
+    let begins = lines.next().and_then(field) == Some(true);
+    begins && lines.take_while(is_empty).any(|line| field(line).is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

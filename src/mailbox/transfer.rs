@@ -24,7 +24,7 @@ use crate::detail::Detail;
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::archive::InnerMailboxes;
 use crate::mailbox::begin::{MailboxJob, begun, sweep};
-use crate::mailbox::compressed::NOT_ENCODED;
+use crate::mailbox::compressed::not_encoded;
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
 use crate::mailbox::find::{Finds, SourceFind, StartKind};
 use crate::mailbox::forms::flags::MessageFlags;
@@ -407,7 +407,7 @@ impl<S: Send> MailboxJob<'_, S> {
         summary.internal += lines.internal;
         summary.damaged += lines.refused.len() as u64;
         for (number, why) in lines.refused {
-            let why = Detail::from(format!("message {number}: {NOT_ENCODED}{why}"));
+            let why = Detail::from(format!("message {number}: {}", not_encoded(why)));
             self.observer.lost(self.path, &why.then(LEFT_OUT));
         }
     }

@@ -95,13 +95,13 @@ impl Verdict {
                     "{missing} missing. {altered} with other changes. {flags} with lost flags."
                 );
             }
-            if self.is_damaged {
-                for (side, counts) in [&old, &new].into_iter().zip(&self.files) {
-                    let counts = files(counts);
-                    if !counts.is_empty() {
-                        let _ = write!(text, "{side}: {counts}");
-                    }
+            for (side, counts) in [&old, &new].into_iter().zip(&self.files) {
+                let counts = files(counts);
+                if !counts.is_empty() {
+                    let _ = write!(text, "{side}: {counts}");
                 }
+            }
+            if self.is_damaged {
                 let _ = writeln!(
                     text,
                     "Some files or messages could not be read, and were not compared."

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::super::report_file::{ReportFields, json};
+use super::super::report_file::{ReportFields, json, not_read};
 use super::super::say;
 use super::super::sizes::size;
+use super::super::totals::files_by_verdict;
 use crate::mailbox::FileCounts;
 use crate::merge::{MOST_SOURCES, Tally};
 
@@ -21,6 +22,8 @@ pub(crate) struct MergeSummary<'s> {
     pub(crate) tally: &'s Tally,
     /// Files of the sources, by verdict. `None` if they are not known.
     pub(crate) files: Option<FileCounts>,
+    /// The files and messages that were not read completely, with the reason.
+    pub(crate) not_read: &'s [(PathBuf, String)],
 }
 
 impl MergeSummary<'_> {
@@ -151,10 +154,15 @@ impl MergeSummary<'_> {
                 "{mails} in more than {MOST_SOURCES} sources, and not counted for the pairs of sources."
             );
         }
+        if let Some(counts) = &self.files
+            && counts.total() > counts.read
+        {
+            text.push_str(&files_by_verdict(counts));
+        }
         text
     }
 
-    /// Returns the counts as a JSON line, an object in the field `name`.
+    /// Returns JSON lines: one for each file that was not read, and one with the counts, an object in the field `name`.
     pub(crate) fn json(&self, name: &'static str) -> io::Result<Vec<u8>> {
         let tally = self.tally;
         #[derive(Serialize)]
@@ -225,11 +233,13 @@ impl MergeSummary<'_> {
             pairs: pairs.collect(),
             files: self.files,
         };
-        json(
-            &ReportFields::default()
-                .with("kind", &name)
-                .with(name, &counts),
-        )
+        let mut lines = Vec::new();
+        for (path, why) in self.not_read {
+            lines.extend(json(&not_read(path, why))?);
+        }
+        let fields = ReportFields::default().with("kind", &name);
+        lines.extend(json(&fields.with(name, &counts))?);
+        Ok(lines)
     }
 }
 

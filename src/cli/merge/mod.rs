@@ -28,7 +28,7 @@ use crate::engine::policy::Policy;
 use crate::error::Error;
 use crate::mailbox::{
     Envelope, FileCounts, Format, Keywords, MergeResult, Options, PreparedMail, Stop, folder_of,
-    looked_at, names_a_file,
+    looked_at, names_a_file, names_an_mbox,
 };
 use crate::merge::{
     FinishedReport, KeptSelection, MergeIndex, ReadSource, SavedIndex, Tally, finished, record,
@@ -233,7 +233,7 @@ impl MergeRun<'_> {
         let collector = Collector::new(index, has_folders, &folders);
         let mut before = partial.cloned();
         let complete_sources = already.iter().take(complete);
-        let mut files = Some(FileCounts::default());
+        let (mut files, mut not_read) = (Some(FileCounts::default()), Vec::new());
         for source in complete_sources {
             files = united(files, source.files);
         }
@@ -249,6 +249,7 @@ impl MergeRun<'_> {
             )?;
             is_damaged |= !read.is_whole;
             files = united(files, read.files);
+            not_read.extend(read.not_read);
         }
         let (index, folders) = collector.finish()?;
         let kept = index.decide(
@@ -294,7 +295,7 @@ impl MergeRun<'_> {
         }
         let mut lost = Vec::new();
         merged.take_losses(&mut |what, count| lost.push(say::lost_flags(what, count)));
-        let report = self.report(&tally, is_damaged, &lost, files)?;
+        let report = self.report((&tally, files, &not_read), is_damaged, &lost)?;
         merged.finish(&mut |named| {
             if let Some(saved) = &saved
                 && let Some(command) = self.command_of_result()
@@ -367,6 +368,8 @@ impl MergeRun<'_> {
     fn form(&self, origins: &[SourceOrigin]) -> Result<Format, Error> {
         match (self.args.output_form().0, origins.first()) {
             (form, _) if form != Format::Auto => Ok(form),
+            // A DEST with the name of a file can only be one mailbox.
+            _ if names_an_mbox(&self.args.output) => Ok(Format::Mbox),
             (_, Some(first)) => Ok(looked_at(&first.path, &self.options, self.stop)?.0),
             (_, None) => Ok(Format::Mbox),
         }
@@ -390,15 +393,15 @@ impl MergeRun<'_> {
 
     fn report(
         &self,
-        tally: &Tally,
+        (tally, files, not_read): (&Tally, Option<FileCounts>, &[(PathBuf, String)]),
         is_damaged: bool,
         lost: &[String],
-        files: Option<FileCounts>,
     ) -> Result<FinishedReport, Error> {
         let summary = MergeSummary {
             sources: &self.args.sources,
             tally,
             files,
+            not_read,
         };
         let json = summary.json("merge").map_err(write_error)?;
         Ok(FinishedReport {
@@ -423,7 +426,7 @@ impl MergeRun<'_> {
                 text.insert_str(0, "dry run, no result was written: ");
             }
             if is_damaged {
-                text.push_str("Some messages could not be read completely; the lines above name them. They are missing or incomplete in the result. Get an undamaged copy of the source, and run merge again with a new DEST.\n");
+                text.push_str("Some files or messages could not be read completely, and are missing or incomplete in the result. Do what the lines above say about them, and run merge again with a new DEST.\n");
             }
             if !args.dry_run && !is_damaged {
                 text.push_str(&self.proofs());

@@ -105,6 +105,8 @@ pub(crate) struct SourceResult {
     pub(crate) is_whole: bool,
     /// Its files, by verdict. `None` if a stopped run has read a part of the source.
     pub(crate) files: Option<FileCounts>,
+    /// The files and messages that were not read completely, with the reason. Those that a stopped run has named are missing.
+    pub(crate) not_read: Vec<(PathBuf, String)>,
 }
 
 /// Adds the messages of one source after the other to an index.
@@ -204,6 +206,7 @@ impl Collector {
         let reading = SourceObserver {
             display,
             lines: Mutex::new(before.lines),
+            not_read: Mutex::default(),
         };
         let is_whole = |done: &Summary| before.is_whole && done.damaged == 0 && done.oversized == 0;
         let is_continued = before.mailboxes.is_some();
@@ -243,6 +246,7 @@ impl Collector {
         Ok(SourceResult {
             is_whole: is_whole(&done),
             files: files(&done),
+            not_read: unpoisoned(reading.not_read.into_inner()),
         })
     }
 
@@ -276,6 +280,7 @@ struct SourceObserver<'r> {
     display: &'r Display,
     /// The lines that were printed. They are saved with the index: a run that continues a stopped run prints them first.
     lines: Mutex<Vec<String>>,
+    not_read: Mutex<Vec<(PathBuf, String)>>,
 }
 
 impl<'r> SourceObserver<'r> {
@@ -283,17 +288,20 @@ impl<'r> SourceObserver<'r> {
         Self {
             display,
             lines: Mutex::default(),
+            not_read: Mutex::default(),
         }
     }
 
-    /// Prints a line, unless this run has already printed it. A run that continues a stopped run begins with the lines of
+    /// Prints a line, unless this run has already printed it, and returns whether it is new. A run that continues a stopped run begins with the lines of
     /// that run, and can then read a damaged mailbox again that one of these lines is about.
-    fn say(&self, line: String) {
+    fn say(&self, line: String) -> bool {
         let mut lines = unpoisoned(self.lines.lock());
-        if !lines.contains(&line) {
+        let is_new = !lines.contains(&line);
+        if is_new {
             self.display.say(&line);
             lines.push(line);
         }
+        is_new
     }
 }
 
@@ -322,11 +330,10 @@ impl Observer<()> for SourceObserver<'_> {
     }
 
     fn damaged(&self, path: &Path, why: &Detail) {
-        self.say(say::damaged(path, &wording::detail(why)));
-    }
-
-    fn skipped(&self, path: &Path, what: &'static str) {
-        self.say(say::skipped(path, what));
+        let why = wording::detail(why);
+        if self.say(say::damaged(path, &why)) {
+            unpoisoned(self.not_read.lock()).push((path.to_owned(), why));
+        }
     }
 
     fn passed_over(&self, path: &Path, what: &str) {

@@ -38,6 +38,8 @@ pub(crate) enum MemberVerdict {
     /// A member that is mail or may be mail, but that embody cannot read in an archive. The text is the reason, for the
     /// report.
     Left(&'static str),
+    /// A member in a format that embody recognises but does not read: the name of the format, and advice.
+    Refused(&'static str, &'static str),
     /// A member without mail. The text describes it.
     Skipped(&'static str),
     /// A member that belongs to another file and contains no mail.
@@ -88,6 +90,8 @@ pub(crate) struct ArchiveReader<M> {
     /// Number of members that are or may be mail but were not read, and the names of the first of them with the reasons, for the
     /// report.
     left: (u64, Vec<String>),
+    /// Formats whose advice was given with an earlier member.
+    advised: Vec<&'static str>,
     last: [u8; 3],
     end: Option<Result<(), CompressionDamage>>,
 }
@@ -113,6 +117,7 @@ impl<M: Members> ArchiveReader<M> {
             failed: None,
             has_taken: false,
             left: (0, Vec::new()),
+            advised: Vec::new(),
             last: *b"\n\n\n",
             end: None,
         }
@@ -202,10 +207,15 @@ impl<M: Members> ArchiveReader<M> {
         let between = ready.len();
         // If the reader fails, the bytes before the error are enough to recognise the format of the member.
         let mut failed = start_of(self.current(), &mut ready).err();
-        // An empty member contains no mail, whatever its format would be. It is left only if its name says that it should.
+        // An empty member contains no mail, whatever its format would be. It is left only if its name says that it should. A
+        // member whose first bytes are damaged is not empty.
         let start = &ready[between..];
         let is_used = |judged: &MemberVerdict| {
-            !start.is_empty() || matches!(judged, MemberVerdict::Left(_) | MemberVerdict::Part(_))
+            let is_by_name = matches!(
+                judged,
+                MemberVerdict::Left(_) | MemberVerdict::Refused(..) | MemberVerdict::Part(_)
+            );
+            !start.is_empty() || is_by_name && failed.is_none()
         };
         let judged = Some((self.rules.judge)(name.as_bytes(), start)).filter(is_used);
         match judged {
@@ -227,6 +237,7 @@ impl<M: Members> ArchiveReader<M> {
                 failed = self.begin_nested(&name, &ready[between..], failed)?
             }
             Some(MemberVerdict::Left(what)) => self.leave(&name, what),
+            Some(MemberVerdict::Refused(what, advice)) => self.refuse(&name, what, advice),
             Some(MemberVerdict::Skipped(what)) => self.skip(&name, what),
             Some(MemberVerdict::Part(what)) => {
                 self.counts(|files| files.parts += 1);
@@ -432,6 +443,17 @@ impl<M: Members> ArchiveReader<M> {
     fn leave(&mut self, name: &str, why: impl fmt::Display) {
         self.counts(|files| files.not_read += 1);
         self.name_left(name, why);
+    }
+
+    /// Notes a member in a format that is not read. The advice is given once for each format: an archive can contain thousands
+    /// of such members.
+    fn refuse(&mut self, name: &str, what: &'static str, advice: &str) {
+        if self.advised.contains(&what) {
+            self.leave(name, what);
+        } else {
+            self.advised.push(what);
+            self.leave(name, format_args!("{what}; {advice}"));
+        }
     }
 
     /// Notes a member that was counted as read, and whose damage was found while it was read.

@@ -36,7 +36,7 @@ pub(super) use self::not_built::Encoder;
 pub(crate) use self::read::Decoder;
 #[cfg(feature = "archives")]
 pub(crate) use self::read::{RATIO, UNJUDGED, decompressed, exceeded};
-pub(crate) use self::utf16::{LEFT_AS_UTF16, NOT_ENCODED};
+pub(crate) use self::utf16::{LEFT_AS_UTF16, not_encoded};
 #[cfg(feature = "archives")]
 pub(super) use self::write::Encoder;
 use crate::engine::declared_charsets::in_declared_charsets;
@@ -70,7 +70,7 @@ pub(crate) fn content_of(
             Ok(_) if method.is_utf16() => Ok(match in_declared_charsets(&content) {
                 Ok(encoded) => CompressedContent::Whole(encoded.unwrap_or(content)),
                 Err(why) => {
-                    let why = format!("{NOT_ENCODED}{why}");
+                    let why = not_encoded(why);
                     CompressedContent::Damaged(CompressionDamage::of_archive(why, false))
                 }
             }),

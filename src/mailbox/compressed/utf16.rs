@@ -1,5 +1,6 @@
 //! Decodes text in UTF-16 to UTF-8, for the reader of compressed data: mail in UTF-16 is read as a compressed file is.
 
+use std::fmt;
 use std::io::{self, BufRead as _, Read};
 
 use encoding_rs::{DecoderResult, UTF_16BE, UTF_16LE};
@@ -7,9 +8,12 @@ use encoding_rs::{DecoderResult, UTF_16BE, UTF_16LE};
 use super::octets::Member;
 use crate::mailbox::forms::encoding::ByteOrder;
 
-/// Start of the reason why a message in UTF-16 is not read.
-pub(crate) const NOT_ENCODED: &str =
-    "the message is in UTF-16 and cannot be decoded exactly, because ";
+/// Returns the reason why a message in UTF-16 is not read, and what to do.
+pub(crate) fn not_encoded(why: impl fmt::Display) -> String {
+    format!(
+        "the message is in UTF-16 and cannot be decoded exactly, because {why}; convert the file to UTF-8, for example with iconv, and declare this charset in its header"
+    )
+}
 
 /// Reason why a file in UTF-16 is not changed.
 pub(crate) const LEFT_AS_UTF16: &str = "the file is in UTF-16, which embody reads but does not write, so the file was not changed; convert it to another format with ";

@@ -44,6 +44,7 @@ pub(crate) fn look_at(
     let method = Method::of_start(front(&start, MAGIC));
     let Some(method) = method.or_else(|| Method::of_text(&start)) else {
         check_outlook(path, &start)?;
+        check_archive(path, &start)?;
         if may_be_msg && outlook::starts_like_msg(&start) {
             let is_msg = outlook::is_msg(path, &start, &file);
             (&file).rewind().map_err(cannot_read(path))?;
@@ -158,6 +159,46 @@ pub(crate) fn check_outlook(path: &Path, start: &[u8]) -> Result<(), Error> {
     )))
 }
 
+/// Checks that a file with the name of an archive or of a compressed file is not empty.
+///
+/// # Errors
+/// Returns [`Error::Read`] if the file is empty. `start` is the start of its content before decompression.
+fn check_archive(path: &Path, start: &[u8]) -> Result<(), Error> {
+    if !(start.is_empty() && is_named_archive(path)) {
+        return Ok(());
+    }
+    let why = "the file is empty, and an archive or a compressed file never is; get another copy of the file";
+    Err(cannot_read(path)(io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        why,
+    )))
+}
+
+/// Returns whether the name is that of an archive or of a compressed file.
+fn is_named_archive(path: &Path) -> bool {
+    const SUFFIXES: [&str; 11] = [
+        "zip", "tar", "tgz", "tbz2", "txz", "gz", "bz2", "xz", "zst", "7z", "rar",
+    ];
+    let suffix = path.extension();
+    suffix.is_some_and(|suffix| SUFFIXES.iter().any(|it| suffix.eq_ignore_ascii_case(it)))
+}
+
+/// Returns whether an empty file is a mailbox without messages, by its name: it has no suffix, or one of a mailbox, or one that
+/// belongs to the name of a folder, such as `Dr. Who`. `has` returns whether the directory contains a file with this name.
+pub(super) fn is_empty_mailbox(path: &Path, has: impl Fn(&str) -> bool) -> bool {
+    const SUFFIXES: [&str; 4] = ["mbox", "mbx", "mbs", "mmdf"];
+    let name = path.file_name().and_then(|name| name.to_str());
+    let suffix = path.extension().and_then(|suffix| suffix.to_str());
+    let is_of_file = suffix.is_some_and(|suffix| {
+        (1..=5).contains(&suffix.len())
+            && suffix.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && suffix.bytes().any(|byte| byte.is_ascii_lowercase())
+            && !SUFFIXES.contains(&suffix)
+    });
+    // Thunderbird keeps an index next to each of its mailboxes.
+    !is_of_file || name.is_some_and(|name| has(&format!("{name}.msf")))
+}
+
 /// Returns whether the name, without the suffix of a compression, is that of a mailbox or a message of Outlook.
 fn is_named_outlook(path: &Path) -> bool {
     const SUFFIXES: [&str; 5] = ["pst", "ost", "msg", "oft", "dbx"];
@@ -171,6 +212,11 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> MemberVerdict {
     if start.is_empty() && is_named_outlook(path) {
         return MemberVerdict::Left("an empty file of Outlook, which is a copy that failed");
     }
+    if start.is_empty() && is_named_archive(path) {
+        return MemberVerdict::Left(
+            "an empty file with the name of an archive, which is a copy that failed",
+        );
+    }
     if start.is_empty()
         && let Some(what) = archived_state(path, start)
     {
@@ -180,10 +226,10 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> MemberVerdict {
         return MemberVerdict::Nested;
     }
     if is_of_olm(name) {
-        return MemberVerdict::Left(OLM.name());
+        return refused_member(OLM);
     }
     if let Some(other) = refused_by_name(path, start) {
-        return MemberVerdict::Left(other.name());
+        return refused_member(other);
     }
     if outlook::is_packed_msg(path, start) {
         return MemberVerdict::Message(StartKind::Msg);
@@ -209,12 +255,19 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> MemberVerdict {
         Err(without_mail) => {
             let other = damaged(path, start, without_mail).unwrap_or(without_mail);
             match (other.verdict(), archived_state(path, start)) {
-                (ContentVerdict::NotRead, _) => MemberVerdict::Left(other.name()),
+                (ContentVerdict::NotRead, _) => refused_member(other),
                 (ContentVerdict::NotMail, None) => MemberVerdict::Skipped(other.name()),
                 (ContentVerdict::NotMail, Some(what)) => MemberVerdict::Part(what),
                 (ContentVerdict::Part, _) => MemberVerdict::Part(other.name()),
             }
         }
+    }
+}
+
+fn refused_member(other: NotMail) -> MemberVerdict {
+    match other {
+        NotMail::Format(what, advice) => MemberVerdict::Refused(what, advice),
+        _ => MemberVerdict::Left(other.name()),
     }
 }
 

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::finds::{Finds, SourceFind};
-use super::recognise::{is_document, is_empty_message, look_at};
+use super::recognise::{is_document, is_empty_mailbox, is_empty_message, look_at};
 use crate::error::Error;
 use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::{cannot_read, unread};
@@ -118,6 +118,8 @@ impl<'s> TreeSearch<'s> {
         let (entries, is_mh) = match listed {
             Ok(listed) => listed,
             Err(error) if relative.as_os_str().is_empty() => return Err(cannot_read(&path)(error)),
+            // The Maildir that contains the directory names it when its messages are read.
+            Err(_) if part.as_deref().is_some_and(|part| part != "tmp") => return Ok(()),
             Err(error) => {
                 self.not_read(path, unread(&error));
                 return Ok(());
@@ -286,6 +288,13 @@ impl<'s> TreeSearch<'s> {
         }
         Ok(match kind {
             StartKind::Mbox if is_empty_message(path) => Err(NotMail::NO_MESSAGE),
+            StartKind::Mbox
+                if is_empty
+                    && format == Format::Auto
+                    && !is_empty_mailbox(path, |wanted| has_file(path, wanted, true)) =>
+            {
+                Err(NotMail::EMPTY)
+            }
             StartKind::Archive if is_document(path)? => Err(NotMail::DOCUMENT),
             _ if selects_directories => Err(NotMail::NEXT_TO_FOLDER),
             _ => found,

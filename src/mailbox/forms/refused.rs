@@ -7,7 +7,10 @@ use std::path::Path;
 use crate::mailbox::compressed::plain_suffix;
 use crate::mailbox::forms::archive::is_archive;
 use crate::mailbox::forms::outlook::starts_like_msg;
+use crate::mailbox::forms::separator::next_in_message;
+use crate::mailbox::forms::{emlx, mmdf};
 use crate::mailbox::not_mail::NotMail;
+use crate::prologue;
 use crate::span::{front, split_while};
 
 /// A format that is recognised by bytes at a fixed offset: its offset, its bytes, its name, and the advice.
@@ -92,6 +95,10 @@ const MAGICS: &[Magic] = &[
     (0, b"Dovecot-LZ4\x0d", "compressed by Dovecot (lz4)", UNPACK),
     (0, b"\x1f\x9d", "compressed (compress)", UNPACK),
     (0, b"\x1f\xa0", "compressed (lzh)", UNPACK),
+    (0, b"\x1f\x9e", "compressed (freeze)", UNPACK),
+    (0, b"\x1f\x1e", "compressed (pack)", UNPACK),
+    (0, b"LRZI\0", "compressed (lrzip)", UNPACK),
+    (0, b"RZIP\x02", "compressed (rzip)", UNPACK),
     (0, b"LZIP\x01", "compressed (lzip)", UNPACK),
     (0, b"\x89LZO\0\r\n\x1a\n", "compressed (lzop)", UNPACK),
     (0, b"\x5d\0\0\x80\0", "compressed (lzma)", UNPACK),
@@ -103,11 +110,23 @@ const MAGICS: &[Magic] = &[
     (0, b"MSCF\0\0\0\0", "a cabinet archive", UNPACK_ARCHIVE),
     (0, b"SIT!\0", "a StuffIt archive", UNPACK_ARCHIVE),
     (0, b"StuffIt (c)", "a StuffIt archive", UNPACK_ARCHIVE),
+    (0, b"StuffIt!", "a StuffIt archive", UNPACK_ARCHIVE),
+    (20, b"\xdc\xa7\xc4\xfd", "a ZOO archive", UNPACK_ARCHIVE),
+    (0, b"7kSt\xa0\x31\x83\xd3", "a ZPAQ archive", UNPACK_ARCHIVE),
+    (
+        0,
+        b"(This file must be converted with BinHex",
+        "a BinHex archive",
+        UNPACK_ARCHIVE,
+    ),
+    (0, b"TAPE\0\0", "a backup of Windows (BKF)", UNPACK_ARCHIVE),
     (0, b"070701", "a cpio archive", UNPACK_ARCHIVE),
     (0, b"070707", "a cpio archive", UNPACK_ARCHIVE),
     (0, b"MSWIM\0\0\0", "a Windows image", UNPACK_ARCHIVE),
     (0x8001, b"CD001", "an image of a CD or DVD", UNPACK_ARCHIVE),
 ];
+
+const ARJ: NotMail = NotMail::Format("an ARJ archive", UNPACK_ARCHIVE);
 
 const DBOX: NotMail = NotMail::Format(
     "a dbox file of Dovecot",
@@ -168,6 +187,9 @@ pub(crate) fn refused(start: &[u8]) -> Option<NotMail> {
     if is_dbox(start) {
         return Some(DBOX);
     }
+    if is_arj(start) {
+        return Some(ARJ);
+    }
     queued(start).or(is_pegasus(start).then_some(PEGASUS))
 }
 
@@ -204,8 +226,19 @@ pub(crate) fn refused_message(content: &[u8]) -> Option<NotMail> {
     const ZLIB: [&[u8]; 3] = [b"x\x01", b"x\x9c", b"x\xda"];
     const MOVE: &str = "move the file to another directory, where embody reads it as what it is";
     let is_zlib = ZLIB.iter().any(|magic| content.starts_with(magic));
+    // The separator that a single message had in an mbox is left before it by some programs.
+    let is_mbox = content.starts_with(b"From ") && next_in_message(content).is_some();
+    let is_emlx = emlx::behind_count(content).is_some_and(prologue::starts_mail)
+        && matches!(emlx::message(content), Some(Ok(_)));
     let not_a_message = [
         (is_zlib, "compressed (zlib)", UNPACK),
+        (is_mbox, "an mbox among messages", MOVE),
+        (
+            mmdf::starts(content),
+            "an MMDF mailbox among messages",
+            MOVE,
+        ),
+        (is_emlx, "a message of Apple Mail among messages", MOVE),
         (is_archive(content), "an archive among messages", MOVE),
         (
             starts_like_msg(content),
@@ -248,6 +281,15 @@ pub(crate) fn is_of_olm(name: &[u8]) -> bool {
     lower.ends_with(b".xml") && memchr::memmem::find(&lower, b"/com.microsoft.").is_some()
 }
 
+/// Returns whether a file is an ARJ archive. Its two magic bytes are not enough, so the length of the header, which is at most
+/// 2600 bytes, and the type of the header of an archive count, too.
+fn is_arj(start: &[u8]) -> bool {
+    let Some([0x60, 0xea, low, high, _, _, _, _, _, _, 2]) = start.first_chunk() else {
+        return false;
+    };
+    (1..=2600).contains(&u16::from_le_bytes([*low, *high]))
+}
+
 /// Returns whether a file is a dbox file of Dovecot (sdbox and mdbox). Its first line contains the version, the size of the
 /// header of a message in hexadecimal digits (`M`), and the time of creation (`C`).
 fn is_dbox(start: &[u8]) -> bool {
@@ -255,7 +297,10 @@ fn is_dbox(start: &[u8]) -> bool {
     let Some(end) = memchr::memchr(b'\n', line) else {
         return false;
     };
-    let words: Vec<&[u8]> = line[..end].split(|&byte| byte == b' ').collect();
+    let line = &line[..end];
+    // A transfer as text adds a CR.
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let words: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
     let is_hex = |word: &[u8], letter: u8| {
         word.split_first().is_some_and(|(first, digits)| {
             *first == letter && !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit)
@@ -309,7 +354,8 @@ mod tests {
         };
         for (start, name) in [
             (b"2 M1e C6b0aeacf\n\x01\x02N    ".to_vec(), "dbox"),
-            (b"2 M1e C6b0aeacf\r\n".to_vec(), ""),
+            (b"2 M1e C6b0aeacf\r\n".to_vec(), "dbox"),
+            (b"2 M1e C6b0aeacf\r".to_vec(), ""),
             (b"2 Mails came\n".to_vec(), ""),
             (b"2 M1e".to_vec(), ""),
             (pegasus("From: a@b\r\n"), "Pegasus"),
@@ -320,6 +366,14 @@ mod tests {
             ),
             (b"7z\xbc\xaf\x27\x1c\0\x04".to_vec(), "7z"),
             (b"Rar!\x1a\x07\x01\0".to_vec(), "RAR"),
+            (b"\x60\xea\x2c\0\x22\x0b\x01\x02\x10\0\x02".to_vec(), "ARJ"),
+            (b"\x60\xea\x2c\x7f\x22\x0b\x01\x02\x10\0\x02".to_vec(), ""),
+            (b"ZOO 2.10 Archive.\x1a\0\0\xdc\xa7\xc4\xfd".to_vec(), "ZOO"),
+            (b"StuffIt!\0\0".to_vec(), "StuffIt"),
+            (
+                b"(This file must be converted with BinHex 4.0)\n\n:".to_vec(),
+                "BinHex",
+            ),
             (b"!\x09\x70\x19\x30\0".to_vec(), "The Bat!"),
             (b"From: a@b\n\nx\n".to_vec(), ""),
             (Vec::new(), ""),
@@ -328,6 +382,22 @@ mod tests {
             assert!(
                 found.contains(name) && found.is_empty() == name.is_empty(),
                 "{found}"
+            );
+        }
+        let mbox = "From a@b Mon Jan  6 10:00:00 2020\nFrom: a@b\nSubject: s\n\nx\n\n";
+        let emlx = "24\nFrom: a@b\nSubject: s\n\nx\n<?xml version=\"1.0\"?>\n<plist/>\n";
+        for (content, expected) in [
+            (mbox.to_owned(), ""),
+            (mbox.repeat(2), "mbox"),
+            (mbox[34..].repeat(2), ""),
+            (format!("\u{1}\u{1}\u{1}\u{1}\n{mbox}"), "MMDF"),
+            (emlx.to_owned(), "Apple Mail"),
+            ("24\nhours a day".to_owned(), ""),
+        ] {
+            let found = refused_message(content.as_bytes()).map_or("", NotMail::name);
+            assert!(
+                found.contains(expected) && found.is_empty() == expected.is_empty(),
+                "{found}: {content}"
             );
         }
         for (name, expected) in [

@@ -13,6 +13,7 @@ use crate::mailbox::forms::MboxVariant;
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::keywords::{unexplained, unwritable};
 use crate::mailbox::forms::rewrite::{MBOXRD_SEPARATOR, for_mbox};
+use crate::mailbox::forms::separator::next_in_message;
 use crate::mailbox::forms::state_files::unused_flags;
 use crate::mailbox::forms::{emlx, emlx_files, eudora, outlook};
 use crate::mailbox::place::flag_losses::FlagLosses;
@@ -37,6 +38,10 @@ pub(crate) const WITHOUT_PSTS: MemberRules = MemberRules {
 pub(crate) fn entries() -> Box<dyn EntryMaker> {
     Box::new(ArchiveEntries::default())
 }
+
+/// Reason why a member is not read: it has the path of a message, and contains several.
+const MBOX_IN_MAILDIR: &str =
+    "an mbox among messages; unpack the archive, and move the file to another directory";
 
 /// Maximum number of Maildirs in a stream of which it is remembered that they contain messages.
 const MOST_MAILDIRS: usize = 10_000;
@@ -72,6 +77,9 @@ impl EntryMaker for ArchiveEntries {
                 emlx::noted(content).0,
             ),
             Some(Err(why)) => return Err(why.to_owned()),
+            None if content.starts_with(b"From ") && next_in_message(content).is_some() => {
+                return Err(MBOX_IN_MAILDIR.to_owned());
+            }
             None => (content, self.flags(name, content, &mut lost)),
         };
         if emlx_files::whole_name(Path::new(name)).is_some() && emlx::is_partial(message) {

@@ -15,7 +15,7 @@ use crate::error::{Error, unpoisoned};
 use crate::mailbox::archive::{self, MemberRules};
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::compressed::{
-    CompressionDamage, Decoder, LEFT_AS_UTF16, Method, NOT_ENCODED, method_of,
+    CompressionDamage, Decoder, LEFT_AS_UTF16, Method, method_of, not_encoded,
 };
 use crate::mailbox::failure::{cannot_read, cannot_write, in_full, unreadable};
 use crate::mailbox::find::{self, NotMail, StartKind};
@@ -433,7 +433,7 @@ impl<S: Send> MailboxJob<'_, S> {
                     Ok(Some(encoded)) => content = encoded,
                     Ok(None) => {}
                     Err(why) => {
-                        let why = format!("{NOT_ENCODED}{why}");
+                        let why = not_encoded(why);
                         self.observer.damaged(self.path, &why.into());
                         return Ok(Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, 1)));
                     }

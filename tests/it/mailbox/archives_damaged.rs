@@ -94,7 +94,7 @@ fn one_damaged_member_of_a_zip_keeps_no_other_from_being_read() {
         "{said}"
     );
     assert!(
-        said.contains("1 file or message could not be read completely"),
+        said.contains("2 files or messages could not be read completely"),
         "{said}"
     );
     let shown = embody()
@@ -293,12 +293,12 @@ fn mail_of_formats_that_are_not_read_is_named() {
     for (content, why) in [
         (
             &b"BABYL OPTIONS: x\n"[..],
-            "was not read: other (a Babyl mailbox)",
+            "was not read: other (a Babyl mailbox; ",
         ),
         (b"!BDN....", "/other: the file ends within its header"),
         (
             b"\x04\x22\x4d\x18....",
-            "was not read: other (compressed (lz4))",
+            "was not read: other (compressed (lz4); ",
         ),
     ] {
         let members = [("a.mbox", b'0', one.as_bytes()), ("other", b'0', content)];

@@ -156,26 +156,52 @@ fn samples(row: &str) -> Files {
             let header = "FROM: ANN@EXAMPLE.ORG\nTO: BOB\nSUBJECT: X\n\nX\n";
             files([("a", &utf32), ("b", &ebcdic(header))])
         }
-        "7z, RAR, ACE, LHA, cabinet, StuffIt, cpio, Windows image, image of a CD" => files([
-            ("a", b"7z\xbc\xaf\x27\x1c\0\x04"),
-            ("b", b"Rar!\x1a\x07\x01\0"),
-            ("c", &at(7, b"**ACE**")),
-            ("d", &at(2, b"-lh5-")),
-            ("e", b"MSCF\0\0\0\0"),
-            ("f", b"SIT!\0\0"),
-            ("g", b"070701000"),
-            ("h", b"MSWIM\0\0\0"),
-            ("i", &at(0x8001, b"CD001")),
+        "7z, RAR, ACE, ARJ, LHA, ZOO, ZPAQ, cabinet, StuffIt, BinHex, cpio, backup of Windows (BKF), Windows image, image of a CD" => {
+            files([
+                ("a", b"7z\xbc\xaf\x27\x1c\0\x04"),
+                ("b", b"Rar!\x1a\x07\x01\0"),
+                ("c", &at(7, b"**ACE**")),
+                ("d", &at(2, b"-lh5-")),
+                ("e", b"MSCF\0\0\0\0"),
+                ("f", b"SIT!\0\0"),
+                ("g", b"070701000"),
+                ("h", b"MSWIM\0\0\0"),
+                ("i", &at(0x8001, b"CD001")),
+                ("j", b"\x60\xea\x2c\0\x22\x0b\x01\x02\x10\0\x02"),
+                ("k", &at(20, b"\xdc\xa7\xc4\xfd")),
+                ("l", b"7kSt\xa0\x31\x83\xd3"),
+                ("m", b"StuffIt!\0"),
+                ("n", b"(This file must be converted with BinHex 4.0)\n"),
+                ("o", b"TAPE\0\0\x03\0"),
+            ])
+        }
+        "data compressed with compress, pack, freeze, lzip, lzop, lzma, lrzip, rzip, lz4 or (in a Maildir) zlib" => {
+            files([
+                ("f", b"\x1f\x1e\0"),
+                ("g", b"\x1f\x9e\0"),
+                ("h", b"LRZI\0\x06"),
+                ("i", b"RZIP\x02\x01"),
+                ("a", b"\x1f\x9d\x90\0"),
+                ("b", b"LZIP\x01\x0c"),
+                ("c", b"\x89LZO\0\r\n\x1a\n"),
+                ("d", b"\x5d\0\0\x80\0\xff"),
+                ("e", b"\x04\x22\x4d\x18\x64\x40"),
+                ("cur/1578304801.M1P1.h:2,", b"x\x9c\x03\0"),
+            ])
+        }
+        "encrypted file" => files([
+            ("Inbox.mbox.gpg", b"\x85\x01\x0c\x03\0"),
+            ("mail.tar.enc", b"Salted__\0"),
         ]),
-        "data compressed with compress, lzip, lzop, lzma, lz4 or (in a Maildir) zlib" => files([
-            ("a", b"\x1f\x9d\x90\0"),
-            ("b", b"LZIP\x01\x0c"),
-            ("c", b"\x89LZO\0\r\n\x1a\n"),
-            ("d", b"\x5d\0\0\x80\0\xff"),
-            ("e", b"\x04\x22\x4d\x18\x64\x40"),
-            ("cur/1578304801.M1P1.h:2,", b"x\x9c\x03\0"),
+        "part of a divided file" => files([
+            ("mail.zip.002", &[1, 0, 2]),
+            ("mail.tar.gz.ab", &[1, 0, 2]),
+            ("mail.z01", &[1, 0, 2]),
+            ("mail.r00", &[1, 0, 2]),
         ]),
-        "encrypted file" => files([("Inbox.mbox.gpg", b"\x85\x01\x0c\x03\0")]),
+        "text that begins like a mail" => {
+            files([("note", b"Subject: x\nno field\nX-Id: 1\n\ntext\n")])
+        }
         "other file with the name of mail, such as `x.mbox` or `x.emlx`" => files([
             ("x.mbox", b"Dear all,\n"),
             ("x.emlx", b"\0\x01\x02\x03"),

@@ -54,4 +54,5 @@ mod thunderbird;
 mod unreadable;
 mod utf16;
 mod variants;
+mod verdict_kinds;
 mod verdicts;

@@ -195,6 +195,7 @@ fn text_that_its_declared_charset_cannot_encode_is_named_and_other_messages_are_
             said.contains("iso-8859-1") && said.contains(source),
             "{said}"
         );
+        assert!(said.contains("convert the file to UTF-8"), "{said}");
         if count > 0 {
             assert_eq!(messages(&folder.at("md")).len(), count);
         }

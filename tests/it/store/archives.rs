@@ -47,6 +47,23 @@ fn noise() -> Vec<u8> {
 }
 
 #[test]
+fn gc_reads_mail_in_utf_16_and_deletes_nothing_if_it_is_damaged() {
+    let mail = String::from_utf8(detached(b"abc")).unwrap();
+    let mbox = format!("From a Sat Jan  3 01:05:34 1996\n{mail}\n");
+    let wide = |mark: &str| -> Vec<u8> {
+        let units = mark.encode_utf16().chain(mbox.encode_utf16());
+        units.flat_map(u16::to_le_bytes).collect()
+    };
+    for content in [wide(""), wide("\u{feff}")] {
+        let (place, object) = with("w.mbox", &content);
+        let output = place.store(&["gc", "--delete"], &["mail"]);
+        ended(&output, 0);
+        assert!(object.exists(), "{}", stderr(&output));
+        stops("w.mbox", &content[..content.len() - 1], "UTF-16");
+    }
+}
+
+#[test]
 fn gc_deletes_nothing_if_an_archive_cannot_be_fully_read() {
     let mail = detached(b"abc");
     let mbox = [b"From a Sat Jan  3 01:05:34 1996\n", &mail[..], b"\n"].concat();

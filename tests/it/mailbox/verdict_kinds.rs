@@ -1,0 +1,303 @@
+//! Verdicts on single files in a directory: each kind of file next to a mailbox that is read.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::common::archives::zip;
+use crate::common::programs::embody_in;
+
+fn mail(name: &str) -> String {
+    format!(
+        "From: Ann <ann@example.org>\nTo: bob@example.org\nSubject: {name}\nDate: Mon, 6 Jan 2020 10:00:00 +0000\n\
+         Message-ID: <{name}@example.org>\n\nhello {name}\n"
+    )
+}
+
+fn mbox(names: &[&str]) -> String {
+    let entry = |name: &&str| {
+        format!(
+            "From ann@example.org Mon Jan  6 10:00:00 2020\n{}\n",
+            mail(name)
+        )
+    };
+    names.iter().map(entry).collect()
+}
+
+fn run(place: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = embody_in(place, arguments);
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    (status.code().unwrap(), text(&stdout), text(&stderr))
+}
+
+/// Returns the exit status, the numbers of files that were read, that are parts, without mail and not read, and the messages.
+fn verdicts(place: &Path, source: &str) -> (i32, [u64; 4], String) {
+    let (status, stdout, stderr) = run(place, &["inspect", "--json", source]);
+    let rows = stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let survey = rows
+        .filter_map(|row| row.get("survey").cloned())
+        .next_back()
+        .unwrap_or_else(|| panic!("no survey: {stderr}"));
+    let counts = ["read", "parts", "not_mail", "not_read"]
+        .map(|verdict| survey["files"][verdict].as_u64().unwrap());
+    (status, counts, stderr)
+}
+
+const TEXT: &[u8] = b"rest of the text\n";
+const NOISE: &[u8] = b"\x01\x02\0\x03 noise \x04\0";
+
+#[test]
+fn file_next_to_a_mailbox_has_the_verdict_of_its_content_and_is_named_if_it_is_not_read() {
+    let letter = "Subject: plan\nThis line is broken\nX-Id: 1\n\nhello\n";
+    let lines = "mkdir -p mail\ncd mail\n".repeat(8);
+    let script = format!("#!/bin/sh\n{lines}cat <<END\n{}END\n", mbox(&["quoted"]));
+    let after_zeros = format!("\0\0\0\0\n{}", mail("zeros"));
+    let arj = b"\x60\xea\x2c\0\x22\x0b\x01\x02\x10\0\x02\0\0".as_slice();
+    for (name, content, expected, named) in [
+        ("a.zip.002", NOISE, [1, 0, 0, 1], "join all parts"),
+        ("a.tar.gz.ab", NOISE, [1, 0, 0, 1], "join all parts"),
+        ("a.7z.003", NOISE, [1, 0, 0, 1], "join all parts"),
+        ("a.z01", NOISE, [1, 0, 0, 1], "join all parts"),
+        ("a.r07", NOISE, [1, 0, 0, 1], "join all parts"),
+        ("old.mbox.02", TEXT, [1, 0, 0, 1], "join all parts"),
+        ("photo.002", NOISE, [1, 0, 1, 0], ""),
+        ("page.de", TEXT, [1, 0, 1, 0], ""),
+        ("Inbox.mbox.br", NOISE, [1, 0, 0, 1], "decompress the file"),
+        ("mail.tar.enc", NOISE, [1, 0, 0, 1], "decrypt the file"),
+        ("x.arj", arj, [1, 0, 0, 1], "ARJ"),
+        ("x", b"StuffIt!\0\0", [1, 0, 0, 1], "StuffIt"),
+        ("x.lrz", b"LRZI\0\x06", [1, 0, 0, 1], "lrzip"),
+        ("empty.zip", b"", [1, 0, 0, 1], "get another copy"),
+        ("Inbox.mbox.gz", b"", [1, 0, 0, 1], "get another copy"),
+        ("empty.html", b"", [1, 0, 1, 0], ""),
+        ("Drafts", b"", [2, 0, 0, 0], ""),
+        ("Dr. Who", b"", [2, 0, 0, 0], ""),
+        ("empty.mbox", b"", [2, 0, 0, 0], ""),
+        ("letter", letter.as_bytes(), [1, 0, 0, 1], ".eml"),
+        ("letter.eml", letter.as_bytes(), [2, 0, 0, 0], ""),
+        ("test.sh", script.as_bytes(), [1, 0, 1, 0], ""),
+        ("saved", after_zeros.as_bytes(), [1, 0, 0, 1], "NUL bytes"),
+    ] {
+        let temporary = tempfile::tempdir().unwrap();
+        let place = temporary.path();
+        fs::create_dir(place.join("mail")).unwrap();
+        fs::write(place.join("mail/Inbox"), mbox(&["kept"])).unwrap();
+        fs::write(place.join("mail").join(name), content).unwrap();
+        let (status, counts, stderr) = verdicts(place, "mail");
+        assert_eq!(counts, expected, "{name}: {stderr}");
+        assert_eq!(status, i32::from(expected[3] > 0), "{name}: {stderr}");
+        assert_eq!(stderr.contains(name), expected[3] > 0, "{name}: {stderr}");
+        assert!(stderr.contains(named), "{name}: {stderr}");
+    }
+}
+
+#[test]
+fn empty_file_with_an_index_of_thunderbird_is_a_mailbox() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    fs::create_dir(place.join("mail")).unwrap();
+    fs::write(place.join("mail/Inbox"), mbox(&["kept"])).unwrap();
+    fs::write(place.join("mail/example.com"), "").unwrap();
+    fs::write(place.join("mail/example.com.msf"), "// <!-- <mdb:mork").unwrap();
+    let (status, counts, stderr) = verdicts(place, "mail");
+    assert_eq!((status, counts), (0, [2, 1, 0, 0]), "{stderr}");
+}
+
+#[test]
+fn mailbox_among_messages_is_named_and_no_message_is_made_of_it() {
+    let several = mbox(&["one", "two"]);
+    let message = mail("single");
+    let emlx = format!(
+        "{}\n{message}<?xml version=\"1.0\"?>\n<plist version=\"1.0\">\n<dict/>\n</plist>\n",
+        message.len()
+    );
+    let mmdf = format!("\u{1}\u{1}\u{1}\u{1}\n{message}\u{1}\u{1}\u{1}\u{1}\n");
+    let separated = mbox(&["single"]);
+    for (content, is_read) in [
+        (several.as_str(), false),
+        (&emlx, false),
+        (&mmdf, false),
+        (&separated, true),
+        (&message, true),
+    ] {
+        for (kept, other) in [
+            (
+                "box/cur/1578304800.M1P1.h:2,S",
+                "box/cur/1578304801.M2P1.h:2,S",
+            ),
+            ("box/cur/1578304800.M1P1.h:2,S", "box/new/old"),
+            ("box/1", "box/2"),
+        ] {
+            let temporary = tempfile::tempdir().unwrap();
+            let place = temporary.path();
+            if kept == "box/1" {
+                fs::create_dir(place.join("box")).unwrap();
+                fs::write(place.join("box/.mh_sequences"), "cur: 1\n").unwrap();
+            } else {
+                for part in ["cur", "new", "tmp"] {
+                    fs::create_dir_all(place.join("box").join(part)).unwrap();
+                }
+            }
+            fs::write(place.join(kept), mail("kept")).unwrap();
+            fs::write(place.join(other), content).unwrap();
+            let arguments = [
+                "convert",
+                "box",
+                "--output-format",
+                "mbox",
+                "--output",
+                "new",
+            ];
+            let (status, _, stderr) = run(place, &arguments);
+            assert_eq!(status, i32::from(!is_read), "{other}: {stderr}");
+            assert_eq!(stderr.contains("among messages"), !is_read, "{stderr}");
+            assert_eq!(stderr.contains(other), !is_read, "{stderr}");
+            let new = fs::read_to_string(place.join("new")).unwrap();
+            let count = new.matches("\nhello ").count();
+            assert_eq!(count, 1 + usize::from(is_read), "{other}: {new}");
+            let (status, stdout, stderr) = run(place, &["compare", "box", "new"]);
+            assert_eq!(status, i32::from(!is_read), "{stdout}{stderr}");
+        }
+    }
+}
+
+#[test]
+fn merge_into_the_name_of_an_mbox_writes_an_mbox_whatever_the_sources_are() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    fs::create_dir_all(place.join("in/box/cur")).unwrap();
+    fs::create_dir_all(place.join("in/box/new")).unwrap();
+    fs::write(place.join("in/box/cur/1.M1P1.h:2,S"), mail("one")).unwrap();
+    fs::write(place.join("in/old.mbox"), mbox(&["two"])).unwrap();
+    for (sources, output, mails) in [
+        (&["in/box"][..], "1.mbox", "1 mail "),
+        (&["in/box", "in/old.mbox"], "2.mbox", "2 mails "),
+        (&["in/old.mbox", "in/box"], "3.mbox.gz", "2 mails "),
+        (&["in"], "4.mbox", "2 mails "),
+    ] {
+        let arguments = [&["merge"], sources, &["--output", output]].concat();
+        let (status, _, stderr) = run(place, &arguments);
+        assert_eq!(status, 0, "{output}: {stderr}");
+        assert!(place.join(output).is_file(), "{output}: {stderr}");
+        assert!(stderr.contains(mails), "{output}: {stderr}");
+    }
+}
+
+#[test]
+fn refusal_of_an_output_name_offers_an_mbox_only_where_one_can_be_made() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    fs::create_dir_all(place.join("one/cur")).unwrap();
+    fs::create_dir_all(place.join("one/new")).unwrap();
+    fs::write(place.join("one/cur/1.M1P1.h:2,S"), mail("one")).unwrap();
+    fs::create_dir(place.join("all")).unwrap();
+    fs::write(place.join("all/Inbox"), mbox(&["two"])).unwrap();
+    fs::write(place.join("all/Sent"), mbox(&["three"])).unwrap();
+    for (source, offers) in [("one", true), ("all", false)] {
+        let (status, _, stderr) = run(place, &["convert", source, "--output", "new.mbox"]);
+        assert_eq!(status, 2, "{stderr}");
+        let is_offered = stderr.contains("--output-format mbox");
+        assert_eq!(is_offered, offers, "{stderr}");
+    }
+}
+
+#[test]
+fn summaries_count_files_that_were_not_read_or_are_ignored_once_and_alike() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    fs::create_dir(place.join("mail")).unwrap();
+    fs::write(place.join("mail/Inbox"), mbox(&["kept"])).unwrap();
+    fs::write(place.join("mail/notes.txt"), "no mail\n").unwrap();
+    fs::write(place.join("mail/old.7z"), b"7z\xbc\xaf\x27\x1c\0\x04").unwrap();
+    fs::write(place.join("mail/bad.zip"), &zip(&[("Inbox", b"x")])[..30]).unwrap();
+    let not_read = "4 files: 1 read, 1 without mail, 2 not read.";
+    for arguments in [
+        &["convert", "mail", "--output", "new"][..],
+        &["merge", "mail", "--output", "merged"],
+        &["inspect", "mail"],
+        &["inspect", "--duplicates", "mail"],
+        &["compare", "mail", "mail"],
+    ] {
+        let (status, stdout, stderr) = run(place, arguments);
+        let text = format!("{stdout}{stderr}");
+        assert_eq!(status, 1, "{text}");
+        assert!(text.contains(not_read), "{arguments:?}: {text}");
+        assert!(!text.contains("notes.txt"), "{arguments:?}: {text}");
+        assert!(!text.contains("1 file or message"), "{arguments:?}: {text}");
+    }
+    for arguments in [
+        &["merge", "mail", "--output", "merged 3", "--json"][..],
+        &["inspect", "--duplicates", "--json", "mail"],
+        &["inspect", "--json", "mail"],
+        &["compare", "--json", "mail", "mail"],
+    ] {
+        let (_, stdout, _) = run(place, arguments);
+        let rows = stdout
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let named: std::collections::BTreeSet<String> = rows
+            .filter(|row| row["outcome"] == "not-read")
+            .map(|row| row["source"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(
+            named.into_iter().collect::<Vec<_>>(),
+            ["mail/bad.zip", "mail/old.7z"],
+            "{arguments:?}: {stdout}"
+        );
+    }
+    let ignored = "4 files: 1 read, 1 without mail, 2 ignored.";
+    for arguments in [
+        &["convert", "mail", "--output", "new 2"][..],
+        &["merge", "mail", "--output", "merged 2"],
+        &["inspect", "mail"],
+        &["compare", "mail", "mail"],
+    ] {
+        let options = ["--ignore", "*.7z", "--ignore", "*.zip"];
+        let (status, stdout, stderr) = run(place, &[arguments, &options].concat());
+        let text = format!("{stdout}{stderr}");
+        assert_eq!(status, 0, "{text}");
+        assert!(text.contains(ignored), "{arguments:?}: {text}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn directory_of_a_maildir_that_cannot_be_read_is_named_and_counted_once() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use crate::common::ordinary::{OrdinaryUser, USER};
+
+    let Some(user) = OrdinaryUser::new("directory of a Maildir that cannot be read") else {
+        return;
+    };
+    for (name, content) in [
+        ("box/cur/1578304800.M1P1.h:2,S", mail("kept")),
+        ("box/new/1578304801.M2P1.h", mail("closed")),
+    ] {
+        user.write(&user.at(name), content, (USER, USER), 0o600);
+    }
+    let closed = user.at("box/new");
+    // The directory belongs to root if root runs the tests.
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+    fs::set_permissions(user.at("box/cur"), fs::Permissions::from_mode(0o755)).unwrap();
+    for line in [
+        "inspect box",
+        "convert box --output new",
+        "convert box --output-format mbox --output new.mbox",
+    ] {
+        let stderr = user.run(line, 1);
+        let named = stderr.matches("box/new: cannot be read").count();
+        assert_eq!(named, 1, "{stderr}");
+        let has_counts = stderr.contains("2 files: 1 read, 1 not read.");
+        assert!(has_counts || line.starts_with("inspect"), "{stderr}");
+    }
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+}
