@@ -79,14 +79,6 @@ fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<ProgramStatus, Error
     walk.check()?;
     let resume = walk.resume(&args.resume, false, &args.kept())?;
     let (detaching, store) = detacher(args, policy, files.clone())?;
-    // The messages of an account are processed one after the other.
-    let is_of_account = |source: &PathBuf| is_remote(&source.to_string_lossy());
-    if let Some(store) = store
-        .as_ref()
-        .filter(|_| !args.sources.iter().any(is_of_account))
-    {
-        store.puts_from_threads(walk.options.max_in_flight);
-    }
     let status = walk.run(&detaching, store.as_deref(), resume.as_ref(), |counts| {
         if !counts.has_large_attachments() {
             return nothing_is_large(args.choice().larger_than);

@@ -184,34 +184,6 @@ pub(crate) fn sync(of: impl AsFd) -> io::Result<()> {
     }
 }
 
-/// Makes all data of the file system that contains `of` durable: the contents of its files, and their names.
-///
-/// # Errors
-/// An error of the system call, or [`io::ErrorKind::Unsupported`] if the file system may not pass this on to its disk, as with
-/// FUSE. Then each file must be synced.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) fn sync_file_system(of: impl AsFd) -> io::Result<()> {
-    /// ext2 to ext4, XFS, Btrfs, F2FS, ZFS and tmpfs (linux/magic.h).
-    const KNOWN: [u64; 6] = [
-        0xef53,
-        0x5846_5342,
-        0x9123_683e,
-        0xf2f5_2010,
-        0x2fc1_2fc1,
-        0x0102_1994,
-    ];
-    let kind = rustix::fs::fstatfs(&of)?.f_type as u64 & 0xffff_ffff;
-    if !KNOWN.contains(&kind) {
-        return Err(io::ErrorKind::Unsupported.into());
-    }
-    Ok(rustix::fs::syncfs(of)?)
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) fn sync_file_system(_of: impl AsFd) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     sync(File::open(folder)?)
 }

@@ -1,10 +1,9 @@
 //! Makes a batch of new objects durable in a store in a directory.
 //!
 //! After a crash, every object has the content that its name promises: the content is synced, read back and hashed, then the
-//! file is renamed, and the directory is synced. All objects of a batch are renamed before the first directory is synced.
-//!
-//! A large batch syncs the whole file system twice, once for the contents and once for the names. A small one syncs each file
-//! and each directory, in parallel, because a file system writes its journal once for all threads that wait for it.
+//! file is renamed, and the directory is synced. The objects of a batch are processed in parallel, because a file system writes
+//! its journal once for all threads that wait for it. All objects of a batch are renamed before the first directory is synced,
+//! so each directory is synced once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -22,10 +21,6 @@ use crate::platform::disk::{Temporary, sync};
 
 const SIDE_BY_SIDE: usize = 16;
 
-/// Number of objects from which a batch syncs the whole file system. Each object needs up to four syncs of its own: of its file
-/// and of three directories.
-const LARGE_BATCH: usize = 4;
-
 #[derive(Debug)]
 pub(super) enum ObjectFile {
     Written(Temporary),
@@ -38,9 +33,7 @@ pub(super) fn commit(
 ) -> HashMap<Key, StoreError> {
     let mut failed = HashMap::new();
     let (keys, pending): (Vec<Key>, Vec<ObjectFile>) = batch.into_iter().unzip();
-    let is_large = pending.len() >= LARGE_BATCH;
-    let is_synced = is_large && places.sync_file_system();
-    let written = side_by_side(&pending, |pending| read_back(pending, is_synced));
+    let written = side_by_side(&pending, content_is_durable);
     let mut folders: BTreeMap<String, PendingSync> = BTreeMap::new();
     for ((key, pending), read_back) in keys.iter().zip(pending).zip(written) {
         match placed(places, key, pending, read_back) {
@@ -51,9 +44,7 @@ pub(super) fn commit(
         }
     }
     let folders: Vec<_> = folders.into_values().collect();
-    let is_synced = is_large && places.sync_file_system();
     let synced = side_by_side(&folders, |unsynced| match &unsynced.folder {
-        _ if is_synced => Ok(()),
         Some(folder) => sync(folder),
         None => sync(&places.root),
     });
@@ -134,15 +125,11 @@ fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) ->
     })
 }
 
-/// Returns the hash of a new object on the disk. `is_synced` is false if its content must still be made durable.
-fn read_back(pending: &ObjectFile, is_synced: bool) -> io::Result<Option<Key>> {
-    let (ObjectFile::Reused(file) | ObjectFile::Written(Temporary { file, .. })) = pending;
-    if !is_synced {
-        sync(file)?;
-    }
+fn content_is_durable(pending: &ObjectFile) -> io::Result<Option<Key>> {
     match pending {
-        ObjectFile::Reused(_) => Ok(None),
+        ObjectFile::Reused(file) => sync(file).map(|()| None),
         ObjectFile::Written(temporary) => {
+            sync(&temporary.file)?;
             // The pages of the file are dropped from the page cache first, so that the hash is computed from the bytes on the
             // disk.
             #[cfg(target_os = "linux")]

@@ -12,8 +12,7 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -35,9 +34,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const MOST_PENDING: usize = 64;
 const MOST_PENDING_OCTETS: usize = 64 << 20;
 
-/// Maximum time for which a thread waits for the objects of other threads. It is about the time of one sync on a fast disk.
-const GATHERING: Duration = Duration::from_millis(5);
-
 /// A store in a directory. The lock is held until the value is dropped.
 #[derive(Debug)]
 pub struct Folder {
@@ -46,10 +42,6 @@ pub struct Folder {
     lock: Option<File>,
     waiting: Mutex<WaitingLock>,
     committing: Mutex<()>,
-    /// Number of threads that add objects at the same time.
-    threads: AtomicUsize,
-    /// Wakes the threads that wait for the objects of others.
-    gathered: Condvar,
     unlisted: Mutex<Option<User>>,
 }
 
@@ -58,8 +50,6 @@ struct WaitingLock {
     pending: HashMap<Key, ObjectFile>,
     octets: usize,
     failed: HashMap<Key, StoreError>,
-    /// Number of threads that wait until their objects are durable.
-    flushing: usize,
 }
 
 impl Folder {
@@ -112,8 +102,6 @@ impl Folder {
             lock,
             waiting: Mutex::default(),
             committing: Mutex::default(),
-            threads: AtomicUsize::new(1),
-            gathered: Condvar::new(),
             unlisted: Mutex::default(),
         }
     }
@@ -125,25 +113,6 @@ impl Folder {
 
     pub(super) fn is_alone(&self) -> bool {
         self.temporaries.is_none() && self.lock.is_some()
-    }
-
-    /// Waits until the other threads have added their objects, too, and for at most [`GATHERING`]. If several threads wait,
-    /// all of them continue when the last one arrives, and the first one of them makes all objects durable.
-    fn gather(&self) {
-        let mut waiting = unpoisoned(self.waiting.lock());
-        waiting.flushing += 1;
-        let threads = self.threads.load(Ordering::Relaxed);
-        if waiting.flushing < threads && !waiting.pending.is_empty() {
-            let is_incomplete = |waiting: &mut WaitingLock| {
-                waiting.flushing < threads && !waiting.pending.is_empty()
-            };
-            let woken = self
-                .gathered
-                .wait_timeout_while(waiting, GATHERING, is_incomplete);
-            (waiting, _) = unpoisoned(woken);
-        }
-        self.gathered.notify_all();
-        drop(waiting);
     }
 
     fn commit(&self) {
@@ -215,15 +184,9 @@ impl Store for Folder {
         *unpoisoned(self.unlisted.lock()) = Some(user);
     }
 
-    fn puts_from_threads(&self, threads: usize) {
-        self.threads.store(threads, Ordering::Relaxed);
-    }
-
     fn flush(&self, keys: &[Key]) -> Result<(), StoreError> {
-        self.gather();
         self.commit();
-        let mut waiting = unpoisoned(self.waiting.lock());
-        waiting.flushing -= 1;
+        let waiting = unpoisoned(self.waiting.lock());
         match keys.iter().find_map(|key| waiting.failed.get(key)) {
             Some(why) => Err(why.again()),
             None => Ok(()),

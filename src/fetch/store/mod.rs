@@ -59,10 +59,6 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// the user to its list before the first of these objects, and returns an error from `put` if this fails.
     fn puts_from(&self, _user: User) {}
 
-    /// Sets the number of threads that add objects at the same time. [`flush`](Store::flush) may then wait a few milliseconds
-    /// for the objects of the other threads, so that all of them become durable together.
-    fn puts_from_threads(&self, _threads: usize) {}
-
     /// Makes the objects that [`put`](Store::put) has accepted durable, reads them back and compares their hashes. No mail may
     /// refer to an object before this.
     ///

@@ -8,9 +8,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, RawMode};
 use rustix::io::Errno;
@@ -19,8 +17,7 @@ use super::{StoreError, the_store};
 use crate::error::unpoisoned;
 use crate::key::Key;
 use crate::platform::disk::layout::{STORE_PREFIX, STORE_TEMPORARIES};
-use crate::platform::disk::{Temporary, absent, open_file, open_folder, open_root, sync};
-use crate::platform::sync_file_system;
+use crate::platform::disk::{Temporary, absent, open_file, open_folder, open_root};
 
 #[derive(Debug)]
 pub(super) struct StorePlaces {
@@ -29,13 +26,7 @@ pub(super) struct StorePlaces {
     identity: (u64, u64),
     mode: Mode,
     durable: Mutex<HashSet<String>>,
-    /// Whether a sync of the whole file system is cheap. It also writes the data of other programs, so it is no longer used
-    /// after it took longer than [`PATIENCE`].
-    syncs_file_system: AtomicBool,
 }
-
-/// Maximum duration of a sync of the whole file system, after which files are synced one by one.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 impl StorePlaces {
     pub(super) fn open(path: PathBuf) -> Result<Self, StoreError> {
@@ -48,7 +39,6 @@ impl StorePlaces {
             mode: Mode::from_raw_mode((found.st_mode as RawMode & 0o777) | 0o700),
             path,
             durable: Mutex::default(),
-            syncs_file_system: AtomicBool::new(true),
         })
     }
 
@@ -89,19 +79,6 @@ impl StorePlaces {
             return Err(StoreError::temporary(what));
         }
         Ok(())
-    }
-
-    /// Makes all files and names in the store durable. Returns false if each file and directory must be synced instead.
-    pub(super) fn sync_file_system(&self) -> bool {
-        if !self.syncs_file_system.load(Ordering::Relaxed) {
-            return false;
-        }
-        let begun = Instant::now();
-        // Old versions of Linux do not report a broken journal for the file system, but for a directory in it.
-        let is_synced = sync_file_system(&self.root).and_then(|()| sync(&self.root));
-        let is_fast = is_synced.is_ok() && begun.elapsed() < PATIENCE;
-        self.syncs_file_system.fetch_and(is_fast, Ordering::Relaxed);
-        is_synced.is_ok()
     }
 
     pub(super) fn existing(&self, key: &Key) -> Result<Option<OwnedFd>, StoreError> {

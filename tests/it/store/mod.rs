@@ -5,5 +5,3 @@ mod faults;
 mod folders;
 mod peers;
 mod users;
-#[cfg(all(target_os = "linux", feature = "serve"))]
-mod waits;
