@@ -34,6 +34,10 @@ enum CandidateState {
     /// The message is in NEW.
     Found,
     /// The message is in NEW, without these flags and keywords.
+    #[expect(
+        clippy::box_collection,
+        reason = "a list would make each state larger, and few messages have one"
+    )]
     WithoutFlags(Box<Vec<String>>),
 }
 
