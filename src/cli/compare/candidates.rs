@@ -34,12 +34,11 @@ enum CandidateState {
     /// The message is in NEW.
     Found,
     /// The message is in NEW, without these flags and keywords.
-    #[expect(
-        clippy::box_collection,
-        reason = "a list would make each state larger, and few messages have one"
-    )]
-    WithoutFlags(Box<Vec<String>>),
+    WithoutFlags(Box<LostFlags>),
 }
+
+/// Flags and keywords that the message of NEW lacks, in words.
+struct LostFlags(Vec<String>);
 
 /// The result for a message of which NEW has a changed form or a copy.
 enum CandidateMatch {
@@ -326,7 +325,7 @@ impl MessageCandidates {
         entry.result = if lost_flags.is_empty() {
             CandidateState::Found
         } else {
-            CandidateState::WithoutFlags(Box::new(lost_flags))
+            CandidateState::WithoutFlags(Box::new(LostFlags(lost_flags)))
         };
         let mut counts = unpoisoned(self.found.lock());
         counts.changed += 1;
@@ -405,7 +404,7 @@ impl MessageCandidates {
                 CandidateState::Nothing => CandidateLoss::Missing,
                 CandidateState::Altered(why) => CandidateLoss::Altered(why.1),
                 CandidateState::Found => continue,
-                CandidateState::WithoutFlags(flags) => CandidateLoss::Flags(*flags),
+                CandidateState::WithoutFlags(flags) => CandidateLoss::Flags(flags.0),
             };
             let record = self.record_at(entry.at).map_err(temporary)?;
             lose(record.named, loss);

@@ -99,8 +99,8 @@ fn picture(tree: &MessageTree<'_>, part: PartId) -> Option<(String, Vec<u8>)> {
     let entity = tree.part(part);
     let mail = tree.original;
     let fields: Vec<_> = tree.fields(part).iter(mail).collect();
-    let is_known = |name: &&str| fields.iter().filter(|field| field.is(mail, name)).count() <= 1;
-    if !FIELDS.iter().all(|name| is_known(name))
+    let is_known = |name: &str| fields.iter().filter(|field| field.is(mail, name)).count() <= 1;
+    if !FIELDS.iter().all(|&name| is_known(name))
         || !fields
             .iter()
             .all(|field| FIELDS.iter().any(|name| field.is(mail, name)))
