@@ -237,7 +237,7 @@ fn non_utf8_file_names_and_locales_are_accepted() {
         ]);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         assert_bytes(&output.stdout, &expected, locale);
-        let row = reports::object(&fs::read(&report).unwrap());
+        let row = reports::object(fs::read(&report).unwrap());
         assert_eq!(row["outcome"], "expanded");
         fs::remove_file(&report).unwrap();
         let output = run(&[
