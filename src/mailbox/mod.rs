@@ -40,6 +40,8 @@ mod read;
 mod result;
 mod result_folders;
 mod result_form;
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+mod source;
 mod start;
 mod state;
 mod transfer;
@@ -77,7 +79,7 @@ pub use verdict::{FileCounts, IgnorePatterns};
 #[cfg(feature = "cli")]
 pub(crate) use {
     archive::{MemberRules, MemberVerdict, SkippedMember, spool_in, unpacked, untarred},
-    collect::{AtMailboxes, MergeResult, looked_at, read_letters},
+    collect::{AtMailboxes, MergeResult, form_and_folders, read_letters},
     compressed::{CompressionDamage, Decoder, Method, not_encoded},
     failure::in_full,
     forms::carriage::with_line_feeds_alone,
@@ -102,6 +104,7 @@ pub(crate) use {
     read::second::{has_second_message, holds_second_message},
     read::source::InputSource,
     result::{check_early, names_a_file, names_an_mbox, result_of},
+    source::Source,
     transfer::is_quoted_twice,
 };
 

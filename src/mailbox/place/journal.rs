@@ -243,11 +243,18 @@ impl ResultJournal {
     /// Removes the results of an earlier run from the mailboxes that were found. They are found if the output is inside the
     /// source.
     pub(crate) fn remove_results(&self, mailboxes: &mut Vec<SourceFind>) {
-        if !self.targets.is_empty() {
-            mailboxes.retain(|found| {
-                let path = self.absolute(&found.path);
-                !path.ancestors().any(|above| self.targets.contains(above))
-            });
+        mailboxes.retain(|found| !self.is_result(found));
+    }
+
+    /// Returns whether mailboxes of the source are results of the run.
+    pub(crate) fn has_results_among(&self, mailboxes: &[SourceFind]) -> bool {
+        mailboxes.iter().any(|found| self.is_result(found))
+    }
+
+    fn is_result(&self, found: &SourceFind) -> bool {
+        !self.targets.is_empty() && {
+            let path = self.absolute(&found.path);
+            path.ancestors().any(|above| self.targets.contains(above))
         }
     }
 

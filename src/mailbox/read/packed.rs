@@ -151,6 +151,7 @@ impl<S: Send> MailboxJob<'_, S> {
                     relative: base.join(folder),
                     kind: StartKind::Pst,
                     method: None,
+                    length: 0,
                     pst: Some(pst),
                 };
                 finds.mailboxes.extend(folders.into_iter().map(found));

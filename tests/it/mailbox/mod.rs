@@ -22,6 +22,7 @@ mod from_field;
 mod from_lines;
 mod large;
 mod lengths;
+mod looked_once;
 mod lost_members;
 pub(crate) mod maildir;
 mod maildir_names;
