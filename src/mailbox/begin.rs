@@ -42,6 +42,8 @@ pub(crate) struct MailboxJob<'a, S> {
     pub(crate) index: Option<&'a FlagIndex>,
     /// Members of the archive that is read, and the position in the archive of the first byte that is read.
     pub(crate) members: Option<(&'a Mutex<SkippedMember>, u64)>,
+    /// Lock that a thread holds while a large compressed message is in its memory. `None` if no other message is in memory.
+    pub(crate) large: Option<&'a Mutex<()>>,
     /// Messages of an mbox with an index whose lengths have changed in the copy, in their order.
     pub(crate) changes: Option<&'a Mutex<Vec<LengthChange>>>,
     /// Folders and labels of an export of Proton, if the messages are files of one.
@@ -71,6 +73,7 @@ impl<'a, S> MailboxJob<'a, S> {
             is_eudora: false,
             index: None,
             members: None,
+            large: None,
             changes: None,
             proton: None,
             journal: None,

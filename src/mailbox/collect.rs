@@ -14,7 +14,6 @@ use crate::mailbox::place::delivery::{
     Delivery, Handler, NamedResult, PreparedMail, PreparedMessages,
 };
 use crate::mailbox::place::temporary;
-use crate::mailbox::read::sink::Output;
 use crate::mailbox::result_folders::groups::groups;
 use crate::mailbox::result_folders::source_folders;
 use crate::mailbox::result_form::form;
@@ -115,14 +114,8 @@ pub(crate) fn read_letters<S: Send>(
             proton: labels.as_ref(),
             ..job
         };
-        let read = of_group.each(folder.founds, |job, kind| {
-            let mut delivery = Delivery::to_handler(form, Arc::clone(handler));
-            if kind.is_folder() {
-                job.folder_to(kind, &mut delivery)
-            } else {
-                job.file_to(kind, Output::Delivery(&mut delivery))
-            }
-        });
+        let mut delivery = Delivery::to_handler(form, Arc::clone(handler));
+        let read = of_group.deliver_each(&folder.founds, &mut delivery);
         summary.add(&read?);
         let read = job.each_inner(&inner, |job, levels| {
             enter(levels);

@@ -266,7 +266,8 @@ fn in_place<S: Send>(job: &MailboxJob<'_, S>, source: &Source) -> Result<Summary
         inner: Some(&inner),
         ..*job
     };
-    let done = job.each(&finds.mailboxes, |job, kind| match kind {
+    let founds: Vec<&SourceFind> = finds.mailboxes.iter().collect();
+    let done = job.each_in_parallel(&founds, |job, kind| match kind {
         StartKind::Maildir | StartKind::Mh => job.folder(kind, None),
         StartKind::Archive if options.mode.writes() => Err(not_in_place(job.path)),
         StartKind::Archive | StartKind::Eudora | StartKind::Msg | StartKind::Pst => {

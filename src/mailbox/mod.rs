@@ -22,6 +22,8 @@ mod compressed;
 mod conversion;
 mod convert;
 mod damaged;
+mod each;
+mod event;
 mod external;
 mod failure;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]

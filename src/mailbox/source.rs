@@ -335,3 +335,102 @@ fn with_pst_folders(finds: &Arc<Finds>) -> Result<Arc<Finds>, Error> {
     finds.sort();
     Ok(Arc::new(finds))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAIL: &str = "From: a@example.org\nSubject: one\n\nhello\n";
+
+    fn paths(finds: &Finds) -> Vec<PathBuf> {
+        let founds = finds.mailboxes.iter();
+        founds.map(|found| found.relative.clone()).collect()
+    }
+
+    #[test]
+    fn source_that_changed_before_it_is_read_is_looked_at_again() {
+        type Change = fn(&Path);
+        let changes: [(Change, &[&str]); 7] = [
+            (|_| {}, &["1.eml", "box", "deep/2.eml"]),
+            (
+                |folder| fs::write(folder.join("3.eml"), MAIL).unwrap(),
+                &["1.eml", "3.eml", "box", "deep/2.eml"],
+            ),
+            (
+                |folder| fs::write(folder.join("deep/3.eml"), MAIL).unwrap(),
+                &["1.eml", "box", "deep/2.eml", "deep/3.eml"],
+            ),
+            (
+                |folder| fs::remove_file(folder.join("1.eml")).unwrap(),
+                &["box", "deep/2.eml"],
+            ),
+            (
+                |folder| fs::write(folder.join("box"), "no longer an mbox\n").unwrap(),
+                &["1.eml", "deep/2.eml"],
+            ),
+            (
+                |folder| fs::write(folder.join("notes"), MAIL).unwrap(),
+                &["1.eml", "box", "deep/2.eml", "notes"],
+            ),
+            (
+                |folder| {
+                    fs::rename(folder.join("deep"), folder.join("deeper")).unwrap();
+                },
+                &["1.eml", "box", "deeper/2.eml"],
+            ),
+        ];
+        for (change, expected) in changes {
+            let temporary = tempfile::tempdir().unwrap();
+            let folder = temporary.path();
+            fs::create_dir(folder.join("deep")).unwrap();
+            let mbox = format!("From a@example.org Sat Jan  3 01:05:34 1998\n{MAIL}");
+            for (name, content) in [
+                ("1.eml", MAIL),
+                ("deep/2.eml", MAIL),
+                ("box", &mbox),
+                ("notes", "only text\n"),
+            ] {
+                fs::write(folder.join(name), content).unwrap();
+            }
+            let source = Source::new(folder, &Options::default(), false, &Stop::default());
+            let before = source.finds().unwrap();
+            assert_eq!(
+                paths(&before),
+                ["1.eml", "box", "deep/2.eml"].map(PathBuf::from)
+            );
+            change(folder);
+            let now = source.begin().unwrap();
+            let expected: Vec<PathBuf> = expected.iter().map(PathBuf::from).collect();
+            assert_eq!(paths(&now), expected);
+            let is_kept = Arc::ptr_eq(&before, &now);
+            assert_eq!(is_kept, paths(&before) == expected, "{expected:?}");
+        }
+    }
+
+    #[test]
+    fn file_that_was_replaced_before_it_is_read_is_looked_at_again() {
+        let temporary = tempfile::tempdir().unwrap();
+        let path = temporary.path().join("mail");
+        fs::write(&path, MAIL).unwrap();
+        let source = Source::new(&path, &Options::default(), false, &Stop::default());
+        assert_eq!(source.kind(), Some(StartKind::Eml));
+        assert_eq!(source.size(true), MAIL.len() as u64);
+        fs::write(&path, format!("From a@b Sat Jan  3 01:05:34 1998\n{MAIL}")).unwrap();
+        let finds = source.begin().unwrap();
+        assert_eq!(finds.mailboxes.first().unwrap().kind, StartKind::Mbox);
+        fs::write(&path, "text\n").unwrap();
+        assert!(matches!(source.begin(), Err(Error::NotAMailbox { .. })));
+        source.close();
+        assert_eq!(source.kind(), None);
+    }
+
+    #[test]
+    fn error_of_a_source_is_returned_when_reading_begins() {
+        let temporary = tempfile::tempdir().unwrap();
+        let path = temporary.path().join("missing");
+        let source = Source::new(&path, &Options::default(), false, &Stop::default());
+        assert!(source.finds().is_none());
+        assert_eq!((source.kind(), source.size(true)), (None, 0));
+        assert!(matches!(source.begin(), Err(Error::Read { .. })));
+    }
+}

@@ -16,6 +16,7 @@ use std::borrow::Cow;
 use std::fs::{self, File};
 use std::iter;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::SystemTime;
 
 use memchr::memmem;
@@ -95,8 +96,31 @@ impl<S: Send> MailboxJob<'_, S> {
             return Ok(summary);
         }
         let is_one = matches!(folders.as_slice(), [folder] if folder.path.as_os_str().is_empty());
+        let has_open_file = open.is_some();
         let mut at_work_in = PathBuf::new();
-        for folder in &folders {
+        let mut make_parent = |target: &Path| {
+            let parent = temporary::folder_of(target);
+            if writes && !has_open_file && parent != at_work_in {
+                fs::create_dir_all(parent).map_err(cannot_write(parent))?;
+                temporary::sweep(parent);
+                at_work_in = parent.to_owned();
+            }
+            Ok(())
+        };
+        let mut rest = folders.as_slice();
+        while let Some((folder, after)) = rest.split_first() {
+            let messages: Vec<(&SourceFind, PathBuf)> = rest
+                .iter()
+                .map_while(|folder| {
+                    Some((folder.copied_message()?, destination.join(&folder.path)))
+                })
+                .collect();
+            if messages.len() > 1 && self.has_several_workers() && !has_open_file {
+                rest = rest.get(messages.len()..).unwrap_or_default();
+                summary.add(&self.copy_messages(&messages, &mut make_parent)?);
+                continue;
+            }
+            rest = after;
             let Some(first) = folder.founds.first() else {
                 continue;
             };
@@ -106,12 +130,7 @@ impl<S: Send> MailboxJob<'_, S> {
             } else {
                 destination.join(&folder.path)
             };
-            let parent = temporary::folder_of(&target);
-            if writes && open.is_none() && parent != at_work_in {
-                fs::create_dir_all(parent).map_err(cannot_write(parent))?;
-                temporary::sweep(parent);
-                at_work_in = parent.to_owned();
-            }
+            make_parent(&target)?;
             let founds = folder.founds.iter().copied();
             if first.is_packed() {
                 let unpacked = self.each(founds, |job, kind| {
@@ -159,13 +178,7 @@ impl<S: Send> MailboxJob<'_, S> {
                 proton: labels.as_ref(),
                 ..*self
             };
-            let moved = of_group.each(founds, |job, kind| {
-                if kind.is_folder() {
-                    job.folder_to(kind, &mut delivery)
-                } else {
-                    job.file_to(kind, Output::Delivery(&mut delivery))
-                }
-            })?;
+            let moved = of_group.deliver_each(&folder.founds, &mut delivery)?;
             // An Outlook folder that contains only contacts or appointments has no messages, so no mailbox is created
             // for it.
             if first.kind != StartKind::Pst || moved.messages > 0 {
@@ -215,13 +228,7 @@ impl<S: Send> MailboxJob<'_, S> {
                 proton: labels.as_ref(),
                 ..job
             };
-            let moved = of_group.each(folder.founds.iter().copied(), |job, kind| {
-                if kind.is_folder() {
-                    job.folder_to(kind, &mut delivery)
-                } else {
-                    job.file_to(kind, Output::Delivery(&mut delivery))
-                }
-            });
+            let moved = of_group.deliver_each(&folder.founds, &mut delivery);
             summary.add(&moved?);
             // The folders of Outlook mailboxes in an archive become subfolders of the folder of the archive.
             let entered = job.each_inner(&inner, |job, levels| {
@@ -232,6 +239,30 @@ impl<S: Send> MailboxJob<'_, S> {
         }
         self.finish(delivery, &summary, record)?;
         Ok(summary)
+    }
+
+    /// Copies messages that are files of their own to a directory, with the paths of the results. `make_parent` creates the
+    /// directory of a result.
+    fn copy_messages(
+        &self,
+        messages: &[(&SourceFind, PathBuf)],
+        mut make_parent: impl FnMut(&Path) -> Result<(), Error> + Send,
+    ) -> Result<Summary, Error> {
+        // The messages of a directory share a file with their labels, which only one thread may copy.
+        let state_files = Mutex::new(());
+        self.messages(
+            (messages, |(found, _)| found),
+            |(_, target)| make_parent(target),
+            |job, (found, target), ()| {
+                if job.is_made(job.path) {
+                    return Ok(job.made());
+                }
+                let done = job.file_to(found.kind, Output::InFolder(target));
+                let _alone = unpoisoned(state_files.lock());
+                job.copy_state_files(found.kind, target).and(done)
+            },
+            |(), _| Ok(()),
+        )
     }
 
     /// Copies the files next to a message in which Proton stores its state.

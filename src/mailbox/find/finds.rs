@@ -39,6 +39,11 @@ pub(crate) struct Finds {
 }
 
 impl SourceFind {
+    /// Returns whether the file contains a single message.
+    pub(crate) fn is_message(&self) -> bool {
+        matches!(self.kind, StartKind::Eml | StartKind::Msg)
+    }
+
     /// Returns the path of the file to be read. For a folder inside an Outlook mailbox, this is the mailbox file.
     pub(crate) fn file(&self) -> &Path {
         #[cfg(feature = "outlook")]

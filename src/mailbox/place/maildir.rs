@@ -41,6 +41,7 @@ use crate::detail::{Detail, Setting};
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::compressed::{CompressedContent, LEFT_AS_UTF16, Method, content_of, method_of};
+use crate::mailbox::each::{limits_for_files, weight_of_file};
 use crate::mailbox::failure::{cannot_read, cannot_write, unread};
 use crate::mailbox::find::StartKind;
 use crate::mailbox::forms::carriage::{ends_lines_with_cr, in_line_feeds};
@@ -67,9 +68,6 @@ use crate::mailbox::{Format, Summary};
 use crate::platform::{self, NewFile, OsStrExt as _, absent};
 use crate::pool;
 use crate::prologue::Prologue;
-
-/// Memory in bytes that is reserved for a message until it is written. After that, only its report needs memory.
-const UNDER_WAY: usize = 256 << 10;
 
 /// Maximum number of attempts to replace a message, because a mail client may rename it before each attempt.
 const ATTEMPTS: usize = 4;
@@ -161,14 +159,16 @@ impl<S: Send> MailboxJob<'_, S> {
         // reported yet. Results are reported in the order of the messages.
         let done = Mutex::new((before, BTreeMap::new()));
         let mut numbered = (1..).zip(messages.names());
-        let workers = options.pool_limits().workers;
         let outcome = pool::run(
-            pool::PoolLimits {
-                workers,
-                budget: workers * 4 * UNDER_WAY,
-            },
+            limits_for_files(options.pool_limits()),
             self.stop,
-            || Ok(numbered.next().map(|item| (item, UNDER_WAY))),
+            || {
+                Ok(numbered.next().map(|(number, name)| {
+                    // A message that was renamed since is found again when it is converted.
+                    let length = fs::metadata(folder.join(name)).map_or(0, |found| found.len());
+                    ((number, name), weight_of_file(length, false))
+                }))
+            },
             |_| vec![0],
             |(number, name), _| {
                 let (mut summary, damage, transformed) = files.convert(*number, name)?;

@@ -32,7 +32,7 @@ use crate::mailbox::read::entry::ALL_MAIL;
 #[cfg(feature = "cli")]
 use crate::mailbox::read::entry::WITHOUT_PSTS;
 use crate::mailbox::read::file::{PackedFile, PackedReader};
-use crate::mailbox::read::sink::{Output, Sink};
+use crate::mailbox::read::sink::{HeldMail, Output, Sink};
 use crate::mailbox::read::source::InputSource;
 use crate::mailbox::transfer::{self, StoredState};
 use crate::mailbox::{Format, Options, Quoting, Stop, Summary};
@@ -169,7 +169,11 @@ impl<S: Send> MailboxJob<'_, S> {
         output: Output<'_>,
     ) -> Result<Summary, Error> {
         let name = self.path;
-        if source.is_utf16() && !matches!(output, Output::Delivery(_) | Output::Nowhere) {
+        let is_read_alone = matches!(
+            output,
+            Output::Delivery(_) | Output::Held(_) | Output::Nowhere
+        );
+        if source.is_utf16() && !is_read_alone {
             return self.copy_utf16(source, read, kind, output);
         }
         let (target, whole) = match output {
@@ -303,6 +307,7 @@ impl<S: Send> MailboxJob<'_, S> {
     fn sink_for<'o>(&self, output: Output<'o>, original: Option<&File>) -> Result<Sink<'o>, Error> {
         Ok(match (output, self.options.mode) {
             (Output::Delivery(delivery), _) => Sink::Delivery(delivery),
+            (Output::Held(held), _) => Sink::Held(held),
             (_, Mode::Probe | Mode::DryRun) | (Output::Nowhere, _) => Sink::Nowhere,
             (Output::Path(path) | Output::InFolder(path), _) => {
                 Sink::to(path, Method::of_result(path, self.method), self.journal)?
@@ -401,16 +406,23 @@ impl<S: Send> MailboxJob<'_, S> {
     ) -> Result<Summary, Error> {
         let most = self.options.max_message;
         let mut content = Vec::new();
-        let within = most.saturating_add(1) as u64;
-        let read = source.take(within).read_to_end(&mut content);
-        read.map_err(in_full(self.path))?;
+        let mut _alone = None;
+        for most in [self.most_in_parallel(source.packed().is_some()), most] {
+            let within = most.saturating_add(1).saturating_sub(content.len()) as u64;
+            let read = source.take(within).read_to_end(&mut content);
+            read.map_err(in_full(self.path))?;
+            if content.len() <= most || most == self.options.max_message {
+                break;
+            }
+            _alone = self.alone();
+        }
         if content.len() <= most {
             if source.damage().is_some_and(|damage| !damage.whole) {
                 return Ok(Summary::of(|sum| sum.mailboxes = 1));
             }
             if content.is_empty() {
                 // The file is still copied to a result of its own format.
-                if !matches!(sink, Sink::Delivery(_)) {
+                if !sink.is_of_other_format() {
                     sink.put(&content)?;
                 }
                 return Ok(self.without_message());
@@ -439,7 +451,7 @@ impl<S: Send> MailboxJob<'_, S> {
                     }
                 }
             }
-            if matches!(sink, Sink::Delivery(_) | Sink::Nowhere) {
+            if sink.is_of_other_format() || matches!(sink, Sink::Nowhere) {
                 content = carriage::with_line_feeds_alone(content);
             }
             let (mut kept, mut missing) = (None, Vec::new());
@@ -456,8 +468,8 @@ impl<S: Send> MailboxJob<'_, S> {
             match sink {
                 // The file is damaged, so it is unknown which of its bytes are the message. It is not written to the
                 // mailbox.
-                Sink::Delivery(_) if summary.damaged > 0 => summary.messages = 0,
-                Sink::Delivery(delivery) => {
+                Sink::Delivery(_) | Sink::Held(_) if summary.damaged > 0 => summary.messages = 0,
+                sink @ (Sink::Delivery(_) | Sink::Held(_)) => {
                     let (flags, came) = kept.unwrap_or_else(|| emlx::noted(&content));
                     let proton = self.proton_state(kind, source.original().is_some());
                     let came = came.or(proton.as_ref().and_then(|it| it.received));
@@ -468,7 +480,16 @@ impl<S: Send> MailboxJob<'_, S> {
                         proton,
                     };
                     summary.bytes_out = 0;
-                    self.deliver_message(result, stored, delivery, &mut summary)?;
+                    match sink {
+                        Sink::Delivery(delivery) => {
+                            self.deliver_message(result, stored, delivery, &mut summary)?;
+                        }
+                        Sink::Held(held) => {
+                            let content = result.to_owned();
+                            **held = Some(HeldMail { content, stored });
+                        }
+                        _ => {}
+                    }
                 }
                 sink => {
                     sink.put(result)?;
@@ -489,7 +510,7 @@ impl<S: Send> MailboxJob<'_, S> {
             }
             return Ok(summary);
         }
-        if let Sink::Delivery(_) = sink {
+        if sink.is_of_other_format() {
             let why = transfer::too_large(None, self.options);
             self.observer.lost(self.path, &why);
             return Ok(Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, 1)));

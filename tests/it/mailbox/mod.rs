@@ -15,6 +15,7 @@ mod deliverers;
 mod dry_run;
 mod emlx;
 mod eudora;
+mod files_at_a_time;
 mod folder_trees;
 mod folders;
 mod formats;
