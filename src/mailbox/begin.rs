@@ -1,6 +1,6 @@
 //! The start of a run: finds the mailboxes to convert, reports the files that are skipped, and removes temporary files
 //! of runs that were killed. The conversion itself is in `convert` for single messages and mboxes, in `read::opened`
-//! for open files, and in `place::in_place` and `place::maildir` for mailboxes that are changed in place.
+//! for open files, and in `in_place` and `maildir` for mailboxes that are changed in place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -10,18 +10,19 @@ use std::sync::{Arc, Mutex};
 
 use crate::mailbox::archive::{InnerMailboxes, SkippedMember};
 use crate::mailbox::compressed::Method;
-use crate::mailbox::find::{Finds, SourceFind, StartKind};
+use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::eudora_files;
 use crate::mailbox::forms::flags::FlagIndex;
 use crate::mailbox::forms::imap_backup::{self, LengthChange};
 use crate::mailbox::forms::proton::ProtonLabels;
+use crate::mailbox::identity::FileIdentity;
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::place::folder::MessageFolder;
-use crate::mailbox::place::identity::FileIdentity;
 use crate::mailbox::place::journal::{JournalRecord, ResultJournal, ResultPart};
 use crate::mailbox::place::origin::ResultOrigin;
-use crate::mailbox::place::temporary;
-use crate::mailbox::read::pst_file::PstFolder;
+use crate::mailbox::pst_file::PstFolder;
+use crate::mailbox::temporary;
 use crate::mailbox::{Format, Observer, Options, Stop, Summary, Transform};
 use crate::platform::OsStrExt as _;
 

@@ -9,15 +9,16 @@ use crate::engine::Mode;
 use crate::error::Error;
 use crate::mailbox::archive::{InnerMailboxes, names_psts};
 use crate::mailbox::begin::{MailboxJob, begun};
-use crate::mailbox::find::{Finds, StartKind};
+use crate::mailbox::finds::Finds;
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::place::delivery::{
     Delivery, Handler, NamedResult, PreparedMail, PreparedMessages,
 };
-use crate::mailbox::place::temporary;
 use crate::mailbox::result_folders::groups::groups;
 use crate::mailbox::result_folders::source_folders;
 use crate::mailbox::result_form::form;
 use crate::mailbox::source::Source;
+use crate::mailbox::temporary;
 use crate::mailbox::transfer::proton_labels;
 use crate::mailbox::{ByLabel, Format, Observer, Options, Stop, Summary, Transform};
 use crate::pool;

@@ -7,8 +7,9 @@ use std::path::Path;
 use crate::detail::{Detail, Setting};
 use crate::error::Error;
 use crate::mailbox::compressed::Method;
-use crate::mailbox::find::{Finds, StartKind};
+use crate::mailbox::finds::Finds;
 use crate::mailbox::forms::layout::named;
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::place::journal;
 use crate::mailbox::result_folders::groups::groups;
 use crate::mailbox::result_form::{form, is_moved, own_form};
@@ -37,7 +38,8 @@ pub(crate) fn result(finds: &Finds, options: &Options) -> Option<Format> {
 }
 
 pub(crate) fn result_of(source: &Source, options: &Options) -> Option<Format> {
-    result(&*source.finds()?, options)
+    let finds = source.finds()?;
+    result(&finds, options)
 }
 
 /// Checks the output name before the conversion starts. The source is looked at for this only if the name or the options
@@ -174,9 +176,4 @@ pub(crate) fn names_an_mbox(path: &Path) -> bool {
         Some(kind) => kind == StartKind::Mbox,
         None => Method::of_name(path).is_some(),
     }
-}
-
-/// Returns whether the name is that of a file with mail: an mbox, a message, an archive or a compressed file.
-pub(crate) fn names_a_file(path: &Path) -> bool {
-    named(path).is_some() || Method::of_name(path).is_some()
 }

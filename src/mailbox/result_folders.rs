@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 
 use self::groups::{MailboxGroup, groups, name_of};
 use self::namer::FolderNamer;
-use crate::mailbox::find::{Finds, SourceFind, StartKind};
+use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::layout::{self, FolderLayout, SourcePath};
 use crate::mailbox::forms::names::folded;
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::{Format, Options};
 
 /// A folder of the result, and the mailboxes whose messages are written to it.

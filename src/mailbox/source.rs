@@ -15,11 +15,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::error::{Error, unpoisoned};
 #[cfg(feature = "outlook")]
 use crate::mailbox::failure::unreadable;
-use crate::mailbox::find::{self, FileVerdict, Finds, NotMail, SourceFind, StartKind, look_at};
+use crate::mailbox::find::{self, FileVerdict, look_at};
+use crate::mailbox::finds::{Finds, SourceFind};
+use crate::mailbox::kind::StartKind;
+use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::place::folder::MessageFolder;
-use crate::mailbox::read::cut;
 #[cfg(feature = "outlook")]
-use crate::mailbox::read::pst_file;
+use crate::mailbox::pst_file;
+use crate::mailbox::read::cut;
 use crate::mailbox::{Format, Options, Stop};
 
 pub(crate) struct Source {

@@ -17,34 +17,29 @@ use std::fs::{self, File};
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::SystemTime;
-
-use memchr::memmem;
 
 use crate::detail::Detail;
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::archive::InnerMailboxes;
 use crate::mailbox::begin::{MailboxJob, begun, sweep};
 use crate::mailbox::compressed::not_encoded;
-use crate::mailbox::failure::{cannot_write, in_full, unreadable};
-use crate::mailbox::find::{Finds, SourceFind, StartKind};
-use crate::mailbox::forms::flags::MessageFlags;
+use crate::mailbox::failure::{LEFT_OUT, cannot_write, in_full, too_large, unreadable};
+use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::keywords::Keywords;
-use crate::mailbox::forms::proton::{self, ProtonLabels, ProtonState};
-use crate::mailbox::forms::separator;
-use crate::mailbox::forms::uw_imap;
-use crate::mailbox::forms::{mmdf, rewrite};
-use crate::mailbox::place::delivery::{Delivery, Handler, PreparedMail};
+use crate::mailbox::forms::proton::{self, ProtonLabels};
+use crate::mailbox::forms::{mmdf, rewrite, separator, uw_imap};
+use crate::mailbox::input::accounts::Accounts;
+use crate::mailbox::input::window::{WindowChunk, Windows};
+use crate::mailbox::kind::StartKind;
+use crate::mailbox::place::delivery::{Delivery, Handler, PreparedMail, StoredState};
 use crate::mailbox::place::journal::JournalRecord;
-use crate::mailbox::place::temporary;
-use crate::mailbox::read::accounts::Accounts;
 use crate::mailbox::read::messages::TransformResult;
 use crate::mailbox::read::sink::Output;
-use crate::mailbox::read::window::{WindowChunk, Windows};
 use crate::mailbox::result_folders::{ResultFolder, result_folders};
 use crate::mailbox::result_form::form;
-use crate::mailbox::{Envelope, Format, Options, Quoting, Summary, Transform};
-use crate::platform::{self, FileExt as _};
+use crate::mailbox::temporary;
+use crate::mailbox::{Envelope, Format, Quoting, Summary, Transform};
+use crate::platform;
 use crate::pool;
 use crate::prologue::{self, Prologue};
 
@@ -525,25 +520,6 @@ impl<S: Send> MailboxJob<'_, S> {
     }
 }
 
-/// Data of a message that its mailbox stores outside of the content.
-pub(crate) struct StoredState {
-    pub(crate) flags: Option<MessageFlags>,
-    /// Time of arrival, or the modification time of the file.
-    pub(crate) date: Option<SystemTime>,
-    /// State of a message that Proton exported.
-    pub(crate) proton: Option<ProtonState>,
-}
-
-impl StoredState {
-    pub(crate) fn new(flags: Option<MessageFlags>, date: Option<SystemTime>) -> Self {
-        Self {
-            flags,
-            date,
-            proton: None,
-        }
-    }
-}
-
 /// Returns the labels of the export of Proton to which the messages belong. Returns `None` if they are no such messages.
 pub(crate) fn proton_labels(founds: &[&SourceFind]) -> Option<ProtonLabels> {
     let first = founds.iter().find(|found| found.kind == StartKind::Eml)?;
@@ -565,39 +541,4 @@ struct DroppedLines {
     internal: u64,
     /// Numbers of the messages that were not written, and the reasons.
     refused: Vec<(u64, String)>,
-}
-
-pub(crate) const LEFT_OUT: &str = "; the message was not written";
-
-pub(crate) fn too_large(number: Option<u64>, options: &Options) -> Detail {
-    let which = number.map_or_else(String::new, |number| format!("message {number}: "));
-    let most = options.max_message;
-    format!("{which}the message has more than {most} bytes, so it cannot be converted to another format{LEFT_OUT}").into()
-}
-
-/// Returns whether the file contains a line that starts with `>>From `. Only programs that write the variant mboxrd
-/// quote a line that is already quoted, so such a line shows the variant of the file.
-pub(crate) fn is_quoted_twice(file: &File, name: &Path) -> Result<bool, Error> {
-    const LINE: &[u8] = b">>From ";
-    let finder = memmem::Finder::new(LINE);
-    let starts_line = |before: Option<&u8>| matches!(before, Some(b'\n' | b'\r'));
-    let mut buffer = vec![0; 1 << 20];
-    let (mut at, mut kept) = (0, 0);
-    loop {
-        let read = file
-            .read_at(&mut buffer[kept..], at)
-            .map_err(unreadable(name))?;
-        if read == 0 {
-            return Ok(false);
-        }
-        at += read as u64;
-        let filled = kept + read;
-        let bytes = &buffer[..filled];
-        let mut hits = finder.find_iter(bytes);
-        if hits.any(|at| starts_line(bytes[..at].last())) {
-            return Ok(true);
-        }
-        kept = filled.min(LINE.len());
-        buffer.copy_within(filled - kept..filled, 0);
-    }
 }

@@ -11,10 +11,8 @@
 //! * The start of a pipe is not read here, because the bytes could not be read again. The reader of the pipe calls
 //!   [`kind_of`] with the start.
 
-mod finds;
 mod recognise;
 mod search;
-mod seen;
 
 use std::fs::{self, Metadata};
 use std::path::Path;
@@ -22,13 +20,14 @@ use std::path::Path;
 use crate::error::Error;
 use crate::mailbox::Options;
 use crate::mailbox::failure::cannot_read;
+pub(crate) use crate::mailbox::finds::{Finds, SourceFind};
+pub(crate) use crate::mailbox::kind::StartKind;
 pub(crate) use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::not_mail::not_a_mailbox;
 #[cfg(feature = "cli")]
 pub(crate) use crate::mailbox::not_mail::not_in_place;
-pub(crate) use crate::mailbox::start::{StartKind, as_named, kind_of};
+pub(crate) use crate::mailbox::start::{as_named, kind_of};
 use crate::stop::Stop;
-pub(crate) use finds::{Finds, SourceFind};
 pub(crate) use recognise::{
     FileVerdict, LOOKED_AT, check_outlook, is_empty_message, judged, judged_with_psts, look_at,
 };

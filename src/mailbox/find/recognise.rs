@@ -17,10 +17,11 @@ use crate::mailbox::forms::refused::{OLM, is_of_olm, refused_by_name};
 use crate::mailbox::forms::separator::is_separator_after_cr;
 use crate::mailbox::forms::state_files::archived_state;
 use crate::mailbox::forms::{Format, eudora, mmdf, outlook};
+use crate::mailbox::input::second::is_one_message;
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::{ContentVerdict, NotMail, starts_like_document};
-use crate::mailbox::place::partial::is_path_of_message;
-use crate::mailbox::read::second::is_one_message;
-use crate::mailbox::start::{StartKind, as_named, before_first_message, kind_of, kind_of_start};
+use crate::mailbox::partial::is_path_of_message;
+use crate::mailbox::start::{as_named, before_first_message, kind_of, kind_of_start};
 use crate::prologue::BYTE_ORDER_MARK;
 use crate::span::front;
 
@@ -67,7 +68,8 @@ fn verdict_of(
         check_archive(path, start)?;
         if may_be_msg && outlook::starts_like_msg(start) {
             let is_msg = outlook::is_msg(path, start, file);
-            (&*file).rewind().map_err(cannot_read(path))?;
+            let mut reader = file;
+            reader.rewind().map_err(cannot_read(path))?;
             if is_msg {
                 return Ok(Ok((StartKind::Msg, None)));
             }

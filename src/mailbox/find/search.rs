@@ -7,21 +7,21 @@ use std::fs::{self, DirEntry, File, FileType};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::finds::{Finds, SourceFind};
 use super::recognise::{
     FileVerdict, is_empty_mailbox, is_empty_message, look_at, look_in_directory,
 };
 use crate::error::Error;
 use crate::mailbox::failure::{cannot_read, unread};
+use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::state_files::{
     is_state_directory, is_state_file, mailbox_of_copies, state_beside,
 };
 use crate::mailbox::forms::{Format, emlx_files, eudora_files, mh};
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::{ContentVerdict, NotMail, not_a_mailbox};
-use crate::mailbox::place::partial::{self, is_litter};
-use crate::mailbox::place::temporary;
-use crate::mailbox::start::StartKind;
+use crate::mailbox::partial::{self, is_litter};
+use crate::mailbox::temporary;
 use crate::mailbox::{IgnorePatterns, Options, Stop};
 use crate::platform::disk::layout::is_object;
 use crate::platform::{FileExt as _, OsStrExt as _};

@@ -26,11 +26,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::unpoisoned;
-use crate::mailbox::find::SourceFind;
+use crate::mailbox::finds::SourceFind;
 use crate::mailbox::place::origin::{
     Fingerprint, ResultOrigin, identity, identity_of, identity_of_tree,
 };
-use crate::mailbox::place::temporary;
+use crate::mailbox::temporary;
 use crate::platform::{OsStrExt as _, OsStringExt as _};
 
 /// Maximum length of a line in bytes. A path has at most 4096 bytes, and each byte is written as two hexadecimal digits,

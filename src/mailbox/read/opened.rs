@@ -17,24 +17,27 @@ use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::compressed::{
     CompressionDamage, Decoder, LEFT_AS_UTF16, Method, method_of, not_encoded,
 };
-use crate::mailbox::failure::{cannot_read, cannot_write, in_full, unreadable};
-use crate::mailbox::find::{self, NotMail, StartKind};
+use crate::mailbox::failure::{cannot_read, cannot_write, in_full, too_large, unreadable};
+use crate::mailbox::file::{PackedFile, PackedReader};
+use crate::mailbox::find;
 use crate::mailbox::forms::imap_backup::{self, LengthChange};
 use crate::mailbox::forms::mbox::MboxReadState;
 use crate::mailbox::forms::proton::ProtonState;
 use crate::mailbox::forms::{self, carriage, emlx, emlx_files, outlook};
-use crate::mailbox::place::identity::FileIdentity;
+use crate::mailbox::identity::FileIdentity;
+use crate::mailbox::input::Background;
+use crate::mailbox::input::quoted_twice::is_quoted_twice;
+use crate::mailbox::input::source::InputSource;
+use crate::mailbox::kind::StartKind;
+use crate::mailbox::not_mail::NotMail;
+use crate::mailbox::place::delivery::StoredState;
 use crate::mailbox::place::journal::{JournalRecord, ResultPart};
 use crate::mailbox::place::replace::{self, AtomicWriter};
-use crate::mailbox::place::temporary::folder_of;
-use crate::mailbox::read::Background;
 use crate::mailbox::read::entry::ALL_MAIL;
 #[cfg(feature = "cli")]
 use crate::mailbox::read::entry::WITHOUT_PSTS;
-use crate::mailbox::read::file::{PackedFile, PackedReader};
 use crate::mailbox::read::sink::{HeldMail, Output, Sink};
-use crate::mailbox::read::source::InputSource;
-use crate::mailbox::transfer::{self, StoredState};
+use crate::mailbox::temporary::folder_of;
 use crate::mailbox::{Format, Options, Quoting, Stop, Summary};
 use crate::platform::NewFile;
 use crate::prologue;
@@ -196,7 +199,7 @@ impl<S: Send> MailboxJob<'_, S> {
         if matches!(kind, StartKind::Mbox | StartKind::Eudora) {
             let mut quoting = job.quoting(&mut source)?;
             if let (Sink::Delivery(_), Quoting::O, Some(file)) = (&sink, quoting, source.as_file())
-                && transfer::is_quoted_twice(file, name)?
+                && is_quoted_twice(file, name)?
             {
                 quoting = Quoting::Rd;
             }
@@ -511,7 +514,7 @@ impl<S: Send> MailboxJob<'_, S> {
             return Ok(summary);
         }
         if sink.is_of_other_format() {
-            let why = transfer::too_large(None, self.options);
+            let why = too_large(None, self.options);
             self.observer.lost(self.path, &why);
             return Ok(Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, 1)));
         }

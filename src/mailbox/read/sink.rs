@@ -7,12 +7,11 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::cannot_write;
-use crate::mailbox::find::StartKind;
-use crate::mailbox::place::delivery::Delivery;
+use crate::mailbox::kind::StartKind;
+use crate::mailbox::place::delivery::{Delivery, StoredState};
 use crate::mailbox::place::journal::{JournalRecord, ResultJournal};
 use crate::mailbox::place::replace::{AtomicWriter, check_replaceable, device, start_of};
-use crate::mailbox::place::temporary::folder_of;
-use crate::mailbox::transfer::StoredState;
+use crate::mailbox::temporary::folder_of;
 use crate::platform::{NewFile, Stream};
 
 #[cfg_attr(not(feature = "cli"), allow(dead_code))] // who names an open file

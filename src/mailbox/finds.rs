@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::seen::SeenFiles;
 use crate::detail::Detail;
 use crate::mailbox::FileCounts;
 use crate::mailbox::compressed::Method;
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
-use crate::mailbox::read::pst_file::PstFolder;
-use crate::mailbox::start::StartKind;
+use crate::mailbox::pst_file::PstFolder;
+use crate::mailbox::seen::SeenFiles;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SourceFind {
@@ -39,6 +39,12 @@ pub(crate) struct Finds {
 }
 
 impl SourceFind {
+    /// Returns whether the source must be read before its folders are known, because it is an archive or a compressed
+    /// Outlook mailbox.
+    pub(crate) fn is_packed(&self) -> bool {
+        self.kind == StartKind::Archive || self.kind == StartKind::Pst && self.pst.is_none()
+    }
+
     /// Returns whether the file contains a single message.
     pub(crate) fn is_message(&self) -> bool {
         matches!(self.kind, StartKind::Eml | StartKind::Msg)

@@ -4,7 +4,7 @@ use std::fs::{self, Metadata};
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::path::{Path, PathBuf};
 
-use crate::mailbox::place::identity::FileIdentity;
+use crate::mailbox::identity::FileIdentity;
 
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct SeenFiles {
@@ -16,27 +16,32 @@ pub(crate) struct SeenFiles {
 
 impl SeenFiles {
     /// Adds a directory, or the source. `metadata` must be from before the directory was listed or the file was read.
-    pub(super) fn add_place(&mut self, path: &Path, metadata: &Metadata) {
+    pub(crate) fn add_place(&mut self, path: &Path, metadata: &Metadata) {
         self.places
             .push((path.to_owned(), FileIdentity::of(metadata)));
     }
 
     /// Adds a regular file in a directory.
-    pub(super) fn add_file(&mut self, path: &Path, metadata: &Metadata) {
+    pub(crate) fn add_file(&mut self, path: &Path, metadata: &Metadata) {
         self.files = self.files.wrapping_add(hash_of(path, metadata));
     }
 
     /// Returns whether a directory or file has changed. `paths` contains all paths that [`add_file`](Self::add_file) got. Other
     /// paths in it must not be those of regular files.
-    pub(super) fn has_changed<'p>(&self, paths: impl Iterator<Item = &'p Path>) -> bool {
+    pub(crate) fn has_changed<'p>(&self, paths: impl Iterator<Item = &'p Path>) -> bool {
         let is_same = |(path, before): &(PathBuf, FileIdentity)| {
             fs::metadata(path).is_ok_and(|now| FileIdentity::of(&now) == *before)
         };
         if !self.places.iter().all(is_same) {
             return true;
         }
-        let is_place = |path: &&Path| self.places.iter().any(|(place, _)| place == path);
-        let hashes = paths.filter(|path| !is_place(path)).filter_map(|path| {
+        // If the source is a file, its state is that of the only place.
+        let source = match self.places.as_slice() {
+            [(source, _)] => Some(source.as_path()),
+            _ => None,
+        };
+        let files = paths.filter(|path| Some(*path) != source);
+        let hashes = files.filter_map(|path| {
             let found = fs::symlink_metadata(path).ok();
             let file = found.filter(Metadata::is_file)?;
             Some(hash_of(path, &file))
