@@ -10,7 +10,7 @@ use super::picture_watch::{NOTICE, PictureWatch};
 use super::remote;
 use super::thumbnail::ThumbnailChoice;
 use super::verb::ExpandRun;
-use super::walk::Walk;
+use super::walk::{Walk, WalkSources};
 #[cfg(all(unix, feature = "imap"))]
 use crate::engine::Mark;
 use crate::engine::Mode;
@@ -43,6 +43,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<ProgramStatus, Error> {
         files: None,
         thumbnail: ThumbnailChoice::default(),
         signals: Signals::watch(),
+        known: WalkSources::default(),
     };
     walk.check()?;
     // `--embed remote` needs --fetch http or https. With `--trackers blank`, it is also useful without --fetch, because
@@ -62,7 +63,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<ProgramStatus, Error> {
         &args.sources_of_content(),
     )?;
     let cache = Cache::of(&common.policy, args.mode(), resume.as_ref())?;
-    cache.open_record(&args.sources, &walk.targets()?)?;
+    cache.open_record(&args.sources, walk.targets()?)?;
     let stop = &walk.signals.stop;
     let copies = match CopyMailboxes::read(&policy, &walk.options, walk.copies_progress(), stop) {
         Err(Error::Interrupted) => return Ok(walk.signals.status()),

@@ -16,7 +16,7 @@ use super::sizes::{option_size, size};
 use super::streams::is_standard;
 use super::thumbnail::ThumbnailChoice;
 use super::verb::{DetachRun, ExpandRun};
-use super::walk::Walk;
+use super::walk::{Walk, WalkSources};
 use crate::engine::lengths::Lengths;
 use crate::engine::policy::Policy;
 use crate::engine::{Mark, Mode, Prefilter};
@@ -279,6 +279,7 @@ fn over_mailboxes<'a>(
         files: None,
         thumbnail: ThumbnailChoice::default(),
         signals: Signals::watch(),
+        known: WalkSources::default(),
     })
 }
 

@@ -10,7 +10,7 @@ use super::remote;
 use super::streams::{is_standard, print, write_error};
 use crate::engine::Mode;
 use crate::error::Error;
-use crate::mailbox::{FileCounts, Options, looked_at};
+use crate::mailbox::{FileCounts, Options};
 use crate::merge::{MergeIndex, Order, ReadSource};
 
 pub(super) fn run(args: &InspectArgs) -> Result<ProgramStatus, Error> {
@@ -60,7 +60,7 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<ProgramStatus, Error
             // The bytes of a mail depend on the format of the result, which is that of the first source, as in `merge`.
             let form = match form {
                 Some(form) => form,
-                None => *form.insert(looked_at(&origin.path, &options, stop)?.0),
+                None => *form.insert(sources.form_of(&origin)?),
             };
             let nothing = (ReadSource::NONE, None);
             let source = (number, source.as_path());

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum as _;
 
@@ -43,10 +43,10 @@ use crate::engine::policy::Policy;
 use crate::error::Error;
 use crate::expand::Expander;
 use crate::expand::detach::Choice;
-use crate::mailbox::find::{NotMail, StartKind, look_at};
+use crate::mailbox::find::{NotMail, StartKind};
 use crate::mailbox::{
-    Conversion, Format, InputSource, Message, Options, Program, Quoting, Stop, Transform as _,
-    as_mail, in_full, kind_of_open, not_encoded, shown, with_line_feeds_alone,
+    Conversion, Format, InputSource, Message, Options, Program, Quoting, Source, Stop,
+    Transform as _, as_mail, in_full, kind_of_open, not_encoded, shown, with_line_feeds_alone,
 };
 use crate::mime::scan;
 
@@ -139,8 +139,18 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
     };
     let mut sum = Totals::default();
     let mut has_read = false;
-    for source in sources {
-        match inspection.run(source) {
+    let known = |path: &PathBuf| {
+        if is_standard(path) {
+            Source::of_no_file(path)
+        } else {
+            Source::new(path, &inspection.options, true, &Stop::default())
+        }
+    };
+    let sources: Vec<Source> = sources.iter().map(known).collect();
+    for source in &sources {
+        let inspected = inspection.run(source);
+        source.close();
+        match inspected {
             Ok(of_source) => {
                 has_read = true;
                 sum.add(of_source);
@@ -174,8 +184,8 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
         return Ok(status);
     }
     let named = sources.iter().map(|source| NamedSource {
-        name: source.display().to_string(),
-        kind: source_kind(source, args.format),
+        name: source.path().display().to_string(),
+        kind: source_kind(source),
     });
     let context = SurveyContext {
         larger_than,
@@ -256,24 +266,23 @@ fn accounts(args: &InspectArgs, policy: &Policy, larger_than: u64) -> Result<Pro
     Ok(status)
 }
 
-fn source_kind(source: &Path, format: Format) -> SourceKind {
+fn source_kind(source: &Source) -> SourceKind {
+    let path = source.path();
     // An HTML page must not contain control characters. If the name of a source contains one, the page therefore does
     // not name the source.
     let is_name = |name: &str| harmless_within(name) == name;
-    if !source.to_str().is_some_and(is_name) {
+    if !path.to_str().is_some_and(is_name) {
         return SourceKind::Nameless;
     }
-    if is_folder(source) {
+    if is_folder(path) {
         return SourceKind::Folder;
     }
-    // Detecting the format reads the start of the source. A pipe can be read only once, so its format is not detected
-    // here.
-    if is_standard(source) || !source.is_file() {
+    if is_standard(path) || !path.is_file() {
         return SourceKind::Nameless;
     }
-    match look_at(source, format) {
-        Ok(Ok((StartKind::Archive, _))) => SourceKind::Archive,
-        Ok(Ok((StartKind::Eml | StartKind::Msg, _))) => SourceKind::Message,
+    match source.kind() {
+        Some(StartKind::Archive) => SourceKind::Archive,
+        Some(StartKind::Eml | StartKind::Msg) => SourceKind::Message,
         _ => SourceKind::File,
     }
 }
@@ -305,13 +314,15 @@ impl Inspection<'_> {
         self.options.mode.asks_servers()
     }
 
-    fn run(&self, source: &Path) -> Result<Totals, Error> {
+    fn run(&self, looked_at: &Source) -> Result<Totals, Error> {
+        let source = looked_at.path();
         let failed = Error::cannot_read(source.display());
         if is_folder(source) {
-            return self.mailbox(source, None);
+            return self.mailbox(looked_at, None);
         }
         let stop = Stop::default();
         let mut stream = match stream(source, &self.options, &stop)? {
+            None if looked_at.is_plain_file() => None,
             None => {
                 let file = File::open(source).map_err(&failed)?;
                 Some(InputSource::named(file, source, &self.options, &stop)?)
@@ -321,7 +332,7 @@ impl Inspection<'_> {
         };
         let format = self.options.format;
         let (kind, is_empty) = match &mut stream {
-            None => (look_at(source, format)?.map(|(kind, _)| kind), false),
+            None => (looked_at.verdict()?, false),
             Some(opened) => {
                 let kind = kind_of_open(opened, source, format)?;
                 let is_empty = opened.start(1).map_err(in_full(source))?.is_empty();
@@ -336,7 +347,7 @@ impl Inspection<'_> {
         let is_stream = stream.as_ref().is_some_and(|it| it.original().is_none());
         match kind {
             Ok(StartKind::Mbox | StartKind::Eudora | StartKind::Pst) if !is_empty => {
-                self.mailbox(source, stream)
+                self.mailbox(looked_at, stream)
             }
             Err(other) if !is_stream || !matches!(other, NotMail::Text) => Err(other.error(source)),
             _ => {
@@ -374,7 +385,8 @@ impl Inspection<'_> {
         }
     }
 
-    fn mailbox(&self, source: &Path, stream: Option<InputSource>) -> Result<Totals, Error> {
+    fn mailbox(&self, looked_at: &Source, stream: Option<InputSource>) -> Result<Totals, Error> {
+        let source = looked_at.path();
         let stop = &Stop::default();
         let reporter = Reporter {
             display: Display::new(ProgressOption::Never, 0),
@@ -396,7 +408,7 @@ impl Inspection<'_> {
         };
         let conversion = match stream {
             Some(opened) => Conversion::of_stream(opened, source),
-            None => Conversion::of(source),
+            None => Conversion::of_source(looked_at),
         };
         let done = conversion
             .options(&self.options)

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 
 use crate::engine::Prefilter;
 use crate::error::Error;
-use crate::mailbox::find::{SourceFind, StartKind, find};
 use crate::mailbox::{
     ALL_MAIL, Background, InputSource, Options, SkippedMember, Stop, starts_like_msg, untarred,
 };
@@ -219,38 +218,6 @@ fn no_spool(error: &io::Error) -> String {
         "cannot write a temporary file in {}: {cause}",
         folder.display()
     )
-}
-
-/// Returns the number of bytes to read from a source, for the progress bar. It is 0 if the source cannot be read. For a
-/// compressed source, it is the size of the file if `compressed` is true, and otherwise 0.
-pub(super) fn size(source: &Path, options: &Options, stop: &Stop, compressed: bool) -> u64 {
-    let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
-    let in_folder = |folder: &Path| -> u64 {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        entries.map(|entry| length(&entry.path())).sum()
-    };
-    let finds = find(source, options, stop).unwrap_or_default();
-    let octets = |found: &SourceFind| match found.kind {
-        StartKind::Archive if !compressed => 0,
-        StartKind::Mbox | StartKind::Eml | StartKind::Msg
-            if found.method.is_some() && !compressed =>
-        {
-            0
-        }
-        StartKind::Mbox
-        | StartKind::Eudora
-        | StartKind::Eml
-        | StartKind::Msg
-        | StartKind::Pst
-        | StartKind::Archive => length(&found.path),
-        StartKind::Maildir => {
-            in_folder(&found.path.join("cur")) + in_folder(&found.path.join("new"))
-        }
-        // The size of an MH folder is the sum of all its files. Files other than messages are short and hardly change
-        // it.
-        StartKind::Mh => in_folder(&found.path),
-    };
-    finds.mailboxes.iter().map(octets).sum()
 }
 
 #[cfg(test)]

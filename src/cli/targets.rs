@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 
 use super::streams::{is_folder, is_standard};
 use crate::error::Error;
-use crate::mailbox::find::{StartKind, look_at};
+use crate::mailbox::find::{Finds, StartKind};
 use crate::mailbox::folder_names::{folded, thunderbird_top};
 use crate::mailbox::{
-    Format, Options, Stop, folder_of, kind_of_name, looked_at, names_a_file, plain_name, result_of,
+    Format, Options, Source, Stop, folder_of, form_and_folders, kind_of_name, names_a_file,
+    plain_name, result_of,
 };
 use crate::platform::folds_names;
 
 pub(super) fn of(
-    sources: &[PathBuf],
+    sources: &[Source],
     output: &Path,
     options: &Options,
     stop: &Stop,
@@ -23,7 +24,7 @@ pub(super) fn of(
         return in_thunderbird(sources, output);
     }
     if let [source] = sources {
-        if !is_folder(source) && output.extension().is_some_and(|suffix| suffix == "lz4") {
+        if !is_folder(source.path()) && output.extension().is_some_and(|suffix| suffix == "lz4") {
             let why = "embody does not write lz4, because Dovecot and the program lz4 use different formats; name a file that ends with .gz, .zst, .bz2 or .xz";
             return Err(Error::Usage(format!("{}: {why}", output.display()).into()));
         }
@@ -31,7 +32,8 @@ pub(super) fn of(
     }
     let mut taken: HashMap<String, (&Path, PathBuf)> = HashMap::new();
     let mut targets = Vec::new();
-    for source in sources {
+    for looked_at in sources {
+        let source = looked_at.path();
         let (shown, folder) = (source.display(), output.display());
         let Some(name) = source.file_name() else {
             let what = format!(
@@ -39,7 +41,7 @@ pub(super) fn of(
             );
             return Err(Error::Usage(what.into()));
         };
-        let name = renamed(source, name, options, stop);
+        let name = renamed(looked_at, name, options, stop);
         let target = output.join(&name);
         let other = taken.insert(folded(&name.to_string_lossy()), (source, target.clone()));
         // Names that differ only in case are the same name on some file systems.
@@ -60,7 +62,7 @@ pub(super) fn of(
 
 /// Returns the paths of the top-level folders that Thunderbird shows, one for each source, in the output directory.
 /// Equal names get a number.
-fn in_thunderbird(sources: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Error> {
+fn in_thunderbird(sources: &[Source], output: &Path) -> Result<Vec<PathBuf>, Error> {
     if names_a_file(output) {
         let shown = output.display();
         let what = format!(
@@ -70,6 +72,7 @@ fn in_thunderbird(sources: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Er
     }
     let mut taken = HashSet::new();
     let named = sources.iter().map(|source| {
+        let source = source.path();
         let name = match source.file_name() {
             Some(name) if !is_standard(source) => {
                 thunderbird_top(&plain_name(name).to_string_lossy())
@@ -86,11 +89,8 @@ fn in_thunderbird(sources: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Er
 
 /// Returns the file name of the result. If the result has another format than the source, the extension of the source
 /// is replaced by that of the format.
-fn renamed(source: &Path, name: &OsStr, options: &Options, stop: &Stop) -> OsString {
-    let kind = match look_at(source, options.format) {
-        Ok(Ok((kind, _))) => Some(kind),
-        _ => None,
-    };
+fn renamed(source: &Source, name: &OsStr, options: &Options, stop: &Stop) -> OsString {
+    let kind = source.kind();
     // The result of an archive or of a file of Outlook always has another format than the source, so it must not have
     // the name of one.
     let is_other = |kind| {
@@ -105,11 +105,14 @@ fn renamed(source: &Path, name: &OsStr, options: &Options, stop: &Stop) -> OsStr
     }
     // The mail of an archive becomes one mbox. If the archive contains mailboxes of Outlook, the result is a directory.
     let is_directory = || {
-        kind == Some(StartKind::Archive)
-            && looked_at(source, options, stop).is_ok_and(|(_, has_folders)| has_folders)
+        let has_folders = |finds: &Finds| {
+            let known = form_and_folders(finds, options, stop);
+            known.is_ok_and(|(_, has_folders)| has_folders)
+        };
+        kind == Some(StartKind::Archive) && source.finds().is_some_and(|finds| has_folders(&finds))
     };
     let mut name = plain_name(name).to_owned();
-    match result_of(source, options, stop) {
+    match result_of(source, options) {
         Some(Format::Mbox) if !is_directory() => name.push(".mbox"),
         Some(Format::Eml) => name.push(".eml"),
         _ => {}

@@ -1,35 +1,28 @@
 //! The start of a run: finds the mailboxes to convert, reports the files that are skipped, and removes temporary files
 //! of runs that were killed. The conversion itself is in `convert` for single messages and mboxes, in `read::opened`
-//! for open files, and in `place::in_place` and `place::maildir` for mailboxes that are changed in place.
+//! for open files, and in `in_place` and `maildir` for mailboxes that are changed in place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
-#[cfg(feature = "outlook")]
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use crate::error::Error;
 use crate::mailbox::archive::{InnerMailboxes, SkippedMember};
 use crate::mailbox::compressed::Method;
-#[cfg(feature = "outlook")]
-use crate::mailbox::failure::unreadable;
-use crate::mailbox::find::{self, Finds, SourceFind, StartKind};
+use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::eudora_files;
 use crate::mailbox::forms::flags::FlagIndex;
 use crate::mailbox::forms::imap_backup::{self, LengthChange};
 use crate::mailbox::forms::proton::ProtonLabels;
+use crate::mailbox::identity::FileIdentity;
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::place::folder::MessageFolder;
-use crate::mailbox::place::identity::FileIdentity;
 use crate::mailbox::place::journal::{JournalRecord, ResultJournal, ResultPart};
 use crate::mailbox::place::origin::ResultOrigin;
-use crate::mailbox::place::temporary;
-use crate::mailbox::read::cut;
-#[cfg(feature = "outlook")]
-use crate::mailbox::read::pst_file;
-use crate::mailbox::read::pst_file::PstFolder;
+use crate::mailbox::pst_file::PstFolder;
+use crate::mailbox::temporary;
 use crate::mailbox::{Format, Observer, Options, Stop, Summary, Transform};
 use crate::platform::OsStrExt as _;
 
@@ -50,6 +43,8 @@ pub(crate) struct MailboxJob<'a, S> {
     pub(crate) index: Option<&'a FlagIndex>,
     /// Members of the archive that is read, and the position in the archive of the first byte that is read.
     pub(crate) members: Option<(&'a Mutex<SkippedMember>, u64)>,
+    /// Lock that a thread holds while a large compressed message is in its memory. `None` if no other message is in memory.
+    pub(crate) large: Option<&'a Mutex<()>>,
     /// Messages of an mbox with an index whose lengths have changed in the copy, in their order.
     pub(crate) changes: Option<&'a Mutex<Vec<LengthChange>>>,
     /// Folders and labels of an export of Proton, if the messages are files of one.
@@ -79,6 +74,7 @@ impl<'a, S> MailboxJob<'a, S> {
             is_eudora: false,
             index: None,
             members: None,
+            large: None,
             changes: None,
             proton: None,
             journal: None,
@@ -160,85 +156,6 @@ impl<'a, S> MailboxJob<'a, S> {
             None
         })
     }
-}
-
-/// Finds the mailboxes in `source`. If the source is the `cur` or `new` of a Maildir, or a message in one of them, the
-/// source is read as a part of this Maildir, because the file names contain the flags.
-pub(crate) fn look_at(
-    source: &Path,
-    options: &Options,
-    is_in_place: bool,
-    stop: &Stop,
-) -> Result<Finds, Error> {
-    let may_be = matches!(options.format, Format::Auto | Format::Maildir);
-    let within = may_be
-        .then(|| MessageFolder::within(source, options.format))
-        .flatten();
-    let finds = match within {
-        Some(place) if place.is_folder() || is_in_place => {
-            Finds::of_source(source, StartKind::Maildir, None)
-        }
-        Some(_) => {
-            let options = Options {
-                format: Format::Eml,
-                ..options.clone()
-            };
-            find::find(source, &options, stop)?
-        }
-        None => find::find(source, options, stop)?,
-    };
-    #[cfg(feature = "outlook")]
-    let finds = expanded(finds)?;
-    if options.range.is_some() {
-        cut::check(source, &finds)?;
-    }
-    Ok(finds)
-}
-
-/// Replaces each Outlook mailbox by its folders, so that each folder is converted to a mailbox of its own. A
-/// compressed Outlook mailbox is opened later, when it is read. If the source is a directory and one of its
-/// mailboxes cannot be opened, this mailbox is added to the unreadable files.
-///
-/// # Errors
-/// Returns [`Error::Unreadable`] or [`Error::NotAMailbox`] if the source itself is such a mailbox.
-#[cfg(feature = "outlook")]
-fn expanded(mut finds: Finds) -> Result<Finds, Error> {
-    let mut all = Vec::new();
-    for found in std::mem::take(&mut finds.mailboxes) {
-        if found.kind != StartKind::Pst || found.method.is_some() {
-            all.push(found);
-            continue;
-        }
-        let is_source = found.relative.as_os_str().is_empty();
-        let (folders, damage) = match pst_file::open(&found.path) {
-            Ok(opened) => opened,
-            Err(why) if is_source => {
-                let why = io::Error::other(why);
-                return Err(unreadable(&found.path)(why));
-            }
-            Err(why) => {
-                finds.files.not_read += 1;
-                finds.unread.push((found.path, why.into()));
-                continue;
-            }
-        };
-        finds.files.count_read(damage.is_empty());
-        let damage = damage
-            .into_iter()
-            .map(|what| (found.path.clone(), what.into()));
-        finds.unread.extend(damage);
-        // The output directory of an Outlook mailbox has the name of the file without `.pst`.
-        let base = found.relative.with_extension("");
-        all.extend(folders.into_iter().map(|(path, folder)| SourceFind {
-            path: found.path.join(&path),
-            relative: base.join(&path),
-            pst: Some(folder),
-            ..found.clone()
-        }));
-    }
-    finds.mailboxes = all;
-    finds.sort();
-    Ok(finds)
 }
 
 /// Skips the backups of an earlier run. A backup may be the only copy of the original mail, so it must not be changed.

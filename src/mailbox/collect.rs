@@ -8,24 +8,25 @@ use std::sync::Arc;
 use crate::engine::Mode;
 use crate::error::Error;
 use crate::mailbox::archive::{InnerMailboxes, names_psts};
-use crate::mailbox::begin::{MailboxJob, begun, look_at};
-use crate::mailbox::find::StartKind;
+use crate::mailbox::begin::{MailboxJob, begun};
+use crate::mailbox::finds::Finds;
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::place::delivery::{
     Delivery, Handler, NamedResult, PreparedMail, PreparedMessages,
 };
-use crate::mailbox::place::temporary;
-use crate::mailbox::read::sink::Output;
 use crate::mailbox::result_folders::groups::groups;
 use crate::mailbox::result_folders::source_folders;
 use crate::mailbox::result_form::form;
+use crate::mailbox::source::Source;
+use crate::mailbox::temporary;
 use crate::mailbox::transfer::proton_labels;
 use crate::mailbox::{ByLabel, Format, Observer, Options, Stop, Summary, Transform};
 use crate::pool;
 
 /// Returns the default format of the result and whether the result needs several folders. The format is Maildir if the
 /// first mailbox is a Maildir, and otherwise mbox. `merge` must know both before it reads the mail.
-pub(crate) fn looked_at(
-    source: &Path,
+pub(crate) fn form_and_folders(
+    finds: &Finds,
     options: &Options,
     stop: &Stop,
 ) -> Result<(Format, bool), Error> {
@@ -33,7 +34,6 @@ pub(crate) fn looked_at(
         output_format: Format::Auto,
         ..options.clone()
     };
-    let finds = look_at(source, options, false, stop)?;
     let first = finds
         .mailboxes
         .first()
@@ -56,7 +56,7 @@ pub(crate) fn looked_at(
             names.unwrap_or(false)
         }
         [found] if found.is_packed() => true,
-        _ => groups(&finds, options).len() > 1,
+        _ => groups(finds, options).len() > 1,
     };
     Ok((form, has_folders))
 }
@@ -77,7 +77,7 @@ pub(crate) struct AtMailboxes<'m> {
 /// # Errors
 /// Returns the errors of [`Conversion::run`](super::Conversion::run), of `handler` and of the callbacks.
 pub(crate) fn read_letters<S: Send>(
-    source: &Path,
+    source: &Source,
     (form, options): (Format, &Options),
     (transform, observer): (&dyn Transform<S>, &dyn Observer<S>),
     stop: &Stop,
@@ -97,12 +97,12 @@ pub(crate) fn read_letters<S: Send>(
         enter,
         leave,
     } = at;
-    let finds = look_at(source, options, false, stop)?;
+    let finds = source.begin()?;
     let mut summary = begun(&finds, observer);
     let inner = InnerMailboxes::default();
     let job = MailboxJob {
         inner: Some(&inner),
-        ..MailboxJob::new(source, options, transform, observer, stop)
+        ..MailboxJob::new(source.path(), options, transform, observer, stop)
     };
     for (number, folder) in source_folders(&finds, options)
         .into_iter()
@@ -115,14 +115,8 @@ pub(crate) fn read_letters<S: Send>(
             proton: labels.as_ref(),
             ..job
         };
-        let read = of_group.each(folder.founds, |job, kind| {
-            let mut delivery = Delivery::to_handler(form, Arc::clone(handler));
-            if kind.is_folder() {
-                job.folder_to(kind, &mut delivery)
-            } else {
-                job.file_to(kind, Output::Delivery(&mut delivery))
-            }
-        });
+        let mut delivery = Delivery::to_handler(form, Arc::clone(handler));
+        let read = of_group.deliver_each(&folder.founds, &mut delivery);
         summary.add(&read?);
         let read = job.each_inner(&inner, |job, levels| {
             enter(levels);

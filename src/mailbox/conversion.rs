@@ -8,23 +8,26 @@ use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::detail::{Detail, Setting};
 use crate::engine::Mode;
 use crate::error::Error;
 use crate::mailbox::archive::InnerMailboxes;
-use crate::mailbox::begin::{MailboxJob, begun, look_at, pass_over_backups, sweep};
+use crate::mailbox::begin::{MailboxJob, begun, pass_over_backups, sweep};
 use crate::mailbox::failure::cannot_write;
-use crate::mailbox::find::{Finds, SourceFind, StartKind};
+use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::{emlx_files, imap_backup};
+use crate::mailbox::input::source::InputSource;
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::{NotMail, not_in_place};
 use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::journal::ResultJournal;
 use crate::mailbox::place::replace;
-use crate::mailbox::place::temporary;
 use crate::mailbox::read::opened::kind_of_open;
 use crate::mailbox::read::sink::Output;
-use crate::mailbox::read::source::InputSource;
+use crate::mailbox::source::Source;
+use crate::mailbox::temporary;
 use crate::mailbox::{Observer, Options, Stop, Summary, Transform, check_backup_suffix};
 use crate::mailbox::{result, result_form};
 
@@ -49,6 +52,8 @@ use crate::mailbox::{result, result_form};
 #[must_use = "call `run` to convert the mailbox"]
 pub struct Conversion<'c> {
     source: &'c Path,
+    /// The source, if the caller may have looked at it already.
+    looked_at: Option<&'c Source>,
     /// Content of the source, if the caller has opened it.
     stream: Option<InputSource>,
     destination: ConversionTarget<'c>,
@@ -70,11 +75,21 @@ impl<'c> Conversion<'c> {
     pub fn of(source: &'c Path) -> Self {
         Self {
             source,
+            looked_at: None,
             stream: None,
             destination: ConversionTarget::Nowhere,
             options: Cow::Owned(Options::default()),
             journal: None,
             stop: Stop::default(),
+        }
+    }
+
+    /// Begins the description of a run that reads a source that was already looked at.
+    #[cfg(feature = "cli")]
+    pub(crate) fn of_source(source: &'c Source) -> Self {
+        Self {
+            looked_at: Some(source),
+            ..Self::of(source.path())
         }
     }
 
@@ -154,10 +169,16 @@ impl<'c> Conversion<'c> {
             journal: self.journal,
             ..MailboxJob::new(self.source, &self.options, transform, observer, &self.stop)
         };
+        let is_in_place = matches!(
+            self.destination,
+            ConversionTarget::InPlace | ConversionTarget::Nowhere
+        );
+        let unknown = Source::new(self.source, &self.options, is_in_place, &self.stop);
+        let source = self.looked_at.unwrap_or(&unknown);
         match (self.stream, self.destination) {
-            (None, ConversionTarget::Path(destination)) => to_path(&job, destination),
-            (None, ConversionTarget::Open(file)) => to_open_file(&job, file),
-            (None, ConversionTarget::InPlace | ConversionTarget::Nowhere) => in_place(&job),
+            (None, ConversionTarget::Path(destination)) => to_path(&job, source, destination),
+            (None, ConversionTarget::Open(file)) => to_open_file(&job, source, file),
+            (None, ConversionTarget::InPlace | ConversionTarget::Nowhere) => in_place(&job, source),
             (Some(_), ConversionTarget::InPlace) => Err(not_in_place(self.source)),
             (Some(stream), ConversionTarget::Path(to)) => {
                 from_stream(&job, stream, Output::Path(to))
@@ -170,8 +191,12 @@ impl<'c> Conversion<'c> {
     }
 }
 
-fn to_path<S: Send>(job: &MailboxJob<'_, S>, destination: &Path) -> Result<Summary, Error> {
-    let (source, options, stop) = (job.path, job.options, job.stop);
+fn to_path<S: Send>(
+    job: &MailboxJob<'_, S>,
+    looked_at: &Source,
+    destination: &Path,
+) -> Result<Summary, Error> {
+    let (source, options) = (job.path, job.options);
     if let (Ok(one), Ok(other)) = (fs::metadata(source), fs::metadata(destination))
         && replace::is_same(&one, &other)
     {
@@ -193,24 +218,29 @@ fn to_path<S: Send>(job: &MailboxJob<'_, S>, destination: &Path) -> Result<Summa
         let missing = io::Error::new(io::ErrorKind::NotFound, what);
         return Err(cannot_write(destination)(missing));
     }
-    let mut finds = look_at(source, options, false, stop)?;
-    if let Some(journal) = job.journal {
-        journal.remove_results(&mut finds.mailboxes);
+    let mut finds = looked_at.begin()?;
+    let has_results = |journal: &&ResultJournal| journal.has_results_among(&finds.mailboxes);
+    if let Some(journal) = job.journal.filter(has_results) {
+        journal.remove_results(&mut Arc::make_mut(&mut finds).mailboxes);
     }
     result::check(source, &finds, destination, options)?;
     job.transfer(&finds, destination, None)
 }
 
 /// Converts a directory of messages, or the folders of an Outlook mailbox, to an open file.
-fn to_open_file<S: Send>(job: &MailboxJob<'_, S>, output: File) -> Result<Summary, Error> {
-    let (source, options, stop) = (job.path, job.options, job.stop);
-    let finds = look_at(source, options, false, stop)?;
+fn to_open_file<S: Send>(
+    job: &MailboxJob<'_, S>,
+    looked_at: &Source,
+    output: File,
+) -> Result<Summary, Error> {
+    let (source, options) = (job.path, job.options);
+    let finds = looked_at.begin()?;
     result::check_open(source, result::result(&finds, options))?;
     job.transfer(&finds, Path::new("standard output"), Some(output))
 }
 
-fn in_place<S: Send>(job: &MailboxJob<'_, S>) -> Result<Summary, Error> {
-    let (source, options, observer, stop) = (job.path, job.options, job.observer, job.stop);
+fn in_place<S: Send>(job: &MailboxJob<'_, S>, source: &Source) -> Result<Summary, Error> {
+    let (options, observer) = (job.options, job.observer);
     if cfg!(not(unix)) && options.mode.writes() {
         let detail = Detail::default()
             .naming(Setting::InPlace)
@@ -220,12 +250,12 @@ fn in_place<S: Send>(job: &MailboxJob<'_, S>) -> Result<Summary, Error> {
     if let Some(suffix) = &options.backup {
         check_backup_suffix(suffix)?;
     }
-    let mut finds = look_at(source, options, true, stop)?;
-    if options.mode.writes() {
-        leave_archives(&mut finds);
+    let mut finds = source.begin()?;
+    if options.mode.writes() && finds.mailboxes.iter().any(is_left_archive) {
+        leave_archives(Arc::make_mut(&mut finds));
     }
     if let Some(suffix) = &options.backup {
-        pass_over_backups(&mut finds, suffix);
+        pass_over_backups(Arc::make_mut(&mut finds), suffix);
     }
     check_in_place(&finds, options)?;
     if options.mode.writes() {
@@ -237,7 +267,8 @@ fn in_place<S: Send>(job: &MailboxJob<'_, S>) -> Result<Summary, Error> {
         inner: Some(&inner),
         ..*job
     };
-    let done = job.each(&finds.mailboxes, |job, kind| match kind {
+    let founds: Vec<&SourceFind> = finds.mailboxes.iter().collect();
+    let done = job.each_in_parallel(&founds, |job, kind| match kind {
         StartKind::Maildir | StartKind::Mh => job.folder(kind, None),
         StartKind::Archive if options.mode.writes() => Err(not_in_place(job.path)),
         StartKind::Archive | StartKind::Eudora | StartKind::Msg | StartKind::Pst => {
@@ -254,9 +285,7 @@ fn in_place<S: Send>(job: &MailboxJob<'_, S>) -> Result<Summary, Error> {
 /// Moves the archives in a directory to the files that are not read, because an archive cannot be changed in place. An
 /// archive that is the source itself is an error instead.
 fn leave_archives(finds: &mut Finds) {
-    let is_left = |found: &mut SourceFind| {
-        found.kind == StartKind::Archive && !found.relative.as_os_str().is_empty()
-    };
+    let is_left = |found: &mut SourceFind| is_left_archive(found);
     let left: Vec<SourceFind> = finds.mailboxes.extract_if(.., is_left).collect();
     finds.files.not_read += left.len() as u64;
     let why = || NotMail::ARCHIVE_IN_PLACE.detail();
@@ -264,6 +293,10 @@ fn leave_archives(finds: &mut Finds) {
         .unread
         .extend(left.into_iter().map(|found| (found.path, why())));
     finds.sort();
+}
+
+fn is_left_archive(found: &SourceFind) -> bool {
+    found.kind == StartKind::Archive && !found.relative.as_os_str().is_empty()
 }
 
 fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
@@ -319,7 +352,7 @@ fn from_stream<S: Send>(
     if let (Output::Path(target), Mode::Run) = (&output, options.mode) {
         temporary::sweep(temporary::folder_of(target));
     }
-    let finds = Finds::of_source(name, kind, None);
+    let finds = Finds::of_source(name, kind, None, 0);
     match &output {
         Output::Path(target) => result::check(name, &finds, target, options)?,
         Output::Open(_) => result::check_open(name, result::result(&finds, options))?,

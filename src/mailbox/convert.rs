@@ -1,82 +1,41 @@
-//! Converts the mailboxes of a source one by one, to a destination or in place.
+//! Converts single mailboxes, to a destination or in place.
 //!
 //! A mailbox is always either complete or unchanged: output appears under its final name when it is complete, and
 //! `place::replace` replaces files in place in one step. If a run ends with an error or is stopped, the mailboxes of a
 //! directory that were already converted are kept.
 
 use std::fs::{self, File};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use crate::detail::{Detail, Setting};
 use crate::engine::Mode;
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::begin::MailboxJob;
-use crate::mailbox::compressed::{CompressedContent, CompressionDamage, LEFT_AS_UTF16, content_of};
-use crate::mailbox::failure::{in_full, unread, unreadable};
-use crate::mailbox::find::{self, NotMail, SourceFind, StartKind};
+use crate::mailbox::compressed::{CompressionDamage, LEFT_AS_UTF16};
+use crate::mailbox::failure::{in_full, unreadable};
+use crate::mailbox::find;
 use crate::mailbox::forms::imap_backup::LengthChange;
 use crate::mailbox::forms::mbox::MboxReadState;
-use crate::mailbox::forms::rewrite;
-use crate::mailbox::forms::{Division, carriage, emlx, emlx_files, eudora};
-use crate::mailbox::place::identity::FileIdentity;
+use crate::mailbox::forms::{Division, carriage, emlx, emlx_files, eudora, rewrite};
+use crate::mailbox::identity::FileIdentity;
+use crate::mailbox::input::accounts::Accounts;
+use crate::mailbox::input::content::{CompressedContent, content_of};
+use crate::mailbox::input::source::InputSource;
+use crate::mailbox::input::window::WindowChunk;
+use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::place::replace::{self, AtomicWriter};
-use crate::mailbox::read::accounts::Accounts;
 use crate::mailbox::read::cut::{self, SINGLE, asked_for, cannot_cut};
 use crate::mailbox::read::messages::{MessageReader, TransformResult};
 use crate::mailbox::read::sink::Sink;
-use crate::mailbox::read::source::InputSource;
-use crate::mailbox::read::window::WindowChunk;
 use crate::mailbox::{Quoting, Summary};
 use crate::platform::NewFile;
 use crate::pool;
 
-impl<S: Send> MailboxJob<'_, S> {
-    /// Calls `convert` for each of the mailboxes and returns the sum of their counts. If a file inside a source
-    /// directory cannot be read, it is reported as damaged, and the other mailboxes are still converted.
-    pub(crate) fn each<'f>(
-        &self,
-        founds: impl IntoIterator<Item = &'f SourceFind>,
-        mut convert: impl FnMut(&MailboxJob<'_, S>, StartKind) -> Result<Summary, Error>,
-    ) -> Result<Summary, Error> {
-        let mut sum = Summary::default();
-        for found in founds {
-            self.stop.check()?;
-            self.observer.begin(&found.path);
-            let is_within = !found.relative.as_os_str().is_empty();
-            let job = MailboxJob {
-                path: &found.path,
-                method: found.method,
-                is_within,
-                pst: found.pst.as_ref(),
-                ..*self
-            };
-            // The files of a folder are counted one by one, and an Outlook mailbox once for all of its folders.
-            let is_file = !found.kind.is_folder() && found.pst.is_none();
-            match convert(&job, found.kind) {
-                Err(Error::Unreadable { source, .. }) if is_within && !found.kind.is_folder() => {
-                    let why = format!("{}; the file was not changed", unread(&source));
-                    self.observer.damaged(&found.path, &why.into());
-                    sum.damaged += 1;
-                    sum.files.not_read += u64::from(is_file);
-                }
-                // The content shows only now that the file is no mailbox, such as a zip archive that was compressed again.
-                Err(Error::NotAMailbox { why, .. }) if is_within => {
-                    self.observer.damaged(&found.path, &why);
-                    sum.damaged += 1;
-                    sum.files.not_read += u64::from(is_file);
-                }
-                done => {
-                    let done = done?;
-                    if is_file {
-                        sum.files.count_read(done.damaged == 0);
-                    }
-                    sum.add(&done);
-                }
-            }
-        }
-        Ok(sum)
-    }
+/// Maximum size of a compressed message, in bytes, that is decompressed in parallel with other messages. Larger messages
+/// are decompressed one at a time to limit memory.
+const MOST_IN_PARALLEL: usize = 8 << 20;
 
+impl<S: Send> MailboxJob<'_, S> {
     pub(crate) fn open(&self) -> Result<(File, FileIdentity), Error> {
         let file = File::open(self.path).map_err(unreadable(self.path))?;
         let before = file.metadata().map_err(unreadable(self.path))?;
@@ -101,8 +60,15 @@ impl<S: Send> MailboxJob<'_, S> {
         let (file, before) = self.open()?;
         let file = Arc::new(file);
         let most = self.options.max_message;
-        let content = content_of(&file, before.length, self.method, self.options, most);
-        let (summary, done) = match content.map_err(unreadable(self.path))? {
+        let read = |most| content_of(&file, before.length, self.method, self.options, most);
+        let at_first = self.most_in_parallel(self.method.is_some());
+        let mut content = read(at_first).map_err(unreadable(self.path))?;
+        let mut _alone = None;
+        if matches!(content, CompressedContent::TooLarge) && at_first < most {
+            _alone = self.alone();
+            content = read(most).map_err(unreadable(self.path))?;
+        }
+        let (summary, done) = match content {
             CompressedContent::Whole(content) if content.is_empty() => {
                 let summary = self.without_message();
                 self.observer.done(&Summary::of(|sum| sum.mailboxes = 1));
@@ -132,6 +98,21 @@ impl<S: Send> MailboxJob<'_, S> {
         }
         self.observer.done(&summary);
         Ok(summary)
+    }
+
+    /// Returns the maximum size of a message that is read at the same time as others, in bytes. The length of compressed mail
+    /// is not known before it is decompressed.
+    pub(crate) fn most_in_parallel(&self, is_compressed: bool) -> usize {
+        let most = self.options.max_message;
+        match self.large {
+            Some(_) if is_compressed => most.min(MOST_IN_PARALLEL),
+            _ => most,
+        }
+    }
+
+    /// Waits until no other large message is in memory.
+    pub(crate) fn alone(&self) -> Option<MutexGuard<'_, ()>> {
+        self.large.map(|large| unpoisoned(large.lock()))
     }
 
     /// Reports an empty file with the name of a message.

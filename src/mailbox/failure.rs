@@ -3,7 +3,9 @@
 use std::io;
 use std::path::Path;
 
+use crate::detail::Detail;
 use crate::error::Error;
+use crate::mailbox::Options;
 
 pub(crate) fn cannot_read(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
     Error::cannot_read(path.display())
@@ -32,4 +34,12 @@ pub(crate) fn changed(path: &Path) -> Error {
 
 pub(crate) fn unread(error: &io::Error) -> String {
     format!("cannot be read: {error}")
+}
+
+pub(crate) const LEFT_OUT: &str = "; the message was not written";
+
+pub(crate) fn too_large(number: Option<u64>, options: &Options) -> Detail {
+    let which = number.map_or_else(String::new, |number| format!("message {number}: "));
+    let most = options.max_message;
+    format!("{which}the message has more than {most} bytes, so it cannot be converted to another format{LEFT_OUT}").into()
 }

@@ -10,10 +10,11 @@ use std::path::Path;
 use crate::mailbox::forms::mbox::{Frame, MboxReadState, MessageEndSearch, content_start};
 use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::refused::refused_by_name;
-use crate::mailbox::forms::{Division, Format, as_named as message_in, carriage, eudora, mmdf};
-use crate::mailbox::forms::{outlook, rewrite, uw_imap};
+use crate::mailbox::forms::{
+    Division, Format, as_named as message_in, carriage, eudora, mmdf, outlook, rewrite, uw_imap,
+};
+pub(crate) use crate::mailbox::kind::StartKind;
 pub(crate) use crate::mailbox::not_mail::NotMail;
-pub(crate) use crate::mailbox::start::StartKind;
 use crate::mailbox::start::{as_named, before_first_message, kind_of};
 use crate::prologue::{self, Prologue};
 use crate::span::front;

@@ -5,8 +5,9 @@
 //! that neither a kill nor a full disk loses mail. A [`Transform`] decides how a message changes. This module does not
 //! parse MIME and makes no network requests.
 //!
-//! `find` recognises what a path contains, `begin` lists the mailboxes to convert, and `result` determines the output
-//! format. `conversion` is the entry: `convert` converts within one format or in place, and `transfer` to another format.
+//! `source` is what a run reads, and `find` recognises what it contains. `begin` starts a run, and `result` determines the
+//! output format. `conversion` is the entry: `convert`, `in_place` and `maildir` convert within one format or in place, and
+//! `transfer` converts to another format.
 //!
 //! Compressed mail and archives need the feature `archives`.
 //!
@@ -22,26 +23,46 @@ mod compressed;
 mod conversion;
 mod convert;
 mod damaged;
+mod each;
+mod encoding;
+mod event;
 mod external;
 mod failure;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+mod file;
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub(crate) mod find;
+mod finds;
+mod flag_losses;
 mod forms;
 mod from_folder;
+mod identity;
+mod in_place;
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+mod input;
+mod kind;
+mod maildir;
 #[cfg(feature = "view")]
 pub(crate) mod memory;
 mod messages;
 mod not_mail;
+mod partial;
 mod place;
 mod program;
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+mod pst_file;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod read;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod result;
 mod result_folders;
 mod result_form;
+mod seen;
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+mod source;
 mod start;
 mod state;
+mod temporary;
 mod transfer;
 mod verdict;
 
@@ -68,41 +89,42 @@ pub use forms::{Format, MboxVariant};
 pub use messages::{Messages, OwnedMessage};
 #[cfg(feature = "cli")]
 pub(crate) use place::journal::{JournalFiles, ResultJournal, place_beside, place_inside};
-#[cfg(all(unix, any(feature = "imap", feature = "serve")))]
-pub(crate) use place::temporary::temporary_folder_in;
 pub use program::Program;
 pub(crate) use read::touch::one_by_one;
 pub use state::MailState;
+#[cfg(all(unix, any(feature = "imap", feature = "serve")))]
+pub(crate) use temporary::temporary_folder_in;
 pub use verdict::{FileCounts, IgnorePatterns};
 #[cfg(feature = "cli")]
 pub(crate) use {
     archive::{MemberRules, MemberVerdict, SkippedMember, spool_in, unpacked, untarred},
-    collect::{AtMailboxes, MergeResult, looked_at, read_letters},
+    collect::{AtMailboxes, MergeResult, form_and_folders, read_letters},
     compressed::{CompressionDamage, Decoder, Method, not_encoded},
     failure::in_full,
+    file::PackedFile,
     forms::carriage::with_line_feeds_alone,
     forms::flags::{Flags, MessageFlags},
     forms::keywords::Keywords,
-    forms::layout::{named as kind_of_name, plain as plain_name},
+    forms::layout::{named as kind_of_name, names_a_file, plain as plain_name},
     forms::names as folder_names,
     forms::outlook::{as_mail, starts_like_msg},
     forms::rewrite::{plain, takes_separators},
     forms::shown,
     forms::uw_imap::is_internal,
+    input::Background,
+    input::quoted_twice::is_quoted_twice,
+    input::second::{has_second_message, holds_second_message},
+    input::source::InputSource,
     place::delivery::{Batch, Handler, NamedResult, PreparedMail},
     place::keyword_files::FolderKeywords,
     place::message_flags::flags_of_message,
-    place::temporary::{boot, field_of_stat, folder_of, sweep as sweep_temporary},
     place::tree::subfolders_of,
-    read::Background,
     read::cut::{MboxPiece, pieces},
     read::entry::{ALL_MAIL, entries as archive_entries},
-    read::file::PackedFile,
     read::opened::kind_of_open,
-    read::second::{has_second_message, holds_second_message},
-    read::source::InputSource,
-    result::{check_early, names_a_file, names_an_mbox, result_of},
-    transfer::is_quoted_twice,
+    result::{check_early, names_an_mbox, result_of},
+    source::Source,
+    temporary::{boot, field_of_stat, folder_of, sweep as sweep_temporary},
 };
 
 /// The change that a run makes to each message. `S` is the type of the result for one message, which the run passes to

@@ -6,14 +6,15 @@ use std::path::Path;
 
 use crate::detail::{Detail, Setting};
 use crate::error::Error;
-use crate::mailbox::begin::look_at;
 use crate::mailbox::compressed::Method;
-use crate::mailbox::find::{Finds, StartKind};
+use crate::mailbox::finds::Finds;
 use crate::mailbox::forms::layout::named;
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::place::journal;
 use crate::mailbox::result_folders::groups::groups;
 use crate::mailbox::result_form::{form, is_moved, own_form};
-use crate::mailbox::{Format, Options, Stop};
+use crate::mailbox::source::Source;
+use crate::mailbox::{Format, Options};
 use crate::platform::OsStrExt as _;
 
 /// Returns the format of the result if the result is one mailbox or one message. Returns `None` if it is a directory of
@@ -36,17 +37,17 @@ pub(crate) fn result(finds: &Finds, options: &Options) -> Option<Format> {
     }
 }
 
-pub(crate) fn result_of(source: &Path, options: &Options, stop: &Stop) -> Option<Format> {
-    result(&look_at(source, options, false, stop).ok()?, options)
+pub(crate) fn result_of(source: &Source, options: &Options) -> Option<Format> {
+    let finds = source.finds()?;
+    result(&finds, options)
 }
 
-/// Checks the output name before the conversion starts. The source is read for this only if the name or the options
+/// Checks the output name before the conversion starts. The source is looked at for this only if the name or the options
 /// could conflict with the format of the result. Other errors are left for the conversion to report.
 pub(crate) fn check_early(
-    source: &Path,
+    source: &Source,
     destination: Option<&Path>,
     options: &Options,
-    stop: &Stop,
 ) -> Result<(), Error> {
     let says_nothing = destination.is_none_or(|destination| {
         named(destination).is_none()
@@ -57,12 +58,12 @@ pub(crate) fn check_early(
     if is_plain && says_nothing {
         return Ok(());
     }
-    let Ok(finds) = look_at(source, options, false, stop) else {
+    let Some(finds) = source.finds() else {
         return Ok(());
     };
     match destination {
-        Some(destination) => check(source, &finds, destination, options),
-        None => check_open(source, result(&finds, options)),
+        Some(destination) => check(source.path(), &finds, destination, options),
+        None => check_open(source.path(), result(&finds, options)),
     }
 }
 
@@ -175,9 +176,4 @@ pub(crate) fn names_an_mbox(path: &Path) -> bool {
         Some(kind) => kind == StartKind::Mbox,
         None => Method::of_name(path).is_some(),
     }
-}
-
-/// Returns whether the name is that of a file with mail: an mbox, a message, an archive or a compressed file.
-pub(crate) fn names_a_file(path: &Path) -> bool {
-    named(path).is_some() || Method::of_name(path).is_some()
 }

@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 
 use self::groups::{MailboxGroup, groups, name_of};
 use self::namer::FolderNamer;
-use crate::mailbox::find::{Finds, SourceFind, StartKind};
+use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::layout::{self, FolderLayout, SourcePath};
 use crate::mailbox::forms::names::folded;
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::{Format, Options};
 
 /// A folder of the result, and the mailboxes whose messages are written to it.
@@ -32,7 +33,15 @@ pub(crate) struct ResultFolder<'f> {
     pub(crate) founds: Vec<&'f SourceFind>,
 }
 
-impl ResultFolder<'_> {
+impl<'f> ResultFolder<'f> {
+    /// Returns the message that is copied as a file of its own in its own format. Returns `None` for any other mailbox.
+    pub(crate) fn copied_message(&self) -> Option<&'f SourceFind> {
+        match self.founds.as_slice() {
+            [found] if !self.is_moved && found.is_message() => Some(found),
+            _ => None,
+        }
+    }
+
     /// Returns the names of the folder and of those above it.
     pub(crate) fn levels(&self) -> Vec<String> {
         let names = self.path.iter().map(OsStr::to_string_lossy);

@@ -1,6 +1,6 @@
 //! Decides whether a mailbox is copied or converted to another format, and to which one.
 
-use crate::mailbox::find::StartKind;
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::{Format, Options};
 
 /// Returns the format of a mailbox, or the format in which it is written if the output format is not given.

@@ -3,37 +3,15 @@
 use std::path::Path;
 
 use crate::mailbox::compressed::plain_suffix;
+use crate::mailbox::encoding::UnicodeEncoding;
 use crate::mailbox::forms::archive::is_archive;
-use crate::mailbox::forms::encoding::UnicodeEncoding;
 use crate::mailbox::forms::refused::refused;
 use crate::mailbox::forms::separator::{from_line_length, name_length};
 use crate::mailbox::forms::{Format, emlx, mmdf, outlook};
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
 use crate::prologue::{self, BYTE_ORDER_MARK, MailFields, Prologue};
 use crate::span::{front, split_while};
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum StartKind {
-    /// An mbox or an MMDF file. The reader distinguishes them by their separators.
-    Mbox,
-    /// A mailbox of Eudora. Never changed in place.
-    Eudora,
-    Maildir,
-    Mh,
-    Archive,
-    Eml,
-    /// A file with one message of Outlook (`.msg`, `.oft`, `winmail.dat`), which is converted to an internet message. Never
-    /// changed in place.
-    Msg,
-    /// A mailbox of Outlook, which contains folders. Never changed in place.
-    Pst,
-}
-
-impl StartKind {
-    pub(crate) fn is_folder(self) -> bool {
-        matches!(self, Self::Maildir | Self::Mh)
-    }
-}
 
 pub(crate) fn kind_of_start(start: &[u8]) -> Result<StartKind, NotMail> {
     if start.is_empty() {

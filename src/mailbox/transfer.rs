@@ -16,34 +16,30 @@ use std::borrow::Cow;
 use std::fs::{self, File};
 use std::iter;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
-
-use memchr::memmem;
+use std::sync::Mutex;
 
 use crate::detail::Detail;
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::archive::InnerMailboxes;
 use crate::mailbox::begin::{MailboxJob, begun, sweep};
 use crate::mailbox::compressed::not_encoded;
-use crate::mailbox::failure::{cannot_write, in_full, unreadable};
-use crate::mailbox::find::{Finds, SourceFind, StartKind};
-use crate::mailbox::forms::flags::MessageFlags;
+use crate::mailbox::failure::{LEFT_OUT, cannot_write, in_full, too_large, unreadable};
+use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::keywords::Keywords;
-use crate::mailbox::forms::proton::{self, ProtonLabels, ProtonState};
-use crate::mailbox::forms::separator;
-use crate::mailbox::forms::uw_imap;
-use crate::mailbox::forms::{mmdf, rewrite};
-use crate::mailbox::place::delivery::{Delivery, Handler, PreparedMail};
+use crate::mailbox::forms::proton::{self, ProtonLabels};
+use crate::mailbox::forms::{mmdf, rewrite, separator, uw_imap};
+use crate::mailbox::input::accounts::Accounts;
+use crate::mailbox::input::window::{WindowChunk, Windows};
+use crate::mailbox::kind::StartKind;
+use crate::mailbox::place::delivery::{Delivery, Handler, PreparedMail, StoredState};
 use crate::mailbox::place::journal::JournalRecord;
-use crate::mailbox::place::temporary;
-use crate::mailbox::read::accounts::Accounts;
 use crate::mailbox::read::messages::TransformResult;
 use crate::mailbox::read::sink::Output;
-use crate::mailbox::read::window::{WindowChunk, Windows};
 use crate::mailbox::result_folders::{ResultFolder, result_folders};
 use crate::mailbox::result_form::form;
-use crate::mailbox::{Envelope, Format, Options, Quoting, Summary, Transform};
-use crate::platform::{self, FileExt as _};
+use crate::mailbox::temporary;
+use crate::mailbox::{Envelope, Format, Quoting, Summary, Transform};
+use crate::platform;
 use crate::pool;
 use crate::prologue::{self, Prologue};
 
@@ -95,8 +91,31 @@ impl<S: Send> MailboxJob<'_, S> {
             return Ok(summary);
         }
         let is_one = matches!(folders.as_slice(), [folder] if folder.path.as_os_str().is_empty());
+        let has_open_file = open.is_some();
         let mut at_work_in = PathBuf::new();
-        for folder in &folders {
+        let mut make_parent = |target: &Path| {
+            let parent = temporary::folder_of(target);
+            if writes && !has_open_file && parent != at_work_in {
+                fs::create_dir_all(parent).map_err(cannot_write(parent))?;
+                temporary::sweep(parent);
+                at_work_in = parent.to_owned();
+            }
+            Ok(())
+        };
+        let mut rest = folders.as_slice();
+        while let Some((folder, after)) = rest.split_first() {
+            let messages: Vec<(&SourceFind, PathBuf)> = rest
+                .iter()
+                .map_while(|folder| {
+                    Some((folder.copied_message()?, destination.join(&folder.path)))
+                })
+                .collect();
+            if messages.len() > 1 && self.has_several_workers() && !has_open_file {
+                rest = rest.get(messages.len()..).unwrap_or_default();
+                summary.add(&self.copy_messages(&messages, &mut make_parent)?);
+                continue;
+            }
+            rest = after;
             let Some(first) = folder.founds.first() else {
                 continue;
             };
@@ -106,12 +125,7 @@ impl<S: Send> MailboxJob<'_, S> {
             } else {
                 destination.join(&folder.path)
             };
-            let parent = temporary::folder_of(&target);
-            if writes && open.is_none() && parent != at_work_in {
-                fs::create_dir_all(parent).map_err(cannot_write(parent))?;
-                temporary::sweep(parent);
-                at_work_in = parent.to_owned();
-            }
+            make_parent(&target)?;
             let founds = folder.founds.iter().copied();
             if first.is_packed() {
                 let unpacked = self.each(founds, |job, kind| {
@@ -159,13 +173,7 @@ impl<S: Send> MailboxJob<'_, S> {
                 proton: labels.as_ref(),
                 ..*self
             };
-            let moved = of_group.each(founds, |job, kind| {
-                if kind.is_folder() {
-                    job.folder_to(kind, &mut delivery)
-                } else {
-                    job.file_to(kind, Output::Delivery(&mut delivery))
-                }
-            })?;
+            let moved = of_group.deliver_each(&folder.founds, &mut delivery)?;
             // An Outlook folder that contains only contacts or appointments has no messages, so no mailbox is created
             // for it.
             if first.kind != StartKind::Pst || moved.messages > 0 {
@@ -215,13 +223,7 @@ impl<S: Send> MailboxJob<'_, S> {
                 proton: labels.as_ref(),
                 ..job
             };
-            let moved = of_group.each(folder.founds.iter().copied(), |job, kind| {
-                if kind.is_folder() {
-                    job.folder_to(kind, &mut delivery)
-                } else {
-                    job.file_to(kind, Output::Delivery(&mut delivery))
-                }
-            });
+            let moved = of_group.deliver_each(&folder.founds, &mut delivery);
             summary.add(&moved?);
             // The folders of Outlook mailboxes in an archive become subfolders of the folder of the archive.
             let entered = job.each_inner(&inner, |job, levels| {
@@ -232,6 +234,30 @@ impl<S: Send> MailboxJob<'_, S> {
         }
         self.finish(delivery, &summary, record)?;
         Ok(summary)
+    }
+
+    /// Copies messages that are files of their own to a directory, with the paths of the results. `make_parent` creates the
+    /// directory of a result.
+    fn copy_messages(
+        &self,
+        messages: &[(&SourceFind, PathBuf)],
+        mut make_parent: impl FnMut(&Path) -> Result<(), Error> + Send,
+    ) -> Result<Summary, Error> {
+        // The messages of a directory share a file with their labels, which only one thread may copy.
+        let state_files = Mutex::new(());
+        self.messages(
+            (messages, |(found, _)| found),
+            |(_, target)| make_parent(target),
+            |job, (found, target), ()| {
+                if job.is_made(job.path) {
+                    return Ok(job.made());
+                }
+                let done = job.file_to(found.kind, Output::InFolder(target));
+                let _alone = unpoisoned(state_files.lock());
+                job.copy_state_files(found.kind, target).and(done)
+            },
+            |(), _| Ok(()),
+        )
     }
 
     /// Copies the files next to a message in which Proton stores its state.
@@ -494,25 +520,6 @@ impl<S: Send> MailboxJob<'_, S> {
     }
 }
 
-/// Data of a message that its mailbox stores outside of the content.
-pub(crate) struct StoredState {
-    pub(crate) flags: Option<MessageFlags>,
-    /// Time of arrival, or the modification time of the file.
-    pub(crate) date: Option<SystemTime>,
-    /// State of a message that Proton exported.
-    pub(crate) proton: Option<ProtonState>,
-}
-
-impl StoredState {
-    pub(crate) fn new(flags: Option<MessageFlags>, date: Option<SystemTime>) -> Self {
-        Self {
-            flags,
-            date,
-            proton: None,
-        }
-    }
-}
-
 /// Returns the labels of the export of Proton to which the messages belong. Returns `None` if they are no such messages.
 pub(crate) fn proton_labels(founds: &[&SourceFind]) -> Option<ProtonLabels> {
     let first = founds.iter().find(|found| found.kind == StartKind::Eml)?;
@@ -534,39 +541,4 @@ struct DroppedLines {
     internal: u64,
     /// Numbers of the messages that were not written, and the reasons.
     refused: Vec<(u64, String)>,
-}
-
-pub(crate) const LEFT_OUT: &str = "; the message was not written";
-
-pub(crate) fn too_large(number: Option<u64>, options: &Options) -> Detail {
-    let which = number.map_or_else(String::new, |number| format!("message {number}: "));
-    let most = options.max_message;
-    format!("{which}the message has more than {most} bytes, so it cannot be converted to another format{LEFT_OUT}").into()
-}
-
-/// Returns whether the file contains a line that starts with `>>From `. Only programs that write the variant mboxrd
-/// quote a line that is already quoted, so such a line shows the variant of the file.
-pub(crate) fn is_quoted_twice(file: &File, name: &Path) -> Result<bool, Error> {
-    const LINE: &[u8] = b">>From ";
-    let finder = memmem::Finder::new(LINE);
-    let starts_line = |before: Option<&u8>| matches!(before, Some(b'\n' | b'\r'));
-    let mut buffer = vec![0; 1 << 20];
-    let (mut at, mut kept) = (0, 0);
-    loop {
-        let read = file
-            .read_at(&mut buffer[kept..], at)
-            .map_err(unreadable(name))?;
-        if read == 0 {
-            return Ok(false);
-        }
-        at += read as u64;
-        let filled = kept + read;
-        let bytes = &buffer[..filled];
-        let mut hits = finder.find_iter(bytes);
-        if hits.any(|at| starts_line(bytes[..at].last())) {
-            return Ok(true);
-        }
-        kept = filled.min(LINE.len());
-        buffer.copy_within(filled - kept..filled, 0);
-    }
 }

@@ -7,7 +7,9 @@ mod compressed {
     pub(super) use self::method::plain_suffix;
     pub(crate) use self::method::{MAGIC, Method};
 }
+mod encoding;
 mod forms;
+mod kind;
 pub(crate) mod memory;
 mod not_mail;
 mod program;

@@ -60,6 +60,15 @@ pub fn program(name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
+/// Returns whether programs can be traced here. In some containers they cannot.
+pub fn is_traced() -> bool {
+    program("strace").is_some()
+        && Command::new("strace")
+            .args(["-qq", "-o", "/dev/null", "true"])
+            .status()
+            .is_ok_and(|status| status.success())
+}
+
 /// Returns a command for embody as a user who cannot read the private files of others. For root, this needs `setpriv`.
 pub fn unprivileged(test: &str, folder: &Path) -> Option<Command> {
     let Some(setpriv) = program("setpriv") else {

@@ -20,7 +20,7 @@ use super::progress::Display;
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
 use super::say;
-use super::streams::{is_standard, print, size, write_error};
+use super::streams::{is_standard, print, write_error};
 use super::survey::quoted;
 use crate::engine::Mode;
 #[cfg(all(unix, feature = "imap"))]
@@ -28,7 +28,7 @@ use crate::engine::policy::Policy;
 use crate::error::Error;
 use crate::mailbox::{
     Envelope, FileCounts, Format, Keywords, MergeResult, Options, PreparedMail, Stop, folder_of,
-    looked_at, names_a_file, names_an_mbox,
+    names_a_file, names_an_mbox,
 };
 use crate::merge::{
     FinishedReport, KeptSelection, MergeIndex, ReadSource, SavedIndex, Tally, finished, record,
@@ -98,7 +98,7 @@ impl MergeRun<'_> {
         let is_flat = args.flat || names_a_file(&args.output);
         let have_folders = origins.iter().any(|origin| origin.has_folders);
         let has_folders = !is_flat && have_folders;
-        let form = self.form(&origins)?;
+        let form = self.form(&origins, &sources)?;
         self.check_name(form, has_folders)?;
         if have_folders && is_flat && !args.flat && !args.quiet {
             let output = say::shown(&args.output);
@@ -203,11 +203,7 @@ impl MergeRun<'_> {
         let is_complete = |source: &&ReadSource| source.mailboxes.is_none();
         let complete = already.iter().filter(is_complete).count();
         let remaining = origins.get(complete..).unwrap_or_default();
-        let total = || {
-            remaining
-                .iter()
-                .map(|it| size(&it.path, &self.options, self.stop, true))
-        };
+        let total = || remaining.iter().map(|it| it.source.size(true));
         let display = if args.quiet || args.progress == ProgressOption::Never {
             Display::new(ProgressOption::Never, 0)
         } else {
@@ -262,7 +258,9 @@ impl MergeRun<'_> {
             mails,
             tally,
         } = kept;
-        let like = origins.first().map_or(Path::new(""), |origin| &origin.path);
+        let like = origins
+            .first()
+            .map_or(Path::new(""), |origin| origin.source.path());
         let mut merged =
             MergeResult::start(&args.output, form, has_folders, (&self.options, like))?;
         if self.options.mode.writes() {
@@ -365,12 +363,16 @@ impl MergeRun<'_> {
         }
     }
 
-    fn form(&self, origins: &[SourceOrigin]) -> Result<Format, Error> {
+    fn form(
+        &self,
+        origins: &[SourceOrigin],
+        sources: &SourceSettings<'_>,
+    ) -> Result<Format, Error> {
         match (self.args.output_form().0, origins.first()) {
             (form, _) if form != Format::Auto => Ok(form),
             // A DEST with the name of a file can only be one mailbox.
             _ if names_an_mbox(&self.args.output) => Ok(Format::Mbox),
-            (_, Some(first)) => Ok(looked_at(&first.path, &self.options, self.stop)?.0),
+            (_, Some(first)) => sources.form_of(first),
             (_, None) => Ok(Format::Mbox),
         }
     }

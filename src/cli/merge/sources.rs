@@ -1,6 +1,6 @@
 //! The sources of a merge: looks at each of them, and adds their messages to the index.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 #[cfg(all(unix, feature = "imap"))]
@@ -25,13 +25,16 @@ use crate::imap::download::Download;
 use crate::mailbox::temporary_folder_in;
 use crate::mailbox::{
     AtMailboxes, Batch, Envelope, FileCounts, Format, Handler, Message, MessageFlags, Observer,
-    Options, PreparedMail, Stop, Summary, Transform, looked_at, names_a_file, read_letters,
+    Options, PreparedMail, Source, Stop, Summary, Transform, form_and_folders, names_a_file,
+    read_letters,
 };
 use crate::merge::{ArrivalBatch, MergeIndex, Numbers, ReadSource, SavedIndex};
 
 /// A source that is read: a path, or the temporary copy of a mailbox on a server.
 pub(crate) struct SourceOrigin {
-    pub(crate) path: PathBuf,
+    pub(crate) source: Source,
+    /// Format of the source. `None` for a copy of a mailbox on a server.
+    form: Option<Format>,
     /// Whether the source has several folders.
     pub(crate) has_folders: bool,
     /// Temporary copy of a mailbox on a server. Dropping it removes the copy.
@@ -83,19 +86,41 @@ impl SourceSettings<'_> {
             let done = download.run();
             let summary = done.map_err(|why| remote::error(why, &account))?;
             return Ok(SourceOrigin {
-                path: copy.path().to_owned(),
+                source: self.known(copy.path()),
+                form: None,
                 has_folders: true,
                 _copy: Some(copy),
                 is_damaged: summary.damaged > 0,
             });
         }
-        let (_, has_folders) = looked_at(source, self.options, self.stop)?;
+        let source = self.known(source);
+        let finds = source.begin()?;
+        let (form, has_folders) = form_and_folders(&finds, self.options, self.stop)?;
         Ok(SourceOrigin {
-            path: source.to_owned(),
+            source,
+            form: Some(form),
             has_folders,
             _copy: None,
             is_damaged: false,
         })
+    }
+
+    fn known(&self, path: &Path) -> Source {
+        Source::new(path, self.options, false, self.stop)
+    }
+
+    /// Returns the default format of the result: that of the source.
+    ///
+    /// # Errors
+    /// The source cannot be read, or contains no mailbox.
+    pub(crate) fn form_of(&self, origin: &SourceOrigin) -> Result<Format, Error> {
+        match origin.form {
+            Some(form) => Ok(form),
+            None => {
+                let finds = origin.source.begin()?;
+                Ok(form_and_folders(&finds, self.options, self.stop)?.0)
+            }
+        }
     }
 }
 
@@ -231,7 +256,7 @@ impl Collector {
             )
         };
         let done = read_letters(
-            &origin.path,
+            &origin.source,
             (form, sources.options),
             (&reading, &reading),
             sources.stop,
@@ -241,7 +266,9 @@ impl Collector {
                 leave: &mut |mailboxes, done| note(Some(mailboxes), done),
             },
             &self.handler,
-        )?;
+        );
+        origin.source.close();
+        let done = done?;
         note(None, &done)?;
         Ok(SourceResult {
             is_whole: is_whole(&done),

@@ -12,7 +12,7 @@ use crate::error::{Error, unpoisoned};
 use crate::expand::envelope;
 use crate::mailbox::{
     AtMailboxes, Batch, Envelope, Format, Handler, Message, MessageFlags, Observer, Options,
-    PreparedMail, Stop, Transform, read_letters,
+    PreparedMail, Source, Stop, Transform, read_letters,
 };
 use crate::serve::{MailboxMessage, SharedSink};
 
@@ -48,7 +48,8 @@ pub(super) fn deliver(
         leave: &mut |_, _| Ok(()),
     };
     let form = (Format::Maildir, options);
-    let summary = read_letters(source, form, (&reading, &reading), stop, at, &handler)?;
+    let source = Source::new(source, options, false, stop);
+    let summary = read_letters(&source, form, (&reading, &reading), stop, at, &handler)?;
     let (delivered, bytes) = *unpoisoned(place.delivered.lock());
     let list = |list: &Mutex<MailboxFolders>| std::mem::take(&mut *unpoisoned(list.lock()));
     let (unreadable, damaged) = (list(&reading.unreadable), list(&reading.damaged));

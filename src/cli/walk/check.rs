@@ -7,7 +7,7 @@ use super::super::streams::{is_folder, is_standard};
 use super::super::survey::check_page;
 use super::Walk;
 use crate::error::Error;
-use crate::mailbox::find::{StartKind, look_at, not_in_place};
+use crate::mailbox::find::{StartKind, not_in_place};
 use crate::mailbox::{Format, check_early};
 
 impl Walk<'_> {
@@ -18,7 +18,7 @@ impl Walk<'_> {
                 let what = "--html cannot write to standard output here; name a file";
                 return Err(Error::Usage(what.into()));
             }
-            report_file::check_apart("--html", page, &self.sources, &self.targets()?)?;
+            report_file::check_apart("--html", page, &self.sources, self.targets()?)?;
             check_page(page)?;
         }
         #[cfg(all(unix, feature = "imap"))]
@@ -31,31 +31,31 @@ impl Walk<'_> {
                     remote::account(source, &self.args.imap, self.policy)?;
                 }
                 let targets = self.targets()?;
-                if let [target] = targets.as_slice() {
+                if let [target] = targets {
                     remote::check_name(target)?;
                 }
-                for target in &targets {
+                for target in targets {
                     remote::check(&self.options, target)?;
                 }
-                return report_file::check(self.saying.report.as_deref(), &self.sources, &targets);
+                return report_file::check(self.saying.report.as_deref(), &self.sources, targets);
             }
         }
-        let files = self.sources.iter().filter(|source| source.is_file());
-        for source in files.filter(|_| self.args.in_place) {
+        let sources = self.known_sources().iter();
+        for source in sources.clone().filter(|_| self.args.in_place) {
             // A source that cannot be changed in place is an error before the first source is changed. Unreadable
             // sources are reported later.
-            if let Ok(Ok((StartKind::Archive, _))) = look_at(source, self.options.format) {
-                return Err(Error::Usage(not_in_place(source).detail()));
+            if source.kind() == Some(StartKind::Archive) {
+                return Err(Error::Usage(not_in_place(source.path()).detail()));
             }
         }
         let targets = self.targets()?;
-        for (source, target) in self.sources.iter().zip(&targets) {
-            if !is_standard(source) {
+        for (source, target) in sources.zip(targets) {
+            if !is_standard(source.path()) {
                 let target = Some(target.as_path()).filter(|target| !is_standard(target));
-                check_early(source, target, &self.options, &self.signals.stop)?;
+                check_early(source, target, &self.options)?;
             }
         }
-        report_file::check(self.saying.report.as_deref(), &self.sources, &targets)
+        report_file::check(self.saying.report.as_deref(), &self.sources, targets)
     }
 
     fn check_standard_streams(&self) -> Result<(), Error> {

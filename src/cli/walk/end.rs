@@ -10,8 +10,8 @@ use super::super::survey::{in_units, quoted};
 use super::super::totals::Totals;
 use super::Walk;
 use crate::engine::Mode;
-use crate::mailbox::find::{StartKind, look_at};
-use crate::mailbox::{Format, Summary, folder_of};
+use crate::mailbox::find::StartKind;
+use crate::mailbox::{Format, Source, Summary, folder_of};
 use crate::platform::free_space;
 
 /// Maximum number of sources for which the summary contains commands that check the result. For more sources, the
@@ -38,12 +38,12 @@ impl Walk<'_> {
             _ => target.to_owned(),
         };
         let pairs: Option<Vec<[String; 2]>> = self
-            .sources
+            .known_sources()
             .iter()
             .zip(targets)
             .map(|(source, target)| {
-                let is_file = self.is_named_file(source) && !is_standard(target);
-                let pair = [source.clone(), new(target)];
+                let is_file = is_named_file(source) && !is_standard(target);
+                let pair = [source.path().to_owned(), new(target)];
                 let [old, new] = pair.each_ref().map(|path| path.to_str());
                 let has_control = |path: &str| path.chars().any(char::is_control);
                 let words = [old?, new?];
@@ -68,25 +68,18 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns whether the source is a file or directory that a command can name, and that `compare` can compare with its
-    /// result. Standard input and servers are not files. A mailbox of Eudora cannot be compared, because all its messages
-    /// are converted to MIME and are therefore different.
-    fn is_named_file(&self, source: &Path) -> bool {
-        #[cfg(all(unix, feature = "imap"))]
-        if remote::is_remote(source) {
-            return false;
-        }
-        let kind = || look_at(source, self.options.format);
-        !is_standard(source)
-            && (source.is_dir() || matches!(kind(), Ok(Ok((kind, _))) if kind != StartKind::Eudora))
+    /// Returns whether the text at the end contains what the run would do with pictures, and the space that the result needs.
+    pub(super) fn plans_pictures(&self) -> bool {
+        !self.options.mode.writes() && self.policy.embed.is_on()
     }
 
-    pub(super) fn plans(&self, counts: &Totals) -> String {
-        let embeds = self.policy.embed.is_on();
-        let mut text = match self.options.mode {
-            Mode::Probe | Mode::DryRun if embeds => counts.forecast.lines(self.policy, true),
-            _ => String::new(),
+    /// Returns the text about the pictures. `size` is the size of all sources, as [`plans_pictures`](Self::plans_pictures)
+    /// requires.
+    pub(super) fn plans(&self, counts: &Totals, size: Option<u64>) -> String {
+        let Some(size) = size else {
+            return String::new();
         };
+        let mut text = counts.forecast.lines(self.policy, true);
         let output = self
             .output
             .filter(|output| !is_standard(output) && !text.is_empty());
@@ -98,7 +91,7 @@ impl Walk<'_> {
             }
         });
         if let Some(free) = place.and_then(|place| free_space(place).ok()) {
-            let [free, size] = [free, self.sizes(true)].map(in_units);
+            let [free, size] = [free, size].map(in_units);
             text += &format!(
                 "The sources contain {size}; the disk of the output has {free} of free space.\n"
             );
@@ -124,4 +117,17 @@ impl Walk<'_> {
             }
         }
     }
+}
+
+/// Returns whether the source is a file or directory that a command can name, and that `compare` can compare with its
+/// result. Standard input and servers are not files. A mailbox of Eudora cannot be compared, because all its messages
+/// are converted to MIME and are therefore different.
+fn is_named_file(source: &Source) -> bool {
+    let path = source.path();
+    #[cfg(all(unix, feature = "imap"))]
+    if remote::is_remote(path) {
+        return false;
+    }
+    let is_file = || source.kind().is_some_and(|kind| kind != StartKind::Eudora);
+    !is_standard(path) && (path.is_dir() || is_file())
 }

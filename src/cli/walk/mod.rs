@@ -4,6 +4,7 @@
 mod check;
 mod end;
 
+use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -23,7 +24,7 @@ use super::remote;
 use super::report_file::ReportFile;
 use super::reporter::{Reporter, ReporterCounts};
 use super::say;
-use super::streams::{self, is_folder, is_standard, size, stream};
+use super::streams::{self, is_folder, is_standard, stream};
 use super::summary::RunSummary;
 #[cfg(all(unix, feature = "imap"))]
 use super::survey::in_units;
@@ -40,10 +41,10 @@ use crate::fetch::store::{Mail, Store, User};
 use crate::imap::{
     account::Account, candidates::Candidates, download::Download, in_place::InPlace,
 };
-use crate::mailbox::find::{StartKind, look_at};
+use crate::mailbox::find::StartKind;
 use crate::mailbox::{
-    Conversion, FileCounts, Format, InputSource, Options, ResultJournal, Summary, Transform,
-    folder_of,
+    Conversion, FileCounts, Format, InputSource, Options, ResultJournal, Source, Summary,
+    Transform, folder_of,
 };
 use crate::platform::Stream;
 
@@ -67,6 +68,14 @@ pub(super) struct Walk<'w> {
     /// The picture on the page of `--html`.
     pub(super) thumbnail: ThumbnailChoice,
     pub(super) signals: Signals,
+    /// What the sources contain and the paths of the results, as soon as they are known.
+    pub(super) known: WalkSources,
+}
+
+#[derive(Default)]
+pub(super) struct WalkSources {
+    sources: OnceCell<Vec<Source>>,
+    targets: OnceCell<Vec<PathBuf>>,
 }
 
 impl Walk<'_> {
@@ -139,8 +148,10 @@ impl Walk<'_> {
         more: impl FnOnce(&Totals) -> String,
     ) -> Result<ProgramStatus, Error> {
         let start = Instant::now();
+        // The sources are closed before the end of the run.
+        let planned = self.plans_pictures().then(|| self.sizes(true));
         limits_on_files_are_failed_writes();
-        let targets = self.targets()?;
+        let (sources, targets) = (self.known_sources(), self.targets()?);
         if let Some(output) = self.output {
             let is_directory =
                 self.sources.len() > 1 || self.options.output_format == Format::Thunderbird;
@@ -153,9 +164,9 @@ impl Walk<'_> {
         let mut status = ProgramStatus::Success;
         let (mut has_done_some, mut has_left_some) = (false, false);
         let mut files = FileCounts::default();
-        for (index, source) in self.sources.iter().enumerate() {
-            let target = targets.get(index);
-            let place = target.unwrap_or(source);
+        for (index, source) in sources.iter().enumerate() {
+            let target = targets.get(index).map(PathBuf::as_path);
+            let place = target.unwrap_or(source.path());
             if let Some(store) = store {
                 store.puts_from(User::this(if is_standard(place) {
                     Mail::Filtered
@@ -164,7 +175,9 @@ impl Walk<'_> {
                 }));
             }
             let journal = resume.map(|resume| &resume.journal);
-            match self.convert_source((source, target), transform, &reporter, journal) {
+            let converted = self.convert_source((source, target), transform, &reporter, journal);
+            source.close();
+            match converted {
                 Ok(summary) => {
                     has_done_some = true;
                     files.add(&summary.files);
@@ -201,7 +214,7 @@ impl Walk<'_> {
         let verb = arguments.get(1).and_then(|verb| verb.to_str());
         let proofs = match status {
             ProgramStatus::Success if !counts.outcomes.has_no_response() => {
-                self.proofs(&summary, &targets)
+                self.proofs(&summary, targets)
             }
             _ => Vec::new(),
         };
@@ -237,7 +250,7 @@ impl Walk<'_> {
                 Mode::Probe | Mode::DryRun => self.word,
             };
             let seconds = start.elapsed().as_secs_f64();
-            let plans = self.plans(&counts);
+            let plans = self.plans(&counts, planned);
             let ending = RunSummary {
                 summary: &summary,
                 totals: &counts,
@@ -312,9 +325,22 @@ impl Walk<'_> {
     }
 
     fn sizes(&self, compressed: bool) -> u64 {
+        let sizes = self.known_sources().iter();
+        sizes.map(|source| source.size(compressed)).sum()
+    }
+
+    /// Returns the sources of the run. Each of them is looked at once.
+    pub(super) fn known_sources(&self) -> &[Source] {
         let stop = &self.signals.stop;
-        let size = |source: &PathBuf| size(source, &self.options, stop, compressed);
-        self.sources.iter().map(size).sum()
+        let known = |path: &PathBuf| {
+            if has_results(path) {
+                Source::new(path, &self.options, self.output.is_none(), stop)
+            } else {
+                Source::of_no_file(path)
+            }
+        };
+        let sources = &self.known.sources;
+        sources.get_or_init(|| self.sources.iter().map(known).collect())
     }
 
     fn reporter<'r>(&'r self, start: &'r RunStart) -> Result<Reporter<'r>, Error> {
@@ -354,12 +380,12 @@ impl Walk<'_> {
 
     fn convert_source(
         &self,
-        (source, target): (&Path, Option<&PathBuf>),
+        (looked_at, target): (&Source, Option<&Path>),
         transform: &dyn Transform<VerbReport>,
         reporter: &Reporter<'_>,
         journal: Option<&ResultJournal>,
     ) -> Result<Summary, Error> {
-        let (options, stop) = (&self.options, &self.signals.stop);
+        let (options, stop, source) = (&self.options, &self.signals.stop, looked_at.path());
         #[cfg(all(unix, feature = "imap"))]
         if let Some(account) = remote::account(source, &self.args.imap, self.policy)? {
             let Some(output) = target else {
@@ -381,20 +407,15 @@ impl Walk<'_> {
             conversion.run(transform, reporter)
         };
         let Some(target) = target else {
-            return described(Conversion::of(source).in_place());
+            return described(Conversion::of_source(looked_at).in_place());
         };
-        let is_pst = || {
-            // Detecting the format reads the start of the source. A pipe can be read only once, so its format is not
-            // detected here.
-            let found = source.is_file().then(|| look_at(source, options.format));
-            matches!(found, Some(Ok(Ok((StartKind::Pst, _)))))
-        };
+        let is_pst = || looked_at.kind() == Some(StartKind::Pst);
         if is_standard(target) && !is_standard(source) && (is_folder(source) || is_pst()) {
-            return described(Conversion::of(source).into_open(self.standard_output()?));
+            return described(Conversion::of_source(looked_at).into_open(self.standard_output()?));
         }
         let stream = stream(source, options, stop)?;
         if stream.is_none() && !is_standard(target) {
-            return described(Conversion::of(source).to(target));
+            return described(Conversion::of_source(looked_at).to(target));
         }
         let opened = match stream {
             Some(stream) => stream,
@@ -465,16 +486,25 @@ impl Walk<'_> {
         self.policy.fetch.iter().any(|scheme| scheme.is_http())
     }
 
-    pub(super) fn targets(&self) -> Result<Vec<PathBuf>, Error> {
-        let Some(output) = self.output else {
-            return Ok(Vec::new());
+    pub(super) fn targets(&self) -> Result<&[PathBuf], Error> {
+        if let Some(targets) = self.known.targets.get() {
+            return Ok(targets);
+        }
+        let targets = match self.output {
+            None => Vec::new(),
+            Some(output) => targets::of(
+                self.known_sources(),
+                output,
+                &self.options,
+                &self.signals.stop,
+            )?,
         };
-        targets::of(&self.sources, output, &self.options, &self.signals.stop)
+        Ok(self.known.targets.get_or_init(|| targets))
     }
 }
 
-/// Returns whether the results of a source can be continued. Standard input cannot be read again, and a download from a
-/// server has a record of its own.
+/// Returns whether a source is a path, so that its results can be continued. Standard input cannot be read again, and a
+/// download from a server has a record of its own.
 fn has_results(source: &Path) -> bool {
     #[cfg(all(unix, feature = "imap"))]
     if remote::is_remote(source) {

@@ -13,8 +13,8 @@ use super::entries::MOST_KEYWORDS;
 use super::opened::opened;
 #[cfg(feature = "archives")]
 use crate::mailbox::compressed::CompressionDamage;
-use crate::mailbox::place::flag_losses::FlagLosses;
-use crate::mailbox::read::file::PackedFile;
+use crate::mailbox::file::PackedFile;
+use crate::mailbox::flag_losses::FlagLosses;
 
 /// Whether the files with keywords in an archive can be read before its messages.
 pub(super) enum LookAhead {

@@ -1,7 +1,7 @@
 //! Interface between the reader of archives, which knows only members, and the code that knows the formats of messages.
 
-use crate::mailbox::find::StartKind;
-use crate::mailbox::place::flag_losses::FlagLosses;
+use crate::mailbox::flag_losses::FlagLosses;
+use crate::mailbox::kind::StartKind;
 
 /// Maximum size of all files with keywords in an archive and the archives in it, in bytes. Their content is kept in memory.
 pub(crate) const MOST_KEYWORDS: u64 = 16 << 20;

@@ -17,7 +17,8 @@ use super::skipped::SkippedMember;
 use super::spooled::SpooledFile;
 use crate::error::unpoisoned;
 use crate::mailbox::compressed::CompressionDamage;
-use crate::mailbox::find::{NotMail, StartKind};
+use crate::mailbox::kind::StartKind;
+use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::{FileCounts, Stop};
 
 const LOOKED_AT: usize = 64 << 10;

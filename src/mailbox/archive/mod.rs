@@ -47,9 +47,9 @@ pub(crate) use self::unpack::{unpacked, untarred};
 #[cfg(not(feature = "archives"))]
 use crate::mailbox::compressed::{Method, unsupported};
 #[cfg(not(feature = "archives"))]
-use crate::mailbox::forms::archive::{BLOCK, is_archive};
+use crate::mailbox::file::{PackedFile, octets_at};
 #[cfg(not(feature = "archives"))]
-use crate::mailbox::read::file::{PackedFile, octets_at};
+use crate::mailbox::forms::archive::{BLOCK, is_archive};
 
 /// Without the feature `archives`, the members of a zip archive cannot be listed, so its first member decides.
 #[cfg(not(feature = "archives"))]

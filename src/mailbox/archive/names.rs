@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::members::Members;
 use super::zip::Zip;
 use crate::mailbox::Stop;
-use crate::mailbox::read::file::PackedFile;
+use crate::mailbox::file::PackedFile;
 
 /// Returns whether the name of a member fulfils a condition.
 pub(super) fn any_name(mut members: impl Members, is: impl Fn(&[u8]) -> bool) -> io::Result<bool> {

@@ -10,8 +10,8 @@ use super::members::Members;
 use super::names::has_member_of_document;
 use super::opened::opened;
 use crate::mailbox::Stop;
+use crate::mailbox::file::{PackedFile, octets_at};
 use crate::mailbox::forms::archive::{BLOCK, is_zip};
-use crate::mailbox::read::file::{PackedFile, octets_at};
 
 /// An archive inside an archive. A compressed file is an archive with one member.
 pub(super) struct NestedArchive {

@@ -7,8 +7,8 @@ use super::members::{Member, Members};
 use super::tar::Tar;
 use super::zip::Zip;
 use crate::mailbox::compressed::{Method, decompressed};
+use crate::mailbox::file::{PackedFile, PackedReader, octets_at};
 use crate::mailbox::forms::archive::{BLOCK, is_tar, is_zip};
-use crate::mailbox::read::file::{PackedFile, PackedReader, octets_at};
 
 /// A compressed file that is not an archive.
 struct Single {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::places::MemberPlaces;
 use super::spooled::SpooledFile;
 use crate::mailbox::FileCounts;
-use crate::mailbox::place::flag_losses::FlagLosses;
+use crate::mailbox::flag_losses::FlagLosses;
 
 /// Maximum number of skipped members that are reported by name. Further members are only counted, because an archive
 /// can contain millions of them.

@@ -12,8 +12,8 @@ use tar::{Header, PaxExtensions};
 
 use super::members::{Member, Members};
 use crate::mailbox::compressed::CompressionDamage;
+use crate::mailbox::file::{filled_by, uninterrupted};
 use crate::mailbox::forms::archive::{BLOCK, is_right};
-use crate::mailbox::read::file::{filled_by, uninterrupted};
 
 const EXTENSION: u64 = 1 << 20;
 

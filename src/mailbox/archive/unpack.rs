@@ -14,8 +14,8 @@ use super::tar::{ForwardSkip, Tar};
 use super::zip::Zip;
 use crate::mailbox::Stop;
 use crate::mailbox::compressed::{CompressionDamage, Method, RATIO, UNJUDGED, decompressed};
+use crate::mailbox::file::{PackedFile, PackedReader, octets_at};
 use crate::mailbox::forms::archive::{BLOCK, is_tar, is_zip};
-use crate::mailbox::read::file::{PackedFile, PackedReader, octets_at};
 
 impl ForwardSkip for PackedReader {
     fn pass(&mut self, length: u64) -> io::Result<u64> {

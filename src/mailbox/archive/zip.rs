@@ -17,8 +17,8 @@ use rawzip::{
 
 use super::members::{Member, Members};
 use crate::mailbox::compressed::{CompressionDamage, exceeded};
+use crate::mailbox::file::{PackedFile, PackedReader, uninterrupted};
 use crate::mailbox::forms::archive::MARKS;
-use crate::mailbox::read::file::{PackedFile, PackedReader, uninterrupted};
 use crate::platform::FileExt as _;
 
 /// Maximum number of members. The position of each member is kept in memory, so this limits the memory. The names are

@@ -1,4 +1,4 @@
-use crate::mailbox::forms::encoding::{ByteOrder, UnicodeEncoding};
+use crate::mailbox::encoding::{ByteOrder, UnicodeEncoding};
 use crate::span::{front, rest_or_empty};
 use std::ffi::OsStr;
 use std::path::Path;

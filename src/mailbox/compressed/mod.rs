@@ -23,8 +23,7 @@ mod utf16;
 mod write;
 
 use std::fs::File;
-use std::io::{self, Read as _};
-use std::sync::Arc;
+use std::io;
 
 #[cfg(not(feature = "archives"))]
 pub(super) use self::damage::unsupported;
@@ -39,54 +38,9 @@ pub(crate) use self::read::{RATIO, UNJUDGED, decompressed, exceeded};
 pub(crate) use self::utf16::{LEFT_AS_UTF16, not_encoded};
 #[cfg(feature = "archives")]
 pub(super) use self::write::Encoder;
-use crate::engine::declared_charsets::in_declared_charsets;
-use crate::mailbox::Options;
-use crate::mailbox::forms::encoding;
-use crate::mailbox::read::file::octets_at;
-use crate::mailbox::read::source::InputSource;
+use crate::mailbox::encoding;
+use crate::mailbox::file::octets_at;
 use crate::span::front;
-
-pub(crate) enum CompressedContent {
-    Whole(Vec<u8>),
-    TooLarge,
-    Damaged(CompressionDamage),
-}
-
-/// Reads a complete message file and decompresses it. Damage and an excessive size are not errors but variants of the
-/// result. An error is an I/O error of the system.
-pub(crate) fn content_of(
-    file: &Arc<File>,
-    length: u64,
-    method: Option<Method>,
-    options: &Options,
-    most: usize,
-) -> io::Result<CompressedContent> {
-    let mut content = Vec::new();
-    if let Some(method) = method {
-        let decoder = Decoder::new(method, InputSource::file(file), options.max_expanded);
-        let read = decoder.take(most as u64 + 1).read_to_end(&mut content);
-        return match read {
-            Ok(_) if content.len() > most => Ok(CompressedContent::TooLarge),
-            Ok(_) if method.is_utf16() => Ok(match in_declared_charsets(&content) {
-                Ok(encoded) => CompressedContent::Whole(encoded.unwrap_or(content)),
-                Err(why) => {
-                    let why = not_encoded(why);
-                    CompressedContent::Damaged(CompressionDamage::of_archive(why, false))
-                }
-            }),
-            Ok(_) => Ok(CompressedContent::Whole(content)),
-            Err(error) => error
-                .downcast::<CompressionDamage>()
-                .map(CompressedContent::Damaged),
-        };
-    }
-    if length > most as u64 {
-        return Ok(CompressedContent::TooLarge);
-    }
-    content.reserve_exact(usize::try_from(length).unwrap_or(0) + 1);
-    (&**file).read_to_end(&mut content)?;
-    Ok(CompressedContent::Whole(content))
-}
 
 /// Returns how the file is compressed, or in which byte order of UTF-16 its text is encoded.
 pub(crate) fn method_of(file: &File) -> io::Result<Option<Method>> {

@@ -1,6 +1,6 @@
 use std::io::{self, BufRead, Read};
 
-use crate::mailbox::read::file::uninterrupted;
+use crate::mailbox::file::uninterrupted;
 use crate::span::front;
 
 const BUFFER: usize = 64 << 10;

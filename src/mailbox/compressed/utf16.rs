@@ -6,7 +6,7 @@ use std::io::{self, BufRead as _, Read};
 use encoding_rs::{DecoderResult, UTF_16BE, UTF_16LE};
 
 use super::octets::Member;
-use crate::mailbox::forms::encoding::ByteOrder;
+use crate::mailbox::encoding::ByteOrder;
 
 /// Returns the reason why a message in UTF-16 is not read, and what to do.
 pub(crate) fn not_encoded(why: impl fmt::Display) -> String {

@@ -11,25 +11,25 @@
 //! * The start of a pipe is not read here, because the bytes could not be read again. The reader of the pipe calls
 //!   [`kind_of`] with the start.
 
-mod finds;
 mod recognise;
 mod search;
 
-use std::fs;
+use std::fs::{self, Metadata};
 use std::path::Path;
 
 use crate::error::Error;
 use crate::mailbox::Options;
 use crate::mailbox::failure::cannot_read;
+pub(crate) use crate::mailbox::finds::{Finds, SourceFind};
+pub(crate) use crate::mailbox::kind::StartKind;
 pub(crate) use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::not_mail::not_a_mailbox;
 #[cfg(feature = "cli")]
 pub(crate) use crate::mailbox::not_mail::not_in_place;
-pub(crate) use crate::mailbox::start::{StartKind, as_named, kind_of};
+pub(crate) use crate::mailbox::start::{as_named, kind_of};
 use crate::stop::Stop;
-pub(crate) use finds::{Finds, SourceFind};
 pub(crate) use recognise::{
-    LOOKED_AT, check_outlook, is_empty_message, judged, judged_with_psts, look_at,
+    FileVerdict, LOOKED_AT, check_outlook, is_empty_message, judged, judged_with_psts, look_at,
 };
 use search::TreeSearch;
 pub(crate) use search::is_maildir;
@@ -46,10 +46,23 @@ pub(crate) fn find(source: &Path, options: &Options, stop: &Stop) -> Result<Find
     if !metadata.is_file() {
         return Err(not_a_mailbox(source, "neither a file nor a folder"));
     }
-    let (mut kind, method) =
-        look_at(source, options.format)?.map_err(|other| other.error(source))?;
-    if kind == StartKind::Mbox && is_empty_message(source) {
+    of_file(source, look_at(source, options.format)?, &metadata)
+}
+
+/// Returns the source as a mailbox. `verdict` is the verdict on the file, and `metadata` is from before it was looked at.
+///
+/// # Errors
+/// Returns [`Error::NotAMailbox`] if the file is not read.
+pub(crate) fn of_file(
+    source: &Path,
+    verdict: FileVerdict,
+    metadata: &Metadata,
+) -> Result<Finds, Error> {
+    let (mut kind, method) = verdict.map_err(|other| other.error(source))?;
+    if kind == StartKind::Mbox && is_empty_message(source, metadata.len()) {
         kind = StartKind::Eml;
     }
-    Ok(Finds::of_source(source, kind, method))
+    let mut finds = Finds::of_source(source, kind, method, metadata.len());
+    finds.seen.add_place(source, metadata);
+    Ok(finds)
 }

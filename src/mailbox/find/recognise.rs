@@ -2,7 +2,7 @@
 //! its content.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::path::Path;
 
@@ -17,54 +17,76 @@ use crate::mailbox::forms::refused::{OLM, is_of_olm, refused_by_name};
 use crate::mailbox::forms::separator::is_separator_after_cr;
 use crate::mailbox::forms::state_files::archived_state;
 use crate::mailbox::forms::{Format, eudora, mmdf, outlook};
+use crate::mailbox::input::second::is_one_message;
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::{ContentVerdict, NotMail, starts_like_document};
-use crate::mailbox::place::partial::is_path_of_message;
-use crate::mailbox::read::second::is_one_message;
-use crate::mailbox::start::{StartKind, as_named, before_first_message, kind_of, kind_of_start};
+use crate::mailbox::partial::is_path_of_message;
+use crate::mailbox::start::{as_named, before_first_message, kind_of, kind_of_start};
 use crate::prologue::BYTE_ORDER_MARK;
 use crate::span::front;
 
 pub(crate) const LOOKED_AT: u64 = 64 << 10;
 
-#[allow(clippy::type_complexity)] // looked at, and what came of it
-pub(crate) fn look_at(
-    path: &Path,
-    format: Format,
-) -> Result<Result<(StartKind, Option<Method>), NotMail>, Error> {
+/// The kind and the compression of a file with mail, or the reason why the file is not read.
+pub(crate) type FileVerdict = Result<(StartKind, Option<Method>), NotMail>;
+
+pub(crate) fn look_at(path: &Path, format: Format) -> Result<FileVerdict, Error> {
+    let (file, start) = opened(path)?;
+    verdict_of((path, format), (&start, &file))
+}
+
+/// Returns the verdict on a file in a directory, and whether the file is a zip archive that is an office document, an electronic
+/// book or a software package. This is decided by the names of its members, of which the archive has a list.
+pub(super) fn look_in_directory(path: &Path, format: Format) -> Result<(FileVerdict, bool), Error> {
+    let (file, start) = opened(path)?;
+    let verdict = verdict_of((path, format), (&start, &file))?;
+    let is_archive = matches!(verdict, Ok((StartKind::Archive, _)));
+    let is_document = is_archive && starts_like_document(&start) && has_member_of_document(file);
+    Ok((verdict, is_document))
+}
+
+/// Opens a file and reads its start.
+fn opened(path: &Path) -> Result<(File, Vec<u8>), Error> {
     let mut start = Vec::new();
     let file = File::open(path).map_err(cannot_read(path))?;
-    (&file)
-        .take(LOOKED_AT)
-        .read_to_end(&mut start)
-        .map_err(cannot_read(path))?;
-    if let Some(other) = refused_by_name(path, &start).filter(|_| format == Format::Auto) {
+    let read = (&file).take(LOOKED_AT).read_to_end(&mut start);
+    read.map_err(cannot_read(path))?;
+    Ok((file, start))
+}
+
+fn verdict_of(
+    (path, format): (&Path, Format),
+    (start, file): (&[u8], &File),
+) -> Result<FileVerdict, Error> {
+    if let Some(other) = refused_by_name(path, start).filter(|_| format == Format::Auto) {
         return Ok(Err(other));
     }
     let may_be_msg = matches!(format, Format::Auto | Format::Eml);
-    let method = Method::of_start(front(&start, MAGIC));
-    let Some(method) = method.or_else(|| Method::of_text(&start)) else {
-        check_outlook(path, &start)?;
-        check_archive(path, &start)?;
-        if may_be_msg && outlook::starts_like_msg(&start) {
-            let is_msg = outlook::is_msg(path, &start, &file);
-            (&file).rewind().map_err(cannot_read(path))?;
+    let method = Method::of_start(front(start, MAGIC));
+    let Some(method) = method.or_else(|| Method::of_text(start)) else {
+        check_outlook(path, start)?;
+        check_archive(path, start)?;
+        if may_be_msg && outlook::starts_like_msg(start) {
+            let is_msg = outlook::is_msg(path, start, file);
+            let mut reader = file;
+            reader.rewind().map_err(cannot_read(path))?;
             if is_msg {
                 return Ok(Ok((StartKind::Msg, None)));
             }
         }
-        let by_start = match kind_of(&start, format) {
-            Ok(StartKind::Mbox) if format == Format::Auto && eudora::starts(&start) => {
+        let by_start = match kind_of(start, format) {
+            Ok(StartKind::Mbox) if format == Format::Auto && eudora::starts(start) => {
                 Ok(StartKind::Eudora)
             }
             kind => kind,
         };
         let by_name = as_named(by_start, path, format);
-        let by_content = as_content(by_name, (path, format), (&start, &file), None)?;
-        let kind = by_content.map_err(|other| damaged(path, &start, other).unwrap_or(other));
+        let by_content = as_content(by_name, (path, format), (start, file), None)?;
+        let kind = by_content.map_err(|other| damaged(path, start, other).unwrap_or(other));
         return Ok(kind.map(|kind| (kind, None)));
     };
     check_built(method).map_err(cannot_read(path))?;
-    let reader = start.as_slice().chain(&file);
+    let reader = start.chain(file);
     let decoder = Decoder::new(method, reader, u64::MAX);
     let mut plain = Vec::new();
     let is_damaged = match decoder.take(LOOKED_AT).read_to_end(&mut plain) {
@@ -89,7 +111,7 @@ pub(crate) fn look_at(
         Err(_) if is_damaged && format != Format::Maildir => Ok((StartKind::Mbox, Some(method))),
         by_start => {
             let by_name = as_named(by_start, path, format);
-            let by_content = as_content(by_name, (path, format), (&plain, &file), Some(method))?;
+            let by_content = as_content(by_name, (path, format), (&plain, file), Some(method))?;
             let name = match Method::of_name(path) {
                 Some(_) => Path::new(path.file_stem().unwrap_or_default()),
                 None => path,
@@ -120,27 +142,13 @@ fn as_content(
     Ok(if is_one { Ok(StartKind::Eml) } else { kind })
 }
 
-/// Returns whether a zip archive is an office document, an electronic book or a software package. This is decided by the
-/// names of its members, of which the archive has a list.
-///
-/// # Errors
-/// Returns [`Error::Read`] if the file cannot be opened.
-pub(crate) fn is_document(path: &Path) -> Result<bool, Error> {
-    let mut file = File::open(path).map_err(cannot_read(path))?;
-    let mut start = Vec::new();
-    let read = (&mut file).take(128).read_to_end(&mut start);
-    read.map_err(cannot_read(path))?;
-    Ok(starts_like_document(&start) && has_member_of_document(file))
-}
-
 /// Returns whether the file is empty and has the name of a message, such as `x.eml`. An empty file with any other name
 /// is an mbox without messages.
-pub(crate) fn is_empty_message(path: &Path) -> bool {
+pub(crate) fn is_empty_message(path: &Path, length: u64) -> bool {
     const SUFFIXES: [&str; 4] = ["eml", "emlx", "mht", "mhtml"];
-    let is_empty = || fs::metadata(path).is_ok_and(|found| found.len() == 0);
     let suffix = path.extension().and_then(|suffix| suffix.to_str());
     let is_one = |suffix: &str| SUFFIXES.iter().any(|it| suffix.eq_ignore_ascii_case(it));
-    suffix.is_some_and(is_one) && is_empty()
+    length == 0 && suffix.is_some_and(is_one)
 }
 
 /// Checks that a file with the name of a file of Outlook is not empty. Unlike an empty mbox, such a file is never a

@@ -7,20 +7,21 @@ use std::fs::{self, DirEntry, File, FileType};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::finds::{Finds, SourceFind};
-use super::recognise::{is_document, is_empty_mailbox, is_empty_message, look_at};
+use super::recognise::{
+    FileVerdict, is_empty_mailbox, is_empty_message, look_at, look_in_directory,
+};
 use crate::error::Error;
-use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::{cannot_read, unread};
+use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::state_files::{
     is_state_directory, is_state_file, mailbox_of_copies, state_beside,
 };
 use crate::mailbox::forms::{Format, emlx_files, eudora_files, mh};
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::{ContentVerdict, NotMail, not_a_mailbox};
-use crate::mailbox::place::partial::{self, is_litter};
-use crate::mailbox::place::temporary;
-use crate::mailbox::start::StartKind;
+use crate::mailbox::partial::{self, is_litter};
+use crate::mailbox::temporary;
 use crate::mailbox::{IgnorePatterns, Options, Stop};
 use crate::platform::disk::layout::is_object;
 use crate::platform::{FileExt as _, OsStrExt as _};
@@ -111,7 +112,9 @@ impl<'s> TreeSearch<'s> {
             .filter(|_| is_part)
             .map(OsStr::to_owned);
         let is_maildir = part.is_none() && is_maildir(&path, self.format);
-        let listed = fs::read_dir(&path).and_then(|entries| {
+        let listed = fs::metadata(&path).and_then(|metadata| {
+            let entries = fs::read_dir(&path)?;
+            self.finds.seen.add_place(&path, &metadata);
             let is_mh = part.is_none() && !is_maildir && is_mh(&path, self.format)?;
             Ok((entries, is_mh))
         });
@@ -135,6 +138,7 @@ impl<'s> TreeSearch<'s> {
                 relative: relative.clone(),
                 kind,
                 method: None,
+                length: 0,
                 pst: None,
             });
         }
@@ -188,12 +192,26 @@ impl<'s> TreeSearch<'s> {
             return Ok(());
         }
         let path = entry.path();
-        match self.kind_of(within, (kind, &relative), &name, &path) {
+        let mut length = 0;
+        if kind.is_file() {
+            match fs::metadata(&path) {
+                Ok(metadata) => {
+                    length = metadata.len();
+                    self.finds.seen.add_file(&path, &metadata);
+                }
+                Err(error) => {
+                    self.not_read(path, unread(&error));
+                    return Ok(());
+                }
+            }
+        }
+        match self.kind_of(within, (kind, &relative), (&name, length), &path) {
             Ok(Ok((kind, method))) => self.finds.mailboxes.push(SourceFind {
                 path,
                 relative,
                 kind,
                 method,
+                length,
                 pst: None,
             }),
             Ok(Err(other)) => self.other(path, other),
@@ -244,16 +262,15 @@ impl<'s> TreeSearch<'s> {
         &self,
         within: &DirectorySearch,
         (kind, relative): (FileType, &Path),
-        name: &OsStr,
+        (name, length): (&OsStr, u64),
         path: &Path,
-    ) -> Result<Result<(StartKind, Option<Method>), NotMail>, Error> {
+    ) -> Result<FileVerdict, Error> {
         if kind.is_symlink() {
             return Ok(Err(self.link(path)));
         }
         if !kind.is_file() {
             return Ok(Err(NotMail::Special));
         }
-        let length = fs::metadata(path).map_err(cannot_read(path))?.len();
         let is_empty = length == 0;
         if let Some(other) = NotMail::of_file(&self.whole.join(relative)) {
             return Ok(Err(other));
@@ -273,7 +290,7 @@ impl<'s> TreeSearch<'s> {
         } else {
             self.format
         };
-        let found = look_at(path, format)?;
+        let (found, is_document) = look_in_directory(path, format)?;
         let is_without_mail = matches!(found, Err(NotMail::Text | NotMail::Binary));
         if (is_without_mail || is_empty)
             && let Some(what) = is_state_file(name, is_empty)
@@ -287,7 +304,7 @@ impl<'s> TreeSearch<'s> {
             return Ok(Err(NotMail::Object));
         }
         Ok(match kind {
-            StartKind::Mbox if is_empty_message(path) => Err(NotMail::NO_MESSAGE),
+            StartKind::Mbox if is_empty_message(path, length) => Err(NotMail::NO_MESSAGE),
             StartKind::Mbox
                 if is_empty
                     && format == Format::Auto
@@ -295,7 +312,7 @@ impl<'s> TreeSearch<'s> {
             {
                 Err(NotMail::EMPTY)
             }
-            StartKind::Archive if is_document(path)? => Err(NotMail::DOCUMENT),
+            StartKind::Archive if is_document => Err(NotMail::DOCUMENT),
             _ if selects_directories => Err(NotMail::NEXT_TO_FOLDER),
             _ => found,
         })

@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::mailbox::place::temporary::folder_of;
 use crate::mailbox::program::Program;
+use crate::mailbox::temporary::folder_of;
 
 pub(crate) fn whole_name(partial: &Path) -> Option<PathBuf> {
     let name = partial

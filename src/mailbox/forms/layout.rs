@@ -15,7 +15,7 @@ use std::path::Path;
 use crate::mailbox::compressed::Method;
 use crate::mailbox::forms::modified_utf7::folder_name;
 use crate::mailbox::forms::outlook::is_named_tnef;
-use crate::mailbox::start::StartKind;
+use crate::mailbox::kind::StartKind;
 use crate::platform::OsStrExt as _;
 
 /// Suffixes of the directories in which Apple Mail stores mailboxes.
@@ -203,6 +203,11 @@ fn without_suffix<'n>(name: &'n OsStr, suffix: &str) -> Option<&'n OsStr> {
     let (stem, end) = bytes.split_at_checked(bytes.len().checked_sub(suffix.len())?)?;
     let is_it = !stem.is_empty() && end.eq_ignore_ascii_case(suffix.as_bytes());
     is_it.then(|| OsStr::from_bytes(stem))
+}
+
+/// Returns whether the name is that of a file with mail: an mbox, a message, an archive or a compressed file.
+pub(crate) fn names_a_file(path: &Path) -> bool {
+    named(path).is_some() || Method::of_name(path).is_some()
 }
 
 #[cfg(test)]

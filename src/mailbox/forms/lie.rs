@@ -1,5 +1,5 @@
 //! A mailbox format for tests that finds wrong ends of messages on purpose. With it, the tests check that a run notices
-//! lost bytes (`read::accounts`).
+//! lost bytes (`input::accounts`).
 
 use crate::mailbox::forms::mbox::Frame;
 

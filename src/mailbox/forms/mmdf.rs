@@ -97,7 +97,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::mailbox::read::window::tests::divided;
+    use crate::mailbox::input::window::tests::divided;
 
     const LINE: &str = "\x01\x01\x01\x01\n";
 

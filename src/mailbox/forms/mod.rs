@@ -12,7 +12,6 @@ pub(super) mod cost;
 pub(super) mod emlx;
 #[cfg(any(unix, windows))]
 pub(super) mod emlx_files;
-pub(super) mod encoding;
 pub(super) mod eudora;
 #[cfg(any(unix, windows))]
 pub(super) mod eudora_files;
@@ -101,7 +100,7 @@ pub(super) enum Division {
     /// Content-Length has no meaning.
     Eudora { has_cr: bool },
     /// A format that finds wrong ends of messages on purpose. With it, the tests check that a run notices lost bytes
-    /// (`read::accounts`).
+    /// (`input::accounts`).
     #[cfg(test)]
     Lying(lie::Lie),
 }

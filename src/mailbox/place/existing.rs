@@ -9,9 +9,9 @@ use std::fs::{self, File, FileType};
 use std::io;
 use std::path::Path;
 
-use crate::mailbox::place::identity::FileIdentity;
-use crate::mailbox::place::temporary;
-use crate::mailbox::read::file::filled_by;
+use crate::mailbox::file::filled_by;
+use crate::mailbox::identity::FileIdentity;
+use crate::mailbox::temporary;
 use crate::platform::FileExt as _;
 
 const PIECE: usize = 128 << 10;

@@ -6,9 +6,10 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use crate::mailbox::find::{self, StartKind};
+use crate::mailbox::find;
 use crate::mailbox::forms::Format;
 use crate::mailbox::forms::flags::{Flags, MessageFlags};
+use crate::mailbox::kind::StartKind;
 use crate::platform::{BEFORE_FLAGS, OsStrExt as _, OsStringExt as _};
 use crate::span::split_while;
 

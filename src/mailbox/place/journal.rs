@@ -26,11 +26,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::unpoisoned;
-use crate::mailbox::find::SourceFind;
+use crate::mailbox::finds::SourceFind;
 use crate::mailbox::place::origin::{
     Fingerprint, ResultOrigin, identity, identity_of, identity_of_tree,
 };
-use crate::mailbox::place::temporary;
+use crate::mailbox::temporary;
 use crate::platform::{OsStrExt as _, OsStringExt as _};
 
 /// Maximum length of a line in bytes. A path has at most 4096 bytes, and each byte is written as two hexadecimal digits,
@@ -243,11 +243,18 @@ impl ResultJournal {
     /// Removes the results of an earlier run from the mailboxes that were found. They are found if the output is inside the
     /// source.
     pub(crate) fn remove_results(&self, mailboxes: &mut Vec<SourceFind>) {
-        if !self.targets.is_empty() {
-            mailboxes.retain(|found| {
-                let path = self.absolute(&found.path);
-                !path.ancestors().any(|above| self.targets.contains(above))
-            });
+        mailboxes.retain(|found| !self.is_result(found));
+    }
+
+    /// Returns whether mailboxes of the source are results of the run.
+    pub(crate) fn has_results_among(&self, mailboxes: &[SourceFind]) -> bool {
+        mailboxes.iter().any(|found| self.is_result(found))
+    }
+
+    fn is_result(&self, found: &SourceFind) -> bool {
+        !self.targets.is_empty() && {
+            let path = self.absolute(&found.path);
+            path.ancestors().any(|above| self.targets.contains(above))
         }
     }
 

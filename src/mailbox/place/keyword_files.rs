@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::mailbox::forms::keywords::{CourierKeywords, KeywordLetters, Keywords, courier_list};
 use crate::mailbox::place::folder::{FileName, base_of};
-use crate::mailbox::place::temporary::{folder_of, temporary_in};
+use crate::mailbox::temporary::{folder_of, temporary_in};
 use crate::platform::{self, OsStrExt as _, absent};
 
 /// File in which Dovecot stores the keyword that each lower-case letter in a file name means.

@@ -26,8 +26,8 @@ use crate::detail::Detail;
 use crate::error::unpoisoned;
 use crate::mailbox::failure::unread;
 use crate::mailbox::forms::mh;
+use crate::mailbox::partial::is_litter;
 use crate::mailbox::place::folder::{MessageFolder, base_of, flags_of};
-use crate::mailbox::place::partial::is_litter;
 use crate::platform::{MetadataExt as _, OsStrExt as _, absent, entries_of};
 
 /// Minimum time in which a directory must be unchanged for its modification time to be trusted. Old file systems store
@@ -397,7 +397,7 @@ mod tests {
 
     use super::*;
     use crate::mailbox::Format;
-    use crate::mailbox::find::StartKind;
+    use crate::mailbox::kind::StartKind;
 
     fn maildir(names: &[&str]) -> (tempfile::TempDir, MessageFolder) {
         let folder = tempfile::tempdir().unwrap();

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::error::Error;
 use crate::mailbox::failure::{cannot_write, changed, unreadable};
 use crate::mailbox::place::replace::{is_same, with_suffix};
-use crate::mailbox::place::temporary::{folder_of, started, system, temporary_in};
+use crate::mailbox::temporary::{folder_of, started, system, temporary_in};
 use crate::mailbox::{Observer, Stop};
 use crate::platform::{self, OsStrExt as _, host, is_gone};
 

@@ -5,10 +5,10 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::mailbox::find::SourceFind;
+use crate::mailbox::finds::SourceFind;
+use crate::mailbox::identity::FileIdentity;
 use crate::mailbox::place::folder::MessageFolder;
-use crate::mailbox::place::identity::FileIdentity;
-use crate::mailbox::place::temporary;
+use crate::mailbox::temporary;
 use crate::mailbox::{Format, Options};
 use crate::platform::{MetadataExt as _, OsStrExt as _, absent};
 

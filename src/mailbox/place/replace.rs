@@ -20,11 +20,11 @@ use tempfile::NamedTempFile;
 use crate::error::Error;
 use crate::mailbox::compressed::{Encoder, Method};
 use crate::mailbox::failure::{cannot_read, cannot_write, changed, unreadable};
+use crate::mailbox::file::filled_by;
+use crate::mailbox::identity::FileIdentity;
 use crate::mailbox::place::existing::{ExistingResult, compared};
-use crate::mailbox::place::identity::FileIdentity;
 use crate::mailbox::place::journal::{JournalRecord, ResultJournal};
-use crate::mailbox::place::temporary::{folder_of, temporary_in};
-use crate::mailbox::read::file::filled_by;
+use crate::mailbox::temporary::{folder_of, temporary_in};
 use crate::platform::{self, FileExt as _, MetadataExt as _, NewFile, absent, exchange};
 
 const BUFFER: usize = 128 << 10;

@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::mailbox::failure::{cannot_read, cannot_write};
+use crate::mailbox::identity::FileIdentity;
 use crate::mailbox::place::folder::{base_of, resized, with_flags_of};
-use crate::mailbox::place::identity::FileIdentity;
 use crate::mailbox::place::replace::{CompleteFile, is_same, sync_folder};
-use crate::mailbox::place::temporary::folder_of;
+use crate::mailbox::temporary::folder_of;
 use crate::platform::{
     self, MetadataExt as _, OsStrExt as _, absent, entries_of, exchange, rename_to_new,
 };

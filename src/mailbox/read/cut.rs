@@ -20,13 +20,14 @@ use crate::detail::{Detail, Setting};
 use crate::error::Error;
 use crate::mailbox::Options;
 use crate::mailbox::failure::cannot_read;
-use crate::mailbox::find::{Finds, SourceFind, StartKind};
+use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::mbox::{self, MboxReadState};
 use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::separator::LOOK_AHEAD;
 use crate::mailbox::forms::{Division, carriage, mmdf};
-use crate::mailbox::read::source::InputSource;
-use crate::mailbox::read::window::{WindowPosition, Windows};
+use crate::mailbox::input::source::InputSource;
+use crate::mailbox::input::window::{WindowPosition, Windows};
+use crate::mailbox::kind::StartKind;
 
 /// Number of bytes at the start of the file that are searched for a message whose Content-Length is missing or wrong.
 /// If no such message is found, the file is treated as an mboxcl2 mailbox, in which Content-Length shows where a
@@ -272,7 +273,7 @@ fn header(source: &mut InputSource) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mailbox::read::window::tests::pieces;
+    use crate::mailbox::input::window::tests::pieces;
     use proptest::prelude::*;
 
     fn messages(mut windows: Windows) -> (Vec<u8>, Vec<(Vec<u8>, String)>) {

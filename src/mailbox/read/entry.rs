@@ -8,15 +8,15 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use crate::mailbox::archive::{EntryMaker, MOST_KEYWORDS, MboxEntry, MemberRules};
-use crate::mailbox::find::{self, StartKind};
-use crate::mailbox::forms::MboxVariant;
+use crate::mailbox::find;
+use crate::mailbox::flag_losses::FlagLosses;
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::keywords::{unexplained, unwritable};
 use crate::mailbox::forms::rewrite::{MBOXRD_SEPARATOR, for_mbox};
 use crate::mailbox::forms::separator::next_in_message;
 use crate::mailbox::forms::state_files::unused_flags;
-use crate::mailbox::forms::{emlx, emlx_files, eudora, outlook};
-use crate::mailbox::place::flag_losses::FlagLosses;
+use crate::mailbox::forms::{MboxVariant, emlx, emlx_files, eudora, outlook};
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::place::folder::noted_in_name;
 use crate::mailbox::place::keyword_files::{COURIER, DOVECOT, FolderKeywords};
 

@@ -8,7 +8,7 @@ use crate::mailbox::failure::{cannot_write, unreadable};
 use crate::mailbox::forms::carriage;
 use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::rewrite::{self, RewriteRefusal, Rewritten};
-use crate::mailbox::read::window::WindowChunk;
+use crate::mailbox::input::window::WindowChunk;
 use crate::mailbox::{Message, Observer, Program, Transform};
 
 pub(crate) struct MessageReader<'a, S> {

@@ -17,24 +17,27 @@ use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::compressed::{
     CompressionDamage, Decoder, LEFT_AS_UTF16, Method, method_of, not_encoded,
 };
-use crate::mailbox::failure::{cannot_read, cannot_write, in_full, unreadable};
-use crate::mailbox::find::{self, NotMail, StartKind};
+use crate::mailbox::failure::{cannot_read, cannot_write, in_full, too_large, unreadable};
+use crate::mailbox::file::{PackedFile, PackedReader};
+use crate::mailbox::find;
 use crate::mailbox::forms::imap_backup::{self, LengthChange};
 use crate::mailbox::forms::mbox::MboxReadState;
 use crate::mailbox::forms::proton::ProtonState;
 use crate::mailbox::forms::{self, carriage, emlx, emlx_files, outlook};
-use crate::mailbox::place::identity::FileIdentity;
+use crate::mailbox::identity::FileIdentity;
+use crate::mailbox::input::Background;
+use crate::mailbox::input::quoted_twice::is_quoted_twice;
+use crate::mailbox::input::source::InputSource;
+use crate::mailbox::kind::StartKind;
+use crate::mailbox::not_mail::NotMail;
+use crate::mailbox::place::delivery::StoredState;
 use crate::mailbox::place::journal::{JournalRecord, ResultPart};
 use crate::mailbox::place::replace::{self, AtomicWriter};
-use crate::mailbox::place::temporary::folder_of;
-use crate::mailbox::read::Background;
 use crate::mailbox::read::entry::ALL_MAIL;
 #[cfg(feature = "cli")]
 use crate::mailbox::read::entry::WITHOUT_PSTS;
-use crate::mailbox::read::file::{PackedFile, PackedReader};
-use crate::mailbox::read::sink::{Output, Sink};
-use crate::mailbox::read::source::InputSource;
-use crate::mailbox::transfer::{self, StoredState};
+use crate::mailbox::read::sink::{HeldMail, Output, Sink};
+use crate::mailbox::temporary::folder_of;
 use crate::mailbox::{Format, Options, Quoting, Stop, Summary};
 use crate::platform::NewFile;
 use crate::prologue;
@@ -169,7 +172,11 @@ impl<S: Send> MailboxJob<'_, S> {
         output: Output<'_>,
     ) -> Result<Summary, Error> {
         let name = self.path;
-        if source.is_utf16() && !matches!(output, Output::Delivery(_) | Output::Nowhere) {
+        let is_read_alone = matches!(
+            output,
+            Output::Delivery(_) | Output::Held(_) | Output::Nowhere
+        );
+        if source.is_utf16() && !is_read_alone {
             return self.copy_utf16(source, read, kind, output);
         }
         let (target, whole) = match output {
@@ -192,7 +199,7 @@ impl<S: Send> MailboxJob<'_, S> {
         if matches!(kind, StartKind::Mbox | StartKind::Eudora) {
             let mut quoting = job.quoting(&mut source)?;
             if let (Sink::Delivery(_), Quoting::O, Some(file)) = (&sink, quoting, source.as_file())
-                && transfer::is_quoted_twice(file, name)?
+                && is_quoted_twice(file, name)?
             {
                 quoting = Quoting::Rd;
             }
@@ -303,6 +310,7 @@ impl<S: Send> MailboxJob<'_, S> {
     fn sink_for<'o>(&self, output: Output<'o>, original: Option<&File>) -> Result<Sink<'o>, Error> {
         Ok(match (output, self.options.mode) {
             (Output::Delivery(delivery), _) => Sink::Delivery(delivery),
+            (Output::Held(held), _) => Sink::Held(held),
             (_, Mode::Probe | Mode::DryRun) | (Output::Nowhere, _) => Sink::Nowhere,
             (Output::Path(path) | Output::InFolder(path), _) => {
                 Sink::to(path, Method::of_result(path, self.method), self.journal)?
@@ -401,16 +409,23 @@ impl<S: Send> MailboxJob<'_, S> {
     ) -> Result<Summary, Error> {
         let most = self.options.max_message;
         let mut content = Vec::new();
-        let within = most.saturating_add(1) as u64;
-        let read = source.take(within).read_to_end(&mut content);
-        read.map_err(in_full(self.path))?;
+        let mut _alone = None;
+        for most in [self.most_in_parallel(source.packed().is_some()), most] {
+            let within = most.saturating_add(1).saturating_sub(content.len()) as u64;
+            let read = source.take(within).read_to_end(&mut content);
+            read.map_err(in_full(self.path))?;
+            if content.len() <= most || most == self.options.max_message {
+                break;
+            }
+            _alone = self.alone();
+        }
         if content.len() <= most {
             if source.damage().is_some_and(|damage| !damage.whole) {
                 return Ok(Summary::of(|sum| sum.mailboxes = 1));
             }
             if content.is_empty() {
                 // The file is still copied to a result of its own format.
-                if !matches!(sink, Sink::Delivery(_)) {
+                if !sink.is_of_other_format() {
                     sink.put(&content)?;
                 }
                 return Ok(self.without_message());
@@ -439,7 +454,7 @@ impl<S: Send> MailboxJob<'_, S> {
                     }
                 }
             }
-            if matches!(sink, Sink::Delivery(_) | Sink::Nowhere) {
+            if sink.is_of_other_format() || matches!(sink, Sink::Nowhere) {
                 content = carriage::with_line_feeds_alone(content);
             }
             let (mut kept, mut missing) = (None, Vec::new());
@@ -456,8 +471,8 @@ impl<S: Send> MailboxJob<'_, S> {
             match sink {
                 // The file is damaged, so it is unknown which of its bytes are the message. It is not written to the
                 // mailbox.
-                Sink::Delivery(_) if summary.damaged > 0 => summary.messages = 0,
-                Sink::Delivery(delivery) => {
+                Sink::Delivery(_) | Sink::Held(_) if summary.damaged > 0 => summary.messages = 0,
+                sink @ (Sink::Delivery(_) | Sink::Held(_)) => {
                     let (flags, came) = kept.unwrap_or_else(|| emlx::noted(&content));
                     let proton = self.proton_state(kind, source.original().is_some());
                     let came = came.or(proton.as_ref().and_then(|it| it.received));
@@ -468,7 +483,16 @@ impl<S: Send> MailboxJob<'_, S> {
                         proton,
                     };
                     summary.bytes_out = 0;
-                    self.deliver_message(result, stored, delivery, &mut summary)?;
+                    match sink {
+                        Sink::Delivery(delivery) => {
+                            self.deliver_message(result, stored, delivery, &mut summary)?;
+                        }
+                        Sink::Held(held) => {
+                            let content = result.to_owned();
+                            **held = Some(HeldMail { content, stored });
+                        }
+                        _ => {}
+                    }
                 }
                 sink => {
                     sink.put(result)?;
@@ -489,8 +513,8 @@ impl<S: Send> MailboxJob<'_, S> {
             }
             return Ok(summary);
         }
-        if let Sink::Delivery(_) = sink {
-            let why = transfer::too_large(None, self.options);
+        if sink.is_of_other_format() {
+            let why = too_large(None, self.options);
             self.observer.lost(self.path, &why);
             return Ok(Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, 1)));
         }

@@ -17,28 +17,20 @@ use crate::error::{Error, unpoisoned};
 use crate::mailbox::archive::{InnerMailboxes, SkippedMember, SpooledFile};
 use crate::mailbox::begin::{MailboxJob, begun};
 use crate::mailbox::failure::{cannot_write, in_full};
-use crate::mailbox::find::{Finds, SourceFind, StartKind};
-use crate::mailbox::forms::layout::archive_stem;
+use crate::mailbox::finds::{Finds, SourceFind};
+use crate::mailbox::forms::layout::{archive_stem, names_a_file};
 use crate::mailbox::forms::names::FolderNames;
+use crate::mailbox::identity::FileIdentity;
+use crate::mailbox::input::source::InputSource;
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::place::delivery::Delivery;
-use crate::mailbox::place::identity::FileIdentity;
 use crate::mailbox::place::journal::{JournalRecord, ResultPart};
 #[cfg(feature = "outlook")]
-use crate::mailbox::read::pst_file;
+use crate::mailbox::pst_file;
 use crate::mailbox::read::sink::{Output, Sink};
-use crate::mailbox::read::source::InputSource;
-use crate::mailbox::result::names_a_file;
 use crate::mailbox::result_folders::source_folders;
 use crate::mailbox::result_form::{form, is_moved};
 use crate::mailbox::{Format, Summary};
-
-impl SourceFind {
-    /// Returns whether the source must be read before its folders are known, because it is an archive or a compressed
-    /// Outlook mailbox.
-    pub(crate) fn is_packed(&self) -> bool {
-        self.kind == StartKind::Archive || self.kind == StartKind::Pst && self.pst.is_none()
-    }
-}
 
 impl<S: Send> MailboxJob<'_, S> {
     /// Collects the Outlook mailboxes that the reader of an archive has copied. If the run does not convert these
@@ -151,6 +143,7 @@ impl<S: Send> MailboxJob<'_, S> {
                     relative: base.join(folder),
                     kind: StartKind::Pst,
                     method: None,
+                    length: 0,
                     pst: Some(pst),
                 };
                 finds.mailboxes.extend(folders.into_iter().map(found));

@@ -8,11 +8,11 @@ use crate::engine::outlook::pst::{ItemKind, TOO_LARGE};
 use crate::engine::outlook::source;
 use crate::error::Error;
 use crate::mailbox::begin::MailboxJob;
+use crate::mailbox::failure::too_large;
 use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::forms::outlook::OutlookMail;
-use crate::mailbox::place::delivery::Delivery;
-use crate::mailbox::read::pst_file::{OpenPst, PstFolder};
-use crate::mailbox::transfer::{StoredState, too_large};
+use crate::mailbox::place::delivery::{Delivery, StoredState};
+use crate::mailbox::pst_file::{OpenPst, PstFolder};
 use crate::mailbox::{ExternalMessage, Summary};
 
 /// The result of reading one item of a `.pst` file.

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::cannot_write;
-use crate::mailbox::find::StartKind;
-use crate::mailbox::place::delivery::Delivery;
+use crate::mailbox::kind::StartKind;
+use crate::mailbox::place::delivery::{Delivery, StoredState};
 use crate::mailbox::place::journal::{JournalRecord, ResultJournal};
 use crate::mailbox::place::replace::{AtomicWriter, check_replaceable, device, start_of};
-use crate::mailbox::place::temporary::folder_of;
+use crate::mailbox::temporary::folder_of;
 use crate::platform::{NewFile, Stream};
 
 #[cfg_attr(not(feature = "cli"), allow(dead_code))] // who names an open file
@@ -23,6 +23,14 @@ pub(crate) enum Output<'a> {
     InFolder(&'a Path),
     Open(File),
     Delivery(&'a mut Delivery),
+    /// Keeps a single message, which is delivered later to a mailbox of another format.
+    Held(&'a mut Option<HeldMail>),
+}
+
+/// A message that was read and transformed, but not delivered yet.
+pub(crate) struct HeldMail {
+    pub(crate) content: Vec<u8>,
+    pub(crate) stored: StoredState,
 }
 
 pub(crate) enum Sink<'a> {
@@ -41,9 +49,16 @@ pub(crate) enum Sink<'a> {
     },
     /// A mailbox of another format, which receives single messages.
     Delivery(&'a mut Delivery),
+    /// A place for one message, which is delivered later.
+    Held(&'a mut Option<HeldMail>),
 }
 
 impl<'a> Sink<'a> {
+    /// Returns whether the message is delivered to a mailbox of another format.
+    pub(crate) fn is_of_other_format(&self) -> bool {
+        matches!(self, Self::Delivery(_) | Self::Held(_))
+    }
+
     pub(crate) fn to(
         target: &Path,
         method: Option<Method>,
@@ -79,7 +94,7 @@ impl<'a> Sink<'a> {
             *self = Self::Beside(beside);
         }
         match self {
-            Self::Nowhere | Self::Delivery(_) | Self::InPlace { .. } => Ok(()),
+            Self::Nowhere | Self::Delivery(_) | Self::Held(_) | Self::InPlace { .. } => Ok(()),
             Self::Beside(beside) => beside.write(bytes),
             Self::Directly(path, writer) => writer.write_all(bytes).map_err(cannot_write(path)),
         }
@@ -94,7 +109,7 @@ impl<'a> Sink<'a> {
         record: Option<&JournalRecord<'_>>,
     ) -> Result<(), Error> {
         match self {
-            Self::Nowhere | Self::InPlace { .. } | Self::Delivery(_) => Ok(()),
+            Self::Nowhere | Self::InPlace { .. } | Self::Delivery(_) | Self::Held(_) => Ok(()),
             Self::Directly(path, mut writer) => writer.flush().map_err(cannot_write(&path)),
             Self::Beside(beside) => {
                 let finished = match like {

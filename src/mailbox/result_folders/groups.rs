@@ -5,10 +5,11 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::mailbox::Options;
-use crate::mailbox::find::{Finds, SourceFind, StartKind};
+use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::{Format, emlx_files, layout};
-use crate::mailbox::place::temporary::folder_of;
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::result_form::is_moved;
+use crate::mailbox::temporary::folder_of;
 
 /// Mailboxes that become one mailbox of the result.
 pub(crate) struct MailboxGroup<'f> {

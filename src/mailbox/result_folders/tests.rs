@@ -17,6 +17,7 @@ fn finds(paths: &[&str]) -> Finds {
             relative: name.into(),
             kind,
             method: None,
+            length: 0,
             pst: None,
         }
     });

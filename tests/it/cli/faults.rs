@@ -3,7 +3,7 @@
 //!
 //! Other files test signals, limits on file sizes and the files of killed runs (signals.rs), too little memory and stack
 //! (faults_memory.rs), interrupted and short reads and writes (stopped.rs, unit tests of `cli/streams.rs`, `edit.rs` and
-//! `mailbox/read/window/`), a full disk, kills, vanishing folders and changing sources under `convert` (convert_safety.rs,
+//! `mailbox/input/window/`), a full disk, kills, vanishing folders and changing sources under `convert` (convert_safety.rs,
 //! maildir.rs), `filter` into closed and full outputs (cli.rs), and servers that break off (fetch_hostile.rs,
 //! fetch_cli_hostile.rs).
 #![cfg(unix)]

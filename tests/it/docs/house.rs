@@ -499,7 +499,7 @@ fn no_file_uses_what_uses_it() {
 }
 
 /// Rooms whose sub-rooms still import each other, with the number of sub-rooms in the largest knot.
-const KNOTTED_ROOMS: &[(&str, usize)] = &[("cli", 2), ("mailbox", 15)];
+const KNOTTED_ROOMS: &[(&str, usize)] = &[("cli", 2)];
 
 #[test]
 fn no_sub_room_uses_what_uses_it() {
@@ -510,7 +510,9 @@ fn no_sub_room_uses_what_uses_it() {
         Some((room.to_owned(), format!("{room}::{}", steps.next()?)))
     };
     let mut rooms: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
-    for module in modules.code.keys() {
+    // The tests of a module may use what uses the module.
+    let is_test = |module: &&String| module.ends_with("::tests");
+    for module in modules.code.keys().filter(|module| !is_test(module)) {
         let Some((room, from)) = sub_room(module) else {
             continue;
         };

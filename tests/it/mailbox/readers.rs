@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::common::mailboxes::{Expand, in_place};
-use crate::common::programs::{embody, program, skipped, stderr};
+use crate::common::programs::{embody, is_traced, skipped, stderr};
 use embody::mailbox::Summary;
 
 const NEW: Expand = Expand("what was fetched");
@@ -100,14 +100,6 @@ fn a_reader_that_moves_new_mail_meanwhile_loses_and_doubles_none() {
         assert!(seen.values().all(|&count| count == 1), "{seen:?}");
         assert_eq!(fs::read_dir(folder.join("tmp")).unwrap().count(), 0);
     }
-}
-
-fn is_traced() -> bool {
-    program("strace").is_some()
-        && Command::new("strace")
-            .args(["-qq", "-o", "/dev/null", "true"])
-            .status()
-            .is_ok_and(|status| status.success())
 }
 
 /// Starts a run in place under strace, which delays or fails some calls.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::common::programs::{embody, program, skipped, stderr};
+use crate::common::programs::{embody, is_traced, skipped, stderr};
 
 /// Returns mail that is larger than a window, and then a message with a reference. Several such mailboxes are larger than all
 /// windows.
@@ -60,15 +60,6 @@ fn failing(place: &Path, file: &str, (call, from): (&str, usize), arguments: &[&
         .arg(env!("CARGO_BIN_EXE_embody"))
         .args(arguments);
     command.output().unwrap()
-}
-
-/// Returns whether programs can be traced here. In some containers they cannot.
-fn is_traced() -> bool {
-    program("strace").is_some()
-        && Command::new("strace")
-            .args(["-qq", "-o", "/dev/null", "true"])
-            .status()
-            .is_ok_and(|status| status.success())
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn archive(path: &str, members: &[(&str, Vec<u8>)]) -> Vec<u8> {
     }
 }
 
-fn gzipped(content: &[u8]) -> Vec<u8> {
+pub(super) fn gzipped(content: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(content).unwrap();
     encoder.finish().unwrap()

@@ -1,7 +1,7 @@
 use super::super::entries::MboxEntry;
 use super::super::members::Member;
 use super::*;
-use crate::mailbox::place::flag_losses::FlagLosses;
+use crate::mailbox::flag_losses::FlagLosses;
 
 struct Texts(Vec<&'static str>, &'static str);
 

@@ -27,23 +27,23 @@ use tempfile::TempDir;
 use crate::error::Error;
 use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::cannot_write;
+use crate::mailbox::flag_losses::FlagLosses;
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::keywords::KeywordLetters;
 use crate::mailbox::forms::mh::{NewSequences, SEQUENCES};
 use crate::mailbox::forms::names::FolderNames;
-use crate::mailbox::place::flag_losses::FlagLosses;
 use crate::mailbox::place::journal::{JournalRecord, ResultJournal};
 use crate::mailbox::place::keyword_files::{DOVECOT, letters_of};
 use crate::mailbox::place::replace::{AtomicWriter, device, exists, may_be_result, sync_folder};
-use crate::mailbox::place::temporary::{folder_of, temporary_folder_in};
 use crate::mailbox::place::tree::{FolderTree, levels_of_label, new_file, subfolders_of};
+use crate::mailbox::temporary::{folder_of, temporary_folder_in};
 use crate::mailbox::{ByLabel, Format, MboxVariant, Options, Summary};
 use crate::platform::{self, Stream};
 pub(crate) use appear::NamedResult;
 use appear::{appear_as_folder, appear_as_tree};
 #[cfg(feature = "cli")]
 pub(crate) use prepared::PreparedMessages;
-pub(crate) use prepared::{MessageForm, PreparedMail, PreparedMessage};
+pub(crate) use prepared::{MessageForm, PreparedMail, PreparedMessage, StoredState};
 use prepared::{identity, seconds};
 
 /// Maximum number of labels for which one mail is delivered. Labels are untrusted input, and each of them needs a copy

@@ -11,8 +11,8 @@ use sha2::{Digest as _, Sha256};
 use crate::error::Error;
 use crate::from_field::{SpellingPlace, spelled};
 use crate::mailbox::forms::flags::{Flags, MessageFlags};
-use crate::mailbox::forms::keywords::Keywords;
-use crate::mailbox::forms::keywords::unwritable;
+use crate::mailbox::forms::keywords::{Keywords, unwritable};
+use crate::mailbox::forms::proton::ProtonState;
 use crate::mailbox::forms::rewrite::for_mbox;
 use crate::mailbox::forms::separator::from_line;
 use crate::mailbox::{ByLabel, Envelope, Format, MailState, MboxVariant};
@@ -33,6 +33,25 @@ pub(crate) struct PreparedMail<'m> {
     /// Folders of the message in the archive that contains its mailbox. `None` if it is not in an archive.
     #[cfg_attr(not(all(unix, feature = "serve")), allow(dead_code))]
     pub(crate) member: Option<Arc<[String]>>,
+}
+
+/// Data of a message that its mailbox stores outside of the content.
+pub(crate) struct StoredState {
+    pub(crate) flags: Option<MessageFlags>,
+    /// Time of arrival, or the modification time of the file.
+    pub(crate) date: Option<SystemTime>,
+    /// State of a message that Proton exported.
+    pub(crate) proton: Option<ProtonState>,
+}
+
+impl StoredState {
+    pub(crate) fn new(flags: Option<MessageFlags>, date: Option<SystemTime>) -> Self {
+        Self {
+            flags,
+            date,
+            proton: None,
+        }
+    }
 }
 
 /// Determines the form of messages in a new mailbox. It is separate from [`Delivery`], so that several threads can

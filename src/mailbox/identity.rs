@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::mailbox::failure::{changed, unreadable};
 use crate::platform::MetadataExt as _;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct FileIdentity {
     pub(crate) device: u64,
     pub(crate) inode: u64,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::mailbox::compressed::{Decoder, Method};
 use crate::mailbox::forms::separator::next_in_message;
-use crate::mailbox::read::source::InputSource;
-use crate::mailbox::read::window::Windows;
+use crate::mailbox::input::source::InputSource;
+use crate::mailbox::input::window::Windows;
 
 const WINDOW: usize = 1 << 20;
 

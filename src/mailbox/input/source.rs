@@ -10,9 +10,9 @@ use tempfile::SpooledTempFile;
 use crate::error::unpoisoned;
 use crate::mailbox::archive::SkippedMember;
 use crate::mailbox::compressed::CompressionDamage;
+use crate::mailbox::file::{PackedFile, filled_by, uninterrupted};
 use crate::mailbox::forms::carriage;
 use crate::mailbox::forms::quoting::Quoting;
-use crate::mailbox::read::file::{PackedFile, filled_by, uninterrupted};
 use crate::platform::FileExt as _;
 
 const SAMPLE: usize = 1 << 20;

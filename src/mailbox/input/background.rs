@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::mailbox::Stop;
 use crate::mailbox::compressed::CompressionDamage;
 use crate::mailbox::failure::unreadable;
-use crate::mailbox::read::file::uninterrupted;
+use crate::mailbox::file::uninterrupted;
 
 const PIECE: usize = 256 << 10;
 const PIECES: usize = 16;

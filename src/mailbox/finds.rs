@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use crate::detail::Detail;
 use crate::mailbox::FileCounts;
 use crate::mailbox::compressed::Method;
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
-use crate::mailbox::read::pst_file::PstFolder;
-use crate::mailbox::start::StartKind;
+use crate::mailbox::pst_file::PstFolder;
+use crate::mailbox::seen::SeenFiles;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SourceFind {
@@ -18,6 +19,8 @@ pub(crate) struct SourceFind {
     pub kind: StartKind,
     /// Compression of the file. `None` for a directory, although its messages may be compressed.
     pub method: Option<Method>,
+    /// Length of the file in bytes. 0 for a directory.
+    pub length: u64,
     /// The folder of an Outlook mailbox, if the entry is one. Each folder of an Outlook mailbox is an entry of its own.
     pub pst: Option<PstFolder>,
 }
@@ -32,9 +35,21 @@ pub(crate) struct Finds {
     /// The other files by verdict. Mailboxes, the messages of Maildirs and MH folders and the members of archives are counted
     /// when they are read.
     pub files: FileCounts,
+    pub seen: SeenFiles,
 }
 
 impl SourceFind {
+    /// Returns whether the source must be read before its folders are known, because it is an archive or a compressed
+    /// Outlook mailbox.
+    pub(crate) fn is_packed(&self) -> bool {
+        self.kind == StartKind::Archive || self.kind == StartKind::Pst && self.pst.is_none()
+    }
+
+    /// Returns whether the file contains a single message.
+    pub(crate) fn is_message(&self) -> bool {
+        matches!(self.kind, StartKind::Eml | StartKind::Msg)
+    }
+
     /// Returns the path of the file to be read. For a folder inside an Outlook mailbox, this is the mailbox file.
     pub(crate) fn file(&self) -> &Path {
         #[cfg(feature = "outlook")]
@@ -46,17 +61,33 @@ impl SourceFind {
 }
 
 impl Finds {
-    pub(crate) fn of_source(source: &Path, kind: StartKind, method: Option<Method>) -> Self {
+    pub(crate) fn of_source(
+        source: &Path,
+        kind: StartKind,
+        method: Option<Method>,
+        length: u64,
+    ) -> Self {
         Self {
             mailboxes: vec![SourceFind {
                 path: source.into(),
                 relative: PathBuf::new(),
                 kind,
                 method,
+                length,
                 pst: None,
             }],
             ..Self::default()
         }
+    }
+
+    /// Returns whether a file or directory has changed since the search. The messages of Maildirs and MH folders do not count,
+    /// because they are listed again when they are read.
+    pub(crate) fn has_changed(&self) -> bool {
+        let mailboxes = self.mailboxes.iter().map(|found| found.path.as_path());
+        let skipped = self.skipped.iter().map(|(path, _)| path.as_path());
+        let unread = self.unread.iter().map(|(path, _)| path.as_path());
+        self.seen
+            .has_changed(mailboxes.chain(skipped).chain(unread))
     }
 
     /// Sorts the lists by path.

@@ -1,8 +1,7 @@
 use std::io::Write as _;
 
 use super::*;
-use crate::mailbox::forms::cost;
-use crate::mailbox::forms::mbox;
+use crate::mailbox::forms::{cost, mbox};
 use crate::platform::FileExt as _;
 use proptest::prelude::*;
 

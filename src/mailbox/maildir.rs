@@ -40,36 +40,35 @@ use std::sync::{Arc, Mutex};
 use crate::detail::{Detail, Setting};
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::begin::MailboxJob;
-use crate::mailbox::compressed::{CompressedContent, LEFT_AS_UTF16, Method, content_of, method_of};
+use crate::mailbox::compressed::{LEFT_AS_UTF16, Method, method_of};
+use crate::mailbox::each::{limits_for_files, weight_of_file};
 use crate::mailbox::failure::{cannot_read, cannot_write, unread};
-use crate::mailbox::find::StartKind;
+use crate::mailbox::flag_losses::FlagLosses;
 use crate::mailbox::forms::carriage::{ends_lines_with_cr, in_line_feeds};
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::refused::refused_message;
 use crate::mailbox::forms::rewrite;
 use crate::mailbox::forms::state_files::{FILES_BY_NUMBER, unused_beside};
+use crate::mailbox::identity::FileIdentity;
+use crate::mailbox::input::content::{CompressedContent, content_of};
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::place::delivery::NO_LETTER;
-use crate::mailbox::place::flag_losses::FlagLosses;
 use crate::mailbox::place::folder::{
     MessageFolder, base_of, distinct_bases, noted_in_name, resized, with_base, with_common_name,
     with_separator,
 };
-use crate::mailbox::place::identity::FileIdentity;
 use crate::mailbox::place::journal::ResultPart;
 use crate::mailbox::place::keyword_files::{COURIER, DOVECOT, FolderKeywords, replace_file};
 use crate::mailbox::place::listing::{GONE, ListedMessages};
 use crate::mailbox::place::lock::Dotlock;
 use crate::mailbox::place::replace::{AtomicWriter, sync_folder};
 use crate::mailbox::place::supersede::OldFile;
-use crate::mailbox::place::temporary;
 use crate::mailbox::read::messages::TransformResult;
+use crate::mailbox::temporary;
 use crate::mailbox::{Format, Summary};
 use crate::platform::{self, NewFile, OsStrExt as _, absent};
 use crate::pool;
 use crate::prologue::Prologue;
-
-/// Memory in bytes that is reserved for a message until it is written. After that, only its report needs memory.
-const UNDER_WAY: usize = 256 << 10;
 
 /// Maximum number of attempts to replace a message, because a mail client may rename it before each attempt.
 const ATTEMPTS: usize = 4;
@@ -161,14 +160,16 @@ impl<S: Send> MailboxJob<'_, S> {
         // reported yet. Results are reported in the order of the messages.
         let done = Mutex::new((before, BTreeMap::new()));
         let mut numbered = (1..).zip(messages.names());
-        let workers = options.pool_limits().workers;
         let outcome = pool::run(
-            pool::PoolLimits {
-                workers,
-                budget: workers * 4 * UNDER_WAY,
-            },
+            limits_for_files(options.pool_limits()),
             self.stop,
-            || Ok(numbered.next().map(|item| (item, UNDER_WAY))),
+            || {
+                Ok(numbered.next().map(|(number, name)| {
+                    // A message that was renamed since is found again when it is converted.
+                    let length = fs::metadata(folder.join(name)).map_or(0, |found| found.len());
+                    ((number, name), weight_of_file(length, false))
+                }))
+            },
             |_| vec![0],
             |(number, name), _| {
                 let (mut summary, damage, transformed) = files.convert(*number, name)?;

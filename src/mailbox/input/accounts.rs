@@ -7,8 +7,8 @@
 
 use std::io;
 
-use crate::mailbox::read::message_check::{imbalance, is_blank};
-use crate::mailbox::read::window::{WindowChunk, Windows};
+use crate::mailbox::input::message_check::{imbalance, is_blank};
+use crate::mailbox::input::window::{WindowChunk, Windows};
 use crate::prologue::BYTE_ORDER_MARK;
 
 #[derive(Debug)]
@@ -117,8 +117,8 @@ mod tests {
     use crate::mailbox::forms::carriage::in_line_feeds;
     use crate::mailbox::forms::mbox::Frame;
     use crate::mailbox::forms::{Division, eudora};
-    use crate::mailbox::read::message_check::check_message;
-    use crate::mailbox::read::source::InputSource;
+    use crate::mailbox::input::message_check::check_message;
+    use crate::mailbox::input::source::InputSource;
     use crate::mailbox::{Conversion, Format, Message, Options, Stop, Transform};
     use crate::platform::FileExt as _;
 

@@ -10,8 +10,8 @@ use crate::engine::declared_charsets::in_declared_charsets;
 use crate::error::unpoisoned;
 use crate::mailbox::forms::carriage;
 use crate::mailbox::forms::mbox::Frame;
-use crate::mailbox::read::message_check::check_message;
-use crate::mailbox::read::source::read_between;
+use crate::mailbox::input::message_check::check_message;
+use crate::mailbox::input::source::read_between;
 
 /// A message of up to this many windows counts as one window in the memory budget, so that it does not stop the other
 /// threads from reading.

@@ -1,0 +1,283 @@
+//! Converts the mailboxes of a source in order. Messages that are files of their own are converted several at a time, so that
+//! one that waits for a server does not stop the others. Results, events and errors keep the order of the files.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, unpoisoned};
+use crate::mailbox::Summary;
+use crate::mailbox::begin::MailboxJob;
+use crate::mailbox::event::{EventLog, MailboxEvent};
+use crate::mailbox::failure::unread;
+use crate::mailbox::finds::SourceFind;
+use crate::mailbox::kind::StartKind;
+use crate::mailbox::place::delivery::Delivery;
+use crate::mailbox::read::sink::{HeldMail, Output};
+use crate::pool::{self, PoolLimits};
+
+/// Minimum weight of a file in memory, in bytes. It limits the number of small files that are in memory.
+const UNDER_WAY: usize = 256 << 10;
+
+/// Minimum number of bytes of messages that are in memory at a time, if there are several.
+const LEAST_BUDGET: usize = 4 << 20;
+
+/// Estimated length of compressed mail after decompression, as a multiple of its compressed length.
+const EXPANSION: usize = 4;
+
+/// Returns the limits for a pool that converts files with one message each. Such a file weighs [`weight_of_file`] until it is
+/// written.
+pub(crate) fn limits_for_files(limits: PoolLimits) -> PoolLimits {
+    let budget = limits.workers.saturating_mul(4 * UNDER_WAY);
+    PoolLimits {
+        budget: budget.max(LEAST_BUDGET),
+        ..limits
+    }
+}
+
+pub(crate) fn weight_of_file(length: u64, is_compressed: bool) -> usize {
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    let expansion = if is_compressed { EXPANSION } else { 1 };
+    length.saturating_mul(expansion).max(UNDER_WAY)
+}
+
+/// The result of one file, until all files before it are finished.
+struct FileResult<S, D> {
+    events: Vec<MailboxEvent<S>>,
+    /// What [`take`](MailboxJob::messages) gets.
+    held: D,
+    done: Result<Summary, Error>,
+}
+
+impl<S: Send> MailboxJob<'_, S> {
+    /// Calls `convert` for each of the mailboxes and returns the sum of their counts. If a file inside a source
+    /// directory cannot be read, it is reported as damaged, and the other mailboxes are still converted.
+    pub(crate) fn each<'f>(
+        &self,
+        founds: impl IntoIterator<Item = &'f SourceFind>,
+        mut convert: impl FnMut(&MailboxJob<'_, S>, StartKind) -> Result<Summary, Error>,
+    ) -> Result<Summary, Error> {
+        let mut sum = Summary::default();
+        for found in founds {
+            self.stop.check()?;
+            sum.add(&self.one(found, &mut convert)?);
+        }
+        Ok(sum)
+    }
+
+    /// Does the same as [`each`](Self::each), but converts several messages at a time.
+    pub(crate) fn each_in_parallel(
+        &self,
+        founds: &[&SourceFind],
+        convert: impl Fn(&MailboxJob<'_, S>, StartKind) -> Result<Summary, Error> + Sync,
+    ) -> Result<Summary, Error> {
+        let mut sum = Summary::default();
+        for founds in founds.chunk_by(|one, other| one.is_message() == other.is_message()) {
+            let done = if self.is_parallel(founds) {
+                self.messages(
+                    (founds, |found| found),
+                    |_| Ok(()),
+                    |job, found, ()| convert(job, found.kind),
+                    |(), _| Ok(()),
+                )
+            } else {
+                self.each(founds.iter().copied(), &convert)
+            };
+            sum.add(&done?);
+        }
+        Ok(sum)
+    }
+
+    /// Delivers the messages of all mailboxes to a mailbox of another format.
+    pub(crate) fn deliver_each(
+        &self,
+        founds: &[&SourceFind],
+        delivery: &mut Delivery,
+    ) -> Result<Summary, Error> {
+        let mut sum = Summary::default();
+        for founds in founds.chunk_by(|one, other| one.is_message() == other.is_message()) {
+            let done = if self.is_parallel(founds) {
+                self.messages(
+                    (founds, |found| found),
+                    |_| Ok(()),
+                    |job, found, held| job.file_to(found.kind, Output::Held(held)),
+                    |held: Option<HeldMail>, counts| match held {
+                        Some(HeldMail { content, stored }) => {
+                            self.deliver_message(&content, stored, delivery, counts)
+                        }
+                        None => Ok(()),
+                    },
+                )
+            } else {
+                self.each(founds.iter().copied(), |job, kind| {
+                    if kind.is_folder() {
+                        job.folder_to(kind, delivery)
+                    } else {
+                        job.file_to(kind, Output::Delivery(delivery))
+                    }
+                })
+            };
+            sum.add(&done?);
+        }
+        Ok(sum)
+    }
+
+    /// Returns whether the files contain one message each, and are converted several at a time.
+    fn is_parallel(&self, founds: &[&SourceFind]) -> bool {
+        founds.len() > 1
+            && self.has_several_workers()
+            && founds.iter().all(|found| found.is_message())
+    }
+
+    pub(crate) fn has_several_workers(&self) -> bool {
+        self.options.pool_limits().workers > 1
+    }
+
+    fn one(
+        &self,
+        found: &SourceFind,
+        convert: impl FnOnce(&MailboxJob<'_, S>, StartKind) -> Result<Summary, Error>,
+    ) -> Result<Summary, Error> {
+        self.observer.begin(&found.path);
+        let is_within = !found.relative.as_os_str().is_empty();
+        let job = MailboxJob {
+            path: &found.path,
+            method: found.method,
+            is_within,
+            pst: found.pst.as_ref(),
+            ..*self
+        };
+        // The files of a folder are counted one by one, and an Outlook mailbox once for all of its folders.
+        let is_file = !found.kind.is_folder() && found.pst.is_none();
+        let mut summary = Summary::default();
+        match convert(&job, found.kind) {
+            Err(Error::Unreadable { source, .. }) if is_within && !found.kind.is_folder() => {
+                let why = format!("{}; the file was not changed", unread(&source));
+                self.observer.damaged(&found.path, &why.into());
+                summary.damaged = 1;
+                summary.files.not_read = u64::from(is_file);
+            }
+            // The content shows only now that the file is no mailbox, such as a zip archive that was compressed again.
+            Err(Error::NotAMailbox { why, .. }) if is_within => {
+                self.observer.damaged(&found.path, &why);
+                summary.damaged = 1;
+                summary.files.not_read = u64::from(is_file);
+            }
+            done => {
+                summary = done?;
+                if is_file {
+                    summary.files.count_read(summary.damaged == 0);
+                }
+            }
+        }
+        Ok(summary)
+    }
+
+    /// Converts files with one message each, several at a time.
+    ///
+    /// * `prepare` is called for each file in order, before the file is read;
+    /// * `convert` converts a file, and can keep a value;
+    /// * `take` receives the values in order, and adds to the counts of the file.
+    ///
+    /// An error ends the run when all files before it are finished, as if the files were converted one after the other. Files
+    /// after it may have been written by then. Their events are still reported, because these files stay.
+    pub(crate) fn messages<T: Sync, D: Default + Send>(
+        &self,
+        (files, found): (&[T], impl Fn(&T) -> &SourceFind + Sync),
+        mut prepare: impl FnMut(&T) -> Result<(), Error> + Send,
+        convert: impl Fn(&MailboxJob<'_, S>, &T, &mut D) -> Result<Summary, Error> + Sync,
+        mut take: impl FnMut(D, &mut Summary) -> Result<(), Error> + Send,
+    ) -> Result<Summary, Error> {
+        // A value that `take` gets is a message that is not written yet.
+        let is_written = size_of::<D>() == 0;
+        let mut sum = Summary::default();
+        let results: Mutex<BTreeMap<usize, FileResult<S, D>>> = Mutex::default();
+        let large = Mutex::new(());
+        let has_failed = AtomicBool::new(false);
+        let mut numbered = files.iter().enumerate();
+        let outcome = pool::run(
+            limits_for_files(self.options.pool_limits()),
+            self.stop,
+            || {
+                if has_failed.load(Ordering::Relaxed) {
+                    return Ok(None);
+                }
+                let Some((number, file)) = numbered.next() else {
+                    return Ok(None);
+                };
+                prepare(file)?;
+                let SourceFind { length, method, .. } = found(file);
+                let weight = weight_of_file(*length, method.is_some());
+                Ok(Some(((number, file), weight)))
+            },
+            |_| vec![0],
+            |(number, file), _| {
+                let log = EventLog::new();
+                let job = MailboxJob {
+                    observer: &log,
+                    large: Some(&large),
+                    ..*self
+                };
+                let mut held = D::default();
+                let done = job.one(found(file), |job, _| convert(job, file, &mut held));
+                if done.is_err() {
+                    has_failed.store(true, Ordering::Relaxed);
+                }
+                let result = FileResult {
+                    events: log.into_events(),
+                    held,
+                    done,
+                };
+                unpoisoned(results.lock()).insert(*number, result);
+                Ok(())
+            },
+            // If the message is already written, only its events still need memory.
+            |(number, _), _| {
+                let results = unpoisoned(results.lock());
+                let result = results.get(number).filter(|_| is_written)?;
+                let weights = result.events.iter().map(|it| it.weight(self.transform));
+                Some(size_of_val(result) + weights.sum::<usize>())
+            },
+            |(number, _), _| {
+                let result = unpoisoned(results.lock()).remove(&number);
+                if let Some(result) = result {
+                    sum.add(&self.tell(result, &mut take)?);
+                }
+                Ok(())
+            },
+        );
+        if outcome.is_err() && self.options.mode.writes() && is_written {
+            for result in unpoisoned(results.into_inner()).into_values() {
+                if result.done.is_ok() {
+                    self.tell(result, &mut take)?;
+                }
+            }
+        }
+        outcome.map(|()| sum)
+    }
+
+    /// Reports the events of a file, and returns its counts.
+    fn tell<D>(
+        &self,
+        result: FileResult<S, D>,
+        take: &mut impl FnMut(D, &mut Summary) -> Result<(), Error>,
+    ) -> Result<Summary, Error> {
+        let FileResult { events, held, done } = result;
+        let mut more = Summary::default();
+        if done.is_ok() {
+            take(held, &mut more)?;
+        }
+        for event in events {
+            match event {
+                MailboxEvent::Done(mut summary) => {
+                    summary.add(&more);
+                    self.observer.done(&summary);
+                }
+                event => event.tell(self.observer),
+            }
+        }
+        let mut summary = done?;
+        summary.add(&more);
+        Ok(summary)
+    }
+}

@@ -1,0 +1,24 @@
+//! The kinds of mailboxes that embody reads.
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum StartKind {
+    /// An mbox or an MMDF file. The reader distinguishes them by their separators.
+    Mbox,
+    /// A mailbox of Eudora. Never changed in place.
+    Eudora,
+    Maildir,
+    Mh,
+    Archive,
+    Eml,
+    /// A file with one message of Outlook (`.msg`, `.oft`, `winmail.dat`), which is converted to an internet message. Never
+    /// changed in place.
+    Msg,
+    /// A mailbox of Outlook, which contains folders. Never changed in place.
+    Pst,
+}
+
+impl StartKind {
+    pub(crate) fn is_folder(self) -> bool {
+        matches!(self, Self::Maildir | Self::Mh)
+    }
+}
