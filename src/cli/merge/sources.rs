@@ -1,6 +1,6 @@
 //! The sources of a merge: looks at each of them, and adds their messages to the index.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 #[cfg(all(unix, feature = "imap"))]
