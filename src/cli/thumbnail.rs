@@ -77,8 +77,8 @@ impl ThumbnailChoice {
 
     /// Returns the picture as a data: URL.
     pub(super) fn url(&self) -> Option<String> {
-        let best = unpoisoned(self.0.lock());
-        let best = best.as_ref()?;
+        let kept = unpoisoned(self.0.lock());
+        let best = kept.as_ref()?;
         let bytes: &[u8] = best.content.bytes();
         Some(format!(
             "data:{};base64,{}",

@@ -132,8 +132,8 @@ impl MessageCandidates {
         };
         let copy = self.is_merged.then(|| MailCopy::of(message.plain, &[]));
         let keys = keys_of(message.plain, self.is_merged);
-        let cut = copy.as_ref().and_then(MailCopy::cut_at);
-        let cut = cut.map(|place| (copy_key(message.plain), place));
+        let place = copy.as_ref().and_then(MailCopy::cut_at);
+        let cut = place.map(|place| (copy_key(message.plain), place));
         let record = Record {
             identity: message.seen.identity,
             named: message.named.clone(),

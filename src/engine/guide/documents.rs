@@ -286,8 +286,8 @@ impl Guide {
     fn has_dangling_id(&self, sheet: &GuidePart) -> bool {
         let values = sheet_values(sheet.content().bytes(), sheet.charset().as_deref());
         values.iter().any(|value| {
-            let id = value.get(b"cid:".len()..).unwrap_or_default();
-            let id = percent_decode(id).decode_utf8_lossy();
+            let escaped = value.get(b"cid:".len()..).unwrap_or_default();
+            let id = percent_decode(escaped).decode_utf8_lossy();
             is_cid(value) && digits_of(&id).is_some() && self.ours(&id).is_none()
         })
     }

@@ -87,8 +87,8 @@ fn foreign_id(tree: &MessageTree<'_>, part: PartId) -> Option<Vec<u8>> {
         && entity.encoding == TransferEncoding::Base64;
     tree.value(part, "Content-Location")
         .filter(|_| is_picture)?;
-    let id = tree.value(part, "Content-ID")?.trim_ascii();
-    let id = id.strip_prefix(b"<")?.strip_suffix(b">")?;
+    let bracketed = tree.value(part, "Content-ID")?.trim_ascii();
+    let id = bracketed.strip_prefix(b"<")?.strip_suffix(b">")?;
     let is_plain = |byte: &u8| byte.is_ascii_graphic() && !b"%\"'<>&".contains(byte);
     let is_foreign = digits_of(std::str::from_utf8(id).ok()?).is_none();
     (is_foreign && !id.is_empty() && id.iter().all(is_plain)).then(|| id.to_vec())

@@ -297,10 +297,10 @@ fn is_dbox(start: &[u8]) -> bool {
     let Some(end) = memchr::memchr(b'\n', line) else {
         return false;
     };
-    let line = &line[..end];
+    let first = &line[..end];
     // A transfer as text adds a CR.
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    let words: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
+    let bare = first.strip_suffix(b"\r").unwrap_or(first);
+    let words: Vec<&[u8]> = bare.split(|&byte| byte == b' ').collect();
     let is_hex = |word: &[u8], letter: u8| {
         word.split_first().is_some_and(|(first, digits)| {
             *first == letter && !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit)

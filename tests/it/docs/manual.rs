@@ -138,9 +138,9 @@ fn options_of_the_help_are_the_last_ones_of_each_help() {
         for level in ["-h", "--help", "--help-all"] {
             let words: Vec<&str> = program.iter().map(String::as_str).chain([level]).collect();
             let help = printed(&words);
-            let options = help.split("\nExample").next().unwrap();
+            let before_examples = help.split("\nExample").next().unwrap();
             // The lines of a description have a larger indentation.
-            let options = options.lines().filter(|line| {
+            let options = before_examples.lines().filter(|line| {
                 let option = line.trim_start();
                 option.starts_with('-') && line.len() - option.len() <= 6
             });

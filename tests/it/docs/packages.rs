@@ -292,7 +292,7 @@ fn the_containerfile_copies_what_the_script_puts_beside_it_and_starts_the_progra
     }
 
     // The copied directory is created by the script and contains the program.
-    assert_eq!(of("COPY"), ["system /"]);
+    assert_eq!(of("COPY"), ["system /", "--chown=65532:65532 data /"]);
     let script = read(".ci/packages");
     assert!(script.contains("image=$out/image/system\n"));
     let list = |arguments: &str| serde_json::from_str::<Vec<String>>(arguments).unwrap();

@@ -109,8 +109,10 @@ fn content_of_another_message_is_not_saved_if_its_size_differs() {
                 command.contains("BODY.PEEK[]<") && !is_told.swap(true, Ordering::SeqCst);
             is_first.then(|| {
                 let said = folders.answer(command).unwrap();
-                let said = said.replace("UID 1 ", "UID x ").replace("UID 2 ", "UID 1 ");
-                said.replace("UID 3 ", "UID 2 ").replace("UID x ", "UID 3 ")
+                let first_two = said.replace("UID 1 ", "UID x ").replace("UID 2 ", "UID 1 ");
+                first_two
+                    .replace("UID 3 ", "UID 2 ")
+                    .replace("UID x ", "UID 3 ")
             })
         });
         let place = Place::new();

@@ -255,8 +255,9 @@ fn declared_types_of_the_package_are_those_of_the_library() {
 
     let mail = fs::read(root().join("samples/postcard.in.eml")).unwrap();
     let (shown, _) = shown(&mail, "postcard.eml");
-    let wrapped = "Subject: x\n\nSee <https://www.google.com/url?q=https://www.example.org/>.\n";
-    let wrapped = json!(MailView::new(wrapped, SystemTime::now()).wrapped_links()[0]);
+    let mail_with_link =
+        "Subject: x\n\nSee <https://www.google.com/url?q=https://www.example.org/>.\n";
+    let wrapped = json!(MailView::new(mail_with_link, SystemTime::now()).wrapped_links()[0]);
     for (name, value) in [
         ("MailSummary", &shown["summaries"][0]),
         ("HeaderView", &shown["header"][0]),

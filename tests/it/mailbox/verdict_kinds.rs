@@ -4,10 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use serde_json::Value;
-
 use crate::common::archives::zip;
 use crate::common::programs::embody_in;
+use crate::common::reports;
 
 fn mail(name: &str) -> String {
     format!(
@@ -39,10 +38,8 @@ fn run(place: &Path, arguments: &[&str]) -> (i32, String, String) {
 /// Returns the exit status, the numbers of files that were read, that are parts, without mail and not read, and the messages.
 fn verdicts(place: &Path, source: &str) -> (i32, [u64; 4], String) {
     let (status, stdout, stderr) = run(place, &["inspect", "--json", source]);
-    let rows = stdout
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let survey = rows
+    let survey = reports::objects(&stdout)
+        .iter()
         .filter_map(|row| row.get("survey").cloned())
         .next_back()
         .unwrap_or_else(|| panic!("no survey: {stderr}"));
@@ -240,10 +237,8 @@ fn summaries_count_files_that_were_not_read_or_are_ignored_once_and_alike() {
         &["compare", "--json", "mail", "mail"],
     ] {
         let (_, stdout, _) = run(place, arguments);
-        let rows = stdout
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let named: std::collections::BTreeSet<String> = rows
+        let named: std::collections::BTreeSet<String> = reports::objects(&stdout)
+            .iter()
             .filter(|row| row["outcome"] == "not-read")
             .map(|row| row["source"].as_str().unwrap().to_owned())
             .collect();

@@ -48,8 +48,8 @@ fn all_functions_of_the_page_can_be_used_with_the_keyboard_alone() {
     };
     for browser in browsers {
         let page = with_files(&page, &[("In.mbox", MAILBOX.as_bytes())]);
-        let mut driver = browser.opened(&page, IS_READY);
-        let driver = &mut *driver;
+        let mut opened = browser.opened(&page, IS_READY);
+        let driver = &mut *opened;
         let name = driver.name();
         let heading =
             |text: &str| format!("document.querySelector('#mail h1')?.textContent === '{text}'");

@@ -52,8 +52,8 @@ fn answer(mut stream: TcpStream, folder: &Path) {
     let mut request = [0; 4096];
     let read = stream.read(&mut request).unwrap_or(0);
     let text = String::from_utf8_lossy(&request[..read]);
-    let path = text.split_ascii_whitespace().nth(1).unwrap_or("/");
-    let path: PathBuf = folder.join(path.trim_start_matches('/'));
+    let requested = text.split_ascii_whitespace().nth(1).unwrap_or("/");
+    let path: PathBuf = folder.join(requested.trim_start_matches('/'));
     let media_type = match path.extension().and_then(|it| it.to_str()) {
         Some("js") => "text/javascript",
         Some("html") => "text/html",
@@ -84,8 +84,8 @@ fn package_opens_files_in_a_worker_of_a_page() {
     for browser in browsers {
         let mut driver =
             browser.opened_from(&format!("{url}/page.html"), "window.answers.length === 2");
-        let answers = driver.value("answers.sort().join('\\n')");
-        let answers = answers.as_str().unwrap();
+        let value = driver.value("answers.sort().join('\\n')");
+        let answers = value.as_str().unwrap();
         let name = driver.name();
         assert!(answers.contains("eml: Café: menu.pdf"), "{name}: {answers}");
         assert!(

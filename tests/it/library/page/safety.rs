@@ -142,8 +142,7 @@ fn ran(browser: &InstalledBrowser, texts: &[String]) -> Vec<usize> {
     let frames = FRAMES.replace("TEXTS", &list);
     let ended = "document.documentElement.hasAttribute('data-done')";
     let mut driver = browser.opened(&frames, ended);
-    let ran = driver.value("[...ran]");
-    let mut ran: Vec<usize> = serde_json::from_value(ran).unwrap();
+    let mut ran: Vec<usize> = serde_json::from_value(driver.value("[...ran]")).unwrap();
     ran.sort_unstable();
     ran
 }
@@ -169,15 +168,18 @@ fn assert_harmless(
     let clean = cleaned(&mut *driver, texts);
     drop(driver);
     recorder.taken();
-    let found = ran(browser, &clean);
-    let found: Vec<_> = found.iter().map(|it| (&texts[*it], &clean[*it])).collect();
+    let numbers = ran(browser, &clean);
+    let found: Vec<_> = numbers
+        .iter()
+        .map(|it| (&texts[*it], &clean[*it]))
+        .collect();
     assert!(found.is_empty(), "{name}: {found:#?}");
     assert_eq!(recorder.taken(), Vec::<String>::new(), "{name}");
     // Two elements that give the focus to each other keep the browser busy for ever, and a frame of another origin opens a
     // dialog that nothing closes.
     let blocks = |text: &&String| text.contains("onblur") || text.contains("data:text/html");
-    let control: Vec<String> = texts.iter().filter(|it| !blocks(it)).cloned().collect();
-    let control = ran(browser, &control);
+    let tried: Vec<String> = texts.iter().filter(|it| !blocks(it)).cloned().collect();
+    let control = ran(browser, &tried);
     assert!(control.len() >= least, "{name}: only {control:?} ran");
     let _ = writeln!(
         std::io::stderr(),
@@ -234,8 +236,8 @@ fn html_of_mails(folder: &Path, port: u16) -> Vec<String> {
         .filter_map(|path| {
             let view = MailView::new(fs::read(path).unwrap(), SystemTime::UNIX_EPOCH);
             let html = view.bodies().iter().find_map(|body| body.html.clone())?;
-            let html = html.replace("https://", &url).replace("http://", &url);
-            Some(html.replace(&url.replace("http://", &url), &url))
+            let local = html.replace("https://", &url).replace("http://", &url);
+            Some(local.replace(&url.replace("http://", &url), &url))
         })
         .collect()
 }
@@ -250,8 +252,8 @@ fn public_vectors_and_phishing_mails_are_harmless_in_the_page() {
     let (page, browsers) = page_and_browsers(test).unwrap();
     for browser in browsers {
         let recorder = Recorder::start();
-        let texts = fs::read(folder.join("vectors.json")).unwrap();
-        let texts: Vec<String> = serde_json::from_slice(&texts).unwrap();
+        let vectors = fs::read(folder.join("vectors.json")).unwrap();
+        let texts: Vec<String> = serde_json::from_slice(&vectors).unwrap();
         assert_harmless(&browser, &page, &recorder, &texts, 30);
 
         let mails = html_of_mails(&folder.join("mails"), recorder.port);
