@@ -52,7 +52,7 @@ pub fn has_image(octets: &[u8]) -> bool {
         has_image_of_png(chunks)
     } else if octets.starts_with(b"RIFF") && octets.get(8..12) == Some(b"WEBP") {
         octets.get(12..).is_some_and(has_image_of_webp)
-    } else if octets.get(4..8) == Some(b"ftyp") || octets.starts_with(b"\0\0\0\x0c") {
+    } else if is_picture_of_boxes(octets) {
         has_image_of_boxes(octets)
     } else {
         true
@@ -74,6 +74,14 @@ fn has_image_of_png(mut chunks: &[u8]) -> bool {
         chunks = next;
     }
     false
+}
+
+/// Returns whether a file begins as AVIF, HEIC, JPEG XL or JPEG 2000. Videos in MP4 consist of boxes, too.
+fn is_picture_of_boxes(octets: &[u8]) -> bool {
+    const BRANDS: [&[u8]; 6] = [b"avif", b"avis", b"heic", b"heix", b"mif1", b"msf1"];
+    let brand = octets.get(8..12).unwrap_or_default();
+    octets.starts_with(b"\0\0\0\x0c")
+        || octets.get(4..8) == Some(b"ftyp") && BRANDS.contains(&brand)
 }
 
 /// Returns whether the boxes of an ISO base media file (ISO 14496-12 §4.2) contain an image, in AVIF, HEIC, JPEG XL or JPEG

@@ -61,6 +61,30 @@ fn rivals_with_one_content_id_leave_one_part() {
     }
 }
 
+#[test]
+fn rivals_with_three_access_types_leave_one_part_in_each_order() {
+    let id = "Content-Type: text/plain\nContent-ID: <r@x>\n";
+    let good = data("x");
+    let rivals = [
+        MAIL_SERVER,
+        &good,
+        "access-type=ANON-FTP; site=ftp.example.org; name=x",
+    ];
+    for order in [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ] {
+        let (output, report) = expand(&alternative(&order.map(|at| (rivals[at], id))));
+        assert_eq!(parts(&output), 1, "{order:?}");
+        assert_eq!(report.expanded(), 1, "{order:?}");
+        assert!(output.windows(3).any(|it| it == b"\nx\n"), "{order:?}");
+    }
+}
+
 /// The first boundary line has no line break of its own, so removing a part there also removes the line break of the
 /// next boundary.
 #[test]

@@ -248,7 +248,6 @@ fn merge_of_one_directory_continues_after_the_last_mailbox_that_was_read() {
     let said = folder.run(line);
     assert!(said.contains("has read 0 of 1 source and "), "{said}");
     assert!(said.contains(" of the next one"), "{said}");
-    assert_eq!(said.matches("notes.txt").count(), 1, "{said}");
     assert!(
         said.contains("105 messages in 1 source, 45 mails in the result"),
         "{said}"
@@ -471,8 +470,8 @@ fn folders_flags_and_lines_about_a_source_survive_a_stopped_merge() {
     folder.run(&format!("{line} expected"));
     stopped(&folder, &format!("{line} all"), 1, "TERM");
     let said = folder.run(&format!("{line} all"));
-    assert!(said.contains("notes.txt"), "{said}");
     assert!(said.contains("has read 1 of 2 sources"), "{said}");
+    assert!(said.contains("5 files: 4 read, 1 without mail"), "{said}");
     let expected = tree(&folder.at("expected"));
     assert_eq!(expected.len(), 3);
     assert!(tree(&folder.at("all")) == expected);

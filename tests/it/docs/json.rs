@@ -266,7 +266,7 @@ fn wrong_objects_fit_no_schema() {
 }
 
 /// Files of the tests that parse JSON of other programs, or JSON of embody that is not for other programs.
-const OTHER_JSON: [&str; 16] = [
+const OTHER_JSON: [&str; 17] = [
     "common/devtools.rs",
     "common/mail.rs",
     "common/marionette.rs",
@@ -281,6 +281,7 @@ const OTHER_JSON: [&str; 16] = [
     "it/library/wasm.rs",
     "it/library/web.rs",
     "it/record/captures_peers.rs",
+    "it/record/mails.rs",
     "it/record/provenance.rs",
     "it/serve/contract.rs",
 ];

@@ -252,7 +252,10 @@ fn inspect_counts_what_is_in_a_mailbox_and_touches_nothing() {
     let rows = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(rows.lines().count(), 2 + 1);
     let survey = rows.lines().last().expect("there are three");
-    assert!(survey.starts_with("{\"survey\":{"), "{survey}");
+    assert!(
+        survey.starts_with("{\"kind\":\"survey\",\"survey\":{"),
+        "{survey}"
+    );
     assert_eq!(
         fs::read_to_string(folder.path().join("a.mbox")).expect("it"),
         mailbox()

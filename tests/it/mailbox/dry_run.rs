@@ -81,13 +81,15 @@ impl Mailbox {
 
 fn rows(report: &str) -> Vec<(String, String)> {
     // The last line of `inspect` summarizes all rows.
-    let lines = report.lines().filter(|row| !row.starts_with("{\"survey\""));
-    let rows = lines.map(|row| {
-        let row = reports::object(row);
-        let reason = row.get("reason").filter(|reason| !reason.is_null());
-        let word = reason.unwrap_or(&row["outcome"]).as_str().unwrap();
-        (word.to_owned(), row["detail"].as_str().unwrap().to_owned())
-    });
+    let objects = reports::objects(report);
+    let rows = objects
+        .iter()
+        .filter(|row| row["kind"] != "survey")
+        .map(|row| {
+            let reason = row.get("reason").filter(|reason| !reason.is_null());
+            let word = reason.unwrap_or(&row["outcome"]).as_str().unwrap();
+            (word.to_owned(), row["detail"].as_str().unwrap().to_owned())
+        });
     rows.collect()
 }
 

@@ -25,7 +25,7 @@ fn printed(mut output: &[u8]) -> Vec<Printed> {
         let head = reports::object(&output[..end]);
         let octets = usize::try_from(head["bytes"].as_u64().unwrap()).unwrap();
         let (content, rest) = output[end + 1..].split_at(octets);
-        assert_eq!(head.as_object().unwrap().len(), 3, "{head}");
+        assert_eq!(head.as_object().unwrap().len(), 4, "{head}");
         all.push(Printed {
             source: head["source"].as_str().unwrap().to_owned(),
             index: head["index"].as_u64().unwrap(),
@@ -276,5 +276,5 @@ fn wrong_command_lines_and_outputs_that_fail_are_no_success() {
             .args(["-c", script, env!("CARGO_BIN_EXE_embody")]),
         b"",
     );
-    assert_eq!(output.stdout, b"{\"sou\n");
+    assert_eq!(output.stdout, b"{\"kin\n");
 }
