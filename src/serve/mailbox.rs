@@ -58,8 +58,13 @@ pub(super) async fn answer(
     let begun = thread::Builder::new()
         .name("mailbox".to_owned())
         .spawn(move || {
-            let _place = place;
-            run(&sharing, &parameters, spooled, to_client, is_lines);
+            let last = run(&sharing, &parameters, spooled, &to_client, is_lines);
+            // The place is free before the client has the response, so that its next request finds one.
+            drop(place);
+            // If the client is gone, nobody needs the last piece.
+            if let Some(last) = last {
+                let _ = to_client.blocking_send(last);
+            }
         });
     begun.map_err(|error| {
         let detail = format!("cannot start a thread ({error}); send the request again later");
@@ -91,33 +96,33 @@ pub(super) async fn answer(
     }
 }
 
-/// Spools the mailbox and sends its messages. A request whose body is not complete is forgotten.
+/// Spools the mailbox, sends its messages, and returns the last piece of the response. A request whose body is not complete is
+/// forgotten. If the response has begun and this returns [`Piece::Failed`], the client gets an incomplete one.
 fn run(
     shared: &ServeState,
     parameters: &[(String, String)],
     spooled: Receiver<Option<Bytes>>,
-    to_client: Sender<Piece>,
+    to_client: &Sender<Piece>,
     is_lines: bool,
-) {
+) -> Option<Piece> {
     let done = catch_unwind(AssertUnwindSafe(|| {
-        deliver(shared, parameters, spooled, &to_client, is_lines)
+        deliver(shared, parameters, spooled, to_client, is_lines)
     }));
-    let problem = match done {
-        Ok(Ok(())) => return,
-        Ok(Err(problem)) => problem,
-        Err(_) => Problem::defect(),
-    };
-    // If the response has begun, the client gets an incomplete one, because the channel is closed without an end.
-    let _ = to_client.blocking_send(Piece::Failed(problem));
+    match done {
+        Ok(Ok(is_delivered)) => is_delivered.then_some(Piece::End),
+        Ok(Err(problem)) => Some(Piece::Failed(problem)),
+        Err(_) => Some(Piece::Failed(Problem::defect())),
+    }
 }
 
+/// Returns whether the client was sent all messages and the report. If not, it is gone.
 fn deliver(
     shared: &ServeState,
     parameters: &[(String, String)],
     mut spooled: Receiver<Option<Bytes>>,
     to_client: &Sender<Piece>,
     is_lines: bool,
-) -> Result<(), Problem> {
+) -> Result<bool, Problem> {
     let full = |error: io::Error| Problem::spool(&error);
     let folder = shared.backend.spool().map_err(full)?;
     let path = folder.path().join("mailbox");
@@ -126,7 +131,7 @@ fn deliver(
         match spooled.blocking_recv() {
             Some(Some(bytes)) => file.write_all(&bytes).map_err(full)?,
             Some(None) => break,
-            None => return Ok(()),
+            None => return Ok(false),
         }
     }
     drop(file);
@@ -137,9 +142,7 @@ fn deliver(
         .mailbox(&path, parameters, &Stop::default(), sink)?;
     let mut writer = unpoisoned(writer.lock());
     shared.counters.delivered(writer.number);
-    // An error means that the client is gone.
-    let _ = writer.finish(&report);
-    Ok(())
+    Ok(writer.finish(&report).is_ok())
 }
 
 /// Sends bytes to the client in pieces. It waits while the client reads nothing.
@@ -224,8 +227,7 @@ impl Writer {
                 tar.get_mut()
             }
         };
-        channel.flush()?;
-        channel.send(Piece::End)
+        channel.flush()
     }
 }
 

@@ -234,6 +234,19 @@ fn what_is_not_a_mailbox_is_a_422_with_the_reason() {
     }
 }
 
+/// Two mailboxes are read at the same time. A client that waits for each response must never find both places taken.
+#[test]
+fn client_that_waits_for_each_response_is_never_told_that_other_mailboxes_are_read() {
+    let service = Service::start(&[]);
+    let mailbox = mbox(1);
+    for turn in 0..100 {
+        let answer = service.post("/v1/messages", &mailbox);
+        assert_eq!(answer.status, 200, "{turn}: {answer:?}");
+        let answer = service.post("/v1/messages", b"%PDF-1.4 no mail");
+        assert_eq!(answer.status, 422, "{turn}: {answer:?}");
+    }
+}
+
 #[test]
 fn damaged_mailbox_delivers_what_is_readable_and_names_the_rest() {
     let service = Service::start(&[]);
