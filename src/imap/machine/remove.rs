@@ -6,8 +6,8 @@ use super::events::{
     ReplaceResult, Sight,
 };
 use super::texts::{
-    BOTH_WENT, CARRIED, GONE, GONE_ALTERED, LAST_UNKNOWN, MARK_REMOVED, MOVED, NOT_CARRIED,
-    NOT_OURS_ALONE, RENEWED, UNTOLD,
+    BOTH_WENT, CARRIED, GONE, GONE_ALTERED, LAST_UNKNOWN, MARK_REMOVED, MOVED, NEW_WENT,
+    NOT_CARRIED, NOT_OURS_ALONE, RENEWED, UNTOLD,
 };
 use super::{DELETED, DOUBTS, Machine, MachineState, RetryState, Rule, has, is, without};
 use crate::engine::report::Reason;
@@ -100,7 +100,7 @@ impl Machine {
                     Ok(Some(copy)) => copy,
                     // The new message is missing, so both messages are checked again after a NOOP.
                     _ if !is_again => return self.look_at(MachineState::LookingAfter(true)),
-                    Ok(None) => return self.both(Reason::ChangedMeanwhile, BOTH_WENT),
+                    Ok(None) => return self.both(Reason::ChangedMeanwhile, NEW_WENT),
                     Err(why) => return self.doubt(why, RetryState::Look),
                 };
                 self.finished_with(&copy)
