@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use embody::engine::{Answers, Content, Context, Engine, Need, Needs, Outcome};
+use embody::engine::{Answers, Content, Context, Engine, EngineOutcome, Need, Needs};
 use embody::policy::{Embed, Policy, Scheme, Target};
 use embody::report::{self, Reason, Refusal};
 use http_body_util::{BodyExt as _, Empty};
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Calls the engine until it needs no more content, and returns the outcome of the last call.
-async fn fill<'m>(engine: &Engine, mail: &'m [u8]) -> Outcome<'m> {
+async fn fill<'m>(engine: &Engine, mail: &'m [u8]) -> EngineOutcome<'m> {
     let deadline = Instant::now() + engine.policy().limits().deadline;
     // The engine may work for 5 s after the deadline, so that it can insert content that arrived shortly before.
     let end = deadline + Duration::from_secs(5);

@@ -253,6 +253,8 @@ mod prologue;
 #[cfg(all(unix, feature = "serve"))]
 mod serve;
 mod span;
+#[cfg(feature = "cli")]
+mod spool;
 #[cfg(any(unix, windows))]
 mod stop;
 #[cfg(feature = "view")]

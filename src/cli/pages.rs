@@ -1,20 +1,13 @@
 //! The text of `--help-all` and of the manual pages, without the options. A line without indentation that ends with a
 //! colon starts a section. A line with an indentation of two blanks is explained by the following lines with six
 //! blanks. The first section contains the examples, which `--help` also prints.
+//!
+//! A page is one text and not a table of its entries: each entry of a table would be a pointer that the loader must correct at
+//! each start of the filter.
 
-/// Inserts the paragraphs that several pages share.
-pub(super) fn whole(page: &str) -> String {
-    let page = page.replace("{values}", VALUES);
-    page.replace("{size}", SIZE).replace("{config}", CONFIG)
-}
-
-const SIZE: &str = "\
-Values:
-  SIZE
-      25M, 1.5M, 512k, 1e6, 1000: bytes; k, M, G and T are powers of two (1M is
-      1,048,576), and so are KiB and MiB; kB and MB are powers of ten";
-
-const VALUES: &str = "\
+/// Paragraphs that several pages share, each after its name. A page contains the name in braces.
+const SHARED: &str = "\
+values:
 {size}
   DUR
       20s, 500ms, 1m30s
@@ -26,10 +19,81 @@ const VALUES: &str = "\
       where FROM ends (http:=https:)
   An option that is given twice
       The last value is used; lists (SCHEME, PAT, CIDR, DIR, FROM=TO and
-      the N of --allow-port) are joined";
+      the N of --allow-port) are joined
 
-const CONFIG: &str = "  FILE of --config
+size:
+Values:
+  SIZE
+      25M, 1.5M, 512k, 1e6, 1000: bytes; k, M, G and T are powers of two (1M is
+      1,048,576), and so are KiB and MiB; kB and MB are powers of ten
+
+done:
+  0
+      Everything was done
+
+served:
+  0
+      Stopped by a signal
+
+source:
+  1
+      A source could not be read, is damaged or is not a mailbox; the result
+      could not be written; or no server responded in the whole run
+
+store:
+  1
+      With --output or --in-place: a file could not be read or written, the
+      store failed, or no server responded
+
+usage:
+  2
+      The command line is wrong
+
+usage-file:
+  2
+      With a FILE, --output or --in-place: the command line is wrong
+
+message:
+  75
+      For one message: no complete message was written to stdout. Without a
+      FILE, this includes wrong options
+
+signal:
+  128 and the signal's number
+      Stopped by a signal
+
+signal-file:
+  128 and the signal's number
+      With --output or --in-place: stopped by a signal
+
+pipe:
+  141
+      The reader of stdout closed the pipe, as head does; no error is printed
+
+lock:
+  SOURCE.lock
+      The lock file of an mbox, while it is replaced
+
+report:
+  FILE of --report
+      JSON lines are appended, each in one write
+
+cache:
+  DIR of --cache
+      Responses of servers, and which servers did not respond. docs/cache.md
+      explains what is kept, for how long, and who may read it
+
+config:
+  FILE of --config
       Options in TOML, under their long names without the leading hyphens";
+
+/// Returns a page with the paragraphs that it shares with other pages.
+pub(super) fn whole(page: &str) -> String {
+    let paragraphs = SHARED.split("\n\n").filter_map(|it| it.split_once(":\n"));
+    paragraphs.fold(page.to_owned(), |page, (name, text)| {
+        page.replace(&format!("{{{name}}}"), text)
+    })
+}
 
 pub(super) const EMBODY: &str = "\
 Examples:
@@ -43,12 +107,10 @@ Examples:
       One message, as a mail system passes it
 
 Exit status:
-  0
-      Everything was done
+{done}
   1
       A file could not be read or written
-  2
-      The command line is wrong
+{usage}
   75
       The command was a filter, and no complete message was written to stdout.
       This includes wrong options of filter, of commands without a FILE for one
@@ -88,9 +150,7 @@ Files:
   FILE of --report
       JSON lines are appended, each in one write, so that several runs may use
       the same file. docs/reasons.md explains fields and reasons
-  DIR of --cache
-      Responses of servers, and which servers did not respond. docs/cache.md
-      explains what is kept, for how long, and who may read it
+{cache}
 
 See also:
   embody(1), embody-convert(1), embody-inspect(1), procmail(1), maildrop(1)
@@ -116,25 +176,16 @@ Examples:
 {values}
 
 Exit status:
-  0
-      Everything was done
-  1
-      A source could not be read, is damaged or is not a mailbox; the result
-      could not be written; or no server responded in the whole run
-  2
-      The command line is wrong
-  128 and the signal's number
-      Stopped by a signal
+{done}
+{source}
+{usage}
+{signal}
 
 Files:
-  SOURCE.lock
-      The lock file of an mbox, while it is replaced
+{lock}
 {config}
-  FILE of --report
-      JSON lines are appended, each in one write
-  DIR of --cache
-      Responses of servers, and which servers did not respond. docs/cache.md
-      explains what is kept, for how long, and who may read it
+{report}
+{cache}
 
 See also:
   embody(1), embody-filter(1), embody-inspect(1), mbox(5), maildir(5)
@@ -155,22 +206,14 @@ Examples:
 {values}
 
 Exit status:
-  0
-      Everything was done
-  1
-      A source could not be read, is damaged or is not a mailbox; the result
-      could not be written; or no server responded in the whole run
-  2
-      The command line is wrong
-  75
-      For one message: no complete message was written to stdout. Without a
-      FILE, this includes wrong options
-  128 and the signal's number
-      Stopped by a signal
+{done}
+{source}
+{usage}
+{message}
+{signal}
 
 Files:
-  SOURCE.lock
-      The lock file of an mbox, while it is replaced
+{lock}
 {config}
 
 See also:
@@ -200,17 +243,12 @@ Exit status:
       A source could not be read, is damaged or is not a mailbox; the result
       could not be written; no server responded in the whole run; or
       --attachments DIR has no file that is missing
-  2
-      The command line is wrong
-  75
-      For one message: no complete message was written to stdout. Without a
-      FILE, this includes wrong options
-  128 and the signal's number
-      Stopped by a signal
+{usage}
+{message}
+{signal}
 
 Files:
-  SOURCE.lock
-      The lock file of an mbox, while it is replaced
+{lock}
 {config}
 
 See also:
@@ -254,8 +292,7 @@ Exit status:
       A source could not be read, or is not a mailbox
   2
       The command line is wrong, or a source cannot be split
-  141
-      The reader of stdout closed the pipe, as head does; no error is printed
+{pipe}
 
 Files:
   SOURCE
@@ -283,25 +320,17 @@ Examples:
       is the form that Thunderbird writes and shows as a link
 
 Exit status:
-  0
-      Everything was done
-  1
-      With --output or --in-place: a file could not be read or written, the
-      store failed, or no server responded
-  2
-      With a FILE, --output or --in-place: the command line is wrong
-  75
-      For one message: no complete message was written to stdout. Without a
-      FILE, this includes wrong options, and with --on-failure defer temporary failures of the store
-  128 and the signal's number
-      With --output or --in-place: stopped by a signal
+{done}
+{store}
+{usage-file}
+{message}, and with --on-failure defer temporary failures of the store
+{signal-file}
 
 Files:
   DIR/ab/cd/SHA256
       An attachment in the store, named by the SHA-256 of its bytes
 {config}
-  FILE of --report
-      JSON lines are appended, each in one write
+{report}
 
 See also:
   embody(1), embody-restore(1), mbox(5), maildir(5), RFC 2017
@@ -328,21 +357,14 @@ Exit status:
   0
       Everything was done. If an attachment is missing, its reference is kept,
       and the summary counts it
-  1
-      With --output or --in-place: a file could not be read or written, the
-      store failed, or no server responded
-  2
-      With a FILE, --output or --in-place: the command line is wrong
-  75
-      For one message: no complete message was written to stdout. Without a
-      FILE, this includes wrong options, and with --on-failure defer temporary failures of a store or server
-  128 and the signal's number
-      With --output or --in-place: stopped by a signal
+{store}
+{usage-file}
+{message}, and with --on-failure defer temporary failures of a store or server
+{signal-file}
 
 Files:
 {config}
-  FILE of --report
-      JSON lines are appended, each in one write
+{report}
 
 See also:
   embody(1), embody-detach(1), mbox(5), maildir(5), RFC 2017
@@ -376,10 +398,8 @@ Exit status:
       Everything was read
   1
       A source could not be read, or with --probe no server responded
-  2
-      The command line is wrong
-  141
-      The reader of stdout closed the pipe, as head does; no error is printed
+{usage}
+{pipe}
 
 Files:
 {config}
@@ -416,8 +436,7 @@ Exit status:
   1
       A message is missing, altered or lost flags; or some mail could not be
       read
-  2
-      The command line is wrong
+{usage}
 
 Files:
   TMPDIR
@@ -463,8 +482,7 @@ Exit status:
       The result is complete
   1
       Some mail could not be read, or the result could not be written
-  2
-      The command line is wrong
+{usage}
 
 Files:
   .embody-*
@@ -500,12 +518,10 @@ Signals:
       Completes the messages that are under way, and ends with status 0
 
 Exit status:
-  0
-      Stopped by a signal
+{served}
   1
       The sockets could not be opened
-  2
-      The command line is wrong
+{usage}
 
 Files:
 {config}
@@ -547,17 +563,14 @@ Signals:
       Completes the requests that are under way, and ends with status 0
 
 Exit status:
-  0
-      Stopped by a signal
+{served}
   1
       The address could not be opened
-  2
-      The command line is wrong
+{usage}
 
 Files:
 {config}
-  FILE of --report
-      JSON lines are appended, each in one write
+{report}
 
 See also:
   embody(1), embody-detach(1), embody-milter(1)
@@ -580,12 +593,9 @@ Exit status:
   1
       An object is damaged or missing, a mailbox could not be read completely,
       or a mailbox that uses the store was not named. gc then removes nothing
-  2
-      The command line is wrong
-  128 and the signal's number
-      Stopped by a signal
-  141
-      The reader of stdout closed the pipe, as head does; no error is printed
+{usage}
+{signal}
+{pipe}
 
 Files:
   DIR/ab/cd/SHA256
@@ -611,8 +621,7 @@ Exit status:
       The tables were written to stdout
   1
       The tables could not be written
-  141
-      The reader of stdout closed the pipe, as head does; no error is printed
+{pipe}
 
 Files:
   No files are read or written
@@ -633,8 +642,7 @@ Exit status:
       The pages were written
   1
       The pages could not be written
-  141
-      The reader of stdout closed the pipe, as head does; no error is printed
+{pipe}
 
 Files:
   DIR/embody.1, DIR/embody-filter.1, and one for each other command
@@ -656,8 +664,7 @@ Exit status:
       The script was written to stdout
   1
       The script could not be written
-  141
-      The reader of stdout closed the pipe, as head does; no error is printed
+{pipe}
 
 Files:
   No files are read or written
@@ -665,3 +672,34 @@ Files:
 See also:
   embody(1), bash(1), zsh(1), fish(1)
 ";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::super::args::Cli;
+    use super::*;
+
+    #[test]
+    fn paragraphs_that_pages_share_are_in_pages_and_each_name_has_a_paragraph() {
+        let names = SHARED
+            .split("\n\n")
+            .map(|it| it.split_once(":\n").unwrap().0);
+        let source = include_str!("pages.rs");
+        for name in names {
+            let uses = source.matches(&format!("{{{name}}}")).count();
+            assert!(uses > 1, "{name}: {uses}");
+        }
+        let mut pages = 0;
+        for command in Cli::command().get_subcommands() {
+            let Some(page) = command.get_after_long_help() else {
+                continue;
+            };
+            let page = page.to_string();
+            pages += 1;
+            assert!(!page.contains('{'), "{page}");
+            assert!(page.contains("\nExit status:\n  0\n"), "{page}");
+        }
+        assert!(pages > 10, "{pages}");
+    }
+}

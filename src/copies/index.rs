@@ -16,8 +16,8 @@ use crate::engine::policy::Policy;
 use crate::engine::same::{copy_key, identity, plain};
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::{self, Conversion, Message, Observer, Options, Quoting, Stop, Transform};
-use crate::merge::Sorter;
 use crate::mime::ScanLimits;
+use crate::spool::Sorter;
 
 /// Index of all mails and parts in the mailboxes of `--copies`, to find a part that is missing in another mail.
 pub(crate) struct CopyIndex {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufWriter, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -14,6 +14,7 @@ use crate::error::unpoisoned;
 use crate::mailbox;
 use crate::mime::{PartId, ScanLimits};
 use crate::platform::{FileExt as _, OsStrExt as _};
+use crate::spool::{Spool, SpoolWriter};
 
 /// Maximum number of mailboxes that are kept open. A mailbox that is open can still be read after the run has replaced its
 /// file.
@@ -75,10 +76,8 @@ impl StoredMail {
 
 /// Writes two temporary files: the names of the mailboxes, and the mails that cannot be read again from their mailboxes.
 pub(super) struct MailsWriter {
-    names: BufWriter<File>,
-    names_end: u64,
-    spool: BufWriter<File>,
-    spool_end: u64,
+    names: SpoolWriter,
+    mails: SpoolWriter,
     /// The mailbox of the last mail, and the position of its name in the file of names. Most mails are in the same mailbox as
     /// the mail before.
     last: Option<(PathBuf, u64)>,
@@ -86,14 +85,10 @@ pub(super) struct MailsWriter {
 }
 
 impl MailsWriter {
-    /// Creates the temporary files. They have no names, so the operating system deletes them when the process ends.
     pub(super) fn new() -> io::Result<Self> {
-        let writer = || io::Result::Ok(BufWriter::with_capacity(1 << 16, tempfile::tempfile()?));
         Ok(Self {
-            names: writer()?,
-            names_end: 0,
-            spool: writer()?,
-            spool_end: 0,
+            names: SpoolWriter::temporary()?,
+            mails: SpoolWriter::temporary()?,
             last: None,
             open: HashMap::new(),
         })
@@ -107,11 +102,7 @@ impl MailsWriter {
         {
             return Ok(*position);
         }
-        let position = self.names_end;
-        let bytes = path.as_os_str().as_bytes();
-        self.names.write_all(&(bytes.len() as u32).to_be_bytes())?;
-        self.names.write_all(bytes)?;
-        self.names_end += 4 + bytes.len() as u64;
+        let position = self.names.push_block(path.as_os_str().as_bytes())?;
         self.last = Some((path.to_owned(), position));
         if has_several
             && self.open.len() < MOST_OPEN
@@ -124,27 +115,23 @@ impl MailsWriter {
 
     /// Writes a mail to the temporary file, and returns its position.
     pub(super) fn spool(&mut self, mail: &[u8]) -> io::Result<u64> {
-        let position = self.spool_end;
-        self.spool.write_all(mail)?;
-        self.spool_end += mail.len() as u64;
-        Ok(position)
+        self.mails.push(mail)
     }
 
     pub(super) fn finish(self) -> io::Result<Mails> {
-        let finish = |writer: BufWriter<File>| writer.into_inner().map_err(|it| it.into_error());
         Ok(Mails {
-            names: finish(self.names)?,
-            spool: finish(self.spool)?,
+            names: self.names.finish()?,
+            mails: self.mails.finish()?,
             open: self.open,
             recent: Mutex::default(),
         })
     }
 }
 
-/// The mails of the index, which are read again when they are needed.
+/// The mails of the index. Their contents are not kept in memory: they are read again on demand.
 pub(super) struct Mails {
-    names: File,
-    spool: File,
+    names: Spool,
+    mails: Spool,
     open: HashMap<u64, Arc<File>>,
     /// Mails that were read recently, the newest last.
     recent: Mutex<Vec<(MailPlace, Arc<StoredMail>)>>,
@@ -153,11 +140,7 @@ pub(super) struct Mails {
 impl Mails {
     /// Returns the path of the mailbox that contains a mail.
     pub(super) fn path(&self, place: &MailPlace) -> io::Result<PathBuf> {
-        let mut length = [0; 4];
-        self.names.read_exact_at(&mut length, place.name)?;
-        let mut name = vec![0; u32::from_be_bytes(length) as usize];
-        self.names.read_exact_at(&mut name, place.name + 4)?;
-        Ok(OsStr::from_bytes(&name).into())
+        Ok(OsStr::from_bytes(&self.names.block(place.name)?).into())
     }
 
     /// Returns the mail, without the quoting (`>From `) that its mailbox adds.
@@ -196,13 +179,8 @@ impl Mails {
     }
 
     fn read_from(&self, place: &MailPlace) -> io::Result<Vec<u8>> {
-        let length = usize::try_from(place.length).map_err(io::Error::other)?;
         match place.file {
-            MailStorage::Spool => {
-                let mut mail = vec![0; length];
-                self.spool.read_exact_at(&mut mail, place.at)?;
-                Ok(mail)
-            }
+            MailStorage::Spool => self.mails.read(place.at, place.length),
             MailStorage::Mailbox(quoting) => {
                 let file = match self.open.get(&place.name) {
                     Some(file) => Arc::clone(file),
@@ -212,6 +190,7 @@ impl Mails {
                 if end.is_none_or(|end| file.metadata().is_ok_and(|it| it.len() < end)) {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
+                let length = usize::try_from(place.length).map_err(io::Error::other)?;
                 let mut content = vec![0; length];
                 file.read_exact_at(&mut content, place.at)?;
                 Ok(mailbox::plain(&content, quoting).0.into_owned())

@@ -2,6 +2,7 @@
 //! millions of records can be sorted.
 
 use crate::mailbox::Quoting;
+use crate::spool::{RecordReader, RecordWriter};
 
 /// Bytes of a record.
 pub(super) const LENGTH: usize = 70;
@@ -106,47 +107,33 @@ impl MailStorage {
 impl CopyRecord {
     pub(super) fn encode(&self) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
-        let mut rest = bytes.as_mut_slice();
-        let mut put = |field: &[u8]| {
-            if let Some((place, behind)) =
-                std::mem::take(&mut rest).split_at_mut_checked(field.len())
-            {
-                place.copy_from_slice(field);
-                rest = behind;
-            }
-        };
-        put(&self.key.encode());
-        put(&self.identity);
+        let mut writer = RecordWriter::new(&mut bytes);
+        writer.put(self.key.encode());
+        writer.put(self.identity);
         let place = &self.place;
         for number in [place.name, place.number, place.at, place.length] {
-            put(&number.to_be_bytes());
+            writer.put_u64(number);
         }
-        put(&[place.file.encode()]);
-        put(&self.part.to_be_bytes());
+        writer.put([place.file.encode()]);
+        writer.put_u32(self.part);
         bytes
     }
 
     pub(super) fn decode(bytes: &[u8; LENGTH]) -> Self {
-        let mut rest = bytes.as_slice();
+        let mut reader = RecordReader::new(bytes);
         Self {
-            key: CopyKey::decode(take(&mut rest)),
-            identity: take(&mut rest),
+            key: CopyKey::decode(reader.take()),
+            identity: reader.take(),
             place: MailPlace {
-                name: u64::from_be_bytes(take(&mut rest)),
-                number: u64::from_be_bytes(take(&mut rest)),
-                at: u64::from_be_bytes(take(&mut rest)),
-                length: u64::from_be_bytes(take(&mut rest)),
-                file: MailStorage::decode(take::<1>(&mut rest)[0]),
+                name: reader.take_u64(),
+                number: reader.take_u64(),
+                at: reader.take_u64(),
+                length: reader.take_u64(),
+                file: MailStorage::decode(reader.take_u8()),
             },
-            part: u32::from_be_bytes(take(&mut rest)),
+            part: reader.take_u32(),
         }
     }
-}
-
-fn take<const N: usize>(rest: &mut &[u8]) -> [u8; N] {
-    let (field, behind) = rest.split_first_chunk().unwrap_or((&[0; N], &[]));
-    *rest = behind;
-    *field
 }
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
 //! The sorted records of the index, in which records are found by their keys. A small table is in memory, a large one in a
 //! temporary file.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write as _};
+use std::io;
 
 use super::record::{CopyKey, CopyRecord, KEY, LENGTH};
 use crate::engine::same::MOST_COMPARED;
-use crate::merge::Sorter;
-use crate::platform::FileExt as _;
+use crate::spool::{Sorter, Spool, SpoolWriter};
 
 /// Maximum number of records in memory, which need 24 MiB. Larger tables are written to a temporary file.
 const MOST_IN_MEMORY: usize = (24 << 20) / LENGTH;
@@ -23,7 +21,7 @@ const MOST_OF_MAIL: usize = MOST_COMPARED + 1;
 pub(super) struct MailboxTable {
     records: Vec<[u8; LENGTH]>,
     /// The file with the records, and their number, if there are too many for memory.
-    file: Option<(File, u64)>,
+    file: Option<(Spool, u64)>,
 }
 
 impl MailboxTable {
@@ -35,8 +33,7 @@ impl MailboxTable {
     fn with_memory(sorter: Sorter<LENGTH>, most_in_memory: usize) -> io::Result<Self> {
         let mut sorted = sorter.sorted()?;
         let mut records: Vec<[u8; LENGTH]> = Vec::new();
-        let mut writer: Option<BufWriter<File>> = None;
-        let mut written = 0;
+        let mut writer: Option<SpoolWriter> = None;
         // The last record that was kept, and the number of kept records that have the key of this record.
         let mut last: Option<(CopyRecord, usize)> = None;
         while let Some(bytes) = sorted.next()? {
@@ -58,12 +55,10 @@ impl MailboxTable {
             if records.len() >= most_in_memory {
                 let mut file = match writer.take() {
                     Some(file) => file,
-                    None => BufWriter::with_capacity(1 << 20, tempfile::tempfile()?),
+                    None => SpoolWriter::temporary()?,
                 };
-                for record in records.drain(..) {
-                    file.write_all(&record)?;
-                    written += 1;
-                }
+                file.push(records.as_flattened())?;
+                records.clear();
                 writer = Some(file);
             }
             records.push(bytes);
@@ -75,14 +70,11 @@ impl MailboxTable {
                 file: None,
             });
         };
-        for record in records.drain(..) {
-            file.write_all(&record)?;
-            written += 1;
-        }
-        let file = file.into_inner().map_err(|error| error.into_error())?;
+        file.push(records.as_flattened())?;
+        let count = file.end() / LENGTH as u64;
         Ok(Self {
             records: Vec::new(),
-            file: Some((file, written)),
+            file: Some((file.finish()?, count)),
         })
     }
 
@@ -96,7 +88,7 @@ impl MailboxTable {
     fn get(&self, at: u64) -> io::Result<[u8; LENGTH]> {
         if let Some((file, _)) = &self.file {
             let mut bytes = [0; LENGTH];
-            file.read_exact_at(&mut bytes, at * LENGTH as u64)?;
+            file.read_into(&mut bytes, at * LENGTH as u64)?;
             return Ok(bytes);
         }
         let at = usize::try_from(at).unwrap_or(usize::MAX);

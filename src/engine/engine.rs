@@ -23,7 +23,7 @@ use crate::mime::{self, MessageTree};
 /// Decides how a message changes under one policy. It has no sources, starts no threads and reads no clock.
 ///
 /// A program that drives the engine itself calls [`Engine::run`] in a loop: it retrieves the content that
-/// [`Outcome::needs`] lists, adds it to the answers, and calls [`Engine::run`] again, until nothing is needed.
+/// [`EngineOutcome::needs`] lists, adds it to the answers, and calls [`Engine::run`] again, until nothing is needed.
 /// [`Expander`](crate::Expander) contains such a loop.
 ///
 /// ```
@@ -55,7 +55,7 @@ pub struct Engine {
 /// The result of one call of [`Engine::run`].
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Outcome<'m> {
+pub struct EngineOutcome<'m> {
     message: &'m [u8],
     /// The changes to the message. They are final if `needs` is `None`.
     pub edits: Edits,
@@ -73,7 +73,7 @@ pub struct Outcome<'m> {
     pub work: u64,
 }
 
-impl Outcome<'_> {
+impl EngineOutcome<'_> {
     /// Returns the message with the edits applied. Unchanged parts are borrowed from the input.
     pub fn output(&self) -> Spliced<'_> {
         self.edits.splice(self.message)
@@ -109,7 +109,7 @@ impl Engine {
         self
     }
 
-    /// Makes [`Outcome::needs`] list the content of detached attachments as objects of a store
+    /// Makes [`EngineOutcome::needs`] list the content of detached attachments as objects of a store
     /// ([`Need::Object`](super::Need::Object)), so that a program can read it from the store. Otherwise, the content is
     /// listed by its URL.
     #[must_use]
@@ -128,7 +128,12 @@ impl Engine {
     ///
     /// If a need has no answer, the outcome lists the first needs that do not depend on each other, and nothing else in the
     /// outcome is final. A program must answer all of them, with content or a refusal, before it calls this function again.
-    pub fn run<'m>(&self, message: &'m [u8], context: &Context, answers: Answers) -> Outcome<'m> {
+    pub fn run<'m>(
+        &self,
+        message: &'m [u8],
+        context: &Context,
+        answers: Answers,
+    ) -> EngineOutcome<'m> {
         let kinds = self.kinds(message, context);
         self.round(
             message,
@@ -143,7 +148,7 @@ impl Engine {
     /// Previews [`Engine::run`] as far as this is possible without content from servers. If a run would retrieve content for a
     /// reference, its row has the outcome [`WouldFetch`](crate::engine::report::Outcome::WouldFetch).
     ///
-    /// [`Outcome::needs`] may list content that is not on a server: files next to the mailbox, files in directories of
+    /// [`EngineOutcome::needs`] may list content that is not on a server: files next to the mailbox, files in directories of
     /// attachments, and objects of a store. A program answers these needs and calls this function again, as for
     /// [`Engine::run`].
     pub fn forecast<'m>(
@@ -151,7 +156,7 @@ impl Engine {
         message: &'m [u8],
         context: &Context,
         answers: Answers,
-    ) -> Outcome<'m> {
+    ) -> EngineOutcome<'m> {
         let kinds = self.kinds(message, context);
         self.round(
             message,
@@ -166,7 +171,7 @@ impl Engine {
     /// Refuses further rounds if the rounds so far have together read `spent` bytes, and this is more than one round may read.
     ///
     /// Each round repeats the work of the rounds before it, so a hostile message could cost many times its work limit. To
-    /// prevent this, a program that drives the engine adds up [`Outcome::work`], passes the sum as `spent`, and answers
+    /// prevent this, a program that drives the engine adds up [`EngineOutcome::work`], passes the sum as `spent`, and answers
     /// further needs with the returned refusal.
     ///
     /// # Errors
@@ -224,7 +229,7 @@ impl Engine {
         answers: Answers,
         (mode, last): (Mode, Option<Refusal>),
         parts: Option<&MessageTree<'_>>,
-    ) -> Outcome<'m> {
+    ) -> EngineOutcome<'m> {
         self.guided_round(
             message,
             kinds,
@@ -245,9 +250,9 @@ impl Engine {
         answers: Answers,
         (mode, last): (Mode, Option<Refusal>),
         (parts, guide): (Option<&MessageTree<'_>>, Option<&Guide>),
-    ) -> Outcome<'m> {
+    ) -> EngineOutcome<'m> {
         if !self.matters(message, kinds, context.form_beside()) {
-            return Outcome {
+            return EngineOutcome {
                 message,
                 edits: Edits::new(),
                 report: Report::default(),
@@ -273,7 +278,7 @@ impl Engine {
             guide,
         };
         let pass = run(&mut session, message, parts);
-        Outcome {
+        EngineOutcome {
             message,
             edits: pass.edits,
             report: pass.report,

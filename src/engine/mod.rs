@@ -1,6 +1,6 @@
 //! The engine decides what happens to one message. It has no I/O, no clock and no threads.
 //!
-//! [`Engine::run`] is a function from a message, its [`Context`] and the [`Answers`] so far to an [`Outcome`]: edits, a
+//! [`Engine::run`] is a function from a message, its [`Context`] and the [`Answers`] so far to an [`EngineOutcome`]: edits, a
 //! report, and the content that the message still needs. A driver retrieves this content and calls the function again.
 //!
 //! If a reference cannot be processed, its part stays unchanged, and a row of the report contains the reason. Limits apply in
@@ -71,7 +71,7 @@ mod wrapped;
 pub use self::announcement::{Announcement, Answer};
 pub use self::content::{Content, CopiedPart, Origin};
 pub use self::context::Context;
-pub use self::engine::{Engine, Outcome};
+pub use self::engine::{Engine, EngineOutcome};
 pub use self::mode::Mode;
 pub use self::need::{MissingPart, Need, Neighbour, WholeMail};
 pub use self::needs::{Answers, Needs};

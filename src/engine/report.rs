@@ -94,8 +94,8 @@ pub enum Provenance {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct HostedFile {
-    /// Cloud storage provider: `google-drive`, `onedrive`, `sharepoint`, `mail-drop`, `dropbox`, `box`, `nextcloud`,
-    /// `sympa`, or `filelink` for another provider that Thunderbird supports.
+    /// Cloud storage provider: `google-drive`, `onedrive`, `sharepoint`, `mail-drop`, `dropbox`, `box`, `qq-mail`, `netease`,
+    /// `wetransfer`, `nextcloud`, `sympa`, or `filelink` for another provider that Thunderbird supports.
     pub provider: &'static str,
     /// Name of the file.
     pub name: Option<String>,

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::engine::policy::OnFailure;
 use crate::engine::report::{Reason, Refusal};
 use crate::engine::{
-    Answers, Content, Context, Engine, Kinds, Mode, Need, Needs, Neighbour, NeighbourDirectories,
-    Outcome, date,
+    Answers, Content, Context, Engine, EngineOutcome, Kinds, Mode, Need, Needs, Neighbour,
+    NeighbourDirectories, date,
 };
 use crate::error::Error;
 #[cfg(all(feature = "file", feature = "mailbox"))]
@@ -49,7 +49,7 @@ impl Driver<'_> {
         message: &'m [u8],
         kinds: Kinds,
         parts: Option<&MessageTree<'_>>,
-    ) -> Result<Outcome<'m>, Error> {
+    ) -> Result<EngineOutcome<'m>, Error> {
         let policy = self.engine.policy();
         let time = policy.limits.deadline.min(CENTURY);
         let deadline = Instant::now() + time;

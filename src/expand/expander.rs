@@ -7,7 +7,7 @@ use super::driver::Driver;
 use super::stored::FromStore;
 use crate::engine::policy::Policy;
 use crate::engine::report::Report;
-use crate::engine::{Engine, Kinds, Mark, Mode, Outcome, Prefilter};
+use crate::engine::{Engine, EngineOutcome, Kinds, Mark, Mode, Prefilter};
 use crate::error::Error;
 #[cfg(feature = "file")]
 use crate::fetch::Attachments;
@@ -159,7 +159,7 @@ impl Expander {
     ///
     /// # Errors
     /// [`Error::Deferred`] if a retrieval failed temporarily and the policy is to try the message again later.
-    pub fn expand<'m>(&self, message: &'m [u8], name: &str) -> Result<Outcome<'m>, Error> {
+    pub fn expand<'m>(&self, message: &'m [u8], name: &str) -> Result<EngineOutcome<'m>, Error> {
         self.expand_beside(message, name, None, Mode::Run)
     }
 
@@ -169,7 +169,7 @@ impl Expander {
         name: &str,
         beside: Option<&Sidecars>,
         mode: Mode,
-    ) -> Result<Outcome<'m>, Error> {
+    ) -> Result<EngineOutcome<'m>, Error> {
         let kinds = self
             .prefilter()
             .kinds_beside(message, beside.map(Sidecars::form));
@@ -183,7 +183,7 @@ impl Expander {
         parts: &crate::mime::MessageTree<'m>,
         beside: Option<&Sidecars>,
         mode: Mode,
-    ) -> Result<Outcome<'m>, Error> {
+    ) -> Result<EngineOutcome<'m>, Error> {
         let kinds = self
             .prefilter()
             .kinds_beside(parts.original, beside.map(Sidecars::form));
@@ -199,7 +199,7 @@ impl Expander {
         message: &'m [u8],
         kinds: Kinds,
         name: &str,
-    ) -> Result<Outcome<'m>, Error> {
+    ) -> Result<EngineOutcome<'m>, Error> {
         let driver = self.driver(name, Mode::Run, None);
         driver.run(message, kinds, None)
     }

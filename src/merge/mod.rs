@@ -3,9 +3,9 @@
 //! ```text
 //! messages of all sources
 //!   -> spool: their contents in a temporary file, identical ones once     spool
-//!   -> index: a record of at most 100 bytes for each, sorted on disk      sorted, record
+//!   -> index: a record of at most 100 bytes for each, sorted on disk      spool::Sorter, record
 //!     -> groups of one Message-ID: which are copies of one mail           groups; the relation is same::covers
-//!       -> index of the mails that are kept, sorted by date               sorted
+//!       -> index of the mails that are kept, sorted by date               spool::Sorter
 //!         -> their contents, in this order
 //! ```
 //!
@@ -23,7 +23,6 @@ mod groups;
 mod index;
 mod record;
 mod saved;
-mod sorted;
 mod spool;
 mod stamp;
 mod words;
@@ -33,4 +32,3 @@ pub(crate) use self::index::{
     ArrivalBatch, KeptSelection, MOST_SOURCES, MergeIndex, Numbers, Order, Tally,
 };
 pub(crate) use self::saved::{ReadSource, SavedIndex};
-pub(crate) use self::sorted::Sorter;

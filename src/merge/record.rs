@@ -2,6 +2,7 @@
 //! message of all sources.
 
 use crate::mailbox::Flags;
+use crate::spool::{RecordReader, RecordWriter};
 
 /// Length of a record, in bytes.
 pub(super) const LENGTH: usize = 86;
@@ -18,6 +19,22 @@ pub(super) struct SpoolEntry {
     pub(super) about: u32,
     /// Length of the message, in bytes.
     pub(super) length: u64,
+}
+
+impl SpoolEntry {
+    fn put_into(self, writer: &mut RecordWriter<'_>) {
+        writer.put_u64(self.place);
+        writer.put_u32(self.about);
+        writer.put_u64(self.length);
+    }
+
+    fn take_from(reader: &mut RecordReader<'_>) -> Self {
+        Self {
+            place: reader.take_u64(),
+            about: reader.take_u32(),
+            length: reader.take_u64(),
+        }
+    }
 }
 
 /// A message of a source. Records are sorted by `key`, then by `identity`, then by `number`, so copies of a mail follow
@@ -45,29 +62,29 @@ pub(super) struct MessageRecord {
 impl MessageRecord {
     pub(super) fn encode(&self) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
-        let mut writer = RecordWriter(&mut bytes);
+        let mut writer = RecordWriter::new(&mut bytes);
         writer.put(self.key);
         writer.put(self.identity);
-        writer.put(self.number.to_be_bytes());
-        writer.put_entry(self.entry);
+        writer.put_u64(self.number);
+        self.entry.put_into(&mut writer);
         writer.put(self.date.to_be_bytes());
-        writer.put(self.source.to_be_bytes());
-        writer.put(self.folder.to_be_bytes());
+        writer.put_u32(self.source);
+        writer.put_u32(self.folder);
         writer.put([self.flags.to_byte(), u8::from(self.has_words)]);
         bytes
     }
 
     pub(super) fn decode(bytes: &[u8; LENGTH]) -> Self {
-        let mut reader = RecordReader(bytes);
+        let mut reader = RecordReader::new(bytes);
         Self {
             key: reader.take(),
             identity: reader.take(),
-            number: u64::from_be_bytes(reader.take()),
-            entry: reader.take_entry(),
+            number: reader.take_u64(),
+            entry: SpoolEntry::take_from(&mut reader),
             date: i64::from_be_bytes(reader.take()),
-            source: u32::from_be_bytes(reader.take()),
-            folder: u32::from_be_bytes(reader.take()),
-            flags: Flags::of_byte(reader.take::<1>()[0]),
+            source: reader.take_u32(),
+            folder: reader.take_u32(),
+            flags: Flags::of_byte(reader.take_u8()),
             has_words: reader.take() == [1],
         }
     }
@@ -102,69 +119,34 @@ pub(super) enum Details {
 impl KeptRecord {
     pub(super) fn encode(&self) -> [u8; KEPT_LENGTH] {
         let mut bytes = [0; KEPT_LENGTH];
-        let mut writer = RecordWriter(&mut bytes);
-        writer.put(self.order.to_be_bytes());
-        writer.put(self.number.to_be_bytes());
-        writer.put_entry(self.entry);
+        let mut writer = RecordWriter::new(&mut bytes);
+        writer.put_u64(self.order);
+        writer.put_u64(self.number);
+        self.entry.put_into(&mut writer);
         let (has_note, details) = match self.details {
             Details::Folder(folder) => (0, u64::from(folder)),
             Details::Note(place) => (1, place),
         };
         writer.put([self.flags.to_byte(), has_note]);
-        writer.put(details.to_be_bytes());
+        writer.put_u64(details);
         bytes
     }
 
     pub(super) fn decode(bytes: &[u8; KEPT_LENGTH]) -> Self {
-        let mut reader = RecordReader(bytes);
-        let (order, number) = (reader.take(), reader.take());
-        let entry = reader.take_entry();
+        let mut reader = RecordReader::new(bytes);
+        let (order, number) = (reader.take_u64(), reader.take_u64());
+        let entry = SpoolEntry::take_from(&mut reader);
         let [flags, has_note] = reader.take();
-        let details = u64::from_be_bytes(reader.take());
+        let details = reader.take_u64();
         Self {
-            order: u64::from_be_bytes(order),
-            number: u64::from_be_bytes(number),
+            order,
+            number,
             entry,
             flags: Flags::of_byte(flags),
             details: match has_note {
                 0 => Details::Folder(details as u32),
                 _ => Details::Note(details),
             },
-        }
-    }
-}
-
-struct RecordWriter<'w>(&'w mut [u8]);
-
-impl RecordWriter<'_> {
-    fn put<const N: usize>(&mut self, field: [u8; N]) {
-        if let Some((place, rest)) = std::mem::take(&mut self.0).split_first_chunk_mut() {
-            *place = field;
-            self.0 = rest;
-        }
-    }
-
-    fn put_entry(&mut self, entry: SpoolEntry) {
-        self.put(entry.place.to_be_bytes());
-        self.put(entry.about.to_be_bytes());
-        self.put(entry.length.to_be_bytes());
-    }
-}
-
-struct RecordReader<'r>(&'r [u8]);
-
-impl RecordReader<'_> {
-    fn take<const N: usize>(&mut self) -> [u8; N] {
-        let (field, rest) = self.0.split_first_chunk().unwrap_or((&[0; N], &[]));
-        self.0 = rest;
-        *field
-    }
-
-    fn take_entry(&mut self) -> SpoolEntry {
-        SpoolEntry {
-            place: u64::from_be_bytes(self.take()),
-            about: u32::from_be_bytes(self.take()),
-            length: u64::from_be_bytes(self.take()),
         }
     }
 }

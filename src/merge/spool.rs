@@ -5,11 +5,11 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Seek as _, SeekFrom, Write as _};
+use std::io;
 
 use super::record::SpoolEntry;
 use super::words::MailWords;
-use crate::platform::FileExt as _;
+use crate::spool::{Spool, SpoolWriter};
 
 /// Maximum number of digests in memory. After that, identical messages are stored twice in the spool, but are still
 /// merged.
@@ -20,8 +20,7 @@ const MOST_KNOWN: usize = 400_000;
 const HEAD: usize = 16;
 
 pub(super) struct MessageSpool {
-    writer: BufWriter<File>,
-    end: u64,
+    writer: SpoolWriter,
     known: HashMap<[u8; 16], (u64, u64)>,
 }
 
@@ -88,27 +87,25 @@ const ABSENT: u32 = u32::MAX;
 
 impl MessageSpool {
     pub(super) fn new(file: File) -> Self {
-        Self {
-            writer: BufWriter::with_capacity(1 << 20, file),
-            end: 0,
-            known: HashMap::new(),
-        }
+        Self::of(SpoolWriter::new(file))
     }
 
     /// Continues a file of this length. The digests of its messages are not known any more, so identical messages that
     /// follow are stored again.
-    pub(super) fn continued(mut file: File, end: u64) -> io::Result<Self> {
-        file.seek(SeekFrom::Start(end))?;
-        Ok(Self {
-            end,
-            ..Self::new(file)
-        })
+    pub(super) fn continued(file: File, end: u64) -> io::Result<Self> {
+        Ok(Self::of(SpoolWriter::continued(file, end)?))
+    }
+
+    fn of(writer: SpoolWriter) -> Self {
+        Self {
+            writer,
+            known: HashMap::new(),
+        }
     }
 
     /// Writes all messages to the file, and returns its length.
     pub(super) fn save(&mut self) -> io::Result<u64> {
-        self.writer.flush()?;
-        Ok(self.end)
+        self.writer.save()
     }
 
     /// Appends a message with its encoded metadata, and returns its entry. `identity` is the digest of its content.
@@ -118,17 +115,15 @@ impl MessageSpool {
         about: &[u8],
         content: &[u8],
     ) -> io::Result<SpoolEntry> {
-        let place = self.end;
+        let place = self.writer.end();
         let own = (place + (HEAD + about.len()) as u64, content.len() as u64);
         let known = self.known.get(&identity).copied();
         let (at, length) = known.unwrap_or(own);
-        self.writer.write_all(&at.to_be_bytes())?;
-        self.writer.write_all(&length.to_be_bytes())?;
-        self.writer.write_all(about)?;
-        self.end = own.0;
+        self.writer.push(&at.to_be_bytes())?;
+        self.writer.push(&length.to_be_bytes())?;
+        self.writer.push(about)?;
         if known.is_none() {
-            self.writer.write_all(content)?;
-            self.end += own.1;
+            self.writer.push(content)?;
             if self.known.len() < MOST_KNOWN {
                 self.known.insert(identity, own);
             }
@@ -141,22 +136,19 @@ impl MessageSpool {
     }
 
     pub(super) fn finish(self) -> io::Result<CompleteSpool> {
-        let file = self
-            .writer
-            .into_inner()
-            .map_err(|error| error.into_error())?;
-        Ok(CompleteSpool(file))
+        Ok(CompleteSpool(self.writer.finish()?))
     }
 }
 
 /// A complete spool, which can be read.
-pub(super) struct CompleteSpool(File);
+pub(super) struct CompleteSpool(Spool);
 
 impl CompleteSpool {
     /// Reads the keywords of a message.
     pub(super) fn words(&self, entry: SpoolEntry) -> io::Result<MailWords> {
-        let mut bytes = vec![0; HEAD + entry.about as usize];
-        self.0.read_exact_at(&mut bytes, entry.place)?;
+        let bytes = self
+            .0
+            .read(entry.place, HEAD as u64 + u64::from(entry.about))?;
         Ok(parts(&bytes, entry)?.0.words)
     }
 
@@ -179,30 +171,16 @@ impl CompleteSpool {
         let before = HEAD + entry.about as usize;
         let length = usize::try_from(entry.length).map_err(io::Error::other)?;
         bytes.resize(before + length, 0);
-        let filled = self.fill(bytes, entry.place)?;
+        let filled = self.0.read_most(bytes, entry.place)?;
         bytes.truncate(filled);
         let (_, at, length) = parts(bytes, entry)?;
         let length = usize::try_from(length).map_err(io::Error::other)?;
         if at != entry.place + before as u64 || bytes.len() != before + length {
             bytes.resize(before + length, 0);
-            self.0.read_exact_at(&mut bytes[before..], at)?;
+            self.0.read_into(&mut bytes[before..], at)?;
         }
         let (about, ..) = parts(bytes, entry)?;
         Ok((about, &bytes[before..]))
-    }
-
-    /// Reads until the buffer is full or the file ends. Returns the number of bytes that were read.
-    fn fill(&self, bytes: &mut [u8], place: u64) -> io::Result<usize> {
-        let mut filled = 0;
-        while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            match self.0.read_at(rest, place + filled as u64) {
-                Ok(0) => break,
-                Ok(read) => filled += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(filled)
     }
 }
 

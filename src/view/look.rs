@@ -7,8 +7,8 @@ use std::time::SystemTime;
 use bytes::Bytes;
 
 use crate::engine::policy::{Embed, Followed, Limits, Policy, Scheme};
-use crate::engine::report::{Kind, Outcome as RowOutcome, Provenance, Reason, Refusal, Row};
-use crate::engine::{Answers, Content, Context, Engine, Need, Outcome};
+use crate::engine::report::{Kind, Outcome, Provenance, Reason, Refusal, Row};
+use crate::engine::{Answers, Content, Context, Engine, EngineOutcome, Need};
 
 /// Files that the person chose, by the need that they answer.
 pub(super) type ChosenFiles = HashMap<Need, Content>;
@@ -29,7 +29,7 @@ pub(super) struct LookResult {
 impl LookResult {
     /// Returns whether the content is a file that the person chose.
     pub(super) fn is_filled(&self) -> bool {
-        self.row.outcome == RowOutcome::Expanded && self.row.from == Provenance::File
+        self.row.outcome == Outcome::Expanded && self.row.from == Provenance::File
     }
 }
 
@@ -134,7 +134,7 @@ fn run(
     now: SystemTime,
     policy: Policy,
     mut answer: impl FnMut(&Need) -> Result<Content, Refusal>,
-) -> Outcome<'_> {
+) -> EngineOutcome<'_> {
     let engine = Engine::new(policy);
     let context = Context::new("1", now);
     let mut answers = Answers::new();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use embody::engine::{Answers, Context, Engine, Need, Outcome};
+use embody::engine::{Answers, Context, Engine, EngineOutcome, Need};
 use embody::fetch::{Canned, Fetch, Request};
 use embody::policy::{Embed, Scheme};
 use embody::{Expander, Policy, Report};
@@ -181,7 +181,7 @@ fn rounds(
 ) -> Result {
     let context = Context::new("test", SystemTime::UNIX_EPOCH);
     for _ in 0..1_000 {
-        let mut outcome: Outcome<'_> = engine.run(message, &context, answers);
+        let mut outcome: EngineOutcome<'_> = engine.run(message, &context, answers);
         let Some(needs) = outcome.needs.take() else {
             return result(outcome.output().into_bytes().into_owned(), &outcome.report);
         };

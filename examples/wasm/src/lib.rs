@@ -24,7 +24,7 @@ mod buffer;
 use std::time::{Duration, SystemTime};
 
 use embody::Policy;
-use embody::engine::{Answers, Content, Context, Engine, Need, Outcome};
+use embody::engine::{Answers, Content, Context, Engine, Need, EngineOutcome};
 use embody::outlook;
 use embody::policy::{Embed, Scheme};
 use embody::report::{Reason, Refusal};
@@ -151,7 +151,7 @@ pub extern "C" fn session_output(session: &Session) -> Box<Buffer> {
 #[unsafe(no_mangle)]
 pub extern "C" fn session_free(_: Box<Session>) {}
 
-fn rows(outcome: &Outcome<'_>) -> Value {
+fn rows(outcome: &EngineOutcome<'_>) -> Value {
     json!({ "rows": outcome.report.rows, "gained": outcome.report.gained })
 }
 

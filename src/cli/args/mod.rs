@@ -65,7 +65,7 @@ use super::pages::{self, whole};
         embody recover takeout.zip --output whole.mbox\n          \
         embody embed whole.mbox --output kept.mbox\n          \
         embody filter --fetch https < in.eml > out.eml",
-    after_long_help = pages::EMBODY
+    after_long_help = whole(pages::EMBODY)
 )]
 pub(super) struct Cli {
     #[command(subcommand)]
@@ -152,20 +152,20 @@ pub(super) enum SubcommandArgs {
     #[command(after_help = "Example: embody split --size 128M ~/Mail > ranges.jsonl", after_long_help = whole(pages::SPLIT))]
     Split(DeferredArgs<SplitArgs>),
     /// Verify an attachment store, or list unreferenced objects
-    #[command(after_help = "Example: embody store check /var/store ~/Maildir ~/Mail", after_long_help = pages::STORE)]
+    #[command(after_help = "Example: embody store check /var/store ~/Maildir ~/Mail", after_long_help = whole(pages::STORE))]
     Store(DeferredArgs<StoreArgs>),
     /// Print tables of the supported access types and URL schemes
-    #[command(after_help = "Example: embody schemes > schemes.md", after_long_help = pages::SCHEMES)]
+    #[command(after_help = "Example: embody schemes > schemes.md", after_long_help = whole(pages::SCHEMES))]
     Schemes,
     /// Write the manual pages
-    #[command(after_help = "Example: embody man /usr/local/share/man/man1", after_long_help = pages::MAN)]
+    #[command(after_help = "Example: embody man /usr/local/share/man/man1", after_long_help = whole(pages::MAN))]
     Man {
         /// Directory for embody.1 and a page for each command; without it, embody(1) is printed
         #[arg(value_name = "DIR")]
         folder: Option<PathBuf>,
     },
     /// Write the completions for a shell
-    #[command(after_help = "Example: embody completions zsh > ~/.zfunc/_embody", after_long_help = pages::COMPLETIONS)]
+    #[command(after_help = "Example: embody completions zsh > ~/.zfunc/_embody", after_long_help = whole(pages::COMPLETIONS))]
     Completions {
         /// The shell
         shell: clap_complete::Shell,

@@ -4,20 +4,20 @@
 //! read again, because it is compressed or in an archive, is in the temporary file too.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
 use super::matching::{ProvedPair, matched};
 use super::reading::{LostMessage, MessageResult};
-use super::spool::{Record, Spool, StoredMessage, read_at, temporary};
+use super::stored::{CandidateRecord, StoredMessage, read_at};
 use crate::engine::prove::{Budget, Changes, Proof, Unproven, prove};
 use crate::engine::same::{
     CutPlace, Digest, MOST_COMPARED, MailCopy, change_key, copy_key, covers, identity, plain,
 };
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::MessageFlags;
+use crate::spool::{Spool, SpoolWriter};
 
 /// State of a message of OLD. There can be millions of them, so it is small: what is rare is in a box.
 struct CandidateEntry {
@@ -62,14 +62,26 @@ pub(super) enum CandidateLoss {
     Flags(Vec<String>),
 }
 
+/// Writes messages of OLD to the temporary file. Several threads store messages at the same time.
+pub(super) struct CandidateWriter {
+    file: Mutex<SpoolWriter>,
+    is_merged: bool,
+}
+
+/// Collects the messages of OLD for which NEW has no identical message, in the order of OLD.
+pub(super) struct CandidateCollector {
+    entries: Vec<CandidateEntry>,
+    index: CandidateIndex,
+}
+
 /// Messages of OLD for which NEW has no identical message. Several threads search in it.
 pub(super) struct MessageCandidates {
     entries: Mutex<Vec<CandidateEntry>>,
-    /// The search index, which is complete when all messages were added.
     index: CandidateIndex,
-    added: Mutex<CandidateIndex>,
     found: Mutex<FoundCounts>,
-    file: Mutex<Spool>,
+    file: Spool,
+    /// Length of `file`, in bytes.
+    spooled: u64,
     /// Pairs among which is chosen at the end: several messages of OLD can have become the same message of NEW.
     pairs: Mutex<Vec<ProvedPair>>,
     is_merged: bool,
@@ -90,30 +102,15 @@ struct CandidateIndex {
     cuts: HashMap<Digest, Vec<CutPlace>>,
 }
 
-impl MessageCandidates {
-    /// `surplus` contains the messages of NEW of which OLD has fewer identical messages. `count` is the number of messages that
-    /// will be added.
-    pub(super) fn new(
-        is_merged: bool,
-        surplus: HashMap<Digest, u32>,
-        count: usize,
-    ) -> Result<Self, Error> {
+impl CandidateWriter {
+    pub(super) fn new(is_merged: bool) -> Result<Self, Error> {
         Ok(Self {
-            entries: Mutex::new(Vec::with_capacity(count)),
-            index: CandidateIndex::default(),
-            added: Mutex::new(CandidateIndex {
-                keys: Vec::with_capacity(count),
-                ..CandidateIndex::default()
-            }),
-            found: Mutex::default(),
-            file: Mutex::new(Spool::new().map_err(temporary)?),
-            pairs: Mutex::default(),
+            file: Mutex::new(SpoolWriter::temporary().map_err(temporary)?),
             is_merged,
-            surplus: Mutex::new(surplus),
         })
     }
 
-    /// Stores a message of OLD, and returns what [`MessageCandidates::add`] needs.
+    /// Stores a message of OLD, and returns what [`CandidateCollector::add`] needs.
     pub(super) fn store(&self, message: &MessageResult<'_>) -> Result<AddedMessage, Error> {
         let length = message.content.len() as u64;
         let stored = match message.at {
@@ -134,7 +131,7 @@ impl MessageCandidates {
         let keys = keys_of(message.plain, self.is_merged);
         let place = copy.as_ref().and_then(MailCopy::cut_at);
         let cut = place.map(|place| (copy_key(message.plain), place));
-        let record = Record {
+        let record = CandidateRecord {
             identity: message.seen.identity,
             named: message.named.clone(),
             stored,
@@ -146,38 +143,63 @@ impl MessageCandidates {
         };
         let bytes = serde_json::to_vec(&record).map_err(|error| temporary(error.into()))?;
         let mut file = unpoisoned(self.file.lock());
-        let at = file
-            .push(&(bytes.len() as u64).to_be_bytes())
-            .map_err(temporary)?;
-        file.push(&bytes).map_err(temporary)?;
+        let at = file.push_block(&bytes).map_err(temporary)?;
         Ok(AddedMessage { at, keys, cut })
     }
+}
 
-    /// Adds a message that was [stored](Self::store), in the order of OLD.
-    pub(super) fn add(&self, message: AddedMessage) {
-        let mut entries = unpoisoned(self.entries.lock());
-        let mut added = unpoisoned(self.added.lock());
-        let Ok(number) = u32::try_from(entries.len()) else {
+impl CandidateCollector {
+    /// `count` is the number of messages that will be added.
+    pub(super) fn new(count: usize) -> Self {
+        Self {
+            entries: Vec::with_capacity(count),
+            index: CandidateIndex {
+                keys: Vec::with_capacity(count),
+                ..CandidateIndex::default()
+            },
+        }
+    }
+
+    /// Adds a message that was [stored](CandidateWriter::store), in the order of OLD.
+    pub(super) fn add(&mut self, message: AddedMessage) {
+        let Ok(number) = u32::try_from(self.entries.len()) else {
             return;
         };
         if let Some((key, place)) = message.cut {
-            let places = added.cuts.entry(key).or_default();
+            let places = self.index.cuts.entry(key).or_default();
             places.extend(Some(place).filter(|_| places.len() < MOST_COMPARED));
         }
         let keys = message.keys.into_iter().flatten();
-        added.keys.extend(keys.map(|key| (key, number)));
-        entries.push(CandidateEntry {
+        self.index.keys.extend(keys.map(|key| (key, number)));
+        self.entries.push(CandidateEntry {
             at: message.at,
             result: CandidateState::Nothing,
         });
     }
 
-    /// Prepares the search, after all messages were added.
-    pub(super) fn index(&mut self) {
-        self.index = std::mem::take(unpoisoned(self.added.get_mut()));
+    /// Prepares the search, after all messages were added. `surplus` contains the messages of NEW of which OLD has fewer
+    /// identical messages.
+    pub(super) fn finish(
+        mut self,
+        writer: CandidateWriter,
+        surplus: HashMap<Digest, u32>,
+    ) -> Result<MessageCandidates, Error> {
         self.index.keys.sort_unstable();
+        let file = unpoisoned(writer.file.into_inner());
+        Ok(MessageCandidates {
+            entries: Mutex::new(self.entries),
+            index: self.index,
+            found: Mutex::default(),
+            spooled: file.end(),
+            file: file.finish().map_err(temporary)?,
+            pairs: Mutex::default(),
+            is_merged: writer.is_merged,
+            surplus: Mutex::new(surplus),
+        })
     }
+}
 
+impl MessageCandidates {
     pub(super) fn is_empty(&self) -> bool {
         self.index.keys.is_empty()
     }
@@ -355,34 +377,24 @@ impl MessageCandidates {
         }
     }
 
-    fn record(&self, candidate: u32) -> io::Result<Record> {
+    fn record(&self, candidate: u32) -> io::Result<CandidateRecord> {
         let at = {
             let entries = unpoisoned(self.entries.lock());
             entries.get(candidate as usize).map_or(0, |entry| entry.at)
         };
-        self.record_at(at)
-    }
-
-    fn record_at(&self, at: u64) -> io::Result<Record> {
-        let mut file = unpoisoned(self.file.lock());
-        let length = file.read(at, 8)?.try_into().unwrap_or_default();
-        let bytes = file.read(at + 8, u64::from_be_bytes(length))?;
-        Ok(serde_json::from_slice(&bytes)?)
+        self.file.value(at)
     }
 
     /// Reads a message of OLD again. Returns `None` if it is not there any more, or has changed.
-    fn content(&self, record: &Record) -> io::Result<Option<Vec<u8>>> {
+    fn content(&self, record: &CandidateRecord) -> io::Result<Option<Vec<u8>>> {
         let content = match &record.stored {
             StoredMessage::Spooled { at, length } => {
-                return unpoisoned(self.file.lock()).read(*at, *length).map(Some);
+                return self.file.read(*at, *length).map(Some);
             }
-            StoredMessage::File { path, at, length } => {
-                let read = File::open(path).and_then(|mut file| read_at(&mut file, *at, *length));
-                match read {
-                    Ok(content) => content,
-                    Err(_) => return Ok(None),
-                }
-            }
+            StoredMessage::File { path, at, length } => match read_at(path, *at, *length) {
+                Ok(content) => content,
+                Err(_) => return Ok(None),
+            },
         };
         let is_same = record.identity == identity(&plain(&content));
         Ok(is_same.then_some(content))
@@ -406,7 +418,7 @@ impl MessageCandidates {
                 CandidateState::Found => continue,
                 CandidateState::WithoutFlags(flags) => CandidateLoss::Flags(flags.0),
             };
-            let record = self.record_at(entry.at).map_err(temporary)?;
+            let record: CandidateRecord = self.file.value(entry.at).map_err(temporary)?;
             lose(record.named, loss);
         }
         Ok(*unpoisoned(self.found.get_mut()))
@@ -414,7 +426,7 @@ impl MessageCandidates {
 
     /// Returns the length of the temporary file, in bytes.
     pub(super) fn spooled(&self) -> u64 {
-        unpoisoned(self.file.lock()).end
+        self.spooled
     }
 }
 
@@ -454,4 +466,8 @@ pub(super) fn lost(
     let mut lost = old.missing_in(new);
     lost.retain(|flag| !(is_merged && flag == "flag deleted"));
     lost
+}
+
+fn temporary(error: io::Error) -> Error {
+    Error::cannot_write("a temporary file")(error)
 }

@@ -9,13 +9,13 @@ mod candidates;
 mod matching;
 mod reading;
 mod side;
-mod spool;
+mod stored;
 mod verdict;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use self::candidates::{CandidateLoss, MessageCandidates, lost};
+use self::candidates::{CandidateCollector, CandidateLoss, CandidateWriter, lost};
 use self::reading::{MessageResult, SeenMessages, read};
 use self::side::{Side, side};
 use self::verdict::{Loss, Verdict};
@@ -249,11 +249,12 @@ fn compare(
         return Ok(verdict);
     }
 
-    let mut candidates = MessageCandidates::new(is_merged, surplus, losses.messages())?;
+    let writer = CandidateWriter::new(is_merged)?;
+    let mut collector = CandidateCollector::new(losses.messages());
     {
         let store = |message: MessageResult<'_>| {
             let is_stored = losses.left(&message.seen.identity) > 0;
-            let stored = is_stored.then(|| candidates.store(&message)).transpose()?;
+            let stored = is_stored.then(|| writer.store(&message)).transpose()?;
             let has_lost_flags = losses.flags.contains_key(&message.seen.identity);
             Ok((has_lost_flags.then_some(message.named), stored))
         };
@@ -276,7 +277,7 @@ fn compare(
             if let Some(stored) = stored
                 && losses.take(&seen.identity)
             {
-                candidates.add(stored);
+                collector.add(stored);
             }
         };
         let examined = (|identity: &Digest| losses.contain(identity), store);
@@ -286,7 +287,7 @@ fn compare(
     // These messages were in OLD at the first reading.
     verdict.gone = losses.messages() as u64;
     drop(losses);
-    candidates.index();
+    let candidates = collector.finish(writer, surplus)?;
     if !candidates.is_empty() {
         let next = AtomicU64::new(0);
         let is_candidate = |identity: &Digest| {

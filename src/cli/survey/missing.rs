@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::engine::forms::hosted::Provider;
 use crate::engine::report::{Kind, Outcome, Provenance, Reason, Row, Setting};
 use crate::link::url::UrlReference;
 
@@ -118,18 +119,13 @@ fn named(row: &Row) -> Option<MissingNames> {
             "attachments that the mail only refers to",
         ),
         Kind::Hosted => match row.hosted.as_deref().map_or("", |it| it.provider) {
-            "google-drive" => ("file in Google Drive", "files in Google Drive"),
-            "onedrive" => ("file in OneDrive", "files in OneDrive"),
-            "sharepoint" => ("file in SharePoint", "files in SharePoint"),
-            "mail-drop" => ("file in Mail Drop (iCloud)", "files in Mail Drop (iCloud)"),
-            "dropbox" => ("file in Dropbox", "files in Dropbox"),
-            "box" => ("file in Box", "files in Box"),
-            "nextcloud" => ("file in Nextcloud", "files in Nextcloud"),
             "sympa" => (
                 "attachment that Sympa keeps on its server",
                 "attachments that Sympa keeps on its server",
             ),
-            _ => ("file in a cloud", "files in clouds"),
+            word => Provider::of(word).map_or(("file in a cloud", "files in clouds"), |provider| {
+                provider.files.into()
+            }),
         },
     };
     Some(MissingNames { one, many })

@@ -354,7 +354,7 @@ fn round<'m>(
     mail: &'m [u8],
     context: &Context,
     answers: Answers,
-) -> super::Outcome<'m> {
+) -> super::EngineOutcome<'m> {
     let kinds = engine.kinds(mail, context);
     let parts = engine.parts(mail, kinds);
     let how = (Mode::Run, Some(not_in_mail()));

@@ -1,18 +1,18 @@
 //! Collects the messages with one Message-ID, and records which of them are kept.
 
-use std::io::{self, BufWriter};
+use std::io;
 
 use super::super::groups::{GroupVerdict, MergeCandidate, compared, fillable, settled};
 use super::super::record::{self, Details, KEPT_LENGTH, KeptRecord, MessageRecord};
-use super::super::sorted::{SortedRecords, Sorter};
 use super::super::spool::CompleteSpool;
-use super::kept::{KeptMails, KeptNote, KeptOrder, KeptSelection, NoteWriter};
+use super::kept::{KeptMails, KeptNote, KeptOrder, KeptSelection};
 use super::tally::{MOST_SOURCES, Tally};
 use super::{LONGEST_BATCH, MergeIndex, Order, cannot_write, temporary};
 use crate::engine::same::MOST_COMPARED;
 use crate::error::Error;
 use crate::mailbox::Stop;
 use crate::pool;
+use crate::spool::{SortedRecords, Sorter, SpoolWriter};
 
 impl MergeIndex {
     /// Decides which messages are copies of one mail, and which copies are kept. Several threads compare copies. With
@@ -39,10 +39,7 @@ impl MergeIndex {
             order,
             spooled: &spooled,
             sorter: Sorter::new(temporary(&self.directory)?),
-            notes: NoteWriter {
-                file: BufWriter::new(temporary(&self.directory)?),
-                end: 0,
-            },
+            notes: SpoolWriter::new(temporary(&self.directory)?),
             tally: Tally {
                 fillable: counts_fillable.then_some(0),
                 ..self.tally
@@ -214,7 +211,7 @@ struct GroupDecider<'d> {
     order: Order,
     spooled: &'d CompleteSpool,
     sorter: Sorter<KEPT_LENGTH>,
-    notes: NoteWriter,
+    notes: SpoolWriter,
     tally: Tally,
 }
 
@@ -258,7 +255,7 @@ impl GroupDecider<'_> {
         let folders: Vec<u32> = candidate.folders.into_iter().collect();
         let details = match (words, folders.as_slice()) {
             (None, &[folder]) => Details::Folder(folder),
-            (words, _) => Details::Note(self.notes.push(&KeptNote { words, folders })?),
+            (words, _) => Details::Note(self.notes.push_value(&KeptNote { words, folders })?),
         };
         let record = candidate.record;
         let kept = KeptRecord {

@@ -1,20 +1,18 @@
 //! The kept mails, in the order of the result.
 
 use std::borrow::Cow;
-use std::fs::File;
-use std::io::{self, BufWriter, Write as _};
+use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::super::record::{Details, KEPT_LENGTH, KeptRecord};
-use super::super::sorted::SortedRecords;
 use super::super::spool::CompleteSpool;
 use super::super::words::MailWords;
 use super::tally::Tally;
 use super::{LONGEST_BATCH, cannot_write};
 use crate::error::Error;
 use crate::mailbox::MessageFlags;
-use crate::platform::FileExt as _;
+use crate::spool::{SortedRecords, Spool};
 
 /// Maximum number of mails in one batch of the result.
 const MOST_IN_BATCH: usize = 1000;
@@ -24,39 +22,6 @@ const MOST_IN_BATCH: usize = 1000;
 pub(super) struct KeptNote {
     pub(super) words: Option<MailWords>,
     pub(super) folders: Vec<u32>,
-}
-
-pub(super) struct NoteWriter {
-    pub(super) file: BufWriter<File>,
-    pub(super) end: u64,
-}
-
-impl NoteWriter {
-    pub(super) fn push(&mut self, note: &KeptNote) -> io::Result<u64> {
-        let bytes = serde_json::to_vec(note)?;
-        let place = self.end;
-        self.file.write_all(&(bytes.len() as u32).to_be_bytes())?;
-        self.file.write_all(&bytes)?;
-        self.end += 4 + bytes.len() as u64;
-        Ok(place)
-    }
-
-    pub(super) fn finish(self) -> io::Result<KeptNotes> {
-        let file = self.file.into_inner().map_err(|error| error.into_error())?;
-        Ok(KeptNotes(file))
-    }
-}
-
-pub(super) struct KeptNotes(File);
-
-impl KeptNotes {
-    fn read(&self, place: u64) -> io::Result<KeptNote> {
-        let mut length = [0; 4];
-        self.0.read_exact_at(&mut length, place)?;
-        let mut bytes = vec![0; u32::from_be_bytes(length) as usize];
-        self.0.read_exact_at(&mut bytes, place + 4)?;
-        Ok(serde_json::from_slice(&bytes)?)
-    }
 }
 
 /// The kept mails. The order and the contents are separate, so that several threads can read contents while one of them
@@ -100,7 +65,8 @@ impl KeptOrder {
 /// The contents of the kept mails.
 pub(crate) struct KeptMails {
     pub(super) spooled: CompleteSpool,
-    pub(super) notes: KeptNotes,
+    /// A [`KeptNote`] of each mail with [`Details::Note`].
+    pub(super) notes: Spool,
     pub(super) directory: PathBuf,
 }
 
@@ -144,7 +110,7 @@ impl KeptMails {
                 words: None,
                 folders: vec![folder],
             },
-            Details::Note(place) => self.notes.read(place)?,
+            Details::Note(place) => self.notes.value(place)?,
         };
         let keywords = about.words.keywords();
         let (keywords, content) = match note.words {

@@ -11,9 +11,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::record::{self, MessageRecord, SpoolEntry};
-use super::sorted::Sorter;
 use super::spool::MessageSpool;
 use crate::error::Error;
+use crate::spool::Sorter;
 
 pub(crate) use self::arrivals::ArrivalBatch;
 pub(crate) use self::kept::KeptSelection;

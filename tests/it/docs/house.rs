@@ -25,6 +25,7 @@ const MODULES: &[(&str, u8)] = &[
     ("pool", 1),
     ("mime", 1),
     ("link", 1),
+    ("spool", 2),
     ("engine", 3),
     ("fetch", 4),
     ("outlook", 4),
@@ -54,8 +55,6 @@ const ALSO: &[(&str, &str)] = &[
     ("link", "mime"),
     // Expanding and detaching are operations on each message of a mailbox.
     ("expand", "mailbox"),
-    // The index of copies is sorted as that of merge.
-    ("copies", "merge"),
     // A milter is an expander behind a socket.
     ("milter", "expand"),
 ];

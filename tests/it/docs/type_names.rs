@@ -11,7 +11,6 @@ const SHARED: &[(&str, &str)] = &[
     ("CacheFolder", "one for each kind of system"),
     ("Encoder", "one with and one without the feature archives"),
     ("NewFile", "one for each kind of system"),
-    ("Outcome", "both are public: of a run and of a reference"),
     ("PstFolder", "one with and one without the feature outlook"),
     ("RunFolder", "one for each kind of system"),
     ("Sidecars", "one with and one without the feature file"),

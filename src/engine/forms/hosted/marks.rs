@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
-use super::provider::HOSTS;
+use super::provider::hosts;
 use crate::engine::policy::{Follow, Followed};
 use crate::link::markup::{MarkupToken, StartTag, text_of, tokens};
 
@@ -49,11 +49,11 @@ pub(super) fn may_show(document: &[u8], forms: Followed) -> bool {
         || (forms.contains(Follow::Links) && holds_host(document))
 }
 
-/// Returns whether a document contains the name of a host of [`HOSTS`], in upper or lower case.
+/// Returns whether a document contains the name of a host of a provider, in upper or lower case.
 fn holds_host(document: &[u8]) -> bool {
     static SEARCH: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         let mut builder = AhoCorasick::builder();
-        builder.ascii_case_insensitive(true).build(HOSTS).ok()
+        builder.ascii_case_insensitive(true).build(hosts()).ok()
     });
     SEARCH
         .as_ref()

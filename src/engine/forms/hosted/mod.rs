@@ -16,8 +16,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use memchr::memmem;
 
 use self::marks::{MarkResult, may_show, shown};
+pub(crate) use self::provider::Provider;
 #[cfg(feature = "cli")]
-use self::provider::HOSTS;
+use self::provider::hosts;
 use self::provider::{ProviderLink, known, shared};
 use crate::engine::external_body::reference::{Facts, Insertion};
 use crate::engine::external_body::reference::{declared_charset, limit_notes};
@@ -109,7 +110,7 @@ fn hosted<'a>(
             // in the report says that the limit was exceeded.
             let is_told =
                 reading.forms.contains(shown.follow) && bodies.len() <= reading.most_notes;
-            let Some((url, place)) = place_of(&shown).filter(|_| is_told) else {
+            let Some((url, provider, place)) = place_of(&shown).filter(|_| is_told) else {
                 return;
             };
             let key = place.plain.as_ref().map_or(url.as_str(), String::as_str);
@@ -131,7 +132,7 @@ fn hosted<'a>(
                     body.file_name = body.file_name.take().or(name);
                 }
             } else {
-                bodies.push(body(tree, part, &shown, &url, place, name));
+                bodies.push(body(tree, part, &shown, &url, (provider, place), name));
             }
         });
     }
@@ -216,38 +217,25 @@ fn is_other(label: &[u8]) -> bool {
 
 /// Returns the URL of a page in cloud storage, and the file to which it leads. If a mail filter wrapped the link, this is its
 /// original.
-fn place_of(shown: &MarkResult) -> Option<(ServerUrl, ProviderLink)> {
+fn place_of(shown: &MarkResult) -> Option<(ServerUrl, &'static Provider, ProviderLink)> {
     let original = unwrapped_link(&shown.link).map(|unwrapped| unwrapped.original);
     let url = ServerUrl::parse(original.as_ref().unwrap_or(&shown.link)).ok()?;
     if !["http", "https"].contains(&url.scheme()) {
         return None;
     }
     let found = known(&url, shown.name.as_deref());
-    let place = match shown.follow {
-        Follow::FileLink => Some(found.unwrap_or_else(|| shared(&url))),
-        Follow::Gmail => found.filter(|place| place.provider == "google-drive"),
-        Follow::MailDrop => found.filter(|place| place.provider == "mail-drop"),
-        Follow::Outlook => {
-            found.filter(|place| ["onedrive", "sharepoint"].contains(&place.provider))
-        }
-        // A bare link, without the mark of a mail program, counts only if its URL leads to a single file, or to the
-        // download page of one. A Mail Drop link
-        // counts only with the mark that Apple Mail writes.
-        _ => found.filter(|place| {
-            (place.plain.is_ok() || place.is_download_page) && place.provider != "mail-drop"
-        }),
+    let (provider, link) = match shown.follow {
+        Follow::FileLink => found.unwrap_or_else(|| shared(&url)),
+        _ => found?,
     };
-    place.map(|place| (url, place))
+    (provider.accepts(shown.follow, &link)).then_some((url, provider, link))
 }
 
 /// Returns the number of files in cloud storage to which a plain text links. embody does not follow these links.
 #[cfg(feature = "cli")]
 pub(crate) fn files_in_text(text: &[u8]) -> usize {
     let mut files = HashSet::new();
-    if HOSTS
-        .iter()
-        .any(|host| memmem::find(text, host.as_bytes()).is_some())
-    {
+    if hosts().any(|host| memmem::find(text, host.as_bytes()).is_some()) {
         each_url(text, |_, url| {
             let shown = MarkResult {
                 follow: Follow::Links,
@@ -256,7 +244,7 @@ pub(crate) fn files_in_text(text: &[u8]) -> usize {
                 size: None,
                 expires: None,
             };
-            files.extend(place_of(&shown).map(|(url, _)| url.as_str().to_owned()));
+            files.extend(place_of(&shown).map(|(url, ..)| url.as_str().to_owned()));
         });
     }
     files.len()
@@ -280,7 +268,7 @@ fn body<'a>(
     part: PartId,
     shown: &MarkResult,
     url: &ServerUrl,
-    place: ProviderLink,
+    (provider, place): (&Provider, ProviderLink),
     name: Option<String>,
 ) -> ExternalBody<'a> {
     /// First second of the year 10000, since 1970. Later dates cannot be written.
@@ -299,7 +287,7 @@ fn body<'a>(
     // The part of the file gets the URL in the mail as its Content-Location, so the link stays as it is.
     let wrapped = unwrapped_link(&shown.link).and_then(|_| ServerUrl::parse(&shown.link).ok());
     body.linked = Some(Box::new(HostedFile {
-        provider: place.provider,
+        provider: provider.word,
         name: None,
         original: wrapped.as_ref().map(|_| uri(url.as_str())),
         link: uri(wrapped.as_ref().unwrap_or(url).as_str()),

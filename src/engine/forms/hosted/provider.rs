@@ -8,6 +8,7 @@ use percent_encoding::{AsciiSet, percent_decode_str, utf8_percent_encode};
 
 use crate::engine::external_body::reference::{bad_value, missing_parameter};
 use crate::engine::external_body::texts::extension_of;
+use crate::engine::policy::Follow;
 use crate::engine::report::{Reason, Refusal};
 use crate::link::server_url::ServerUrl;
 use crate::link::url::all_but;
@@ -15,8 +16,9 @@ use crate::link::url::all_but;
 /// Characters that are escaped in one component of a URL, as browsers do (`encodeURIComponent`).
 const COMPONENT: AsciiSet = all_but(b"-_.!~*'()");
 
+/// The file to which a link leads.
 pub(crate) struct ProviderLink {
-    pub provider: &'static str,
+    /// URL of the file.
     pub plain: Result<String, Refusal>,
     pub name: Option<String>,
     pub size: Option<u64>,
@@ -26,56 +28,161 @@ pub(crate) struct ProviderLink {
     pub is_download_page: bool,
 }
 
-/// The rules for one provider: its name, the end of its host names, and a function that converts the URL of a page to
-/// the URL of the file. The function returns `None` if the page does not show a file.
-type Row = (
-    &'static str,
-    &'static str,
-    fn(&ServerUrl, Option<&str>) -> Option<ProviderLink>,
-);
+/// Converts the URL of a page to the URL of the file that the page shows. Gets the name of the file in the mail, too. Returns
+/// `None` if the page does not show a file.
+type LinkReader = fn(&ServerUrl, Option<&str>) -> Option<ProviderLink>;
 
-const ROWS: [Row; 17] = [
-    ("google-drive", "drive.google.com", drive),
-    ("google-drive", "drive.usercontent.google.com", drive),
-    ("google-drive", "docs.google.com", document),
-    ("mail-drop", "www.icloud.com", mail_drop),
-    ("onedrive", "1drv.ms", onedrive),
-    ("onedrive", "onedrive.live.com", onedrive),
-    ("sharepoint", ".sharepoint.com", sharepoint),
-    ("dropbox", "dropbox.com", dropbox),
-    ("dropbox", "www.dropbox.com", dropbox),
-    ("box", ".box.com", by_token),
-    ("qq-mail", ".mail.qq.com", qq_mail),
-    ("qq-mail", "exmail.qq.com", qq_mail),
-    ("netease", ".163.com", netease),
-    ("netease", ".126.com", netease),
-    ("netease", ".yeah.net", netease),
-    ("wetransfer", "we.tl", wetransfer),
-    ("wetransfer", ".wetransfer.com", wetransfer),
+/// A provider of cloud storage, with everything that embody knows about it. To add a provider, add it to [`PROVIDERS`].
+pub(crate) struct Provider {
+    /// The word for the provider in reports.
+    pub word: &'static str,
+    /// What users read about one file and about several files.
+    pub files: [&'static str; 2],
+    /// Host names of pages, each with the function that reads their URLs. A name that begins with a dot includes all hosts
+    /// below it. A document without any of these names contains no bare link to a file, so it is not parsed.
+    hosts: &'static [(&'static str, LinkReader)],
+    /// The mail program whose mark can be around a link to the provider.
+    mark: Option<Follow>,
+    /// Whether a link counts without a mark.
+    is_bare: bool,
+    /// Hosts of the pages on which users sign in. A response from such a host is not the file.
+    sign_in: &'static [&'static str],
+}
+
+/// A provider without marks and sign-in pages.
+const PLAIN: Provider = Provider {
+    word: "",
+    files: ["file in a cloud", "files in clouds"],
+    hosts: &[],
+    mark: None,
+    is_bare: true,
+    sign_in: &[],
+};
+
+pub(super) static PROVIDERS: [Provider; 11] = [
+    Provider {
+        word: "google-drive",
+        files: ["file in Google Drive", "files in Google Drive"],
+        hosts: &[
+            ("drive.google.com", drive),
+            ("drive.usercontent.google.com", drive),
+            ("docs.google.com", document),
+        ],
+        mark: Some(Follow::Gmail),
+        sign_in: &["accounts.google.com"],
+        ..PLAIN
+    },
+    Provider {
+        word: "mail-drop",
+        files: ["file in Mail Drop (iCloud)", "files in Mail Drop (iCloud)"],
+        hosts: &[("www.icloud.com", mail_drop)],
+        mark: Some(Follow::MailDrop),
+        is_bare: false,
+        sign_in: &["idmsa.apple.com", "appleid.apple.com"],
+    },
+    Provider {
+        word: "onedrive",
+        files: ["file in OneDrive", "files in OneDrive"],
+        hosts: &[("1drv.ms", onedrive), ("onedrive.live.com", onedrive)],
+        mark: Some(Follow::Outlook),
+        sign_in: &["login.live.com", "login.microsoft.com"],
+        ..PLAIN
+    },
+    Provider {
+        word: "sharepoint",
+        files: ["file in SharePoint", "files in SharePoint"],
+        hosts: &[(".sharepoint.com", sharepoint)],
+        mark: Some(Follow::Outlook),
+        sign_in: &["login.microsoftonline.com", "login.microsoft.com"],
+        ..PLAIN
+    },
+    Provider {
+        word: "dropbox",
+        files: ["file in Dropbox", "files in Dropbox"],
+        hosts: &[("dropbox.com", dropbox), ("www.dropbox.com", dropbox)],
+        ..PLAIN
+    },
+    Provider {
+        word: "box",
+        files: ["file in Box", "files in Box"],
+        hosts: &[(".box.com", by_token)],
+        sign_in: &["account.box.com"],
+        ..PLAIN
+    },
+    Provider {
+        word: "qq-mail",
+        files: ["file in QQ Mail", "files in QQ Mail"],
+        hosts: &[(".mail.qq.com", qq_mail), ("exmail.qq.com", qq_mail)],
+        ..PLAIN
+    },
+    Provider {
+        word: "netease",
+        files: ["file in NetEase", "files in NetEase"],
+        hosts: &[
+            (".163.com", netease),
+            (".126.com", netease),
+            (".yeah.net", netease),
+        ],
+        ..PLAIN
+    },
+    Provider {
+        word: "wetransfer",
+        files: ["file in WeTransfer", "files in WeTransfer"],
+        hosts: &[("we.tl", wetransfer), (".wetransfer.com", wetransfer)],
+        ..PLAIN
+    },
+    NEXTCLOUD,
+    FILELINK,
 ];
 
-/// Parts of the host names of the providers. A document without any of them contains no bare link to a hosted file, so it need
-/// not be parsed.
-pub(super) const HOSTS: [&str; 15] = [
-    "drive.google.com",
-    "drive.usercontent.google.com",
-    "docs.google.com",
-    "1drv.ms",
-    "onedrive.live.com",
-    "sharepoint.com",
-    "dropbox.com",
-    "box.com",
-    "mail.qq.com",
-    "exmail.qq.com",
-    "163.com",
-    "126.com",
-    "yeah.net",
-    "we.tl",
-    "wetransfer.com",
-];
+/// Servers of Nextcloud and ownCloud, on any host.
+const NEXTCLOUD: Provider = Provider {
+    word: "nextcloud",
+    files: ["file in Nextcloud", "files in Nextcloud"],
+    ..PLAIN
+};
+
+/// Other servers to which Thunderbird uploads files.
+const FILELINK: Provider = Provider {
+    word: "filelink",
+    ..PLAIN
+};
+
+impl Provider {
+    /// Returns the provider with this word in reports.
+    pub(crate) fn of(word: &str) -> Option<&'static Self> {
+        PROVIDERS.iter().find(|provider| provider.word == word)
+    }
+
+    /// Returns true if a link with the mark of a mail program counts. A link without a mark has the kind [`Follow::Links`].
+    pub(super) fn accepts(&self, follow: Follow, link: &ProviderLink) -> bool {
+        match follow {
+            Follow::FileLink => true,
+            // A bare link counts only if its URL leads to a single file, or to the download page of one.
+            Follow::Links => self.is_bare && (link.plain.is_ok() || link.is_download_page),
+            mark => self.mark == Some(mark),
+        }
+    }
+}
+
+/// Parts of the host names of the providers. A document without any of them contains no bare link to a hosted file.
+pub(super) fn hosts() -> impl Iterator<Item = &'static str> {
+    let bare = PROVIDERS.iter().filter(|provider| provider.is_bare);
+    let hosts = bare.flat_map(|provider| provider.hosts);
+    hosts.map(|(host, _)| host.strip_prefix('.').unwrap_or(host))
+}
+
+/// Returns true for the host of a page on which users sign in to a provider.
+pub(super) fn is_sign_in(host: &str) -> bool {
+    let mut hosts = PROVIDERS.iter().flat_map(|provider| provider.sign_in);
+    hosts.any(|known| host.eq_ignore_ascii_case(known))
+}
 
 /// Returns the file that a page of a known provider shows. `name` is the name of the file in the mail.
-pub(crate) fn known(page: &ServerUrl, name: Option<&str>) -> Option<ProviderLink> {
+pub(super) fn known(
+    page: &ServerUrl,
+    name: Option<&str>,
+) -> Option<(&'static Provider, ProviderLink)> {
     let host = page.host_str();
     let is_of = |end: &str| {
         if end.starts_with('.') {
@@ -84,34 +191,34 @@ pub(crate) fn known(page: &ServerUrl, name: Option<&str>) -> Option<ProviderLink
             host == end
         }
     };
-    let (provider, _, place) = ROWS.iter().find(|(_, end, _)| is_of(end))?;
+    let (provider, read) = PROVIDERS.iter().find_map(|provider| {
+        let (_, read) = provider.hosts.iter().find(|(end, _)| is_of(end))?;
+        Some((provider, read))
+    })?;
     // Old links have the scheme http. The file is requested only over https, and a download page is not requested.
-    let is_safe = |place: &ProviderLink| match &place.plain {
+    let is_safe = |link: &ProviderLink| match &link.plain {
         Ok(plain) => plain.starts_with("https://"),
-        Err(_) => page.scheme() == "https" || place.is_download_page,
+        Err(_) => page.scheme() == "https" || link.is_download_page,
     };
-    let place = place(page, name).filter(is_safe)?;
-    Some(ProviderLink { provider, ..place })
+    let link = read(page, name).filter(is_safe)?;
+    Some((provider, link))
 }
 
 /// Returns the file of a link that a mail program marked as an attachment, on any server, such as Nextcloud or ownCloud.
-pub(crate) fn shared(page: &ServerUrl) -> ProviderLink {
+pub(super) fn shared(page: &ServerUrl) -> (&'static Provider, ProviderLink) {
     let segments: Vec<&str> = page.path().split('/').filter(|it| !it.is_empty()).collect();
     let (provider, path) = match segments.as_slice() {
-        [.., "s", _] => ("nextcloud", format!("/{}/download", segments.join("/"))),
-        [.., "s", _, "download"] => ("nextcloud", page.path().to_owned()),
-        _ => ("filelink", page.path().to_owned()),
+        [.., "s", _] => (&NEXTCLOUD, format!("/{}/download", segments.join("/"))),
+        [.., "s", _, "download"] => (&NEXTCLOUD, page.path().to_owned()),
+        _ => (&FILELINK, page.path().to_owned()),
     };
-    ProviderLink {
-        provider,
-        ..ProviderLink::at(page.clone().with_path(&path))
-    }
+    let link = ProviderLink::at(page.clone().with_path(&path));
+    (provider, link)
 }
 
 impl ProviderLink {
     fn with(plain: Result<String, Refusal>) -> Self {
         Self {
-            provider: "",
             plain,
             name: None,
             size: None,
@@ -322,9 +429,9 @@ mod tests {
     fn plain(url: &str, name: Option<&str>) -> String {
         match known(&ServerUrl::parse(url).unwrap(), name) {
             None => "unknown".to_owned(),
-            Some(place) => match place.plain {
-                Ok(plain) => format!("{}: {plain}", place.provider),
-                Err(refusal) => format!("{}: {}", place.provider, refusal.reason.as_str()),
+            Some((provider, link)) => match link.plain {
+                Ok(plain) => format!("{}: {plain}", provider.word),
+                Err(refusal) => format!("{}: {}", provider.word, refusal.reason.as_str()),
             },
         }
     }
@@ -485,9 +592,9 @@ mod tests {
             ),
             ("https://c.example/f/1", "filelink https://c.example/f/1"),
         ] {
-            let place = shared(&ServerUrl::parse(page).unwrap());
+            let (provider, link) = shared(&ServerUrl::parse(page).unwrap());
             assert_eq!(
-                format!("{} {}", place.provider, place.plain.unwrap()),
+                format!("{} {}", provider.word, link.plain.unwrap()),
                 expected
             );
         }

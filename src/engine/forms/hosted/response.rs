@@ -4,6 +4,7 @@
 use mail_parser::DateTime;
 use memchr::memmem;
 
+use super::provider::is_sign_in;
 use crate::engine::Content;
 use crate::engine::context::Context;
 use crate::engine::external_body::ExternalBody;
@@ -16,16 +17,6 @@ use crate::span::{front, starts_like};
 /// Number of bytes at the start of a web page that are searched for an explanation, such as that the file has expired. Pages
 /// contain the explanation near their start.
 const LONGEST: usize = 256 << 10;
-
-const SIGN_IN: [&str; 7] = [
-    "accounts.google.com",
-    "login.microsoftonline.com",
-    "login.microsoft.com",
-    "login.live.com",
-    "account.box.com",
-    "idmsa.apple.com",
-    "appleid.apple.com",
-];
 
 /// Words in lower case by which a web page is recognised that a host sends instead of the file. Each has the reason that is
 /// reported. The first entry that occurs in the page is used.
@@ -62,7 +53,7 @@ pub(in crate::engine) fn judge_page(
     let host = UrlReference::split(&answer.origin.url)
         .site()
         .map(|site| site.host);
-    let is_gate = host.is_some_and(|host| SIGN_IN.contains(&&*host.to_ascii_lowercase()));
+    let is_gate = host.is_some_and(is_sign_in);
     let text = start.to_ascii_lowercase();
     let is_said = |(_, words): &&(Reason, &str)| memmem::find(&text, words.as_bytes()).is_some();
     let said = SAID.iter().find(is_said);
