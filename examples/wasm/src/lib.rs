@@ -24,7 +24,7 @@ mod buffer;
 use std::time::{Duration, SystemTime};
 
 use embody::Policy;
-use embody::engine::{Answers, Content, Context, Engine, Need, EngineOutcome};
+use embody::engine::{Answers, Content, Context, Engine, EngineOutcome, Need};
 use embody::outlook;
 use embody::policy::{Embed, Scheme};
 use embody::report::{Reason, Refusal};
