@@ -28,6 +28,7 @@ pub(crate) enum MailboxFact {
     Damaged(PathBuf, Detail),
     Lost(PathBuf, Detail),
     LostFlags(String, u64),
+    UnusedFlags(PathBuf, &'static str),
     /// A mailbox, and the lock of another program.
     Waiting(PathBuf, PathBuf),
 }
@@ -64,6 +65,7 @@ impl MailboxFact {
             Self::Damaged(path, why) => observer.damaged(&path, &why),
             Self::Lost(path, why) => observer.lost(&path, &why),
             Self::LostFlags(what, count) => observer.lost_flags(&what, count),
+            Self::UnusedFlags(path, what) => observer.unused_flags(&path, what),
             Self::Waiting(mailbox, lock) => observer.waiting(&mailbox, &lock),
         }
     }
@@ -141,6 +143,11 @@ impl<S: Send> Observer<S> for EventLog<S> {
 
     fn lost_flags(&self, what: &str, count: u64) {
         let fact = MailboxFact::LostFlags(what.to_owned(), count);
+        self.add(MailboxEvent::Fact(fact));
+    }
+
+    fn unused_flags(&self, path: &Path, what: &'static str) {
+        let fact = MailboxFact::UnusedFlags(path.to_owned(), what);
         self.add(MailboxEvent::Fact(fact));
     }
 

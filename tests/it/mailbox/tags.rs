@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::folder::Folder;
+use crate::common::programs::embody_in;
 use crate::common::programs::stderr;
 
 fn mail(subject: &str) -> String {
@@ -598,5 +599,41 @@ fn folded_line_before_the_first_field_does_not_become_a_part_of_a_new_field() {
                 fs::remove_file(out).unwrap();
             }
         }
+    }
+}
+
+/// Files of a directory are read at the same time. What is said about them must not depend on that.
+#[test]
+fn flags_that_are_not_used_are_named_whether_files_are_read_in_turn_or_at_the_same_time() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
+    fs::create_dir(folder.join("export")).unwrap();
+    for number in 1..=3 {
+        let mail = format!("From: ann@example.org\nSubject: {number}\n\nText.\n");
+        fs::write(folder.join(format!("export/{number}.eml")), mail).unwrap();
+        fs::write(
+            folder.join(format!("export/{number}.metadata.json")),
+            "not json",
+        )
+        .unwrap();
+    }
+    for jobs in ["1", "4"] {
+        let name = format!("out-{jobs}.mbox");
+        let arguments = [
+            "convert",
+            "export",
+            "--jobs",
+            jobs,
+            "--output-format",
+            "mbox",
+            "-o",
+            &name,
+        ];
+        let output = embody_in(folder, &arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            said.contains("3  flags and labels, because the file of Proton"),
+            "--jobs {jobs}: {said}"
+        );
     }
 }
