@@ -61,7 +61,7 @@ pub(super) async fn answer(
             let last = run(&sharing, &parameters, spooled, &to_client, is_lines);
             // The place is free before the client has the response, so that its next request finds one.
             drop(place);
-            // If the client is gone, nobody needs the last piece.
+            // Sending fails if the client is gone. Then the response is of no use to anybody.
             if let Some(last) = last {
                 let _ = to_client.blocking_send(last);
             }

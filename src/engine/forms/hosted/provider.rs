@@ -36,7 +36,7 @@ type LinkReader = fn(&ServerUrl, Option<&str>) -> Option<ProviderLink>;
 pub(crate) struct Provider {
     /// The word for the provider in reports.
     pub word: &'static str,
-    /// What users read about one file and about several files.
+    /// The words for one file and for several files in messages to users.
     pub files: [&'static str; 2],
     /// Host names of pages, each with the function that reads their URLs. A name that begins with a dot includes all hosts
     /// below it. A document without any of these names contains no bare link to a file, so it is not parsed.
