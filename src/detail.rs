@@ -107,13 +107,12 @@ impl fmt::Display for Setting {
 /// assert_eq!(refusal.detail.settings().collect::<Vec<_>>(), [Setting::Body]);
 /// assert_eq!(refusal.detail.measured(), Some((10, 12)));
 /// ```
-#[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(feature = "serde", serde(transparent))]
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug, serde::Serialize)]
+#[serde(transparent)]
 pub struct Detail {
     text: String,
     /// The settings that the text mentions, in the order of the text.
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(skip)]
     named: Vec<Mention>,
 }
 

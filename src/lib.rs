@@ -164,7 +164,6 @@
 //! * `outlook`: the module `outlook`, which reads files of Outlook. With this feature, the engine also opens attached
 //!   `.msg` files, and the module `mailbox` reads `.pst`, `.msg` and `winmail.dat` files.
 //! * `cache`: the module `cache`, which stores responses of servers for later runs. It needs `http`.
-//! * `serde`: reports and their rows implement `serde::Serialize`.
 //! * `view`: the module `view`, which shows the mail in a file: fields, texts, parts, and what is missing. It also works on
 //!   targets without an operating system.
 //! * `s3`: attachment stores in S3 and compatible servers. Not on by default.

@@ -55,5 +55,6 @@ impl PictureWatch {
 /// Notice that a run over mailboxes prints once.
 pub(super) const NOTICE: &str = "pictures on the web stay on their servers; embody embed, or the option --embed data,remote, puts them into the mail";
 
-/// Notice that a command of a mail system prints once. Such a command usually has a configuration file.
+/// Notice that a command for a mail system prints once. It also names the line of the configuration file, because most mail
+/// systems run embody with `--config`.
 pub(super) const DELIVERY_NOTICE: &str = "pictures on the web stay on their servers; the option --embed data,remote, or the line embed = [\"data\", \"remote\"] of a file for --config, puts them into the mail";

@@ -36,7 +36,8 @@ pub(super) struct RunSummary<'e> {
     pub(super) seconds: f64,
     /// How to repeat the run.
     pub(super) again: &'e str,
-    /// Whether a forecast with the numbers of pictures is printed after this text, which then does not repeat them.
+    /// Whether the caller prints the preview of `--embed` after this text. The preview contains the numbers of pictures, so this
+    /// text leaves them out.
     pub(super) pictures_follow: bool,
 }
 

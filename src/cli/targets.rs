@@ -91,8 +91,8 @@ fn in_thunderbird(sources: &[Source], output: &Path) -> Result<Vec<PathBuf>, Err
 /// is replaced by that of the format.
 fn renamed(source: &Source, name: &OsStr, options: &Options, stop: &Stop) -> OsString {
     let kind = source.kind();
-    // The result of an archive or of a file of Outlook always has another format than the source, so it must not have
-    // the name of one.
+    // An archive or a file of Outlook never becomes a file of the same kind, so the result must not keep the extension of
+    // the source.
     let is_other = |kind| {
         matches!(
             kind,

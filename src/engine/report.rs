@@ -20,8 +20,8 @@ pub use crate::detail::{Detail, Setting};
 
 words! {
     /// Kind of the reference in a row.
-    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-    #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+    #[derive(serde::Serialize)]
+    #[serde(rename_all = "kebab-case")]
     pub enum Kind {
         ExternalBody "external-body" "A `message/external-body` part (RFC 2046 §5.2.3, RFC 2017).";
         Detached "detached" "An attachment that Thunderbird or a similar mail program detached.";
@@ -63,9 +63,8 @@ impl Kind {
 }
 
 /// Source of the content that replaced a reference.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Provenance {
     /// A server.
@@ -90,8 +89,7 @@ pub enum Provenance {
 }
 
 /// Facts about a file in cloud storage that the mail states. The sender wrote all of them, so they can be wrong.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct HostedFile {
     /// Cloud storage provider: `google-drive`, `onedrive`, `sharepoint`, `mail-drop`, `dropbox`, `box`, `qq-mail`, `netease`,
@@ -102,16 +100,15 @@ pub struct HostedFile {
     /// URL that the mail displays, with the password masked.
     pub link: String,
     /// The original of `link`, if a mail filter wrapped it in a URL of its own server.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub original: Option<String>,
     /// Time at which the file expires, as in RFC 3339. If the time in the mail cannot be parsed, its text is copied.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires: Option<String>,
 }
 
 /// A mail in a mailbox of `--copies`, from which a missing part was taken.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct CopySource {
     /// The file that contains the mail.
@@ -122,8 +119,8 @@ pub struct CopySource {
 
 words! {
     /// The outcome for a reference. In the report of a dry run, the outcome that a real run would have.
-    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-    #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+    #[derive(serde::Serialize)]
+    #[serde(rename_all = "kebab-case")]
     #[non_exhaustive]
     pub enum Outcome {
         Expanded "expanded" "The content replaces the reference.";
@@ -156,8 +153,7 @@ impl Outcome {
 }
 
 /// Outcome for one reference or for one rewritten document.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Row {
     /// The message: its number in the mailbox, counted from 1, or the name of its file.
     pub message: String,
@@ -165,7 +161,7 @@ pub struct Row {
     pub part: String,
     /// Decoded file name of the part, or of the file to which the mail refers, with at most 100 characters. It is untrusted,
     /// and can contain slashes. `None` if there is no name, or if it cannot be decoded.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Kind of the reference.
     pub kind: Kind,
@@ -184,53 +180,46 @@ pub struct Row {
     /// Duration of the retrieval, in milliseconds.
     pub ms: Option<u64>,
     /// Number of changed links, in the row of a document.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub links: Option<u64>,
     /// Time at which the web archive captured the content, as in RFC 3339. It is set if the content was taken from an archive.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub archive: Option<String>,
     /// Source of the content.
     pub from: Provenance,
     /// HTTP status code or FTP reply code of the server. It is set even if the server sent no content.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// URL that returned the content, after redirects, with the password masked.
-    #[cfg_attr(
-        feature = "serde",
-        serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
     pub final_url: Option<Arc<str>>,
     /// SHA-256 of the decoded content that was retrieved or detached, in hexadecimal digits.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
     /// Time at which the source returned the content, as in RFC 3339. If the content was in the cache, the time at
     /// which the source returned it or last confirmed it.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub retrieved_at: Option<String>,
     /// Time at which a web archive captured the content, as in RFC 3339. Unlike `archive`, it is also set if the content was
     /// not used.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub captured_at: Option<String>,
     /// Identifier of the WARC record of the response, `urn:uuid:...`, if the run records responses.
-    #[cfg_attr(
-        feature = "serde",
-        serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
     pub record: Option<Arc<str>>,
     /// Facts about a file in cloud storage that the mail states, such as its name and size.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hosted: Option<Box<HostedFile>>,
     /// The mail from which the content was taken.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub copy: Option<CopySource>,
     /// Whether the content matches a value in the mail, which proves that it is the original content: in Apple Mail
     /// the length of the encoded body, in Eudora the hash of the URLs in the HTML, for content from another mail the
     /// digest or the length.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub proved: bool,
 }
 
-#[cfg(feature = "serde")]
 fn shared<S: serde::Serializer>(text: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
     use serde::Serialize as _;
 

@@ -163,7 +163,7 @@ impl Driver<'_> {
 }
 
 fn not_beside() -> Refusal {
-    let detail = "the message is not in a mailbox with attachment files next to the mailbox";
+    let detail = "there are no attachment files next to the message, because it is not in a mailbox of Apple Mail or Eudora";
     Refusal::lasting(Reason::FileNotReadable, detail)
 }
 

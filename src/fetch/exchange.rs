@@ -106,21 +106,19 @@ pub(crate) fn field_text(value: &[u8]) -> Cow<'_, str> {
     }
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum ResponseSource {
     /// The response came directly from a server with these addresses. The policy has allowed all of them.
-    #[cfg_attr(feature = "serde", serde(rename = "addresses"))]
+    #[serde(rename = "addresses")]
     Server(Vec<IpAddr>),
-    #[cfg_attr(feature = "serde", serde(rename = "proxy"))]
+    #[serde(rename = "proxy")]
     Proxy,
     /// The response came from the cache. `first` is the time when the server sent it, in seconds since 1970.
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(skip)]
     Kept { first: u64 },
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct RecordedExchange {
     pub(crate) id: String,
     pub(crate) url: String,

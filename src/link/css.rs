@@ -275,7 +275,8 @@ impl<F: FnMut(LinkValue)> CssScanner<'_, F> {
         self.css.get(self.at + ahead).copied()
     }
 
-    /// Returns the bytes from an offset. A backslash can be the last byte, and the parser is then one byte after the end.
+    /// Returns the bytes from an offset. The offset can be one byte after the end: the parser skips the byte after a backslash,
+    /// even if the backslash is the last byte.
     fn rest(&self, from: usize) -> &[u8] {
         rest_or_empty(self.css, from)
     }

@@ -77,9 +77,8 @@ pub enum ImageSet {
 
 /// Purpose of the content that a link refers to. The variants are in alphabetical order, because `survey` lists them in
 /// this order.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LinkRole {
     /// Base of other URLs: `codebase`, `<base href>`.
     Base,

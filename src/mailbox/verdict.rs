@@ -8,8 +8,7 @@ use crate::platform::OsStrExt as _;
 
 /// Number of files below a source, by verdict. Each file has exactly one verdict, so the sum is the number of all files:
 /// those in directories, and the members of archives.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Deserialize, serde::Serialize)]
 #[non_exhaustive]
 pub struct FileCounts {
     /// Files whose mail was read, and archives whose members were read.

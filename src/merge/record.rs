@@ -14,7 +14,7 @@ const _: () = assert!(LENGTH <= 100);
 pub(super) struct SpoolEntry {
     /// Position of the entry, in bytes.
     pub(super) place: u64,
-    /// Length of the metadata (`About`), in bytes. One read gets the metadata and the content, because both lengths are
+    /// Length of the metadata ([`MailFacts`](super::spool::MailFacts)), in bytes. One read gets the metadata and the content, because both lengths are
     /// in the record.
     pub(super) about: u32,
     /// Length of the message, in bytes.

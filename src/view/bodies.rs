@@ -6,8 +6,7 @@ use crate::mime::{MediaType, MessageTree, PartId, PartKind, charset};
 
 /// One text of a mail, in the order in which a mail program shows them. Most mails have one. A mailing list can add a footer
 /// as a second one.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct BodyView {
     /// The HTML of the text, decoded. It is as the sender wrote it, so a program that shows it must clean it and block its

@@ -8,8 +8,7 @@ use crate::engine::policy::Policy;
 use crate::mime::{MessageTree, PartId};
 
 /// A link that a mail filter or a picture proxy wrapped in a URL of its own server.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct LinkView {
     /// Number of the first part with the link, as in IMAP.

@@ -17,8 +17,7 @@ use crate::mime::header::unfold;
 use crate::mime::{PartId, date, scan};
 
 /// A field of the header, for display.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct HeaderView {
     /// Name of the field, as it is written.

@@ -14,8 +14,8 @@ use crate::mime::{MessageTree, PartId, PartKind, picture};
 
 words! {
     /// Purpose of a part for a person.
-    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-    #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+    #[derive(serde::Serialize)]
+    #[serde(rename_all = "kebab-case")]
     #[non_exhaustive]
     pub enum PartRole {
         Body "body" "A text that is shown, or an alternative of it.";
@@ -27,8 +27,7 @@ words! {
 }
 
 /// A part of a mail that is not a multipart.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct PartView {
     /// Number of the part, as in IMAP, in the mail after its forms were opened.

@@ -7,8 +7,8 @@ use crate::engine::report::{Kind, Outcome, Provenance, Reason, Row};
 
 words! {
     /// State of a reference after the run.
-    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-    #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+    #[derive(serde::Serialize)]
+    #[serde(rename_all = "kebab-case")]
     #[non_exhaustive]
     pub enum ReferenceState {
         Included "included" "The content was in the mail, in a form that few programs show. It is shown, and the repaired mail contains it for all programs.";
@@ -21,8 +21,7 @@ words! {
 }
 
 /// Something to which a mail refers instead of containing it, or that it contains in a form that few programs show.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct ReferenceView {
     /// Number of the part with the reference, as in IMAP.

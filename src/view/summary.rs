@@ -8,8 +8,8 @@ use crate::span::front;
 
 words! {
     /// The format of a file with mail.
-    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-    #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+    #[derive(serde::Serialize)]
+    #[serde(rename_all = "kebab-case")]
     #[non_exhaustive]
     pub enum FileFormat {
         Eml "eml" "One mail: `.eml`, `.emlx`, `.mht`.";
@@ -21,8 +21,7 @@ words! {
 }
 
 /// The fields of a mail for a list of mails.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct MailSummary {
     /// The From field, decoded.

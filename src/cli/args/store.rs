@@ -22,10 +22,10 @@ pub(crate) struct StoreArgs {
     /// With gc: remove unreferenced objects that are older than a day
     #[arg(long)]
     pub(crate) delete: bool,
-    /// With gc: assert that all mail that refers to the store is named
+    /// With gc: state that the command names all mail that refers to the store
     ///
-    /// Without this option, nothing is removed if the store's list of users names a mailbox that was not given and
-    /// read, or standard input.
+    /// Without this option, nothing is removed if the store's list of users contains standard input, or a mailbox that
+    /// the command does not name or cannot read.
     #[arg(long)]
     pub(crate) all_mail_is_here: bool,
 }

@@ -24,7 +24,7 @@ pub(super) struct Ready {
     pub(super) expander: Expander,
 }
 
-/// The parts of a service from which expanders are made.
+/// Creates the expander of each request from the cache, the copies and the store, which all requests share.
 pub(super) struct ExpanderMaker<'s> {
     pub(super) cache: &'s Cache,
     pub(super) copies: &'s CopyMailboxes,

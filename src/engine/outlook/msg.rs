@@ -350,7 +350,7 @@ impl MsgReader<'_> {
             .extract_if(.., |it| it.id == id::DATA && it.name.is_none())
             .next();
         let object = contents.storages.iter().find(|(name, _)| name == OBJECT);
-        // The content is the only storage in an attachment, so it is found if its name is damaged.
+        // An attachment contains at most one storage, its content. The content is therefore found even if its name is damaged.
         let renamed = contents
             .storages
             .first()

@@ -3,8 +3,7 @@
 use std::fmt;
 
 /// The changes that embody made to a mail.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct Changes {
     /// Number of links that refer to content outside the mail in the old mail, and to a part of the mail in the new one.

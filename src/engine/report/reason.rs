@@ -16,8 +16,8 @@ macro_rules! reasons {
     ($($variant:ident $word:literal $remedy:ident $meaning:literal;)*) => {
         /// Reason why a part was left unchanged. The words are stable: later versions do not rename them.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-        #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+        #[derive(serde::Serialize)]
+        #[serde(rename_all = "kebab-case")]
         #[non_exhaustive]
         pub enum Reason {
             $(#[doc = concat!("`", $word, "`: ", $meaning)] $variant,)*

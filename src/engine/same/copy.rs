@@ -24,8 +24,7 @@ use crate::mime::{Header, MessageTree, PartId, scan};
 const LONGEST_HEADER: usize = 1 << 20;
 
 /// A description of one copy of a mail, for the comparison with other copies.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct MailCopy {
     pub(super) header: CopyHeader,
     pub(super) items: Vec<Item>,
@@ -37,8 +36,7 @@ pub(crate) struct MailCopy {
     pub(super) footers: Footers,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct CopyHeader {
     /// Digest of all From fields. `date` and `subject` below are the digests of the fields with these names.
     pub(super) from: u64,

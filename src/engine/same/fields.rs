@@ -3,8 +3,7 @@
 use crate::mime::header::Fields;
 
 /// A set of digests, sorted.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Digests(Vec<u64>);
 
 impl Digests {

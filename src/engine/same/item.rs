@@ -4,8 +4,7 @@
 use super::plain::Digest;
 use crate::mime::PartId;
 
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) enum Item {
     Content(Box<Leaf>),
     Missing(Box<NoteFacts>),
@@ -27,8 +26,7 @@ pub(super) struct Spot {
 
 /// Marks the place in the list of items at which a multipart or an enclosed message begins. Two mails with the same
 /// texts, but another structure, differ in these marks.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Start {
     /// Digest of the [fields](super::body::fields_of_part) of the part.
     pub(super) fields: u64,
@@ -40,8 +38,7 @@ pub(super) struct Start {
 }
 
 /// A part with its content.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Leaf {
     /// Digest of the [fields](super::body::fields_of_part) of the part.
     pub(super) fields: u64,
@@ -91,8 +88,7 @@ pub(crate) struct CutPlace {
 }
 
 /// The facts in a note that a program left in place of a removed part. A field is `None` if the note does not contain the fact.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct NoteFacts {
     /// Digest of the whole part that is the note. Two notes with different words count as different parts.
     pub(super) note: u64,

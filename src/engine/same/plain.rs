@@ -28,8 +28,9 @@ const FIELDS_OF_MAILBOXES: [&[u8]; 14] = [
 ];
 
 /// The first half of a SHA-256 hash. It is long enough to distinguish messages, and saves memory.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize,
+)]
 pub(crate) struct Digest(u64, u64);
 
 impl Digest {

@@ -17,8 +17,7 @@ pub(super) struct PlainText {
 }
 
 /// Digests of the footers in a copy.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Footers {
     /// Digests of footers whose links all lead to the host of the list.
     pub(super) proved: Vec<u64>,

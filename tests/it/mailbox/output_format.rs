@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, FileTimes};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use tempfile::TempDir;
@@ -57,6 +57,25 @@ fn modified(path: &Path) -> u64 {
     modified.duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
+/// Runs `embody convert` with these arguments, which contain no blanks.
+fn convert(at: &Path, arguments: &str) -> Output {
+    let words = std::iter::once("convert").chain(arguments.split_whitespace());
+    embody_in(at, &words.collect::<Vec<_>>())
+}
+
+/// Runs `embody convert`, which must succeed. Returns the text on standard error.
+#[track_caller]
+fn converted(at: &Path, arguments: &str) -> String {
+    done(&convert(at, arguments), 0)
+}
+
+/// Converts `in.mbox` to the Maildir `md`, and `md` to `out.mbox`.
+fn there_and_back(at: &Path) {
+    converted(at, "in.mbox --output-format maildir --output md");
+    converted(at, "md --output-format mbox --output out.mbox");
+}
+
+/// Creates a directory with the file `in.mbox`.
 fn folder_with(text: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("in.mbox"), text).unwrap();
@@ -104,20 +123,7 @@ fn flags_are_letters_in_a_maildir_and_the_mails_keep_their_octets_on_both_ways()
     let text = noted();
     let folder = folder_with(&text);
     let at = folder.path();
-    done(
-        &embody_in(
-            at,
-            &[
-                "convert",
-                "in.mbox",
-                "--output-format",
-                "maildir",
-                "--output",
-                "md",
-            ],
-        ),
-        0,
-    );
+    converted(at, "in.mbox --output-format maildir --output md");
     let made = files(&at.join("md"));
     assert_eq!(made.len(), NOTED.len());
     for (number, (fields, place)) in NOTED.iter().enumerate() {
@@ -137,19 +143,7 @@ fn flags_are_letters_in_a_maildir_and_the_mails_keep_their_octets_on_both_ways()
         assert!(content.starts_with(format!("{fields}Subject").as_bytes()));
         assert_eq!(modified(&at.join("md").join(name)), seconds as u64);
     }
-    done(
-        &embody_in(
-            at,
-            &[
-                "convert",
-                "md",
-                "--output-format=mbox",
-                "--output",
-                "out.mbox",
-            ],
-        ),
-        0,
-    );
+    converted(at, "md --output-format=mbox --output out.mbox");
     // No field contained the sender in the separator.
     let back = text.replace("From a@b.example", "From MAILER-DAEMON");
     assert_eq!(fs::read_to_string(at.join("out.mbox")).unwrap(), back);
@@ -273,19 +267,9 @@ fn sender_and_date_are_those_of_the_separator_or_of_the_fields_and_the_file() {
         .collect();
     fs::write(at.join("in.mbox"), text).unwrap();
     for (format, out) in [("maildir", "md"), ("eml", "eml")] {
-        done(
-            &embody_in(
-                at,
-                &[
-                    "convert",
-                    "in.mbox",
-                    "--output-format",
-                    format,
-                    "--output",
-                    out,
-                ],
-            ),
-            0,
+        converted(
+            at,
+            &format!("in.mbox --output-format {format} --output {out}"),
         );
         let mut times: Vec<u64> = files(&at.join(out))
             .keys()
@@ -318,17 +302,7 @@ fn sender_and_date_are_those_of_the_separator_or_of_the_fields_and_the_file() {
         let file = fs::File::options().write(true).open(&path).unwrap();
         let then = UNIX_EPOCH + Duration::from_secs(1_672_671_845);
         file.set_times(FileTimes::new().set_modified(then)).unwrap();
-        let output = embody_in(
-            at,
-            &[
-                "convert",
-                "one.eml",
-                "--output-format",
-                "mbox",
-                "--output",
-                "-",
-            ],
-        );
+        let output = convert(at, "one.eml --output-format mbox --output -");
         let out = String::from_utf8(output.stdout).unwrap();
         let line = out.lines().next().unwrap_or_default();
         assert_eq!(
@@ -481,20 +455,7 @@ fn mbox_quoting_is_removed_and_ambiguous_lines_are_counted() {
     ] {
         let folder = folder_with(&text);
         let at = folder.path();
-        let said = done(
-            &embody_in(
-                at,
-                &[
-                    "convert",
-                    "in.mbox",
-                    "--output-format",
-                    "eml",
-                    "--output",
-                    "out",
-                ],
-            ),
-            0,
-        );
+        let said = converted(at, "in.mbox --output-format eml --output out");
         let first = fs::read_to_string(at.join("out/00000001.eml")).unwrap();
         assert!(first.split_once("\n\n").unwrap().1 == expected, "{name}");
         assert_eq!(
@@ -573,20 +534,7 @@ fn wrong_content_length_that_could_hide_mail_is_corrected_in_an_mbox() {
 fn result_name_that_contradicts_the_format_is_refused_with_a_remedy() {
     let folder = folder_with(&noted());
     let at = folder.path();
-    done(
-        &embody_in(
-            at,
-            &[
-                "convert",
-                "in.mbox",
-                "--output-format",
-                "maildir",
-                "--output",
-                "md",
-            ],
-        ),
-        0,
-    );
+    converted(at, "in.mbox --output-format maildir --output md");
     fs::write(at.join("one.eml"), "From: a@b\nSubject: x\n\nbody\n").unwrap();
     fs::write(
         at.join("takeout.zip"),
@@ -595,107 +543,59 @@ fn result_name_that_contradicts_the_format_is_refused_with_a_remedy() {
     .unwrap();
     fs::create_dir(at.join("empty")).unwrap();
     let before = files(at).len();
-    let rows: &[(&[&str], &str)] = &[
-        (&["md", "--output", "new.mbox"], "--output-format mbox"),
-        (&["md", "--output", "new.mbox.gz"], "--output-format mbox"),
-        (&["md", "--output", "new.gz"], "--output-format mbox"),
-        (&["md", "--output", "new.eml"], "name a folder"),
-        (&["in.mbox", "--output", "empty"], "--output-format maildir"),
-        (&["in.mbox", "--output", "new/"], "--output-format maildir"),
-        (&["in.mbox", "--output", "new.eml"], "an mbox"),
-        (&["one.eml", "--output", "new.mbox"], "--output-format mbox"),
-        (&["takeout.zip", "--output", "new.zip"], "archive"),
+    let rows: &[(&str, &str)] = &[
+        ("md --output new.mbox", "--output-format mbox"),
+        ("md --output new.mbox.gz", "--output-format mbox"),
+        ("md --output new.gz", "--output-format mbox"),
+        ("md --output new.eml", "name a folder"),
+        ("in.mbox --output empty", "--output-format maildir"),
+        ("in.mbox --output new/", "--output-format maildir"),
+        ("in.mbox --output new.eml", "an mbox"),
+        ("one.eml --output new.mbox", "--output-format mbox"),
+        ("takeout.zip --output new.zip", "archive"),
+        ("takeout.zip --output empty", "--output-format maildir"),
         (
-            &["takeout.zip", "--output", "empty"],
-            "--output-format maildir",
-        ),
-        (
-            &[
-                "in.mbox",
-                "--output-format",
-                "maildir",
-                "--output",
-                "new.mbox",
-            ],
+            "in.mbox --output-format maildir --output new.mbox",
             "--output-format mbox",
         ),
         (
-            &["in.mbox", "--output-format", "eml", "--output", "new.mbox"],
+            "in.mbox --output-format eml --output new.mbox",
             "--output-format mbox",
         ),
+        ("in.mbox --by-label --output new.mbox", "for each label"),
         (
-            &["in.mbox", "--by-label", "--output", "new.mbox"],
-            "for each label",
-        ),
-        (
-            &["md", "--output-format", "mbox", "--output", "new/"],
+            "md --output-format mbox --output new/",
             "--output-format maildir",
         ),
         (
-            &[
-                "md",
-                "--output-format",
-                "mbox",
-                "--by-label",
-                "--output",
-                "-",
-            ],
+            "md --output-format mbox --by-label --output -",
             "name a directory",
         ),
         (
-            &["in.mbox", "--output-format", "maildir", "--output", "-"],
+            "in.mbox --output-format maildir --output -",
             "name a directory",
         ),
-        (&["md", "--output", "-"], "--output-format mbox"),
+        ("md --output -", "--output-format mbox"),
         (
-            &[
-                "in.mbox",
-                "--output-format",
-                "maildir",
-                "--range",
-                "0-10",
-                "--output",
-                "new",
-            ],
+            "in.mbox --output-format maildir --range 0-10 --output new",
             "--range",
         ),
+        ("in.mbox --by-label --range 0-10 --output new", "--range"),
+        ("in.mbox --output-format maildir --in-place", "--in-place"),
+        ("in.mbox --by-label --in-place", "--in-place"),
         (
-            &[
-                "in.mbox",
-                "--by-label",
-                "--range",
-                "0-10",
-                "--output",
-                "new",
-            ],
-            "--range",
-        ),
-        (
-            &["in.mbox", "--output-format", "maildir", "--in-place"],
-            "--in-place",
-        ),
-        (&["in.mbox", "--by-label", "--in-place"], "--in-place"),
-        (
-            &["in.mbox", "--output-format", "mmdf", "--output", "new"],
+            "in.mbox --output-format mmdf --output new",
             "maildir, mh, eml",
         ),
     ];
     for (arguments, way_out) in rows {
-        let output = embody_in(at, &[&["convert", "--report", "rows"], *arguments].concat());
+        let output = convert(at, &format!("--report rows {arguments}"));
         let said = done(&output, 2);
-        assert!(said.contains(way_out), "{arguments:?}: {said}");
-        assert_eq!(files(at).len(), before, "{arguments:?}");
+        assert!(said.contains(way_out), "{arguments}: {said}");
+        assert_eq!(files(at).len(), before, "{arguments}");
     }
     // A value must follow `=`. Otherwise the word is a source.
-    let first = [
-        "convert",
-        "in.mbox",
-        "--by-label",
-        "first",
-        "--output",
-        "new",
-    ];
-    let said = done(&embody_in(at, &first), 1);
+    let said = done(&convert(at, "in.mbox --by-label first --output new"), 1);
     assert!(said.contains("cannot read first"), "{said}");
     // The other commands for mailboxes have these options, and refuse the same arguments. No store is created.
     let refused = ["detach", "--store", "store", "md", "--output", "new.mbox"];
@@ -711,27 +611,23 @@ fn result_name_that_contradicts_the_format_is_refused_with_a_remedy() {
 fn nothing_that_is_there_is_overwritten_and_what_is_made_appears_whole() {
     let folder = folder_with(&noted());
     let at = folder.path();
-    let maildir = [
-        "convert",
-        "in.mbox",
-        "--output-format",
-        "maildir",
-        "--output",
-    ];
+    let maildir = |name: &str| {
+        convert(
+            at,
+            &format!("in.mbox --output-format maildir --output {name}"),
+        )
+    };
     fs::create_dir_all(at.join("there/x")).unwrap();
     fs::create_dir(at.join("empty")).unwrap();
     std::os::unix::fs::symlink("empty", at.join("link")).unwrap();
     for name in ["there", "in.mbox", "link"] {
-        let said = done(
-            &embody_in(at, &[&maildir[..], &[name]].concat()),
-            if name == "in.mbox" { 2 } else { 1 },
-        );
+        let said = done(&maildir(name), if name == "in.mbox" { 2 } else { 1 });
         assert!(
             said.contains("already exists") || name == "in.mbox",
             "{said}"
         );
     }
-    done(&embody_in(at, &[&maildir[..], &["empty"]].concat()), 0);
+    done(&maildir("empty"), 0);
     assert!(at.join("empty/cur").is_dir() && !at.join("there/cur").exists());
     // After a failed write, no file remains, complete or hidden.
     let before: Vec<String> = files(at).into_keys().collect();
@@ -796,19 +692,9 @@ fn mailboxes_stay_separate_and_those_already_in_the_format_are_copied() {
         fs::create_dir_all(at.join("all/md").join(part)).unwrap();
     }
     let to = |format: &str| {
-        done(
-            &embody_in(
-                at,
-                &[
-                    "convert",
-                    "all",
-                    "--output-format",
-                    format,
-                    "--output",
-                    format,
-                ],
-            ),
-            0,
+        converted(
+            at,
+            &format!("all --output-format {format} --output {format}"),
         );
         files(&at.join(format))
     };
@@ -838,16 +724,10 @@ fn mailboxes_stay_separate_and_those_already_in_the_format_are_copied() {
     assert!(eml.contains_key("md/Sent.old/00000001.eml"));
     // Several sources, and one from a pipe.
     fs::create_dir(at.join("several")).unwrap();
-    let arguments = [
-        "convert",
-        "all/a.mbox",
-        "all/sub",
-        "--output-format",
-        "maildir",
-        "--output",
-        "several",
-    ];
-    done(&embody_in(at, &arguments), 0);
+    converted(
+        at,
+        "all/a.mbox all/sub --output-format maildir --output several",
+    );
     assert!(at.join("several/a/new").is_dir() && at.join("several/sub/b/new").is_dir());
     let mut piped = embody();
     piped.current_dir(at).args([
@@ -864,56 +744,22 @@ fn mailboxes_stay_separate_and_those_already_in_the_format_are_copied() {
         b"Subject: x\n\nFrom x\n"
     );
     // A directory of messages as one mbox, to standard output, compressed, and in a dry run.
-    let out = embody_in(
-        at,
-        &[
-            "convert",
-            "all/md/.Sent.old",
-            "--output-format",
-            "mbox",
-            "--output",
-            "-",
-        ],
-    );
+    let out = convert(at, "all/md/.Sent.old --output-format mbox --output -");
     assert!(
         out.stdout.ends_with(b"\nSubject: y\nStatus: RO\n\nb\n\n"),
         "{}",
         stderr(&out)
     );
-    done(
-        &embody_in(
-            at,
-            &[
-                "convert",
-                "all/md/.Sent.old",
-                "--output-format",
-                "mbox",
-                "--output",
-                "x.mbox.gz",
-            ],
-        ),
-        0,
+    converted(
+        at,
+        "all/md/.Sent.old --output-format mbox --output x.mbox.gz",
     );
     assert!(
         fs::read(at.join("x.mbox.gz"))
             .unwrap()
             .starts_with(b"\x1f\x8b")
     );
-    let said = done(
-        &embody_in(
-            at,
-            &[
-                "convert",
-                "all",
-                "--output-format",
-                "eml",
-                "--dry-run",
-                "--output",
-                "dry",
-            ],
-        ),
-        0,
-    );
+    let said = converted(at, "all --output-format eml --dry-run --output dry");
     assert!(
         said.contains("5 messages") && !at.join("dry").exists(),
         "{said}"
@@ -934,20 +780,7 @@ fn a_message_that_cannot_come_along_is_named_and_the_others_do() {
     )
     .unwrap();
     std::os::unix::fs::symlink("/etc/passwd", at.join("md/cur/3:2,S")).unwrap();
-    let said = done(
-        &embody_in(
-            at,
-            &[
-                "convert",
-                "md",
-                "--output-format",
-                "mbox",
-                "--output",
-                "out.mbox",
-            ],
-        ),
-        1,
-    );
+    let said = done(&convert(at, "md --output-format mbox --output out.mbox"), 1);
     assert!(
         said.contains("md/cur/2:2,S")
             && said.contains("the message was not written")
@@ -1019,7 +852,7 @@ fn a_run_that_is_stopped_leaves_nothing_and_what_another_is_filling_is_no_mail()
     assert!(hidden.starts_with(".embody-"), "{hidden}");
     // The directory contains mail, but is skipped.
     fs::write(at.join("1.eml"), "Subject: x\nFrom: a@b\n\nb\n").unwrap();
-    let copied = embody_in(at, &["convert", ".", "--output", "../copied", "--dry-run"]);
+    let copied = convert(at, ". --output ../copied --dry-run");
     assert!(
         done(&copied, 0).contains(" 1 message"),
         "{}",
@@ -1084,34 +917,7 @@ fn python_sees_the_same_mails_and_flags_in_mbox_and_maildir() {
     }
     let (folder, _) = of_others();
     let at = folder.path();
-    done(
-        &embody_in(
-            at,
-            &[
-                "convert",
-                "in.mbox",
-                "--output-format",
-                "maildir",
-                "--output",
-                "md",
-            ],
-        ),
-        0,
-    );
-    done(
-        &embody_in(
-            at,
-            &[
-                "convert",
-                "md",
-                "--output-format",
-                "mbox",
-                "--output",
-                "out.mbox",
-            ],
-        ),
-        0,
-    );
+    there_and_back(at);
     let before = seen_by_python("mbox", &at.join("in.mbox"));
     assert_eq!(before.lines().count(), 4);
     let plain = before.replace(">From", "From");
@@ -1127,34 +933,7 @@ fn dovecot_sees_the_same_mails_flags_and_dates_in_mbox_and_maildir() {
     }
     let (folder, _) = of_others();
     let at: PathBuf = folder.path().into();
-    done(
-        &embody_in(
-            &at,
-            &[
-                "convert",
-                "in.mbox",
-                "--output-format",
-                "maildir",
-                "--output",
-                "md",
-            ],
-        ),
-        0,
-    );
-    done(
-        &embody_in(
-            &at,
-            &[
-                "convert",
-                "md",
-                "--output-format",
-                "mbox",
-                "--output",
-                "out.mbox",
-            ],
-        ),
-        0,
-    );
+    there_and_back(&at);
     let says = |location: String| {
         let said = dovecot_says(
             &at,
@@ -1207,34 +986,8 @@ fn mutt_sees_every_mail_in_mbox_and_maildir() {
     for format in ["maildir", "mbox"] {
         let folder = folder_with(&noted());
         let at = folder.path();
-        done(
-            &embody_in(
-                at,
-                &[
-                    "convert",
-                    "in.mbox",
-                    "--output-format",
-                    "maildir",
-                    "--output",
-                    "md",
-                ],
-            ),
-            0,
-        );
-        done(
-            &embody_in(
-                at,
-                &[
-                    "convert",
-                    "md",
-                    "--output-format",
-                    format,
-                    "--output",
-                    "box",
-                ],
-            ),
-            0,
-        );
+        converted(at, "in.mbox --output-format maildir --output md");
+        converted(at, &format!("md --output-format {format} --output box"));
         assert_eq!(counted_by_mutt_in(at), NOTED.len(), "{format}");
     }
 }

@@ -81,7 +81,8 @@ pub(super) fn attachment(
                 Scrap::Html => "an HTML attachment",
                 _ => "a text",
             };
-            let detail = format!("the mail notes {noted}, but the content is {found}");
+            let detail =
+                format!("the note in the mail describes {noted}, but the content is {found}");
             return Err(Refusal::lasting(Reason::TypeMismatch, detail));
         }
         Some(found) => found,

@@ -1,4 +1,4 @@
-//! The pages of the two indexes.
+//! Pages of the two B-trees of a `.pst` file: the index of nodes (NBT) and the index of blocks (BBT).
 
 pub(super) const PAGE: usize = 512;
 
