@@ -154,6 +154,20 @@ fn flags_and_keywords_of_changed_mail_are_compared() {
 }
 
 #[test]
+fn text_that_looks_like_a_field_of_a_mailbox_is_compared() {
+    let folder = Folder::new();
+    let text = "Hello,\nStatus: all of it is broken\nFrom tomorrow on it costs 5\nLines: none\n";
+    for end in ["", "\nmore\n"] {
+        let old = format!("{HEADER}{text}{end}");
+        folder.write("old.eml", &old);
+        for line in text.lines().skip(1) {
+            folder.write("new.eml", old.replace(&format!("{line}\n"), ""));
+            assert_named(&folder, "altered", "old.eml", "new.eml");
+        }
+    }
+}
+
+#[test]
 fn deleted_mark_may_be_lost_only_in_a_merged_mailbox() {
     let folder = Folder::new();
     maildir(&folder, "a", "1.a.host:2,ST", &letter());
