@@ -116,7 +116,7 @@ pub(crate) use {
     input::second::{has_second_message, holds_second_message},
     input::source::InputSource,
     place::delivery::{Batch, Handler, NamedResult, PreparedMail},
-    place::message_flags::StoredFlags,
+    place::message_flags::{StoredFlags, offset_in_own_file},
     place::tree::subfolders_of,
     read::cut::{MboxPiece, pieces},
     read::entry::{ALL_MAIL, entries as archive_entries},

@@ -12,7 +12,7 @@ use crate::engine::same::{Digest, identity, plain};
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::{
     Conversion, FileCounts, Message, MessageFlags, Observer, Options, Quoting, Stop, StoredFlags,
-    Transform, is_internal,
+    Transform, is_internal, offset_in_own_file,
 };
 
 /// A message of a mailbox, without its content.
@@ -152,7 +152,7 @@ where
                 source,
                 index: message.number,
             },
-            at: message.at,
+            at: message.at.or_else(|| offset_in_own_file(message)),
             content: message.content,
             plain: &plain,
         })?;

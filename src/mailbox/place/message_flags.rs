@@ -129,3 +129,22 @@ fn sorted_index(message: &Message<'_>) -> SortedIndex {
     sorted.sort_unstable_by_key(|(start, _)| *start);
     sorted
 }
+
+/// Returns the offset of a message in its own file. Returns `None` if the file does not contain these bytes, for example because
+/// it is compressed.
+pub(crate) fn offset_in_own_file(message: &Message<'_>) -> Option<u64> {
+    /// Maximum length of what Apple Mail stores before and after the message, in bytes.
+    const LONGEST_EXTRA: u64 = 1 << 20;
+
+    let length = fs::metadata(message.source).ok()?.len();
+    let extra = length.checked_sub(message.content.len() as u64)?;
+    if extra > LONGEST_EXTRA {
+        return None;
+    }
+    let file = fs::read(message.source).ok()?;
+    let range = match emlx::message(&file) {
+        Some(range) => range.ok()?,
+        None => 0..file.len(),
+    };
+    (file.get(range.clone())? == message.content).then_some(range.start as u64)
+}

@@ -239,6 +239,17 @@ fn text_that_looks_like_a_field_of_a_mailbox_is_compared() {
 }
 
 #[test]
+fn temporary_file_has_no_content_of_single_messages() {
+    let folder = Folder::new();
+    let mail = letter().replace("\nplain\n", &"a line of text\n".repeat(10_000));
+    maildir(&folder, "old", "1.a.host:2,S", &mail);
+    folder.run("embed old --output new");
+    let counts = assert_whole(&folder, "", "old", "new");
+    assert_eq!(counts["changed"], 1);
+    assert!(counts["temporary"].as_u64().unwrap() < 1000, "{counts}");
+}
+
+#[test]
 fn deleted_mark_may_be_lost_only_in_a_merged_mailbox() {
     let folder = Folder::new();
     maildir(&folder, "a", "1.a.host:2,ST", &letter());
