@@ -125,7 +125,13 @@ impl Pace {
                 let late = Detail::from(
                     "other requests to the archive are waiting, and this request could not be sent before ",
                 ).naming(Setting::Deadline).then(" ends");
-                return Err(busy(paused.map_or(late, |(_, why)| why.into())));
+                return Err(match paused {
+                    // The archive did not respond, so it is not busy, and its failure must not count as a response.
+                    Some((_, UNREACHABLE)) => {
+                        Refusal::temporary(Reason::ConnectionFailed, UNREACHABLE)
+                    }
+                    paused => busy(paused.map_or(late, |(_, why)| why.into())),
+                });
             }
             std::thread::sleep(wait.min(LONGEST_SLEEP));
         }
@@ -253,6 +259,13 @@ mod tests {
         let (turn, has_waited) = turn(&pace);
         assert_eq!(turn.unwrap_err().reason, Reason::ArchiveBusy);
         assert!(!has_waited);
+    }
+
+    #[test]
+    fn archive_that_could_not_be_reached_is_not_called_busy() {
+        let pace = pausing();
+        pace.pause(UNREACHABLE, None);
+        assert_eq!(turn(&pace).0.unwrap_err().reason, Reason::ConnectionFailed);
     }
 
     fn ask(

@@ -56,7 +56,7 @@ impl Sheet {
         Self {
             html: format!(
                 "{BEGIN}<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{hash}'\">\n\
-                 <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n<body>\n"
+                 <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n<body>\n<main>\n"
             ),
             has_fold: false,
         }
@@ -64,7 +64,7 @@ impl Sheet {
 
     pub(super) fn finish(mut self, footer: &str) -> String {
         self.end_fold();
-        self.add(&format!("<footer>{footer}</footer>"));
+        self.add(&format!("</main>\n<footer>{footer}</footer>"));
         self.add(&format!("<script>{SCRIPT}</script>"));
         self.html
     }
@@ -171,7 +171,8 @@ impl Sheet {
         };
         let columns = table.heads.len().saturating_sub(1);
         let shown: Vec<usize> = (0..columns).filter(|column| !is_empty(*column)).collect();
-        let mut html = String::from("<div class=\"wide\"><table><tr>");
+        // A wide table scrolls. The arrow keys can scroll it only if it can have the focus.
+        let mut html = String::from("<div class=\"wide\" tabindex=\"0\"><table><tr>");
         let heads = shown
             .iter()
             .filter_map(|column| table.heads.get(column + 1));

@@ -13,7 +13,7 @@ const NO_RESPONSE: &str = "embody: No server responded: ";
 
 fn message(url: &str) -> String {
     format!(
-        "Subject: one\nMIME-Version: 1.0\nContent-Type: message/external-body; access-type=URL; URL=\"{url}\"\n\nContent-Type: text/plain\n\n\n"
+        "Subject: one\nDate: Mon, 6 Jul 2015 10:00:00 +0000\nMIME-Version: 1.0\nContent-Type: message/external-body; access-type=URL; URL=\"{url}\"\n\nContent-Type: text/plain\n\n\n"
     )
 }
 
@@ -87,6 +87,29 @@ fn with_status(status: u16) -> Raw {
             "{head}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         );
     })
+}
+
+/// The second request to the archive is not sent, because the first one failed a moment before.
+#[test]
+fn convert_without_any_response_from_servers_or_the_archive_says_so() {
+    let port = free_port().to_string();
+    let archive = format!("http://127.0.0.1:{port}/{{date}}id_/{{url}}");
+    let urls = ["a", "b", "c"].map(|name| format!("http://127.0.0.1:{port}/{name}"));
+    let options = [
+        "--allow-port",
+        &*port,
+        "--archive",
+        &*archive,
+        "--archive-any",
+        "--deadline",
+        "5s",
+    ];
+    let (output, _) = converted(&urls.each_ref().map(String::as_str), &options);
+    let said = stderr(&output);
+    let expected = format!("{NO_RESPONSE}all 3 requests failed (3 on servers");
+    assert!(said.starts_with(&expected), "{said}");
+    assert!(!said.contains("gone") && !said.contains("busy"), "{said}");
+    assert_eq!(output.status.code(), Some(1), "{said}");
 }
 
 #[test]
