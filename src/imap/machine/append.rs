@@ -5,9 +5,8 @@ use super::events::{
     MessageAnswer, ReplaceResult,
 };
 use super::texts::{
-    BY_REPLACE, COPY_WENT_EARLIER, EARLIER, KIN, NO_LABELS, NOT_OURS, NOT_PUT_BACK, NOT_SAID,
-    NOT_STORED, NOT_THE_ORIGINAL, OTHER_BYTES, RENUMBERED, SAME, SEVERAL, SHIFTING, UNREADABLE,
-    WRONG_UID,
+    BY_REPLACE, EARLIER, KIN, NO_LABELS, NOT_OURS, NOT_PUT_BACK, NOT_SAID, NOT_STORED,
+    NOT_THE_ORIGINAL, OTHER_BYTES, RENUMBERED, SAME, SEVERAL, SHIFTING, UNREADABLE, WRONG_UID,
 };
 use super::{Goal, Machine, MachineState, RetryState, Rule, SearchPurpose, altered};
 use crate::engine::report::Reason;
@@ -25,7 +24,7 @@ impl Machine {
                         let why = why.clone();
                         self.both(Reason::AmbiguousCopy, why)
                     }
-                    _ => self.search(AppendContent::New, SearchPurpose::Resumed),
+                    _ => self.search(AppendContent::New, SearchPurpose::Resumed(None)),
                 };
             }
             ReplacementStep::Replacing => {
@@ -115,7 +114,7 @@ impl Machine {
             (
                 SearchPurpose::AfterAppend(_)
                 | SearchPurpose::WrongUid(_)
-                | SearchPurpose::Resumed
+                | SearchPurpose::Resumed(_)
                 | SearchPurpose::ReplaceResumed(true),
                 [uid],
             ) => {
@@ -127,7 +126,7 @@ impl Machine {
             (
                 SearchPurpose::AfterAppend(Some(_))
                 | SearchPurpose::WrongUid(_)
-                | SearchPurpose::Resumed,
+                | SearchPurpose::Resumed(_),
                 [],
             ) if !kin.is_empty() => {
                 let why = format!("{KIN} (UID {})", listed(&kin));
@@ -165,20 +164,14 @@ impl Machine {
                     }
                 }
             }
-            // The journal contains the UID that the server gave the new message, so the message was in the folder.
-            (SearchPurpose::Resumed, [])
-                if self.entry.step.copy().is_some() && !self.is_off(Rule::Elsewhere) =>
-            {
-                self.drop_and_end(Conclusion::Settled(ReplaceResult::Both(
-                    Reason::ChangedMeanwhile,
-                    COPY_WENT_EARLIER.to_owned(),
-                )))
+            (SearchPurpose::Resumed(Some(why)), []) if !self.is_off(Rule::Elsewhere) => {
+                self.both(Reason::ChangedMeanwhile, why)
             }
-            (SearchPurpose::Resumed, []) => self.drop_and_end(Conclusion::Nothing),
+            (SearchPurpose::Resumed(_), []) => self.drop_and_end(Conclusion::Nothing),
             (
                 SearchPurpose::AfterAppend(Some(_))
                 | SearchPurpose::WrongUid(_)
-                | SearchPurpose::Resumed
+                | SearchPurpose::Resumed(_)
                 | SearchPurpose::ReplaceResumed(true),
                 _,
             ) => self.drop_and_end(Conclusion::Settled(ReplaceResult::Both(

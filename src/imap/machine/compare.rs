@@ -98,7 +98,7 @@ impl Machine {
                             .search(AppendContent::New, SearchPurpose::WrongUid(NOT_STORED));
                     }
                     (true, ReplacementStep::Appended(_)) => {
-                        return self.search(AppendContent::New, SearchPurpose::Resumed);
+                        return self.search_again(COPY_WENT_EARLIER);
                     }
                     _ => {}
                 }
@@ -154,6 +154,13 @@ impl Machine {
             Some(_) => {}
         }
         self.bring_flags(&old, &copy)
+    }
+
+    /// Searches for the new message of an earlier session. The journal contains a UID, under which there is no message. The
+    /// server may have reported a wrong UID, which was not verified before the earlier session ended. `why` is the report for
+    /// the case that the new message is not found.
+    pub(super) fn search_again(&mut self, why: &'static str) -> MachineCommand {
+        self.search(AppendContent::New, SearchPurpose::Resumed(Some(why)))
     }
 
     /// Ends the replacement after the new message left the folder. Another program may have moved it to another folder, which

@@ -128,8 +128,9 @@ enum SearchPurpose {
     /// The server reported a UID of the new message that does not exist or that belongs to a different message, for
     /// this reason.
     WrongUid(&'static str),
-    /// An earlier session may have appended the new message.
-    Resumed,
+    /// An earlier session appended the new message, or may have done so. If the journal contains a UID of the new message,
+    /// the value is the report for the case that the folder does not contain the new message.
+    Resumed(Option<&'static str>),
     AfterReplace,
     /// An earlier session may have sent REPLACE. The value is true if the old message still exists.
     ReplaceResumed(bool),

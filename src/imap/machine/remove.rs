@@ -6,8 +6,8 @@ use super::events::{
     ReplaceResult, Sight,
 };
 use super::texts::{
-    BOTH_WENT, CARRIED, GONE, GONE_ALTERED, LAST_UNKNOWN, MARK_REMOVED, MOVED, NEW_WENT,
-    NOT_CARRIED, NOT_OURS_ALONE, RENEWED, UNTOLD,
+    BOTH_WENT, BOTH_WENT_EARLIER, CARRIED, GONE, GONE_ALTERED, LAST_UNKNOWN, MARK_REMOVED, MOVED,
+    NEW_WENT, NOT_CARRIED, NOT_OURS_ALONE, RENEWED, UNTOLD,
 };
 use super::{DELETED, DOUBTS, Machine, MachineState, RetryState, Rule, has, is, without};
 use crate::engine::report::Reason;
@@ -129,6 +129,11 @@ impl Machine {
     ) -> MachineCommand {
         let is_by_us = self.was_there;
         let Some(copy) = copy else {
+            let is_appended = matches!(self.entry.step, ReplacementStep::Appended(_));
+            let is_unread = self.copy_digest.is_none() && !self.is_off(Rule::WrongUid);
+            if self.is_resumed && is_appended && is_unread {
+                return self.search_again(BOTH_WENT_EARLIER);
+            }
             return match (is_by_us, self.is_resumed) {
                 // The earlier run removed the old message, and the user removed or moved the new one later.
                 (true, true) => self.left(Reason::ChangedMeanwhile, BOTH_WENT),

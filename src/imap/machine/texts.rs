@@ -13,6 +13,7 @@ pub(super) const MOVED: &str = "another program moved or deleted the message dur
 pub(super) const MARKED: &str = "another program marked the message as deleted during the run";
 pub(super) const MARKED_STAYS: &str = "another program marked the message as deleted after the new message was written; the new message is kept";
 pub(super) const BOTH_WENT: &str = "another program removed both the old and the new message during the run; look for the message in other folders and in the trash";
+pub(super) const BOTH_WENT_EARLIER: &str = "neither the old message nor the new message of the earlier run is in the folder any more; if another program moved both to other folders, the message exists twice";
 pub(super) const NEW_WENT: &str = "another program removed or moved the new message after the old message was removed; look for the message in other folders and in the trash";
 pub(super) const COPY_WENT: &str = "another program removed the new message while embody compared it, and the old message is unchanged; if the new message was moved to another folder, the message exists twice";
 pub(super) const COPY_WENT_EARLIER: &str = "the new message of the earlier run is not in the folder any more, and the old message is unchanged; if the new message was moved to another folder, the message exists twice";

@@ -35,8 +35,8 @@ use super::replace::ReplaceResult;
 use super::session::InternalDate;
 use rival::Rival;
 use server::{
-    CODES, Content, DATE, DELETED, FLAGGED, Mail, Nature, SEEN, SIZE, Server, bits, good,
-    label_bits, names, refused,
+    Content, DATE, DELETED, FLAGGED, Mail, Nature, SEEN, SIZE, Server, bits, good, label_bits,
+    names, refused,
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -110,6 +110,8 @@ struct Model {
     nature: Nature,
     without: Option<Rule>,
     budget: Budget,
+    /// Response codes with which the server refuses commands.
+    codes: &'static [&'static str],
     /// Whether the snapshot from which the server is restored contains no message. If false, the snapshot contains the
     /// old message.
     has_empty_snapshot: bool,
@@ -414,7 +416,7 @@ impl Model {
                 steps.push((format!("{command:?}: {label}"), next));
             },
         );
-        for code in CODES {
+        for code in self.codes.iter().copied() {
             for (when, world) in [("before", world), ("after", &done)] {
                 // MODIFIED means that the server did not store the flags, so the case of a server that sends MODIFIED
                 // after storing them is skipped. It would be the same as a second client that sets the flag, which

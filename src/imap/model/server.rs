@@ -46,6 +46,9 @@ pub(super) const CODES: [&str; 24] = [
     "THROTTLED",
 ];
 
+/// Response codes to which the machine reacts in different ways.
+pub(super) const DISTINCT_CODES: [&str; 3] = ["", "OVERQUOTA", "MODIFIED"];
+
 pub(super) const DATE: &str = " 3-Jan-2020 10:00:00 +0100";
 /// Size of each message, in bytes. All messages have the same size, which is the worst case.
 pub(super) const SIZE: u64 = 3;

@@ -1,6 +1,6 @@
 //! The simulated servers, and the budgets of faults with which the model is explored.
 
-use super::server::{Deduplication, Nature, Place};
+use super::server::{CODES, DISTINCT_CODES, Deduplication, Nature, Place};
 use super::{Budget, Download, Model};
 use crate::imap::machine::Rule;
 
@@ -18,6 +18,7 @@ fn model(nature: Nature) -> Model {
         nature,
         without: None,
         budget: budget(1, 1, 1, 0),
+        codes: &CODES,
         has_empty_snapshot: false,
         is_old_journal: false,
         has_rival: false,
@@ -191,11 +192,24 @@ fn no_server_loses_or_doubles_a_message() {
     }
 }
 
-/// All combinations of a fault, an action of the second client and a crash. This takes too long for every run of the
-/// tests, so only `.ci/peers` runs it.
+/// All combinations of a fault, an action of the second client and a crash. Refusals have only the codes to which the machine
+/// reacts in different ways.
+#[test]
+fn no_server_loses_or_doubles_a_message_if_fault_client_and_crash_coincide() {
+    for (name, nature) in natures() {
+        let model = Model {
+            codes: &DISTINCT_CODES,
+            budget: budget(1, 1, 1, 0),
+            ..model(nature)
+        };
+        holds(&name, &model);
+    }
+}
+
+/// The same with all codes. This takes too long for every run of the tests, so only `.ci/peers` runs it.
 #[test]
 #[ignore = "400,000 states"]
-fn no_server_loses_or_doubles_a_message_if_fault_client_and_crash_coincide() {
+fn no_server_loses_or_doubles_a_message_if_any_fault_client_and_crash_coincide() {
     for (name, nature) in natures() {
         explored(&name, nature, &[(1, 1, 1)]);
     }
