@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use crate::span::{Span, SpanLines, is_from_line, starts_like};
+use crate::span::{Span, SpanLines, is_from_line, split_while, starts_like};
 
 /// Where a new spelling is needed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,19 +109,26 @@ fn end_of_header(message: &[u8]) -> usize {
     let mut first_other = None;
     for line in SpanLines::new(message, Span::new(0, message.len())) {
         let content = line.content.of(message);
-        if content.is_empty() {
+        // Some programs write several carriage returns before the line feed.
+        if content.iter().all(|byte| *byte == b'\r') {
             return line.content.start;
         }
         let is_folded = content.starts_with(b" ") || content.starts_with(b"\t");
-        if !is_folded && !is_field(content) && !is_from_line(content) {
+        if !is_folded && !is_field(content) && !is_quoted_from_line(content) {
             first_other.get_or_insert(line.content.start);
         }
     }
     first_other.unwrap_or(message.len())
 }
 
+/// Returns whether a line starts with `From ` after any number of `>`, and is not a From field.
+pub(crate) fn is_quoted_from_line(line: &[u8]) -> bool {
+    let (_, unquoted) = split_while(line, |byte| *byte == b'>');
+    is_from_line(unquoted)
+}
+
 /// Returns whether a line starts with the name of a field and a colon. Blanks before the colon are allowed.
-fn is_field(line: &[u8]) -> bool {
+pub(crate) fn is_field(line: &[u8]) -> bool {
     let name = line
         .iter()
         .take_while(|byte| byte.is_ascii_graphic() && **byte != b':');

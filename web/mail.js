@@ -204,9 +204,10 @@ async function cleanBodies(opened) {
 const TALLEST = 20_000;
 
 // Gives a frame the height of its text. The page cannot look into the frame, because the frame has an origin of its own, so the
-// same text is measured in a second frame, which has the origin of the page. That frame runs no scripts either.
+// same text is measured in a second frame, which has the origin of the page. That frame runs no scripts either. A scroll bar
+// would make its text narrower than that of the frame, so it has none.
 function fitted(frame) {
-  const measure = element("iframe", { className: "measure", "aria-hidden": "true", tabIndex: -1, sandbox: "allow-same-origin", referrerpolicy: "no-referrer" });
+  const measure = element("iframe", { className: "measure", "aria-hidden": "true", tabIndex: -1, scrolling: "no", sandbox: "allow-same-origin", referrerpolicy: "no-referrer" });
   measure.onload = () => {
     const root = measure.contentDocument?.documentElement;
     const height = root?.scrollHeight ?? 0;
@@ -221,6 +222,8 @@ function fitted(frame) {
     measure.srcdoc = frame.srcdoc;
     document.body.append(measure);
   };
+  // A frame that was too low at first keeps its scroll bar, although its text fits without one.
+  frame.style.height = `${TALLEST}px`;
   // The observer calls at once, and again if the width changes.
   let width = 0;
   const observer = new ResizeObserver(() => {
@@ -231,10 +234,15 @@ function fitted(frame) {
   observer.observe(frame);
 }
 
+// Text without anything to see: also U+2800 and characters without a width, which some mails contain beside an attachment.
+const BLANK = /^[\s\u00ad\u034f\u200b-\u200f\u2060\u2800\ufeff]*$/;
+
+const isEmpty = ({ html, text }) => BLANK.test(text ?? "") && (html === null || (BLANK.test(textOfHtml(html)) && !/<(?:img|hr)\b|url\(/.test(html)));
+
 async function bodyOf(opened) {
   const bodies = (opened.bodies = await cleanBodies(opened));
   const place = element("section", { className: "body", "aria-label": WORDS.body });
-  if (bodies.every(({ html, text }) => !html && !text?.trim())) {
+  if (bodies.every(isEmpty)) {
     place.append(element("p", { className: "soft", textContent: WORDS.noText }));
     return place;
   }
@@ -242,7 +250,7 @@ async function bodyOf(opened) {
   const draw = (as_text) => {
     pieces.replaceChildren(
       ...bodies.map(({ html, text, is_deep }) => {
-        if (html === null || as_text) return element("pre", { textContent: is_deep ? `${WORDS.deep}\n\n${text ?? ""}` : (text ?? "").replace(/^(?:[ \t]*\r?\n)+/, "") });
+        if (html === null || as_text) return element("pre", { textContent: is_deep ? `${WORDS.deep}\n\n${text ?? ""}` : (text ?? "").replace(/^(?:[ \t]*\r?\n)+/, "").trimEnd() });
         // No scripts, no forms and no origin. Links open in a new window, when a person follows them.
         const frame = element("iframe", { title: WORDS.body, srcdoc: frameText(html), sandbox: "allow-popups allow-popups-to-escape-sandbox", referrerpolicy: "no-referrer" });
         fitted(frame);

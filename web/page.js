@@ -133,8 +133,7 @@ async function select(file) {
   drawFiles();
   drawMails();
   if (file.length === 0) {
-    show(element("p", { textContent: WORDS.empty }));
-    app.dataset.view = "list";
+    show(backButton(), element("p", { className: "box", textContent: WORDS.empty }));
   } else if (file.chosen >= 0) await openMail(file, file.chosen);
   else if (file.length === 1) await openMail(file, 0);
   else {
@@ -154,6 +153,7 @@ function close(file) {
   current = null;
   byId("start").hidden = false;
   for (const id of ["lists", "open", "mail"]) byId(id).hidden = true;
+  byId("opened").textContent = "";
   app.dataset.view = "start";
   byId("choose").focus();
 }
@@ -170,6 +170,8 @@ function drawFiles() {
     return element("li", {}, row, button("×", () => close(file), { className: "shut", "aria-label": WORDS.close(file.name) }));
   });
   byId("files").replaceChildren(...rows);
+  // One mail alone has no list, so its name is in the bar.
+  byId("opened").textContent = app.hasAttribute("data-many") ? "" : (current?.name ?? "");
 }
 
 const shortDate = (seconds) => (seconds === null ? "" : new Date(seconds * 1000).toLocaleDateString(undefined, { year: "numeric", month: "short", day: "numeric" }));

@@ -26,6 +26,7 @@ const LANGUAGES = {
     found: (count) => counted(count, "mail", "mails"),
     foundOf: (count, all) => `${count.toLocaleString("en")} of ${counted(all, "mail", "mails")}`,
     more: (count) => `Show ${count.toLocaleString("en")} more`,
+    chooseMail: "Choose a mail from the list.",
     empty: "The mailbox contains no mail.",
     back: "Back to the list",
     noSubject: "(no subject)",

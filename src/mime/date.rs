@@ -64,7 +64,6 @@ pub fn usual_seconds(value: &[u8]) -> Option<i64> {
 }
 
 /// Returns whether a text is a date in the form of asctime(3) and nothing else.
-#[cfg(feature = "cli")]
 pub(crate) fn is_asctime(value: &[u8]) -> bool {
     value.len() <= LONGEST && asctime_seconds(value).is_some()
 }

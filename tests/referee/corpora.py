@@ -25,7 +25,7 @@ LOOKS_LIKE_MAIL = re.compile(rb"(?:From [^\n]*\n)?(?:[!-9;-~]+[ \t]*:[^\n]*\n(?:
 # "texts": monthly texts of the archive of a Mailman list, with their attachments
 CORPORA = [
     ("stalwartlabs/mail-parser", "mails", r"^resources/eml/.*\.eml$"),
-    ("jstedfast/MimeKit", "mails", r"^UnitTests/TestData/.*\.(eml|msg|txt)$"),
+    ("jstedfast/MimeKit", "mails", r"^UnitTests/TestData/(?!mbox/).*\.(eml|msg|txt)$"),
     ("jstedfast/MimeKit", "mboxes", r"^UnitTests/TestData/.*mbox.*\.txt$"),
     ("apache/james-mime4j", "mails", r"^(core|dom|mbox)/src/test/resources/.*\.(msg|eml)$"),
     ("apache/james-mime4j", "mboxes", r"^mbox/src/test/resources/.*rlug"),
@@ -33,7 +33,21 @@ CORPORA = [
     ("twisted/pipermail", "texts", r"^[\w-]+/[12]\d\d\d-[A-Z][a-z]+\.txt$"),
     ("imagej/pipermail", "texts", r"^[\w-]+/[12]\d\d\d-[A-Z][a-z]+\.txt$"),
     ("linux-mailinglist-archives/usrp-users.lists.ettus.com.0", "inbox", ""),
+    ("linux-mailinglist-archives/openbmc.lists.ozlabs.org.0", "inbox", ""),
+    ("linux-mailinglist-archives/iommu.lists.linux-foundation.org.0", "inbox", ""),
     ("rf-peixoto/phishing_pot", "mails", r"^email/.*\.eml$"),
+    ("mikel/mail", "mails", r"^spec/fixtures/emails/.*\.eml$"),
+    ("ikvk/imap_tools", "mails", r"^tests/messages/.*\.eml$"),
+    ("Webklex/php-imap", "mails", r"^tests/messages/.*\.eml$"),
+    ("zbateson/mail-mime-parser", "mails", r"^tests/_data/emails/m\d+\.txt$"),
+    ("php-mime-mail-parser/php-mime-mail-parser", "mails", r"^tests/mails/m\d+$"),
+    ("nodemailer/mailparser", "mails", r"^test/fixtures/.*\.eml$"),
+    ("mailgun/flanker", "mails", r"^tests/fixtures/messages/.*\.eml$"),
+    ("MailCore/mailcore2", "mails", r"^unittest/data/(parser|summary)/input/.*\.(eml|txt)$"),
+    ("SpamScope/mail-parser", "mails", r"^tests/mails/mail_"),
+    ("rjbs/Email-MIME", "mails", r"^t/Mail/"),
+    ("jhillyerd/enmime", "mails", r"testdata/.*\.raw$"),
+    ("GOVCERT-LU/eml_parser", "mails", r"^samples/.*\.eml$"),
 ]
 # Number of mails in one case (an "inbox" case has twice as many), maximum size of a monthly text in bytes, and number of
 # monthly texts of one corpus if --most is 400.

@@ -78,8 +78,7 @@ struct OldMessages {
     flags: [Flags; 2],
     /// Keywords of these messages in OLD and in NEW. Most messages have none.
     keywords: Option<Box<[Keywords; 2]>>,
-    /// True if all mailboxes of NEW that contain an identical message can store flags. Otherwise, missing flags are not
-    /// reported.
+    /// True if a mailbox of NEW that contains an identical message can store flags. Otherwise, missing flags are not reported.
     can_hold_flags: bool,
     is_found: bool,
 }
@@ -219,8 +218,7 @@ fn compare(
                 others.insert(seen.identity.half());
                 return;
             };
-            known.can_hold_flags =
-                seen.flags.is_some() && (known.can_hold_flags || !known.is_found);
+            known.can_hold_flags |= seen.flags.is_some();
             known.is_found = true;
             known.add_flags(1, seen.flags);
             // Each message of OLD is matched with at most one identical message of NEW. Further copies in NEW are not

@@ -1,8 +1,7 @@
 //! Reading of one mailbox: a digest of each message, and the content of some of them.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
 use super::super::origin::RunOrigin;
 use super::super::say;
@@ -12,8 +11,8 @@ use crate::engine::report::Detail;
 use crate::engine::same::{Digest, identity, plain};
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::{
-    Conversion, FileCounts, FolderKeywords, Message, MessageFlags, Observer, Options, Quoting,
-    Stop, Transform, flags_of_message, is_internal,
+    Conversion, FileCounts, Message, MessageFlags, Observer, Options, Quoting, Stop, StoredFlags,
+    Transform, is_internal, offset_in_own_file,
 };
 
 /// A message of a mailbox, without its content.
@@ -62,7 +61,7 @@ pub(super) fn read<R: Send>(
     let reading = CompareObserver {
         is_examined,
         examine,
-        folders: Mutex::default(),
+        flags: StoredFlags::default(),
         see: Mutex::new((see, Vec::new())),
     };
     let summary = Conversion::of(mailbox)
@@ -105,8 +104,7 @@ pub(super) struct SideCounts {
 struct CompareObserver<D, E, S> {
     is_examined: D,
     examine: E,
-    /// The keywords of each folder of a Maildir, which are in files of their own.
-    folders: Mutex<HashMap<PathBuf, Arc<FolderKeywords>>>,
+    flags: StoredFlags,
     /// The function that receives the messages, and the files and messages that could not be read.
     see: Mutex<(S, Vec<UnreadSource>)>,
 }
@@ -114,16 +112,6 @@ struct CompareObserver<D, E, S> {
 impl<D, E, S> CompareObserver<D, E, S> {
     fn locked(&self) -> MutexGuard<'_, (S, Vec<UnreadSource>)> {
         unpoisoned(self.see.lock())
-    }
-
-    fn flags(&self, message: &Message<'_>) -> Option<MessageFlags> {
-        let is_mbox = message.quoting != Quoting::None;
-        let folders = &self.folders;
-        flags_of_message(message.source, message.content, is_mbox, |folder| {
-            let mut folders = unpoisoned(folders.lock());
-            let known = folders.entry(folder.to_owned());
-            Arc::clone(known.or_insert_with(|| Arc::new(FolderKeywords::of(folder))))
-        })
     }
 }
 
@@ -149,7 +137,7 @@ where
         let plain = plain(message.content);
         let seen = SeenMessages {
             identity: identity(&plain),
-            flags: self.flags(message),
+            flags: self.flags.of(message),
             is_internal: is_first_of_mbox(message) && is_internal(message.content),
         };
         if seen.is_internal || !(self.is_examined)(&seen.identity) {
@@ -164,7 +152,7 @@ where
                 source,
                 index: message.number,
             },
-            at: message.at,
+            at: message.at.or_else(|| offset_in_own_file(message)),
             content: message.content,
             plain: &plain,
         })?;

@@ -4,7 +4,8 @@ use memchr::memmem;
 use sha2::{Digest as _, Sha256};
 
 use super::lines::{lines, unquoted};
-use crate::from_field::{SpellingPlace, has_header, spelled};
+use crate::from_field::{SpellingPlace, has_header, is_field, is_quoted_from_line, spelled};
+use crate::mime::date;
 use crate::prologue::{BYTE_ORDER_MARK, Prologue, is_exchange_banner};
 use crate::span::{is_from_line, starts_like};
 
@@ -72,7 +73,8 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 /// * every line ends with a line feed ([`lines`]);
 /// * the lines before the header ([`Prologue`]) are removed;
 /// * the quoting of `From ` lines is removed, even if it was added several times;
-/// * fields that mailboxes add, and `From ` lines and banners of Exchange in the header, are removed;
+/// * fields that mailboxes add, and separators and banners of Exchange in the header, are removed. In a header with a line
+///   that is not a field, this ends at that line: if the empty line after the header is missing, the rest is text;
 /// * the From field is not quoted, and has no blank before its colon ([`from_field`](crate::from_field));
 /// * empty lines at the end are removed.
 pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
@@ -81,12 +83,11 @@ pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
         SpellingPlace::UnquotedWithoutBlank,
     );
     let mut plain = Vec::with_capacity(content.len() + 1);
-    let (mut is_header, mut is_dropped) = (true, false);
-    let has_header = has_header(content);
+    let mut header = HeaderLines::of(content);
     let has_returns = memchr::memchr(b'\r', content).is_some();
     let mut read = 0;
     for line in lines(content) {
-        if !is_header && !has_returns {
+        if header.is_over && !has_returns {
             // Each line of the body already ends with a line feed, so the body is not divided into lines.
             append_unquoted(&mut plain, content.get(read..).unwrap_or_default());
             break;
@@ -94,33 +95,76 @@ pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
         // Each line is counted with one line feed. With carriage returns, a line ending can have two bytes and this number
         // would be wrong. It is used above only if the message has no carriage returns.
         read += line.len() + 1;
-        // A quoted `>From ` line in the header is not text but the separator line of an earlier mailbox. It is not unquoted
-        // here, and is removed below. A message without a header has only text.
-        let (mark, line) = if is_header && has_header {
-            (&[][..], line)
-        } else {
+        if header.drops(line) {
+            continue;
+        }
+        // In a header, `>From : Ann` is a field and not a quoted line.
+        let is_text = header.is_over || !header.has_fields || is_quoted_from_line(line);
+        let (mark, line) = if is_text {
             unquoted(line)
+        } else {
+            (&[][..], line)
         };
         plain.extend_from_slice(mark);
-        if is_header {
-            let is_folded = line.starts_with(b" ") || line.starts_with(b"\t");
-            is_header = !line.is_empty();
-            is_dropped = is_header
-                && if is_folded {
-                    is_dropped
-                } else {
-                    is_from_line(line) || is_exchange_banner(line) || is_field_of_mailboxes(line)
-                };
-            if is_dropped {
-                continue;
-            }
-        }
         plain.extend_from_slice(line);
         plain.push(b'\n');
     }
     let end = plain.iter().rposition(|byte| *byte != b'\n');
     plain.truncate(end.map_or(0, |end| end + 2));
     plain
+}
+
+/// Decides which lines of a header are traces of mailboxes.
+struct HeaderLines {
+    /// Whether the message begins with a header.
+    has_fields: bool,
+    /// Whether the empty line after the header was read.
+    is_over: bool,
+    /// Whether no line can be dropped any more, because the text may have begun.
+    may_be_text: bool,
+    /// Whether the last line was dropped and may be folded.
+    is_field_dropped: bool,
+}
+
+impl HeaderLines {
+    fn of(content: &[u8]) -> Self {
+        let has_fields = has_header(content);
+        Self {
+            has_fields,
+            is_over: false,
+            may_be_text: !has_fields,
+            is_field_dropped: false,
+        }
+    }
+
+    /// Returns whether the next line is dropped.
+    fn drops(&mut self, line: &[u8]) -> bool {
+        self.is_over |= line.is_empty();
+        if self.is_over || self.may_be_text {
+            return false;
+        }
+        if line.starts_with(b" ") || line.starts_with(b"\t") {
+            return self.is_field_dropped;
+        }
+        self.is_field_dropped = is_field_of_mailboxes(line);
+        let is_trace =
+            self.is_field_dropped || is_dated_separator(line) || is_exchange_banner(line);
+        self.may_be_text = !is_trace && !is_field(line);
+        is_trace
+    }
+}
+
+/// Returns true for a separator that ends with its date, `From a@example.org Sat Jan  3 01:05:34 2015`, and for a quoted one.
+/// Without a date, the line may be the first sentence of the text.
+fn is_dated_separator(line: &[u8]) -> bool {
+    const WORDS_OF_DATE: usize = 5;
+
+    let mut words = line
+        .rsplit(|byte| *byte == b' ')
+        .filter(|word| !word.is_empty());
+    let first_of_date = words.nth(WORDS_OF_DATE - 1);
+    let date = first_of_date.and_then(|word| line.get(memmem::rfind(line, word)?..));
+    is_from_line(line) && date.is_some_and(date::is_asctime)
 }
 
 /// Appends a text whose lines end with line feeds, without the quoting of `From ` lines, and with a line feed at its end.
@@ -176,6 +220,40 @@ mod tests {
         assert_eq!(plain(mail), [&mail[..], b"\n"].concat());
         assert_eq!(plain(b""), b"");
         assert_eq!(plain(b"\n\n"), b"");
+    }
+
+    #[test]
+    fn plain_form_keeps_text_that_follows_a_header_without_an_empty_line() {
+        for text in [
+            "Hello,\nStatus: all of it is broken\nBye\n",
+            "Hello,\nFrom tomorrow on it costs 5\nLines: none\n",
+            "From Monday to May 5 at 10:30 we are closed\nStatus: x\n\nmore\n",
+            "--\nX-UID: 1\n folded\n\nmore\n",
+        ] {
+            let mail = format!("Subject: a\n{text}");
+            assert_eq!(String::from_utf8_lossy(&plain(mail.as_bytes())), mail);
+        }
+    }
+
+    #[test]
+    fn plain_form_keeps_text_that_looks_like_a_field_in_a_mail_without_a_header() {
+        let text = "Hello,\nStatus: all of it is broken\nFrom tomorrow on it costs 5\n";
+        assert_eq!(plain(text.as_bytes()), text.as_bytes());
+    }
+
+    #[test]
+    fn plain_form_lacks_separators_with_a_date_among_the_fields() {
+        for line in [
+            "From a@b Sat Jan  3 01:05:34 2015",
+            ">From a@b  Sat Jan  3 01:05 2015",
+            "From a b Sat Jan 3 01:05:34 2015",
+            "Microsoft Mail Internet Headers Version 2.0",
+        ] {
+            let mail = format!("Subject: a\n{line}\nStatus: R\nTo: b\n\nx\n");
+            assert_eq!(plain(mail.as_bytes()), b"Subject: a\nTo: b\n\nx\n");
+            let folded = format!("Subject: a\n{line}\n folded\n\nx\n");
+            assert_eq!(plain(folded.as_bytes()), b"Subject: a\n folded\n\nx\n");
+        }
     }
 
     #[test]
@@ -239,8 +317,9 @@ mod tests {
             lines in prop::collection::vec("(>{0,2}From x|>?From ?: a|Status: R|Subject: b| folded||text)(\r\n|\n|\r)", 0..12),
         ) {
             // The text begins with a field that `plain` keeps. If `plain` removed the first line, the next line could
-            // end the header when `plain` is applied again, and the second result would differ.
-            let content = format!("Subject: a\n{}", lines.concat());
+            // end the header when `plain` is applied again, and the second result would differ. For the same reason an
+            // empty line follows, which `plain` keeps.
+            let content = format!("Subject: a\n{}\n\nend\n", lines.concat());
             let once = plain(content.as_bytes());
             prop_assert_eq!(plain(&once), once);
         }

@@ -1,41 +1,150 @@
-//! Flags and keywords of one message, as its mailbox stores them.
+//! The flags of messages that are read one by one, for commands that write no mailbox.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
-use crate::mailbox::forms::flags::MessageFlags;
+use crate::error::unpoisoned;
+use crate::mailbox::forms::flags::{FlagIndex, MessageFlags};
+use crate::mailbox::forms::keywords::Keywords;
+use crate::mailbox::forms::mh::{self, MhSequences};
+use crate::mailbox::forms::proton::ProtonState;
+use crate::mailbox::forms::{emlx, eudora_files, imap_backup};
 use crate::mailbox::place::folder::noted_in_name;
 use crate::mailbox::place::keyword_files::FolderKeywords;
+use crate::mailbox::{MailState, Message, Program, Quoting};
 use crate::prologue::Prologue;
 
-/// Returns the flags of a message, from its file name or its header fields. Returns `None` if its mailbox cannot store
-/// flags: the file is not in `cur` or `new`, is not an mbox, and the header has no field for flags. `is_mbox` is needed
-/// because the directory of an mbox may also be named `cur`. `keywords` returns the keywords of the messages in a folder of a
-/// Maildir.
-pub(crate) fn flags_of_message(
-    file: &Path,
-    content: &[u8],
-    is_mbox: bool,
-    keywords: impl FnOnce(&Path) -> Arc<FolderKeywords>,
-) -> Option<MessageFlags> {
-    let content = Prologue::behind(content);
-    let of_fields = || MessageFlags::of_fields(content);
-    let part = file
-        .parent()
-        .and_then(Path::file_name)
-        .filter(|part| !is_mbox && (*part == "cur" || *part == "new"));
-    if let (Some(part), Some(name)) = (part, file.file_name()) {
-        let noted = noted_in_name(&Path::new(part).join(name), content);
-        let of_fields = of_fields();
-        let folder = file
-            .parent()
-            .and_then(Path::parent)
-            .unwrap_or(Path::new(""));
-        let (keywords, _) = keywords(folder).of_message(file);
-        return Some(MessageFlags::new(
-            noted.unwrap_or(of_fields.system),
-            keywords.with(&of_fields.keywords),
-        ));
+/// Reads flags and keywords, also those that a mailbox stores in files next to its messages. Each of these files is read once.
+#[derive(Default)]
+pub(crate) struct StoredFlags {
+    folders: Mutex<HashMap<PathBuf, Arc<FlagFiles>>>,
+    /// The mbox or Eudora mailbox that is being read, and its index.
+    index: Mutex<Option<(PathBuf, Arc<SortedIndex>)>>,
+}
+
+/// The files with flags and keywords in one folder.
+enum FlagFiles {
+    Maildir(FolderKeywords),
+    /// The sequences of an MH folder. They are empty if the folder has no file with sequences.
+    Mh(MhSequences),
+}
+
+/// The flags of the messages of an mbox, by the offset of the separator, in its order. Empty if the mbox has no index.
+type SortedIndex = Vec<(u64, MessageFlags)>;
+
+impl StoredFlags {
+    /// Returns the flags of a message. Returns `None` if its mailbox cannot store flags: the message is not in an mbox, a
+    /// Maildir, an MH folder or a mailbox of Apple Mail, and its header has no field for flags.
+    pub(crate) fn of(&self, message: &Message<'_>) -> Option<MessageFlags> {
+        let content = Prologue::behind(message.content);
+        let of_fields = || MessageFlags::of_fields(content);
+        let is_of_eudora = message.beside == Some(Program::Eudora);
+        if is_of_eudora || message.quoting != Quoting::None {
+            return Some(self.indexed(message).unwrap_or_else(of_fields));
+        }
+        let file = message.source;
+        let name = file.file_name()?;
+        let folder = file.parent().unwrap_or(Path::new(""));
+        if let Some(part) = folder.file_name().filter(|it| *it == "cur" || *it == "new") {
+            let of_fields = of_fields();
+            let noted = noted_in_name(&Path::new(part).join(name), content);
+            let state = self.state(folder.parent().unwrap_or(Path::new("")), |folder| {
+                FlagFiles::Maildir(FolderKeywords::of(folder))
+            });
+            let FlagFiles::Maildir(keywords) = &*state else {
+                return Some(of_fields);
+            };
+            let (keywords, unknown) = keywords.of_message(file);
+            let named: Vec<String> = unknown.iter().map(|it| format!("letter-{it}")).collect();
+            let letters = Keywords::of_names(named.iter().map(String::as_str));
+            return Some(MessageFlags::new(
+                noted.unwrap_or(of_fields.system),
+                keywords.with(&of_fields.keywords).with(&letters),
+            ));
+        }
+        if let Some(number) = mh::number(name) {
+            let state = self.state(folder, |folder| {
+                let sequences = fs::read(folder.join(mh::SEQUENCES)).unwrap_or_default();
+                FlagFiles::Mh(MhSequences::of_file(&sequences))
+            });
+            return match &*state {
+                FlagFiles::Mh(sequences) => Some(sequences.flags(number, of_fields())),
+                FlagFiles::Maildir(_) => Some(of_fields()),
+            };
+        }
+        if file.extension() == Some(OsStr::new("emlx"))
+            && let Some(flags) = fs::read(file).ok().and_then(|file| emlx::noted(&file).0)
+        {
+            return Some(flags);
+        }
+        if let Ok(Some(mut state)) = ProtonState::beside(file) {
+            // A result with a folder for the trash does not mark the messages in it as deleted.
+            state.states.retain(|it| *it != MailState::Trashed);
+            return Some(of_fields().with(&MessageFlags::of_states(&state.states)));
+        }
+        MessageFlags::has_fields(content).then(of_fields)
     }
-    (is_mbox || MessageFlags::has_fields(content)).then(of_fields)
+
+    fn state(&self, folder: &Path, read: impl FnOnce(&Path) -> FlagFiles) -> Arc<FlagFiles> {
+        let mut folders = unpoisoned(self.folders.lock());
+        let known = folders.entry(folder.to_owned());
+        Arc::clone(known.or_insert_with(|| Arc::new(read(folder))))
+    }
+
+    /// Returns the flags of a message of an mbox or of Eudora in the index of its mailbox.
+    fn indexed(&self, message: &Message<'_>) -> Option<MessageFlags> {
+        let at = message.at?;
+        let index = {
+            let mut known = unpoisoned(self.index.lock());
+            match &*known {
+                Some((path, index)) if path == message.source => Arc::clone(index),
+                _ => {
+                    let index = Arc::new(sorted_index(message));
+                    *known = Some((message.source.to_owned(), Arc::clone(&index)));
+                    index
+                }
+            }
+        };
+        // The message begins after its separator.
+        let end = index.partition_point(|(start, _)| *start <= at);
+        let (_, flags) = index.get(end.checked_sub(1)?)?;
+        Some(flags.clone())
+    }
+}
+
+fn sorted_index(message: &Message<'_>) -> SortedIndex {
+    let Ok(file) = File::open(message.source) else {
+        return Vec::new();
+    };
+    let found = if message.beside == Some(Program::Eudora) {
+        eudora_files::index_beside(message.source, &file)
+    } else {
+        imap_backup::index_beside(message.source, &file)
+    };
+    let index: FlagIndex = found.ok().flatten().unwrap_or_default();
+    let mut sorted: SortedIndex = index.into_iter().collect();
+    sorted.sort_unstable_by_key(|(start, _)| *start);
+    sorted
+}
+
+/// Returns the offset of a message in its own file. Returns `None` if the file does not contain these bytes, for example because
+/// it is compressed.
+pub(crate) fn offset_in_own_file(message: &Message<'_>) -> Option<u64> {
+    /// Maximum length of what Apple Mail stores before and after the message, in bytes.
+    const LONGEST_EXTRA: u64 = 1 << 20;
+
+    let length = fs::metadata(message.source).ok()?.len();
+    let extra = length.checked_sub(message.content.len() as u64)?;
+    if extra > LONGEST_EXTRA {
+        return None;
+    }
+    let file = fs::read(message.source).ok()?;
+    let range = match emlx::message(&file) {
+        Some(range) => range.ok()?,
+        None => 0..file.len(),
+    };
+    (file.get(range.clone())? == message.content).then_some(range.start as u64)
 }

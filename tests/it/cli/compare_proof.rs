@@ -154,6 +154,102 @@ fn flags_and_keywords_of_changed_mail_are_compared() {
 }
 
 #[test]
+fn flags_in_files_next_to_the_messages_are_compared() {
+    let folder = Folder::new();
+    let mh = |name: &str, sequences: &str| {
+        folder.write(&format!("{name}/1"), letter());
+        folder.write(&format!("{name}/.mh_sequences"), sequences);
+    };
+    mh("mh", "unseen:\nflagged: 1\nwork: 1\n");
+    mh("mh-less", "unseen:\nwork: 1\n");
+    mh("mh-unread", "unseen: 1\nflagged: 1\nwork: 1\n");
+    assert_whole(&folder, "", "mh", "mh");
+    assert_eq!(
+        assert_named(&folder, "lost-flags", "mh", "mh-less"),
+        "flagged"
+    );
+    assert_eq!(
+        assert_named(&folder, "lost-flags", "mh", "mh-unread"),
+        "read"
+    );
+    folder.run("convert mh --output of-mh --output-format maildir");
+    assert_whole(&folder, "", "mh", "of-mh");
+    let apple = |name: &str, flags: u32| {
+        let list = format!(
+            "<?xml version=\"1.0\"?><plist><dict><key>flags</key><integer>{flags}</integer></dict></plist>\n"
+        );
+        let mail = letter();
+        let path = format!("{name}/INBOX.mbox/Messages/1.emlx");
+        folder.write(&path, format!("{}\n{mail}{list}", mail.len()));
+    };
+    apple("apple", 1 | 4 | 16);
+    apple("apple-less", 1 | 4);
+    assert_whole(&folder, "", "apple", "apple");
+    assert_eq!(
+        assert_named(&folder, "lost-flags", "apple", "apple-less"),
+        "flagged"
+    );
+    folder.run("convert apple --output of-apple --output-format maildir");
+    assert_whole(&folder, "", "apple", "of-apple");
+    let backup = |name: &str, flags: &str| {
+        let mbox = format!("{FROM}{}", letter());
+        let index = format!(
+            "{{\"version\":3,\"uid_validity\":1,\"messages\":[{{\"uid\":1,\"offset\":0,\"length\":{},\"flags\":[{flags}]}}]}}",
+            mbox.len()
+        );
+        folder.write(&format!("{name}/INBOX.mbox"), mbox);
+        folder.write(&format!("{name}/INBOX.imap"), index);
+    };
+    backup("backup", "\"Seen\",\"Answered\"");
+    backup("backup-less", "\"Seen\"");
+    assert_whole(&folder, "", "backup", "backup");
+    assert_eq!(
+        assert_named(&folder, "lost-flags", "backup", "backup-less"),
+        "replied"
+    );
+    // A letter without a name in `dovecot-keywords` is a keyword, too.
+    maildir(&folder, "letter", "1.a.host:2,Sa", &letter());
+    maildir(&folder, "letterless", "1.a.host:2,S", &letter());
+    assert_eq!(
+        assert_named(&folder, "lost-flags", "letter", "letterless"),
+        "keyword letter-a"
+    );
+    // A copy in a format without flags does not excuse the other one.
+    maildir(&folder, "flagged", "1.a.host:2,FS", &letter());
+    maildir(&folder, "mixed/a", "1.a.host:2,S", &letter());
+    folder.write("mixed/copy.eml", letter());
+    assert_eq!(
+        assert_named(&folder, "lost-flags", "flagged", "mixed"),
+        "flagged"
+    );
+}
+
+#[test]
+fn text_that_looks_like_a_field_of_a_mailbox_is_compared() {
+    let folder = Folder::new();
+    let text = "Hello,\nStatus: all of it is broken\nFrom tomorrow on it costs 5\nLines: none\n";
+    for end in ["", "\nmore\n"] {
+        let old = format!("{HEADER}{text}{end}");
+        folder.write("old.eml", &old);
+        for line in text.lines().skip(1) {
+            folder.write("new.eml", old.replace(&format!("{line}\n"), ""));
+            assert_named(&folder, "altered", "old.eml", "new.eml");
+        }
+    }
+}
+
+#[test]
+fn temporary_file_has_no_content_of_single_messages() {
+    let folder = Folder::new();
+    let mail = letter().replace("\nplain\n", &"a line of text\n".repeat(10_000));
+    maildir(&folder, "old", "1.a.host:2,S", &mail);
+    folder.run("embed old --output new");
+    let counts = assert_whole(&folder, "", "old", "new");
+    assert_eq!(counts["changed"], 1);
+    assert!(counts["temporary"].as_u64().unwrap() < 1000, "{counts}");
+}
+
+#[test]
 fn deleted_mark_may_be_lost_only_in_a_merged_mailbox() {
     let folder = Folder::new();
     maildir(&folder, "a", "1.a.host:2,ST", &letter());

@@ -2,6 +2,7 @@
 
 mod asynchronous;
 mod module;
+mod mutants;
 mod outlook;
 mod page;
 mod view;

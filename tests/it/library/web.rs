@@ -118,7 +118,8 @@ fn shown(bytes: &[u8], name: &str) -> (Value, Vec<u8>) {
     (shown, mail.repaired())
 }
 
-fn samples() -> Vec<PathBuf> {
+/// Returns the files with mail in the directories of samples.
+pub(super) fn samples() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![
         root().join("samples"),

@@ -16,6 +16,7 @@ mod access;
 mod handling;
 mod hostile;
 mod package;
+mod picture;
 mod safety;
 
 /// Time in which a page makes the requests that it makes.

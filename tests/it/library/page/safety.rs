@@ -257,6 +257,7 @@ fn public_vectors_and_phishing_mails_are_harmless_in_the_page() {
         assert_harmless(&browser, &page, &recorder, &texts, 30);
 
         let mails = html_of_mails(&folder.join("mails"), recorder.port);
+        assert!(mails.len() >= 300, "{}", mails.len());
         let mut shown = 0;
         let mut mailbox = String::new();
         let hostile: Vec<String> = mails.iter().chain(&texts).cloned().collect();
