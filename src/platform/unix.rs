@@ -48,6 +48,17 @@ pub(crate) fn is_ours(found: &Metadata) -> bool {
     found.uid() == user()
 }
 
+/// Returns whether `one` and `other`, which were read from two names, are one file that was renamed in between. Two
+/// hard links to a file are not a renamed file. Size and time are compared too, because some file systems do not number
+/// their files uniquely.
+pub(crate) fn is_renamed(one: &Metadata, other: &Metadata) -> bool {
+    let facts = |file: &Metadata| {
+        let time = (file.mtime(), file.mtime_nsec());
+        (file.dev(), file.ino(), file.nlink(), file.len(), time)
+    };
+    one.nlink() == 1 && facts(one) == facts(other)
+}
+
 /// Returns whether only the owner can read and change a directory or a file.
 pub(crate) fn is_private(found: &Metadata) -> bool {
     found.mode() & 0o077 == 0

@@ -132,6 +132,12 @@ fn modified(found: &Metadata) -> Duration {
         .unwrap_or_default()
 }
 
+/// Returns `false`, because the standard library does not return what identifies a file. A file that is renamed back and
+/// forth while it is listed may be read twice.
+pub fn is_renamed(_one: &Metadata, _other: &Metadata) -> bool {
+    false
+}
+
 pub trait DirEntryExt {
     fn ino(&self) -> u64;
 }

@@ -6,8 +6,8 @@
 //! * `new` is listed before `cur`: a message that is moved from one to the other is in at least one list.
 //! * If a directory changed during the listing or just before it, both are listed again, until no list contains a
 //!   message that was missing before.
-//! * If a message was listed under several names, only the names that still exist count. A copy that a killed run left
-//!   has its own name, and is kept.
+//! * If a message was listed under several names, only the names that still exist count, and each file counts once. A
+//!   copy that a killed run left has its own name, and is kept.
 //! * If the name of a message no longer exists when the message is opened, [`ListedMessages`] searches for the unique part of
 //!   the name. A message that is not found is reported.
 //!
@@ -16,7 +16,7 @@
 //! ([`ListedMessages::missed`]).
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -28,7 +28,7 @@ use crate::mailbox::failure::unread;
 use crate::mailbox::forms::mh;
 use crate::mailbox::partial::is_litter;
 use crate::mailbox::place::folder::{MessageFolder, base_of, flags_of};
-use crate::platform::{MetadataExt as _, OsStrExt as _, absent, entries_of};
+use crate::platform::{MetadataExt as _, OsStrExt as _, absent, entries_of, is_renamed};
 
 /// Minimum time in which a directory must be unchanged for its modification time to be trusted. Old file systems store
 /// times in seconds: a second change within the same second leaves the time as it is.
@@ -94,7 +94,7 @@ impl MessageFolder {
     }
 
     /// Does the same as [`messages`](Self::messages). For tests, calls `before` with the name of each directory just
-    /// before it is listed.
+    /// before it is listed, and with each name just before its file is looked up.
     fn messages_watched(&self, before: &mut dyn FnMut(&str)) -> (ListedMessages<'_>, Others) {
         let mut others = Others::new();
         let state = self.state(self.parts());
@@ -158,7 +158,7 @@ impl MessageFolder {
         } else {
             names.sort();
             if has_many {
-                self.remove_old_names(&mut names);
+                self.remove_old_names(&mut names, before);
             }
         }
         names
@@ -206,22 +206,19 @@ impl MessageFolder {
 
     /// If several listed names have the same unique part, removes the names that no longer exist, because they are old
     /// names of a renamed message. At least one name is kept for each unique part.
-    fn remove_old_names(&self, names: &mut Vec<PathBuf>) {
+    fn remove_old_names(&self, names: &mut Vec<PathBuf>, before: &mut dyn FnMut(&str)) {
         let mut by_base: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
         for (index, name) in names.iter().enumerate() {
             by_base.entry(base(name)).or_default().push(index);
         }
         let mut old: HashSet<usize> = HashSet::new();
         for group in by_base.values().filter(|group| group.len() > 1) {
-            let exists = |index: &&usize| {
-                let name = names.get(**index);
-                let found = name.map(|name| absent(fs::symlink_metadata(self.folder.join(name))));
-                !matches!(found, Some(Ok(None)))
-            };
             // A message may be renamed between the checks of its old and its new name, and both may seem to exist. The
             // names that exist are therefore checked a second time.
-            let at_first: Vec<&usize> = group.iter().filter(exists).collect();
-            let mut there: HashSet<&usize> = at_first.into_iter().filter(exists).collect();
+            let mut there = group.clone();
+            for _ in 0..2 {
+                there = self.files_of(&there, names, before);
+            }
             if there.is_empty() {
                 // No listed name exists, because the message was renamed again or deleted. One name is kept, and the
                 // message is searched for when it is opened.
@@ -231,6 +228,30 @@ impl MessageFolder {
         }
         let mut index = 0..;
         names.retain(|_| index.next().is_none_or(|index| !old.contains(&index)));
+    }
+
+    /// Returns the names of `group` that exist. If several names lead to one file, which has only one name on the disk,
+    /// the file was renamed between the checks, and only the first of these names is returned.
+    fn files_of(
+        &self,
+        group: &[usize],
+        names: &[PathBuf],
+        before: &mut dyn FnMut(&str),
+    ) -> Vec<usize> {
+        let mut files: Vec<Metadata> = Vec::new();
+        let mut there = Vec::new();
+        for (index, name) in group.iter().filter_map(|&at| Some((at, names.get(at)?))) {
+            before(&name.to_string_lossy());
+            match absent(fs::symlink_metadata(self.folder.join(name))) {
+                Ok(None) => continue,
+                Ok(Some(file)) if files.iter().any(|other| is_renamed(other, &file)) => continue,
+                Ok(Some(file)) => files.push(file),
+                // The file may exist. An error is reported when the message is opened.
+                Err(_) => {}
+            }
+            there.push(index);
+        }
+        there
     }
 }
 
@@ -461,6 +482,43 @@ mod tests {
             }
         });
         assert_eq!(names, [twins[0], twins[1], "cur/2.h:2,S", twins[2]]);
+    }
+
+    #[test]
+    fn message_renamed_back_and_forth_between_all_checks_is_listed_once() {
+        let names = ["cur/1.h:2,", "cur/1.h:2,S"];
+        let (folder, place) = maildir(&[names[0], "cur/2.h:2,"]);
+        let (mut calls, mut checks) = (0, 0);
+        let mut has = 0;
+        let listed = listed(&place, &mut |name| {
+            calls += 1;
+            // The name that is checked next always exists, so both names seem to exist in each check.
+            let wanted = names.iter().position(|it| *it == name);
+            checks += usize::from(wanted.is_some());
+            let wanted = wanted.unwrap_or(if calls == 4 { 1 } else { has });
+            if wanted != has {
+                let [from, to] = [has, wanted].map(|at| folder.path().join(names[at]));
+                fs::rename(from, to).unwrap();
+                has = wanted;
+            }
+        });
+        assert!(checks >= 3, "{checks}");
+        assert_eq!(listed, [names[0], "cur/2.h:2,"]);
+    }
+
+    #[test]
+    fn two_names_of_one_file_are_both_listed_while_others_are_renamed() {
+        let (folder, place) = maildir(&["cur/1.h:2,S", "new/2.h"]);
+        let path = |name: &str| folder.path().join(name);
+        fs::hard_link(path("cur/1.h:2,S"), path("cur/1.h:2,")).unwrap();
+        let mut calls = 0;
+        let names = listed(&place, &mut |_| {
+            calls += 1;
+            if calls == 2 {
+                fs::rename(path("new/2.h"), path("cur/2.h:2,S")).unwrap();
+            }
+        });
+        assert_eq!(names, ["cur/1.h:2,", "cur/1.h:2,S", "cur/2.h:2,S"]);
     }
 
     #[test]

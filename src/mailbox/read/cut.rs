@@ -276,18 +276,28 @@ mod tests {
     use crate::mailbox::input::window::tests::pieces;
     use proptest::prelude::*;
 
-    fn messages(mut windows: Windows) -> (Vec<u8>, Vec<(Vec<u8>, String)>) {
-        let (mut joined, mut messages) = (Vec::new(), Vec::new());
+    /// The bytes of a mailbox or of a piece of it, its messages, and the number of its first message.
+    #[derive(Default)]
+    struct ReadPiece {
+        joined: Vec<u8>,
+        messages: Vec<(Vec<u8>, String)>,
+        first_number: Option<u64>,
+    }
+
+    fn read(mut windows: Windows) -> ReadPiece {
+        let mut piece = ReadPiece::default();
         while let Some(chunk) = windows.next_chunk().unwrap() {
             for frame in &chunk.frames {
                 let seen = frame.looked_at(chunk.bytes());
                 let content = seen.content_end.map(|end| end - frame.start);
                 let said = format!("{content:?} {}", seen.is_mboxcl2);
-                messages.push((chunk.bytes()[frame.start..frame.end].to_vec(), said));
+                let message = chunk.bytes()[frame.start..frame.end].to_vec();
+                piece.messages.push((message, said));
             }
-            joined.extend_from_slice(chunk.bytes());
+            piece.first_number.get_or_insert(chunk.first_number);
+            piece.joined.extend_from_slice(chunk.bytes());
         }
-        (joined, messages)
+        piece
     }
 
     proptest! {
@@ -304,28 +314,27 @@ mod tests {
             let bytes = [b"From a\n".as_slice(), &bytes].concat();
             let file = in_file(&bytes);
             let walk = |window| Windows::new(InputSource::file(&file), window, most);
-            let (joined, at_once) = messages(walk(window));
-            prop_assert_eq!(&joined, &bytes);
+            let at_once = read(walk(window));
+            prop_assert_eq!(&at_once.joined, &bytes);
             let mut cuts: Vec<u64> = cuts.iter().map(|at| at.index(bytes.len() + 1) as u64).collect();
             cuts.extend([0, bytes.len() as u64 + 1]);
             cuts.sort_unstable();
             if let Ok(settled) = settled(walk(other)).unwrap() {
-                let piece = |range| walk(other).piece(range, settled).unwrap();
                 let (mut all, mut each) = (Vec::new(), Vec::new());
                 for cut in cuts.windows(2) {
-                    let mut windows = piece(cut[0]..cut[1]);
+                    let windows = walk(other).piece(cut[0]..cut[1], settled).unwrap();
                     let start = windows.offset;
-                    if let Some(chunk) = windows.next_chunk().unwrap() {
+                    let piece = read(windows);
+                    if let Some(number) = piece.first_number {
                         prop_assert!(start >= cut[0] && start < cut[1]);
-                        prop_assert_eq!(chunk.first_number, 1);
+                        prop_assert_eq!(number, 1);
                     }
-                    let (joined, messages) = messages(piece(cut[0]..cut[1]));
-                    all.extend(joined);
-                    each.extend(messages);
+                    all.extend(piece.joined);
+                    each.extend(piece.messages);
                 }
                 prop_assert_eq!(all, bytes);
                 if !is_bounded {
-                    prop_assert_eq!(each, at_once);
+                    prop_assert_eq!(each, at_once.messages);
                 }
             }
         }
