@@ -29,8 +29,8 @@ use crate::stop::Stop;
 /// Interval at which a waiting thread checks whether a stop was requested.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
-/// Time after which an unfinished first item is treated as slow. From then on, memory of the finished items after it is
-/// freed.
+/// Time after which an unfinished first item counts as slow. From then on, the pool frees the memory of the finished items
+/// that wait behind it.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 type Read<'p, I> = &'p mut (dyn FnMut() -> Result<Option<(I, usize)>, Error> + Send);

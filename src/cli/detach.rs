@@ -1,4 +1,5 @@
-//! `embody detach` and `embody restore`: process one message as a filter, or mailboxes to a new mailbox or in place.
+//! `embody detach` and `embody restore`. Both process one message as a filter, convert mailboxes to a new mailbox, or change
+//! mailboxes in place.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -259,7 +260,7 @@ fn over_mailboxes<'a>(
     };
     let mut options = args.options(policy, mode);
     // Messages that wait for a server use no core, so more messages than cores are processed in parallel. With `waits`,
-    // a mailbox in place is not locked while servers are slow, so that deliveries are not delayed.
+    // an mbox that is changed in place is not locked while servers are slow, so that deliveries are not delayed.
     if store.is_some_and(is_remote) {
         options.max_in_flight = policy.limits.in_flight.max(options.jobs);
         options.waits = true;

@@ -228,7 +228,7 @@ impl InPlaceObserver<VerbReport> for Reporter<'_> {
 }
 
 impl Reporter<'_> {
-    /// Prints a line about a message on the server. Returns the text without control characters.
+    /// Prints the folder and the UID of a message on the server, and `why`. Returns `why` without control characters.
     fn name_message(&self, place: &MessagePlace, why: &str) -> String {
         let why = say::harmless(why).into_owned();
         let folder = say::harmless(&place.folder);

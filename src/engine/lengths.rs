@@ -58,8 +58,9 @@ pub(crate) fn is_length(original: &[u8], field: &Field) -> bool {
     Measure::of(field.name.of(original)).is_some()
 }
 
-/// Adds the edits that correct the fields to `edits`. Also returns whether undoing the change restores the message exactly. It
-/// does not if a wrong value became correct by chance: undoing the change would then also update this field.
+/// Appends to `edits` the corrections of Content-Length, Lines and Content-MD5. Also returns whether undoing the change
+/// restores the message exactly. It does not if a wrong value is correct by chance for the new body, because undoing the
+/// change would then correct this value too.
 pub(crate) fn corrected(
     tree: &MessageTree<'_>,
     edits: Edits,

@@ -415,7 +415,7 @@ static MARKED: LazyLock<PrefilterWords> = LazyLock::new(|| {
 static BASE: LazyLock<PrefilterWords> =
     LazyLock::new(|| PrefilterWords::new([word("<base", 0)], b'<'));
 
-/// All searches for words, for tests.
+/// Returns every search for words of the prefilter, so that tests can check all of them.
 #[cfg(test)]
 pub(in crate::engine) fn all_searches() -> Vec<&'static PrefilterWords> {
     let beside = BESIDE.iter().map(|(_, words)| words);

@@ -317,7 +317,8 @@ fn is_token(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&octet)
 }
 
-/// Removes the coding `identity` if there is one Transfer-Encoding field. Several fields are doubtful and stay.
+/// Removes the coding `identity` from the Transfer-Encoding field. If the header has more than one such field, they stay
+/// unchanged, because their meaning is doubtful.
 fn remove_identity(fields: &mut Vec<HeadField>) {
     let is_coding = |field: &HeadField| field.is(&header::TRANSFER_ENCODING);
     let Some(at) = fields.iter().position(is_coding) else {

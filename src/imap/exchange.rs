@@ -79,9 +79,9 @@ pub(super) struct Habits {
     /// Whether the content of a message may lack its UID if no other message was requested. Set only for sessions that
     /// change nothing on the server.
     pub(super) accepts_no_uid: bool,
-    /// Number of messages with exactly the announced size, and number of those that are longer and that the server sent
-    /// twice in the same form.
+    /// Number of messages whose size is the announced one.
     pub(super) exact_sizes: u64,
+    /// Number of messages that are longer than announced, and that the server sent twice with the same bytes.
     pub(super) wrong_sizes: u64,
 }
 

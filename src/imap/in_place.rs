@@ -142,8 +142,8 @@ pub(super) struct AccountRun<'r, S> {
     /// Outcome of the message in `in_work`, if its replacement was completed after the connection was interrupted.
     pub(super) resumed: Option<ReplaceResult>,
     pub(super) altered: u32,
-    /// Messages with an unfinished replacement in the journal of this account under another name: folder, UIDVALIDITY and
-    /// UID. They are not changed.
+    /// Folder, UIDVALIDITY and UID of each message that a run with another journal is replacing: a journal of the same account,
+    /// under another spelling of the user or host. This run does not change these messages.
     pub(super) avoided: Vec<(String, u32, u32)>,
     pub(super) summary: Summary,
 }

@@ -266,7 +266,8 @@ impl Wire {
     /// Reads one response with its literals and its line ending. The returned slice is valid until the next call.
     ///
     /// # Errors
-    /// [`ImapFailure::Protocol`] if it is too long, [`ImapFailure::Cut`], [`ImapFailure::Silent`].
+    /// Returns [`ImapFailure::Protocol`] if the response is too long, [`ImapFailure::Cut`] if the connection ends, and
+    /// [`ImapFailure::Silent`] if the server sends nothing in time.
     pub(crate) fn response(&mut self) -> Result<&[u8], ImapFailure> {
         // `line` is the start of the current line. The bytes before `seen` were already searched or belong to a literal,
         // so the search for the line ending starts there.

@@ -100,8 +100,8 @@ impl<S: Send> MailboxJob<'_, S> {
         Ok(summary)
     }
 
-    /// Returns the maximum size of a message that is read at the same time as others, in bytes. The length of compressed mail
-    /// is not known before it is decompressed.
+    /// Returns the maximum size of a message that is read in parallel with others, in bytes. Compressed mail has a lower limit,
+    /// because its length is unknown before it is decompressed.
     pub(crate) fn most_in_parallel(&self, is_compressed: bool) -> usize {
         let most = self.options.max_message;
         match self.large {

@@ -321,7 +321,8 @@ impl<S> MaildirFiles<'_, S> {
         let (letters, lost) = keywords.letters_of(&flags.keywords);
         let file = keywords.dovecot_file();
         if file != before {
-            // The file is written before the first name with a new letter, so that every letter has a meaning.
+            // dovecot-keywords is written before the first file name with a new letter, so that each letter in a file name
+            // has a meaning.
             let path = to.join(DOVECOT);
             replace_file(&path, file.as_bytes()).map_err(cannot_write(&path))?;
         }

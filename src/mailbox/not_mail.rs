@@ -76,7 +76,7 @@ impl NotMail {
 
     pub(crate) const PACKED_ZIP: Self = Self::Format(
         "a zip archive that was compressed again",
-        "decompress the file first, because the table of contents of a zip archive is at its end",
+        "decompress the file first: embody cannot read a zip archive while it decompresses it, because the table of contents is at the end of the archive",
     );
 
     pub(crate) const MBOX_AFTER_TEXT: Self = Self::Format(

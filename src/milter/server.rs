@@ -358,8 +358,8 @@ impl MilterConnection {
         said
     }
 
-    /// Sets the time of the next progress packet, or stops progress packets with `None`. After the end of the message,
-    /// the server sends the changes, and Postfix accepts no progress packet between changes.
+    /// Sets the time of the next progress packet. `None` stops progress packets, because the server sends the changes after
+    /// the end of the message, and Postfix accepts no progress packet between changes.
     fn progress(&self, due: Option<Instant>) {
         if let Some(open) = self.server.connections().open.get_mut(&self.number) {
             open.progress = due;

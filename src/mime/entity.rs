@@ -92,7 +92,7 @@ pub fn boundary(seed: &[u8], content: &[u8], around: &[&[u8]]) -> String {
 /// the fixed start of generated boundaries, so a boundary with one of these ends would match the line. The end of a
 /// boundary is empty, or `_` and a number. For `_12x` the result is the empty text, `_1` and `_12`.
 fn fronts(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    // Maximum number of digits that are compared, because the counter has at most 10 digits.
+    // A generated boundary ends with a `u32`, which has at most 10 digits, so more digits need not be compared.
     const DIGITS: usize = 10;
     let digits = text
         .strip_prefix(b"_")

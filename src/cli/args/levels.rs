@@ -42,8 +42,8 @@ const PARTICULAR: &[&str] = &[
     "trackers",
 ];
 
-/// Sets the level of help of each option. `usual` are further options for `-h`, and `particular` are further options
-/// for `--help`.
+/// Sets which help shows each option. The options in `USUAL` and `usual` appear in `-h` and `--help`. The options in
+/// `PARTICULAR` and `particular` appear only in `--help`. Only `--help-all` shows the others.
 pub(super) fn levels(
     usual: &'static [&'static str],
     particular: &'static [&'static str],

@@ -63,8 +63,8 @@ pub(crate) struct ServeArgs {
     pub allow_host_header: Vec<String>,
     /// Ask a running service whether it accepts requests
     ///
-    /// The service listens on the address of --listen. The exit status is 0 if it does, and otherwise 1. Health checks of
-    /// containers can use this.
+    /// Asks the service at the address of --listen. The exit status is 0 if the service accepts requests, and otherwise 1.
+    /// Health checks of containers can use this option.
     #[arg(long)]
     pub check: bool,
     /// Number of messages at a time [default: one for each core, at least 8]

@@ -96,7 +96,7 @@ const MOST_MATCHED: usize = 16;
 /// Finds messages by their keys.
 #[derive(Default)]
 struct CandidateIndex {
-    /// Keys and numbers of the messages.
+    /// Key and number of each message of OLD.
     keys: Vec<(u64, u32)>,
     /// Positions at which truncated copies in OLD end, by their key.
     cuts: HashMap<Digest, Vec<CutPlace>>,

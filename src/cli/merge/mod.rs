@@ -166,7 +166,7 @@ impl MergeRun<'_> {
         finished(&args.output, &self.command_of_result()?, &args.sources)
     }
 
-    /// Prints the report of the run that has finished the result.
+    /// Prints the report of the earlier, stopped run that had already finished the result.
     fn tell_again(&self, report: &FinishedReport) -> Result<ProgramStatus, Error> {
         for line in &report.lines {
             say::tell(line);

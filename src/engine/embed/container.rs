@@ -28,7 +28,7 @@ impl Container {
             };
             if entity.essence == RELATED {
                 let Some(close) = multipart.close else {
-                    let detail = "the boundary line that ends the multipart/related of the document is missing";
+                    let detail = "the multipart/related part that contains the document has no closing boundary line";
                     return refuse(Reason::IncompleteBody, detail);
                 };
                 return Ok(Self::Extended {

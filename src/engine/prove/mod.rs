@@ -381,7 +381,7 @@ fn changes_of(rows: &[Row]) -> Changes {
     changes
 }
 
-/// Returns the inserted contents that nothing in the old mail proves.
+/// Returns the inserted contents that do not come from the old mail, and of which the old mail has no length and no hash.
 fn inserted(rows: &[Row], guide: &Guide) -> Vec<InsertedPart> {
     use super::report::Provenance;
 

@@ -1,5 +1,5 @@
-//! The header fields of a note. Every program writes a fixed set of fields, with values of a fixed form. Any other field,
-//! and any other word in a value, is text of the mail that would be lost with the note.
+//! The header fields of a note. Every program writes a fixed set of fields, with values of a fixed form. If a note contains
+//! any other field or word, it contains text of the mail, which would be lost if the note were replaced.
 
 use super::fields::is;
 use super::fields_of_part::clean;

@@ -381,7 +381,7 @@ fn tagged(root: &Arc<OwnedFd>) -> io::Result<Option<File>> {
         if says(&tag, RUN_WORDS) {
             return Ok(Some(tag));
         }
-        // After a power failure, the content of the tag can be missing.
+        // After a power failure, the tag can be empty. An empty tag is accepted if the directory contains only files of embody.
         let is_known = |name: &String| {
             let areas = Area::ALL.iter().map(|area| area.name());
             let mut known = areas.chain([CACHE_TAG, CACHE_TEMPORARIES, RUN_MADE]);

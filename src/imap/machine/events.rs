@@ -169,7 +169,7 @@ pub(in crate::imap) enum MachineEvent {
 /// Messages that a search found.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(in crate::imap) struct FoundCopies {
-    /// UIDs of the messages with the content.
+    /// UIDs of the messages whose content is the one that was searched for.
     pub(in crate::imap) same: Vec<u32>,
     /// UIDs of the messages that have other content, but the same Message-ID, and that did not exist before the
     /// replacement. Such a message can be the new message after the server altered it, or the new message of another run.

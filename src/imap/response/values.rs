@@ -398,7 +398,7 @@ fn quoted(octets: &[u8]) -> Result<(Cow<'_, [u8]>, usize), &'static str> {
 
 /// Parses the literal at the start, such as `{3}` with a line ending and three bytes. Returns the bytes, and the length
 /// including the `{3}`. Returns `None` if the text does not start with a literal.
-#[allow(clippy::type_complexity)] // a literal, perhaps, or none, or a broken one
+#[allow(clippy::type_complexity)] // one of the three results that the comment above lists
 fn literal(octets: &[u8]) -> Result<Option<(&[u8], usize)>, &'static str> {
     let start = octets.strip_prefix(b"~").unwrap_or(octets);
     if !start.starts_with(b"{") {

@@ -127,7 +127,7 @@ pub(crate) fn keep(old: Option<NamedTempFile>, target: &Path, error: Error) -> E
     let cause =
         std::error::Error::source(&error).map_or_else(String::new, |cause| format!(": {cause}"));
     let what = format!(
-        "{error}{cause}; the mailbox was converted, but mail that arrived at that moment may exist only in {}",
+        "{error}{cause}; the mailbox was converted, but mail that arrived during the run may exist only in {}; keep this file, and add the missing mail to the mailbox",
         kept.display()
     );
     cannot_write(target)(io::Error::other(what))

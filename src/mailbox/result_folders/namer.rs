@@ -306,7 +306,7 @@ fn is_number_of_message(name: &OsStr) -> bool {
     digits.is_some_and(|digits| digits.len() >= 8 && digits.iter().all(u8::is_ascii_digit))
 }
 
-/// Divides a file name before its suffixes, between which a number can be put.
+/// Divides a file name into its stem and its suffix, so that a number can be put between them.
 fn divided(name: &OsStr) -> (&OsStr, OsString) {
     let stem = layout::plain(name);
     let suffix = name.as_bytes().strip_prefix(stem.as_bytes());

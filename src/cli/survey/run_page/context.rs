@@ -12,7 +12,7 @@ pub(crate) struct RunContext<'r> {
     pub verb: &'r str,
     pub sources: &'r [PathBuf],
     pub output: Option<&'r Path>,
-    /// Options of the run, for the command that repeats it.
+    /// Options of this run that the recommended commands repeat.
     pub repeated: RepeatedLinks,
     pub start: &'r str,
     pub is_stopped: bool,

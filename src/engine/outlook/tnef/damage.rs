@@ -21,7 +21,7 @@ pub enum TnefDamage {
     NoAttachments,
     /// A text or the content of an attachment occurs twice, and the second one is different.
     Repeated,
-    /// An attribute is longer than its kind allows, so its number is probably wrong.
+    /// An attribute is longer than an attribute with this identifier can be, so the identifier is probably wrong.
     TooLong,
     /// An attribute with an unknown number has content.
     UnknownAttribute,

@@ -107,8 +107,8 @@ pub(crate) fn shown_inline(
     shown
 }
 
-/// Names of parts to which no document refers so far. A name is removed when a document contains it, so ten thousand parts
-/// with the same name are found only once.
+/// Names of parts to which no document refers so far. A name is removed at the first document that refers to it, so that
+/// ten thousand parts with the same name are listed once and not for each reference.
 #[derive(Default)]
 struct UnusedNames {
     /// Parts by their Content-ID in lower case.
