@@ -515,6 +515,19 @@ pub(crate) struct FolderMessage<'l> {
     _alone: Option<MutexGuard<'l, ()>>,
 }
 
+/// Reads a message of a folder. `large` is locked while a large compressed message is in memory.
+///
+/// # Errors
+/// Returns the reason if there is no such message any more, or if its file cannot be read.
+pub(crate) fn read_folder_message<'l>(
+    messages: &ListedMessages,
+    listed: &Path,
+    options: &Options,
+    large: &'l Mutex<()>,
+) -> Result<FolderMessage<'l>, Detail> {
+    FolderMessage::read(open_folder_message(messages, listed)?, options, large)
+}
+
 fn open_folder_message(
     messages: &ListedMessages,
     listed: &Path,

@@ -44,7 +44,6 @@ mod kind;
 mod maildir;
 #[cfg(feature = "view")]
 pub(crate) mod memory;
-mod messages;
 mod not_mail;
 mod partial;
 mod place;
@@ -53,6 +52,7 @@ mod program;
 mod pst_file;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod read;
+mod reader;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod result;
 mod result_folders;
@@ -86,11 +86,11 @@ pub use external::{ExternalMessage, ExternalMessages};
 pub(crate) use forms::modified_utf7;
 pub use forms::quoting::Quoting;
 pub use forms::{Format, MboxVariant};
-pub use messages::{Messages, OwnedMessage};
 #[cfg(feature = "cli")]
 pub(crate) use place::journal::{JournalFiles, ResultJournal, place_beside, place_inside};
 pub use program::Program;
 pub(crate) use read::touch::one_by_one;
+pub use reader::{Messages, OwnedMessage};
 pub use state::MailState;
 #[cfg(all(unix, any(feature = "imap", feature = "serve")))]
 pub(crate) use temporary::temporary_folder_in;

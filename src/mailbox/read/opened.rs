@@ -305,6 +305,22 @@ impl<S: Send> MailboxJob<'_, S> {
         }
     }
 
+    /// Reports the end of a source that was only read.
+    ///
+    /// # Errors
+    /// Returns [`Error::Changed`] if the file changed since `before`.
+    pub(crate) fn end_of_open(
+        &self,
+        source: &InputSource,
+        before: &FileIdentity,
+        summary: &mut Summary,
+    ) -> Result<(), Error> {
+        let end = self.end_of_source(source, summary);
+        before.check(self.path)?;
+        self.report_source(end, summary);
+        Ok(())
+    }
+
     /// Writes the index of imap-backup for the copy of an mbox, so that the copy keeps the flags.
     fn copy_index(&self, target: &Path, changes: &[LengthChange]) -> Result<(), Error> {
         let is_copy = self.options.mode.writes() && self.options.range.is_none();
