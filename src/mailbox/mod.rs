@@ -52,6 +52,7 @@ mod program;
 mod pst_file;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod read;
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod reader;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod result;
@@ -81,6 +82,8 @@ use crate::pool;
 
 pub use crate::stop::Stop;
 pub use conversion::Conversion;
+#[cfg(feature = "cli")]
+pub(crate) use event::{MailboxEvent, MailboxFact};
 pub use external::{ExternalMessage, ExternalMessages};
 #[cfg(all(unix, feature = "imap"))]
 pub(crate) use forms::modified_utf7;
@@ -90,6 +93,8 @@ pub use forms::{Format, MboxVariant};
 pub(crate) use place::journal::{JournalFiles, ResultJournal, place_beside, place_inside};
 pub use program::Program;
 pub(crate) use read::touch::one_by_one;
+#[cfg(feature = "cli")]
+pub(crate) use reader::{LetterWork, read_source};
 pub use reader::{Messages, OwnedMessage};
 pub use state::MailState;
 #[cfg(all(unix, any(feature = "imap", feature = "serve")))]

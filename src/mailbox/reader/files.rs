@@ -10,12 +10,14 @@ use super::single::{read_single, see_message};
 use crate::error::Error;
 use crate::mailbox::Summary;
 use crate::mailbox::begin::MailboxJob;
+use crate::mailbox::each::{limits_for_files, weight_of_file};
 use crate::mailbox::event::{EventLog, MailboxEvent};
 use crate::mailbox::finds::SourceFind;
 use crate::mailbox::forms::carriage;
 use crate::mailbox::input::content::CompressedContent;
 use crate::mailbox::input::source::InputSource;
 use crate::mailbox::kind::StartKind;
+use crate::pool::PoolLimits;
 
 /// Reads files with one message each, in their order. Each file is a mailbox of its own.
 pub(super) struct FilesReader {
@@ -26,6 +28,7 @@ pub(super) struct FilesReader {
 struct FileLetter {
     context: Arc<ReadContext>,
     kind: StartKind,
+    weight: usize,
 }
 
 impl FilesReader {
@@ -46,17 +49,29 @@ impl MailboxReader for FilesReader {
         Ok(Some(Box::new(FileLetter {
             context: Arc::new(self.context.of_found(&found)),
             kind: found.kind,
+            weight: weight_of_file(found.length, found.method.is_some()),
         })))
     }
 
     fn end(&mut self, _summary: &mut Summary) -> Result<Vec<ReadEvent>, Error> {
         Ok(Vec::new())
     }
+
+    fn limits(&self, limits: PoolLimits) -> PoolLimits {
+        limits_for_files(PoolLimits {
+            workers: limits.workers.min(self.rest.len()),
+            ..limits
+        })
+    }
 }
 
 impl Letters for FileLetter {
     fn count(&self) -> usize {
         1
+    }
+
+    fn weight(&self) -> usize {
+        self.weight
     }
 
     fn facts_before(&mut self) -> LetterFacts {
@@ -78,6 +93,10 @@ impl Letters for FileLetter {
             counts,
             events: log.into_events(),
         })
+    }
+
+    fn let_go(&mut self) -> usize {
+        size_of::<Self>() + size_of::<ReadContext>() + self.context.path.as_os_str().len()
     }
 }
 

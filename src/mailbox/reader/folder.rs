@@ -1,6 +1,7 @@
 //! Reads the messages of a Maildir or an MH folder, in the order of their names.
 
 use std::collections::VecDeque;
+use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,12 +9,14 @@ use super::context::ReadContext;
 use super::letters::{LetterFacts, Letters, MailboxReader, ReadEvent, SeeLetter};
 use crate::detail::Detail;
 use crate::error::Error;
+use crate::mailbox::each::{limits_for_files, weight_of_file};
 use crate::mailbox::event::{EventLog, MailboxEvent, MailboxFact};
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::maildir::{FolderMessage, read_folder_message};
 use crate::mailbox::place::folder::MessageFolder;
 use crate::mailbox::place::listing::ListedMessages;
 use crate::mailbox::{Message, Quoting, Summary};
+use crate::pool::PoolLimits;
 
 pub(super) struct FolderReader {
     shared: Arc<SharedFolder>,
@@ -33,6 +36,7 @@ struct FolderLetter {
     number: u64,
     /// Path of the message when the folder was listed, relative to the folder.
     listed: PathBuf,
+    weight: usize,
 }
 
 impl FolderReader {
@@ -66,10 +70,14 @@ impl MailboxReader for FolderReader {
 
     fn next(&mut self) -> Result<Option<Box<dyn Letters>>, Error> {
         Ok(self.rest.pop_front().map(|(number, listed)| {
+            // A message that was renamed since is found again when it is opened.
+            let found = fs::metadata(self.shared.place.folder.join(&listed));
+            let length = found.map_or(0, |found| found.len());
             let letter: Box<dyn Letters> = Box::new(FolderLetter {
                 shared: Arc::clone(&self.shared),
                 number,
                 listed,
+                weight: weight_of_file(length, false),
             });
             letter
         }))
@@ -87,11 +95,19 @@ impl MailboxReader for FolderReader {
         job.observer.done(summary);
         Ok(log.into_events())
     }
+
+    fn limits(&self, limits: PoolLimits) -> PoolLimits {
+        limits_for_files(limits)
+    }
 }
 
 impl Letters for FolderLetter {
     fn count(&self) -> usize {
         1
+    }
+
+    fn weight(&self) -> usize {
+        self.weight
     }
 
     fn open(&self, _index: usize, see: SeeLetter<'_>) -> Result<LetterFacts, Error> {
@@ -144,5 +160,8 @@ impl Letters for FolderLetter {
             events.push(MailboxEvent::Fact(MailboxFact::Damaged(path, why)));
         }
         Ok(LetterFacts { counts, events })
+    }
+    fn let_go(&mut self) -> usize {
+        size_of::<Self>() + self.listed.as_os_str().len()
     }
 }

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use crate::error::Error;
 use crate::mailbox::event::MailboxEvent;
 use crate::mailbox::{Message, Summary};
+use crate::pool::PoolLimits;
 
 /// Function that gets a message.
 pub(crate) type SeeLetter<'s> = &'s mut dyn FnMut(&Message<'_>) -> Result<(), Error>;
@@ -31,11 +32,19 @@ pub(crate) trait MailboxReader: Send {
     /// # Errors
     /// Returns an error if the mailbox changed while it was read.
     fn end(&mut self, summary: &mut Summary) -> Result<Vec<ReadEvent>, Error>;
+
+    /// Returns the limits of a pool that reads this mailbox. `limits` are those of a mailbox with many messages in one file.
+    fn limits(&self, limits: PoolLimits) -> PoolLimits {
+        limits
+    }
 }
 
 /// Consecutive messages of a mailbox. Several threads open them at the same time.
 pub(crate) trait Letters: Send + Sync {
     fn count(&self) -> usize;
+
+    /// Returns the memory that the messages need until [`let_go`](Self::let_go), in bytes.
+    fn weight(&self) -> usize;
 
     /// Returns the facts that precede the messages. It is called once, before or after the messages were opened.
     fn facts_before(&mut self) -> LetterFacts {
@@ -47,6 +56,9 @@ pub(crate) trait Letters: Send + Sync {
     /// # Errors
     /// Returns the error of `see`, or an error that ends the mailbox.
     fn open(&self, index: usize, see: SeeLetter<'_>) -> Result<LetterFacts, Error>;
+
+    /// Frees the memory of the messages, after all of them were opened. Returns the memory that is still needed, in bytes.
+    fn let_go(&mut self) -> usize;
 
     /// Returns the facts that follow the messages. It is called once, after the messages were opened.
     fn facts_after(&mut self) -> LetterFacts {

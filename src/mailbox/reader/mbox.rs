@@ -131,6 +131,10 @@ impl Letters for MboxLetters {
         self.chunk.frames.len()
     }
 
+    fn weight(&self) -> usize {
+        self.chunk.weight()
+    }
+
     fn open(&self, index: usize, see: SeeLetter<'_>) -> Result<LetterFacts, Error> {
         let path = self.context.path.as_path();
         let text = self.chunk.text(index).map_err(unreadable(path))?;
@@ -144,6 +148,10 @@ impl Letters for MboxLetters {
             beside: self.is_eudora.then_some(Program::Eudora),
         })?;
         Ok(LetterFacts::default())
+    }
+
+    fn let_go(&mut self) -> usize {
+        self.chunk.discard()
     }
 
     fn facts_after(&mut self) -> LetterFacts {

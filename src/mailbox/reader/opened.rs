@@ -12,6 +12,7 @@ use crate::mailbox::event::EventLog;
 use crate::mailbox::identity::FileIdentity;
 use crate::mailbox::input::source::InputSource;
 use crate::mailbox::kind::StartKind;
+use crate::pool::PoolLimits;
 
 /// Reads a source of a known kind.
 pub(super) struct OpenReader {
@@ -115,5 +116,15 @@ impl MailboxReader for OpenReader {
             None => job.observer.done(summary),
         }
         Ok(log.into_events())
+    }
+
+    fn limits(&self, limits: PoolLimits) -> PoolLimits {
+        match self.state {
+            OpenState::Single(..) => PoolLimits {
+                workers: 1,
+                ..limits
+            },
+            _ => limits,
+        }
     }
 }

@@ -86,6 +86,10 @@ impl Letters for PstLetters {
         usize::from(matches!(self.letter, PstLetter::Mail { .. }))
     }
 
+    fn weight(&self) -> usize {
+        self.content.len().max(1)
+    }
+
     fn facts_before(&mut self) -> LetterFacts {
         let mut facts = LetterFacts::default();
         let path = || self.context.path.clone();
@@ -129,5 +133,9 @@ impl Letters for PstLetters {
             },
             events: vec![MailboxEvent::Advance(octets, 1)],
         })
+    }
+    fn let_go(&mut self) -> usize {
+        self.content = Vec::new();
+        size_of::<Self>()
     }
 }

@@ -54,11 +54,21 @@ impl Letters for SingleLetter {
         usize::from(self.message.is_some())
     }
 
+    fn weight(&self) -> usize {
+        let content = self.message.as_ref().map(|(content, _)| content.len());
+        content.unwrap_or(0).max(1)
+    }
+
     fn open(&self, _index: usize, see: SeeLetter<'_>) -> Result<LetterFacts, Error> {
         if let Some((content, extent)) = &self.message {
             see_message(&self.context.path, content, extent, see)?;
         }
         Ok(LetterFacts::default())
+    }
+
+    fn let_go(&mut self) -> usize {
+        self.message = None;
+        size_of::<Self>()
     }
 
     fn facts_after(&mut self) -> LetterFacts {

@@ -244,3 +244,54 @@ fn facts_about_a_single_message_come_with_the_message() {
     assert!(record.messages.is_empty(), "{:?}", record.messages);
     assert_eq!((record.counts.messages, record.counts.damaged), (1, 1));
 }
+
+#[cfg(feature = "cli")]
+#[test]
+fn error_of_the_work_on_a_message_comes_after_the_results_of_the_messages_before_it() {
+    use super::map::{LetterWork, read_source};
+
+    let folder = TempDir::new().unwrap();
+    for number in 10..50 {
+        let path = folder.path().join(format!("{number}.eml"));
+        fs::write(path, format!("Subject: {number}\n\n")).unwrap();
+    }
+    let options = Options {
+        jobs: 8,
+        ..Options::default()
+    };
+    let refused = || Error::Usage("refused".into());
+    let run = |refused_at: &str| {
+        let mut seen = Vec::new();
+        let work = LetterWork {
+            work: &|message| {
+                let content = String::from_utf8_lossy(message.content).into_owned();
+                if content.contains(refused_at) {
+                    return Err(refused());
+                }
+                Ok(content)
+            },
+            weight: &String::len,
+        };
+        let stop = Stop::default();
+        let done = read_source(folder.path(), (&options, &stop), &work, &mut |event| {
+            if let MailboxEvent::Message(content, _) = event {
+                seen.push(content);
+            }
+            Ok(())
+        });
+        (seen, done)
+    };
+    let expected = |end| {
+        let numbers = 10..end;
+        numbers
+            .map(|number| format!("Subject: {number}\n\n"))
+            .collect::<Vec<_>>()
+    };
+    let (seen, done) = run("nowhere");
+    assert_eq!(seen, expected(50));
+    let done = done.unwrap();
+    assert_eq!((done.messages, done.files.read), (40, 40));
+    let (seen, done) = run("Subject: 33");
+    assert_eq!(seen, expected(33));
+    assert!(matches!(done, Err(Error::Usage(_))), "{done:?}");
+}
