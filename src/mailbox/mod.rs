@@ -371,6 +371,18 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Returns the options for reading another mailbox than the source: the same limits, but any format and no range.
+    #[cfg(feature = "cli")]
+    pub(crate) fn for_other_source(&self) -> Self {
+        Self {
+            format: Format::Auto,
+            range: None,
+            length: None,
+            modified: None,
+            ..self.clone()
+        }
+    }
+
     /// Returns the number of threads of a run, and the number of bytes that may be buffered between reader and writer.
     /// Both limit the memory of a run.
     pub(crate) fn pool_limits(&self) -> pool::PoolLimits {
