@@ -94,7 +94,7 @@ pub(crate) use place::journal::{JournalFiles, ResultJournal, place_beside, place
 pub use program::Program;
 pub(crate) use read::touch::one_by_one;
 #[cfg(feature = "cli")]
-pub(crate) use reader::{LetterWork, read_source};
+pub(crate) use reader::{FactErrors, LetterWork, read_source};
 pub use reader::{Messages, OwnedMessage};
 pub use state::MailState;
 #[cfg(all(unix, any(feature = "imap", feature = "serve")))]

@@ -2,17 +2,16 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::context::ReadContext;
+use super::errors::FactErrors;
 use super::letters::{LetterFacts, Letters, MailboxReader};
 use super::open::open_reader;
 use super::sequence::{SourceSequence, SourceStep};
 use crate::error::Error;
-use crate::mailbox::event::{EventLog, MailboxEvent, MailboxFact};
-use crate::mailbox::failure::unreadable;
+use crate::mailbox::event::EventLog;
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::{Message, Options, Quoting, Stop, Summary};
 
@@ -41,8 +40,7 @@ pub struct Messages {
     state: IteratorState,
     /// Items that were read and not returned yet.
     ready: VecDeque<Result<OwnedMessage, Error>>,
-    /// The mailbox that began last.
-    mailbox: PathBuf,
+    errors: FactErrors,
     stop: Stop,
 }
 
@@ -89,7 +87,7 @@ impl Messages {
         Self {
             state: IteratorState::Start(source.into(), Arc::new(options)),
             ready: VecDeque::new(),
-            mailbox: PathBuf::new(),
+            errors: FactErrors::default(),
             stop: Stop::default(),
         }
     }
@@ -135,7 +133,7 @@ impl Messages {
             }
             SourceStep::Files(reader) => (None, Ok(Box::new(reader) as Box<dyn MailboxReader>)),
             SourceStep::Mailbox(context, kind) => {
-                self.mailbox.clone_from(&context.path);
+                self.errors.begin(&context.path);
                 let reader = open_reader(&context, kind);
                 (Some((context, kind)), reader)
             }
@@ -218,24 +216,11 @@ impl Messages {
 
     /// Adds an item for each fact that is an error.
     fn add(&mut self, facts: LetterFacts) {
-        for event in facts.events {
-            let (path, why) = match event {
-                MailboxEvent::Begin(path) => {
-                    self.mailbox = path;
-                    continue;
-                }
-                MailboxEvent::Fact(
-                    MailboxFact::Damaged(path, why) | MailboxFact::Lost(path, why),
-                ) => (path, why.to_string()),
-                MailboxEvent::Done(summary) if summary.oversized > 0 => {
-                    let why = format!("{} messages are too large", summary.oversized);
-                    (self.mailbox.clone(), why)
-                }
-                _ => continue,
-            };
-            let error = unreadable(&path)(io::Error::other(why));
-            self.ready.push_back(Err(error));
-        }
+        let errors = facts
+            .events
+            .iter()
+            .filter_map(|event| self.errors.of(event));
+        self.ready.extend(errors.map(Err));
     }
 }
 

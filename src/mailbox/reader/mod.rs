@@ -9,6 +9,7 @@
 //! their consequences.
 
 mod context;
+mod errors;
 mod files;
 mod folder;
 mod letters;
@@ -23,6 +24,8 @@ mod pst;
 mod sequence;
 mod single;
 
+#[cfg(feature = "cli")]
+pub(crate) use errors::FactErrors;
 #[cfg(feature = "cli")]
 pub(crate) use map::{LetterWork, read_source};
 pub use messages::{Messages, OwnedMessage};
