@@ -16,7 +16,7 @@ use crate::engine::policy::Policy;
 use crate::engine::report::Detail;
 use crate::error::Error;
 use crate::fetch::Fetch;
-use crate::mailbox::{Format, Options, Stop};
+use crate::mailbox::{Options, Stop};
 
 /// The mailboxes of `--copies`, as they were at the start of the run.
 #[derive(Default)]
@@ -56,11 +56,8 @@ impl CopyMailboxes {
             display.expect(expected);
             display.advance(bytes, messages, [&none, &none]);
         };
-        let options = &Options {
-            format: Format::Auto,
-            ..options.clone()
-        };
-        let building = IndexBuilder::new(policy, &damaged, &advanced)?;
+        let options = &options.for_other_source();
+        let mut building = IndexBuilder::new(policy, &damaged, &advanced)?;
         for path in &policy.copies {
             let is_whole = building.add(path, options, stop)?;
             is_damaged.fetch_or(!is_whole, Ordering::Relaxed);

@@ -9,14 +9,18 @@
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use super::args::InspectArgs;
 use super::exit::ProgramStatus;
 use super::report_file::{ReportFields, json};
-use super::streams::{self, is_standard, write_error};
+use super::streams::{self, is_output_lost, is_standard, write_error};
 use crate::engine::same::{self, copy_key};
-use crate::error::Error;
-use crate::mailbox::{Messages, Options, Quoting, is_quoted_twice, plain};
+use crate::error::{Error, unpoisoned};
+use crate::mailbox::{
+    FactErrors, LetterWork, MailboxEvent, Message, Options, Quoting, Stop, is_quoted_twice, plain,
+    read_source,
+};
 
 pub(super) fn run(args: &InspectArgs) -> Result<ProgramStatus, Error> {
     if args.sources.is_empty() || args.sources.iter().any(|source| is_standard(source)) {
@@ -30,50 +34,63 @@ pub(super) fn run(args: &InspectArgs) -> Result<ProgramStatus, Error> {
     });
     let mut status = ProgramStatus::Success;
     let mut output = BufWriter::with_capacity(1 << 16, streams::output()?);
-    let mut twice = None;
+    let twice = Mutex::default();
+    let work = LetterWork {
+        work: &|message| block(message, args.keys, &twice),
+        weight: &Vec::len,
+    };
     for source in &args.sources {
-        for message in Messages::new(source, options.clone()) {
-            let message = match message {
-                Ok(message) => message,
-                Err(error) => {
-                    status = ProgramStatus::told(&error);
-                    continue;
-                }
-            };
-            let quoting = match message.quoting {
-                Quoting::O if is_twice(&message.source, &mut twice) => Quoting::Rd,
-                quoting => quoting,
-            };
-            let (content, _) = plain(&message.content, quoting);
-            // The fields have the same names as in the rows of a report, so that other programs can match a row with
-            // its message.
-            let kind = if args.keys { "key" } else { "message" };
-            let head = ReportFields::default()
-                .with("kind", &kind)
-                .with("source", &message.source.to_string_lossy())
-                .with("index", &message.number)
-                .with("bytes", &content.len());
-            if args.keys {
-                let key: String = copy_key(&same::plain(&content))
-                    .to_bytes()
-                    .iter()
-                    .map(|byte| format!("{byte:02x}"))
-                    .collect();
-                let line = json(&head.with("at", &message.at).with("key", &key));
-                let written = line.and_then(|line| output.write_all(&line));
-                written.map_err(write_error)?;
-                continue;
+        let mut errors = FactErrors::default();
+        let reading = (&options, &Stop::default());
+        let done = read_source(source, reading, &work, &mut |event| {
+            if let Some(error) = errors.of(&event) {
+                status = ProgramStatus::told(&error);
             }
-            let written = json(&head).and_then(|head| {
-                output.write_all(&head)?;
-                output.write_all(&content)?;
-                output.write_all(b"\n")
-            });
-            written.map_err(write_error)?;
+            match event {
+                MailboxEvent::Message(block, _) => output.write_all(&block).map_err(write_error),
+                _ => Ok(()),
+            }
+        });
+        match done {
+            Ok(_) => {}
+            Err(error) if is_output_lost(&error) => return Err(error),
+            Err(error) => status = ProgramStatus::told(&error),
         }
     }
     output.flush().map_err(write_error)?;
     Ok(status)
+}
+
+/// Returns the JSON line of a message, and for `--messages` also the message.
+fn block(
+    message: &Message<'_>,
+    has_key: bool,
+    twice: &Mutex<Option<(PathBuf, bool)>>,
+) -> Result<Vec<u8>, Error> {
+    let quoting = match message.quoting {
+        Quoting::O if is_twice(message.source, &mut *unpoisoned(twice.lock())) => Quoting::Rd,
+        quoting => quoting,
+    };
+    let (content, _) = plain(message.content, quoting);
+    // The fields have the same names as in the rows of a report, so that other programs can match a row with its message.
+    let kind = if has_key { "key" } else { "message" };
+    let head = ReportFields::default()
+        .with("kind", &kind)
+        .with("source", &message.source.to_string_lossy())
+        .with("index", &message.number)
+        .with("bytes", &content.len());
+    if has_key {
+        let key: String = copy_key(&same::plain(&content))
+            .to_bytes()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        return json(&head.with("at", &message.at).with("key", &key)).map_err(write_error);
+    }
+    let mut block = json(&head).map_err(write_error)?;
+    block.extend_from_slice(&content);
+    block.push(b'\n');
+    Ok(block)
 }
 
 /// Returns whether the program that wrote this mbox also quotes lines that are already quoted (`>From` as `>>From`). If

@@ -3,19 +3,18 @@
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
 
 use super::mails::{Mails, MailsWriter};
 use super::part::digests;
 use super::record::{CopyKey, CopyRecord, LENGTH, MailPlace, MailStorage};
 use super::table::MailboxTable;
 use crate::detail::Detail;
-use crate::edit::Edits;
-use crate::engine::Mode;
 use crate::engine::policy::Policy;
 use crate::engine::same::{copy_key, identity, plain};
-use crate::error::{Error, unpoisoned};
-use crate::mailbox::{self, Conversion, Message, Observer, Options, Quoting, Stop, Transform};
+use crate::error::Error;
+use crate::mailbox::{
+    self, LetterWork, MailboxEvent, MailboxFact, Message, Options, Quoting, Stop, read_source,
+};
 use crate::mime::ScanLimits;
 use crate::spool::Sorter;
 
@@ -34,7 +33,7 @@ impl CopyIndex {
 /// An index that is still being built: mailboxes are added to it, and then it is sorted.
 pub(crate) struct IndexBuilder<'b> {
     limits: ScanLimits,
-    writing: Mutex<IndexWriter>,
+    writer: IndexWriter,
     /// Callback for damage: gets the path of a file that cannot be read completely, and the reason.
     damaged: &'b (dyn Fn(&Path, &Detail) + Sync),
     /// Callback for the progress display: gets the number of bytes and of messages that were read since the last call, and the
@@ -43,9 +42,8 @@ pub(crate) struct IndexBuilder<'b> {
 }
 
 struct IndexWriter {
-    writer: MailsWriter,
+    mails: MailsWriter,
     sorter: Sorter<LENGTH>,
-    failure: Option<io::Error>,
 }
 
 /// Data about one mail, collected in a worker thread, before its records are written to the temporary files.
@@ -76,16 +74,15 @@ impl<'b> IndexBuilder<'b> {
         damaged: &'b (dyn Fn(&Path, &Detail) + Sync),
         advanced: &'b (dyn Fn(u64, u64, u64) + Sync),
     ) -> Result<Self, Error> {
-        let writing = || {
+        let writer = || {
             io::Result::Ok(IndexWriter {
-                writer: MailsWriter::new()?,
+                mails: MailsWriter::new()?,
                 sorter: Sorter::new(tempfile::tempfile()?),
-                failure: None,
             })
         };
         Ok(Self {
             limits: policy.limits.scan(),
-            writing: Mutex::new(writing().map_err(cannot_write())?),
+            writer: writer().map_err(cannot_write())?,
             damaged,
             advanced,
         })
@@ -98,34 +95,41 @@ impl<'b> IndexBuilder<'b> {
     /// [`Error::NotAMailbox`], [`Error::Read`] or [`Error::Unreadable`] if nothing in the mailbox can be read. [`Error::Write`]
     /// if a temporary file cannot be written. [`Error::Interrupted`] if the user stopped the run.
     pub(crate) fn add(
-        &self,
+        &mut self,
         mailbox: &Path,
         options: &Options,
         stop: &Stop,
     ) -> Result<bool, Error> {
-        let options = Options {
-            mode: Mode::DryRun,
-            backup: None,
-            range: None,
-            length: None,
-            modified: None,
-            ..options.clone()
+        let Self {
+            limits,
+            writer,
+            damaged,
+            advanced,
+        } = self;
+        let work = LetterWork {
+            work: &|message| Ok(IndexInput::of(message, limits)),
+            weight: &IndexInput::weight,
         };
-        let done = Conversion::of(mailbox)
-            .options(&options)
-            .stop(stop)
-            .run(self, self)?;
+        let done = read_source(mailbox, (options, stop), &work, &mut |event| {
+            match event {
+                MailboxEvent::Message(mail, _) => writer.add(mail).map_err(cannot_write())?,
+                MailboxEvent::Advance(bytes, messages) => advanced(bytes, messages, 0),
+                MailboxEvent::Expects(bytes) => advanced(0, 0, bytes),
+                MailboxEvent::Fact(
+                    MailboxFact::Damaged(path, why) | MailboxFact::Lost(path, why),
+                ) => damaged(&path, &why),
+                _ => {}
+            }
+            Ok(())
+        })?;
         if done.oversized > 0 {
             let why = format!(
                 "{} messages are too large, and were not read",
                 done.oversized
             );
-            (self.damaged)(mailbox, &why.into());
+            damaged(mailbox, &why.into());
         }
-        match self.writing().failure.take() {
-            Some(failure) => Err(cannot_write()(failure)),
-            None => Ok(done.damaged == 0 && done.oversized == 0),
-        }
+        Ok(done.damaged == 0 && done.oversized == 0)
     }
 
     /// Sorts the records and returns the complete index.
@@ -133,18 +137,14 @@ impl<'b> IndexBuilder<'b> {
     /// # Errors
     /// [`Error::Write`] if the temporary files cannot be written.
     pub(crate) fn finish(self) -> Result<CopyIndex, Error> {
-        let writing = unpoisoned(self.writing.into_inner());
+        let IndexWriter { mails, sorter } = self.writer;
         let finish = || {
             io::Result::Ok(CopyIndex {
-                table: MailboxTable::of(writing.sorter)?,
-                mails: writing.writer.finish()?,
+                table: MailboxTable::of(sorter)?,
+                mails: mails.finish()?,
             })
         };
         finish().map_err(cannot_write())
-    }
-
-    fn writing(&self) -> MutexGuard<'_, IndexWriter> {
-        unpoisoned(self.writing.lock())
     }
 }
 
@@ -157,10 +157,10 @@ impl IndexWriter {
     fn add(&mut self, mail: IndexInput) -> io::Result<()> {
         let (at, length) = mail.place;
         let has_several = matches!(mail.bytes, MailBytes::Mailbox(_, false));
-        let name = self.writer.name(&mail.path, has_several)?;
+        let name = self.mails.name(&mail.path, has_several)?;
         let (at, file) = match &mail.bytes {
             MailBytes::Mailbox(quoting, _) => (at, MailStorage::Mailbox(*quoting)),
-            MailBytes::Here(bytes) => (self.writer.spool(bytes)?, MailStorage::Spool),
+            MailBytes::Here(bytes) => (self.mails.spool(bytes)?, MailStorage::Spool),
         };
         for (key, part) in mail.keys {
             let record = CopyRecord {
@@ -181,20 +181,12 @@ impl IndexWriter {
     }
 }
 
-impl Transform<IndexInput> for IndexBuilder<'_> {
-    fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
-        Some(0)
-    }
-
-    fn touched(&self, _bytes: &[u8], ends: &[usize]) -> Vec<usize> {
-        (0..ends.len()).collect()
-    }
-
-    fn transform(&self, message: &Message<'_>) -> Result<(Edits, IndexInput), Error> {
+impl IndexInput {
+    fn of(message: &Message<'_>, limits: &ScanLimits) -> Self {
         let (mail, _) = mailbox::plain(message.content, message.quoting);
         let plain = plain(&mail);
         let mut keys = vec![(CopyKey::Mail(copy_key(&plain).to_bytes()), 0)];
-        for (part, digests) in digests(&mail, &self.limits) {
+        for (part, digests) in digests(&mail, limits) {
             keys.push((CopyKey::Sha256(digests.short()), part));
             keys.push((CopyKey::Md5(digests.md5), part));
         }
@@ -212,49 +204,26 @@ impl Transform<IndexInput> for IndexBuilder<'_> {
             MailBytes::Mailbox(..) => length,
             MailBytes::Here(mail) => mail.len() as u64,
         };
-        let indexed = IndexInput {
+        Self {
             path: message.source.to_owned(),
             number: message.number,
             identity: identity(&plain).to_bytes(),
             keys,
             place: (at, length),
             bytes,
-        };
-        Ok((Edits::new(), indexed))
+        }
     }
 
-    fn weight(&self, said: &IndexInput) -> usize {
-        let bytes = match &said.bytes {
+    /// Returns the memory that the data need until they are written, in bytes.
+    fn weight(&self) -> usize {
+        let bytes = match &self.bytes {
             MailBytes::Mailbox(..) => 0,
             MailBytes::Here(mail) => mail.len(),
         };
-        size_of_val(said) + bytes + size_of_val(said.keys.as_slice()) + said.path.as_os_str().len()
+        size_of_val(self) + bytes + size_of_val(self.keys.as_slice()) + self.path.as_os_str().len()
     }
 }
 
 fn is_file_of(path: &Path, length: u64) -> bool {
     fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == length)
-}
-
-impl Observer<IndexInput> for IndexBuilder<'_> {
-    fn message(&self, said: IndexInput, _is_refused: bool) {
-        let mut writing = self.writing();
-        if writing.failure.is_none()
-            && let Err(why) = writing.add(said)
-        {
-            writing.failure = Some(why);
-        }
-    }
-
-    fn advance(&self, bytes: u64, messages: u64) {
-        (self.advanced)(bytes, messages, 0);
-    }
-
-    fn expects(&self, bytes: u64) {
-        (self.advanced)(0, 0, bytes);
-    }
-
-    fn damaged(&self, path: &Path, why: &Detail) {
-        (self.damaged)(path, why);
-    }
 }

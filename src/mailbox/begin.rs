@@ -65,6 +65,19 @@ impl<'a, S> MailboxJob<'a, S> {
         stop: &'a Stop,
     ) -> Self {
         Self {
+            transform: Some(transform),
+            ..Self::reading(path, options, observer, stop)
+        }
+    }
+
+    /// Returns a job that only reads.
+    pub(crate) fn reading(
+        path: &'a Path,
+        options: &'a Options,
+        observer: &'a dyn Observer<S>,
+        stop: &'a Stop,
+    ) -> Self {
+        Self {
             path,
             options,
             method: None,
@@ -78,7 +91,7 @@ impl<'a, S> MailboxJob<'a, S> {
             changes: None,
             proton: None,
             journal: None,
-            transform: Some(transform),
+            transform: None,
             observer,
             stop,
         }

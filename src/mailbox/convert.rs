@@ -5,6 +5,7 @@
 //! directory that were already converted are kept.
 
 use std::fs::{self, File};
+use std::ops::Range;
 use std::sync::{Arc, MutexGuard};
 
 use crate::detail::{Detail, Setting};
@@ -35,6 +36,24 @@ use crate::pool;
 /// are decompressed one at a time to limit memory.
 const MOST_IN_PARALLEL: usize = 8 << 20;
 
+/// A file with one message.
+pub(crate) struct MessageFile<'l> {
+    file: Arc<File>,
+    /// Identity of the file before it was read.
+    pub(crate) before: FileIdentity,
+    pub(crate) content: CompressedContent,
+    /// Lock that is held while a large compressed message is in memory.
+    _alone: Option<MutexGuard<'l, ()>>,
+}
+
+/// Place of the message in the content of a file.
+#[derive(Clone)]
+pub(crate) struct MessageExtent {
+    pub(crate) range: Range<usize>,
+    /// Whether the file also contains other data, such as the property list of Apple Mail.
+    pub(crate) is_wrapped: bool,
+}
+
 impl<S: Send> MailboxJob<'_, S> {
     pub(crate) fn open(&self) -> Result<(File, FileIdentity), Error> {
         let file = File::open(self.path).map_err(unreadable(self.path))?;
@@ -57,17 +76,12 @@ impl<S: Send> MailboxJob<'_, S> {
         if let Some(left) = self.leave_utf16() {
             return Ok(left);
         }
-        let (file, before) = self.open()?;
-        let file = Arc::new(file);
-        let most = self.options.max_message;
-        let read = |most| content_of(&file, before.length, self.method, self.options, most);
-        let at_first = self.most_in_parallel(self.method.is_some());
-        let mut content = read(at_first).map_err(unreadable(self.path))?;
-        let mut _alone = None;
-        if matches!(content, CompressedContent::TooLarge) && at_first < most {
-            _alone = self.alone();
-            content = read(most).map_err(unreadable(self.path))?;
-        }
+        let MessageFile {
+            file,
+            before,
+            content,
+            _alone,
+        } = self.message_file()?;
         let (summary, done) = match content {
             CompressedContent::Whole(content) if content.is_empty() => {
                 let summary = self.without_message();
@@ -98,6 +112,30 @@ impl<S: Send> MailboxJob<'_, S> {
         }
         self.observer.done(&summary);
         Ok(summary)
+    }
+
+    /// Reads a file with one message.
+    ///
+    /// # Errors
+    /// Returns [`Error::Unreadable`] if the system cannot read the file.
+    pub(crate) fn message_file(&self) -> Result<MessageFile<'_>, Error> {
+        let (file, before) = self.open()?;
+        let file = Arc::new(file);
+        let most = self.options.max_message;
+        let read = |most| content_of(&file, before.length, self.method, self.options, most);
+        let at_first = self.most_in_parallel(self.method.is_some());
+        let mut content = read(at_first).map_err(unreadable(self.path))?;
+        let mut alone = None;
+        if matches!(content, CompressedContent::TooLarge) && at_first < most {
+            alone = self.alone();
+            content = read(most).map_err(unreadable(self.path))?;
+        }
+        Ok(MessageFile {
+            file,
+            before,
+            content,
+            _alone: alone,
+        })
     }
 
     /// Returns the maximum size of a message that is read in parallel with others, in bytes. Compressed mail has a lower limit,
@@ -150,20 +188,39 @@ impl<S: Send> MailboxJob<'_, S> {
         })
     }
 
-    pub(crate) fn message_of(
+    /// Finds the message in the content of a file, and counts it. Reports a file in which no message is found, and returns
+    /// no place for it.
+    pub(crate) fn counted_message(
         &self,
         content: &[u8],
-    ) -> Result<(Summary, Option<TransformResult<S>>), Error> {
+    ) -> Result<(Summary, Option<MessageExtent>), Error> {
         let mut summary = self.one_message(content.len() as u64)?;
-        let (is_wrapped, range) = match emlx::message(content) {
-            None => (false, 0..content.len()),
-            Some(Ok(range)) => (true, range),
+        let place = match emlx::message(content) {
+            None => Some(MessageExtent {
+                range: 0..content.len(),
+                is_wrapped: false,
+            }),
+            Some(Ok(range)) => Some(MessageExtent {
+                range,
+                is_wrapped: true,
+            }),
             Some(Err(why)) => {
                 summary.damaged = 1;
                 let why = format!("{why}; the file was not changed");
                 self.observer.damaged(self.path, &why.into());
-                return Ok((summary, None));
+                None
             }
+        };
+        Ok((summary, place))
+    }
+
+    pub(crate) fn message_of(
+        &self,
+        content: &[u8],
+    ) -> Result<(Summary, Option<TransformResult<S>>), Error> {
+        let (mut summary, place) = self.counted_message(content)?;
+        let Some(MessageExtent { range, is_wrapped }) = place else {
+            return Ok((summary, None));
         };
         let message = content.get(range.clone()).unwrap_or_default();
         let beside = emlx_files::beside(self.path).filter(|_| is_wrapped);

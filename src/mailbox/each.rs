@@ -147,19 +147,28 @@ impl<S: Send> MailboxJob<'_, S> {
             pst: found.pst.as_ref(),
             ..*self
         };
+        job.judged(found.kind, convert(&job, found.kind))
+    }
+
+    /// Returns the counts of a mailbox. Reports an error that ends only this mailbox, and not the run.
+    pub(crate) fn judged(
+        &self,
+        kind: StartKind,
+        done: Result<Summary, Error>,
+    ) -> Result<Summary, Error> {
         // The files of a folder are counted one by one, and an Outlook mailbox once for all of its folders.
-        let is_file = !found.kind.is_folder() && found.pst.is_none();
+        let is_file = !kind.is_folder() && self.pst.is_none();
         let mut summary = Summary::default();
-        match convert(&job, found.kind) {
-            Err(Error::Unreadable { source, .. }) if is_within && !found.kind.is_folder() => {
+        match done {
+            Err(Error::Unreadable { source, .. }) if self.is_within && !kind.is_folder() => {
                 let why = format!("{}; the file was not changed", unread(&source));
-                self.observer.damaged(&found.path, &why.into());
+                self.observer.damaged(self.path, &why.into());
                 summary.damaged = 1;
                 summary.files.not_read = u64::from(is_file);
             }
             // The content shows only now that the file is no mailbox, such as a zip archive that was compressed again.
-            Err(Error::NotAMailbox { why, .. }) if is_within => {
-                self.observer.damaged(&found.path, &why);
+            Err(Error::NotAMailbox { why, .. }) if self.is_within => {
+                self.observer.damaged(self.path, &why);
                 summary.damaged = 1;
                 summary.files.not_read = u64::from(is_file);
             }

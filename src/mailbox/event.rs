@@ -1,6 +1,8 @@
 //! The events of a run as values. Messages that are converted at the same time write their events to a log each, and the
 //! events are passed to the [`Observer`] of the run in the order of the messages.
 
+#[cfg(feature = "cli")]
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -52,6 +54,21 @@ impl<S> MailboxEvent<S> {
             _ => 0,
         };
         size_of_val(self) + of_message
+    }
+}
+
+#[cfg(feature = "cli")]
+impl MailboxEvent<Infallible> {
+    /// Returns an event of a run without results as an event of a run with results.
+    pub(crate) fn of_run<D>(self) -> MailboxEvent<D> {
+        match self {
+            Self::Begin(path) => MailboxEvent::Begin(path),
+            Self::Message(never, _) => match never {},
+            Self::Advance(bytes, messages) => MailboxEvent::Advance(bytes, messages),
+            Self::Expects(bytes) => MailboxEvent::Expects(bytes),
+            Self::Done(summary) => MailboxEvent::Done(summary),
+            Self::Fact(fact) => MailboxEvent::Fact(fact),
+        }
     }
 }
 

@@ -79,7 +79,7 @@ impl<S: Send> MailboxJob<'_, S> {
     }
 
     /// Reports the messages of an MH folder that may have been missed because the folder changed. Returns their number.
-    pub(crate) fn name_missed(&self, messages: &listing::ListedMessages<'_>) -> Result<u64, Error> {
+    pub(crate) fn name_missed(&self, messages: &listing::ListedMessages) -> Result<u64, Error> {
         let missed = messages.missed().map_err(cannot_read(self.path))?;
         for name in &missed {
             let why = listing::MISSED.into();
@@ -93,7 +93,7 @@ impl<S: Send> MailboxJob<'_, S> {
         &self,
         number: u64,
         listed: &Path,
-        (place, messages, flags): (&MessageFolder, &listing::ListedMessages<'_>, &FolderFlags),
+        (place, messages, flags): (&MessageFolder, &listing::ListedMessages, &FolderFlags),
     ) -> ExternalMessage<Read> {
         let left_out = |why: Detail| (Err(why.then(LEFT_OUT)), Vec::new());
         let (name, file) = match messages.open(listed) {

@@ -35,7 +35,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::detail::{Detail, Setting};
 use crate::error::{Error, unpoisoned};
@@ -65,7 +65,7 @@ use crate::mailbox::place::replace::{AtomicWriter, sync_folder};
 use crate::mailbox::place::supersede::OldFile;
 use crate::mailbox::read::messages::TransformResult;
 use crate::mailbox::temporary;
-use crate::mailbox::{Format, Summary};
+use crate::mailbox::{Format, Options, Summary};
 use crate::platform::{self, NewFile, OsStrExt as _, absent};
 use crate::pool;
 use crate::prologue::Prologue;
@@ -297,7 +297,7 @@ type Converted<S> = (Summary, Option<Detail>, Option<TransformResult<S>>);
 struct MaildirFiles<'a, S> {
     job: &'a MailboxJob<'a, S>,
     place: &'a MessageFolder,
-    messages: &'a ListedMessages<'a>,
+    messages: &'a ListedMessages,
     twins: HashMap<PathBuf, PathBuf>,
     destination: Option<&'a Path>,
     before_flags: char,
@@ -356,46 +356,29 @@ impl<S> MaildirFiles<'_, S> {
         if is_made(listed) {
             return made();
         }
-        let (name, file) = match self.messages.open(listed) {
-            Ok(Some((name, _))) if name != listed && is_made(&name) => return made(),
-            Ok(Some((name, file))) => (name, Arc::new(file)),
-            Ok(None) => return damaged(GONE.into()),
-            Err(error) => return damaged(unread(&error).into()),
+        let opened = match open_folder_message(self.messages, listed) {
+            Ok((name, _)) if name != listed && is_made(&name) => return made(),
+            opened => opened,
+        };
+        let read =
+            opened.and_then(|opened| FolderMessage::read(opened, self.job.options, &self.large));
+        let FolderMessage {
+            name,
+            file,
+            before,
+            method,
+            content: whole,
+            _alone,
+        } = match read {
+            Ok(read) => read,
+            Err(why) => return damaged(why),
         };
         let (mut target, path) = (target(&name), self.place.folder.join(&name));
-        let mut _alone = None;
-        let mut read = || -> io::Result<_> {
-            let before = FileIdentity::of(&file.metadata()?);
-            let method = method_of(&file)?;
-            let most = self.job.options.max_message;
-            let at_first = method.map_or(most, |_| most.min(SMALL));
-            let read = |most| content_of(&file, before.length, method, self.job.options, most);
-            let content = match read(at_first)? {
-                CompressedContent::TooLarge if most > at_first => {
-                    _alone = Some(unpoisoned(self.large.lock()));
-                    read(most)?
-                }
-                content => content,
-            };
-            Ok((before, method, content))
-        };
-        let (before, method, content) = match read() {
-            Ok(read) => read,
-            Err(error) => return damaged(unread(&error).into()),
-        };
         let mut summary = Summary {
             messages: 1,
             bytes_in: before.length,
             bytes_out: before.length,
             ..Summary::default()
-        };
-        let whole = match content {
-            CompressedContent::Whole(content) => match refused_message(&content) {
-                None => Ok(content),
-                Some(other) => Err(Some(other.detail())),
-            },
-            CompressedContent::Damaged(damage) => Err(Some(damage.detail())),
-            CompressedContent::TooLarge => Err(None),
         };
         let content = match whole {
             Ok(content) => content,
@@ -516,6 +499,86 @@ impl<S> MaildirFiles<'_, S> {
             }
         }
         Ok((summary, why, transformed))
+    }
+}
+
+/// A message of a Maildir or an MH folder.
+pub(crate) struct FolderMessage<'l> {
+    /// Current name of the message, relative to the folder.
+    pub(crate) name: PathBuf,
+    file: Arc<File>,
+    /// Identity of the file before it was read.
+    pub(crate) before: FileIdentity,
+    method: Option<Method>,
+    /// The decompressed message. Otherwise the reason why it cannot be read, or `None` if it is too large.
+    pub(crate) content: Result<Vec<u8>, Option<Detail>>,
+    /// Lock that is held while a large compressed message is in memory.
+    _alone: Option<MutexGuard<'l, ()>>,
+}
+
+/// Reads a message of a folder. `large` is locked while a large compressed message is in memory.
+///
+/// # Errors
+/// Returns the reason if there is no such message any more, or if its file cannot be read.
+pub(crate) fn read_folder_message<'l>(
+    messages: &ListedMessages,
+    listed: &Path,
+    options: &Options,
+    large: &'l Mutex<()>,
+) -> Result<FolderMessage<'l>, Detail> {
+    FolderMessage::read(open_folder_message(messages, listed)?, options, large)
+}
+
+fn open_folder_message(
+    messages: &ListedMessages,
+    listed: &Path,
+) -> Result<(PathBuf, Arc<File>), Detail> {
+    match messages.open(listed) {
+        Ok(Some((name, file))) => Ok((name, Arc::new(file))),
+        Ok(None) => Err(GONE.into()),
+        Err(error) => Err(unread(&error).into()),
+    }
+}
+
+impl<'l> FolderMessage<'l> {
+    fn read(
+        (name, file): (PathBuf, Arc<File>),
+        options: &Options,
+        large: &'l Mutex<()>,
+    ) -> Result<Self, Detail> {
+        let mut alone = None;
+        let mut read = || -> io::Result<_> {
+            let before = FileIdentity::of(&file.metadata()?);
+            let method = method_of(&file)?;
+            let most = options.max_message;
+            let at_first = method.map_or(most, |_| most.min(SMALL));
+            let read = |most| content_of(&file, before.length, method, options, most);
+            let content = match read(at_first)? {
+                CompressedContent::TooLarge if most > at_first => {
+                    alone = Some(unpoisoned(large.lock()));
+                    read(most)?
+                }
+                content => content,
+            };
+            Ok((before, method, content))
+        };
+        let (before, method, content) = read().map_err(|error| unread(&error))?;
+        let content = match content {
+            CompressedContent::Whole(content) => match refused_message(&content) {
+                None => Ok(content),
+                Some(other) => Err(Some(other.detail())),
+            },
+            CompressedContent::Damaged(damage) => Err(Some(damage.detail())),
+            CompressedContent::TooLarge => Err(None),
+        };
+        Ok(Self {
+            name,
+            file,
+            before,
+            method,
+            content,
+            _alone: alone,
+        })
     }
 }
 

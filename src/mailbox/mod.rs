@@ -44,7 +44,6 @@ mod kind;
 mod maildir;
 #[cfg(feature = "view")]
 pub(crate) mod memory;
-mod messages;
 mod not_mail;
 mod partial;
 mod place;
@@ -53,6 +52,8 @@ mod program;
 mod pst_file;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod read;
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+mod reader;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod result;
 mod result_folders;
@@ -81,16 +82,20 @@ use crate::pool;
 
 pub use crate::stop::Stop;
 pub use conversion::Conversion;
+#[cfg(feature = "cli")]
+pub(crate) use event::{MailboxEvent, MailboxFact};
 pub use external::{ExternalMessage, ExternalMessages};
 #[cfg(all(unix, feature = "imap"))]
 pub(crate) use forms::modified_utf7;
 pub use forms::quoting::Quoting;
 pub use forms::{Format, MboxVariant};
-pub use messages::{Messages, OwnedMessage};
 #[cfg(feature = "cli")]
 pub(crate) use place::journal::{JournalFiles, ResultJournal, place_beside, place_inside};
 pub use program::Program;
 pub(crate) use read::touch::one_by_one;
+#[cfg(feature = "cli")]
+pub(crate) use reader::{FactErrors, LetterWork, read_source};
+pub use reader::{Messages, OwnedMessage};
 pub use state::MailState;
 #[cfg(all(unix, any(feature = "imap", feature = "serve")))]
 pub(crate) use temporary::temporary_folder_in;
@@ -366,6 +371,18 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Returns the options for reading another mailbox than the source: the same limits, but any format and no range.
+    #[cfg(feature = "cli")]
+    pub(crate) fn for_other_source(&self) -> Self {
+        Self {
+            format: Format::Auto,
+            range: None,
+            length: None,
+            modified: None,
+            ..self.clone()
+        }
+    }
+
     /// Returns the number of threads of a run, and the number of bytes that may be buffered between reader and writer.
     /// Both limit the memory of a run.
     pub(crate) fn pool_limits(&self) -> pool::PoolLimits {

@@ -24,7 +24,6 @@ use super::exit::{ProgramStatus, Signals};
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
 use super::streams::{is_standard, print, write_error};
-use crate::engine::Mode;
 use crate::engine::same::Digest;
 use crate::error::Error;
 use crate::mailbox::{Flags, Keywords, MessageFlags, Options, Stop};
@@ -44,7 +43,6 @@ pub(super) fn run(args: &CompareArgs) -> Result<ProgramStatus, Error> {
     }
     let options = &args.compressed.added_to(Options {
         format: args.format,
-        mode: Mode::DryRun,
         ..Options::default()
     });
     let done = (|| {

@@ -1,18 +1,15 @@
 //! Reading of one mailbox: a digest of each message, and the content of some of them.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard};
 
 use super::super::origin::RunOrigin;
 use super::super::say;
 use super::super::wording;
-use crate::edit::Edits;
-use crate::engine::report::Detail;
 use crate::engine::same::{Digest, identity, plain};
-use crate::error::{Error, unpoisoned};
+use crate::error::Error;
 use crate::mailbox::{
-    Conversion, FileCounts, Message, MessageFlags, Observer, Options, Quoting, Stop, StoredFlags,
-    Transform, is_internal, offset_in_own_file,
+    FileCounts, LetterWork, MailboxEvent, MailboxFact, Message, MessageFlags, Options, Quoting,
+    Stop, StoredFlags, is_internal, offset_in_own_file, read_source,
 };
 
 /// A message of a mailbox, without its content.
@@ -55,20 +52,51 @@ pub(super) fn read<R: Send>(
         impl Fn(&Digest) -> bool + Sync,
         impl Fn(MessageResult<'_>) -> Result<R, Error> + Sync,
     ),
-    see: impl FnMut(SeenMessages, Option<R>) + Send,
+    mut see: impl FnMut(SeenMessages, Option<R>) + Send,
     not_read: Option<&mut Vec<UnreadSource>>,
 ) -> Result<SideCounts, Error> {
-    let reading = CompareObserver {
-        is_examined,
-        examine,
-        flags: StoredFlags::default(),
-        see: Mutex::new((see, Vec::new())),
+    let flags = StoredFlags::default();
+    let work = |message: &Message<'_>| -> Result<_, Error> {
+        let plain = plain(message.content);
+        let seen = SeenMessages {
+            identity: identity(&plain),
+            flags: flags.of(message),
+            is_internal: is_first_of_mbox(message) && is_internal(message.content),
+        };
+        if seen.is_internal || !is_examined(&seen.identity) {
+            return Ok((seen, None));
+        }
+        let source = message.source.display().to_string();
+        let origin = RunOrigin::new(&source, message.number, message.content);
+        let examined = examine(MessageResult {
+            seen: &seen,
+            named: LostMessage {
+                called: origin.called(),
+                source,
+                index: message.number,
+            },
+            at: message.at.or_else(|| offset_in_own_file(message)),
+            content: message.content,
+            plain: &plain,
+        })?;
+        Ok((seen, Some(examined)))
     };
-    let summary = Conversion::of(mailbox)
-        .options(options)
-        .stop(stop)
-        .run(&reading, &reading)?;
-    let (_, unread) = unpoisoned(reading.see.into_inner());
+    let work = LetterWork {
+        work: &work,
+        weight: &size_of_val,
+    };
+    let mut unread = Vec::new();
+    let summary = read_source(mailbox, (options, stop), &work, &mut |event| {
+        match event {
+            MailboxEvent::Message((seen, examined), _) if !seen.is_internal => see(seen, examined),
+            MailboxEvent::Fact(MailboxFact::Damaged(path, why) | MailboxFact::Lost(path, why)) => {
+                let why = wording::detail(&why);
+                unread.push(UnreadSource { path, why });
+            }
+            _ => {}
+        }
+        Ok(())
+    })?;
     let is_damaged = !unread.is_empty() || summary.damaged + summary.oversized > 0;
     if let Some(not_read) = not_read {
         for file in unread {
@@ -99,84 +127,4 @@ pub(super) struct UnreadSource {
 pub(super) struct SideCounts {
     pub(super) is_damaged: bool,
     pub(super) files: FileCounts,
-}
-
-struct CompareObserver<D, E, S> {
-    is_examined: D,
-    examine: E,
-    flags: StoredFlags,
-    /// The function that receives the messages, and the files and messages that could not be read.
-    see: Mutex<(S, Vec<UnreadSource>)>,
-}
-
-impl<D, E, S> CompareObserver<D, E, S> {
-    fn locked(&self) -> MutexGuard<'_, (S, Vec<UnreadSource>)> {
-        unpoisoned(self.see.lock())
-    }
-}
-
-impl<R, D, E, S> Transform<(SeenMessages, Option<R>)> for CompareObserver<D, E, S>
-where
-    D: Fn(&Digest) -> bool + Sync,
-    E: Fn(MessageResult<'_>) -> Result<R, Error> + Sync,
-    S: FnMut(SeenMessages, Option<R>) + Send,
-{
-    /// Every message is read, also one of no bytes.
-    fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
-        Some(0)
-    }
-
-    fn touched(&self, _bytes: &[u8], ends: &[usize]) -> Vec<usize> {
-        (0..ends.len()).collect()
-    }
-
-    fn transform(
-        &self,
-        message: &Message<'_>,
-    ) -> Result<(Edits, (SeenMessages, Option<R>)), Error> {
-        let plain = plain(message.content);
-        let seen = SeenMessages {
-            identity: identity(&plain),
-            flags: self.flags.of(message),
-            is_internal: is_first_of_mbox(message) && is_internal(message.content),
-        };
-        if seen.is_internal || !(self.is_examined)(&seen.identity) {
-            return Ok((Edits::new(), (seen, None)));
-        }
-        let source = message.source.display().to_string();
-        let origin = RunOrigin::new(&source, message.number, message.content);
-        let examined = (self.examine)(MessageResult {
-            seen: &seen,
-            named: LostMessage {
-                called: origin.called(),
-                source,
-                index: message.number,
-            },
-            at: message.at.or_else(|| offset_in_own_file(message)),
-            content: message.content,
-            plain: &plain,
-        })?;
-        Ok((Edits::new(), (seen, Some(examined))))
-    }
-}
-
-impl<R, D, E, S> Observer<(SeenMessages, Option<R>)> for CompareObserver<D, E, S>
-where
-    R: Send,
-    D: Fn(&Digest) -> bool + Sync,
-    E: Fn(MessageResult<'_>) -> Result<R, Error> + Sync,
-    S: FnMut(SeenMessages, Option<R>) + Send,
-{
-    fn message(&self, (seen, examined): (SeenMessages, Option<R>), _is_refused: bool) {
-        if !seen.is_internal {
-            (self.locked().0)(seen, examined);
-        }
-    }
-
-    fn damaged(&self, path: &Path, why: &Detail) {
-        self.locked().1.push(UnreadSource {
-            path: path.to_owned(),
-            why: wording::detail(why),
-        });
-    }
 }

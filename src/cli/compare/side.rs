@@ -10,8 +10,6 @@ use super::super::say;
 #[cfg(all(unix, feature = "imap"))]
 use crate::edit::Edits;
 #[cfg(all(unix, feature = "imap"))]
-use crate::engine::Mode;
-#[cfg(all(unix, feature = "imap"))]
 use crate::engine::report::Detail;
 use crate::error::Error;
 #[cfg(all(unix, feature = "imap"))]
@@ -39,10 +37,6 @@ pub(super) fn side(
     #[cfg(all(unix, feature = "imap"))]
     if let Some(account) = remote::account(source, &args.imap, &args.connection.policy())? {
         let copy = tempfile::tempdir().map_err(Error::cannot_write("a temporary folder"))?;
-        let options = &Options {
-            mode: Mode::Run,
-            ..options.clone()
-        };
         let download: Download<'_, ()> = Download {
             account: &account,
             output: copy.path(),

@@ -13,6 +13,7 @@ use crate::mailbox::kind::StartKind;
 use crate::platform::{BEFORE_FLAGS, OsStrExt as _, OsStringExt as _};
 use crate::span::split_while;
 
+#[derive(Clone)]
 pub(crate) struct MessageFolder {
     pub(crate) folder: PathBuf,
     pub(crate) is_mh: bool,

@@ -61,8 +61,8 @@ pub(crate) const GONE: &str =
 type Others = Vec<(PathBuf, Detail)>;
 
 /// The messages of a folder, as they were listed. A message can be opened even if another program has renamed it since.
-pub(crate) struct ListedMessages<'f> {
-    place: &'f MessageFolder,
+pub(crate) struct ListedMessages {
+    place: MessageFolder,
     /// Paths of the messages, relative to the folder. In a Maildir, the paths are sorted.
     names: Vec<PathBuf>,
     searches: Mutex<Searches>,
@@ -89,13 +89,13 @@ struct Searches {
 impl MessageFolder {
     /// Lists the messages of the folder. Also returns the paths that are named like a message but are not files or
     /// cannot be read. The memory for the names is some hundred bytes for each message.
-    pub(crate) fn messages(&self) -> (ListedMessages<'_>, Others) {
+    pub(crate) fn messages(&self) -> (ListedMessages, Others) {
         self.messages_watched(&mut |_| {})
     }
 
     /// Does the same as [`messages`](Self::messages). For tests, calls `before` with the name of each directory just
     /// before it is listed, and with each name just before its file is looked up.
-    fn messages_watched(&self, before: &mut dyn FnMut(&str)) -> (ListedMessages<'_>, Others) {
+    fn messages_watched(&self, before: &mut dyn FnMut(&str)) -> (ListedMessages, Others) {
         let mut others = Others::new();
         let state = self.state(self.parts());
         let names = match (&self.part, &self.name) {
@@ -108,7 +108,7 @@ impl MessageFolder {
         others.sort_by(|(one, _), (other, _)| one.cmp(other));
         others.dedup_by(|(one, _), (other, _)| one == other);
         let messages = ListedMessages {
-            place: self,
+            place: self.clone(),
             names,
             searches: Mutex::default(),
             state,
@@ -298,7 +298,7 @@ impl ListingNames {
     }
 }
 
-impl ListedMessages<'_> {
+impl ListedMessages {
     /// Returns the names under which the messages were listed.
     pub(crate) fn names(&self) -> &[PathBuf] {
         &self.names

@@ -6,13 +6,14 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::SystemTime;
 
 use crate::detail::{Detail, Setting};
 use crate::engine::Mode;
 use crate::engine::declared_charsets::in_declared_charsets;
 use crate::error::{Error, unpoisoned};
-use crate::mailbox::archive::{self, MemberRules};
+use crate::mailbox::archive::{self, MemberRules, SkippedMember};
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::compressed::{
     CompressionDamage, Decoder, LEFT_AS_UTF16, Method, method_of, not_encoded,
@@ -20,6 +21,7 @@ use crate::mailbox::compressed::{
 use crate::mailbox::failure::{cannot_read, cannot_write, in_full, too_large, unreadable};
 use crate::mailbox::file::{PackedFile, PackedReader};
 use crate::mailbox::find;
+use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::imap_backup::{self, LengthChange};
 use crate::mailbox::forms::mbox::MboxReadState;
 use crate::mailbox::forms::proton::ProtonState;
@@ -225,16 +227,13 @@ impl<S: Send> MailboxJob<'_, S> {
         } else {
             summary = self.message_to(&mut source, kind, (target, whole), &mut sink)?;
         }
-        let is_empty = std::mem::take(&mut summary.skipped_files);
-        let mut skipped = source.skipped();
-        let has_inner = self.keep_inner(&mut skipped, &mut summary);
-        // A directory can contain archives without mail, such as archives of pictures. Only an archive that is named as the
-        // source must contain mail.
-        let lacks_mail = source.damage().is_some_and(|damage| damage.is_without_mail);
-        let damage = source.damage().filter(|_| !(lacks_mail && job.is_within));
-        if let Some(packed) = source.packed() {
-            self.observer.advance(packed.rest(), 0);
-        }
+        let end = self.end_of_source(&source, &mut summary);
+        let SourceEnd {
+            has_inner,
+            lacks_mail,
+            damage,
+            ..
+        } = end;
         if let Some(read) = read {
             read.check(name)?;
         }
@@ -259,24 +258,67 @@ impl<S: Send> MailboxJob<'_, S> {
                 sink.appear(original, kind, record.as_ref())?;
             }
         }
-        if let Some(damage) = damage {
-            self.damaged(damage, &mut summary);
+        self.report_source(end, &mut summary);
+        Ok(summary)
+    }
+
+    /// Returns what is known about a source after its last message.
+    fn end_of_source<'s>(&self, source: &'s InputSource, summary: &mut Summary) -> SourceEnd<'s> {
+        let empty_files = std::mem::take(&mut summary.skipped_files);
+        let mut skipped = source.skipped();
+        let has_inner = self.keep_inner(&mut skipped, summary);
+        // A directory can contain archives without mail, such as archives of pictures. Only an archive that is named as the
+        // source must contain mail.
+        let lacks_mail = source.damage().is_some_and(|damage| damage.is_without_mail);
+        let damage = source.damage().filter(|_| !(lacks_mail && self.is_within));
+        if let Some(packed) = source.packed() {
+            self.observer.advance(packed.rest(), 0);
+        }
+        SourceEnd {
+            empty_files,
+            skipped,
+            has_inner,
+            lacks_mail,
+            damage,
+        }
+    }
+
+    /// Reports the end of a source, and completes its counts.
+    fn report_source(&self, end: SourceEnd<'_>, summary: &mut Summary) {
+        if let Some(damage) = end.damage {
+            self.damaged(damage, summary);
         }
         // Skipped files are reported one by one below, so the counts that are reported here do not contain them.
-        self.observer.done(&summary);
-        summary.skipped_files += is_empty;
+        self.observer.done(summary);
+        summary.skipped_files += end.empty_files;
+        let skipped = end.skipped;
         summary.files.add(&skipped.files);
         skipped.lost.report(self.observer);
         for (member, what) in skipped.named {
             summary.skipped_files += 1;
             self.observer
-                .skipped(&name.join(member.trim_start_matches('/')), what);
+                .skipped(&self.path.join(member.trim_start_matches('/')), what);
         }
         for (what, count) in skipped.others {
             summary.skipped_files += count;
-            self.observer.skipped_others(name, what, count);
+            self.observer.skipped_others(self.path, what, count);
         }
-        Ok(summary)
+    }
+
+    /// Reports the end of a source that was only read.
+    ///
+    /// # Errors
+    /// Returns [`Error::Changed`] if the file changed since `before`.
+    pub(crate) fn end_of_open(
+        &self,
+        source: &InputSource,
+        before: &FileIdentity,
+        summary: &mut Summary,
+    ) -> Result<(), Error> {
+        let end = self.end_of_source(source, summary);
+        before.check(self.path)?;
+        self.report_source(end, summary);
+        Ok(())
     }
 
     /// Writes the index of imap-backup for the copy of an mbox, so that the copy keeps the flags.
@@ -407,9 +449,100 @@ impl<S: Send> MailboxJob<'_, S> {
         (target, whole): (Option<&Path>, Option<PathBuf>),
         sink: &mut Sink<'_>,
     ) -> Result<Summary, Error> {
+        let is_read_alone = sink.is_of_other_format() || matches!(sink, Sink::Nowhere);
+        let SingleMessage {
+            content,
+            octets,
+            kept,
+            missing,
+            _alone,
+        } = match self.source_message(source, kind, is_read_alone)? {
+            SourceMessage::Whole(read) => read,
+            SourceMessage::Unread(summary) => return Ok(summary),
+            SourceMessage::Empty => {
+                // The file is still copied to a result of its own format.
+                if !sink.is_of_other_format() {
+                    sink.put(b"")?;
+                }
+                return Ok(self.without_message());
+            }
+            SourceMessage::TooLarge(_) if sink.is_of_other_format() => {
+                let why = too_large(None, self.options);
+                self.observer.lost(self.path, &why);
+                return Ok(Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, 1)));
+            }
+            SourceMessage::TooLarge(start) => {
+                return self.oversized_source(source, start, &mut |bytes| sink.keep(bytes));
+            }
+        };
+        let (mut summary, done) = self.message_of(&content)?;
+        if kept.is_some() {
+            summary.bytes_in = octets;
+        }
+        let new = done.as_ref().and_then(|done| done.new.as_deref());
+        let result = forms::as_named(new.unwrap_or(&content), target);
+        match sink {
+            // The file is damaged, so it is unknown which of its bytes are the message. It is not written to the
+            // mailbox.
+            Sink::Delivery(_) | Sink::Held(_) if summary.damaged > 0 => summary.messages = 0,
+            sink @ (Sink::Delivery(_) | Sink::Held(_)) => {
+                let (flags, came) = kept.unwrap_or_else(|| emlx::noted(&content));
+                let proton = self.proton_state(kind, source.original().is_some());
+                let came = came.or(proton.as_ref().and_then(|it| it.received));
+                let of_file = || source.original()?.metadata().ok()?.modified().ok();
+                let stored = StoredState {
+                    flags,
+                    date: came.or_else(of_file),
+                    proton,
+                };
+                summary.bytes_out = 0;
+                match sink {
+                    Sink::Delivery(delivery) => {
+                        self.deliver_message(result, stored, delivery, &mut summary)?;
+                    }
+                    Sink::Held(held) => {
+                        let content = result.to_owned();
+                        **held = Some(HeldMail { content, stored });
+                    }
+                    _ => {}
+                }
+            }
+            sink => {
+                sink.put(result)?;
+                let is_whole = |new| emlx::is_partial(&content) && !emlx::is_partial(new);
+                if let (Sink::Beside(beside), Some(whole)) = (sink, whole)
+                    && new.is_some_and(is_whole)
+                {
+                    beside.target = whole;
+                }
+            }
+        }
+        if let Some(done) = done {
+            done.tell(self.observer);
+        }
+        self.report_missing(missing, &mut summary);
+        Ok(summary)
+    }
+
+    /// Reports the parts of a message of Outlook that could not be read.
+    pub(crate) fn report_missing(&self, missing: Vec<String>, summary: &mut Summary) {
+        summary.damaged += u64::from(!missing.is_empty());
+        for what in missing {
+            self.observer.damaged(self.path, &what.into());
+        }
+    }
+
+    /// Reads the single message of an open source. Outlook's files become mail. If `has_line_feeds` is true, lines that end
+    /// with CR alone end with LF instead.
+    pub(crate) fn source_message(
+        &self,
+        source: &mut InputSource,
+        kind: StartKind,
+        has_line_feeds: bool,
+    ) -> Result<SourceMessage<'_>, Error> {
         let most = self.options.max_message;
         let mut content = Vec::new();
-        let mut _alone = None;
+        let mut alone = None;
         for most in [self.most_in_parallel(source.packed().is_some()), most] {
             let within = most.saturating_add(1).saturating_sub(content.len()) as u64;
             let read = source.take(within).read_to_end(&mut content);
@@ -417,113 +550,73 @@ impl<S: Send> MailboxJob<'_, S> {
             if content.len() <= most || most == self.options.max_message {
                 break;
             }
-            _alone = self.alone();
+            alone = self.alone();
         }
-        if content.len() <= most {
-            if source.damage().is_some_and(|damage| !damage.whole) {
-                return Ok(Summary::of(|sum| sum.mailboxes = 1));
-            }
-            if content.is_empty() {
-                // The file is still copied to a result of its own format.
-                if !sink.is_of_other_format() {
-                    sink.put(&content)?;
-                }
-                return Ok(self.without_message());
-            }
-            let mail = match kind {
-                StartKind::Msg => {
-                    let mail = outlook::message(&content).map_err(io::Error::other);
-                    Some(mail.map_err(unreadable(self.path))?)
-                }
-                _ => None,
-            };
-            // The start of a file shows this only if its first article is short.
-            if prologue::is_news_batch(&content) {
-                let error = NotMail::NEWS_BATCH.name();
-                return Err(unreadable(self.path)(io::Error::other(error)));
-            }
-            let octets = content.len() as u64;
-            if source.is_utf16() {
-                match in_declared_charsets(&content) {
-                    Ok(Some(encoded)) => content = encoded,
-                    Ok(None) => {}
-                    Err(why) => {
-                        let why = not_encoded(why);
-                        self.observer.damaged(self.path, &why.into());
-                        return Ok(Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, 1)));
-                    }
-                }
-            }
-            if sink.is_of_other_format() || matches!(sink, Sink::Nowhere) {
-                content = carriage::with_line_feeds_alone(content);
-            }
-            let (mut kept, mut missing) = (None, Vec::new());
-            if let Some(mail) = mail {
-                (content, missing) = (mail.content, mail.missing);
-                kept = Some((Some(mail.flags.into()), mail.received));
-            }
-            let (mut summary, done) = self.message_of(&content)?;
-            if kept.is_some() {
-                summary.bytes_in = octets;
-            }
-            let new = done.as_ref().and_then(|done| done.new.as_deref());
-            let result = forms::as_named(new.unwrap_or(&content), target);
-            match sink {
-                // The file is damaged, so it is unknown which of its bytes are the message. It is not written to the
-                // mailbox.
-                Sink::Delivery(_) | Sink::Held(_) if summary.damaged > 0 => summary.messages = 0,
-                sink @ (Sink::Delivery(_) | Sink::Held(_)) => {
-                    let (flags, came) = kept.unwrap_or_else(|| emlx::noted(&content));
-                    let proton = self.proton_state(kind, source.original().is_some());
-                    let came = came.or(proton.as_ref().and_then(|it| it.received));
-                    let of_file = || source.original()?.metadata().ok()?.modified().ok();
-                    let stored = StoredState {
-                        flags,
-                        date: came.or_else(of_file),
-                        proton,
-                    };
-                    summary.bytes_out = 0;
-                    match sink {
-                        Sink::Delivery(delivery) => {
-                            self.deliver_message(result, stored, delivery, &mut summary)?;
-                        }
-                        Sink::Held(held) => {
-                            let content = result.to_owned();
-                            **held = Some(HeldMail { content, stored });
-                        }
-                        _ => {}
-                    }
-                }
-                sink => {
-                    sink.put(result)?;
-                    let is_whole = |new| emlx::is_partial(&content) && !emlx::is_partial(new);
-                    if let (Sink::Beside(beside), Some(whole)) = (sink, whole)
-                        && new.is_some_and(is_whole)
-                    {
-                        beside.target = whole;
-                    }
-                }
-            }
-            if let Some(done) = done {
-                done.tell(self.observer);
-            }
-            summary.damaged += u64::from(!missing.is_empty());
-            for what in missing {
-                self.observer.damaged(self.path, &what.into());
-            }
-            return Ok(summary);
+        if content.len() > most {
+            return Ok(SourceMessage::TooLarge(content));
         }
-        if sink.is_of_other_format() {
-            let why = too_large(None, self.options);
-            self.observer.lost(self.path, &why);
-            return Ok(Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, 1)));
+        if source.damage().is_some_and(|damage| !damage.whole) {
+            let summary = Summary::of(|sum| sum.mailboxes = 1);
+            return Ok(SourceMessage::Unread(summary));
         }
+        if content.is_empty() {
+            return Ok(SourceMessage::Empty);
+        }
+        let mail = match kind {
+            StartKind::Msg => {
+                let mail = outlook::message(&content).map_err(io::Error::other);
+                Some(mail.map_err(unreadable(self.path))?)
+            }
+            _ => None,
+        };
+        // The start of a file shows this only if its first article is short.
+        if prologue::is_news_batch(&content) {
+            let error = NotMail::NEWS_BATCH.name();
+            return Err(unreadable(self.path)(io::Error::other(error)));
+        }
+        let octets = content.len() as u64;
+        if source.is_utf16() {
+            match in_declared_charsets(&content) {
+                Ok(Some(encoded)) => content = encoded,
+                Ok(None) => {}
+                Err(why) => {
+                    let why = not_encoded(why);
+                    self.observer.damaged(self.path, &why.into());
+                    let summary = Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, 1));
+                    return Ok(SourceMessage::Unread(summary));
+                }
+            }
+        }
+        if has_line_feeds {
+            content = carriage::with_line_feeds_alone(content);
+        }
+        let (mut kept, mut missing) = (None, Vec::new());
+        if let Some(mail) = mail {
+            (content, missing) = (mail.content, mail.missing);
+            kept = Some((Some(mail.flags.into()), mail.received));
+        }
+        Ok(SourceMessage::Whole(SingleMessage {
+            content,
+            octets,
+            kept,
+            missing,
+            _alone: alone,
+        }))
+    }
+
+    /// Reads the rest of a message that is too large, and passes all of its bytes to `keep`. `content` is its start.
+    pub(crate) fn oversized_source(
+        &self,
+        source: &mut InputSource,
+        mut content: Vec<u8>,
+        keep: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<Summary, Error> {
         self.check_uncut()?;
         let mut length = 0;
         while !content.is_empty() {
             self.stop.check()?;
             length += content.len() as u64;
-            sink.keep(&content)?;
+            keep(&content)?;
             content.clear();
             let read = source.take(WINDOW as u64).read_to_end(&mut content);
             read.map_err(in_full(self.path))?;
@@ -534,6 +627,40 @@ impl<S: Send> MailboxJob<'_, S> {
         }
         Ok(summary)
     }
+}
+
+/// The single message of an open source.
+pub(crate) enum SourceMessage<'l> {
+    Whole(SingleMessage<'l>),
+    /// The counts of a source whose message cannot be read.
+    Unread(Summary),
+    Empty,
+    /// Start of a message that is too large.
+    TooLarge(Vec<u8>),
+}
+
+/// A message that was read.
+pub(crate) struct SingleMessage<'l> {
+    pub(crate) content: Vec<u8>,
+    /// Length of the message in its own format, in bytes.
+    pub(crate) octets: u64,
+    /// Flags and date of a message of Outlook.
+    pub(crate) kept: Option<(Option<MessageFlags>, Option<SystemTime>)>,
+    /// Parts of a message of Outlook that could not be read.
+    pub(crate) missing: Vec<String>,
+    /// Lock that is held while a large compressed message is in memory.
+    _alone: Option<MutexGuard<'l, ()>>,
+}
+
+/// What is known about a source after its last message.
+struct SourceEnd<'s> {
+    /// Number of empty files with the name of a message.
+    empty_files: u64,
+    skipped: SkippedMember,
+    /// Whether the source contains Outlook mailboxes.
+    has_inner: bool,
+    lacks_mail: bool,
+    damage: Option<&'s CompressionDamage>,
 }
 
 pub(crate) fn kind_of_open(

@@ -16,7 +16,7 @@ use crate::mailbox::pst_file::{OpenPst, PstFolder};
 use crate::mailbox::{ExternalMessage, Summary};
 
 /// The result of reading one item of a `.pst` file.
-enum PstLetter {
+pub(crate) enum PstLetter {
     Mail {
         flags: Flags,
         received: Option<SystemTime>,
@@ -92,6 +92,12 @@ impl<S: Send> MailboxJob<'_, S> {
         let summary = done?;
         self.observer.done(&summary);
         let mut summary = summary;
+        self.report_others(others, &mut summary);
+        Ok(summary)
+    }
+
+    /// Reports the items that are not mail. `others` contains the number of items of each kind.
+    pub(crate) fn report_others(&self, others: BTreeMap<&'static str, u64>, summary: &mut Summary) {
         for (what, count) in others {
             summary.skipped_files += count;
             self.observer.skipped_others(self.path, what, count);
@@ -101,7 +107,6 @@ impl<S: Send> MailboxJob<'_, S> {
             };
             self.observer.passed_over(self.path, &what);
         }
-        Ok(summary)
     }
 
     fn letter(
@@ -118,7 +123,12 @@ impl<S: Send> MailboxJob<'_, S> {
         }
     }
 
-    fn read_item(&self, opened: &OpenPst, item: u32, number: u64) -> (PstLetter, Vec<u8>) {
+    pub(crate) fn read_item(
+        &self,
+        opened: &OpenPst,
+        item: u32,
+        number: u64,
+    ) -> (PstLetter, Vec<u8>) {
         let (mailbox, room) = (&opened.mailbox, opened.room(self.options));
         let most = self.options.max_message;
         let most_octets = u64::try_from(most).unwrap_or(u64::MAX).min(room);
@@ -173,7 +183,7 @@ impl<S: Send> MailboxJob<'_, S> {
     }
 }
 
-fn called(number: u64, subject: Option<&str>) -> String {
+pub(crate) fn called(number: u64, subject: Option<&str>) -> String {
     // Maximum number of characters of a subject in a report. They are enough to find the message in Outlook.
     const LONGEST: usize = 60;
     match subject {

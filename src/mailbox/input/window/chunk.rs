@@ -125,8 +125,13 @@ impl WindowChunk {
     pub(crate) fn let_go(&mut self) -> Option<usize> {
         self.place.as_ref()?;
         self.let_go = Some(digest(self.bytes()));
+        Some(self.discard())
+    }
+
+    /// Frees the buffer of a chunk whose bytes are not needed any more. Returns the number of bytes that the chunk still uses.
+    pub(crate) fn discard(&mut self) -> usize {
         self.free_buffer();
-        Some(size_of::<Self>() + self.frames.len() * size_of::<Frame>())
+        size_of::<Self>() + self.frames.len() * size_of::<Frame>()
     }
 
     /// Reads the bytes again if the buffer was freed.

@@ -1,0 +1,66 @@
+//! The mailbox that a reader reads.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use crate::mailbox::archive::InnerMailboxes;
+use crate::mailbox::begin::MailboxJob;
+use crate::mailbox::compressed::Method;
+use crate::mailbox::event::EventLog;
+use crate::mailbox::finds::SourceFind;
+use crate::mailbox::pst_file::PstFolder;
+use crate::mailbox::{Options, Stop};
+
+/// A mailbox, and the options for reading it.
+#[derive(Clone)]
+pub(super) struct ReadContext {
+    pub(super) path: PathBuf,
+    pub(super) options: Arc<Options>,
+    pub(super) method: Option<Method>,
+    /// Whether the mailbox was found in a directory, and is not the source itself.
+    is_within: bool,
+    pub(super) pst: Option<PstFolder>,
+    /// Outlook mailboxes that were found inside an archive or a compressed file. They are read after the other mailboxes.
+    pub(super) inner: Arc<InnerMailboxes>,
+    /// Lock that a thread holds while a large compressed message is in its memory.
+    pub(super) large: Arc<Mutex<()>>,
+    pub(super) stop: Stop,
+}
+
+impl ReadContext {
+    pub(super) fn of_source(path: PathBuf, options: &Arc<Options>, stop: &Stop) -> Self {
+        Self {
+            path,
+            options: Arc::clone(options),
+            method: None,
+            is_within: false,
+            pst: None,
+            inner: Arc::default(),
+            large: Arc::default(),
+            stop: stop.clone(),
+        }
+    }
+
+    pub(super) fn of_found(&self, found: &SourceFind) -> Self {
+        Self {
+            path: found.path.clone(),
+            method: found.method,
+            is_within: !found.relative.as_os_str().is_empty(),
+            pst: found.pst.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// Returns a job over this mailbox that writes its events to `log`.
+    pub(super) fn job<'a>(&'a self, log: &'a EventLog<Infallible>) -> MailboxJob<'a, Infallible> {
+        MailboxJob {
+            method: self.method,
+            is_within: self.is_within,
+            pst: self.pst.as_ref(),
+            inner: Some(&self.inner),
+            large: Some(&self.large),
+            ..MailboxJob::reading(&self.path, &self.options, log, &self.stop)
+        }
+    }
+}

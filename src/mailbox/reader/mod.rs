@@ -1,0 +1,34 @@
+//! Reading mail: the messages of a source, in order, without a change and without a result.
+//!
+//! A [`MailboxReader`](letters::MailboxReader) reads one mailbox. There is one reader for each kind of mailbox. One thread calls
+//! it, so everything that depends on the order of the messages is done there, such as the numbers of messages and the size
+//! limit of an Outlook mailbox. The [`Letters`](letters::Letters) that it returns can be opened by any thread.
+//! [`read_source`] reads all mailboxes of a source with the worker pool, and [`Messages`] reads them one after the other.
+//!
+//! Readers write nothing, lock nothing and make no network requests. A reader returns facts as values. The caller decides about
+//! their consequences.
+
+mod context;
+mod errors;
+mod files;
+mod folder;
+mod letters;
+#[cfg(feature = "cli")]
+mod map;
+mod mbox;
+mod messages;
+mod open;
+mod opened;
+#[cfg(feature = "outlook")]
+mod pst;
+mod sequence;
+mod single;
+
+#[cfg(feature = "cli")]
+pub(crate) use errors::FactErrors;
+#[cfg(feature = "cli")]
+pub(crate) use map::{LetterWork, read_source};
+pub use messages::{Messages, OwnedMessage};
+
+#[cfg(test)]
+mod tests;
