@@ -249,6 +249,49 @@ fn temporary_file_has_no_content_of_single_messages() {
     assert!(counts["temporary"].as_u64().unwrap() < 1000, "{counts}");
 }
 
+/// The names of some file systems are in an old charset.
+#[cfg(target_os = "linux")]
+#[test]
+fn changed_mail_in_a_directory_whose_name_is_not_utf_8_is_found() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let folder = Folder::new();
+    let old = folder.path().join(OsStr::from_bytes(b"caf\xe9"));
+    for (part, name, mail) in [
+        ("box", "in.mbox", format!("{FROM}{}\n", letter())),
+        ("md/cur", "1.a.host:2,S", letter().replace("<1@", "<2@")),
+    ] {
+        fs::create_dir_all(old.join(part)).unwrap();
+        fs::write(old.join(part).join(name), mail).unwrap();
+    }
+    for part in ["md/new", "md/tmp"] {
+        fs::create_dir_all(old.join(part)).unwrap();
+    }
+    let run = |arguments: &[&OsStr]| {
+        let output = embody()
+            .current_dir(folder.path())
+            .args(arguments)
+            .output()
+            .unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{printed}");
+        printed
+    };
+    let text = OsStr::new;
+    run(&[
+        text("embed"),
+        old.as_os_str(),
+        text("--output"),
+        text("new"),
+    ]);
+    let printed = run(&[text("compare"), old.as_os_str(), text("new")]);
+    assert!(
+        printed.contains("2 with changes that embody makes"),
+        "{printed}"
+    );
+}
+
 #[test]
 fn deleted_mark_may_be_lost_only_in_a_merged_mailbox() {
     let folder = Folder::new();
