@@ -370,6 +370,37 @@ fn changes_are_proved_after_conversion_to_each_format_and_back() {
 }
 
 #[test]
+fn text_without_a_header_is_found_in_each_format_and_after_the_way_back() {
+    let folder = Folder::new();
+    for text in [
+        "Hello text\nmore\n",
+        "Hello\n\nmore\n",
+        "\nHello\n",
+        "\r\nHello\r\n",
+        "\n\nFrom x\n",
+        "Subject: a\nText without an empty line\n",
+    ] {
+        folder.write("old.eml", text);
+        for format in ["mboxrd", "mboxo", "mboxcl2", "maildir", "mh", "thunderbird"] {
+            for made in ["there", "back"] {
+                let _ = fs::remove_dir_all(folder.at(made));
+                let _ = fs::remove_file(folder.at(made));
+            }
+            folder.run(&format!(
+                "convert old.eml --output-format {format} --output there"
+            ));
+            assert_whole(&folder, "", "old.eml", "there");
+            folder.run("convert there --output-format eml --output back");
+            assert_whole(&folder, "", "old.eml", "back");
+        }
+    }
+    // The empty line makes a text of the field.
+    folder.write("header.eml", "Subject: text\n\nx\n");
+    folder.write("text.eml", "\nSubject: text\n\nx\n");
+    assert_eq!(compared(&folder, "", "header.eml", "text.eml").0, 1);
+}
+
+#[test]
 fn message_without_id_or_of_no_bytes_is_found() {
     let folder = Folder::new();
     let without_id = letter().replace("Message-ID: <1@example.org>\n", "");
