@@ -297,6 +297,26 @@ fn style_sheet_without_its_picture_is_not_proved() {
 }
 
 #[test]
+fn empty_document_from_a_server_is_proved() {
+    for content in ["", "\n", " \r\n"] {
+        for essence in ["text/html", "text/plain", "text/css"] {
+            let old = format!(
+                "{HEADER}Content-Type: multipart/mixed; boundary=AAA\n\n--AAA\nContent-Type: text/plain\n\nx\n\n\
+                 --AAA\nContent-Type: message/external-body; access-type=URL; URL=\"https://files.example.net/a\"\n\n\
+                 Content-Type: {essence}; charset=utf-8\n\n\n--AAA--\n"
+            );
+            let serve = |need: &Need| match need.url() {
+                Some(url) => Ok(Content::new(url, Some(essence.to_owned()), content)),
+                None => refused(),
+            };
+            let new = drive(&embedding(), old.as_bytes(), &serve);
+            assert_ne!(new, old.as_bytes());
+            assert_proved(essence, old.as_bytes(), &new);
+        }
+    }
+}
+
+#[test]
 fn results_of_older_versions_are_proved() {
     let samples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
     let results = include_str!("prove_older.txt").split("\n@@@ ").skip(1);
