@@ -316,6 +316,43 @@ fn empty_document_from_a_server_is_proved() {
     }
 }
 
+/// Encodes a file with uuencode.
+fn uuencoded(name: &str, bytes: &[u8]) -> String {
+    let symbol = |value: u8| match value & 63 {
+        0 => '`',
+        value => char::from(32 + value),
+    };
+    let mut text = format!("begin 644 {name}\n");
+    for line in bytes.chunks(45) {
+        text.push(symbol(u8::try_from(line.len()).unwrap()));
+        for group in line.chunks(3) {
+            let [one, two, three] = [0, 1, 2].map(|at| group.get(at).copied().unwrap_or_default());
+            for value in [one >> 2, one << 4 | two >> 4, two << 2 | three >> 6, three] {
+                text.push(symbol(value));
+            }
+        }
+        text.push('\n');
+    }
+    text.push_str("`\nend\n");
+    text
+}
+
+#[test]
+fn large_file_that_one_run_unpacked_and_a_later_run_detached_is_proved() {
+    let file: Vec<u8> = (0..900_000_u32)
+        .map(|at| at.to_le_bytes()[usize::from(at % 3 == 0)])
+        .collect();
+    let old = format!(
+        "{HEADER}Content-Type: text/plain\n\nhello\n\n{}",
+        uuencoded("a.bin", &file)
+    );
+    let whole = drive(&engine(|policy| policy), old.as_bytes(), &served);
+    let mut store = HashMap::new();
+    let new = detached(&whole, (Stub::ExternalBody, false), &mut store);
+    assert_eq!(store.into_values().collect::<Vec<_>>(), [file]);
+    assert_proved("uuencode", old.as_bytes(), &new);
+}
+
 #[test]
 fn results_of_older_versions_are_proved() {
     let samples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
