@@ -356,16 +356,19 @@ fn large_file_that_one_run_unpacked_and_a_later_run_detached_is_proved() {
 #[test]
 fn results_of_older_versions_are_proved() {
     let samples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
-    let results = include_str!("prove_older.txt").split("\n@@@ ").skip(1);
+    let files = [
+        include_str!("prove_older.txt"),
+        include_str!("prove_0_3_0.txt"),
+    ];
     let mut count = 0;
-    for result in results {
+    for result in files.iter().flat_map(|file| file.split("\n@@@ ").skip(1)) {
         let (name, new) = result.split_once('\n').unwrap();
         let (sample, _) = name.split_once(" @@@ ").unwrap();
         let old = std::fs::read(samples.join(sample)).unwrap();
         assert_proved(name, &old, new.as_bytes());
         count += 1;
     }
-    assert_eq!(count, 16);
+    assert_eq!(count, 16 + 39);
 }
 
 #[test]
