@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::account::{Account, FolderChoice};
 use super::backup::Backup;
-use super::directories::{AccountName, FolderDirectory, directories};
+use super::directories::{AccountName, FolderDirectory, directories, owner};
 use super::doubts::Doubts;
 use super::failure::ImapFailure;
 use super::listing::Criteria;
@@ -20,6 +20,7 @@ use super::names::shown;
 use super::place::{ABSENT, ReadFolder, message_url};
 use super::reading::{BrokenMessage, ReadResult, Sessions, open_same};
 use super::same_account::{AccountCheck, AccountEvidence};
+use super::saved_name::numbers;
 use super::session::{Metadata, RemoteFolder, SelectResponse, Structure};
 use super::status::FolderStatus;
 use super::unchanged::COMPARED;
@@ -44,6 +45,14 @@ pub(crate) struct Download<'d, S> {
     pub(crate) transform: &'d dyn Transform<S>,
     pub(crate) observer: &'d dyn Observer<S>,
     pub(crate) stop: &'d Stop,
+}
+
+/// Returns the URL of a message (RFC 5092) that was downloaded into the file `saved`. Returns `None` for any other file.
+pub(crate) fn url_of_saved(account: &Account, saved: &Path) -> Option<String> {
+    let (uidvalidity, uid) = numbers(saved.file_name()?.to_str()?)?;
+    let folder = owner(saved.parent()?.parent()?).ok()??;
+    let url = account.url(&folder.name);
+    Some(format!("{url};UIDVALIDITY={uidvalidity}/;UID={uid}"))
 }
 
 /// A folder that was read, and its state when it was opened.

@@ -1,4 +1,5 @@
-"""Proves every result of one program with `embody compare`: `run --compare PROGRAM`.
+"""Proves every result of a program with `embody compare`: `run --compare PROGRAM`, or `run --compare OLD NEW` to prove the
+results of an older version.
 
 Each option set runs over each case. Then `compare` must find that each result is the work of embody: with its source, and
 with the result before it in the same option set. Results that are not meant to have all mail are skipped.
@@ -37,8 +38,8 @@ def unproven(program, root, old, new):
 
 def judge(place, task):
     """Runs one option set over one case, and compares its results. Returns the number of changed messages and the lines."""
-    case, name, program = task
-    place.run(program, case, sets.SETS[name], name)
+    case, name, older, program = task
+    place.run(older, case, sets.SETS[name], name)
     made = sorted(
         (path for path in place.root.iterdir()
          if path.name not in place.kept | OTHERS and not path.name.startswith("rows") and not path.name.endswith(".warc.gz")),

@@ -297,18 +297,78 @@ fn style_sheet_without_its_picture_is_not_proved() {
 }
 
 #[test]
+fn empty_document_from_a_server_is_proved() {
+    for content in ["", "\n", " \r\n"] {
+        for essence in ["text/html", "text/plain", "text/css"] {
+            let old = format!(
+                "{HEADER}Content-Type: multipart/mixed; boundary=AAA\n\n--AAA\nContent-Type: text/plain\n\nx\n\n\
+                 --AAA\nContent-Type: message/external-body; access-type=URL; URL=\"https://files.example.net/a\"\n\n\
+                 Content-Type: {essence}; charset=utf-8\n\n\n--AAA--\n"
+            );
+            let serve = |need: &Need| match need.url() {
+                Some(url) => Ok(Content::new(url, Some(essence.to_owned()), content)),
+                None => refused(),
+            };
+            let new = drive(&embedding(), old.as_bytes(), &serve);
+            assert_ne!(new, old.as_bytes());
+            assert_proved(essence, old.as_bytes(), &new);
+        }
+    }
+}
+
+/// Encodes a file with uuencode.
+fn uuencoded(name: &str, bytes: &[u8]) -> String {
+    let symbol = |value: u8| match value & 63 {
+        0 => '`',
+        value => char::from(32 + value),
+    };
+    let mut text = format!("begin 644 {name}\n");
+    for line in bytes.chunks(45) {
+        text.push(symbol(u8::try_from(line.len()).unwrap()));
+        for group in line.chunks(3) {
+            let [one, two, three] = [0, 1, 2].map(|at| group.get(at).copied().unwrap_or_default());
+            for value in [one >> 2, one << 4 | two >> 4, two << 2 | three >> 6, three] {
+                text.push(symbol(value));
+            }
+        }
+        text.push('\n');
+    }
+    text.push_str("`\nend\n");
+    text
+}
+
+#[test]
+fn large_file_that_one_run_unpacked_and_a_later_run_detached_is_proved() {
+    let file: Vec<u8> = (0..900_000_u32)
+        .map(|at| at.to_le_bytes()[usize::from(at % 3 == 0)])
+        .collect();
+    let old = format!(
+        "{HEADER}Content-Type: text/plain\n\nhello\n\n{}",
+        uuencoded("a.bin", &file)
+    );
+    let whole = drive(&engine(|policy| policy), old.as_bytes(), &served);
+    let mut store = HashMap::new();
+    let new = detached(&whole, (Stub::ExternalBody, false), &mut store);
+    assert_eq!(store.into_values().collect::<Vec<_>>(), [file]);
+    assert_proved("uuencode", old.as_bytes(), &new);
+}
+
+#[test]
 fn results_of_older_versions_are_proved() {
     let samples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
-    let results = include_str!("prove_older.txt").split("\n@@@ ").skip(1);
+    let files = [
+        include_str!("prove_older.txt"),
+        include_str!("prove_0_3_0.txt"),
+    ];
     let mut count = 0;
-    for result in results {
+    for result in files.iter().flat_map(|file| file.split("\n@@@ ").skip(1)) {
         let (name, new) = result.split_once('\n').unwrap();
         let (sample, _) = name.split_once(" @@@ ").unwrap();
         let old = std::fs::read(samples.join(sample)).unwrap();
         assert_proved(name, &old, new.as_bytes());
         count += 1;
     }
-    assert_eq!(count, 16);
+    assert_eq!(count, 16 + 39);
 }
 
 #[test]

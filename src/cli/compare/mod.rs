@@ -268,7 +268,8 @@ fn compare(
                 && has_flags
                 && told.insert(seen.identity)
             {
-                verdict.lost.push((named, Loss::Flags(flags.clone())));
+                let loss = Loss::Flags(flags.clone());
+                verdict.lost.push((old.named(named), loss));
             }
             if let Some(stored) = stored
                 && losses.take(&seen.identity)
@@ -304,7 +305,7 @@ fn compare(
             CandidateLoss::Altered(why) => Loss::Altered(why),
             CandidateLoss::Flags(flags) => Loss::Flags(flags),
         };
-        lost.push((named, loss));
+        lost.push((old.named(named), loss));
     })?;
     verdict.changed = found.changed;
     verdict.changes = found.changes;

@@ -75,7 +75,7 @@ pub(super) fn read<R: Send>(
                 source,
                 index: message.number,
             },
-            at: message.at.or_else(|| offset_in_own_file(message)),
+            at: place_in_file(message),
             content: message.content,
             plain: &plain,
         })?;
@@ -115,6 +115,13 @@ fn is_first_of_mbox(message: &Message<'_>) -> bool {
     // A separator precedes the message, also in an mbox that quotes no lines.
     let has_separator = message.quoting != Quoting::None || message.at.is_some_and(|at| at > 0);
     message.number == 1 && has_separator
+}
+
+/// Returns the position of the content in its file. Returns `None` if the file does not contain these bytes, and if its path is
+/// not UTF-8: the temporary file contains paths as text.
+fn place_in_file(message: &Message<'_>) -> Option<u64> {
+    message.source.to_str()?;
+    message.at.or_else(|| offset_in_own_file(message))
 }
 
 /// A file or message that could not be read completely.

@@ -7,13 +7,16 @@ use super::super::args::CompareArgs;
 use super::super::remote;
 #[cfg(all(unix, feature = "imap"))]
 use super::super::say;
+use super::reading::LostMessage;
 #[cfg(all(unix, feature = "imap"))]
 use crate::edit::Edits;
 #[cfg(all(unix, feature = "imap"))]
 use crate::engine::report::Detail;
 use crate::error::Error;
 #[cfg(all(unix, feature = "imap"))]
-use crate::imap::download::Download;
+use crate::imap::account::Account;
+#[cfg(all(unix, feature = "imap"))]
+use crate::imap::download::{Download, url_of_saved};
 #[cfg(all(unix, feature = "imap"))]
 use crate::mailbox::{Message, Observer, Transform};
 use crate::mailbox::{Options, Stop};
@@ -23,7 +26,23 @@ pub(super) struct Side {
     pub(super) path: PathBuf,
     /// Temporary copy of a mailbox on a server. Dropping it removes the copy.
     _copy: Option<tempfile::TempDir>,
+    /// The account from which the copy was downloaded.
+    #[cfg(all(unix, feature = "imap"))]
+    account: Option<Account>,
     pub(super) is_damaged: bool,
+}
+
+impl Side {
+    /// Returns the message with its URL on the server as its source, if it is from a temporary copy.
+    pub(super) fn named(&self, message: LostMessage) -> LostMessage {
+        #[cfg(all(unix, feature = "imap"))]
+        if let Some(account) = &self.account
+            && let Some(source) = url_of_saved(account, Path::new(&message.source))
+        {
+            return LostMessage { source, ..message };
+        }
+        message
+    }
 }
 
 /// Returns a mailbox to compare. A mailbox on a server is downloaded into a temporary directory, because it is read
@@ -51,12 +70,15 @@ pub(super) fn side(
             path: copy.path().to_owned(),
             is_damaged: summary.damaged > 0,
             _copy: Some(copy),
+            account: Some(account),
         });
     }
     let _ = (args, options, stop);
     Ok(Side {
         path: source.to_owned(),
         _copy: None,
+        #[cfg(all(unix, feature = "imap"))]
+        account: None,
         is_damaged: false,
     })
 }

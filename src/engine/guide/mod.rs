@@ -25,9 +25,8 @@ pub(super) use self::part::GuidePart;
 pub(super) use self::stand_in::{StandIn, StandIns};
 use super::ledger::Ledger;
 use super::policy::Policy;
-use crate::mime::transfer::with_newlines;
+use super::same::unquoted_text;
 use crate::mime::{self, MessageTree, PartId, PartKind};
-use crate::span::Newline;
 
 impl Guide {
     /// Creates a guide from `new`. The parts that `old` also contains answer no reference, because they were there before.
@@ -81,8 +80,8 @@ impl Guide {
     }
 }
 
-/// Returns a digest of the content of a part, which is independent of its transfer encoding and of line endings. It only
-/// selects candidates, so it need not be collision-resistant.
+/// Returns a digest of the content of a part, which is independent of its transfer encoding, of line endings, and of the
+/// quoting of `From ` lines. It only selects candidates, so it need not be collision-resistant.
 pub(super) fn digest_of_part(tree: &MessageTree<'_>, part: PartId) -> u64 {
     use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -95,16 +94,12 @@ pub(super) fn digest_of_part(tree: &MessageTree<'_>, part: PartId) -> u64 {
             let decoded = entity.encoding.decode(body);
             let octets = decoded.as_deref().unwrap_or(body);
             if entity.essence.starts_with("text/") || entity.essence.starts_with("message/") {
-                let text = with_newlines(octets.to_vec(), Newline::Lf);
-                text.trim_ascii_end().hash(&mut hasher);
+                unquoted_text(octets).trim_ascii_end().hash(&mut hasher);
             } else {
                 octets.hash(&mut hasher);
             }
         }
-        _ => {
-            let text = with_newlines(body.to_vec(), Newline::Lf);
-            text.trim_ascii_end().hash(&mut hasher);
-        }
+        _ => unquoted_text(body).trim_ascii_end().hash(&mut hasher),
     }
     hasher.finish()
 }

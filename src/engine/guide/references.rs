@@ -22,6 +22,7 @@ use crate::engine::obtained::is_decoded;
 use crate::engine::plan::{Plan, PlanItem, PlanStep};
 use crate::engine::policy::Policy;
 use crate::engine::report::{Provenance, Refusal};
+use crate::engine::same::unquoted_text;
 use crate::engine::{Content, Need, Neighbour};
 use crate::mime::entity::uri;
 use crate::mime::media_type::is_composite;
@@ -166,7 +167,10 @@ impl Guide {
                 return is_here.then_some(8).or(Some(1));
             }
             let content = part.content();
+            // A server can answer with an empty document, and a piece of the text is never empty.
+            let is_empty = content.bytes().trim_ascii().is_empty();
             if let Some(text) = &text
+                && !is_empty
                 && part.name.is_none()
                 && part.essence.starts_with("text/")
                 && is_piece(text, content.bytes())
@@ -333,11 +337,11 @@ fn stored_message(content: &Content, size: Option<u64>) -> Option<Vec<u8>> {
     Some(escaped)
 }
 
-/// Returns true if a text is a piece of another one, from which notes were removed.
+/// Returns true if a text is a piece of another one, from which notes were removed. The mailboxes of the two texts can have
+/// different line endings, and a different quoting of `From ` lines.
 fn is_piece(text: &[u8], piece: &[u8]) -> bool {
-    let lines = |text: &[u8]| with_newlines(text.to_vec(), Newline::Lf);
-    let piece = lines(piece);
-    memchr::memmem::find(&lines(text), piece.trim_ascii()).is_some()
+    let piece = unquoted_text(piece);
+    memchr::memmem::find(&unquoted_text(text), piece.trim_ascii()).is_some()
 }
 
 fn is_md5(value: &[u8], octets: &[u8]) -> bool {

@@ -109,13 +109,17 @@ impl Prover<'_> {
                 }
             }
         }
-        let mut first = None;
-        if let Some(made) = self.runs(old, guide, target, &mut first) {
-            return Some(made);
+        if !notes.is_empty() {
+            // A run that inserts content detaches nothing, so trying its other options first would use up the budget.
+            let first = self.run(old, guide, &Variant::first(tree, target.mail))?;
+            if self.see(&first, target) {
+                return Some(first);
+            }
+            if let Some(made) = self.detached_and_changed(tree, &notes, &first) {
+                return Some(made);
+            }
         }
-        if !notes.is_empty()
-            && let Some(made) = self.detached_and_changed(tree, &notes, first.as_ref())
-        {
+        if let Some(made) = self.runs(old, guide, target) {
             return Some(made);
         }
         if let Some(made) = self.two_runs(tree, &notes) {
@@ -129,7 +133,7 @@ impl Prover<'_> {
         &mut self,
         tree: &MessageTree<'_>,
         notes: &DetachNotes,
-        first: Option<&ResultParts>,
+        first: &ResultParts,
     ) -> Option<ResultParts> {
         let target = self.target;
         let policy = Variant::default().policy();
@@ -137,22 +141,21 @@ impl Prover<'_> {
         for made in self.detached(self.old, notes, target) {
             let tree = mime::scan(&made.mail, &limits);
             let guide = Guide::of(&tree, target.mail, &policy);
-            if let Some(next) = self.runs(&made.mail, &guide, target, &mut None) {
+            if let Some(next) = self.runs(&made.mail, &guide, target) {
                 return Some(made.clone().then(next));
             }
         }
         // The detached attachments are put back with the content of the old mail, and of the result of the first run: it can
         // contain attachments that were encoded in another form before, such as uuencoded files. If a run retrieved the
         // content, only the store has it.
-        let of_first = first.map(|made| mime::scan(&made.mail, &limits));
-        let known: Vec<&MessageTree<'_>> = std::iter::once(tree).chain(&of_first).collect();
-        let stand_ins = notes.stand_ins(&known, self.budget);
-        let sources = std::iter::once(self.old).chain(first.map(|made| &*made.mail));
-        for source in sources {
+        let of_first = mime::scan(&first.mail, &limits);
+        let stand_ins = notes.stand_ins(&[tree, &of_first], self.budget);
+        // The result of the first run usually has the attachments of the old mail, too.
+        for source in [&*first.mail, self.old] {
             let restored = self.restored(target.mail, source, &stand_ins)?;
             let whole = ProofTarget::of(&restored);
             let guide = Guide::until(tree, &restored, &policy, (usize::MAX, &stand_ins));
-            let made = self.runs(self.old, &guide, &whole, &mut None);
+            let made = self.runs(self.old, &guide, &whole);
             let Some(made) = made.or_else(|| self.later_runs(&guide, &whole)) else {
                 continue;
             };
@@ -178,7 +181,7 @@ impl Prover<'_> {
         let limits = policy.limits.scan();
         let changed = mime::scan(&made.mail, &limits);
         let next = Guide::of(&changed, target.mail, &policy);
-        if let Some(next) = self.runs(&made.mail, &next, target, &mut None) {
+        if let Some(next) = self.runs(&made.mail, &next, target) {
             return Some(made.clone().then(next));
         }
         if !notes.is_empty() {
@@ -213,7 +216,7 @@ impl Prover<'_> {
             done = done.then(made);
             let tree = mime::scan(&done.mail, &limits);
             let next = Guide::until(&tree, target.mail, &policy, (usize::MAX, stand_ins));
-            if let Some(next) = self.runs(&done.mail, &next, target, &mut None) {
+            if let Some(next) = self.runs(&done.mail, &next, target) {
                 return Some(done.then(next));
             }
             limit = next.first_of_later_run().filter(|next| *next > limit)?;
@@ -221,24 +224,20 @@ impl Prover<'_> {
         None
     }
 
-    /// Runs the engine with each combination of choices that may matter, until the result is `target`. `first` receives the
-    /// first result.
+    /// Runs the engine with each combination of choices that may matter, until the result is `target`.
     fn runs(
         &mut self,
         from: &[u8],
         guide: &Arc<Guide>,
         target: &ProofTarget<'_>,
-        first: &mut Option<ResultParts>,
     ) -> Option<ResultParts> {
         let limits = Variant::default().policy().limits.scan();
         let tree = mime::scan(from, &limits);
         let start = Variant::first(&tree, target.mail);
         let (made, rows) = self.run_with_rows(from, guide, &start)?;
-        let is_found = self.see(&made, target);
-        if is_found {
+        if self.see(&made, target) {
             return Some(made);
         }
-        *first = Some(made);
         for variant in start.others(&tree, target.mail, &rows) {
             let made = self.run(from, guide, &variant)?;
             if self.see(&made, target) {

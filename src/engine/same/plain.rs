@@ -75,6 +75,7 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 /// * the quoting of `From ` lines is removed, even if it was added several times;
 /// * fields that mailboxes add, and separators and banners of Exchange in the header, are removed. In a header with a line
 ///   that is not a field, this ends at that line: if the empty line after the header is missing, the rest is text;
+/// * a text without a header follows an empty line, because a mailbox that adds fields to it adds this line, too;
 /// * the From field is not quoted, and has no blank before its colon ([`from_field`](crate::from_field));
 /// * empty lines at the end are removed.
 pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
@@ -105,6 +106,9 @@ pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
         } else {
             (&[][..], line)
         };
+        if plain.is_empty() && header.is_text_first(line) {
+            plain.push(b'\n');
+        }
         plain.extend_from_slice(mark);
         plain.extend_from_slice(line);
         plain.push(b'\n');
@@ -151,6 +155,12 @@ impl HeaderLines {
             self.is_field_dropped || is_dated_separator(line) || is_exchange_banner(line);
         self.may_be_text = !is_trace && !is_field(line);
         is_trace
+    }
+
+    /// Returns whether the message begins with this line of its text, without the empty line after a header.
+    fn is_text_first(&self, line: &[u8]) -> bool {
+        let is_trace = self.has_fields && is_quoted_from_line(line);
+        !line.is_empty() && !is_field(line) && !is_trace
     }
 }
 
@@ -238,7 +248,23 @@ mod tests {
     #[test]
     fn plain_form_keeps_text_that_looks_like_a_field_in_a_mail_without_a_header() {
         let text = "Hello,\nStatus: all of it is broken\nFrom tomorrow on it costs 5\n";
-        assert_eq!(plain(text.as_bytes()), text.as_bytes());
+        assert_eq!(plain(text.as_bytes()), format!("\n{text}").as_bytes());
+    }
+
+    #[test]
+    fn plain_form_of_a_text_without_a_header_is_the_one_that_a_mailbox_gives_it() {
+        for text in ["Hello,\nBye\n", " folded\n\nx\n", "\nHello\n", "\n\nx\n"] {
+            let line = if text.starts_with('\n') { "" } else { "\n" };
+            let kept = format!("{line}{text}");
+            assert_eq!(plain(text.as_bytes()), kept.as_bytes());
+            assert_eq!(plain(kept.as_bytes()), kept.as_bytes());
+            for fields in ["Content-Length: 9\n", "Status: RO\nX-UID: 1\n"] {
+                let stored = format!("{fields}{kept}");
+                assert_eq!(plain(stored.as_bytes()), kept.as_bytes(), "{stored}");
+            }
+        }
+        // The first line is a field of the header, and a line of the text.
+        assert_ne!(plain(b"Subject: a\n\nx\n"), plain(b"\nSubject: a\n\nx\n"));
     }
 
     #[test]
@@ -281,12 +307,12 @@ mod tests {
                 ">From: Ann\n>From: Bob\n\nx\n",
                 "From: Ann\n>From: Bob\n\nx\n",
             ),
-            ("text\n>From : Ann\n\nx\n", "text\nFrom : Ann\n\nx\n"),
+            ("text\n>From : Ann\n\nx\n", "\ntext\nFrom : Ann\n\nx\n"),
         ] {
             let found = plain(quoted.as_bytes());
             assert_eq!(String::from_utf8_lossy(&found), field);
         }
-        for kept in [">From: Ann\nFrom: Bob\n\nx\n", "text\n>From: Ann\n\nx\n"] {
+        for kept in [">From: Ann\nFrom: Bob\n\nx\n", "\ntext\n>From: Ann\n\nx\n"] {
             assert_eq!(plain(kept.as_bytes()), kept.as_bytes());
         }
     }

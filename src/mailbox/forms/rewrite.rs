@@ -201,28 +201,25 @@ fn quoted_header(content: &[u8], body: usize) -> Option<Vec<u8>> {
 /// Adds a field Content-Length to a message that has none. If one message of an mboxcl2 mailbox lacks the field, no program can
 /// read the others by their fields.
 fn with_length(mut content: Vec<u8>) -> Vec<u8> {
-    let body = if has_header(Prologue::behind(&content)) {
-        body_of(&content)
+    let newline = Newline::of_first_line(&content).bytes();
+    // Fields of Thunderbird count only before all others, so the new field comes after them.
+    let (at, body, end) = if has_header(Prologue::behind(&content)) {
+        (agreed_end(&content), body_of(&content), &b""[..])
+    } else if content.starts_with(newline) {
+        // The header is empty, and its empty line is there.
+        (0, newline.len(), &b""[..])
     } else {
-        0
+        // A text without a header gets one, so that the text is its body.
+        (0, 0, newline)
     };
     let is_there =
         body > 0 && length_fields(&content, body).any(|(measure, _)| measure == Measure::Octets);
     if is_there {
         return content;
     }
-    let newline = Newline::of_first_line(&content).bytes();
-    let mut field = format!("Content-Length: {}", content.len() - body).into_bytes();
-    field.extend_from_slice(newline);
-    let at = if body > 0 {
-        // Fields of Thunderbird count only before all others, so the new field comes after them.
-        agreed_end(&content)
-    } else {
-        // A text without a header gets one, so that the text is its body.
-        field.extend_from_slice(newline);
-        0
-    };
-    content.splice(at..at, field);
+    let length = content.len() - body;
+    let field = format!("Content-Length: {length}").into_bytes();
+    content.splice(at..at, [&field, newline, end].concat());
     content
 }
 

@@ -249,6 +249,49 @@ fn temporary_file_has_no_content_of_single_messages() {
     assert!(counts["temporary"].as_u64().unwrap() < 1000, "{counts}");
 }
 
+/// The names of some file systems are in an old charset.
+#[cfg(target_os = "linux")]
+#[test]
+fn changed_mail_in_a_directory_whose_name_is_not_utf_8_is_found() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let folder = Folder::new();
+    let old = folder.path().join(OsStr::from_bytes(b"caf\xe9"));
+    for (part, name, mail) in [
+        ("box", "in.mbox", format!("{FROM}{}\n", letter())),
+        ("md/cur", "1.a.host:2,S", letter().replace("<1@", "<2@")),
+    ] {
+        fs::create_dir_all(old.join(part)).unwrap();
+        fs::write(old.join(part).join(name), mail).unwrap();
+    }
+    for part in ["md/new", "md/tmp"] {
+        fs::create_dir_all(old.join(part)).unwrap();
+    }
+    let run = |arguments: &[&OsStr]| {
+        let output = embody()
+            .current_dir(folder.path())
+            .args(arguments)
+            .output()
+            .unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{printed}");
+        printed
+    };
+    let text = OsStr::new;
+    run(&[
+        text("embed"),
+        old.as_os_str(),
+        text("--output"),
+        text("new"),
+    ]);
+    let printed = run(&[text("compare"), old.as_os_str(), text("new")]);
+    assert!(
+        printed.contains("2 with changes that embody makes"),
+        "{printed}"
+    );
+}
+
 #[test]
 fn deleted_mark_may_be_lost_only_in_a_merged_mailbox() {
     let folder = Folder::new();
@@ -324,6 +367,37 @@ fn changes_are_proved_after_conversion_to_each_format_and_back() {
         assert_whole(&folder, "", "old.mbox", &less);
         assert_whole(&folder, "--merged", "old.mbox", &less);
     }
+}
+
+#[test]
+fn text_without_a_header_is_found_in_each_format_and_after_the_way_back() {
+    let folder = Folder::new();
+    for text in [
+        "Hello text\nmore\n",
+        "Hello\n\nmore\n",
+        "\nHello\n",
+        "\r\nHello\r\n",
+        "\n\nFrom x\n",
+        "Subject: a\nText without an empty line\n",
+    ] {
+        folder.write("old.eml", text);
+        for format in ["mboxrd", "mboxo", "mboxcl2", "maildir", "mh", "thunderbird"] {
+            for made in ["there", "back"] {
+                let _ = fs::remove_dir_all(folder.at(made));
+                let _ = fs::remove_file(folder.at(made));
+            }
+            folder.run(&format!(
+                "convert old.eml --output-format {format} --output there"
+            ));
+            assert_whole(&folder, "", "old.eml", "there");
+            folder.run("convert there --output-format eml --output back");
+            assert_whole(&folder, "", "old.eml", "back");
+        }
+    }
+    // The empty line makes a text of the field.
+    folder.write("header.eml", "Subject: text\n\nx\n");
+    folder.write("text.eml", "\nSubject: text\n\nx\n");
+    assert_eq!(compared(&folder, "", "header.eml", "text.eml").0, 1);
 }
 
 #[test]

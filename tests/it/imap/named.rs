@@ -58,6 +58,37 @@ fn uid_or_folder_that_does_not_exist_is_named_by_each_command() {
 }
 
 #[test]
+fn message_that_compare_misses_is_named_by_its_url() {
+    let folders = [
+        ("Archive/Old", vec![mail(5, 9, 0)]),
+        ("INBOX", vec![mail(1, 1, 0), mail(2, 2, 0), mail(3, 3, 0)]),
+    ];
+    let account = Account::of(&folders);
+    let place = Place::new();
+    fs::create_dir(place.out()).unwrap();
+    fs::write(place.out().join("a.eml"), mail(1, 1, 0).text).unwrap();
+    let changed = mail(1, 3, 0).text.replace("Mail 0003", "Mail 0004");
+    fs::write(place.out().join("b.eml"), changed).unwrap();
+    let run = place.run("compare", &account.server.url(""), &[]);
+    assert_eq!(run.code, Some(1), "{}", run.said);
+    let named: Vec<&str> = run
+        .printed
+        .lines()
+        .filter(|line| line.contains(";UID="))
+        .collect();
+    assert_eq!(named.len(), 3, "{}", run.printed);
+    for (start, place) in [
+        ("missing: ", "/Archive/Old;UIDVALIDITY=7/;UID=5, message 1"),
+        ("missing: ", "/INBOX;UIDVALIDITY=7/;UID=2, message 2"),
+        ("altered: ", "/INBOX;UIDVALIDITY=7/;UID=3, message 3"),
+    ] {
+        let end = format!("127.0.0.1:{}{place}", account.server.port);
+        let is_named = |line: &&str| line.starts_with(start) && line.ends_with(&end);
+        assert!(named.iter().any(is_named), "{end}: {}", run.printed);
+    }
+}
+
+#[test]
 fn folder_pattern_without_a_match_and_folders_outside_the_url_are_not_named() {
     for (url, more) in [
         ("", &["--folder", "INBOX", "--folder", "Lists/*"][..]),
