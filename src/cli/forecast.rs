@@ -5,11 +5,10 @@ use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 
 use super::report_file::ReportFields;
 use super::say::{duration, harmless};
-use super::survey::{Amount, NAMES, TallyCounts as _, TallyNames};
-use crate::engine::policy::{Limits, Policy, countable};
-use crate::engine::report::{Kind, Outcome, Reason, Report, Row};
+use super::tally::{CountedRow, NAMES, RowTally, TallyNames};
+use crate::engine::policy::{Limits, Policy};
+use crate::engine::report::{Kind, Outcome, Reason, Report};
 use crate::fetch::TIMEOUTS;
-use crate::link::url::UrlReference;
 
 const HOSTS: usize = 40;
 
@@ -24,13 +23,36 @@ const URLS: usize = 200_000;
 /// Estimated time for one picture, in seconds: a connection, its TLS handshake and a response.
 const TYPICAL: f64 = 0.3;
 
+/// The classes of pictures.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum PictureClass {
+    /// A picture that would be retrieved.
+    Remote,
+    Tracker,
+    /// A picture in a data: URL.
+    Data,
+}
+
+impl PictureClass {
+    fn of(counted: &CountedRow<'_>) -> Option<Self> {
+        let row = counted.row;
+        match (row.outcome, row.reason) {
+            _ if row.kind != Kind::Embed => None,
+            (Outcome::WouldFetch, _) => Some(Self::Remote),
+            (Outcome::Left, Some(Reason::Tracker)) | (Outcome::WouldBlank, _) => {
+                Some(Self::Tracker)
+            }
+            (Outcome::WouldExpand, _) if counted.reference.has_scheme("data") => Some(Self::Data),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Default, Debug)]
 pub(super) struct Forecast {
+    pictures: RowTally<PictureClass>,
     hosts: TallyNames<u64>,
-    remote: u64,
     urls: HashSet<u64>,
-    trackers: u64,
-    data: Amount,
     growth: u64,
     /// Number of messages that would also get content other than pictures. The size of this content is unknown, so each
     /// of these messages may grow up to `--max-growth`.
@@ -38,34 +60,35 @@ pub(super) struct Forecast {
 }
 
 impl Forecast {
-    pub(super) fn count(&mut self, report: &Report) {
-        self.growth += u64::try_from(report.gained).unwrap_or_default();
-        let is_fetch = |row: &&Row| row.outcome == Outcome::WouldFetch;
-        let is_picture = |row: &Row| row.kind == Kind::Embed && row.media_type.is_none();
-        let is_open = !report.rows.iter().filter(is_fetch).all(is_picture);
-        self.open += u64::from(is_open);
-        for row in report.rows.iter().filter(|row| row.kind == Kind::Embed) {
+    /// Counts a row. Returns whether its content would be retrieved and is not a picture.
+    pub(super) fn count(&mut self, counted: &CountedRow<'_>) -> bool {
+        let row = counted.row;
+        let is_picture = row.kind == Kind::Embed && row.media_type.is_none();
+        let is_open = row.outcome == Outcome::WouldFetch && !is_picture;
+        let Some(class) = PictureClass::of(counted) else {
+            return is_open;
+        };
+        self.pictures.count(class, counted.octets());
+        if class == PictureClass::Remote {
             let url = row.url.as_deref().unwrap_or_default();
-            let reference = UrlReference::split(url);
-            match (row.outcome, row.reason) {
-                (Outcome::WouldFetch, _) => {
-                    self.remote += 1;
-                    let hashing = BuildHasherDefault::<DefaultHasher>::default();
-                    self.remember(hashing.hash_one(url.split('#').next()));
-                    self.growth += AROUND + LOCATION * url.len() as u64;
-                    if let Some(host) = reference.site().and_then(|it| countable(it.host)) {
-                        *self.hosts.of(&host) += 1;
-                    }
-                }
-                (Outcome::Left, Some(Reason::Tracker)) | (Outcome::WouldBlank, _) => {
-                    self.trackers += 1;
-                }
-                (Outcome::WouldExpand, _) if reference.has_scheme("data") => {
-                    self.data.count(row.bytes.unwrap_or(0));
-                }
-                _ => {}
+            let hashing = BuildHasherDefault::<DefaultHasher>::default();
+            self.remember(hashing.hash_one(url.split('#').next()));
+            self.growth += AROUND + LOCATION * url.len() as u64;
+            if let Some(host) = &counted.host {
+                *self.hosts.of(host) += 1;
             }
         }
+        is_open
+    }
+
+    /// Counts a message. `is_open` says whether it would get content other than pictures.
+    pub(super) fn count_message(&mut self, report: &Report, is_open: bool) {
+        self.growth += u64::try_from(report.gained).unwrap_or_default();
+        self.open += u64::from(is_open);
+    }
+
+    fn remote(&self) -> u64 {
+        self.pictures.of(&PictureClass::Remote)
     }
 
     fn remember(&mut self, url: u64) {
@@ -76,10 +99,8 @@ impl Forecast {
 
     pub(super) fn add(&mut self, other: Self) {
         other.urls.into_iter().for_each(|url| self.remember(url));
+        self.pictures.add(other.pictures);
         self.hosts.add(other.hosts);
-        self.remote += other.remote;
-        self.trackers += other.trackers;
-        self.data.add(&other.data);
         self.growth += other.growth;
         self.open += other.open;
     }
@@ -88,17 +109,18 @@ impl Forecast {
     /// only pictures whose size is known, because they are in the messages. `growth_at_most` assumes that each other
     /// picture is as large as `--max-body` allows, and that other content reaches `--max-growth`.
     pub(super) fn embed(&self, policy: &Policy) -> ReportFields {
-        let pictures = self.remote.saturating_mul(in_base64(policy.limits.body));
+        let pictures = self.remote().saturating_mul(in_base64(policy.limits.body));
         let others = self.open.saturating_mul(policy.limits.growth);
         let most = self.growth.saturating_add(pictures).saturating_add(others);
+        let data = self.pictures.amount(&PictureClass::Data);
         ReportFields::default()
-            .with("remote", &self.remote)
+            .with("remote", &self.remote())
             .with("distinct", &self.urls.len())
             .with("hosts", &self.hosts)
             .with_some("other_hosts", self.hosts.others())
-            .with("trackers", &self.trackers)
-            .with("data", &self.data.count)
-            .with("data_octets", &self.data.octets)
+            .with("trackers", &self.pictures.of(&PictureClass::Tracker))
+            .with("data", &data.count)
+            .with("data_octets", &data.octets)
             .with("growth", &self.growth)
             .with("growth_at_most", &most)
             .with("max_growth", &policy.limits.growth)
@@ -106,12 +128,16 @@ impl Forecast {
 
     pub(super) fn lines(&self, policy: &Policy, is_mailbox: bool) -> String {
         let mut text = String::new();
-        if self.remote + self.trackers + self.data.count == 0 {
+        if self.pictures.is_empty() {
             return text;
         }
+        let (remote, data) = (self.remote(), self.pictures.amount(&PictureClass::Data));
         text += &format!(
             "{} pictures would be retrieved; {} more are trackers; {} pictures in data: URLs have {} bytes\n",
-            self.remote, self.trackers, self.data.count, self.data.octets
+            remote,
+            self.pictures.of(&PictureClass::Tracker),
+            data.count,
+            data.octets
         );
         let hosts = self.hosts.heaviest(|count| *count);
         for (host, count) in hosts.iter().take(HOSTS) {
@@ -126,7 +152,7 @@ impl Forecast {
             );
         }
         let limits = &policy.limits;
-        if self.remote > 0 {
+        if remote > 0 {
             text.push_str(&self.time(limits));
         }
         let (whose, per) = if is_mailbox {
@@ -135,7 +161,7 @@ impl Forecast {
             ("the message", "")
         };
         let (growth, most, each) = (self.growth, limits.growth, in_base64(limits.body));
-        let retrieved = match self.remote {
+        let retrieved = match remote {
             0 if self.open == 0 => String::new(),
             0 => format!(
                 " and the size of the retrieved content, which is not known, but is at most {most} bytes (--max-growth){per}"

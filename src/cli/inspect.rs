@@ -30,9 +30,10 @@ use super::reporter::{Reporter, ReporterCounts};
 use super::say::{self, harmless_within};
 use super::streams::{is_folder, is_output_lost, is_standard, print, stream, write_error};
 use super::survey::{
-    NamedSource, RepeatedLinks, SourceKind, SurveyContext, SurveyRun, as_json, check_page,
-    in_units, lines, page, write_page,
+    NamedSource, RepeatedLinks, SourceKind, SurveyContext, as_json, check_page, in_units, lines,
+    page, write_page,
 };
+use super::survey_run::SurveyRun;
 use super::totals::{Totals, files, read};
 use super::verb::ExpandRun;
 use super::wording;

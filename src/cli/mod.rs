@@ -45,6 +45,8 @@ mod store;
 mod streams;
 mod summary;
 mod survey;
+mod survey_run;
+mod tally;
 mod targets;
 mod thumbnail;
 mod totals;

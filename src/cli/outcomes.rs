@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::say::harmless;
+use super::tally::RowTally;
 use super::wording;
 use crate::engine::Mode;
 use crate::engine::policy::Policy;
@@ -42,28 +43,34 @@ impl ReferenceGroup {
     }
 }
 
+/// The classes of rows that the sentences count. A row can have several classes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum OutcomeClass {
+    Done(ReferenceGroup),
+    WouldFetch(ReferenceGroup),
+    /// A reference that was left unchanged, with the reason as a phrase.
+    Kept(ReferenceGroup, String),
+    Tracker,
+    Blanked,
+    /// Links that were made absolute.
+    Link,
+    /// An attachment that is not detached, because the mail displays it.
+    Displayed,
+    /// A server sent a response.
+    Answered,
+    /// No server could be reached, for this reason.
+    Unreachable(&'static str),
+    /// The server no longer has the content: status 404 or 410, or the host does not exist.
+    Gone,
+    /// An error status that may be from the proxy ([`OF_PROXIES`]).
+    OfProxy,
+    /// An attachment that could not be written to the store or read from it, for this cause.
+    StoreFailure(String),
+}
+
 /// Counts of references by their outcome.
 #[derive(Default, Debug)]
-pub(super) struct Outcomes {
-    done: BTreeMap<ReferenceGroup, u64>,
-    would_fetch: BTreeMap<ReferenceGroup, u64>,
-    kept: BTreeMap<ReferenceGroup, BTreeMap<String, u64>>,
-    trackers: u64,
-    blanked: u64,
-    links: u64,
-    /// Total bytes of the attachments that are not detached because the mail displays them.
-    displayed: u64,
-    /// Number of references for which a server sent a response.
-    answered: u64,
-    /// Number of references for which no server could be reached, by reason.
-    unreachable: BTreeMap<&'static str, u64>,
-    /// Number of references whose server no longer has the content: status 404 or 410, or the host does not exist.
-    gone: u64,
-    /// Number of references with an error status that may be from the proxy ([`OF_PROXIES`]).
-    of_proxy: u64,
-    /// Number of attachments that could not be written to the store or read from it, by cause.
-    store_failures: BTreeMap<String, u64>,
-}
+pub(super) struct Outcomes(RowTally<OutcomeClass>);
 
 /// Maximum number of different causes of failures of the store that are counted.
 const MOST_CAUSES: usize = 20;
@@ -83,6 +90,37 @@ fn may_be_of_proxy(row: &Row, policy: &Policy) -> bool {
     policy.proxy.is_some() && is_http && is_error && row.reason == Some(Reason::HttpStatus)
 }
 
+/// Returns whether a server sent a response for this row, or could not be reached. `None` if no request was made.
+fn response(row: &Row) -> Option<OutcomeClass> {
+    match row.reason.filter(|_| row.outcome == Outcome::Left) {
+        Some(
+            reason @ (Reason::ConnectionFailed
+            | Reason::NameNotFound
+            | Reason::TlsFailed
+            | Reason::Timeout),
+        ) if row.status.is_none() => Some(OutcomeClass::Unreachable(phrase(reason))),
+        // With each of these reasons, a server sent a response but no content. The row can lack the status of the
+        // response, so the reason alone shows that the server responded.
+        Some(
+            Reason::ArchiveBusy
+            | Reason::BadResponse
+            | Reason::HttpStatus
+            | Reason::IncompleteBody
+            | Reason::NotArchived
+            | Reason::RedirectRefused
+            | Reason::TooManyRedirects
+            | Reason::WebPage,
+        ) => Some(OutcomeClass::Answered),
+        // The row of a probe contains no content and can lack a status. The outcome `WouldFetch` then shows that a server
+        // responded and has the content.
+        _ => {
+            let came = matches!(row.from, Provenance::Network | Provenance::Archive);
+            let is_there = row.outcome == Outcome::WouldFetch;
+            (came || is_there || row.status.is_some()).then_some(OutcomeClass::Answered)
+        }
+    }
+}
+
 impl Outcomes {
     pub(super) fn count(&mut self, row: &Row, policy: &Policy) {
         let thing = match row.from {
@@ -91,116 +129,100 @@ impl Outcomes {
             Provenance::Copy => ReferenceGroup::Attachment,
             _ => ReferenceGroup::of(row.kind),
         };
-        self.links += row.links.unwrap_or(0);
+        let links = row.links.unwrap_or(0);
+        self.0.count_several(OutcomeClass::Link, links);
         if may_be_of_proxy(row, policy) {
-            self.of_proxy += 1
-        } else {
-            self.count_response(row)
+            self.0.count(OutcomeClass::OfProxy, 0);
+        } else if let Some(class) = response(row) {
+            self.0.count(class, 0);
         }
         if (row.outcome, row.reason) == (Outcome::Left, Some(Reason::StoreFailed)) {
             // The causes can contain names of objects, so the number of different ones is limited.
-            let cause = wording::detail(&row.detail);
-            let is_new = !self.store_failures.contains_key(&cause);
-            let counted_as = if is_new && self.store_failures.len() >= MOST_CAUSES {
-                "other causes".to_owned()
+            let failure = OutcomeClass::StoreFailure(wording::detail(&row.detail));
+            let is_new = !self.0.has(&failure);
+            let counted_as = if is_new && self.store_failures().count() >= MOST_CAUSES {
+                OutcomeClass::StoreFailure("other causes".to_owned())
             } else {
-                cause
+                failure
             };
-            *self.store_failures.entry(counted_as).or_default() += 1;
+            self.0.count(counted_as, 0);
         }
-        match (row.outcome, row.reason) {
-            (Outcome::Left, Some(Reason::Tracker)) => self.trackers += 1,
+        let class = match (row.outcome, row.reason) {
+            (Outcome::Left, Some(Reason::Tracker)) => OutcomeClass::Tracker,
             (Outcome::Left, Some(reason)) => {
                 let is_gone = match reason {
                     Reason::HttpStatus => matches!(row.status, Some(404 | 410)),
                     reason => reason == Reason::NameNotFound,
                 };
-                self.gone += u64::from(is_gone);
-                if reason == Reason::ShownInline {
-                    self.displayed += row.bytes.unwrap_or(0);
+                if is_gone {
+                    self.0.count(OutcomeClass::Gone, 0);
                 }
-                let reasons = self.kept.entry(thing).or_default();
-                *reasons.entry(because(reason, row)).or_default() += 1;
+                if reason == Reason::ShownInline {
+                    let octets = row.bytes.unwrap_or(0);
+                    self.0.count(OutcomeClass::Displayed, octets);
+                }
+                OutcomeClass::Kept(thing, because(reason, row))
             }
-            (Outcome::Blanked | Outcome::WouldBlank, _) => self.blanked += 1,
-            (Outcome::WouldFetch, _) => *self.would_fetch.entry(thing).or_default() += 1,
-            (Outcome::Rewritten | Outcome::WouldRewrite, _) if thing == ReferenceGroup::Wrapped => {
-                *self.done.entry(thing).or_default() += 1;
+            (Outcome::Blanked | Outcome::WouldBlank, _) => OutcomeClass::Blanked,
+            (Outcome::WouldFetch, _) => OutcomeClass::WouldFetch(thing),
+            (Outcome::Rewritten | Outcome::WouldRewrite, _) if thing != ReferenceGroup::Wrapped => {
+                return;
             }
-            (Outcome::Rewritten | Outcome::WouldRewrite | Outcome::Left, _) => {}
-            _ => *self.done.entry(thing).or_default() += 1,
-        }
-    }
-
-    fn count_response(&mut self, row: &Row) {
-        let came = matches!(row.from, Provenance::Network | Provenance::Archive);
-        match row.reason.filter(|_| row.outcome == Outcome::Left) {
-            Some(
-                reason @ (Reason::ConnectionFailed
-                | Reason::NameNotFound
-                | Reason::TlsFailed
-                | Reason::Timeout),
-            ) if row.status.is_none() => {
-                *self.unreachable.entry(phrase(reason)).or_default() += 1;
-            }
-            // With each of these reasons, a server sent a response but no content. The row can lack the status of the
-            // response, so the reason alone shows that the server responded.
-            Some(
-                Reason::ArchiveBusy
-                | Reason::BadResponse
-                | Reason::HttpStatus
-                | Reason::IncompleteBody
-                | Reason::NotArchived
-                | Reason::RedirectRefused
-                | Reason::TooManyRedirects
-                | Reason::WebPage,
-            ) => self.answered += 1,
-            // The row of a probe contains no content and can lack a status. The outcome `WouldFetch` then shows that a
-            // server responded and has the content.
-            _ => {
-                let is_there = row.outcome == Outcome::WouldFetch;
-                self.answered += u64::from(came || is_there || row.status.is_some());
-            }
-        }
+            (Outcome::Left, _) => return,
+            _ => OutcomeClass::Done(thing),
+        };
+        self.0.count(class, 0);
     }
 
     pub(super) fn add(&mut self, other: Self) {
-        fn join<K: Ord>(all: &mut BTreeMap<K, u64>, more: BTreeMap<K, u64>) {
-            for (key, count) in more {
-                *all.entry(key).or_default() += count;
-            }
-        }
-        join(&mut self.done, other.done);
-        join(&mut self.would_fetch, other.would_fetch);
-        for (thing, reasons) in other.kept {
-            join(self.kept.entry(thing).or_default(), reasons);
-        }
-        join(&mut self.unreachable, other.unreachable);
-        join(&mut self.store_failures, other.store_failures);
-        self.trackers += other.trackers;
-        self.blanked += other.blanked;
-        self.links += other.links;
-        self.displayed += other.displayed;
-        self.answered += other.answered;
-        self.gone += other.gone;
-        self.of_proxy += other.of_proxy;
+        self.0.add(other.0);
+    }
+
+    fn store_failures(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.classes().filter_map(|(class, count)| match class {
+            OutcomeClass::StoreFailure(cause) => Some((cause.as_str(), count)),
+            _ => None,
+        })
+    }
+
+    fn unreachable(&self) -> BTreeMap<&'static str, u64> {
+        let reasons = self.0.classes().filter_map(|(class, count)| match class {
+            OutcomeClass::Unreachable(reason) => Some((*reason, count)),
+            _ => None,
+        });
+        reasons.collect()
+    }
+
+    /// Returns why references of this group were left unchanged.
+    fn kept(&self, thing: ReferenceGroup) -> BTreeMap<&str, u64> {
+        let reasons = self.0.classes().filter_map(|(class, count)| match class {
+            OutcomeClass::Kept(group, reason) if *group == thing => Some((reason.as_str(), count)),
+            _ => None,
+        });
+        reasons.collect()
     }
 
     /// Returns whether requests were sent and no server responded.
     pub(super) fn has_no_response(&self) -> bool {
-        self.answered == 0 && (self.of_proxy > 0 || !self.unreachable.is_empty())
+        let has_failed = self.0.has(&OutcomeClass::OfProxy) || !self.unreachable().is_empty();
+        has_failed && !self.0.has(&OutcomeClass::Answered)
     }
 
     /// Returns the number of references whose server no longer has the content, or 0 if no server responded.
     pub(super) fn gone(&self) -> u64 {
-        if self.has_no_response() { 0 } else { self.gone }
+        if self.has_no_response() {
+            0
+        } else {
+            self.0.of(&OutcomeClass::Gone)
+        }
     }
 
     /// Returns the sentence of the summary for a run in which no server responded. `again` says how to repeat the run.
     pub(super) fn no_response(&self, again: &str) -> String {
-        let mut failed = self.unreachable.clone();
-        if self.of_proxy > 0 {
-            failed.insert("with an error from the proxy", self.of_proxy);
+        let mut failed = self.unreachable();
+        let of_proxy = self.0.of(&OutcomeClass::OfProxy);
+        if of_proxy > 0 {
+            failed.insert("with an error from the proxy", of_proxy);
         }
         let what = match failed.values().sum() {
             1 => "the only request failed".to_owned(),
@@ -215,11 +237,9 @@ impl Outcomes {
     /// Returns the sentence of the summary about attachments that could not be written to the store or read from it, or `None`
     /// if there are none. `again` says how to repeat the run.
     pub(super) fn store_failure(&self, task: Task, again: &str) -> Option<String> {
-        let (cause, _) = self
-            .store_failures
-            .iter()
-            .max_by_key(|(_, count)| **count)?;
-        let count = counted(self.store_failures.values().sum(), "attachment");
+        let (cause, _) = self.store_failures().max_by_key(|(_, count)| *count)?;
+        let all = self.store_failures().map(|(_, count)| count).sum();
+        let count = counted(all, "attachment");
         let what = match task {
             Task::Detach => {
                 format!("{count} could not be written to the store and stayed in the mail")
@@ -237,12 +257,11 @@ impl Outcomes {
             ReferenceGroup::Attachment,
             ReferenceGroup::Stored,
         ] {
-            let done = self.done.get(&thing).copied().unwrap_or(0);
-            let kept = self.kept.get(&thing);
-            if done > 0 || kept.is_some() {
+            let done = self.0.of(&OutcomeClass::Done(thing));
+            if done > 0 || !self.kept(thing).is_empty() {
                 let _ = writeln!(text, "{}", self.sentence(thing, done, task, mode));
             }
-            let would = self.would_fetch.get(&thing).copied().unwrap_or(0);
+            let would = self.0.of(&OutcomeClass::WouldFetch(thing));
             if would > 0 && !(thing == ReferenceGroup::Picture && pictures_follow) {
                 let name = if thing == ReferenceGroup::Picture {
                     "picture"
@@ -257,15 +276,14 @@ impl Outcomes {
             (Mode::Run, 1) => "was",
             _ => would,
         };
-        if self.blanked > 0 {
-            let (trackers, was) = (counted(self.blanked, "tracking picture"), was(self.blanked));
+        let blanked = self.0.of(&OutcomeClass::Blanked);
+        if blanked > 0 {
+            let (trackers, was) = (counted(blanked, "tracking picture"), was(blanked));
             let _ = writeln!(text, "{trackers} {was} replaced with a blank picture.");
         }
-        if self.trackers > 0 {
-            let (trackers, was) = (
-                counted(self.trackers, "tracking picture"),
-                was(self.trackers),
-            );
+        let trackers = self.0.of(&OutcomeClass::Tracker);
+        if trackers > 0 {
+            let (trackers, was) = (counted(trackers, "tracking picture"), was(trackers));
             let not = if !mode.writes() {
                 "would not be touched"
             } else {
@@ -278,23 +296,27 @@ impl Outcomes {
             };
             let _ = writeln!(text, "{trackers} {was}{not}.");
         }
-        if self.links > 0 {
-            let (links, was) = (counted(self.links, "link"), was(self.links));
+        let links = self.0.of(&OutcomeClass::Link);
+        if links > 0 {
+            let (links, was) = (counted(links, "link"), was(links));
             let _ = writeln!(text, "{links} {was} made absolute.");
         }
-        if let Some(&unwrapped) = self.done.get(&ReferenceGroup::Wrapped) {
+        let unwrapped = self.0.of(&OutcomeClass::Done(ReferenceGroup::Wrapped));
+        if unwrapped > 0 {
             let (links, was) = (counted(unwrapped, "wrapped link"), was(unwrapped));
             let _ = writeln!(text, "{links} {was} replaced with the original URL.");
         }
-        if let Some(reasons) = self.kept.get(&ReferenceGroup::Wrapped) {
+        let reasons = self.kept(ReferenceGroup::Wrapped);
+        if !reasons.is_empty() {
             let count: u64 = reasons.values().sum();
             let (texts, keep) = (
                 counted(count, "text"),
                 if count == 1 { "keeps" } else { "keep" },
             );
-            let _ = writeln!(text, "{texts} {keep} wrapped links: {}.", listed(reasons));
+            let _ = writeln!(text, "{texts} {keep} wrapped links: {}.", listed(&reasons));
         }
-        if let Some(reasons) = self.kept.get(&ReferenceGroup::Document) {
+        let reasons = self.kept(ReferenceGroup::Document);
+        if !reasons.is_empty() {
             let count: u64 = reasons.values().sum();
             let (documents, keep) = (
                 counted(count, "document"),
@@ -307,7 +329,7 @@ impl Outcomes {
             let _ = writeln!(
                 text,
                 "{documents} {keep} relative links: {}.",
-                listed(reasons)
+                listed(&reasons)
             );
         }
         text
@@ -322,7 +344,8 @@ impl Outcomes {
             _ => ("attachment", "put into the mail"),
         };
         let mut text = format!("{} {would}{verb}.", counted(done, name));
-        if let Some(reasons) = self.kept.get(&thing) {
+        let reasons = self.kept(thing);
+        if !reasons.is_empty() {
             let count: u64 = reasons.values().sum();
             let not = match (thing, task, mode) {
                 (ReferenceGroup::Stored, Task::Detach, Mode::Run) => "kept",
@@ -332,9 +355,10 @@ impl Outcomes {
                 (_, _, Mode::Run) => "could not be",
                 (_, _, Mode::Probe | Mode::DryRun) => "would not be",
             };
-            let _ = write!(text, " {count} {not}: {}.", listed(reasons));
-            if self.displayed > 0 && thing == ReferenceGroup::Stored {
-                let size = super::sizes::size(self.displayed);
+            let _ = write!(text, " {count} {not}: {}.", listed(&reasons));
+            let displayed = self.0.amount(&OutcomeClass::Displayed).octets;
+            if displayed > 0 && thing == ReferenceGroup::Stored {
+                let size = super::sizes::size(displayed);
                 let _ = write!(
                     text,
                     " The attachments that the mail displays have {size} together."

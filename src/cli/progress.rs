@@ -209,6 +209,7 @@ fn unit(bytes: u64) -> (u64, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::totals::TotalClass;
 
     fn progress(total: u64, bytes: u64) -> ProgressLine {
         let now = Instant::now();
@@ -227,7 +228,9 @@ mod tests {
     #[test]
     fn the_text_says_what_is_done_and_how_long_it_will_take() {
         let [mut done, mut totals] = [Totals::default(), Totals::default()];
-        (done.expanded, totals.expanded, totals.left) = (1, 2, 4);
+        done.rows.count(TotalClass::FilledIn, 0);
+        totals.rows.count_several(TotalClass::FilledIn, 2);
+        totals.rows.count_several(TotalClass::Left, 4);
         assert!(Totals::so_far([&Totals::default(); 2]).is_empty());
         let minute = Duration::from_secs(60);
         for (total, bytes, text) in [
@@ -285,7 +288,8 @@ mod tests {
     #[test]
     fn counts_that_do_not_fit_are_left_out_and_the_time_stays() {
         let mut totals = Totals::default();
-        (totals.expanded, totals.left) = (1_234_567, 7_654_321);
+        totals.rows.count_several(TotalClass::FilledIn, 1_234_567);
+        totals.rows.count_several(TotalClass::Left, 7_654_321);
         let minute = Duration::from_secs(60);
         let mut half = progress(1 << 40, 1 << 39);
         half.messages = 12_345_678;

@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::forecast::Forecast;
 use url::Url;
 
+use super::forecast::Forecast;
 use super::outcomes::Outcomes;
 use super::say::{NOT_KEPT, harmless, shown};
-use super::survey::{NAMES, Survey, TallyNames};
+use super::survey::Survey;
+use super::tally::{CountedRow, NAMES, RowTally, TallyNames};
 use super::wording::{follow, outcome_and_reason, remedy};
-use crate::engine::policy::{Policy, countable};
+use crate::engine::policy::Policy;
 use crate::engine::report::{Kind, Outcome, Reason, Report, Row, Setting};
-use crate::link::url::UrlReference;
 use crate::mailbox::{FileCounts, Summary};
 
 /// Title of each table, and its maximum number of rows: in the complete output, and in the summary of a run. The
@@ -34,19 +34,41 @@ const TABLES: [(&str, [usize; 2]); 9] = [
 
 const REMEDIES: &str = "remedy";
 
+/// The classes of rows that the progress line and the end of a run count.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum TotalClass {
+    FilledIn,
+    Embedded,
+    Detached,
+    Restored,
+    Left,
+    /// The file of the reference was found in a directory of `--attachments`.
+    FoundBelow,
+    /// The file of the reference was found neither in a directory of `--attachments` nor elsewhere.
+    MissingBelow,
+}
+
+impl TotalClass {
+    fn of(row: &Row) -> Option<Self> {
+        match row.outcome {
+            Outcome::Left => Some(Self::Left),
+            Outcome::Expanded | Outcome::WouldExpand | Outcome::Blanked | Outcome::WouldBlank => {
+                Some(match row.kind {
+                    Kind::Embed => Self::Embedded,
+                    _ => Self::FilledIn,
+                })
+            }
+            Outcome::Detached | Outcome::WouldDetach => Some(Self::Detached),
+            Outcome::Restored | Outcome::WouldRestore => Some(Self::Restored),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Default, Debug)]
 pub(super) struct Totals {
-    pub(super) expanded: u64,
-    embedded: u64,
-    pub(super) left: u64,
-    pub(super) links: u64,
-    detached: u64,
-    restored: u64,
+    pub(super) rows: RowTally<TotalClass>,
     pub(super) outcomes: Outcomes,
-    /// Number of references whose files were found in the directories of `--attachments`. `missing_below` counts those
-    /// whose files were missing there.
-    found_below: u64,
-    missing_below: u64,
     pub(super) forecast: Forecast,
     pub(super) survey: Survey,
     tables: BTreeMap<&'static str, TallyNames<u64>>,
@@ -54,23 +76,14 @@ pub(super) struct Totals {
 
 impl Totals {
     pub(super) fn count(&mut self, report: &Report, policy: &Policy) {
-        self.forecast.count(report);
+        let mut has_open_content = false;
         for row in &report.rows {
-            match row.outcome {
-                Outcome::Left => self.left += 1,
-                Outcome::Expanded
-                | Outcome::WouldExpand
-                | Outcome::Blanked
-                | Outcome::WouldBlank => {
-                    self.expanded += 1;
-                    self.embedded += u64::from(row.kind == Kind::Embed);
-                }
-                Outcome::Detached | Outcome::WouldDetach => self.detached += 1,
-                Outcome::Restored | Outcome::WouldRestore => self.restored += 1,
-                _ => {}
-            }
+            let counted = CountedRow::of(row);
+            has_open_content |= self.forecast.count(&counted);
             self.outcomes.count(row, policy);
-            self.links += row.links.unwrap_or(0);
+            if let Some(class) = TotalClass::of(row) {
+                self.rows.count(class, counted.octets());
+            }
             self.tally("kind", row.kind.as_str(), 1);
             if let Some(hosted) = &row.hosted {
                 self.tally("kept by", hosted.provider, 1);
@@ -78,18 +91,21 @@ impl Totals {
             let told = outcome(row);
             let option = follow(row).map(|option| format!(" ({option})"));
             self.tally("outcome", told + &option.unwrap_or_default(), 1);
-            let Some(url) = row.url.as_deref().filter(|_| !row.kind.is_of_links()) else {
-                continue;
-            };
-            let reference = UrlReference::split(url);
-            if let Some(scheme) = reference.scheme {
-                self.tally("scheme", scheme.to_ascii_lowercase(), 1);
+            if row.url.is_some() && !row.kind.is_of_links() {
+                self.count_url(counted);
             }
-            if let Some(host) = reference.site().and_then(|it| countable(it.host)) {
-                self.tally("host", host.as_str(), 1);
-                if row.outcome == Outcome::Left {
-                    self.tally("not from", host, 1);
-                }
+        }
+        self.forecast.count_message(report, has_open_content);
+    }
+
+    fn count_url(&mut self, counted: CountedRow<'_>) {
+        if let Some(scheme) = counted.reference.scheme {
+            self.tally("scheme", scheme.to_ascii_lowercase(), 1);
+        }
+        if let Some(host) = counted.host {
+            self.tally("host", host.as_str(), 1);
+            if counted.row.outcome == Outcome::Left {
+                self.tally("not from", host, 1);
             }
         }
     }
@@ -138,10 +154,10 @@ impl Totals {
                 // The URL of a file shows whether it is below one of the directories. A file that is found by its name has
                 // no URL and always counts as found there.
                 Outcome::Expanded if row.kind.is_found_by_name() || is_below() => {
-                    self.found_below += 1;
+                    self.rows.count(TotalClass::FoundBelow, 0);
                 }
                 Outcome::Left if row.detail.settings().any(|it| it == Setting::Attachments) => {
-                    self.missing_below += 1;
+                    self.rows.count(TotalClass::MissingBelow, 0);
                 }
                 _ => {}
             }
@@ -156,7 +172,7 @@ impl Totals {
             .map(|it| shown(it))
             .collect::<Vec<_>>()
             .join(", ");
-        match self.missing_below {
+        match self.rows.of(&TotalClass::MissingBelow) {
             0 => None,
             1 => Some(format!("1 file was not found below {folders}.")),
             count => Some(format!("{count} files were not found below {folders}.")),
@@ -164,24 +180,28 @@ impl Totals {
     }
 
     pub(super) fn has_found_nothing_below(&self) -> bool {
-        self.missing_below > 0 && self.found_below == 0
+        self.rows.has(&TotalClass::MissingBelow) && !self.rows.has(&TotalClass::FoundBelow)
     }
 
     /// Returns whether the run found an attachment that it moved, or would have moved.
     pub(super) fn has_large_attachments(&self) -> bool {
-        self.detached + self.left > 0
+        self.rows.has(&TotalClass::Detached) || self.has_left_some()
+    }
+
+    pub(super) fn has_left_some(&self) -> bool {
+        self.rows.has(&TotalClass::Left)
     }
 
     /// Returns the counts so far, each with a comma before it.
     pub(super) fn so_far(of: [&Self; 2]) -> Vec<String> {
-        let sum = |count: fn(&Self) -> u64| of.map(count).iter().sum::<u64>();
         let counts = [
-            (sum(|it| it.expanded - it.embedded), "filled in"),
-            (sum(|it| it.embedded), "pictures"),
-            (sum(|it| it.detached), "moved"),
-            (sum(|it| it.restored), "put back"),
-            (sum(|it| it.left), "unchanged"),
-        ];
+            (TotalClass::FilledIn, "filled in"),
+            (TotalClass::Embedded, "pictures"),
+            (TotalClass::Detached, "moved"),
+            (TotalClass::Restored, "put back"),
+            (TotalClass::Left, "unchanged"),
+        ]
+        .map(|(class, what)| (of.map(|it| it.rows.of(&class)).iter().sum::<u64>(), what));
         counts
             .iter()
             .filter(|(count, _)| *count > 0)
@@ -190,15 +210,8 @@ impl Totals {
     }
 
     pub(super) fn add(&mut self, other: Self) {
-        self.expanded += other.expanded;
-        self.embedded += other.embedded;
-        self.left += other.left;
-        self.links += other.links;
-        self.detached += other.detached;
-        self.restored += other.restored;
+        self.rows.add(other.rows);
         self.outcomes.add(other.outcomes);
-        self.found_below += other.found_below;
-        self.missing_below += other.missing_below;
         self.forecast.add(other.forecast);
         self.survey.add(other.survey);
         for (title, names) in other.tables {

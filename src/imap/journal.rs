@@ -15,6 +15,9 @@
 //! Unfinished replacements in another journal, on another computer or with another `--state`, are unknown to this run. Their
 //! new messages are kept.
 
+mod lines;
+mod step;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
@@ -24,101 +27,18 @@ use std::sync::{Mutex, MutexGuard};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 
+pub(super) use self::lines::JournalAccount;
+use self::lines::{
+    CHECKSUM_DIGITS, JournalLine, NotedReplacement, account_of, unfinished, with_checksum,
+};
+pub(super) use self::step::{Replacement, ReplacementStep};
 use crate::error::{Error, unpoisoned};
 use crate::key::Key;
 use crate::platform::disk::sync;
 
 /// Size from which a journal without unfinished replacements is emptied during the run, in bytes.
 const LONG: u64 = 1 << 20;
-
-/// The latest step of a replacement that the journal has recorded. After a crash, it determines how the next run finishes
-/// or undoes the replacement.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum ReplacementStep {
-    /// The new message may already be in the folder, under an unknown UID.
-    Begun,
-    /// The new message was appended and has this UID.
-    Appended(u32),
-    /// The new message with this UID was compared and is correct. The old message may already be marked as `\Deleted` by
-    /// embody, or be gone.
-    Deleting(u32),
-    /// The replacement is being undone: the new message with this UID and this SHA-256 may be marked as `\Deleted`, or be gone.
-    TakingBack(u32, String),
-    /// The command REPLACE may have removed the old message from the server. Its content is in a file: [`ReplaceJournal::kept`].
-    Replacing,
-    /// The command REPLACE removed the old message without storing the right new one. The old message may have been appended
-    /// again.
-    PuttingBack,
-}
-
-impl ReplacementStep {
-    /// Returns the UID of the new message, if it is known.
-    pub(super) fn copy(&self) -> Option<u32> {
-        match self {
-            Self::Appended(uid) | Self::Deleting(uid) | Self::TakingBack(uid, _) => Some(*uid),
-            Self::Begun | Self::Replacing | Self::PuttingBack => None,
-        }
-    }
-}
-
-/// A message and the new message that replaces it.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub(super) struct Replacement {
-    /// Name of the folder, in the spelling of the server.
-    pub(super) folder: String,
-    pub(super) uidvalidity: u32,
-    pub(super) uid: u32,
-    /// Smallest UID that the new message can have. A message with a smaller UID existed before, so it is never
-    /// taken for the new message.
-    pub(super) least: u32,
-    /// SHA-256 of the new content, and its size in bytes.
-    pub(super) sha256: String,
-    pub(super) size: u64,
-    /// SHA-256 of the old content. `None` in a journal of version 0.3.0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) original: Option<String>,
-    /// Size of the old content in bytes. 0 in a journal of version 0.3.0.
-    #[serde(default)]
-    pub(super) original_size: u64,
-    /// Flags of the new message, which were copied from the old message at the last comparison.
-    pub(super) flags: Vec<String>,
-    /// Gmail labels of the new message, which were copied from the old message at the last comparison.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) labels: Vec<String>,
-    /// INTERNALDATE as the server wrote it, and in seconds since 1970.
-    pub(super) date: (String, i64),
-    pub(super) step: ReplacementStep,
-}
-
-/// Account to which a journal belongs. Each line contains it, so that a copied or renamed journal cannot delete messages of
-/// another account.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct JournalAccount {
-    pub(super) user: String,
-    pub(super) host: String,
-    pub(super) port: u16,
-}
-
-/// One line of the journal: the current state of the replacement with the number `id`.
-#[derive(Serialize, Deserialize, Debug)]
-struct JournalLine {
-    id: u64,
-    /// The replacement with its last step, as long as it is unfinished. `None` means that it was finished or undone.
-    open: Option<Replacement>,
-    /// Account to which the journal belongs. `None` in a journal of version 0.3.0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    account: Option<JournalAccount>,
-    /// Name of the server software (RFC 2971), if the server sends one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    server: Option<String>,
-}
-
-/// Start of the checksum at the end of a line. The checksum consists of the first digits of the SHA-256 of the line without it.
-const CHECKSUM: &str = ",\"sum\":\"";
-const CHECKSUM_DIGITS: usize = 16;
 
 /// An unfinished replacement that the journal contains, and whether its entry can be trusted.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -147,13 +67,6 @@ struct JournalState {
     length: u64,
     /// Name of the server software in this run. It is written into each line.
     server: Option<String>,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct NotedReplacement {
-    replacement: Replacement,
-    server: Option<String>,
-    doubt: Option<String>,
 }
 
 impl ReplaceJournal {
@@ -231,7 +144,7 @@ impl ReplaceJournal {
             let what = format!("{}: the journal does not name its account", path.display());
             Error::Usage(what.into())
         })?;
-        let (open, whole) = read(&text, &account);
+        let (open, whole) = unfinished(&text, &account);
         // An incomplete line at the end is removed. Otherwise the next line would be appended to it and become unreadable.
         if whole < text.len() as u64 {
             file.set_len(whole).map_err(&failed)?;
@@ -451,86 +364,6 @@ impl ReplaceJournal {
     }
 }
 
-fn checksum(line: &[u8]) -> String {
-    let mut digits = Key::of(line).to_string();
-    digits.truncate(CHECKSUM_DIGITS);
-    digits
-}
-
-/// Appends the checksum and the line ending to a line.
-fn with_checksum(line: &str) -> Vec<u8> {
-    let sum = checksum(line.as_bytes());
-    let inner = line.strip_suffix('}').unwrap_or(line);
-    format!("{inner}{CHECKSUM}{sum}\"}}\n").into_bytes()
-}
-
-/// Parses a line without its line ending. Returns `None` if the line is malformed or its checksum is wrong. Lines of version
-/// 0.3.0 have no checksum.
-fn line(text: &[u8]) -> Option<JournalLine> {
-    let sum_length = CHECKSUM.len() + CHECKSUM_DIGITS + "\"}".len();
-    let split = text.len().checked_sub(sum_length);
-    if let Some((inner, sum)) = split.and_then(|at| text.split_at_checked(at))
-        && let Some(sum) = sum.strip_prefix(CHECKSUM.as_bytes())
-    {
-        let whole = [inner, b"}"].concat();
-        let is_right = sum.strip_suffix(b"\"}") == Some(checksum(&whole).as_bytes());
-        return is_right.then(|| serde_json::from_slice(&whole).ok())?;
-    }
-    let line: JournalLine = serde_json::from_slice(text).ok()?;
-    // Only lines of version 0.3.0 have no checksum, and they contain no account. A line with an account but without a
-    // checksum is damaged, so it counts as unreadable.
-    line.account.is_none().then_some(line)
-}
-
-/// Returns the account in the last readable line of a journal that has one.
-fn account_of(text: &[u8]) -> Option<JournalAccount> {
-    let lines = text.split(|octet| *octet == b'\n').rev();
-    lines.filter_map(|text| line(text)?.account).next()
-}
-
-/// Returns the unfinished replacements, and the length of the readable part in bytes.
-///
-/// Unreadable lines at the end are the result of a crash: the steps that they announce were not taken. An unreadable line
-/// before a readable one means that the file is damaged, so no entry in the file is trusted.
-fn read(text: &[u8], account: &JournalAccount) -> (BTreeMap<u64, NotedReplacement>, u64) {
-    let mut open = BTreeMap::new();
-    let (mut whole, mut at) = (0, 0);
-    let (mut unreadable, mut damaged) = (None, None);
-    for (number, read) in text.split_inclusive(|octet| *octet == b'\n').enumerate() {
-        at += read.len() as u64;
-        let Some(line) = read.strip_suffix(b"\n").and_then(line) else {
-            unreadable = unreadable.or(Some(number + 1));
-            continue;
-        };
-        damaged = damaged.or(unreadable);
-        whole = at;
-        let Some(replacement) = line.open else {
-            open.remove(&line.id);
-            continue;
-        };
-        let doubt = line.account.filter(|of| of != account).map(|of| {
-            format!(
-                "the journal belongs to a different account, {} on {}, port {}; nothing was deleted, so the folder may contain the message twice",
-                of.user, of.host, of.port
-            )
-        });
-        let noted = NotedReplacement {
-            replacement,
-            server: line.server,
-            doubt,
-        };
-        open.insert(line.id, noted);
-    }
-    if let Some(number) = damaged {
-        for noted in open.values_mut() {
-            noted.doubt = Some(format!(
-                "line {number} of the journal is damaged; nothing was deleted, so the folder may contain the message twice"
-            ));
-        }
-    }
-    (open, whole)
-}
-
 /// Checks that only this user can write to the file. Otherwise another user could choose which messages are deleted.
 fn is_of_this_user(file: &File) -> io::Result<()> {
     let metadata = file.metadata()?;
@@ -546,202 +379,4 @@ fn is_of_this_user(file: &File) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn replacement(uid: u32) -> Replacement {
-        Replacement {
-            folder: "INBOX".into(),
-            uidvalidity: 7,
-            uid,
-            least: uid + 1,
-            sha256: "00".into(),
-            size: 3,
-            original: Some("11".into()),
-            original_size: 4,
-            flags: vec!["\\Seen".into(), "na\"me\n".into()],
-            labels: Vec::new(),
-            date: (" 1-Jan-2020 10:00:00 +0100".into(), 1_577_869_200),
-            step: ReplacementStep::Begun,
-        }
-    }
-
-    fn account(user: &str) -> JournalAccount {
-        JournalAccount {
-            user: user.into(),
-            host: "imap.example.org".into(),
-            port: 993,
-        }
-    }
-
-    fn begun(journal: &ReplaceJournal, replacement: Replacement) -> u64 {
-        let id = journal.next_id();
-        journal.note(id, replacement).unwrap();
-        id
-    }
-
-    fn open_of(journal: &ReplaceJournal) -> Vec<(u64, Replacement)> {
-        let open = journal.open_ones().into_iter();
-        open.map(|it| {
-            assert_eq!(it.doubt, None);
-            (it.id, it.replacement)
-        })
-        .collect()
-    }
-
-    /// Opens a journal. If it is locked, waits: a process that another test starts inherits the open file, and can hold
-    /// the lock for a moment.
-    fn reopened(folder: &Path, user: &str) -> ReplaceJournal {
-        for _ in 0..1000 {
-            match ReplaceJournal::open(folder, account(user)) {
-                Err(Error::Locked { .. }) => {
-                    std::thread::sleep(std::time::Duration::from_millis(10));
-                }
-                opened => return opened.unwrap(),
-            }
-        }
-        panic!("locked for long");
-    }
-
-    #[test]
-    fn a_journal_tells_what_was_begun_and_not_ended() {
-        let folder = tempfile::tempdir().unwrap();
-        let state = folder.path().join("a/b");
-        let journal = reopened(&state, "me");
-        let first = begun(&journal, replacement(1));
-        let second = begun(&journal, replacement(2));
-        let third = begun(&journal, replacement(3));
-        journal.end(first).unwrap();
-        let appended = Replacement {
-            step: ReplacementStep::Appended(9),
-            ..replacement(3)
-        };
-        journal.note(third, appended.clone()).unwrap();
-        assert!(journal.is_known_copy(&replacement(2), 9));
-        assert!(!journal.is_known_copy(&replacement(3), 9));
-        assert!(journal.is_open("INBOX", 7, 2) && !journal.is_open("INBOX", 8, 2));
-        assert!(matches!(
-            ReplaceJournal::open(&state, account("me")),
-            Err(Error::Locked { .. })
-        ));
-        drop(journal);
-        let journal = reopened(&state, "me");
-        let open = [(second, replacement(2)), (third, appended)];
-        assert_eq!(open_of(&journal), open);
-        assert_eq!(open_of(&reopened(&state, "you")), []);
-        let mode = std::fs::metadata(&state).unwrap().mode();
-        assert_eq!(mode & 0o777, 0o700);
-    }
-
-    #[test]
-    fn a_line_that_was_cut_off_tells_nothing_and_harms_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let journal = reopened(folder.path(), "me");
-        begun(&journal, replacement(1));
-        let (path, whole) = (journal.path.clone(), journal.noted().length);
-        begun(&journal, replacement(2));
-        drop(journal);
-        let text = std::fs::read(&path).unwrap();
-        for cut in usize::try_from(whole).unwrap()..text.len() {
-            for tail in [&b""[..], b"\0\0\0", b"\0\n"] {
-                std::fs::write(&path, [&text[..cut], tail].concat()).unwrap();
-                let journal = reopened(folder.path(), "me");
-                assert_eq!(open_of(&journal), [(0, replacement(1))]);
-                let next = begun(&journal, replacement(3));
-                drop(journal);
-                let journal = reopened(folder.path(), "me");
-                let both = [(0, replacement(1)), (next, replacement(3))];
-                assert_eq!(open_of(&journal), both);
-            }
-        }
-    }
-
-    #[test]
-    fn a_byte_that_changed_in_a_line_is_noticed_and_nothing_is_believed_then() {
-        let folder = tempfile::tempdir().unwrap();
-        let journal = reopened(folder.path(), "me");
-        begun(&journal, replacement(1));
-        let (path, whole) = (journal.path.clone(), journal.noted().length);
-        begun(&journal, replacement(2));
-        drop(journal);
-        let text = std::fs::read(&path).unwrap();
-        // Each byte of the first line is changed in turn, except the line feed at its end. If that byte changes, the
-        // two lines become one, which looks like the result of a crash and not like damage.
-        for at in 0..usize::try_from(whole).unwrap() - 1 {
-            let mut damaged = text.clone();
-            damaged[at] ^= 1;
-            std::fs::write(&path, &damaged).unwrap();
-            let open = reopened(folder.path(), "me").open_ones();
-            assert_eq!(
-                open.last().unwrap().replacement,
-                replacement(2),
-                "byte {at}"
-            );
-            let is_doubted =
-                |it: &OpenReplacement| it.doubt.as_ref().is_some_and(|why| why.contains("line 1 "));
-            assert!(open.iter().all(is_doubted), "byte {at}: {open:?}");
-        }
-    }
-
-    #[test]
-    fn a_journal_of_another_account_or_server_is_not_believed() {
-        let folder = tempfile::tempdir().unwrap();
-        let journal = reopened(folder.path(), "me");
-        journal.set_server(Some("Dovecot"));
-        begun(&journal, replacement(1));
-        let path = journal.path.clone();
-        drop(journal);
-        let doubt = |user: &str, server: Option<&str>| {
-            let journal = reopened(folder.path(), user);
-            journal.set_server(server);
-            journal.open_ones().remove(0).doubt
-        };
-        assert_eq!(doubt("me", Some("Dovecot")), None);
-        assert_eq!(doubt("me", None), None);
-        assert!(doubt("me", Some("Cyrus")).unwrap().contains("Cyrus"));
-        let other = reopened(folder.path(), "you").path;
-        std::fs::copy(&path, &other).unwrap();
-        let doubt = doubt("you", Some("Dovecot")).unwrap();
-        assert!(
-            doubt.contains("a different account, me on imap.example.org"),
-            "{doubt}"
-        );
-    }
-
-    #[test]
-    fn a_journal_of_version_0_3_0_is_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = reopened(folder.path(), "me").path;
-        let lines = concat!(
-            r#"{"id":0,"open":{"folder":"INBOX","uidvalidity":7,"uid":1,"least":3,"sha256":"00","size":3,"flags":["\\Seen"],"#,
-            r#""date":["01-Feb-2019 11:00:07 +0000",1549018807],"step":{"appended":3}}}"#,
-            "\n",
-            r#"{"id":1,"open":{"folder":"INBOX","uidvalidity":7,"uid":2,"least":3,"sha256":"00","size":3,"flags":[],"#,
-            r#""date":["01-Feb-2019 11:00:07 +0000",1549018807],"step":"begun"}}"#,
-            "\n",
-            r#"{"id":1,"open":null}"#,
-            "\n",
-        );
-        std::fs::write(&path, lines).unwrap();
-        let journal = reopened(folder.path(), "me");
-        let open = open_of(&journal);
-        assert_eq!(open.len(), 1);
-        assert_eq!(open[0].1.step, ReplacementStep::Appended(3));
-        assert_eq!(open[0].1.original, None);
-        // After this line, the file contains lines of version 0.3.0 and of this version.
-        let next = begun(&journal, replacement(5));
-        drop(journal);
-        let open = open_of(&reopened(folder.path(), "me"));
-        let ids: Vec<u64> = open.iter().map(|(id, _)| *id).collect();
-        assert_eq!(ids, [0, next]);
-    }
-
-    #[test]
-    fn journal_directory_writable_by_other_users_is_refused() {
-        use std::os::unix::fs::PermissionsExt as _;
-        let folder = tempfile::tempdir().unwrap();
-        let all = std::fs::Permissions::from_mode(0o777);
-        std::fs::set_permissions(folder.path(), all).unwrap();
-        assert!(ReplaceJournal::open(folder.path(), account("me")).is_err());
-    }
-}
+mod tests;

@@ -20,7 +20,7 @@ use super::super::origin::RunOrigin;
 use super::super::picture_watch::PictureWatch;
 use super::super::report_file::{ReportFields, ReportLog};
 use super::super::say;
-use super::super::survey::SurveyRun;
+use super::super::survey_run::SurveyRun;
 use super::super::verb::{DetachRun, ExpandRun, VerbReport};
 use super::answers::{failed, line, media_type, of_store, rows, without_store, wrapped};
 use super::expanders::{ExpanderMaker, Ready};

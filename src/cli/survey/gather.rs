@@ -2,36 +2,31 @@
 //! messages.
 
 use std::collections::HashMap;
-use std::io::Write as _;
 use std::time::SystemTime;
 
 use mail_parser::parsers::MessageStream;
 
-use super::super::named_files::{NamedFiles, SavedAttachment};
-use super::super::verb::{ExpandRun, VerbReport};
+use super::super::tally::{CountedRow, TallyCounts as _};
 use super::answer::ProbeAnswer;
 use super::at_risk::{self, AtRisk, LargestWeights};
 use super::broken::{LARGEST, Large, SourcePlace, UnreadableMessage};
 use super::json::JsonList;
 use super::missing::{self, RecoveryWay};
 use super::sum::{SIZES, Survey, day};
-use super::tally::{CopyTally, TallyCounts as _};
+use super::tally::CopyTally;
 use crate::edit::Edits;
 use crate::engine::detach::{Choice, Planner, Refused, is_attachment};
-use crate::engine::lengths::Lengths;
 use crate::engine::plan::documents::{DocumentText, shown_inline};
 use crate::engine::policy::countable;
-use crate::engine::report::{Kind, Outcome, Provenance, Reason, Report, Row};
+use crate::engine::report::{Kind, Reason, Report, Row};
 use crate::engine::{Mode, date};
-use crate::error::Error;
-use crate::expand::{LookTarget, envelope};
+use crate::expand::{Expander, LookTarget, envelope};
 use crate::fetch::store::Key;
-use crate::link::url::UrlReference;
 use crate::link::value::LinkRole;
-use crate::mailbox::{Message, Transform};
+use crate::mailbox::Message;
 use crate::mime::encoded_words::decoded_text;
 use crate::mime::header::unfold;
-use crate::mime::{MediaType, MessageTree, PartId, ScanLimits, scan};
+use crate::mime::{MediaType, MessageTree, PartId, ScanLimits};
 use crate::span::front;
 
 /// Maximum length of a From field that is parsed, in bytes. Longer fields are not from normal mail, and parsing them
@@ -41,75 +36,58 @@ const LONGEST_FROM: usize = 4 << 10;
 /// Maximum length of a subject or sender on the page, in characters.
 const LONGEST_TEXT: usize = 100;
 
-pub(crate) struct SurveyRun {
-    pub expanding: ExpandRun,
+/// Surveys single messages. It remembers which messages are among the largest, so that only these are described.
+pub(crate) struct MessageSurveyor {
     planner: Planner,
     now: SystemTime,
-    pub tells_embeds: bool,
-    /// The directory of `--save-attachments`.
-    pub files: Option<NamedFiles>,
+    /// Whether servers were asked for the content of the rows.
+    is_probed: bool,
+    /// Whether the attachments of each message are listed.
+    lists_attachments: bool,
     largest: LargestWeights,
     at_risk: LargestWeights,
 }
 
-impl SurveyRun {
-    pub(crate) fn new(
-        expanding: ExpandRun,
-        larger_than: u64,
-        base_url: String,
-        tells_embeds: bool,
-    ) -> Self {
+impl MessageSurveyor {
+    /// `larger_than` and `base_url` are options of `detach`, whose savings the survey predicts.
+    pub(crate) fn new(larger_than: u64, base_url: String) -> Self {
         let choice = Choice {
             larger_than,
             ..Choice::default()
         };
         Self {
-            expanding,
             planner: Planner::new(choice, base_url, Mode::DryRun),
             now: SystemTime::now(),
-            tells_embeds,
-            files: None,
+            is_probed: false,
+            lists_attachments: false,
             largest: LargestWeights::new(LARGEST),
             at_risk: LargestWeights::new(at_risk::LISTED),
         }
     }
 
-    /// Keeps the contents of all attachments of a message, for files with names.
-    fn saved(
-        &self,
-        message: &Message<'_>,
-        (tree, limits): (&MessageTree<'_>, &ScanLimits),
-    ) -> Vec<SavedAttachment> {
-        let Some(files) = &self.files else {
-            return Vec::new();
-        };
-        let attachments = tree.ids().filter(|part| is_attachment(tree, *part, limits));
-        let saved = attachments.filter_map(|part| {
-            let entity = tree.part(part);
-            let Some(octets) = entity.encoding.decode(entity.body.of(tree.original)) else {
-                let what = format!("the {} encoding is damaged", tree.encoding_word(part));
-                files.fail(&tree.number(part), &what);
-                return None;
-            };
-            let identity = (Key::of(&octets), octets.len() as u64);
-            files.keep(message, (tree, part), identity, |file| {
-                file.write_all(&octets)
-            })
-        });
-        saved.collect()
+    pub(crate) fn with_probe(mut self, is_probed: bool) -> Self {
+        self.is_probed = is_probed;
+        self
     }
 
-    fn survey(
+    pub(crate) fn with_list(mut self, lists_attachments: bool) -> Self {
+        self.lists_attachments = lists_attachments;
+        self
+    }
+
+    /// Returns the edits with which `detach` would move attachments, the survey of the message, and the list of its
+    /// attachments, which is empty unless it is wanted.
+    pub(crate) fn survey(
         &self,
+        expander: &Expander,
         mail: &Message<'_>,
         (tree, limits): (&MessageTree<'_>, &ScanLimits),
         report: &Report,
-    ) -> Result<(Edits, Box<Survey>, Vec<JsonList>), Error> {
+    ) -> (Edits, Box<Survey>, Vec<JsonList>) {
         let message = mail.content;
         let mut survey = Box::<Survey>::default();
         survey.mail.messages = 1;
         survey.mail.octets = message.len() as u64;
-        let expander = &self.expanding.expander;
         let is_attachment = |part: &PartId| is_attachment(tree, *part, limits);
         let attachments: Vec<PartId> = tree.ids().filter(is_attachment).collect();
         let shown = shown_inline(tree, expander.policy(), &attachments);
@@ -121,7 +99,7 @@ impl SurveyRun {
         let (edits, keys) = self.detach((tree, limits), &mut survey);
         let known = |part: &PartId| (shown.get(part).copied(), keys.get(&tree.number(*part)));
         let of = |part: &PartId| JsonList::of(tree, *part, known(part));
-        let listed = if self.expanding.tells_rows {
+        let listed = if self.lists_attachments {
             attachments.iter().map(of).collect()
         } else {
             Vec::new()
@@ -133,13 +111,11 @@ impl SurveyRun {
             *survey.wrapped.entry(service).or_default() += 1
         });
         for row in &report.rows {
-            survey.row(row, self.expanding.mode.asks_servers());
+            survey.row(row, self.is_probed);
         }
         let is_piece = |part: &PartId| tree.part(*part).essence == "message/partial";
         let pieces = tree.ids().filter(is_piece).count() as u64;
-        if pieces > 0 {
-            *survey.missing.entry(missing::PIECE).or_default() += pieces;
-        }
+        survey.missing.count_several(missing::PIECE, pieces);
         survey.copies = CopyTally::of(tree);
         survey.sender = Some(sender(tree).into());
         let date = tree.value(PartId::ROOT, "Date");
@@ -172,7 +148,7 @@ impl SurveyRun {
                 *survey.labels.exactly(label) += 1;
             }
         }
-        Ok((edits, survey, listed))
+        (edits, survey, listed)
     }
 
     /// Adds the attachments that `detach` would move to the counts of `survey`. `parts` is the parsed message, with the limits
@@ -210,51 +186,6 @@ impl SurveyRun {
         }
         survey.detach.saves = -detachment.report.gained;
         (detachment.edits, keys)
-    }
-}
-
-impl Transform<VerbReport> for SurveyRun {
-    fn ahead(&self, message: &Message<'_>) {
-        self.expanding.ahead(message);
-    }
-
-    fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
-        (!bytes.is_empty()).then_some(0)
-    }
-
-    fn transform(&self, message: &Message<'_>) -> Result<(Edits, VerbReport), Error> {
-        let limits = self.expanding.expander.policy().limits.scan();
-        let tree = scan(message.content, &limits);
-        let mut said = self.expanding.expand(message, Some(&tree))?.1;
-        if !self.tells_embeds {
-            said.report.rows.retain(|row| {
-                let reference = || UrlReference::split(row.url.as_deref().unwrap_or_default());
-                // The row of a picture is kept only if a server got a request for the picture. `WouldExpand` means that
-                // embody has the whole content. A probe sometimes retrieves it, to find out whether it is available, and
-                // the content is then from the network. Content from another source needed no request.
-                let is_asked_for = match row.outcome {
-                    Outcome::WouldExpand => row.from == Provenance::Network,
-                    Outcome::WouldBlank => false,
-                    _ => true,
-                };
-                row.kind != Kind::Embed || is_asked_for && host_of(&reference()).is_some()
-            });
-        }
-        let (edits, survey, listed) = self.survey(message, (&tree, &limits), &said.report)?;
-        said.survey = Some(survey);
-        said.files = self.saved(message, (&tree, &limits));
-        if !listed.is_empty() {
-            said.list(message, listed);
-        }
-        Ok((edits, said))
-    }
-
-    fn weight(&self, said: &VerbReport) -> usize {
-        self.expanding.weight(said)
-    }
-
-    fn lengths(&self) -> Lengths {
-        self.expanding.lengths
     }
 }
 
@@ -320,27 +251,28 @@ impl Survey {
     }
 
     fn row(&mut self, row: &Row, is_probed: bool) {
-        *self.outcomes.entry(row.outcome_and_reason()).or_default() += 1;
-        let reference = UrlReference::split(row.url.as_deref().unwrap_or_default());
-        let host = host_of(&reference);
+        let counted = CountedRow::of(row);
+        let (reference, host) = (&counted.reference, counted.host_of_absolute());
+        let octets = counted.octets();
+        self.outcomes.count(row.outcome_and_reason(), octets);
         if !matches!(row.kind, Kind::Link | Kind::Wrapped | Kind::Embed) {
             self.references += 1;
             let scheme = reference.scheme.unwrap_or("none");
             *self.kinds.entry(row.kind.as_str()).or_default().of(scheme) += 1;
-            if let Some(host) = &host {
+            if let Some(host) = host {
                 self.hosts.of(host).references += 1;
             }
         }
         let mut schemes = ["http", "https", "ftp", "file"].into_iter();
         let is_asked_for = host.is_some() || schemes.any(|scheme| reference.has_scheme(scheme));
         if let Some(missing) = missing::of(row) {
-            *self.missing.entry(missing).or_default() += 1;
+            self.missing.count(missing, octets);
         }
         if is_probed && !row.kind.is_of_links() && is_asked_for {
             let answer = ProbeAnswer::of(row);
             let probe = answer.probe(row);
             self.probe.add(&probe);
-            if let Some(host) = &host {
+            if let Some(host) = host {
                 self.hosts.of(host).answered(&probe);
             }
             match row.kind {
@@ -426,10 +358,26 @@ fn plain_sender(value: &[u8]) -> Option<&str> {
     (is_name && is_word(local) && is_word(domain)).then_some(domain)
 }
 
-fn host_of(reference: &UrlReference<'_>) -> Option<String> {
-    reference.scheme?;
-    countable(reference.site()?.host)
-}
-
 #[cfg(test)]
-mod tests;
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn fast_and_full_parsers_read_the_same_sender(
+            name in "([A-Za-z.'_-]{1,6} ?){0,3}|\"[A-Za-z ,@()._]{0,12}\"|=\\?[a-z]{2}\\?q\\?[a-z]{2}\\?=|[ -~]{0,9}",
+            address in "[a-z.+_-]{0,5}@[A-Za-z0-9.-]{0,12}|[ -~]{0,9}",
+            end in ">|>,?|> \\(x\\)|",
+        ) {
+            let value = format!(" {name} <{address}{end}");
+            if let Some(domain) = plain_sender(value.as_bytes()) {
+                let parsed = parsed_sender(value.as_bytes());
+                prop_assert_eq!(Some(domain), parsed.as_deref(), "{}", value);
+            }
+            let hidden = value.replace(['@', '='], " at ");
+            prop_assert_eq!(parsed_sender(hidden.as_bytes()), None, "{}", hidden);
+        }
+    }
+}

@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::super::args::SurveyGroup;
 use super::super::report_file::ReportFields;
+use super::super::tally::{LONGEST_NAME, NAMES, TallyCounts, TallyNames};
 use super::context::SurveyContext;
 use super::missing::RecoveryWay;
 use super::numbers::companies;
 use super::sum::{SIZES, Survey};
-use super::tally::{LONGEST_NAME, NAMES, TallyCounts, TallyNames};
 use crate::engine::external_body::shown_name;
 use crate::engine::plan::documents::DisplayState;
 use crate::fetch::store::Key;
@@ -108,13 +108,13 @@ fn detach(survey: &Survey, context: &SurveyContext<'_>) -> ReportFields {
 }
 
 fn missing(survey: &Survey) -> Vec<ReportFields> {
-    let row = |((way, names), count): (&(RecoveryWay, super::missing::MissingNames), &u64)| {
+    let row = |((way, names), count): (&(RecoveryWay, super::missing::MissingNames), u64)| {
         ReportFields::default()
             .with("what", &names.many)
             .with("way", way)
-            .with("count", count)
+            .with("count", &count)
     };
-    survey.missing.iter().map(row).collect()
+    survey.missing.classes().map(row).collect()
 }
 
 /// Returns the number of trackers of each company, by the registered domain.

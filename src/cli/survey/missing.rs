@@ -1,9 +1,8 @@
 //! Content that is stored outside of the mail, with the name that users give it, and the way to add it to the mail.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
+use super::super::tally::RowTally;
 use crate::engine::forms::hosted::Provider;
 use crate::engine::report::{Kind, Outcome, Provenance, Reason, Row, Setting};
 use crate::link::url::UrlReference;
@@ -46,7 +45,7 @@ pub(super) const PIECE: (RecoveryWay, MissingNames) = (
 pub(super) const PACKED: &str = "winmail,rtf-body,msg,uuencode";
 
 /// Number of references, by the source of their content and by their name in the singular and the plural.
-pub(super) type Missing = BTreeMap<(RecoveryWay, MissingNames), u64>;
+pub(super) type Missing = RowTally<(RecoveryWay, MissingNames)>;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct MissingNames {
@@ -55,7 +54,7 @@ pub(crate) struct MissingNames {
 }
 
 pub(super) fn sum(missing: &Missing, ways: &[RecoveryWay]) -> u64 {
-    let of = missing.iter().filter(|(key, _)| ways.contains(&key.0));
+    let of = missing.classes().filter(|(key, _)| ways.contains(&key.0));
     of.map(|(_, count)| count).sum()
 }
 

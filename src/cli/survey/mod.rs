@@ -1,7 +1,7 @@
 //! The survey: what a mailbox contains, in numbers (docs/survey.md). This module also writes the page about a run.
 //!
-//! `gather` surveys single messages, in several threads, and `sum` adds the numbers of all messages. `tally` counts
-//! hosts, types and schemes, up to a limited number of each. `findings` explains the numbers to the user. `steps`
+//! `gather` surveys single messages, in several threads, and `sum` adds the numbers of all messages. `tally`
+//! defines the counts, up to a limited number of hosts, types and schemes each. `findings` explains the numbers to the user. `steps`
 //! recommends commands, with the options that `context` contains. `json`, `text` and `page` print the results.
 //! `run_page` is the page about a run. `sheet` contains the elements of both pages, and `html_file` writes them.
 //!
@@ -29,13 +29,12 @@ mod text;
 mod words;
 
 pub(super) use self::context::{NamedSource, SourceKind, SurveyContext};
-pub(super) use self::gather::SurveyRun;
+pub(super) use self::gather::MessageSurveyor;
 pub(super) use self::html_file::{check_page, write_page};
 pub(super) use self::json::{JsonList, as_json};
 pub(super) use self::page::page;
 pub(super) use self::repeated::RepeatedLinks;
 pub(super) use self::run_page::{RunContext, RunTally, run_page};
 pub(super) use self::sum::Survey;
-pub(super) use self::tally::{Amount, NAMES, TallyCounts, TallyNames};
 pub(super) use self::text::lines;
 pub(super) use self::words::{quoted, size as in_units};

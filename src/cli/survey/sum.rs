@@ -7,12 +7,12 @@ use std::path::Path;
 use mail_parser::DateTime;
 use serde::{Serialize, Serializer};
 
+use super::super::tally::{Amount, RowTally, TallyCounts as _, TallyNames};
 use super::at_risk::{self, AtRisk};
 use super::broken::{Large, UnreadableMessage, merge};
 use super::missing::Missing;
 use super::tally::{
-    Amount, Answers, CopyTally, Hash, Host, Links, MESSAGES, Mail, Pictures, Probe,
-    TallyCounts as _, TallyNames, Type, Year, add,
+    Answers, CopyTally, Hash, Host, Links, MESSAGES, Mail, Pictures, Probe, Type, Year, add,
 };
 use crate::fetch::store::Key;
 use crate::link::value::LinkRole;
@@ -41,7 +41,7 @@ pub(crate) struct Survey {
     pub references: u64,
     pub kinds: BTreeMap<&'static str, TallyNames<u64>>,
     pub probe: Probe,
-    pub outcomes: BTreeMap<String, u64>,
+    pub outcomes: RowTally<String>,
     pub years: TallyNames<Year>,
     pub senders: TallyNames<Amount>,
     /// Domain of the sender, in the survey of a single message. The domain is not in `senders` yet, because thousands of
@@ -124,7 +124,7 @@ impl Survey {
             self.kinds.entry(kind).or_default().add(schemes);
         }
         self.probe.add(&other.probe);
-        add(&mut self.outcomes, other.outcomes);
+        self.outcomes.add(other.outcomes);
         self.years.add(other.years);
         self.senders.add(other.senders);
         self.copies.add(other.copies);
@@ -133,7 +133,7 @@ impl Survey {
         self.answers.pictures.add(&other.answers.pictures);
         self.answers.attachments.add(&other.answers.attachments);
         self.answers.years.add(other.answers.years);
-        add(&mut self.missing, other.missing);
+        self.missing.add(other.missing);
         merge(&mut self.largest, other.largest);
         at_risk::merge(&mut self.at_risk, other.at_risk);
         self.files.add(&other.files);

@@ -1,64 +1,17 @@
-//! Counters: plain counts, counts by untrusted names, and counts of messages and attachments that occur several times,
-//! as in an export with a mailbox for each label. Memory is limited, whatever the mail contains.
+//! Counts of the survey, and counts of messages and attachments that occur several times, as in an export with a mailbox
+//! for each label. Memory is limited, whatever the mail contains.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher as _, Hasher as _};
 
 use foldhash::quality::FixedState;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
+use super::super::tally::{Amount, TallyCounts, counts};
 use crate::mime::{Field, MessageTree, PartId};
 use crate::span::Span;
 
-/// Maximum number of different names that are counted. Together they need about a megabyte.
-pub(crate) const NAMES: usize = 10_000;
-/// Maximum length, in bytes, of a name that is counted separately. Hosts and media types cannot be longer (RFC 1035
-/// §2.3.4, RFC 6838 §4.2).
-pub(super) const LONGEST_NAME: usize = 255;
-
-pub(crate) trait TallyCounts: Default {
-    const NAMES: &'static [&'static str];
-
-    fn add(&mut self, other: &Self);
-
-    fn columns(&self) -> Vec<u64>;
-}
-
-impl TallyCounts for u64 {
-    const NAMES: &'static [&'static str] = &["count"];
-
-    fn add(&mut self, other: &Self) {
-        *self += other;
-    }
-
-    fn columns(&self) -> Vec<u64> {
-        vec![*self]
-    }
-}
-
-macro_rules! counts {
-    ($($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $field:ident,)* })*) => {$(
-        $(#[$about])*
-        #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-        pub(crate) struct $name { $($(#[$of])* pub(crate) $field: u64,)* }
-
-        impl TallyCounts for $name {
-            const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
-
-            fn add(&mut self, other: &Self) {
-                $(self.$field += other.$field;)*
-            }
-
-            fn columns(&self) -> Vec<u64> {
-                vec![$(self.$field),*]
-            }
-        }
-    )*};
-}
-
 counts! {
-    Amount { count, octets, }
-
     Mail { mailboxes, messages, octets, oversized, }
 
     Year { messages, octets, attachments, attachment_octets, pictures, references, }
@@ -190,81 +143,6 @@ impl Host {
     }
 }
 
-impl Amount {
-    pub(crate) fn count(&mut self, octets: u64) {
-        self.count += 1;
-        self.octets += octets;
-    }
-}
-
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct TallyNames<C> {
-    names: BTreeMap<String, C>,
-    others: Option<C>,
-}
-
-impl<C: TallyCounts> TallyNames<C> {
-    pub(crate) fn of(&mut self, name: &str) -> &mut C {
-        // Most names are known and in lower case, so no memory is allocated for them.
-        if !self.names.contains_key(name) {
-            return self.exactly(name.to_ascii_lowercase());
-        }
-        let known = self.names.get_mut(name);
-        known.unwrap_or_else(|| unreachable!("it is among them"))
-    }
-
-    pub(crate) fn exactly(&mut self, name: String) -> &mut C {
-        let is_known = self.names.contains_key(&name);
-        if !is_known && (self.names.len() >= NAMES || name.len() > LONGEST_NAME) {
-            return self.others.get_or_insert_default();
-        }
-        self.names.entry(name).or_default()
-    }
-
-    /// Adds the counts of `other` in alphabetical order, so that the result is the same in each run if the limit on
-    /// names is reached.
-    pub(crate) fn add(&mut self, other: Self) {
-        if self.names.is_empty() && self.others.is_none() {
-            *self = other;
-            return;
-        }
-        for (name, counts) in other.names {
-            self.exactly(name).add(&counts);
-        }
-        if let Some(counts) = other.others {
-            self.others.get_or_insert_default().add(&counts);
-        }
-    }
-
-    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &C)> {
-        self.names.iter().map(|(name, counts)| (&**name, counts))
-    }
-
-    /// Calls `change` for the counts of each name, and for those of all other names.
-    pub(crate) fn each_mut(&mut self, change: impl FnMut(&mut C)) {
-        self.names
-            .values_mut()
-            .chain(&mut self.others)
-            .for_each(change);
-    }
-
-    pub(crate) fn others(&self) -> Option<&C> {
-        self.others.as_ref()
-    }
-
-    pub(crate) fn heaviest(&self, weight: impl Fn(&C) -> u64) -> Vec<(&str, &C)> {
-        let mut names: Vec<(&str, &C)> = self.names().filter(|(_, it)| weight(it) > 0).collect();
-        names.sort_by_key(|(name, counts)| (std::cmp::Reverse(weight(counts)), *name));
-        names
-    }
-}
-
-impl<C: Serialize> Serialize for TallyNames<C> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(&self.names)
-    }
-}
-
 /// Maximum number of messages that are compared. A hash table with a million buckets (18 MB) can contain this number,
 /// and one more would double its size.
 pub(super) const MESSAGES: usize = (1 << 20) / 8 * 7;
@@ -381,49 +259,4 @@ fn is_of_mailbox(message: &[u8], whole: Span) -> bool {
         OF_MAILBOXES.iter().any(|name| field.is(message, name))
     };
     matches!(first, Some(b'C' | b'L' | b'S' | b'X')) && is_named()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_beyond_the_bound_are_one_sum_and_nothing_is_lost() {
-        let mut named: TallyNames<u64> = TallyNames::default();
-        for number in 0..NAMES as u64 + 500 {
-            *named.of(&format!("host{number:06}.example")) += 2;
-        }
-        assert_eq!(named.names().count(), NAMES);
-        assert_eq!(named.others(), Some(&1000));
-        *named.of("HOST000001.example") += 1;
-        let known = named.names().nth(1);
-        assert_eq!(known, Some(("host000001.example", &3)));
-
-        let mut sum: TallyNames<u64> = TallyNames::default();
-        *sum.of("another.example") += 1;
-        sum.add(named);
-        assert_eq!(sum.names().count(), NAMES);
-        let all: u64 = sum.names().map(|(_, count)| count).sum();
-        assert_eq!(all + sum.others().unwrap_or(&0), NAMES as u64 * 2 + 1002);
-    }
-
-    #[test]
-    fn overlong_name_is_counted_under_others() {
-        let mut named: TallyNames<u64> = TallyNames::default();
-        *named.of(&"x".repeat(LONGEST_NAME)) += 1;
-        *named.of(&"x".repeat(LONGEST_NAME + 1)) += 1;
-        assert_eq!(named.names().count(), 1);
-        assert_eq!(named.others(), Some(&1));
-    }
-
-    #[test]
-    fn the_heaviest_stand_first() {
-        let mut named: TallyNames<u64> = TallyNames::default();
-        for name in ["b", "a", "c", "c", "none"] {
-            *named.of(name) += 1;
-        }
-        *named.of("none") = 0;
-        let names: Vec<&str> = named.heaviest(|it| *it).iter().map(|it| it.0).collect();
-        assert_eq!(names, ["c", "a", "b"]);
-    }
 }

@@ -2,13 +2,14 @@
 
 use super::super::args::SurveyGroup;
 use super::super::say::{harmless, harmless_within};
+use super::super::tally::{Amount, TallyCounts, TallyNames};
 use super::context::SurveyContext;
 use super::findings::{self, Findings};
 use super::json::bound;
 use super::missing::{self, RecoveryWay};
 use super::numbers;
 use super::sum::Survey;
-use super::tally::{Amount, Host, TallyCounts, TallyNames, Type};
+use super::tally::{Host, Type};
 use super::words::{counted, either, grouped, listed, size};
 
 const LINES: usize = 40;
@@ -142,7 +143,7 @@ fn linked(survey: &Survey) -> String {
 fn kinds(survey: &Survey, is_wanted: impl Fn(RecoveryWay) -> bool) -> String {
     let found = survey
         .missing
-        .iter()
+        .classes()
         .filter(|((way, _), _)| is_wanted(*way));
     let mut kinds: Vec<(u64, String)> = found
         .map(|((way, names), count)| {
@@ -150,7 +151,7 @@ fn kinds(survey: &Survey, is_wanted: impl Fn(RecoveryWay) -> bool) -> String {
                 RecoveryWay::Never => ", which cannot come back",
                 _ => "",
             };
-            (*count, counted(*count, names.one, names.many) + nowhere)
+            (count, counted(count, names.one, names.many) + nowhere)
         })
         .collect();
     kinds.sort_by_key(|it| std::cmp::Reverse(it.0));
@@ -351,8 +352,8 @@ fn table(text: &mut String, survey: &Survey, group: SurveyGroup, has_archive: bo
         }
         SurveyGroup::Outcome => {
             heading(text, "outcome", "rows");
-            for (name, count) in &survey.outcomes {
-                line(text, &[*count], name);
+            for (name, count) in survey.outcomes.classes() {
+                line(text, &[count], name);
             }
         }
     }

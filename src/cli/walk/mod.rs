@@ -267,7 +267,7 @@ impl Walk<'_> {
             } else {
                 counts.missing_and_skipped()
             };
-            let names = if counts.left > 0 && !is_verbose {
+            let names = if counts.has_left_some() && !is_verbose {
                 "--verbose prints each reference; --report FILE writes each as JSON.\n"
             } else {
                 ""

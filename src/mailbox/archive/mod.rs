@@ -26,13 +26,10 @@ mod spooled;
 mod tar;
 #[cfg(feature = "archives")]
 mod unpack;
+#[cfg(not(feature = "archives"))]
+mod without;
 #[cfg(feature = "archives")]
 mod zip;
-
-#[cfg(not(feature = "archives"))]
-use std::io::{self, Read};
-#[cfg(not(feature = "archives"))]
-use std::sync::{Arc, Mutex};
 
 pub(crate) use self::entries::{EntryMaker, MOST_KEYWORDS, MboxEntry};
 pub(crate) use self::joined::{MemberRules, MemberVerdict};
@@ -45,33 +42,4 @@ pub(crate) use self::unpack::names_psts;
 #[cfg(feature = "archives")]
 pub(crate) use self::unpack::{unpacked, untarred};
 #[cfg(not(feature = "archives"))]
-use crate::mailbox::compressed::{Method, unsupported};
-#[cfg(not(feature = "archives"))]
-use crate::mailbox::file::{PackedFile, octets_at};
-#[cfg(not(feature = "archives"))]
-use crate::mailbox::forms::archive::{BLOCK, is_archive};
-
-/// Without the feature `archives`, the members of a zip archive cannot be listed, so its first member decides.
-#[cfg(not(feature = "archives"))]
-pub(crate) fn has_member_of_document(_: std::fs::File) -> bool {
-    true
-}
-
-/// Returns `None` if the file is neither an archive nor compressed, as `unpack::unpacked` does.
-///
-/// # Errors
-/// Returns an error if the file is an archive or compressed, because this build lacks the feature `archives`.
-#[cfg(not(feature = "archives"))]
-pub(crate) fn unpacked(
-    packed: &PackedFile,
-    _: u64,
-    _: MemberRules,
-    _: &Arc<Mutex<SkippedMember>>,
-) -> io::Result<Option<Box<dyn Read + Send>>> {
-    let first = octets_at(&packed.file, 0, BLOCK)?;
-    match Method::of_start(&first) {
-        None if is_archive(&first) => Err(unsupported("archives")),
-        None => Ok(None),
-        Some(method) => Err(unsupported(method.name())),
-    }
-}
+pub(crate) use self::without::{has_member_of_document, unpacked};

@@ -497,9 +497,6 @@ fn no_file_uses_what_uses_it() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// Rooms whose sub-rooms still import each other, with the number of sub-rooms in the largest knot.
-const KNOTTED_ROOMS: &[(&str, usize)] = &[("cli", 2)];
-
 #[test]
 fn no_sub_room_uses_what_uses_it() {
     let modules = Modules::read();
@@ -528,12 +525,7 @@ fn no_sub_room_uses_what_uses_it() {
     }
     let mut wrong = String::new();
     for (room, arrows) in &rooms {
-        let entry = KNOTTED_ROOMS.iter().find(|(name, _)| name == room);
-        let allowed = entry.map_or(0, |(_, most)| *most);
-        for knot in circles(arrows)
-            .into_iter()
-            .filter(|knot| knot.len() > allowed)
-        {
+        for knot in circles(arrows) {
             wrong.push_str(&format!("{} sub-rooms of {room}:\n", knot.len()));
             for from in &knot {
                 let within: Vec<&String> =

@@ -1,9 +1,10 @@
 //! The sections about attachments: those that are not in the mail, and those that are.
 
+use super::super::super::tally::TallyCounts as _;
 use super::super::json::bound;
 use super::super::missing::{self, RecoveryWay};
 use super::super::sheet::{BARS, Bar, ROWS, SheetTable};
-use super::super::tally::{TallyCounts as _, Type};
+use super::super::tally::Type;
 use super::super::words::{capitalized, class, counted, either, grouped, size, type_words};
 use super::{ReportPage, short, told};
 
@@ -13,7 +14,7 @@ impl ReportPage<'_> {
         if survey.missing.is_empty() {
             return;
         }
-        let all: u64 = survey.missing.values().sum();
+        let all: u64 = survey.missing.classes().map(|(_, count)| count).sum();
         self.sheet
             .fold("Attachments that are not in the mail", &grouped(all));
         let ways: [(RecoveryWay, &str); 10] = [
@@ -36,10 +37,10 @@ impl ReportPage<'_> {
         ];
         let mut rows: Vec<(u64, String, Vec<String>)> = Vec::new();
         for (way, place) in ways {
-            let of = survey.missing.iter().filter(|(key, _)| key.0 == way);
+            let of = survey.missing.classes().filter(|(key, _)| key.0 == way);
             for ((_, names), count) in of {
                 let name = capitalized(names.many);
-                rows.push((*count, name, vec![grouped(*count), place.to_owned()]));
+                rows.push((count, name, vec![grouped(count), place.to_owned()]));
             }
         }
         rows.sort_by_key(|row| std::cmp::Reverse(row.0));

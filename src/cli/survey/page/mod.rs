@@ -6,12 +6,13 @@ mod messages;
 mod outcomes;
 mod pictures;
 
+use super::super::tally::{TallyCounts, TallyNames};
 use super::context::SurveyContext;
 use super::findings;
 use super::json::bound;
 use super::sheet::{ROWS, Sheet, SheetTable, escaped, foreign};
 use super::sum::Survey;
-use super::tally::{Answers, TallyCounts, TallyNames};
+use super::tally::Answers;
 use super::words::{counted, either, grouped, listed};
 
 /// Maximum number of sources in the title of a page.

@@ -30,8 +30,8 @@ impl ReportPage<'_> {
             .say("This table counts what `embody convert` would do with each reference, with the options of this survey.");
         let rows: Vec<(String, Vec<String>)> = survey
             .outcomes
-            .iter()
-            .map(|(outcome, count)| (explained(outcome), vec![grouped(*count)]))
+            .classes()
+            .map(|(outcome, count)| (explained(outcome), vec![grouped(count)]))
             .collect();
         self.sheet.table(&SheetTable {
             heads: &["outcome", "count"],

@@ -5,13 +5,14 @@ mod context;
 mod tally;
 
 pub(crate) use self::context::RunContext;
-use self::tally::LossTally;
 pub(crate) use self::tally::RunTally;
+use self::tally::{LossClass, LossTally, RunClass};
+use super::super::tally::Amount;
 use super::findings::Tile;
 use super::json::bound;
 use super::sheet::{BARS, Bar, ROWS, Sheet, SheetTable, escaped, foreign};
 use super::steps::NextStep;
-use super::tally::{Amount, Fates, TallyNames};
+use super::tally::Fates;
 use super::words::{capitalized, counted, either, grouped, listed, size};
 use crate::mailbox::Summary;
 
@@ -47,6 +48,11 @@ struct RunPage<'p> {
 impl RunPage<'_> {
     fn head(&mut self) {
         let (tally, summary, context) = (self.tally, self.summary, self.context);
+        let to_retry = tally.loss(LossClass::Again);
+        let pictures = tally.amount(RunClass::Picture);
+        let attachments = tally.amount(RunClass::Attachment);
+        let restored = tally.amount(RunClass::Restored);
+        let moved = tally.amount(RunClass::Moved);
         let names = context.sources.iter().map(|source| {
             let name = source
                 .file_name()
@@ -57,11 +63,7 @@ impl RunPage<'_> {
         let verb = format!("embody {}: {}", context.verb, listed(&names));
         self.sheet
             .add(&format!("<p class=\"over\">{}</p>", foreign(&verb)));
-        if let Some(url) = context
-            .thumbnail
-            .as_ref()
-            .filter(|_| tally.pictures.count > 0)
-        {
+        if let Some(url) = context.thumbnail.as_ref().filter(|_| pictures.count > 0) {
             self.sheet.picture(url, "A picture that this run saved");
         }
         self.sheet.add(&format!("<h1>{}</h1>", self.statement()));
@@ -78,18 +80,24 @@ impl RunPage<'_> {
             facts += " The run was stopped before its end.";
         }
         self.sheet.note(&facts);
-        let saved = tally.pictures.count + tally.attachments.count + tally.restored.count;
-        let octets = tally.pictures.octets + tally.attachments.octets + tally.restored.octets;
+        let saved = pictures.count + attachments.count + restored.count;
+        let octets = pictures.octets + attachments.octets + restored.octets;
         let mut tiles = Vec::new();
         for (count, words) in [
             (saved, format!("saved, {}", size(octets))),
             (
-                tally.moved.count,
-                format!("moved into the store, {}", size(tally.moved.octets)),
+                moved.count,
+                format!("moved into the store, {}", size(moved.octets)),
             ),
-            (tally.blanked, "trackers removed".to_owned()),
-            (tally.lost.sum(), "gone from the web".to_owned()),
-            (tally.again.sum(), "to try again".to_owned()),
+            (
+                tally.number(RunClass::Blanked),
+                "trackers removed".to_owned(),
+            ),
+            (
+                tally.loss(LossClass::Lost).sum(),
+                "gone from the web".to_owned(),
+            ),
+            (to_retry.sum(), "to try again".to_owned()),
         ] {
             if count > 0 {
                 tiles.push(Tile {
@@ -100,7 +108,7 @@ impl RunPage<'_> {
         }
         tiles.truncate(3);
         self.sheet.tiles(&tiles);
-        let again = context.again().filter(|_| tally.again.sum() > 0);
+        let again = context.again().filter(|_| to_retry.sum() > 0);
         let step = match (again, context.proofs) {
             (Some(command), _) => Some(NextStep {
                 title: "Try again later".to_owned(),
@@ -109,7 +117,7 @@ impl RunPage<'_> {
                 } else {
                     format!(
                         "{} had no usable response this time. This command retrieves only content that is still missing.",
-                        capitalized(&tally.again.words())
+                        capitalized(&to_retry.words())
                     )
                 },
                 commands: vec![command],
@@ -129,6 +137,9 @@ impl RunPage<'_> {
 
     fn statement(&self) -> String {
         let tally = self.tally;
+        let lost = tally.loss(LossClass::Lost);
+        let blanked = tally.number(RunClass::Blanked);
+        let links = tally.number(RunClass::Link);
         let now = |amount: Amount, one: &str, many: &str, where_to: &str| {
             let words = counted(amount.count, one, many);
             format!("{words} {} {where_to}", either(amount.count, "is", "are"))
@@ -136,52 +147,51 @@ impl RunPage<'_> {
         let mut said = Vec::new();
         for (amount, one, many, place) in [
             (
-                tally.attachments,
+                tally.amount(RunClass::Attachment),
                 "attachment",
                 "attachments",
                 "back in the mail",
             ),
             (
-                tally.restored,
+                tally.amount(RunClass::Restored),
                 "attachment",
                 "attachments",
                 "back in the mail",
             ),
             (
-                tally.pictures,
+                tally.amount(RunClass::Picture),
                 "picture",
                 "pictures",
                 "now part of the mail",
             ),
-            (tally.moved, "attachment", "attachments", "now in the store"),
+            (
+                tally.amount(RunClass::Moved),
+                "attachment",
+                "attachments",
+                "now in the store",
+            ),
         ] {
             if amount.count > 0 {
                 said.push(now(amount, one, many, place));
             }
         }
-        if tally.blanked > 0 && said.is_empty() {
-            let words = counted(tally.blanked, "tracker", "trackers");
-            said.push(format!(
-                "{words} {} removed",
-                either(tally.blanked, "is", "are")
-            ));
+        if blanked > 0 && said.is_empty() {
+            let words = counted(blanked, "tracker", "trackers");
+            said.push(format!("{words} {} removed", either(blanked, "is", "are")));
         }
-        if tally.links > 0 && said.is_empty() {
-            let words = counted(tally.links, "link", "links");
-            said.push(format!(
-                "{words} {} now",
-                either(tally.links, "works", "work")
-            ));
+        if links > 0 && said.is_empty() {
+            let words = counted(links, "link", "links");
+            said.push(format!("{words} {} now", either(links, "works", "work")));
         }
-        if tally.lost.sum() > 0 {
+        if lost.sum() > 0 {
             let words = if said.is_empty() {
-                tally.lost.words()
+                lost.words()
             } else {
-                grouped(tally.lost.sum())
+                grouped(lost.sum())
             };
             said.push(format!(
                 "{words} {} gone from the web",
-                either(tally.lost.sum(), "is", "are")
+                either(lost.sum(), "is", "are")
             ));
         }
         match (tally.has_no_response, said.is_empty()) {
@@ -194,12 +204,25 @@ impl RunPage<'_> {
 
     fn saved(&mut self) {
         let tally = self.tally;
+        let trackers = tally.number(RunClass::Tracker);
         let mut rows = Vec::new();
         for (amount, what) in [
-            (tally.pictures, "Pictures that are part of the mail now"),
-            (tally.attachments, "Attachments that are back in the mail"),
-            (tally.restored, "Attachments that came back from the store"),
-            (tally.moved, "Attachments that were moved into the store"),
+            (
+                tally.amount(RunClass::Picture),
+                "Pictures that are part of the mail now",
+            ),
+            (
+                tally.amount(RunClass::Attachment),
+                "Attachments that are back in the mail",
+            ),
+            (
+                tally.amount(RunClass::Restored),
+                "Attachments that came back from the store",
+            ),
+            (
+                tally.amount(RunClass::Moved),
+                "Attachments that were moved into the store",
+            ),
         ] {
             if amount.count > 0 {
                 rows.push((
@@ -210,10 +233,10 @@ impl RunPage<'_> {
         }
         for (count, what) in [
             (
-                tally.blanked,
+                tally.number(RunClass::Blanked),
                 "Trackers that were replaced by an empty picture",
             ),
-            (tally.links, "Links that work now"),
+            (tally.number(RunClass::Link), "Links that work now"),
         ] {
             if count > 0 {
                 rows.push((what.to_owned(), vec![grouped(count), String::new()]));
@@ -228,11 +251,11 @@ impl RunPage<'_> {
             rows,
             more: 0,
         });
-        if tally.trackers > 0 {
+        if trackers > 0 {
             self.sheet.note(&format!(
                 "{} not retrieved: a request for {} would tell the sender that the mail was read.",
-                counted(tally.trackers, "tracker was", "trackers were"),
-                either(tally.trackers, "it", "them"),
+                counted(trackers, "tracker was", "trackers were"),
+                either(trackers, "it", "them"),
             ));
         }
         self.hosts();
@@ -273,7 +296,10 @@ impl RunPage<'_> {
         }
     }
 
-    fn causes(&mut self, head: &str, causes: &TallyNames<u64>) {
+    fn causes(&mut self, head: &str, loss: LossClass) {
+        let Some(causes) = self.tally.causes(loss) else {
+            return;
+        };
         let names = causes.heaviest(|it| *it);
         let mut rows: Vec<(String, Vec<String>)> = names
             .iter()
@@ -292,20 +318,21 @@ impl RunPage<'_> {
 
     fn lost(&mut self) {
         let tally = self.tally;
-        if tally.lost.sum() == 0 {
+        let lost = tally.loss(LossClass::Lost);
+        if lost.sum() == 0 {
             return;
         }
         self.sheet.heading("Gone from the web");
         self.sheet.say(&format!(
             "{} {} not on the web any more. The mail keeps the address.",
-            capitalized(&tally.lost.words()),
-            either(tally.lost.sum(), "is", "are"),
+            capitalized(&lost.words()),
+            either(lost.sum(), "is", "are"),
         ));
-        self.causes("why", &tally.lost_causes);
+        self.causes("why", LossClass::Lost);
         if let Some(step) = self.archive() {
             self.sheet.step(&step);
         }
-        self.attachments(&tally.listed, tally.lost.others);
+        self.attachments(&tally.listed, lost.others);
     }
 
     /// Lists attachments that are not in the mail, of which there are `all`.
@@ -336,7 +363,7 @@ impl RunPage<'_> {
 
     /// Returns the step for content that is gone, if the run used no web archive.
     fn archive(&self) -> Option<NextStep> {
-        let lost = self.tally.lost;
+        let lost = self.tally.loss(LossClass::Lost);
         let command = self.context.archived().filter(|_| lost.sum() > 0)?;
         Some(NextStep {
             title: "Look for what is gone in a web archive".to_owned(),
@@ -350,43 +377,45 @@ impl RunPage<'_> {
 
     fn again(&mut self) {
         let tally = self.tally;
-        if tally.again.sum() > 0 {
+        if tally.loss(LossClass::Again).sum() > 0 {
             self.sheet.heading("To try again");
-            self.causes("why", &tally.again_causes);
+            self.causes("why", LossClass::Again);
         }
     }
 
     fn denied(&mut self) {
         let tally = self.tally;
-        if tally.denied.sum() > 0 {
+        let denied = tally.loss(LossClass::Denied);
+        if denied.sum() > 0 {
             self.sheet.heading("Behind a sign-in");
             self.sheet.say(&format!(
                 "{} can be retrieved only with a login. Open {} in a browser in which you are signed in. `--resolver` names a program that retrieves files with your login.",
-                capitalized(&tally.denied.words()),
-                either(tally.denied.sum(), "its link", "their links"),
+                capitalized(&denied.words()),
+                either(denied.sum(), "its link", "their links"),
             ));
-            self.causes("why", &tally.denied_causes);
-            self.attachments(&tally.listed_denied, tally.denied.others);
+            self.causes("why", LossClass::Denied);
+            self.attachments(&tally.listed_denied, denied.others);
         }
     }
 
     fn refused(&mut self) {
         let tally = self.tally;
-        if tally.refused.sum() > 0 {
+        let refused = tally.loss(LossClass::Refused);
+        if refused.sum() > 0 {
             self.sheet.heading("Not allowed by the options");
             self.sheet.say(&format!(
                 "{} {} not changed because of the options of this run.",
-                capitalized(&tally.refused.words()),
-                either(tally.refused.sum(), "was", "were"),
+                capitalized(&refused.words()),
+                either(refused.sum(), "was", "were"),
             ));
-            self.causes("what would allow it", &tally.remedies);
+            self.causes("what would allow it", LossClass::Refused);
         }
     }
 
     fn left(&mut self) {
-        if self.tally.left.names().next().is_some() {
+        if self.tally.loss(LossClass::Left).sum() > 0 {
             self.sheet.heading("Left as it was");
-            self.causes("why", &self.tally.left);
+            self.causes("why", LossClass::Left);
         }
     }
 }

@@ -1,40 +1,52 @@
 //! Counts of the references of a run: which content was saved, is lost, or may be available later.
 
+use std::collections::BTreeMap;
+
+use super::super::super::tally::{Amount, CountedRow, RowTally, TallyNames};
 use super::super::answer::ProbeAnswer;
 use super::super::steps::pictures_and_attachments;
-use super::super::tally::{Amount, Fates, TallyCounts as _, TallyNames};
-
-use crate::engine::policy::countable;
+use super::super::tally::Fates;
 use crate::engine::report::{Kind, Outcome, Reason, Row};
-use crate::link::url::UrlReference;
 
 /// Maximum number of attachments in each list.
 const LISTED: usize = 50;
 
+/// What became of content that is not in the mail after the run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum LossClass {
+    Lost,
+    /// Another run may retrieve it.
+    Again,
+    /// Content of hosts that could not be resolved. It becomes `Lost` or `Again` in [`RunTally::settle`].
+    Unresolved,
+    Denied,
+    Refused,
+    /// Left unchanged for a reason that belongs to none of the other classes.
+    Left,
+}
+
+/// The classes of references on the page about a run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum RunClass {
+    Picture,
+    Attachment,
+    Moved,
+    Restored,
+    Blanked,
+    /// Links that were made absolute.
+    Link,
+    Tracker,
+    PictureLoss(LossClass),
+    AttachmentLoss(LossClass),
+}
+
 /// Counts of the references of a run, by their outcome.
 #[derive(Default, Debug)]
 pub(crate) struct RunTally {
-    pub(super) pictures: Amount,
-    pub(super) attachments: Amount,
-    pub(super) moved: Amount,
-    pub(super) restored: Amount,
-    pub(super) blanked: u64,
-    pub(super) links: u64,
-    pub(super) lost: LossCounts,
-    pub(super) again: LossCounts,
-    /// Content of hosts that could not be resolved. It becomes part of `lost` or `again` in [`RunTally::settle`].
-    unresolved: LossCounts,
-    pub(super) denied: LossCounts,
-    pub(super) refused: LossCounts,
-    pub(super) trackers: u64,
-    /// Number of references that were left unchanged for reasons that are in none of the other counts. The key is the
-    /// reason.
-    pub(super) left: TallyNames<u64>,
-    pub(super) lost_causes: TallyNames<u64>,
-    pub(super) again_causes: TallyNames<u64>,
-    pub(super) denied_causes: TallyNames<u64>,
-    /// Number of references that the policy refused, by the option that would allow them.
-    pub(super) remedies: TallyNames<u64>,
+    rows: RowTally<RunClass>,
+    /// Number of references by the reason of the loss, or, if the policy refused them, by the option that would allow
+    /// them.
+    causes: BTreeMap<LossClass, TallyNames<u64>>,
     pub(super) hosts: TallyNames<Fates>,
     /// Attachments that are gone.
     pub(super) listed: Vec<LossTally>,
@@ -46,7 +58,7 @@ pub(crate) struct RunTally {
 
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct LossCounts {
-    pub(super) pictures: u64,
+    pictures: u64,
     pub(super) others: u64,
 }
 
@@ -58,18 +70,6 @@ pub(super) struct LossTally {
 }
 
 impl LossCounts {
-    fn count(&mut self, row: &Row) {
-        match row.kind {
-            Kind::Embed => self.pictures += 1,
-            _ => self.others += 1,
-        }
-    }
-
-    fn add(&mut self, other: Self) {
-        self.pictures += other.pictures;
-        self.others += other.others;
-    }
-
     pub(super) fn sum(&self) -> u64 {
         self.pictures + self.others
     }
@@ -89,39 +89,28 @@ impl RunTally {
         remedy: impl Fn(&Row) -> Option<String>,
     ) {
         for row in rows {
-            self.links += row.links.unwrap_or(0);
+            let counted = CountedRow::of(row);
+            let links = row.links.unwrap_or(0);
+            self.rows.count_several(RunClass::Link, links);
             if row.kind.is_of_links() {
                 continue;
             }
-            let octets = row.bytes.unwrap_or(0);
-            let fate = match (row.outcome, row.kind) {
+            let (class, fate) = match (row.outcome, row.kind) {
                 (Outcome::Expanded, Kind::Embed) => {
-                    self.pictures.count(octets);
-                    Some(ProbeAnswer::Alive)
+                    (Some(RunClass::Picture), Some(ProbeAnswer::Alive))
                 }
-                (Outcome::Expanded, _) => {
-                    self.attachments.count(octets);
-                    Some(ProbeAnswer::Alive)
-                }
-                (Outcome::Detached, _) => {
-                    self.moved.count(octets);
-                    None
-                }
-                (Outcome::Restored, _) => {
-                    self.restored.count(octets);
-                    None
-                }
-                (Outcome::Blanked, _) => {
-                    self.blanked += 1;
-                    None
-                }
-                (Outcome::Left, _) => self.left(row, &called, &remedy),
-                _ => None,
+                (Outcome::Expanded, _) => (Some(RunClass::Attachment), Some(ProbeAnswer::Alive)),
+                (Outcome::Detached, _) => (Some(RunClass::Moved), None),
+                (Outcome::Restored, _) => (Some(RunClass::Restored), None),
+                (Outcome::Blanked, _) => (Some(RunClass::Blanked), None),
+                (Outcome::Left, _) => (None, self.left(row, &called, &remedy)),
+                _ => (None, None),
             };
-            let reference = UrlReference::split(row.url.as_deref().unwrap_or_default());
-            let host = reference.site().and_then(|it| countable(it.host));
-            if let (Some(host), Some(fate)) = (host, fate) {
-                let fates = self.hosts.of(&host);
+            if let Some(class) = class {
+                self.rows.count(class, counted.octets());
+            }
+            if let (Some(host), Some(fate)) = (&counted.host, fate) {
+                let fates = self.hosts.of(host);
                 match fate {
                     ProbeAnswer::Alive => fates.saved += 1,
                     ProbeAnswer::Gone => fates.lost += 1,
@@ -140,34 +129,31 @@ impl RunTally {
         remedy: impl Fn(&Row) -> Option<String>,
     ) -> Option<ProbeAnswer> {
         if row.reason == Some(Reason::Tracker) {
-            self.trackers += 1;
+            self.rows.count(RunClass::Tracker, 0);
             return None;
         }
         let answer = ProbeAnswer::of(row);
         let cause = cause(row);
-        match answer {
-            ProbeAnswer::Gone => {
-                self.lost.count(row);
-                *self.lost_causes.exactly(cause.clone()) += 1;
-            }
-            ProbeAnswer::Unresolved => self.unresolved.count(row),
-            ProbeAnswer::Silent | ProbeAnswer::Limited => {
-                self.again.count(row);
-                *self.again_causes.exactly(cause.clone()) += 1;
-            }
-            ProbeAnswer::Denied => {
-                self.denied.count(row);
-                *self.denied_causes.exactly(cause.clone()) += 1;
-            }
-            ProbeAnswer::Refused => {
-                self.refused.count(row);
-                let remedy = remedy(row).unwrap_or_else(|| cause.clone());
-                *self.remedies.exactly(remedy) += 1;
-            }
-            ProbeAnswer::Alive | ProbeAnswer::Unasked => {
-                *self.left.exactly(cause.clone()) += 1;
-                return None;
-            }
+        let loss = match answer {
+            ProbeAnswer::Gone => LossClass::Lost,
+            ProbeAnswer::Unresolved => LossClass::Unresolved,
+            ProbeAnswer::Silent | ProbeAnswer::Limited => LossClass::Again,
+            ProbeAnswer::Denied => LossClass::Denied,
+            ProbeAnswer::Refused => LossClass::Refused,
+            ProbeAnswer::Alive | ProbeAnswer::Unasked => LossClass::Left,
+        };
+        let class = match row.kind {
+            Kind::Embed => RunClass::PictureLoss(loss),
+            _ => RunClass::AttachmentLoss(loss),
+        };
+        self.rows.count(class, 0);
+        let named = match loss {
+            LossClass::Refused => remedy(row).unwrap_or_else(|| cause.clone()),
+            _ => cause.clone(),
+        };
+        self.count_cause(loss, named, 1);
+        if loss == LossClass::Left {
+            return None;
         }
         let list = match answer {
             ProbeAnswer::Gone | ProbeAnswer::Unresolved => Some(&mut self.listed),
@@ -186,32 +172,69 @@ impl RunTally {
         Some(answer)
     }
 
+    fn count_cause(&mut self, loss: LossClass, cause: String, count: u64) {
+        *self.causes.entry(loss).or_default().exactly(cause) += count;
+    }
+
+    /// Returns the number of references of a class by their causes.
+    pub(super) fn causes(&self, loss: LossClass) -> Option<&TallyNames<u64>> {
+        self.causes.get(&loss)
+    }
+
+    pub(super) fn amount(&self, class: RunClass) -> Amount {
+        self.rows.amount(&class)
+    }
+
+    /// Returns the number of references of a class, or of links.
+    pub(super) fn number(&self, class: RunClass) -> u64 {
+        self.rows.of(&class)
+    }
+
+    pub(super) fn loss(&self, loss: LossClass) -> LossCounts {
+        LossCounts {
+            pictures: self.rows.of(&RunClass::PictureLoss(loss)),
+            others: self.rows.of(&RunClass::AttachmentLoss(loss)),
+        }
+    }
+
+    /// Counts all references of the class `from`, whose causes are known, in the class `to`.
+    fn reclassify(&mut self, from: LossClass, to: LossClass) {
+        self.rows
+            .reclassify(&RunClass::PictureLoss(from), RunClass::PictureLoss(to));
+        self.rows.reclassify(
+            &RunClass::AttachmentLoss(from),
+            RunClass::AttachmentLoss(to),
+        );
+        if let Some(causes) = self.causes.remove(&from) {
+            self.causes.entry(to).or_default().add(causes);
+        }
+    }
+
     /// Decides about hosts that could not be resolved. If no server responded in the whole run, the network was probably
     /// down, so nothing is lost: a later run may find it.
     pub(crate) fn settle(&mut self, has_no_response: bool) {
-        let unresolved = std::mem::take(&mut self.unresolved);
         self.has_no_response = has_no_response;
+        let unresolved = self.loss(LossClass::Unresolved).sum();
+        // The cause depends on the responses of the whole run.
+        self.causes.remove(&LossClass::Unresolved);
         if !has_no_response {
-            self.lost.add(unresolved);
-            if unresolved.sum() > 0 {
-                *self.lost_causes.exactly(UNRESOLVED.to_owned()) += unresolved.sum();
+            self.reclassify(LossClass::Unresolved, LossClass::Lost);
+            if unresolved > 0 {
+                self.count_cause(LossClass::Lost, UNRESOLVED.to_owned(), unresolved);
             }
             self.hosts
                 .each_mut(|it| it.lost += std::mem::take(&mut it.unresolved));
             return;
         }
-        self.again.add(unresolved);
-        if unresolved.sum() > 0 {
+        self.reclassify(LossClass::Unresolved, LossClass::Again);
+        if unresolved > 0 {
             let cause = "the host name could not be resolved, and no other server responded";
-            *self.again_causes.exactly(cause.to_owned()) += unresolved.sum();
+            self.count_cause(LossClass::Again, cause.to_owned(), unresolved);
         }
         // A status such as 403 was from the proxy.
-        self.again.add(std::mem::take(&mut self.denied));
-        self.again_causes
-            .add(std::mem::take(&mut self.denied_causes));
+        self.reclassify(LossClass::Denied, LossClass::Again);
         // Content without a request, such as a link that has expired by its date.
-        self.lost = LossCounts::default();
-        self.left.add(std::mem::take(&mut self.lost_causes));
+        self.reclassify(LossClass::Lost, LossClass::Left);
         self.listed.clear();
         self.listed_denied.clear();
         self.hosts.each_mut(|it| {
@@ -221,23 +244,10 @@ impl RunTally {
     }
 
     pub(crate) fn add(&mut self, other: Self) {
-        self.pictures.add(&other.pictures);
-        self.attachments.add(&other.attachments);
-        self.moved.add(&other.moved);
-        self.restored.add(&other.restored);
-        self.blanked += other.blanked;
-        self.links += other.links;
-        self.trackers += other.trackers;
-        self.lost.add(other.lost);
-        self.unresolved.add(other.unresolved);
-        self.again.add(other.again);
-        self.denied.add(other.denied);
-        self.refused.add(other.refused);
-        self.left.add(other.left);
-        self.lost_causes.add(other.lost_causes);
-        self.again_causes.add(other.again_causes);
-        self.denied_causes.add(other.denied_causes);
-        self.remedies.add(other.remedies);
+        self.rows.add(other.rows);
+        for (loss, causes) in other.causes {
+            self.causes.entry(loss).or_default().add(causes);
+        }
         self.hosts.add(other.hosts);
         for (list, more) in [
             (&mut self.listed, other.listed),

@@ -1,0 +1,119 @@
+//! The transform of `inspect`: expands each message as a dry run or a probe, and surveys it.
+
+use std::io::Write as _;
+
+use super::named_files::{NamedFiles, SavedAttachment};
+use super::survey::MessageSurveyor;
+use super::tally::CountedRow;
+use super::verb::{ExpandRun, VerbReport};
+use crate::edit::Edits;
+use crate::engine::detach::is_attachment;
+use crate::engine::lengths::Lengths;
+use crate::engine::report::{Kind, Outcome, Provenance};
+use crate::error::Error;
+use crate::fetch::store::Key;
+use crate::mailbox::{Message, Transform};
+use crate::mime::{MessageTree, ScanLimits, scan};
+
+pub(super) struct SurveyRun {
+    pub(super) expanding: ExpandRun,
+    surveyor: MessageSurveyor,
+    pub(super) tells_embeds: bool,
+    /// The directory of `--save-attachments`.
+    pub(super) files: Option<NamedFiles>,
+}
+
+impl SurveyRun {
+    pub(super) fn new(
+        expanding: ExpandRun,
+        larger_than: u64,
+        base_url: String,
+        tells_embeds: bool,
+    ) -> Self {
+        let surveyor = MessageSurveyor::new(larger_than, base_url)
+            .with_probe(expanding.mode.asks_servers())
+            .with_list(expanding.tells_rows);
+        Self {
+            expanding,
+            surveyor,
+            tells_embeds,
+            files: None,
+        }
+    }
+
+    /// Keeps the contents of all attachments of a message, for files with names.
+    fn saved(
+        &self,
+        message: &Message<'_>,
+        (tree, limits): (&MessageTree<'_>, &ScanLimits),
+    ) -> Vec<SavedAttachment> {
+        let Some(files) = &self.files else {
+            return Vec::new();
+        };
+        let attachments = tree.ids().filter(|part| is_attachment(tree, *part, limits));
+        let saved = attachments.filter_map(|part| {
+            let entity = tree.part(part);
+            let Some(octets) = entity.encoding.decode(entity.body.of(tree.original)) else {
+                let what = format!("the {} encoding is damaged", tree.encoding_word(part));
+                files.fail(&tree.number(part), &what);
+                return None;
+            };
+            let identity = (Key::of(&octets), octets.len() as u64);
+            files.keep(message, (tree, part), identity, |file| {
+                file.write_all(&octets)
+            })
+        });
+        saved.collect()
+    }
+}
+
+impl Transform<VerbReport> for SurveyRun {
+    fn ahead(&self, message: &Message<'_>) {
+        self.expanding.ahead(message);
+    }
+
+    fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
+        (!bytes.is_empty()).then_some(0)
+    }
+
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, VerbReport), Error> {
+        let limits = self.expanding.expander.policy().limits.scan();
+        let tree = scan(message.content, &limits);
+        let mut said = self.expanding.expand(message, Some(&tree))?.1;
+        if !self.tells_embeds {
+            said.report.rows.retain(|row| {
+                // The row of a picture is kept only if a server got a request for the picture. `WouldExpand` means that
+                // embody has the whole content. A probe sometimes retrieves it, to find out whether it is available, and
+                // the content is then from the network. Content from another source needed no request.
+                let is_asked_for = match row.outcome {
+                    Outcome::WouldExpand => row.from == Provenance::Network,
+                    Outcome::WouldBlank => false,
+                    _ => true,
+                };
+                row.kind != Kind::Embed
+                    || is_asked_for && CountedRow::of(row).host_of_absolute().is_some()
+            });
+        }
+        let expander = &self.expanding.expander;
+        let (edits, survey, listed) =
+            self.surveyor
+                .survey(expander, message, (&tree, &limits), &said.report);
+        said.survey = Some(survey);
+        said.files = self.saved(message, (&tree, &limits));
+        if !listed.is_empty() {
+            said.list(message, listed);
+        }
+        Ok((edits, said))
+    }
+
+    fn weight(&self, said: &VerbReport) -> usize {
+        self.expanding.weight(said)
+    }
+
+    fn lengths(&self) -> Lengths {
+        self.expanding.lengths
+    }
+}
+
+#[cfg(test)]
+mod tests;

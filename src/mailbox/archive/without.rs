@@ -1,0 +1,33 @@
+//! Substitutes for a build without the feature `archives`, which recognises archives and compressed files but cannot read
+//! them.
+
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex};
+
+use super::{MemberRules, SkippedMember};
+use crate::mailbox::compressed::{Method, unsupported};
+use crate::mailbox::file::{PackedFile, octets_at};
+use crate::mailbox::forms::archive::{BLOCK, is_archive};
+
+/// Without the feature `archives`, the members of a zip archive cannot be listed, so its first member decides.
+pub(crate) fn has_member_of_document(_: std::fs::File) -> bool {
+    true
+}
+
+/// Returns `None` if the file is neither an archive nor compressed, as `unpack::unpacked` does.
+///
+/// # Errors
+/// Returns an error if the file is an archive or compressed, because this build lacks the feature `archives`.
+pub(crate) fn unpacked(
+    packed: &PackedFile,
+    _: u64,
+    _: MemberRules,
+    _: &Arc<Mutex<SkippedMember>>,
+) -> io::Result<Option<Box<dyn Read + Send>>> {
+    let first = octets_at(&packed.file, 0, BLOCK)?;
+    match Method::of_start(&first) {
+        None if is_archive(&first) => Err(unsupported("archives")),
+        None => Ok(None),
+        Some(method) => Err(unsupported(method.name())),
+    }
+}
