@@ -46,6 +46,8 @@ struct PaceState {
     paused: Option<(Instant, &'static str)>,
     strikes: u32,
     ended: Option<Instant>,
+    /// Whether the last request to the archive got no response.
+    is_unreachable: bool,
 }
 
 const TOO_MANY: &str = "the archive requested a pause (status 429)";
@@ -80,6 +82,7 @@ impl Pace {
                 paused: None,
                 strikes: 0,
                 ended: None,
+                is_unreachable: false,
             }),
         }
     }
@@ -120,24 +123,26 @@ impl Pace {
                 }
                 return Ok(());
             }
+            let is_unreachable = state.is_unreachable;
             drop(state);
             if wait >= remaining {
+                // The archive did not respond, so it is not busy, and its failure must not count as a response.
+                if is_unreachable {
+                    return Err(Refusal::temporary(Reason::ConnectionFailed, UNREACHABLE));
+                }
                 let late = Detail::from(
                     "other requests to the archive are waiting, and this request could not be sent before ",
                 ).naming(Setting::Deadline).then(" ends");
-                return Err(match paused {
-                    // The archive did not respond, so it is not busy, and its failure must not count as a response.
-                    Some((_, UNREACHABLE)) => {
-                        Refusal::temporary(Reason::ConnectionFailed, UNREACHABLE)
-                    }
-                    paused => busy(paused.map_or(late, |(_, why)| why.into())),
-                });
+                return Err(busy(paused.map_or(late, |(_, why)| why.into())));
             }
             std::thread::sleep(wait.min(LONGEST_SLEEP));
         }
     }
 
     pub(super) fn heed(&self, given: &Result<FetchResponse, FetchFailure>) {
+        if given.is_ok() {
+            unpoisoned(self.state.lock()).is_unreachable = false;
+        }
         match given {
             Err(failed) if failed.unresponsive.is_some() => self.pause(UNREACHABLE, None),
             Ok(answer) if captured(&answer.headers).is_none() => {
@@ -157,6 +162,7 @@ impl Pace {
         let mut state = unpoisoned(self.state.lock());
         let now = Instant::now();
         let before = state.paused.filter(|(until, _)| *until > now);
+        state.is_unreachable = why == UNREACHABLE;
         if why == TOO_MANY && before.is_none_or(|(_, before)| before != why) {
             state.strikes = state.strikes.saturating_add(1);
             state.ended = self.limits.end.map(|end| now + end);
@@ -266,6 +272,29 @@ mod tests {
         let pace = pausing();
         pace.pause(UNREACHABLE, None);
         assert_eq!(turn(&pace).0.unwrap_err().reason, Reason::ConnectionFailed);
+
+        // The pause is over, and another request takes the time that is left.
+        let pace = Pace::with(Rates {
+            between: Duration::from_secs(60 * 60),
+            pause: Duration::ZERO,
+            ..pace.limits
+        });
+        pace.pause(UNREACHABLE, None);
+        turn(&pace).0.unwrap();
+        assert_eq!(turn(&pace).0.unwrap_err().reason, Reason::ConnectionFailed);
+        pace.heed(&responded(200));
+        assert_eq!(turn(&pace).0.unwrap_err().reason, Reason::ArchiveBusy);
+    }
+
+    fn responded(status: u16) -> Result<FetchResponse, FetchFailure> {
+        Ok(FetchResponse {
+            status,
+            at: 0,
+            headers: ureq::http::HeaderMap::new(),
+            body: Default::default(),
+            source: crate::fetch::ResponseSource::Proxy,
+            recorded: None,
+        })
     }
 
     fn ask(
@@ -287,14 +316,11 @@ mod tests {
             for (name, value) in fields {
                 headers.insert(*name, value.parse().unwrap());
             }
-            pace.heed(&Ok(FetchResponse {
-                status,
-                at: 0,
-                headers,
-                body: Default::default(),
-                source: crate::fetch::ResponseSource::Proxy,
-                recorded: None,
-            }));
+            let mut answer = responded(status);
+            if let Ok(answer) = &mut answer {
+                answer.headers = headers;
+            }
+            pace.heed(&answer);
             reasons.push(None);
         }
         (asked, reasons)
