@@ -340,12 +340,16 @@ mod tests {
 
         #[test]
         fn plain_form_of_a_plain_form_is_itself(
-            lines in prop::collection::vec("(>{0,2}From x|>?From ?: a|Status: R|Subject: b| folded||text)(\r\n|\n|\r)", 0..12),
+            lines in prop::collection::vec("(>{0,2}From x|>?From ?: a|Status: R|Subject: b| folded||text)(\r\n|\n)", 0..12),
+            is_old in any::<bool>(),
         ) {
+            // A bare carriage return beside line feeds is content of a line here, but ends a field in `from_field`. Such a header
+            // has no one plain form, so the lines end with line feeds, or all of them with carriage returns.
             // The text begins with a field that `plain` keeps. If `plain` removed the first line, the next line could
             // end the header when `plain` is applied again, and the second result would differ. For the same reason an
             // empty line follows, which `plain` keeps.
-            let content = format!("Subject: a\n{}\n\nend\n", lines.concat());
+            let mixed = format!("Subject: a\n{}\n\nend\n", lines.concat());
+            let content = if is_old { mixed.replace("\r\n", "\n").replace('\n', "\r") } else { mixed };
             let once = plain(content.as_bytes());
             prop_assert_eq!(plain(&once), once);
         }
