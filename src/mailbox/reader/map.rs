@@ -77,7 +77,7 @@ fn map<D: Send>(
                 (letters, weight)
             }))
         },
-        |letters: &Box<dyn Letters>| (0..letters.count()).collect(),
+        |letters| (0..letters.count()).collect(),
         // An error is passed on in the order of the messages, after the results of the messages before it.
         |letters, index| Ok(result_of(letters.as_ref(), index, work, stop)),
         |letters, done| {

@@ -49,7 +49,7 @@ enum IteratorState {
     Start(PathBuf, Arc<Options>),
     /// Between two mailboxes.
     Between(SourceSequence),
-    Mailbox(SourceSequence, OpenMailbox),
+    Mailbox(SourceSequence, Box<OpenMailbox>),
     End,
 }
 
@@ -105,7 +105,7 @@ impl Messages {
                     return Ok(());
                 };
                 self.state = match self.begin(step)? {
-                    Some(opened) => IteratorState::Mailbox(sequence, opened),
+                    Some(opened) => IteratorState::Mailbox(sequence, Box::new(opened)),
                     None => IteratorState::Between(sequence),
                 };
             }
