@@ -100,6 +100,9 @@ impl<'s> Sessions<'s> {
                 Err(why) => why,
             };
             if why.leaves_session() && !why.is_passing() {
+                if let Some(session) = &mut session {
+                    session.forget_folder();
+                }
                 self.give_back(session);
             }
             self.connecting.pause(&mut tries, why)?;
@@ -415,11 +418,14 @@ fn taken_share(queue: &mut ReadingState) -> Vec<(u32, u64)> {
     share
 }
 
-/// Opens a folder, and checks that it is still the same one.
+/// Opens a folder unless it is already open in the same state, and checks that it is still the same one.
 pub(super) fn open_same(
     session: &mut ImapSession,
     folder: &SelectResponse,
 ) -> Result<(), ImapFailure> {
+    if session.has_open(folder) {
+        return Ok(());
+    }
     let now = session.examine(&folder.folder)?.uidvalidity;
     if now == folder.uidvalidity {
         return Ok(());
