@@ -68,7 +68,14 @@ fn block(
     twice: &Mutex<Option<(PathBuf, bool)>>,
 ) -> Result<Vec<u8>, Error> {
     let quoting = match message.quoting {
-        Quoting::O if is_twice(message.source, &mut *unpoisoned(twice.lock())) => Quoting::Rd,
+        Quoting::O => {
+            let mut last = unpoisoned(twice.lock());
+            if is_twice(message.source, &mut last) {
+                Quoting::Rd
+            } else {
+                Quoting::O
+            }
+        }
         quoting => quoting,
     };
     let (content, _) = plain(message.content, quoting);
