@@ -153,7 +153,7 @@ fn talk(mut exchange: Exchange, told: &mut Told) -> Result<(), ImapFailure> {
     session.message_ids(two)?;
     session.remove(1, Some("Trash"), true)?.1?;
     session.append("INBOX", &[], &date, b"Subject: x\r\n\r\n")?;
-    session.uid_move(1, "Trash")?;
+    session.remove(2, Some("Trash"), false)?.1?;
     session.quota("INBOX")?;
     session.noop()?;
     session.logout();

@@ -24,9 +24,12 @@ pub(super) struct Removal {
     /// example because the message no longer existed.
     pub(super) flags: Option<Vec<String>>,
     pub(super) labels: Option<Vec<String>>,
-    /// Whether the server reported during the removal command that a message was removed or moved (EXPUNGE, VANISHED or
-    /// COPYUID). Earlier reports do not count, because they are about other messages or about a removal by another
-    /// program.
+    /// Sequence number of the message, which EXPUNGE responses contain. `None` if the server did not return the flags of the
+    /// message, or if the message is gone.
+    sequence: Option<u32>,
+    /// Whether the server reported after the flags that this message was removed or moved (EXPUNGE, VANISHED or COPYUID).
+    /// Dovecot executes both commands together, and reports the removal before the end of FETCH. Reports before the flags do
+    /// not count, because another program removed the message then.
     pub(super) is_told: bool,
     /// Whether the server confirmed with COPYUID that this command moved the message.
     pub(super) is_moved: bool,
@@ -109,17 +112,8 @@ impl ImapSession {
         self.exchange.run(command, &mut |_| Ok(false)).map(|_| ())
     }
 
-    /// Expunges only this message, with UID EXPUNGE (UIDPLUS).
-    ///
-    /// # Errors
-    /// [`ImapFailure::Refused`] if the server lacks UIDPLUS. A plain EXPUNGE would also remove messages that other programs
-    /// marked as deleted.
-    pub(crate) fn uid_expunge(&mut self, uid: u32) -> Result<(), ImapFailure> {
-        self.check_expunge()?;
-        let command = ImapCommand::new("UID EXPUNGE", &format!("UID EXPUNGE {uid}"));
-        self.exchange.run(command, &mut |_| Ok(false)).map(|_| ())
-    }
-
+    /// Returns an error if the server lacks UIDPLUS. A plain EXPUNGE would also remove messages that other programs marked as
+    /// deleted.
     fn check_expunge(&self) -> Result<(), ImapFailure> {
         if self.has("UIDPLUS") || self.has("IMAP4REV2") {
             Ok(())
@@ -131,12 +125,6 @@ impl ImapSession {
                 is_bad: false,
             })
         }
-    }
-
-    /// Moves a message with UID MOVE (RFC 6851).
-    pub(crate) fn uid_move(&mut self, uid: u32, folder: &str) -> Result<(), ImapFailure> {
-        let command = ImapCommand::new("MOVE", &format!("UID MOVE {uid} ")).folder(folder);
-        self.exchange.run(command, &mut |_| Ok(false)).map(|_| ())
     }
 
     /// Marks a message as deleted, unless it changed since the modification sequence `unchanged_since`. Waits for the response,
@@ -180,10 +168,12 @@ impl ImapSession {
         trash: Option<&str>,
         has_labels: bool,
     ) -> Result<(Removal, Result<(), ImapFailure>), ImapFailure> {
-        if trash.is_none() {
-            self.check_expunge()?;
-        }
         let mut removal = Removal::default();
+        if trash.is_none()
+            && let Err(refusal) = self.check_expunge()
+        {
+            return Ok((removal, Err(refusal)));
+        }
         let labels = if has_labels { " X-GM-LABELS" } else { "" };
         let look = format!("UID FETCH {uid} (UID FLAGS{labels})");
         let fetch = self.exchange.hold("FETCH", &look);
@@ -195,7 +185,6 @@ impl ImapSession {
         // If the server refuses to return the flags, the caller uses the flags from its last check, so the refusal is
         // ignored.
         let _ = self.heard(&fetch, uid, &mut removal)?;
-        removal.is_told = false;
         let left = self.heard(&leave, uid, &mut removal)?;
         if let Ok(done) = &left {
             removal.hear_copyuid(&done.code, &done.argument, uid);
@@ -213,7 +202,7 @@ impl ImapSession {
     ) -> Result<Result<CommandResult, ImapFailure>, ImapFailure> {
         let done = self.exchange.finish(pending, &mut |read| {
             match read {
-                ServerResponse::Numbered(_, word, items) if word == "FETCH" => {
+                ServerResponse::Numbered(number, word, items) if word == "FETCH" => {
                     if let Some(MessageData::Flags {
                         uid: Some(found),
                         flags: now,
@@ -224,6 +213,7 @@ impl ImapSession {
                         // Only the server sets `\Recent`. The flags are copied to the new message later, and a command with
                         // `\Recent` would be rejected.
                         let lasting = |flag: &String| !flag.eq_ignore_ascii_case("\\Recent");
+                        removal.sequence = Some(*number);
                         removal.flags = Some(now.into_iter().filter(lasting).collect());
                     }
                     if let Some(items) = fetch::items(read)?
@@ -232,8 +222,16 @@ impl ImapSession {
                         removal.labels = fetch::labels(&items).or(removal.labels.take());
                     }
                 }
-                ServerResponse::Numbered(_, word, _) if word == "EXPUNGE" => removal.is_told = true,
-                ServerResponse::Data(word, _) if word == "VANISHED" => removal.is_told = true,
+                ServerResponse::Numbered(number, word, _) if word == "EXPUNGE" => {
+                    removal.hear_expunge(*number);
+                }
+                // `VANISHED (EARLIER)` is about removals before this session.
+                ServerResponse::Data(word, uids)
+                    if word == "VANISHED" && !uids.starts_with(b"(") =>
+                {
+                    let uids = String::from_utf8_lossy(uids);
+                    removal.is_told |= removal.sequence.is_some() && is_in(&uids, uid);
+                }
                 ServerResponse::Status(status) => {
                     let argument = String::from_utf8_lossy(status.argument);
                     removal.hear_copyuid(&status.code, &argument, uid);
@@ -275,6 +273,19 @@ impl ImapSession {
 }
 
 impl Removal {
+    /// Processes the response EXPUNGE with a sequence number. The server also reports messages that other programs removed,
+    /// and each removal of an earlier message lowers the sequence number of this message.
+    fn hear_expunge(&mut self, number: u32) {
+        match self.sequence {
+            Some(sequence) if number == sequence => {
+                self.is_told = true;
+                self.sequence = None;
+            }
+            Some(sequence) if number < sequence => self.sequence = Some(sequence - 1),
+            _ => {}
+        }
+    }
+
     /// Processes the response code COPYUID, whose argument is `UIDVALIDITY UIDS UIDS`.
     fn hear_copyuid(&mut self, code: &str, argument: &str, uid: u32) {
         let set = argument.split_whitespace().nth(1).unwrap_or_default();

@@ -300,11 +300,12 @@ impl MessageReplacer<'_> {
             }
             MachineCommand::TakeAway(uid) => {
                 // At Gmail, expunging only removes a label, so the message is moved to the trash.
-                let taken = match self.trash.filter(|_| self.session.has(GMAIL)) {
-                    Some(trash) => self.session.uid_move(uid, trash),
-                    None => self.session.uid_expunge(uid),
-                };
-                MachineEvent::Answered(answer(taken)?)
+                let trash = self.trash.filter(|_| self.session.has(GMAIL));
+                let (removal, taken) = self.session.remove(uid, trash, false)?;
+                MachineEvent::TakenAway {
+                    answer: answer(taken)?,
+                    is_told: removal.is_told,
+                }
             }
             MachineCommand::Labels(copy) => {
                 let mut found = self.session.fetch_gmail(&[old.min(copy), old.max(copy)])?;

@@ -132,7 +132,7 @@ pub(in crate::imap) enum MachineEvent {
     /// Completion of a command without a result: [`MachineCommand::Note`], [`MachineCommand::Keep`], [`MachineCommand::Drop`],
     /// [`MachineCommand::Rest`] or [`MachineCommand::End`].
     Done,
-    /// Result of [`MachineCommand::Store`], [`MachineCommand::StoreLabels`] or [`MachineCommand::TakeAway`].
+    /// Result of [`MachineCommand::Store`] or [`MachineCommand::StoreLabels`].
     Answered(Result<(), CommandRefusal>),
     /// Result of [`MachineCommand::Append`] or [`MachineCommand::Replace`]: UIDVALIDITY and UID of the new message, if the server reports
     /// them.
@@ -161,6 +161,13 @@ pub(in crate::imap) enum MachineEvent {
         is_told: bool,
         /// Whether the server confirmed with COPYUID that this command moved the old message.
         is_proven: bool,
+    },
+    /// Result of [`MachineCommand::TakeAway`].
+    TakenAway {
+        answer: Result<(), CommandRefusal>,
+        /// Whether the response reported that the server removed the new message. Otherwise another program may have moved
+        /// the message before.
+        is_told: bool,
     },
     /// Result of [`MachineCommand::Labels`] for the old and the new message. `None` if the server did not return them.
     Labels(Option<LabelReport>, Option<LabelReport>),

@@ -232,6 +232,9 @@ pub(super) struct Machine {
     /// Whether the server reported no removal during the command that removes the old message. Another run may then have
     /// removed the old message, and may have written a new message of its own.
     is_untold: bool,
+    /// Whether the server reported that it removed the new message when embody took it back. Otherwise another program may
+    /// have moved the new message to another folder.
+    is_copy_told: bool,
     /// Whether other copies were searched for.
     is_checked: bool,
     /// Whether the labels of both messages were the same at the last check. Flags, size and date are then checked once
@@ -286,6 +289,7 @@ impl Machine {
             was_there: false,
             is_proven: false,
             is_untold: false,
+            is_copy_told: false,
             is_checked: false,
             is_labelled: false,
             doubled: None,
@@ -425,10 +429,13 @@ impl Machine {
                 ),
                 Err(refusal) => self.not_taken(refusal),
             },
-            (MachineState::TakingAway, MachineEvent::Answered(answer)) => match answer {
-                Ok(()) => self.look(false),
-                Err(refusal) => self.not_taken(refusal),
-            },
+            (MachineState::TakingAway, MachineEvent::TakenAway { answer, is_told }) => {
+                self.is_copy_told |= is_told;
+                match answer {
+                    Ok(()) => self.look(false),
+                    Err(refusal) => self.not_taken(refusal),
+                }
+            }
             (MachineState::LookingBefore(is_again, why), MachineEvent::Seen(old, _)) => {
                 self.seen_before(old, is_again, why)
             }

@@ -176,7 +176,7 @@ impl Machine {
 
     /// Sets the last flags of the old message on the new message, after the old message is gone.
     pub(super) fn finished_with(&mut self, copy: &MessageMetadata) -> MachineCommand {
-        if self.is_untold && !self.is_proven && !self.is_off(Rule::Twins) {
+        if self.is_untold && !self.is_off(Rule::Twins) {
             self.doubled = self.doubled.or(Some(UNTOLD));
         }
         if has(&copy.flags, DELETED) && !self.is_resumed {

@@ -2,7 +2,8 @@
 
 use super::events::{CommandRefusal, Conclusion, MachineCommand, MessageMetadata, ReplaceResult};
 use super::texts::{
-    KEEPS_COPY, MARKED_STAYS, NOT_OURS, NOT_THE_ORIGINAL, STAYS_MARKED, TAKEN_BACK, TWICE,
+    COPY_UNTOLD, KEEPS_COPY, MARKED_STAYS, NOT_OURS, NOT_THE_ORIGINAL, STAYS_MARKED, TAKEN_BACK,
+    TWICE,
 };
 use super::{
     BACK_OFF, DELETED, Goal, Machine, MachineState, REMOVALS, ROUNDS, RetryState, Rule, has,
@@ -63,6 +64,11 @@ impl Machine {
             // embody did not remove the new message.
             None if self.removals == 0 && !is_by_us && !has(&old.flags, DELETED) => {
                 self.copy_went()
+            }
+            None if self.removals > 0 && !self.is_copy_told && !self.is_off(Rule::Elsewhere) => {
+                let (reason, why) =
+                    why.unwrap_or_else(|| (Reason::ChangedMeanwhile, TAKEN_BACK.to_owned()));
+                self.both(reason, format!("{why}; {COPY_UNTOLD}"))
             }
             None => self.end(match why {
                 Some((reason, why)) => Conclusion::Settled(ReplaceResult::Left(reason, why)),

@@ -17,6 +17,7 @@ pub(super) const BOTH_WENT_EARLIER: &str = "neither the old message nor the new 
 pub(super) const NEW_WENT: &str = "another program removed or moved the new message after the old message was removed; look for the message in other folders and in the trash";
 pub(super) const COPY_WENT: &str = "another program removed the new message while embody compared it, and the old message is unchanged; if the new message was moved to another folder, the message exists twice";
 pub(super) const COPY_WENT_EARLIER: &str = "the new message of the earlier run is not in the folder any more, and the old message is unchanged; if the new message was moved to another folder, the message exists twice";
+pub(super) const COPY_UNTOLD: &str = "the server did not report that it removed the new message; if another program moved the new message to another folder, the message exists twice";
 pub(super) const COPY_MARKED: &str =
     "the new message was already marked as deleted, so it was removed and the old message is kept";
 pub(super) const RENUMBERED: &str =

@@ -457,6 +457,10 @@ impl Model {
                     is_told: false,
                     is_proven: false,
                 },
+                MachineEvent::TakenAway { .. } => MachineEvent::TakenAway {
+                    answer: Ok(()),
+                    is_told: false,
+                },
                 event => event,
             };
             steps.push((
@@ -571,13 +575,13 @@ impl Model {
                 server.mails.remove(at);
                 self.renumber(server);
             });
-            // If embody decided to remove a message, and another program moves it in the same moment, embody cannot always know
-            // that it was not removed. It also cannot know that the new message was in the folder, as long as the journal does
-            // not contain its UID.
+            // If embody decided to remove a message, and another program moves it, a later run cannot know that it was not
+            // removed. The run itself knows this, because the server does not report the removal of the old message. No
+            // run can know that the new message was in the folder, as long as the journal does not contain its UID.
             let is_certain = match world.journal.as_ref().map(|it| &it.step) {
                 Some(ReplacementStep::Begun) => false,
-                Some(ReplacementStep::Deleting(_)) => !is_original,
-                Some(ReplacementStep::TakingBack(..)) => is_original,
+                Some(ReplacementStep::Deleting(_)) => !is_original || is_running,
+                Some(ReplacementStep::TakingBack(..)) => is_original || is_running,
                 _ => true,
             };
             let is_undisturbed = self.budget.faults == 0 && self.budget.kills == 0;

@@ -448,17 +448,20 @@ impl Model {
                 }
             }
             MachineCommand::TakeAway(uid) => {
-                let found = server.mails.iter().position(|it| it.uid == *uid);
-                if let Some(at) = found
-                    && (nature.is_gmail || server.mails[at].flags & DELETED != 0)
-                {
+                let is_taken =
+                    |it: &Mail| it.uid == *uid && (nature.is_gmail || it.flags & DELETED != 0);
+                let found = server.mails.iter().position(is_taken);
+                if let Some(at) = found {
                     let it = server.mails.remove(at);
                     if nature.is_gmail {
                         server.trash.push(it);
                     }
                     self.renumber(server);
                 }
-                MachineEvent::Answered(Ok(()))
+                MachineEvent::TakenAway {
+                    answer: Ok(()),
+                    is_told: found.is_some(),
+                }
             }
             MachineCommand::Labels(copy) => {
                 let of = |uid: u32| {
@@ -579,8 +582,8 @@ pub(super) fn refused(event: &MachineEvent, code: &str) -> Vec<MachineEvent> {
             answer,
             flags,
             labels,
-            is_told,
             is_proven,
+            ..
         } => vec![
             MachineEvent::Removed {
                 answer: Err(refusal(code)),
@@ -593,10 +596,15 @@ pub(super) fn refused(event: &MachineEvent, code: &str) -> Vec<MachineEvent> {
                 answer: answer.clone(),
                 flags: None,
                 labels: None,
-                is_told: *is_told,
+                // Without a response to FETCH, embody does not know the sequence number that the server reports.
+                is_told: *is_proven,
                 is_proven: *is_proven,
             },
         ],
+        MachineEvent::TakenAway { .. } => vec![MachineEvent::TakenAway {
+            answer: Err(refusal(code)),
+            is_told: false,
+        }],
         MachineEvent::Found(_) => vec![MachineEvent::Found(Err(why()))],
         MachineEvent::Read(_) => vec![MachineEvent::Read(MessageAnswer::Unknown(why()))],
         MachineEvent::Seen(old, copy) => {

@@ -159,7 +159,11 @@ fn five_hundred_cut_connections_lose_nothing() {
 struct Expected {
     is_moved: bool,
     is_deleted: bool,
+    /// Whether the client tried to move or delete the mail.
+    is_tried: bool,
     flags: BTreeSet<String>,
+    /// UIDs under which the client found the mail.
+    uids: BTreeSet<u32>,
 }
 
 /// Changes mails as another client until it is told to stop. Returns the changes that the server confirmed.
@@ -190,17 +194,16 @@ fn other_client(
             "UID SEARCH UNDELETED HEADER Message-ID \"<{number}@\""
         ));
         // Servers also report changes of other clients, with sequence numbers instead of UIDs.
-        let found: String = response
+        let results: String = response
             .iter()
             .map(|line| String::from_utf8_lossy(line))
             .filter(|line| line.starts_with("* SEARCH"))
             .collect();
         // If both the old and the new message exist, the old one is used.
-        let Some(uid) = found
-            .split_whitespace()
-            .filter_map(|word| word.parse::<u32>().ok())
-            .min()
-        else {
+        let words = results.split_whitespace();
+        let uids: BTreeSet<u32> = words.filter_map(|word| word.parse().ok()).collect();
+        state.uids.extend(&uids);
+        let Some(uid) = uids.first().copied() else {
             continue;
         };
         // Responses about this message only, because servers also report changes of other messages.
@@ -218,7 +221,9 @@ fn other_client(
         if !says(&now, "FLAGS") || says(&now, "\\Deleted") {
             continue;
         }
-        match dice.below(12) {
+        let turn = dice.below(12);
+        state.is_tried |= turn < 2;
+        match turn {
             0 => {
                 let (lines, last) = client.told(&format!("UID STORE {uid} +FLAGS (\\Deleted)"));
                 let is_done = last.starts_with("OK") && says(&lines, "\\Deleted");
@@ -251,6 +256,13 @@ fn other_client(
     (done, added)
 }
 
+/// Returns the UIDs of the messages that a run named on stderr.
+fn named(said: &str) -> BTreeSet<u32> {
+    let behind = said.lines().filter_map(|line| line.split_once(", UID "));
+    let uids = behind.filter_map(|(_, rest)| rest.split_once(": "));
+    uids.filter_map(|(uid, _)| uid.parse().ok()).collect()
+}
+
 fn with_another_client(test: &str, kind: Kind, count: usize) {
     let Some(server) = Server::start(test, kind) else {
         return;
@@ -262,9 +274,9 @@ fn with_another_client(test: &str, kind: Kind, count: usize) {
     client.say(&format!("CREATE \"{name}\""));
     client.say(&format!("CREATE \"{other}\""));
     fill(&mut client, &name, count, 8000, kind != Kind::Pymap);
+    let first = numbers(&mut client, &name);
     let flags: BTreeMap<usize, BTreeSet<String>> = {
         let all = client.all(&name);
-        let numbers = numbers(&mut client, &name);
         let of = |uid: u32| {
             all.iter()
                 .find(|held| held.uid == uid)
@@ -272,7 +284,7 @@ fn with_another_client(test: &str, kind: Kind, count: usize) {
                 .flags
                 .clone()
         };
-        numbers
+        first
             .iter()
             .map(|(number, uids)| (*number, of(uids[0])))
             .collect()
@@ -284,28 +296,39 @@ fn with_another_client(test: &str, kind: Kind, count: usize) {
     };
     let url = server.url(path);
     let stop = AtomicBool::new(false);
-    let (done, added) = std::thread::scope(|scope| {
+    let (mut done, added, warned) = std::thread::scope(|scope| {
         let at_work = scope.spawn(|| other_client(&server, &other, count, &stop));
         let outputs = ["detach", "restore"].map(|verb| command(folder, verb, &url).output());
         stop.store(true, Ordering::SeqCst);
+        let mut warned = BTreeMap::new();
         for output in outputs.map(Result::unwrap) {
             let said = String::from_utf8_lossy(&output.stderr);
-            // A message that the other client marked or removed during the run is named, because its new message stays. The
-            // other client can also remove or move the new message before embody checks it for the last time.
-            let is_named = said.contains("the new message is kept")
-                || said.contains("removed or moved the new message");
-            let status = output.status.code();
-            assert!(
-                status == Some(0) || status == Some(1) && is_named,
-                "{kind:?}: {said}"
-            );
+            let uids = named(&said);
+            let status = Some(i32::from(!uids.is_empty()));
+            assert_eq!(output.status.code(), status, "{kind:?}: {said}");
+            warned.extend(uids.into_iter().map(|uid| (uid, said.clone().into_owned())));
         }
-        at_work.join().unwrap()
+        let (done, added) = at_work.join().unwrap();
+        (done, added, warned)
     });
     let mut looker = server.client();
     let here = numbers(&mut looker, &name);
     let there = numbers(&mut looker, &other);
     let held = looker.all(&name);
+    for (number, uids) in first.iter().chain(&here) {
+        if let Some(expected) = done.get_mut(*number) {
+            expected.uids.extend(uids);
+        }
+    }
+    // A message that the other client marked or removed during the run is named, because its new message stays. The other
+    // client can also remove or move the new message before embody checks it for the last time.
+    for (uid, said) in &warned {
+        let is_of_it = |it: &&Expected| it.is_tried && it.uids.contains(uid);
+        assert!(
+            done.iter().any(|it| is_of_it(&it)),
+            "{kind:?}: UID {uid}: {said}"
+        );
+    }
     let (mut lost, mut between) = (Vec::new(), 0);
     for (number, expected) in done.iter().enumerate() {
         let copies = |all: &BTreeMap<usize, Vec<u32>>| all.get(&number).map_or(0, Vec::len);
@@ -317,12 +340,17 @@ fn with_another_client(test: &str, kind: Kind, count: usize) {
         let found = (copies(&here), copies(&there));
         // IMAP has no conditional expunge: a change by the other client between embody's mark and its expunge affects the old
         // message, and the new one is kept. The same happens if embody sees the mark of the other client before its expunge.
-        // No mail is lost.
-        let is_between = matches!(
-            (wanted, found),
-            ((0, 0), (1, 0)) | ((0, 1), (1, 1)) | ((1, 0), (0, 1))
-        );
-        if is_between {
+        // No mail is lost, and the run names the message.
+        let is_kept = matches!((wanted, found), ((0, 0), (1, 0)) | ((0, 1), (1, 1)));
+        if is_kept {
+            let is_named = expected.uids.iter().any(|uid| warned.contains_key(uid));
+            assert!(
+                is_named,
+                "{kind:?}: mail {number} is not named: {expected:?}"
+            );
+        }
+        // The server confirmed to the other client neither that it moved the message nor that it did not.
+        if is_kept || (wanted, found) == ((1, 0), (0, 1)) {
             between += 1;
             continue;
         }

@@ -1,5 +1,6 @@
 //! Servers that lie, lack a required capability, or refuse a command: the old message is kept, and a wrong copy is removed.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,9 @@ pub(super) struct Model {
     pub(super) next: u32,
     pub(super) inbox: Vec<Stored>,
     pub(super) trash: Vec<Stored>,
+    /// Sequence number of each UID in the last response to a FETCH of this UID alone. Removals by other connections are not
+    /// reported, so the number is still valid on the connection that sent this FETCH.
+    numbers: BTreeMap<u32, usize>,
 }
 
 pub(super) const DATE: &str = " 3-Jan-2020 10:00:00 +0100";
@@ -72,6 +76,7 @@ impl Model {
             next: 6,
             inbox: vec![old],
             trash: Vec::new(),
+            numbers: BTreeMap::new(),
         }
     }
 
@@ -124,7 +129,7 @@ impl Model {
                 let uid: u32 = uid.parse().unwrap();
                 let keeps = uid == 5 && self.nature == Nature::ExpungesNothing;
                 self.inbox.retain(|it| keeps || it.uid != uid || !it.flags.contains(&"\\Deleted".to_owned()));
-                ok("* 1 EXPUNGE\r\n".into())
+                ok(format!("* {} EXPUNGE\r\n", self.numbers.get(&uid).copied().unwrap_or_default()))
             }
             ["UID", "MOVE", uid, folder] => {
                 assert_eq!(folder.trim_matches('"'), "Bin");
@@ -138,7 +143,7 @@ impl Model {
         }
     }
 
-    fn fetched(&self, set: &str, command: &str) -> String {
+    fn fetched(&mut self, set: &str, command: &str) -> String {
         let is_asked = |uid: u32| {
             set.split(',').any(|range| {
                 let (first, last) = range.split_once(':').unwrap_or((range, range));
@@ -154,6 +159,9 @@ impl Model {
             .filter(|(_, it)| is_asked(it.uid))
         {
             let (number, uid) = (at + 1, it.uid);
+            if set == uid.to_string() {
+                self.numbers.insert(uid, number);
+            }
             let lie = if self.nature == Nature::Lies { 2 } else { 0 };
             text.push_str(&match command {
                 _ if command.contains("X-GM-MSGID") => format!(
