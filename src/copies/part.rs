@@ -6,7 +6,8 @@ use md5::{Digest as _, Md5};
 use sha2::Sha256;
 
 use crate::engine::lengths::is_length;
-use crate::engine::same::{Digest, unquoted_text};
+use crate::engine::same::Digest;
+use crate::engine::text_lines::unquoted_text;
 use crate::mime::header::{Field, has_control_character, unfold};
 use crate::mime::transfer::{canonical_text, with_newlines};
 use crate::mime::{self, MessageTree, PartId, PartKind, ScanLimits, TransferEncoding, scan};

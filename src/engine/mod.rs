@@ -63,6 +63,7 @@ mod source_field;
 mod stored;
 mod stub;
 mod substitute;
+pub(crate) mod text_lines;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 mod unflatten;
 mod unwrap;

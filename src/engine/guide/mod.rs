@@ -25,7 +25,7 @@ pub(super) use self::part::GuidePart;
 pub(super) use self::stand_in::{StandIn, StandIns};
 use super::ledger::Ledger;
 use super::policy::Policy;
-use super::same::unquoted_text;
+use super::text_lines::unquoted_text;
 use crate::mime::{self, MessageTree, PartId, PartKind};
 
 impl Guide {

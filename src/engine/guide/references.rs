@@ -22,7 +22,7 @@ use crate::engine::obtained::is_decoded;
 use crate::engine::plan::{Plan, PlanItem, PlanStep};
 use crate::engine::policy::Policy;
 use crate::engine::report::{Provenance, Refusal};
-use crate::engine::same::unquoted_text;
+use crate::engine::text_lines::unquoted_text;
 use crate::engine::{Content, Need, Neighbour};
 use crate::mime::entity::uri;
 use crate::mime::media_type::is_composite;

@@ -3,7 +3,7 @@
 use memchr::memmem;
 use sha2::{Digest as _, Sha256};
 
-use super::lines::{lines, unquoted};
+use crate::engine::text_lines::{lines, unquoted};
 use crate::from_field::{SpellingPlace, has_header, is_field, is_quoted_from_line, spelled};
 use crate::mime::date;
 use crate::prologue::{BYTE_ORDER_MARK, Prologue, is_exchange_banner};

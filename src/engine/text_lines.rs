@@ -1,4 +1,4 @@
-//! Divides mails into lines for the comparison.
+//! Divides the text of a mail into lines, whatever its line endings and the quoting of its mailbox.
 
 use crate::prologue::BYTE_ORDER_MARK;
 use crate::span::split_while;
@@ -8,7 +8,7 @@ use crate::span::split_while;
 ///
 /// A bare CR is a line ending only if the mail contains no LF, as on an old Macintosh. In other mails a bare CR is content: two
 /// files that differ in it are different.
-pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let is_old = memchr::memchr(b'\n', text).is_none();
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -40,7 +40,7 @@ fn without_returns(mut line: &[u8]) -> &[u8] {
 
 /// Divides a line of a body into the byte order mark at its start, which is usually empty, and the line without every `>`
 /// before a quoted `From `: mailbox formats and programs add different numbers of them.
-pub(super) fn unquoted(line: &[u8]) -> (&[u8], &[u8]) {
+pub(crate) fn unquoted(line: &[u8]) -> (&[u8], &[u8]) {
     let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
     let (mark, _) = line.split_at(line.len() - text.len());
     let (_, behind) = split_while(text, |byte| *byte == b'>');
