@@ -1,5 +1,7 @@
 //! The plain form of a message: the message without the traces of the mailbox that contains it.
 
+use std::borrow::Cow;
+
 use memchr::memmem;
 use sha2::{Digest as _, Sha256};
 
@@ -79,10 +81,8 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 /// * the From field is not quoted, and has no blank before its colon ([`from_field`](crate::from_field));
 /// * empty lines at the end are removed.
 pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
-    let content = &*spelled(
-        Prologue::behind(content),
-        SpellingPlace::UnquotedWithoutBlank,
-    );
+    let mail = with_line_feeds(Prologue::behind(content));
+    let content = &*spelled(&mail, SpellingPlace::UnquotedWithoutBlank);
     let mut plain = Vec::with_capacity(content.len() + 1);
     let mut header = HeaderLines::of(content);
     let has_returns = memchr::memchr(b'\r', content).is_some();
@@ -116,6 +116,15 @@ pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
     let end = plain.iter().rposition(|byte| *byte != b'\n');
     plain.truncate(end.map_or(0, |end| end + 2));
     plain
+}
+
+/// Returns a mail whose lines end with carriage returns alone, as on an old Macintosh, with line feeds. Borrows any other mail.
+fn with_line_feeds(mail: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memchr(b'\n', mail).is_some() || memchr::memchr(b'\r', mail).is_none() {
+        return Cow::Borrowed(mail);
+    }
+    let line_feed_for = |byte: &u8| if *byte == b'\r' { b'\n' } else { *byte };
+    Cow::Owned(mail.iter().map(line_feed_for).collect())
 }
 
 /// Decides which lines of a header are traces of mailboxes.
@@ -312,6 +321,10 @@ mod tests {
             let found = plain(quoted.as_bytes());
             assert_eq!(String::from_utf8_lossy(&found), field);
         }
+        assert_eq!(
+            plain(b">From: Ann\rTo: b\r\rx\r"),
+            b"From: Ann\nTo: b\n\nx\n"
+        );
         for kept in [">From: Ann\nFrom: Bob\n\nx\n", "\ntext\n>From: Ann\n\nx\n"] {
             assert_eq!(plain(kept.as_bytes()), kept.as_bytes());
         }
@@ -343,8 +356,9 @@ mod tests {
             lines in prop::collection::vec("(>{0,2}From x|>?From ?: a|Status: R|Subject: b| folded||text)(\r\n|\n)", 0..12),
             is_old in any::<bool>(),
         ) {
-            // A bare carriage return beside line feeds is content of a line here, but ends a field in `from_field`. Such a header
-            // has no one plain form, so the lines end with line feeds, or all of them with carriage returns.
+            // Beside line feeds, a bare carriage return is content of a line in `lines`, but ends a field in `from_field`, so the
+            // plain form of such a header can have another plain form. Here all lines end with line feeds, or all of them with
+            // carriage returns.
             // The text begins with a field that `plain` keeps. If `plain` removed the first line, the next line could
             // end the header when `plain` is applied again, and the second result would differ. For the same reason an
             // empty line follows, which `plain` keeps.
