@@ -141,7 +141,10 @@ struct HeaderLines {
 
 impl HeaderLines {
     fn of(content: &[u8]) -> Self {
-        let has_fields = has_header(content);
+        // A mailbox of Thunderbird adds fields after such lines, because they would become a part of a field before them.
+        let without_fold =
+            lines(content).find(|line| !line.starts_with(b" ") && !line.starts_with(b"\t"));
+        let has_fields = has_header(content) || without_fold.is_some_and(is_field);
         Self {
             has_fields,
             is_over: false,
@@ -271,6 +274,11 @@ mod tests {
                 let stored = format!("{fields}{kept}");
                 assert_eq!(plain(stored.as_bytes()), kept.as_bytes(), "{stored}");
             }
+        }
+        for text in [" X: y\nSubject: a\n\nx\n", "\tX\n\tY\nFrom: a\n\nx\n"] {
+            let at = text.find("\nSubject").or(text.find("\nFrom")).unwrap() + 1;
+            let stored = format!("{}X-Mozilla-Status: 0001\n{}", &text[..at], &text[at..]);
+            assert_eq!(plain(stored.as_bytes()), plain(text.as_bytes()), "{stored}");
         }
         // The first line is a field of the header, and a line of the text.
         assert_ne!(plain(b"Subject: a\n\nx\n"), plain(b"\nSubject: a\n\nx\n"));
