@@ -364,9 +364,9 @@ mod tests {
             lines in prop::collection::vec("(>{0,2}From x|>?From ?: a|Status: R|Subject: b| folded||text)(\r\n|\n)", 0..12),
             is_old in any::<bool>(),
         ) {
-            // Beside line feeds, a bare carriage return is content of a line in `lines`, but ends a field in `from_field`, so the
-            // plain form of such a header can have another plain form. Here all lines end with line feeds, or all of them with
-            // carriage returns.
+            // If a mail contains line feeds, `lines` treats a bare carriage return as content, but `from_field` as the end of a
+            // field. The plain form of such a header can have another plain form. Therefore all lines of a mail end with line
+            // feeds here, or all with carriage returns.
             // The text begins with a field that `plain` keeps. If `plain` removed the first line, the next line could
             // end the header when `plain` is applied again, and the second result would differ. For the same reason an
             // empty line follows, which `plain` keeps.

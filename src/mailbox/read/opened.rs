@@ -652,7 +652,7 @@ pub(crate) struct SingleMessage<'l> {
     _alone: Option<MutexGuard<'l, ()>>,
 }
 
-/// What is known about a source after its last message.
+/// The facts about a source that are complete only after its last message was read.
 struct SourceEnd<'s> {
     /// Number of empty files with the name of a message.
     empty_files: u64,

@@ -16,7 +16,7 @@ use crate::mailbox::{Options, Stop, Summary};
 
 const FROM: &str = "From a@example.org Sat Jan  3 01:05:34 1996\n";
 
-/// What a reader returned: the messages as `number at content`, the sum of the counts, and all events.
+/// Results of a reader: each message as `number at content`, the sum of the counts, and all events.
 #[derive(Default)]
 struct ReadRecord {
     messages: Vec<String>,

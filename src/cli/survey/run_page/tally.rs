@@ -11,7 +11,7 @@ use crate::engine::report::{Kind, Outcome, Reason, Row};
 /// Maximum number of attachments in each list.
 const LISTED: usize = 50;
 
-/// What became of content that is not in the mail after the run.
+/// Outcome of a reference whose content the run did not put into the mail.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum LossClass {
     Lost,
