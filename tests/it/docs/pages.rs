@@ -41,7 +41,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "tests/peers/check",
         ".ci/run",
-        "tests/peers/check --embody target/release/embody",
+        "tests/peers/check --embody \"$installed/bin/embody\"",
     ),
     (
         "embody inspect --html report.html takeout.zip",
