@@ -75,7 +75,7 @@ impl Announcement {
         Self::of_source(method, content.media_type.clone(), Some(length))
     }
 
-    /// Prepends a sentence about another source that was tried first.
+    /// Puts `place`, the sentence about a source that was tried before this one, in front of the detail.
     pub(crate) fn after(self, place: Detail) -> Self {
         Self {
             detail: if self.detail.is_empty() {

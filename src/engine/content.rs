@@ -23,16 +23,16 @@ pub struct Content {
     pub media_type: Option<String>,
     /// The source of the content, and the time of the retrieval.
     pub origin: Origin,
-    /// Facts that a proof took from the part.
+    /// Facts that only the part in the mail shows. Set if the content comes from a mail whose origin `compare` proves.
     pub(crate) noted: Option<Arc<NotedDigests>>,
     computed: Arc<ContentDigests>,
 }
 
-/// Facts about a content that its part in the mail contains, and that cannot be computed from the part: a run changes the links
-/// of documents and the line endings of texts.
+/// Facts about content that only the header of its part shows. They cannot be recomputed from the body, because a run
+/// changes links in documents and line endings in texts when it inserts them.
 #[derive(Default, Debug)]
 pub(crate) struct NotedDigests {
-    /// The digits in the file name, and those in the Content-ID, of a style sheet that contains `cid:` URLs.
+    /// Hash digits in the file name and in the Content-ID of an embedded style sheet that contains `cid:` URLs.
     pub(crate) identity: Option<(String, String)>,
     /// SHA-256 of the content as the server sent it, from the field X-Embody-Source.
     pub(crate) sha256: Option<String>,
@@ -40,7 +40,7 @@ pub(crate) struct NotedDigests {
     pub(crate) is_without_source: bool,
 }
 
-/// The source of a content, and the times at which the source sent it.
+/// Provenance of content: its source, and when the source sent it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Origin {
@@ -51,11 +51,12 @@ pub struct Origin {
     pub from: Provenance,
     /// The status code of the response, for protocols that have one.
     pub status: Option<u16>,
-    /// Duration of the retrieval. For content from a cache, the duration of the original retrieval.
+    /// Duration of the retrieval. For a cache hit, the duration of the original retrieval.
     pub elapsed: Duration,
     /// Time at which the source sent the content, or last confirmed that a cached copy is current.
     pub at: Option<SystemTime>,
-    /// Time at which the source sent the content, if a cached copy was confirmed since then.
+    /// Time of the original response, if a cached copy was revalidated since then. `at` is the time of the last
+    /// revalidation.
     pub first: Option<SystemTime>,
     /// Time at which a web archive captured the content. `None` if the content is from its original source.
     pub captured: Option<SystemTime>,
@@ -129,7 +130,8 @@ impl Content {
         }
     }
 
-    /// Sets the digests, for content whose bytes only stand for others.
+    /// Overrides the digests. `compare` uses this for placeholder bytes that have the length of the real content, but
+    /// not its hash.
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     pub(crate) fn with_digests(self, sha256: String, md5: Option<[u8; 16]>) -> Self {
         let of_md5 = || md5.map_or_else(OnceLock::new, OnceLock::from);
@@ -145,7 +147,8 @@ impl Content {
         }
     }
 
-    /// Moves the bytes out, so that large content is not in memory twice. The origin and the media type stay.
+    /// Moves the bytes out and leaves the content empty, so that a large file is not in memory twice. The origin and
+    /// the media type are kept.
     pub(crate) fn take_bytes(&mut self) -> Bytes {
         self.computed = Arc::default();
         std::mem::take(&mut self.bytes)
@@ -186,8 +189,8 @@ impl Content {
         self.computed.canonical_md5.get_or_init(digest)
     }
 
-    /// Returns the minimum length of a body with this content, in bytes. If the content must stay `exact`, this is its
-    /// length in base64. Otherwise it may be written as text, in which each CRLF becomes LF.
+    /// Lower bound for the length of a body with this content, in bytes. If the bytes must stay `exact`, this is their
+    /// length in base64. Otherwise the content may be written as text, in which each CRLF becomes LF.
     pub(crate) fn least_body(&self, exact: bool) -> usize {
         if exact {
             return base64_length(self.len(), Newline::Lf);

@@ -1,4 +1,4 @@
-//! Content that was obtained for a reference, with what its source says about it.
+//! Content obtained for a reference, together with the metadata from its source, such as the media type.
 
 use std::rc::Rc;
 

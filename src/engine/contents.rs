@@ -26,8 +26,8 @@ pub(super) struct KnownContents<'t> {
     plan: Rc<Plan<'t>>,
     item_of: HashMap<PartId, usize>,
     targets: HashSet<PartId>,
-    /// Content of references that point to other parts, and of the references in these parts. Several references can need it,
-    /// so it is computed only once. The key is the index of the reference in the plan.
+    /// Cache of resolved references: content of references that point to other parts, and of the references in these
+    /// parts. The key is the index of the reference in the plan.
     settled: HashMap<usize, Found<ContentSource>>,
     /// Content of parts to which references point.
     copies: HashMap<PartId, Result<ContentSource, Refusal>>,
@@ -35,9 +35,9 @@ pub(super) struct KnownContents<'t> {
 
 impl<'t> KnownContents<'t> {
     pub(super) fn new(tree: &'t MessageTree<'t>, plan: Rc<Plan<'t>>) -> Self {
-        // A text with notes (lines in place of removed attachments) has content of its own. If another
-        // reference names this text, it gets the whole text and not the content of one note. So notes are left out
-        // here.
+        // Maps each part to the reference that it is. A text with notes (lines in place of removed attachments) is left
+        // out: it is not a reference itself, so another reference to this part means the text and not the attachment of
+        // a note.
         let items = plan
             .references
             .iter()
@@ -127,7 +127,8 @@ impl<'t> KnownContents<'t> {
                 if original.0 == *need {
                     return Ok(taken?.map(|obtained| of_wrapped(obtained, &original.1)));
                 }
-                // A server that wraps links can return a page of its own, which is not the content that the mail describes.
+                // A link-wrapping server can return a page of its own instead of the content. If the response does not
+                // fit the description in the mail, the unwrapped original is requested.
                 match admitted(session, item, taken.clone()) {
                     Err(refusal) if !refusal.reason.is_bound() => {
                         self.of_original(session, item, original, refusal)
@@ -203,7 +204,7 @@ impl<'t> KnownContents<'t> {
         }
     }
 
-    /// Makes the content of a reference from the response to its request.
+    /// Turns the response to a request into the content of the reference.
     fn taken(
         &self,
         session: &mut Session<'_>,
@@ -214,8 +215,8 @@ impl<'t> KnownContents<'t> {
         let Some(answer) = answer else {
             return Ok(None);
         };
-        // Thousands of parts can refer to the same response. Each one reads the URL and the media type of the
-        // response again, so this counts as work, which is limited.
+        // Thousands of parts can share one response, and each part reads its URL and media type again, so reading them
+        // counts as work.
         session.ledger.work(answer.names_length())?;
         let fields = &item.body.phantom.fields;
         let encoding =
@@ -243,8 +244,8 @@ fn of_wrapped(mut obtained: ContentSource, unwrapped: &OriginalUrl) -> ContentSo
     obtained
 }
 
-/// Returns the URL of the content for the message. If `--map` rewrote the URL, this is the original one, because the rewritten
-/// one can be private, for example a name in the local network.
+/// Returns the URL under which the message records the content. If `--map` rewrote the URL of the request, this is the
+/// URL before the rewriting: the rewritten one can be private, such as a host name of the local network.
 fn location<'a>(
     policy: &Policy,
     item: &PlanItem<'_>,
@@ -262,7 +263,8 @@ fn location<'a>(
     let Ok(own) = ServerUrl::parse(own) else {
         return Cow::Borrowed("");
     };
-    // In this URL, the password was replaced with a mask. The mask is removed, because a URL with it would be wrong.
+    // `own` contains a mask instead of the password. A URL with the mask would be wrong, so user name and password are
+    // removed.
     Cow::Owned(own.without_fragment().without_password().into())
 }
 
@@ -278,12 +280,12 @@ fn provenance(
         return None;
     }
     let shown = item.shown_url.as_deref()?;
-    // A long URL is shortened in the report, so the URL is taken from the reference.
+    // The report shortens long URLs, so the complete URL is taken from the reference.
     let named = match &item.body.target {
         Ok(Referent::Url(whole)) if whole.len() > shown.len() => whole,
         _ => shown,
     };
-    // The path of a local file is private, so only the name in the mail is written.
+    // The path of a local file is private, so the part gets only the file name that the mail already contains.
     let has_server = Scheme::of_url(location).is_some_and(Scheme::has_server);
     let is_original = item
         .original
@@ -315,7 +317,8 @@ fn admitted(
     obtained::admit(obtained, &item.body, session.policy(), session.context).map(Some)
 }
 
-/// The words before and after the number of the part in the reason for a reference to a part that was not changed.
+/// Start of the reason for a reference whose target part was not changed: "the reference leads to part 2, which was not
+/// changed: ".
 const BEFORE_NUMBER: &str = "the reference leads to part ";
 const AFTER_NUMBER: &str = ", which was not changed: ";
 
@@ -332,9 +335,9 @@ fn followed(number: &str, found: Found<ContentSource>) -> Found<ContentSource> {
     }))
 }
 
-/// Returns the reason without the words of [`followed`] before it. In a chain of references, these words would be
-/// repeated for each reference, although only the last reason matters, and the time would grow with the square of the
-/// number of references.
+/// Removes the prefix that [`followed`] adds. In a chain of references, the prefix would be added once for each
+/// reference, although only the last reason matters, and the time would grow quadratically with the length of the
+/// chain.
 fn root_detail(detail: &Detail) -> Detail {
     detail
         .strip_prefix(BEFORE_NUMBER)

@@ -27,9 +27,9 @@ pub struct Context {
 pub(crate) struct NeighbourDirectories {
     /// Kind of the references whose files are in these directories.
     pub(crate) form: Follow,
-    /// For a message that names files without URLs, as in Eudora: the file for each note (a line that names an attached file), in the order of the
-    /// notes. A refusal means that the file does not exist, that several files have the name, or that an earlier note of the
-    /// mailbox refers to the same file.
+    /// For mailboxes that name files without URLs, such as those of Eudora: the file for each note (a line that names
+    /// an attached file), in the order of the notes. A refusal means that the file does not exist, that several files
+    /// have this name, or that an earlier note of the mailbox already has the file.
     #[cfg(all(feature = "file", feature = "mailbox"))]
     pub(crate) named_files: Option<Vec<Result<NamedFile, Refusal>>>,
 }
@@ -38,8 +38,7 @@ pub(crate) struct NeighbourDirectories {
 #[cfg(all(feature = "file", feature = "mailbox"))]
 #[derive(Clone, Debug)]
 pub(crate) struct NamedFile {
-    /// Index of the directory with the file in the list of directories that are searched for attachments. The first one
-    /// has the index 0.
+    /// Index of the directory that contains the file, in the list of searched attachment directories (from 0).
     pub(crate) folder: usize,
     pub(crate) name: OsString,
     /// Length in bytes, or a refusal if this is not a regular file.

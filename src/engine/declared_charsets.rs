@@ -1,5 +1,5 @@
-//! Puts the text of a mail back into the charsets that its parts declare. A program that saved a mail as UTF-16 has
-//! decoded all of it, so the text in it no longer has the charset that its header declares.
+//! Re-encodes a decoded mail into the charsets that its parts declare. A program that saves a mail as UTF-16 decodes
+//! all of it, so its text no longer has the charset that the header declares.
 
 use std::borrow::Cow;
 
@@ -63,10 +63,12 @@ fn encoded<'b>(
         is_same.then_some(bytes)
     };
     match (encoding, text) {
-        // These are encoded as UTF-8, because no web page may send them.
+        // encoding_rs has no UTF-16 encoder (it would silently produce UTF-8), so text with a UTF-16 label cannot be
+        // re-encoded.
         (Some(encoding), _) if encoding == UTF_16LE || encoding == UTF_16BE => None,
         (Some(encoding), Ok(text)) if encoding == UTF_8 => Some(Cow::Borrowed(text.as_bytes())),
-        // The label US-ASCII stands for windows-1252 in the Encoding Standard, but mail programs read it as ASCII.
+        // In the Encoding Standard, the label US-ASCII means windows-1252. Mail programs read it as ASCII, so non-ASCII
+        // text does not fit.
         (Some(_), _) if crate::mime::charset::is_ascii_label(&label) => None,
         (Some(encoding), Ok(text)) => exact(encoding, text),
         _ => None,

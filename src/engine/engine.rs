@@ -217,10 +217,9 @@ impl Engine {
         kinds.references.then(|| mime::scan(message, &limits))
     }
 
-    /// Runs one round over a message. `kinds` contains what the prefilter found in the message, such as references or
-    /// documents; the round looks only for these. If `last` is set, this is the last round: content that is still missing is
-    /// refused, with this refusal as the reason. `parts` is the result of [`Engine::parts`]: all rounds over the message use
-    /// the same parts, so the message is scanned once.
+    /// Runs one round over a message. `kinds` is the result of the prefilter (such as references or documents), and the
+    /// round looks only for these. If `last` is set, no round follows, and missing content is refused with this
+    /// refusal. `parts` is the result of [`Engine::parts`], shared by all rounds so that the message is scanned once.
     pub(crate) fn round<'m>(
         &self,
         message: &'m [u8],
@@ -240,8 +239,8 @@ impl Engine {
         )
     }
 
-    /// Runs one round like [`round`](Self::round). If there is a guide, it answers all needs, and decides what embedding
-    /// changes.
+    /// Like [`round`](Self::round), but with a guide (the result of an earlier run), which supplies the content and
+    /// decides which pictures are embedded.
     pub(super) fn guided_round<'m>(
         &self,
         message: &'m [u8],

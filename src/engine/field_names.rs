@@ -12,7 +12,7 @@ pub(crate) fn field_names(original: &[u8], fields: impl Iterator<Item = Field>) 
     let mut limit = FEW;
     for field in fields {
         names.push(field.name.of(original));
-        // A message can repeat one name a million times, so duplicates are removed from time to time.
+        // A message can repeat one name a million times, so the list is deduplicated whenever it has doubled.
         if names.len() >= limit {
             settle(&mut names);
             limit = FEW.max(names.len() * 2);

@@ -24,19 +24,19 @@ pub(crate) struct Ledger {
     kept: u64,
     urls: usize,
     is_over: Option<IsOver>,
-    /// Amount of work, in bytes, at which `is_over` is called next. A call for each piece of work would take longer
-    /// than most of the work.
+    /// Amount of work, in bytes, after which the clock is checked next. Checking it for each piece of work would cost
+    /// more than the work.
     next_look: u64,
 }
 
 const BETWEEN_LOOKS: u64 = 64 << 10;
 
-/// Lower bound, in bytes, of some limits that otherwise depend on the size of the message. Without it, a small message
-/// could not have deeply nested content or a long base URL.
+/// Minimum, in bytes, for limits that are otherwise proportional to the size of the message. Without it, a small
+/// message could not have deeply nested content or a long base URL.
 const FREE: u64 = 1 << 20;
 
-/// Number of bytes that all rounds over one message may read together in any case. In a chain of enclosed messages,
-/// each message needs a round, and each round reads all of them. So even a small message can need this much.
+/// Number of bytes that all rounds over a message may read together, however small the message is. In a chain of
+/// enclosed messages, each message needs a round, and each round reads all of them.
 const FREE_ROUNDS: u64 = 64 << 20;
 
 impl Ledger {
@@ -98,7 +98,8 @@ impl Ledger {
         self.gained
     }
 
-    /// Sets the growth back to `before`, an earlier result of [`Ledger::gained`], because the edits since then are not used.
+    /// Resets the growth to `before`, an earlier result of [`Ledger::gained`], after the edits since then were
+    /// discarded.
     pub(crate) fn restore_gained(&mut self, before: i64) {
         self.gained = before;
     }
@@ -129,8 +130,8 @@ impl Ledger {
         Refusal::lasting(Reason::TooManyFetches, detail)
     }
 
-    /// Returns how many more bytes of content may be held in memory. Content beyond the growth limit could not be inserted, so
-    /// nothing more is retrieved when a body has exceeded this number.
+    /// Returns how many more bytes of content may be held in memory. Content beyond the growth limit could not be
+    /// inserted, so retrieval stops there.
     pub(crate) fn room_for_bodies(&self) -> u64 {
         self.limits.growth.saturating_sub(self.retrieved)
     }
@@ -139,8 +140,8 @@ impl Ledger {
         self.retrieved = self.retrieved.saturating_add(octets as u64);
     }
 
-    /// Records that the edits were applied to the message. From now on, its growth raises the limit of work. Content that was
-    /// decoded but not inserted does not raise it.
+    /// Records that the edits were applied. Only applied edits raise the work limit, so content that was decoded but
+    /// not inserted does not.
     pub(crate) fn keep(&mut self) {
         let gained = u64::try_from(self.gained).unwrap_or_default();
         self.kept = self.kept.max(gained);
@@ -158,8 +159,8 @@ impl Ledger {
         Err(self.too_much_work())
     }
 
-    /// Refuses another round if the rounds so far have read too much. `spent` is the number of bytes that they have
-    /// read together. The limit is the work that one round may do, or [`FREE_ROUNDS`] if that is more.
+    /// Refuses another round if the earlier rounds together have read `spent` bytes and this is too much: more than one
+    /// round may read, and more than [`FREE_ROUNDS`].
     pub(crate) fn judge_rounds(&self, spent: u64) -> Result<(), Refusal> {
         if spent <= self.most_work().max(FREE_ROUNDS) {
             Ok(())
@@ -245,7 +246,7 @@ impl Ledger {
         self.urls = self.urls.saturating_sub(octets);
     }
 
-    /// Counts work without checking a limit, because every message may be read once.
+    /// Counts work without checking the limit. Used for the first reading of a message, which is always allowed.
     pub(crate) fn spend(&mut self, octets: usize) {
         self.work = self.work.saturating_add(octets as u64);
     }

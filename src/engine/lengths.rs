@@ -1,13 +1,13 @@
-//! Correction of the fields Content-Length, Lines and Content-MD5 when the body that they describe changes.
+//! Corrects Content-Length, Lines and Content-MD5 when the body that they describe changes.
 //!
-//! No standard of mail defines Content-Length and Lines, but programs that store mailboxes write these fields and
-//! rely on them. Each pass that changes a message, or content that is inserted into a message, therefore passes its
-//! edits through [`corrected`]. The code that writes mailboxes has a correction of its own, because it also quotes
-//! lines and repeats the fields of the message header ([`Measure`]).
+//! No mail standard defines Content-Length and Lines, but programs that store mailboxes write these fields and rely on
+//! them. So each pass that changes a message, or content to be inserted, sends its edits through [`corrected`]. The
+//! code that writes mailboxes has its own correction, because it also quotes lines and repeats the fields of the
+//! message header ([`Measure`]).
 //!
-//! A field with a correct value keeps its way of counting: some programs count the line ending before a boundary line
-//! as part of the body, and others do not. A field with a wrong value is corrected in the header of the message. In
-//! the header of a part it is removed, because it is not known what it counted.
+//! Some programs count the line ending before a boundary line as part of the body, others do not. A correct field keeps
+//! its way of counting. A wrong field is corrected in the header of the message, and removed in the header of a part,
+//! because it is unknown what it counted.
 
 use std::collections::BTreeMap;
 
@@ -47,8 +47,8 @@ impl Measure {
     }
 }
 
-/// Compares the value of a field with the two counts that programs use: without and with the line ending after the body.
-/// Returns the index of the matching count, or `None` if the value is wrong.
+/// Finds out how the field was counted: index 0 is without, and 1 with the line ending after the body. Returns `None`
+/// if the value matches neither count.
 fn told(counts: [usize; 2], digits: &[u8]) -> Option<usize> {
     let mut counts = counts.iter();
     counts.position(|count| count.to_string().as_bytes() == digits)
@@ -58,9 +58,9 @@ pub(crate) fn is_length(original: &[u8], field: &Field) -> bool {
     Measure::of(field.name.of(original)).is_some()
 }
 
-/// Appends to `edits` the corrections of Content-Length, Lines and Content-MD5. Also returns whether undoing the change
-/// restores the message exactly. It does not if a wrong value is correct by chance for the new body, because undoing the
-/// change would then correct this value too.
+/// Appends the corrections of Content-Length, Lines and Content-MD5 to `edits`. The boolean is true if undoing the
+/// change restores the message exactly. It does not if a wrong old value happens to be right for the new body, because
+/// undoing would "correct" it.
 pub(crate) fn corrected(
     tree: &MessageTree<'_>,
     edits: Edits,
@@ -96,19 +96,19 @@ pub(crate) fn corrected(
         }
     }
     let is_reversible = correction.is_reversible;
-    // This cannot fail because of overlapping edits: each edit is inside a different field.
+    // The edits cannot overlap, because each one is inside a different field.
     let fields = Edits::of(correction.group).unwrap_or_default();
     (edits.then(tree.original.len(), fields), is_reversible)
 }
 
-/// Returns the length fields that may need a correction. Fields that an edit changes anyway are left out. Each field is
-/// returned as its offset in the output and its part in the original.
+/// Returns the length fields that may need a correction: the offset of each in the output, and its part in the
+/// original. Fields that another edit changes anyway are left out.
 fn told_fields(tree: &MessageTree<'_>, edits: &Edits) -> Vec<(usize, PartId)> {
     let mut all = Vec::new();
     let mut place_of = moved(edits);
     for part in tree.ids() {
-        // Content-MD5 is corrected here only in messages and multiparts. In a leaf, the code that changes the body also
-        // corrects its digest.
+        // Only messages and multiparts are handled here. For a leaf, the code that changes the body also corrects
+        // Content-MD5.
         let is_around = tree.part(part).content != PartKind::Leaf;
         let fields = tree.fields(part).iter(tree.original).filter(|field| {
             is_length(tree.original, field) || (is_around && field.is(tree.original, "Content-MD5"))
@@ -126,8 +126,8 @@ struct BodyCounts<'c> {
 }
 
 impl<'c> BodyCounts<'c> {
-    /// Counts the line endings before each start and end of a body. Nested bodies share bytes; with these sums, each byte is
-    /// counted only once.
+    /// Counts the line endings before each start and end of a body (prefix sums), because nested bodies share bytes and
+    /// each byte should be counted only once.
     fn new(tree: &'c MessageTree<'c>) -> Self {
         let has_lines = |part: &PartId| {
             let mut fields = tree.fields(*part).iter(tree.original);
@@ -205,8 +205,8 @@ impl Correction<'_> {
             None if self.lengths == Lengths::Reversible => {
                 self.is_reversible &= told(now, says).is_none();
             }
-            // A field that was wrong for the old body is correct for the new one. The change has restored the body that the
-            // field was written for, so the field is kept.
+            // The value was wrong for the old body but is right for the new one: the change restored the body for which
+            // it was written.
             None if told(now, says).is_some() => {}
             None if part == PartId::ROOT => self.replace(value, now[0].to_string()),
             None => self.replace(field.whole, String::new()),

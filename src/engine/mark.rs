@@ -64,7 +64,7 @@ pub(super) fn marked(message: &[u8], edits: Edits, report: &Report, limits: &Sca
     }
     match Edits::of(group) {
         Ok(fields) => edits.then(message.len(), fields),
-        // This cannot happen, because different fields do not overlap. Without a mark, the message would still be correct.
+        // Edits of different fields cannot overlap. If they did, a message without the mark would still be correct.
         Err(_) => edits,
     }
 }

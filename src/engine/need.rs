@@ -53,7 +53,7 @@ pub enum Need {
     Copy(MissingPart),
 }
 
-/// A part whose content is missing in the mail, with the facts by which a copy of the content can be found.
+/// A part whose content the mail lacks, with the facts that identify a copy of the content.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct MissingPart {
@@ -73,7 +73,7 @@ pub struct MissingPart {
     pub size: Option<u64>,
 }
 
-/// A mail inside a need. Two of these values are equal if the mails have the same SHA-256, so needs can be compared quickly.
+/// A whole mail as part of a need. Equality compares only the SHA-256, so that needs can be compared quickly.
 #[derive(Clone)]
 pub struct WholeMail(Arc<(Bytes, String)>);
 
@@ -124,7 +124,7 @@ pub enum Neighbour {
     OfMessage {
         /// Name of the subdirectory, which is the number of the part.
         folder: String,
-        /// The file name in the mail. If the subdirectory contains several files, it selects one.
+        /// File name in the mail. It selects the file if the subdirectory contains several.
         name: Option<String>,
     },
     /// A file in a directory that belongs to all messages of the mailbox, as in Eudora.
@@ -163,9 +163,8 @@ impl Need {
         }
     }
 
-    /// Returns a name for the source of the content. Two sources with the same name are treated as one source, so that
-    /// content that refers to its own source is detected. For example, a URL and the file in `--attachments` that is
-    /// found by this URL are two sources and have different names.
+    /// Returns an identifier of the source, by which cycles are detected: content that refers to its own source. The
+    /// same URL has two identifiers if it is requested, and if it finds a file in `--attachments`.
     pub(crate) fn source_name(&self) -> Cow<'_, str> {
         match self {
             Self::Url { url, .. } => Cow::Borrowed(url),

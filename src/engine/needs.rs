@@ -21,8 +21,8 @@ pub struct Needs {
     pub room: u64,
 }
 
-/// The answer to a need, as the engine uses it. `Ok(None)` means that there is no content yet: this run only previews
-/// the retrieval, or the round has stopped and will be repeated when the answer is known.
+/// Answer to a need, as the engine uses it. `Ok(None)` means that there is no content yet: the run is only a preview,
+/// or the round has stopped and will be repeated with the content.
 pub(crate) type Found<T> = Result<Option<T>, Refusal>;
 
 /// The answers of the driver so far, one for each need.
@@ -30,8 +30,8 @@ pub(crate) type Found<T> = Result<Option<T>, Refusal>;
 pub struct Answers {
     found: HashMap<Need, Found<Content>>,
     announced: HashMap<Need, Announcement>,
-    /// The mail in which a part is missing. Needs for a copy of the part contain this mail, and it is stored here so
-    /// that it is copied and hashed only once, and not in each round.
+    /// The mail whose part is missing. All needs for a copy of a part contain this mail, so it is copied and hashed
+    /// once, and not in each round.
     mail: Option<WholeMail>,
 }
 

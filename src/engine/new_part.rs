@@ -1,4 +1,4 @@
-//! New parts for content that does not replace a whole part: in place of a note in a text, or as an attachment.
+//! New parts whose content does not replace a part: they replace a note in a text, or become attachments.
 
 use std::collections::HashMap;
 
@@ -26,21 +26,22 @@ pub(in crate::engine) struct StoredContent {
 
 pub(in crate::engine) struct PartText {
     pub(in crate::engine) part: PartId,
-    /// The decoded text. The positions of the notes refer to it. `None` if the text is not encoded, so that the positions
-    /// refer to the message.
+    /// Decoded text, to which the positions of the notes refer. `None` for unencoded text: positions then refer to the
+    /// message.
     pub(in crate::engine) decoded: Option<Vec<u8>>,
     pub(in crate::engine) notes: Vec<Span>,
     pub(in crate::engine) boundary: Vec<u8>,
-    /// True if the text is replaced by a new multipart. False if it is in a multipart/mixed and is divided there.
+    /// True if a new multipart replaces the text. False if the text is already in a multipart/mixed, which gets the new
+    /// parts.
     pub(in crate::engine) is_nested: bool,
     pub(in crate::engine) behind: HashMap<usize, Span>,
     pub(in crate::engine) is_whole: bool,
-    /// Number of bytes that the boundaries and fields of the new parts add. They are counted only once for each text: with its
-    /// first note.
+    /// Bytes that boundaries and fields of the new parts add. Counted once for each text, with its first note.
     pub(in crate::engine) overhead: i64,
 }
 
-/// Returns the bytes that contain a text, and its position: in the decoded text if there is one, otherwise in the message.
+/// Returns the bytes to which positions in a text refer, and the span of the text in them: the decoded text, or
+/// otherwise the message.
 pub(in crate::engine) fn place_of<'t>(
     decoded: Option<&'t Vec<u8>>,
     (entity, body): (&'t [u8], Span),
@@ -82,8 +83,8 @@ impl StoredContent {
         }
     }
 
-    /// Creates the new part from content of another copy of the mail. It gets the header fields that its part has in the copy.
-    /// The content is that of the original attachment, so it is not converted.
+    /// Creates the new part from a part of another copy of the mail, with the header fields of that part. Its content
+    /// is already the original attachment, so it is not converted.
     pub(in crate::engine) fn of_copy(
         copy: &CopiedPart,
         mut obtained: ContentSource,
@@ -140,8 +141,8 @@ impl StoredContent {
 
     pub(in crate::engine) fn written(&self, encoded: TransferEncoder, newline: Newline) -> NewPart {
         let essence = &self.obtained.essence;
-        // The server of a mailing list only guesses the charset, so its charset is ignored. For a link to cloud storage, the
-        // charset of the response is used.
+        // For a linked file, the charset of the response is declared. Mailing list servers only guess the charset, so
+        // theirs is ignored.
         let charset = self
             .obtained
             .parameters
@@ -191,7 +192,7 @@ impl StoredContent {
 }
 
 pub(in crate::engine) const AS_A_FILE: &str = "the mail declares a multipart or a message, which content from a URL cannot replace; the content was inserted as a plain file";
-/// Returns the charset to declare for text with an unknown charset, or `None` for ASCII (RFC 1428).
+/// Returns the charset to declare for text whose charset is unknown (RFC 1428), or `None` for ASCII.
 pub(in crate::engine) fn charset_of(text: &[u8]) -> Option<&'static str> {
     match std::str::from_utf8(text) {
         _ if text.is_ascii() => None,

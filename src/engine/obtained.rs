@@ -34,8 +34,8 @@ pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Content
     let octets = url.decode(policy.limits.body).map_err(not_decoded)?;
     let source_type = media_type.declared_essence().map(str::to_owned);
     let parameters = media_type.parameters.as_slice();
-    // A `data:` URL without a charset gets the default `charset=US-ASCII`. If the external-body part declares a type, this
-    // default must not be added to it.
+    // A `data:` URL without a charset has the default `charset=US-ASCII`. This default is dropped if the external-body
+    // part declares the type.
     let is_default = source_type.is_none()
         && body.declared.is_some()
         && matches!(parameters, [(name, value)] if name == "charset" && value == "US-ASCII");
@@ -62,8 +62,8 @@ pub(super) fn decoded(tree: &MessageTree<'_>, part: PartId) -> Result<Content, R
         TransferEncoding::Base64 | TransferEncoding::Binary
     );
     match source.encoding.decode(source.body.of(tree.original)) {
-        // Line endings of text that is not encoded may have been converted during transport (RFC 2045 §6.5). So they
-        // are converted to CRLF, the form in which text is sent.
+        // Transport may have converted the line endings of unencoded text (RFC 2045 §6.5), so they are normalised to
+        // CRLF, as in transport.
         Some(octets) if source.essence.starts_with("text/") && !is_encoded => {
             Ok(Content::of_message(canonical_text(&octets).into_owned()))
         }
@@ -233,7 +233,7 @@ fn admit_noted(
     Ok(obtained)
 }
 
-/// Returns a remark if the server declares a different charset from the mail. The charset of the mail is kept.
+/// Returns a remark for the report if server and mail declare different charsets. The charset of the mail is used.
 fn other_charset(body: &ExternalBody<'_>, obtained: &ContentSource) -> Option<String> {
     let charset = body.declared.as_ref()?.parameter("charset")?;
     let declared = String::from_utf8_lossy(&charset);
@@ -247,8 +247,8 @@ fn other_charset(body: &ExternalBody<'_>, obtained: &ContentSource) -> Option<St
     })
 }
 
-/// Returns true if the server of a file that is shared by a web page returned a page instead of the file. A page must not
-/// match the type that the mail declares: it would replace the link to the file, and the link would be lost.
+/// Whether the server returned a web page about the file instead of the file. Such a page is never accepted as the
+/// declared type: it would replace the link to the file, and the link would be lost.
 fn is_page_instead(obtained: &ContentSource, body: &ExternalBody<'_>) -> bool {
     let declared = body.declared.as_ref();
     body.facts.has_web_page

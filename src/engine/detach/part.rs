@@ -29,11 +29,12 @@ const WORD: usize = 40;
 pub(super) struct StubSettings {
     /// Start of the URL of all stored contents, ending with a slash. The path of a content in the store is appended to it.
     pub(super) base_url: String,
-    /// The whole URL, if the part is detached as in an earlier run ([`Planner::only`](super::Planner)).
+    /// Full URL of the object, which replaces `base_url` plus path. Set if [`Planner::only`](super::Planner) repeats an
+    /// earlier detachment.
     pub(super) url: Option<String>,
     pub(super) form: Stub,
     pub(super) mode: Mode,
-    /// MD5 of the content, if the part in the mail only stands for it.
+    /// MD5 of the real content, if the body of the part is only a placeholder for it (see `StandIn`).
     pub(super) md5: Option<[u8; 16]>,
 }
 
@@ -107,7 +108,8 @@ pub(super) fn edits(
     let digest_added = leaving.form == Stub::ExternalBody && of("Content-MD5").is_none();
     let note = BodyNote {
         sha256: key.to_string(),
-        // A message/external-body has the size in a parameter, so only a stub in Thunderbird's form records it here.
+        // A message/external-body states the size in a parameter. A stub in Thunderbird's form has no such parameter,
+        // so the note records the size.
         size: (leaving.form == Stub::Thunderbird).then_some(octets.len()),
         wording: *wording,
         encoding,
@@ -163,8 +165,8 @@ pub(super) fn edits(
     Ok(group)
 }
 
-/// Ends the new body in the same way as the old one. Mailboxes change other endings: an empty line at the end of a
-/// message is taken for the separator of messages, and a missing line ending is added.
+/// Gives the new body the same ending as the old one. Mailbox formats change any other ending: they treat an empty line
+/// at the end of a message as part of the separator, and add a missing line ending.
 fn finish(body: &mut Vec<u8>, tree: &MessageTree<'_>, part: PartId, newline: Newline) {
     let part = tree.part(part);
     if part.body.end < tree.root().span.end {

@@ -29,7 +29,7 @@ pub type Refused = HashMap<Key, Refusal>;
 pub struct Planner {
     choice: Choice,
     leaving: StubSettings,
-    /// The parts to detach, by their number. `None` if `choice` selects the parts.
+    /// Parts to detach, by part number. `None` if `choice` selects the parts.
     only: Option<HashMap<String, DetachedBefore>>,
     /// True if the mail gets a text that lists the detached attachments. The note in each reference (the field
     /// `X-Embody-Detached`) records this.
@@ -44,7 +44,7 @@ pub struct Planner {
 pub(in crate::engine) struct DetachedBefore {
     pub(in crate::engine) url: String,
     pub(in crate::engine) form: Stub,
-    /// The hash of the content and its MD5, if the part in the mail only stands for it.
+    /// Key and MD5 of the real content, if the body of the part is only a placeholder for it (see `StandIn`).
     pub(in crate::engine) stands_for: Option<(Key, Option<[u8; 16]>)>,
 }
 
@@ -91,15 +91,14 @@ struct DetachedPart {
     part: PartId,
     object: Object,
     group: Group,
-    /// Number of the row in the report for this part.
+    /// Index of the part's row in the report.
     row: usize,
 }
 
 impl Object {
-    /// Decodes the content again from `message`, which must be the message that was planned.
+    /// Decodes the content of the object again from `message`, which must be the planned message.
     ///
-    /// # Errors
-    /// Fails if `message` is a different message.
+    /// # Errors Fails if `message` is a different message.
     pub fn content(&self, message: &[u8]) -> Result<Vec<u8>, Refusal> {
         FieldText::read(self.body.of(message), self.encoding, self.newline)
             .map(|(content, _)| content)
@@ -143,7 +142,7 @@ impl Planner {
         self
     }
 
-    /// Detaches only these parts, as a proof found them in the result of an earlier run.
+    /// Detaches exactly these parts. `compare` uses this to repeat what an earlier run did.
     #[must_use]
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     pub(in crate::engine) fn only(mut self, parts: HashMap<String, DetachedBefore>) -> Self {
@@ -170,7 +169,8 @@ impl Planner {
         (long(from, bytes.len()) && from < bytes.len()).then_some(from)
     }
 
-    /// Plans one message. `name` is the name of the message in the report. Parts whose content is in `refused` stay.
+    /// Plans one message. `name` is the name of the message in the report. Parts whose content is in `refused` are not
+    /// detached.
     ///
     /// The same arguments always give the same plan.
     pub fn plan(&self, message: &[u8], name: &str, refused: &Refused) -> Detachment {

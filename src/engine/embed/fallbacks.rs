@@ -1,8 +1,8 @@
-//! Gives the URL of an embedded picture to the other options and candidates of the same image that no server has.
+//! Replaces dead alternatives of an embedded image: candidates of a `srcset` and options of an `image-set()` that their
+//! server no longer has get the URL of the embedded picture.
 //!
-//! Options and candidates that were not requested keep their URLs: the policy does not allow the request, or a limit was
-//! reached. So do those whose server did not respond this time. Their pictures may still exist, and the mail would lose the
-//! only reference to them.
+//! Alternatives that were not requested, because of the policy or a limit, keep their URLs. So do those whose server
+//! did not respond this time: the picture may still exist, and the mail contains the only reference to it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,10 +10,10 @@ use super::places::{LinkUse, PicturePlace};
 use crate::engine::plan::documents::Fallbacks;
 use crate::engine::report::{Reason, Refusal, Retry};
 
-/// Places whose picture was requested and is not available, by their ordinal.
+/// Dead places, by their ordinal: the picture was requested, and its server does not have it.
 pub(super) type Lost = HashSet<usize>;
 
-/// Returns whether a server responded to the request for the picture of a place, and does not have it.
+/// Whether the request for a picture failed for good: the server responded, and does not have the picture.
 pub(super) fn is_lost(place: &PicturePlace, refusal: &Refusal) -> bool {
     let is_response = matches!(
         refusal.reason,
@@ -28,8 +28,8 @@ pub(super) fn is_lost(place: &PicturePlace, refusal: &Refusal) -> bool {
     matches!(place.meaning, LinkUse::Url(_)) && refusal.retry == Retry::Never && is_response
 }
 
-/// Handles the options of an `image-set()` that are lost: they get the URL of the first embedded option. Otherwise a mail
-/// client could request them from the network.
+/// Points the dead options of each `image-set()` to the first embedded option. Otherwise a mail client could request
+/// them from the network.
 pub(super) fn point_options(
     found: &[PicturePlace],
     lost: &Lost,

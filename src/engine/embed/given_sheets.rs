@@ -59,8 +59,8 @@ impl PendingPicture<'_, '_> {
             let mut rest = wanted.otherwise.as_slice();
             let refusal = match self.session.retrieved.get(&wanted.need()) {
                 Some(Err(refusal)) => Some(refusal.clone()),
-                // A server that wraps links can return a page of its own in place of the content. It would return the same
-                // page with http, so only the original is requested then.
+                // The response may be a page of the link-wrapping server instead of the content. Over http, that server
+                // would return the same page, so only the unwrapped original is tried next.
                 Some(Ok(Some(_))) => {
                     let is_original = |it: &&Instead| it.original.is_some();
                     let first = rest.iter().take_while(|it| !is_original(it)).count();
@@ -235,8 +235,8 @@ impl PendingPicture<'_, '_> {
         if is_there || is_held || accepted.contains(&number) {
             return Ok(url);
         }
-        // Each accepted style sheet will become a part, but is not written yet. The number of accepted sheets is
-        // therefore subtracted from the limit on parts.
+        // The accepted style sheets will become parts but are not written yet, so their number is subtracted from the
+        // limit on parts.
         let parts = self.session.policy().limits.parts;
         self.judge_parts(container, parts.saturating_sub(accepted.len()))?;
         // Thousands of places can refer to a style sheet that does not fit, and the sheet is read again for each of
@@ -285,11 +285,11 @@ impl PendingPicture<'_, '_> {
     }
 }
 
-/// Returns true if a refusal of one URL is also a refusal of the URL that would be requested instead.
+/// Whether the refusal also applies to the fallback URL `next`, which then need not be requested.
 fn refuses_all(refusal: &Refusal, next: &Instead) -> bool {
     match refusal.reason {
         Reason::TooLarge | Reason::Tracker | Reason::TypeNotAllowed => true,
-        // The original has another host, which has other addresses.
+        // An unwrapped original is on another host, whose address may be public.
         Reason::PrivateAddress => next.original.is_none(),
         reason => reason.is_bound(),
     }

@@ -36,9 +36,9 @@ use crate::mime::{MessageTree, PartId};
 
 #[derive(Default)]
 pub(super) struct EmbedPass {
-    /// Number of bytes by which a run may grow the message more than the dry run computed. The dry run assumes that each
-    /// picture can be retrieved. If it cannot, its relative link is made absolute instead, which can be longer than a `cid:`
-    /// URL.
+    /// Margin, in bytes, by which a real run may grow the message more than the dry run computed. The dry run assumes
+    /// that each picture can be retrieved. If it cannot, its relative link is made absolute instead, which can be
+    /// longer than a `cid:` URL.
     pub(super) unresolved: u64,
     wrapped: HashMap<String, String>,
 }
@@ -103,8 +103,7 @@ const STAND_IN: &str = "cid:00000000000000000000000000000000@embody";
 enum GivenPicture {
     Url(String),
     Nothing,
-    /// Content that a dry run does not have, but that a run would retrieve. The document is processed as if the content
-    /// were present.
+    /// Content that only a real run retrieves. The dry run processes the document as if the content were present.
     Awaited,
     Refused(Refusal),
 }
@@ -150,7 +149,8 @@ impl PendingPicture<'_, '_> {
                 {
                     lost.insert(place.ordinal);
                 }
-                // The part of a URL after `#` is not sent to the server. So URLs that differ only in it get one row.
+                // The fragment (after `#`) is not sent to the server, so URLs that differ only in the fragment share
+                // one row.
                 let shown = match &place.meaning {
                     LinkUse::Url(_) if !place.has_fragment => None,
                     LinkUse::Url(_) if !matches!(given, GivenPicture::Refused(_)) => None,
@@ -333,8 +333,8 @@ impl PendingPicture<'_, '_> {
         Some(result)
     }
 
-    /// Returns the number of the URL from which the content for the URL `number` came: of the URL itself, or of one that was
-    /// requested in its place.
+    /// Follows the fallbacks of a URL to the one that returned the content. Returns `number` itself if no fallback was
+    /// used.
     fn came(&self, mut number: usize) -> usize {
         while let Some(&other) = self.places.instead.get(&number)
             && let Some(Ok(_)) = self.answers.get(&other)
@@ -352,7 +352,7 @@ impl PendingPicture<'_, '_> {
         Some(row)
     }
 
-    /// Adds what became of the original to the row of a wrapped URL.
+    /// For a wrapped URL, adds to the row whether its unwrapped original was used, and if not, why.
     fn tell_original(&self, row: &mut Row, number: usize) {
         let [came, last] = [self.came(number), self.places.last_instead(number)];
         let of = |number: usize| self.places.urls.get(number);
@@ -416,9 +416,8 @@ impl PendingPicture<'_, '_> {
             row.url = Some(wanted.source.clone());
             row.media_type = wanted.is_sheet.then(|| SHEET.to_owned());
             if let Some(Ok(Some(found))) = self.session.retrieved.get(&wanted.need()) {
-                // The row of every document contains the URL after redirects. A hostile server can redirect a short URL
-                // to a very long one, and thousands of rows would then repeat it. So the length of the URL counts as
-                // work.
+                // Each row contains the URL after redirects. A hostile server can redirect a short URL to a very long
+                // one, which thousands of rows would repeat. So the length of the URL counts as work.
                 let told = self.session.ledger.work(found.names_length());
                 answer = told.is_ok().then_some(found);
             }

@@ -45,8 +45,8 @@ pub(super) struct Picture {
     charset: Option<String>,
     source: Option<(String, Vec<u8>)>,
     hash: String,
-    /// The hash from which Content-IDs are made. Usually this is the hash of the bytes. If a charset was declared, it is part
-    /// of the hash, because the same bytes can have different meanings in two charsets.
+    /// Hash from which the Content-ID is made: usually the hash of the bytes. A declared charset is hashed too, because
+    /// the same bytes can mean different things in two charsets.
     identity: String,
     /// The Content-ID in each container, as soon as it is computed. The boolean is true if the container already has a part
     /// with this id and these bytes.

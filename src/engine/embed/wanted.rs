@@ -15,21 +15,21 @@ pub(super) struct PictureNeed {
     pub(super) url: String,
     pub(super) source: String,
     pub(super) is_sheet: bool,
-    /// The URLs to request one after the other if `url` fails: http instead of https, for a reference without a scheme, and
-    /// the original URL, for a URL that a mail filter or a picture proxy wrapped.
+    /// Fallbacks, requested one after the other if `url` fails: http instead of https for a URL without a scheme, and
+    /// the unwrapped original of a URL that a mail filter or a picture proxy wrapped.
     pub(super) otherwise: Vec<Instead>,
-    /// The original that `url` is, if the URL in the document is wrapped. `source` is then the URL in the document.
+    /// Set if `url` is the unwrapped original of a wrapped URL. `source` is then the wrapped URL in the document.
     pub(super) original: Option<OriginalUrl>,
-    /// The original that is not requested, because the policy refuses it.
+    /// Unwrapped original that the policy forbids to request, with the refusal.
     pub(super) refused_original: Option<Box<(OriginalUrl, Refusal)>>,
-    /// Content that a proof found in place of the link. [`PictureChoice::Usual`] in every other run.
+    /// Content that `compare` found in the new mail in place of the link. [`PictureChoice::Usual`] in every other run.
     pub(super) choice: PictureChoice,
 }
 
-/// A URL that is requested if another one fails.
+/// A fallback URL, requested if another URL fails.
 #[derive(Clone, Debug)]
 pub(super) struct Instead {
-    /// As in [`PictureNeed::url`].
+    /// URL to request, after `--map` rewrote it (as [`PictureNeed::url`]).
     pub(super) url: String,
     pub(super) source: String,
     pub(super) original: Option<OriginalUrl>,
@@ -38,7 +38,8 @@ pub(super) struct Instead {
 impl PictureNeed {
     pub(super) fn key(&self) -> Key {
         let otherwise = self.otherwise.iter().map(|instead| instead.url.clone());
-        // The part of an original contains the wrapped URL of the document, so originals of different URLs are different.
+        // Two wrapped URLs can have the same original, but their parts differ: each records the wrapped URL. So the
+        // wrapped URL is part of the key.
         let source = self.original.as_ref().map(|_| self.source.clone());
         let url = self.url.clone();
         (url, self.is_sheet, otherwise.collect(), source)
@@ -48,7 +49,7 @@ impl PictureNeed {
         Need::of_url(&self.url, Some(self.accept()))
     }
 
-    /// Returns the names of the content in the message.
+    /// Returns the URLs that the part of the content records.
     pub(super) fn names(&self) -> SourceUrls<'_> {
         SourceUrls {
             url: &self.url,
@@ -57,7 +58,8 @@ impl PictureNeed {
         }
     }
 
-    /// Returns the answer that a proof found, or `None` if it found nothing in place of the link.
+    /// Returns the content that `compare` found in the new mail for this URL. `None` if the engine has to ask for it as
+    /// usual.
     pub(super) fn answer(&self) -> Option<Result<Content, Refusal>> {
         let otherwise: Vec<&str> = self.otherwise.iter().map(|it| it.source.as_str()).collect();
         self.choice.answer(&self.source, &otherwise)
@@ -73,7 +75,7 @@ pub(super) const SHEET: &str = "text/css";
 /// The URLs of retrieved content.
 #[derive(Clone, Copy)]
 pub(super) struct SourceUrls<'n> {
-    /// As in [`PictureNeed::url`].
+    /// URL of the request, after `--map` rewrote it (as [`PictureNeed::url`]).
     pub(super) url: &'n str,
     /// The URL in the document, which becomes the Content-Location of the part.
     pub(super) source: &'n str,

@@ -19,8 +19,8 @@ pub(in crate::engine) fn claim_of(tree: &MessageTree<'_>, body: &ExternalBody<'_
     let Some(mut note) = BodyNote::read(field.value.of(tree.original), newline) else {
         return Claim::Unreadable;
     };
-    // If a mail system converts line endings, it does so in headers and in text parts. So restored text gets the line endings
-    // of the header. Other content keeps its own line endings.
+    // Mail systems that convert line endings convert headers and text parts alike, so restored text gets the line
+    // endings of the header. Other content keeps its own.
     let header = tree.part(body.part).header;
     // A part without a declared type is text (RFC 2045 §5.2).
     let declared = body.declared.as_ref().filter(|it| !it.essence.is_empty());

@@ -1,4 +1,4 @@
-//! The file name of a part, as its header fields contain it.
+//! File names of parts, from their header fields.
 
 use crate::mime::MediaType;
 use crate::mime::header::Fields;
@@ -13,7 +13,7 @@ pub(crate) fn file_name(original: &[u8], fields: &Fields) -> Option<String> {
     Some(short_name(&name))
 }
 
-/// Returns the first characters of a name.
+/// Truncates a name to the maximum length.
 pub(crate) fn short_name(name: &str) -> String {
     name.chars().take(LONGEST_NAME).collect()
 }

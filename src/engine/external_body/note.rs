@@ -301,8 +301,8 @@ mod tests {
         fn a_note_is_read_as_it_was_written(note in notes(), crlf: bool) {
             let newline = if crlf { Newline::CrLf } else { Newline::Lf };
             let mut note = note;
-            // A note records line endings for the body only if they differ from those of the header. A generated note
-            // that breaks this rule would not be read back as it was written.
+            // The note records the line endings of the body only if they differ from those of the header, so the
+            // generator must follow this rule. Otherwise the note would not survive the round trip.
             if let EditManner::Identity { keeps_line_ends } = note.wording.manner {
                 note.wording.newline = if keeps_line_ends { newline.other() } else { newline };
             }

@@ -1,6 +1,6 @@
-//! The reference of a part: the content that it refers to, or the reason why it can never be followed. And the facts about each
-//! form of references (such as the notes of Mailman), on which planning and editing depend. The directory of a form defines the
-//! facts about it.
+//! Data types for references: [`ExternalBody`] is one reference, with its content or the reason why it can never be
+//! followed, and [`Facts`] are what planning and editing need to know about a form of references (such as the notes of
+//! Mailman). The directory of a form defines its facts.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::span::{Newline, Span};
 
 pub const ESSENCE: &str = "message/external-body";
 
-/// The form of a reference. It decides which bytes of the part are kept when the content is inserted.
+/// Form of a reference. It determines which bytes of the part are kept when the content is inserted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReferenceShape {
     /// `message/external-body`. Its body contains the phantom header: the header fields of the external content.
@@ -62,8 +62,8 @@ pub struct ExternalBody<'a> {
     pub facts: &'static Facts,
     pub access_type: String,
     pub target: Result<Referent<'a>, Refusal>,
-    /// The header fields of the external content: usually the phantom header, the header inside the part. For a part that
-    /// Thunderbird detached, it is the header that the body quotes, or the Content-Type of the part if that describes the
+    /// Header of the external content: usually the phantom header, which is the header inside the part. For a part that
+    /// Thunderbird detached, it is the header quoted in the body, or the part's own Content-Type if that describes the
     /// content.
     pub phantom: Header,
     pub declared: Option<MediaType<'a>>,
@@ -80,7 +80,7 @@ pub struct ExternalBody<'a> {
     pub selected_by: Option<Follow>,
     /// The note in a text that refers to the content. A part with several notes has one `ExternalBody` for each note.
     pub text_note: Option<TextNote>,
-    /// The file on a server to which the mail links, as the mail describes it.
+    /// The linked file on a server, as the mail describes it.
     pub linked: Option<Box<HostedFile>>,
 }
 
@@ -109,7 +109,8 @@ pub enum Scrap {
     File,
     Html,
     Message,
-    /// A text that declared no charset. Mailman stored it as a file instead of joining it with the other texts.
+    /// A text without a declared charset. Mailman cannot join such text with the other texts, so it stored the text as
+    /// a file.
     Text,
     Removed,
 }
@@ -133,10 +134,10 @@ pub struct Facts {
     pub shape: ReferenceShape,
     /// Kind of the report rows for references of this form.
     pub kind: Kind,
-    /// The word of `--follow` that selects the form. `None` if references of this form are always followed. The reader of a
-    /// form can select another word for a single reference.
+    /// Word of `--follow` that selects the form. `None` if references of this form are always followed. The parser of
+    /// the form can override it for a single reference.
     pub follow: Option<Follow>,
-    /// The place in the message at which the content is inserted.
+    /// Where in the message the content is inserted.
     pub(in crate::engine) insertion: Insertion,
     /// Minimum number of path components that a file of `--attachments` must have in common with the URL of the
     /// reference, counted from the end of the path. `None` if files of `--attachments` are never used for this form.
@@ -152,16 +153,16 @@ pub struct Facts {
     pub quotes_header: bool,
     /// Whether the mail program wrote the Content-Disposition field of the part. The field is then removed with the reference.
     pub wrote_disposition: bool,
-    /// Whether the file is shared by a web page: the part can be a page about the file, and the server can return a page in
-    /// place of the file. Such parts declare application/octet-stream, which matches every media type, so a page in place of
-    /// the file is detected by a check of its own.
+    /// Whether the file may be behind a web page: the part can be a page about the file, and the server can return a
+    /// page instead of the file. Such parts declare application/octet-stream, which matches any media type, so a
+    /// separate check detects the page.
     pub has_web_page: bool,
     /// Names of the fields that `embody detach` writes into the header of a part of this form. `embody restore` replaces these
     /// fields by the original ones, which the body quotes. `None` is the same as Content-Type alone.
     pub detach_fields: Option<&'static [&'static str]>,
 }
 
-/// The place in the message at which the content of a reference is inserted.
+/// Where in the message the content of a reference is inserted.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine) enum Insertion {
     /// The content replaces the part, with a new header and body.
@@ -174,8 +175,8 @@ pub(in crate::engine) enum Insertion {
     Attachment,
 }
 
-/// A function that returns the edits for a part that gets its body back, and true if the result matches a value in the mail,
-/// which proves that the content is the original.
+/// Function that returns the edits for putting a body back into its part. The boolean is true if a value in the mail
+/// (such as a length) confirms that the content is the original.
 pub(in crate::engine) type Refill =
     fn(&MessageTree<'_>, &ExternalBody<'_>, &ContentSource) -> Result<(Group, bool), Refusal>;
 
@@ -184,8 +185,8 @@ pub(in crate::engine) type Conversion =
     fn(&ExternalBody<'_>, &TextNote, ContentSource, &Policy) -> Result<StoredContent, Refusal>;
 
 impl Facts {
-    /// Returns the facts about a form in which each reference is a whole part, and whose content is retrieved only from
-    /// a server.
+    /// Returns the facts for the usual kind of form: each reference is a whole part, and its content is retrieved only
+    /// from a server.
     pub const fn of_whole_part(shape: ReferenceShape, kind: Kind, follow: Option<Follow>) -> Self {
         Self {
             shape,
@@ -203,8 +204,8 @@ impl Facts {
         }
     }
 
-    /// Returns true if the reference is inside a text or a document. The part is then content of the mail, and is kept when the
-    /// reference is replaced.
+    /// Whether the reference is only a place in a text or document. The part itself is then content of the mail, and is
+    /// kept.
     pub fn is_in_text(&self) -> bool {
         matches!(self.insertion, Insertion::Note(_) | Insertion::Attachment)
     }
@@ -248,7 +249,7 @@ impl<'a> ExternalBody<'a> {
         }
     }
 
-    /// Returns the kind of reference that `--follow` selects. Returns `None` for `message/external-body` and for attachments
+    /// Returns the `--follow` word that selects the reference. `None` for `message/external-body` and for attachments
     /// that embody detached, which are always followed.
     pub fn follow(&self) -> Option<Follow> {
         match self.claim {
@@ -257,8 +258,8 @@ impl<'a> ExternalBody<'a> {
         }
     }
 
-    /// Returns true if the stored content is encoded with the Content-Transfer-Encoding in the phantom header (RFC 2046
-    /// §5.2.3). Content from a URL is not encoded, and neither are the files that Thunderbird saves.
+    /// Whether the stored content is still encoded with the Content-Transfer-Encoding of the phantom header (RFC 2046
+    /// §5.2.3). Content from a URL is not, and neither are the files that Thunderbird saves.
     pub fn describes_stored_octets(&self) -> bool {
         self.facts.shape == ReferenceShape::ExternalBody
             && !self.access_type.eq_ignore_ascii_case("url")
@@ -271,14 +272,14 @@ impl<'a> ExternalBody<'a> {
         }
     }
 
-    /// Returns true if the reference is inside a text or a document. The part is then content, too, and must not be removed
-    /// with the reference.
+    /// Whether the reference is only a place in a text or document. The part is then content of the mail and must not
+    /// be removed.
     pub fn stands_in_text(&self) -> bool {
         self.facts.is_in_text()
     }
 
-    /// Returns the suffix that a mail program appended to the file name, so that it can be removed. The program appended `.html`
-    /// to the name of a file in cloud storage only if the part is a web page about the file.
+    /// Returns the suffix that a mail program appended to the file name. For a file in cloud storage, this is `.html`,
+    /// and only if the part is a web page about the file.
     pub fn suffix(&self) -> Option<&'static str> {
         let suffix = self.facts.suffix;
         suffix.filter(|_| !self.facts.has_web_page || self.is_page_about_it())
@@ -402,8 +403,8 @@ pub(in crate::engine) fn deleted() -> Refusal {
     Refusal::lasting(Reason::Deleted, detail)
 }
 
-/// Keeps the references up to the limit, and one more. This one is refused, so that the report shows that the limit was
-/// exceeded. All references after it are removed.
+/// Truncates the list to the limit plus one. The extra reference is refused, so that its row in the report says that
+/// the limit was exceeded.
 pub(in crate::engine) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading: &ReferenceParse) {
     bodies.truncate(reading.most_notes.saturating_add(1));
     if let Some(last) = bodies.get_mut(reading.most_notes) {
@@ -415,7 +416,7 @@ pub(in crate::engine) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading
     }
 }
 
-/// Returns the refusal for a part that contains more than a reference. Replacing it would lose this content.
+/// Returns the refusal for a part with content besides the reference, which replacing the part would lose.
 pub(in crate::engine) fn own_content(what: &str) -> Refusal {
     let detail =
         format!("the part contains a reference, and replacing the part would lose content: {what}");

@@ -1,13 +1,13 @@
-//! Texts with notes, and the names of files in such notes.
+//! Access to texts with notes, and to the file names in such notes.
 
 use std::borrow::Cow;
 
 use crate::mime::transfer::{has_boundary, is_eight_bit, with_newlines};
 use crate::mime::{MessageTree, PartId};
 
-/// Returns the text of a part in the form in which it can be written into the mail without an encoding: an encoded text is
-/// decoded, and its line endings become those of the mail. Returns `None` if this is impossible, because mail cannot contain
-/// such text unencoded (RFC 2045 §2.8) or because it contains a boundary line of the mail.
+/// Returns the text of a part as it could be written unencoded: decoded, and with the line endings of the mail. Returns
+/// `None` if mail cannot contain the text unencoded (RFC 2045 §2.8), or if the text contains a boundary line of the
+/// mail.
 pub fn text_of_part<'a>(tree: &MessageTree<'a>, part: PartId) -> Option<Cow<'a, [u8]>> {
     let entity = tree.part(part);
     let body = entity.body.of(tree.original);

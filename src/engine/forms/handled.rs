@@ -1,5 +1,4 @@
-//! Keeps track of the parts that were opened (replaced by their content), in an earlier pass or in the current one, so that no
-//! part is opened twice.
+//! Tracks which parts were already opened (replaced by their content), so that no part is opened twice.
 
 use std::collections::HashSet;
 
@@ -8,7 +7,7 @@ use crate::mime::PartId;
 /// Parts of one form, such as winmail.dat, that must not be opened in the current pass.
 #[derive(Default, Debug)]
 pub(crate) struct HandledParts {
-    /// Digests of parts that an earlier pass opened and that stay in the message.
+    /// Digests of parts that an earlier pass opened and left in the message.
     kept: HashSet<String>,
     /// Digests of parts that the current pass opened. A part with the same digest waits for the next pass: by then the message
     /// contains the content, and it is not added twice.

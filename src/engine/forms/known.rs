@@ -101,8 +101,8 @@ fn name_of(tree: &MessageTree<'_>, id: PartId) -> Option<String> {
     MediaType::parse(value).name("filename").text()
 }
 
-/// Returns a Content-ID that contains the hash of a document. Links in the document may be changed later. Its bytes then
-/// differ, but it is still recognized by this id.
+/// Returns a Content-ID that contains the hash of a document. If links in the document are changed later, its bytes no
+/// longer match the hash, but a later run still recognises the document by this id.
 pub(super) fn made_id(leaf: &NewLeaf<'_>) -> String {
     let hash = entity::sha256(leaf.bytes());
     format!("{hash:.32}@embody.invalid")

@@ -49,7 +49,7 @@ use crate::mime::{self, MessageTree, PartId};
 pub(crate) struct ContentForm {
     /// The word of the option `--follow` that selects this form.
     pub follow: Follow,
-    /// Kind of the rows for this form in the report.
+    /// Kind of the report rows for this form.
     kind: Kind,
     /// Function that searches a message, from an offset, for byte strings that belong to this form (marks). It returns
     /// the position of the first one. A mark alone does not prove that the message has a part of this form.
@@ -73,7 +73,7 @@ pub(crate) struct ContentForm {
 
 /// All forms. To add a form, create a directory and add an entry here.
 pub(crate) const FORMS: &[ContentForm] = &[
-    // Uuencoded parts come first, because their content can be a part of any other form. The last form adds their rows again.
+    // Parts in the transfer encoding `x-uuencode` come first, because their decoded content can be any other form.
     ContentForm {
         follow: Follow::Uuencode,
         kind: Kind::Uuencode,
@@ -157,18 +157,19 @@ impl ContentForm {
     }
 }
 
-/// Returns true if rows of this kind are about parts that are opened before references are followed, such as winmail.dat.
+/// Whether rows of this kind describe opened parts, such as winmail.dat. Parts are opened before references are
+/// followed.
 pub(crate) fn is_kind(kind: Kind) -> bool {
     kind == eudora::KIND || FORMS.iter().any(|form| form.kind == kind)
 }
 
-/// Returns true if a part may be of one of these forms, so that its content can leave the message.
+/// Whether a part may be of one of these forms. Opening such a part can remove it from the message.
 #[cfg(feature = "cli")]
 pub(crate) fn may_open(tree: &MessageTree<'_>, part: PartId) -> bool {
     FORMS.iter().any(|form| (form.is_of)(tree, part))
 }
 
-/// Returns the forms of which a run opened parts, by the rows of its report.
+/// Returns the forms whose parts a run opened, according to its report.
 #[cfg(feature = "cli")]
 pub(crate) fn opened_by(rows: &[Row]) -> Vec<Follow> {
     let is_opened = |form: &&ContentForm| {
@@ -184,13 +185,13 @@ pub(crate) fn opened_by(rows: &[Row]) -> Vec<Follow> {
     opened
 }
 
-/// Returns true if the messages of this kind of mailbox are not in MIME, as those of Eudora, which stores attachments as files
-/// next to the mailbox. Each message is then converted to MIME first, even if the prefilter finds nothing in it.
+/// Whether mailboxes of this kind store messages in a form other than MIME, as Eudora does, which stores attachments as
+/// files. Each message is then converted to MIME first, even if the prefilter finds nothing in it.
 pub(crate) fn converts_messages(beside: Follow) -> bool {
     beside == eudora::FOLLOW
 }
 
-/// A message whose parts were opened, with the edits and rows so far.
+/// Progress of opening the parts of a message: the message so far, the edits and the rows.
 #[derive(Default, Debug)]
 pub(crate) struct OpenResult {
     /// The message after the edits so far, or `None` if it is unchanged.
@@ -236,8 +237,8 @@ impl OpenResult {
                 let rows = form.pass(&mut opening, name);
                 let edits = opening.edits;
                 handled.end_pass();
-                // Parts that stayed unchanged were examined again in this pass and got new rows, so their rows from the last
-                // pass are removed.
+                // Unchanged parts were examined again in this pass and got new rows, so the rows of the last pass are
+                // dropped.
                 let is_settled = |row: &Row| row.kind != form.kind || row.outcome != Outcome::Left;
                 self.rows.retain(is_settled);
                 self.rows.extend(rows);

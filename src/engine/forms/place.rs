@@ -89,8 +89,8 @@ pub(super) fn place(
     contents.attachments.retain(is_new);
     if !texts.is_empty() {
         contents.rtf_text = None;
-        // If there is new HTML, the existing text of the mail becomes its alternative, so the new text is not needed.
-        // Otherwise the new text is inserted only if its words differ from those of the existing texts.
+        // New HTML makes the existing text its alternative, so the new text is not needed. Without new HTML, the new
+        // text is inserted only if its words differ from those of the existing texts.
         contents.text = contents
             .text
             .take_if(|text| !has_html && !says_the_same(tree, &texts, text));

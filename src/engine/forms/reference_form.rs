@@ -31,11 +31,11 @@ pub(crate) enum Needles {
     Documents(&'static [Follow], fn(&[u8], Followed) -> bool),
 }
 
-/// A form of references, such as the notes of Mailman: the way in which one program writes that content is elsewhere.
+/// A form of references, such as the notes of Mailman: one program's way to say that an attachment is stored elsewhere.
 ///
-/// All functions return nothing by default. A form implements those that it needs.
+/// All methods return nothing by default. A form implements those that it needs.
 pub(crate) trait ReferenceForm: Sync {
-    /// Returns what the prefilter searches for.
+    /// Returns the byte strings that the prefilter searches for.
     fn needles(&self) -> Needles;
 
     /// Reads a part that is a reference as a whole.
@@ -60,8 +60,8 @@ pub(crate) trait ReferenceForm: Sync {
         Vec::new()
     }
 
-    /// Returns true if a text contains a reference of this form. A later run would change such a text if it became a text of the
-    /// message.
+    /// Whether a text contains a reference of this form. Such a text must not become a text of the message, because a
+    /// later run would then change it.
     fn is_in_text(&self, _tree: &MessageTree<'_>, _text: &[u8]) -> bool {
         false
     }

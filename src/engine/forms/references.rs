@@ -33,8 +33,7 @@ pub fn read<'a>(
     };
     let mut body = if tree.part(part).essence == ESSENCE {
         let media_type = rfc2046::media_type(&reader);
-        // Some programs write external-body parts without an access type, whose body names the content. With an access
-        // type, the parameters contain the location of the content.
+        // Without an access type, the body of the external-body part names the content. With one, the parameters do.
         match media_type.parameter("access-type") {
             None => TABLE.iter().find_map(|form| form.of_external_body(&reader)),
             Some(_) => None,
@@ -47,8 +46,8 @@ pub fn read<'a>(
     Some(body)
 }
 
-/// Selects also parts whose content is in a file next to the message, wherever the message is. A message that was moved out
-/// of its mailbox still has such parts.
+/// Adds the parts whose content is in a file next to the mailbox, even if the message is not in a mailbox: a message
+/// that was moved out still has such parts.
 pub(crate) fn with_parts_in_files(reading: ReferenceParse) -> ReferenceParse {
     let beside = TABLE.iter().find_map(|form| match form.needles() {
         Needles::Beside(kind, _) => Some(kind),
@@ -68,7 +67,8 @@ pub(crate) fn is_reference_type(essence: &str) -> bool {
     TABLE.iter().any(|form| form.is_reference_type(essence))
 }
 
-/// Returns true if a text contains references. If it became a text of the message, a later run would change it.
+/// Whether a text contains references. Such a text must not become a text of the message, because a later run would
+/// then change it.
 pub(crate) fn holds_notes(tree: &MessageTree<'_>, text: &[u8]) -> bool {
     TABLE.iter().any(|form| form.is_in_text(tree, text))
 }

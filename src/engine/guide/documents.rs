@@ -1,5 +1,5 @@
-//! Choices for the links of documents: the links of the old and of the new document are paired, and where the new one has the
-//! `cid:` URL of a new part, the content of this part is embedded.
+//! Choices for the links in documents. The links of the old and the new document are paired. If the new link is a
+//! `cid:` URL of a new part, the content of this part is embedded again.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -24,25 +24,25 @@ use crate::link::value::{Grammar, ImageSet};
 use crate::mime::entity::{sha256, uri};
 use crate::mime::{MessageTree, PartId};
 
-/// Content in the new mail in place of a link.
+/// What an earlier run did with a link, according to the mail that it wrote.
 #[derive(Clone, Default, Debug)]
 pub(in crate::engine) enum PictureChoice {
-    /// The guide does not know. The policy decides.
+    /// The guide does not decide about this link, so the policy does.
     #[default]
     Usual,
     /// The link stays.
     Leave,
-    /// The link was removed, because no server has its content.
+    /// The link was removed, because its server no longer has the content.
     Lost,
     /// The content of a part.
     Given(Arc<GivenPart>),
 }
 
-/// The content of a new part.
+/// Content of a part that an earlier run added.
 #[derive(Debug)]
 pub(in crate::engine) struct GivenPart {
     content: Content,
-    /// Content-Location of the part: the first URL with this content.
+    /// Content-Location of the part. If several links have this content, it is the URL of the first.
     location: Option<String>,
     /// Whether no earlier link leads to this part.
     is_first: bool,
@@ -58,7 +58,7 @@ impl PictureChoice {
         }
     }
 
-    /// Returns true if the content is `octets`, which embody generates without a request.
+    /// Whether the part contains `octets` that embody generated itself, without a request.
     pub(in crate::engine) fn is_generated(&self, octets: &[u8]) -> bool {
         match self {
             Self::Given(given) => given.location.is_none() && given.content.bytes() == octets,
@@ -66,7 +66,8 @@ impl PictureChoice {
         }
     }
 
-    /// Returns the answer to the request for `source`. If it is refused, `otherwise` is requested.
+    /// Returns the response to the request for `source` as the new mail implies it. `otherwise` are the fallback URLs,
+    /// which are requested if `source` is refused.
     pub(in crate::engine) fn answer(
         &self,
         source: &str,
@@ -134,7 +135,7 @@ pub(super) fn of_mail(
 }
 
 impl Guide {
-    /// Returns the choices for the links of each document, in their order.
+    /// Returns what to do with each link, in the order of the links in each document.
     pub(in crate::engine) fn choices(
         &self,
         documents: &mut Documents<'_>,
@@ -143,7 +144,8 @@ impl Guide {
         let tree = documents.tree();
         let values = tree.ids().filter_map(|part| tree.value(part, "Content-ID"));
         let ids: HashSet<String> = values.map(identifier).collect();
-        // Style sheets that the earlier run embedded are new documents.
+        // Skips the style sheets that the earlier run embedded: they are documents of the new mail only, so nothing
+        // pairs with them.
         let is_old = |document: &&GuideDocument| {
             let content_id = document.content_id.as_ref();
             content_id.is_none_or(|content_id| ids.contains(content_id))
@@ -183,7 +185,8 @@ impl Guide {
             let mut rest = new.iter().peekable();
             let mut left = old.len();
             for link in old {
-                // Candidates of a `srcset` that no server has are removed. The others keep their descriptors.
+                // The earlier run removed candidates of a `srcset` that no server has. The remaining candidates keep
+                // their descriptors (such as `2x`), by which they are paired.
                 let is_same =
                     |other: &&WrittenLink| old.len() == new.len() || other.behind == link.behind;
                 choices.push(match rest.next_if(is_same) {
@@ -193,7 +196,7 @@ impl Guide {
                 left -= 1;
             }
             if rest.next().is_some() {
-                // A single candidate replaces the whole list.
+                // The earlier run replaced the whole list by a single candidate.
                 choices.truncate(choices.len() - old.len() + left);
                 choices.extend(old.iter().map(|_| PictureChoice::Lost));
             }
@@ -222,8 +225,9 @@ impl Guide {
         self.given(part, seen.insert(part))
     }
 
-    /// Returns the position of the first part that a later run added. One run adds pictures in the order of their links, and
-    /// a later run adds its pictures after them, also those of earlier links. Returns `None` if the order is that of one run.
+    /// Returns the position of the first part that a second run added. One run adds pictures in the order of their
+    /// links, so a part that breaks this order belongs to a later run. Returns `None` if the order is that of a single
+    /// run.
     pub(in crate::engine) fn first_of_later_run(&self) -> Option<usize> {
         let mut seen = HashSet::new();
         let links = self.documents.iter().flat_map(|document| &document.links);
@@ -260,7 +264,8 @@ impl Guide {
         let url = location.as_deref().unwrap_or_default();
         let mut content = of.retrieved(url);
         if of.essence == "text/css" {
-            // A sheet from a server contains no ids of embody.
+            // The sheet uses a `cid:` id of embody that the mail does not define. A sheet from a server never does, so
+            // this part is not what the server sent.
             if self.has_dangling_id(of) {
                 return PictureChoice::Leave;
             }
@@ -282,7 +287,7 @@ impl Guide {
         }))
     }
 
-    /// Returns true if an embedded style sheet displays a picture that the mail lacks.
+    /// Whether an embedded style sheet refers to an embedded picture that the mail does not contain.
     fn has_dangling_id(&self, sheet: &GuidePart) -> bool {
         let values = sheet_values(sheet.content().bytes(), sheet.charset().as_deref());
         values.iter().any(|value| {
@@ -292,8 +297,8 @@ impl Guide {
         })
     }
 
-    /// Returns an embedded style sheet as it was before its links were changed to `cid:` URLs. Returns `None` if it has no
-    /// such links.
+    /// Restores an embedded style sheet: its `cid:` URLs become the original URLs again. Returns `None` if it has no
+    /// `cid:` URLs.
     fn sheet(&self, part: usize) -> Option<(Vec<u8>, (String, String))> {
         let part = self.parts.get(part)?;
         let (content, charset) = (part.content(), part.charset());
@@ -322,7 +327,7 @@ impl Guide {
         Some((written, part.identity()?))
     }
 
-    /// Returns the embedded content of a URL in a style sheet.
+    /// Returns the embedded content whose Content-Location is this URL.
     pub(in crate::engine) fn located(&self, source: &str) -> Result<Content, Refusal> {
         let url = uri(source);
         let is_at = |part: &&GuidePart| {
@@ -339,7 +344,8 @@ impl Guide {
         }
     }
 
-    /// Returns the choice for a URL in a style sheet. A `data:` URL is embedded if the mail contains its picture.
+    /// Returns what the earlier run did with a URL in a style sheet. A `data:` URL counts as embedded if the mail
+    /// contains its picture.
     pub(in crate::engine) fn choice_in_sheet(&self, absolute: &str) -> PictureChoice {
         if !absolute.starts_with("data:") {
             return PictureChoice::Usual;

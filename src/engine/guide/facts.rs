@@ -1,4 +1,4 @@
-//! The mail from which a run takes its answers, with everything that is looked up in it.
+//! The guide: the result of an earlier run, indexed for look-ups.
 
 use std::collections::HashMap;
 
@@ -9,16 +9,17 @@ use crate::engine::Content;
 use crate::engine::plan::documents::WrittenLink;
 use crate::key::Key;
 
-/// A mail from which a run takes its answers.
+/// Result of an earlier run, which supplies the content when `compare` repeats that run.
 #[derive(Debug)]
 pub(in crate::engine) struct Guide {
     /// Parts of the mail, in its order.
     pub(in crate::engine) parts: Vec<GuidePart>,
     pub(super) by_id: HashMap<String, Vec<usize>>,
     pub(super) documents: Vec<GuideDocument>,
-    /// Number of references that the mail still contains, by the digest of each.
+    /// References that are still in the mail: how often each occurs, by its digest.
     pub(super) references: HashMap<u64, usize>,
-    /// Number of parts that may be answers. Later parts were inserted by a later run.
+    /// Only the first `limit` parts can be content that the repeated run inserted. A later run added the parts after
+    /// them.
     pub(super) limit: usize,
     pub(in crate::engine) stand_ins: StandIns,
 }
@@ -26,7 +27,7 @@ pub(in crate::engine) struct Guide {
 /// The links of one document of the guide.
 #[derive(Debug)]
 pub(super) struct GuideDocument {
-    /// The Content-ID, if embody wrote it.
+    /// Content-ID of an embedded style sheet. `None` for documents that embody did not add.
     pub(super) content_id: Option<String>,
     pub(super) links: Vec<WrittenLink>,
 }

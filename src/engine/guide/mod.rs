@@ -29,13 +29,14 @@ use super::text_lines::unquoted_text;
 use crate::mime::{self, MessageTree, PartId, PartKind};
 
 impl Guide {
-    /// Creates a guide from `new`. The parts that `old` also contains answer no reference, because they were there before.
+    /// Creates a guide from `new`, the result of a run over `old`. Parts that are already in `old` are never used as
+    /// content for references.
     pub(super) fn of(old: &MessageTree<'_>, new: &[u8], policy: &Policy) -> Arc<Self> {
         Self::until(old, new, policy, (usize::MAX, &StandIns::default()))
     }
 
-    /// Creates a guide for an earlier run of several: only the first `limit` parts of `new` are answers. The parts may contain
-    /// `stand_ins`.
+    /// Creates a guide for one of several successive runs: only the first `limit` parts of `new` may supply content.
+    /// `stand_ins` are placeholders that the parts may contain.
     pub(super) fn until(
         old: &MessageTree<'_>,
         new: &[u8],

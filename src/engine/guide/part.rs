@@ -1,4 +1,4 @@
-//! One part of the guide, and the forms in which its content can have been retrieved.
+//! A part of the guide, and the forms in which its content may have been retrieved.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,7 +18,7 @@ use crate::mime::transfer::with_newlines;
 use crate::mime::{MessageTree, PartId, PartKind, TransferEncoding};
 use crate::span::Newline;
 
-/// A part of the mail from which a run takes its answers.
+/// A part of the mail that an earlier run wrote.
 #[derive(Debug)]
 pub(in crate::engine) struct GuidePart {
     pub(in crate::engine) number: String,
@@ -33,14 +33,14 @@ pub(in crate::engine) struct GuidePart {
     pub(super) source: Option<SourceFacts>,
     /// The fields of the part without its transfer encoding, with CRLF line endings.
     pub(super) fields: Vec<u8>,
-    /// Whether the old mail contains no such part.
+    /// Whether the part is new: no part of the old mail is the same.
     pub(in crate::engine) is_new: bool,
     pub(in crate::engine) is_multipart: bool,
     body: Bytes,
     encoding: TransferEncoding,
     newline: Newline,
     decoded: OnceLock<Content>,
-    /// The content, if it stands for one that only a store has.
+    /// Content with the digests of a stored object, if the body is only a placeholder for that object (see `StandIn`).
     standing: OnceLock<Content>,
     exact: OnceLock<Option<Content>>,
 }
@@ -86,7 +86,7 @@ impl GuidePart {
         }
     }
 
-    /// Returns the content as a server sent it, as far as the mail shows.
+    /// Returns the content as the server sent it, reconstructed from the part.
     pub(in crate::engine) fn content(&self) -> Content {
         let decode = || {
             let octets = if self.is_multipart {
@@ -104,7 +104,7 @@ impl GuidePart {
             .clone()
     }
 
-    /// Gives the content of the part the digests of the object for which it stands, if it is one of `stand_ins`.
+    /// If the body of the part is one of the placeholders `stand_ins`, its content gets the digests of the real object.
     pub(super) fn stand_in(&self, stand_ins: &[StandIn]) {
         if stand_ins.is_empty() {
             return;
@@ -115,14 +115,14 @@ impl GuidePart {
         }
     }
 
-    /// Returns the content with everything that the part says about its source. `url` is the URL after redirects.
+    /// Returns the content with the provenance that the part records. `url` is the URL after redirects.
     pub(in crate::engine) fn retrieved(&self, url: &str) -> Content {
         let mut content = self.content();
         content.origin.url = url.into();
         content.origin.from = Provenance::Network;
         match &self.source {
             Some(source) => source.describe(&mut content),
-            // An earlier run without `--provenance` inserted this part.
+            // The earlier run did not use `--provenance`, so the part has no X-Embody-Source field.
             None => {
                 content.noted = Some(Arc::new(NotedDigests {
                     is_without_source: true,
@@ -133,8 +133,8 @@ impl GuidePart {
         content
     }
 
-    /// Returns the URL of the content: its Content-Location, or Content-Base if `has_location`, because the reference
-    /// already had a Content-Location.
+    /// Returns the URL that the part records for its content: Content-Location, or Content-Base if the reference itself
+    /// already had a Content-Location (`has_location`).
     pub(super) fn url(&self, has_location: bool) -> &str {
         let field = if has_location {
             &self.base
@@ -148,7 +148,8 @@ impl GuidePart {
         self.encoding == TransferEncoding::QuotedPrintable && self.essence.starts_with("text/")
     }
 
-    /// Returns the content in each form that `embody detach` stores: decoded, or exactly as it is in the mail.
+    /// Returns the content in both forms that `embody detach` may have stored: decoded, and exactly as it is in the
+    /// mail.
     pub(super) fn forms(&self) -> impl Iterator<Item = Content> + '_ {
         let exact = || {
             let (octets, _) = FieldText::read(&self.body, self.encoding, self.newline)?;

@@ -1,4 +1,5 @@
-//! Answers for references to external content: the new parts of the mail, in their order.
+//! Pairs the references of the old mail with the new parts of the guide, in their order, so that the parts answer the
+//! references.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -30,7 +31,7 @@ use crate::mime::transfer::{canonical_text, encode_base64, with_newlines};
 use crate::mime::{MessageTree, TransferEncoding};
 use crate::span::Newline;
 
-/// Returns the references of a mail, by a digest of each.
+/// Counts the references that a mail still has, by their digests.
 pub(super) fn left_in(
     tree: &MessageTree<'_>,
     policy: &Policy,
@@ -62,7 +63,8 @@ fn digest(tree: &MessageTree<'_>, item: &PlanItem<'_>) -> u64 {
 }
 
 impl Guide {
-    /// Adds an answer for each reference that needs one. `given` contains the parts that are already answers.
+    /// Answers each reference with the new part that an earlier run inserted for it. `given` contains the indexes of
+    /// the parts that already answer a reference.
     pub(in crate::engine) fn answer_references(
         &self,
         tree: &MessageTree<'_>,
@@ -77,7 +79,7 @@ impl Guide {
             }
         }
         let items = &*items;
-        // References that only one part fits are answered first, so that another reference cannot take this part.
+        // Unambiguous pairs first: a reference that fits only one part must get it before another reference takes it.
         for is_certain in [true, false] {
             for item in items {
                 let Some(need) = need_of(item) else { continue };
@@ -115,7 +117,7 @@ impl Guide {
         }
     }
 
-    /// Returns the part that was inserted for a reference.
+    /// Returns the index of the part that an earlier run inserted for a reference.
     fn part_for(
         &self,
         tree: &MessageTree<'_>,
@@ -130,7 +132,8 @@ impl Guide {
         }
         let declared = body.declared.as_ref().map(|declared| &*declared.essence);
         let url = item.shown_url.as_deref().map(uri);
-        // A linked file gets the link in the mail as its Content-Location, and is requested from another URL.
+        // For a linked file, the Content-Location of the part is the link in the mail, and not the URL that was
+        // requested.
         let link = body.linked.as_ref().map(|file| file.link.clone());
         let location = link.or_else(|| url.clone());
         let text = body.text_note.as_ref().and_then(|_| {
@@ -167,7 +170,8 @@ impl Guide {
                 return is_here.then_some(8).or(Some(1));
             }
             let content = part.content();
-            // A server can answer with an empty document, and a piece of the text is never empty.
+            // An empty part cannot be a piece of the text, because pieces are never empty. It may be an empty document
+            // from a server.
             let is_empty = content.bytes().trim_ascii().is_empty();
             if let Some(text) = &text
                 && !is_empty
@@ -207,7 +211,8 @@ impl Guide {
     }
 }
 
-/// Scheme and host of a URL. A redirect usually stays on its host, and never leaves the web.
+/// Scheme and host of a URL, to judge redirects: a redirect usually stays on its host, and always stays on http or
+/// https.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct UrlOrigin<'u> {
     is_web: bool,
@@ -234,7 +239,7 @@ fn need_of(item: &PlanItem<'_>) -> Option<Need> {
     }
 }
 
-/// Returns true for content that a run may change when it inserts it.
+/// Whether a run may change content of this type when it inserts it.
 fn is_changed(essence: &str) -> bool {
     let mut kinds = ["text/", "message/", "multipart/", "application/xhtml"].iter();
     kinds.any(|kind| essence.starts_with(kind))
@@ -242,8 +247,8 @@ fn is_changed(essence: &str) -> bool {
 
 type Answered = Result<Content, Refusal>;
 
-/// Returns the content of `part` as a server sent it, and as another copy of the mail contains it. One of them is refused: a
-/// part from a server has a Content-Location.
+/// Returns the content of `part` twice: as a response from a server, and as a part of another copy of the mail. Only
+/// one of the two is possible, and the other one is a refusal: a part from a server has a Content-Location.
 fn answer(tree: &MessageTree<'_>, item: &PlanItem<'_>, part: &GuidePart) -> (Answered, Answered) {
     let body = &item.body;
     let phantom = &body.phantom.fields;
@@ -285,7 +290,8 @@ fn answer(tree: &MessageTree<'_>, item: &PlanItem<'_>, part: &GuidePart) -> (Ans
         }
         _ => None,
     };
-    // The digest in X-Embody-Source is that of the bytes that the server sent. Line endings of text may have changed.
+    // X-Embody-Source contains the digest of the bytes from the server. In a text, line endings may have been converted
+    // since.
     let sha256 = part
         .source
         .as_ref()
@@ -298,14 +304,15 @@ fn answer(tree: &MessageTree<'_>, item: &PlanItem<'_>, part: &GuidePart) -> (Ans
         forms.find(|form| crate::mime::entity::sha256(form) == *sha256)
     });
     let is_unknown = sha256.is_some() && converted.is_none() && exact.is_none();
-    // A short text is only quoted-printable if base64 would be longer, and CRLF makes it longer.
+    // A run writes text as quoted-printable only if base64 would be longer. With CRLF line endings base64 is longer, so
+    // the repeated run chooses quoted-printable for this text, too.
     let is_longest = part.is_printable_text() && !is_known;
     let longest = || is_longest.then(|| with(Newline::CrLf));
     if let Some(octets) = converted.or(exact).or_else(longest) {
         content = content.with_bytes(octets);
     }
-    // A text with mixed line endings, a document whose links were made absolute, or a message that itself has references: the
-    // bytes that the server sent are not in the mail any more.
+    // The bytes from the server are no longer in the mail: the run changed mixed line endings, relative links of a
+    // document, or references in a message.
     if is_unknown && is_changed(&part.essence) {
         content.noted = Some(Arc::new(NotedDigests {
             sha256,
@@ -315,8 +322,8 @@ fn answer(tree: &MessageTree<'_>, item: &PlanItem<'_>, part: &GuidePart) -> (Ans
     (Ok(content), Err(not_in_mail()))
 }
 
-/// Returns an attached message as Mailman stores it: with a separator line, and escaped. The length of the separator line
-/// makes up for the difference to the size in the note.
+/// Returns an attached message in the form in which Mailman stores it: escaped, and after a separator line. This line
+/// is padded so that the total size is the one in the note.
 fn stored_message(content: &Content, size: Option<u64>) -> Option<Vec<u8>> {
     let message = with_newlines(content.bytes().to_vec(), Newline::Lf);
     let length = usize::try_from(size?).ok()?.checked_sub(message.len())?;
@@ -337,8 +344,8 @@ fn stored_message(content: &Content, size: Option<u64>) -> Option<Vec<u8>> {
     Some(escaped)
 }
 
-/// Returns true if a text is a piece of another one, from which notes were removed. The mailboxes of the two texts can have
-/// different line endings, and a different quoting of `From ` lines.
+/// Whether `piece` is a piece of `text`, as is left when notes are cut out of it. Line endings and the quoting of `From
+/// ` lines may differ, because the texts can be from different mailboxes.
 fn is_piece(text: &[u8], piece: &[u8]) -> bool {
     let piece = unquoted_text(piece);
     memchr::memmem::find(&unquoted_text(text), piece.trim_ascii()).is_some()

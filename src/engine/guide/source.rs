@@ -9,7 +9,7 @@ use crate::engine::source_field::SOURCE_FIELD;
 use crate::mime::header::unfold;
 use crate::mime::{MediaType, MessageTree, PartId};
 
-/// The facts in the field, as text.
+/// Values of an X-Embody-Source field.
 #[derive(Debug)]
 pub(super) struct SourceFacts {
     /// URL in the mail.
@@ -49,7 +49,7 @@ impl SourceFacts {
         })
     }
 
-    /// Sets the facts in a content, so that the field is written again.
+    /// Copies the values into the origin of a content, so that the same field is written again.
     pub(super) fn describe(&self, content: &mut Content) {
         let url = self.last.as_deref().unwrap_or(&self.named);
         content.origin.url = url.into();

@@ -1,8 +1,8 @@
-//! Content that a proof uses in place of content that only a store has.
+//! Placeholders for content that only a store has.
 //!
-//! A run can insert content from a server, and a later run can move it into a store. Then neither the old nor the new mail
-//! contains it: the new mail has its length and digests only. The engine needs no more than these to write the header of the
-//! part, so the proof runs it with other bytes of the same length.
+//! One run can insert content from a server, and a later run can move it into a store. Then neither the old nor the new
+//! mail contains it: the new mail has only its length and digests. To write the header of the part, the engine needs no
+//! more than these, so `compare` runs it with other bytes of the same length.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::engine::Content;
 use crate::key::Key;
 use crate::mime::exact::EditManner;
 
-/// Content of the same length as an object of a store, with the digests of this object.
+/// Placeholder for a stored object: bytes of the same length, with the digests of the object.
 #[derive(Clone, Debug)]
 pub(in crate::engine) struct StandIn {
     pub(in crate::engine) key: Key,
@@ -21,7 +21,8 @@ pub(in crate::engine) struct StandIn {
 }
 
 impl StandIn {
-    /// Creates content of `length` bytes. It begins like a file of the type `essence`, because embody only embeds pictures.
+    /// Creates a placeholder of `length` bytes. It starts like a file of the type `essence`, because the engine checks
+    /// that a picture is one before embedding it.
     pub(in crate::engine) fn new(
         key: Key,
         md5: Option<[u8; 16]>,
@@ -43,7 +44,7 @@ impl StandIn {
             _ => b"",
         }
         .to_vec();
-        // Different objects need different bytes.
+        // Placeholders of different objects must differ, because the engine merges parts with equal bytes.
         bytes.extend(key.to_string().bytes());
         while bytes.len() < length {
             bytes.extend(b"\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx");
@@ -65,12 +66,12 @@ impl StandIn {
         &self.bytes
     }
 
-    /// Returns the content with the digests of the object.
+    /// Returns the placeholder as content with the digests of the object.
     pub(super) fn content(&self, media_type: Option<String>) -> Content {
         let content = Content::new("", media_type, self.bytes.clone());
         content.with_digests(self.key.to_string(), self.md5)
     }
 }
 
-/// The contents in place of the objects that neither mail contains.
+/// Placeholders for all objects that neither mail contains.
 pub(in crate::engine) type StandIns = Arc<[StandIn]>;

@@ -21,8 +21,8 @@ use crate::mime::{MessageTree, PartId};
 
 const SHOWN_DATA: usize = 48;
 
-/// Memory for one place until the document is written, in bytes, including its new URL and its edits. `THING` is the memory for
-/// one picture: its row and its new part, without the content. Both values were measured and rounded up.
+/// Memory for one place until the document is written, in bytes: its new URL and its edits. `THING` is the memory for
+/// one picture, without the content: its row and its new part. Both values were measured and rounded up.
 const PLACE: usize = 400;
 const THING: usize = 1_900;
 
@@ -60,7 +60,8 @@ pub(super) struct PicturePlace {
     pub(super) image_set: Option<usize>,
     pub(super) has_fragment: bool,
     pub(super) shown: Option<String>,
-    /// True if a proof found a blank picture in a visible place: the server sent a picture that is too small to see.
+    /// True for a blank picture in a visible place. Only `compare` finds it: the server sent a picture that is too
+    /// small to see.
     pub(super) is_visible_blank: bool,
 }
 
@@ -83,7 +84,7 @@ pub(super) struct PicturePlaces {
     first_unseen: usize,
     refused: Option<Refusal>,
     is_protected: bool,
-    /// Content that a proof found in the place that is examined. [`PictureChoice::Usual`] in every other run.
+    /// Picture that `compare` found in the new mail at the current place. [`PictureChoice::Usual`] in every other run.
     pub(super) choice: PictureChoice,
 }
 
@@ -131,8 +132,8 @@ impl PicturePlaces {
                 }
                 Ok(()) => {}
                 Err(refusal) => {
-                    // The document cannot be processed. The URLs that it added are removed from the list again, so that no
-                    // requests are sent for them.
+                    // The document cannot be processed, so its URLs are removed from the list again and are not
+                    // requested.
                     for wanted in places.urls.drain(urls..) {
                         places.numbers.remove(&wanted.key());
                     }
@@ -236,7 +237,7 @@ impl PicturePlaces {
         })
     }
 
-    /// Returns the number of the URL that was requested last in place of the URL `number`, because all before it failed.
+    /// Returns the last fallback that was requested for the URL `number`: every URL before it in the chain failed.
     pub(super) fn last_instead(&self, mut number: usize) -> usize {
         while let Some(&other) = self.instead.get(&number) {
             number = other;

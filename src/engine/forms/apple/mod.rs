@@ -68,8 +68,8 @@ impl<'a> ReferenceReader<'a, '_> {
         };
         let phantom = self.phantom(fields.clone(), SectionEnd::Regular);
         let mut body = ExternalBody::with(tree, part, &FACTS, target, phantom);
-        // Without a declared type, the part is text/plain (RFC 2045 §5.2). Its Content-ID is removed from the reference:
-        // references with the same id would count as alternative sources of one attachment.
+        // Without a declared type, the part is text/plain (RFC 2045 §5.2). The Content-ID is dropped because references
+        // with the same id count as alternative sources of one attachment, which these are not.
         body.declared
             .get_or_insert_with(|| MediaType::parse(b"text/plain"));
         body.content_id = None;

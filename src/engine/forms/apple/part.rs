@@ -5,7 +5,7 @@
 use crate::mime::{MessageTree, PartId, PartKind};
 use crate::span::Span;
 
-/// Name of the field with the length of the encoded body.
+/// Field with the length of the encoded body in bytes.
 pub(crate) const LENGTH_FIELD: &str = "X-Apple-Content-Length";
 
 /// Returns the damaged boundary line in the body of a part, without its line ending. Returns `None` if no line is damaged.

@@ -1,6 +1,6 @@
-//! Gives a part back the body that Apple Mail stored in a file. The body is encoded as the header of the part says. If the
-//! recorded length shows how its lines ended, the original lines are restored too. Only the field with this length is removed;
-//! everything else in the part stays unchanged.
+//! Puts the body that Apple Mail stored in a file back into its part. The body is encoded as the part's header
+//! declares. Apple Mail recorded the length of the original body; if it shows where lines were broken, they are broken
+//! there again. Only the field with the length is removed.
 
 use super::part::{LENGTH_FIELD, torn_delimiter};
 use crate::edit::{Edit, Group};
@@ -80,7 +80,7 @@ fn with_body(tree: &MessageTree<'_>, id: PartId, encoded: TransferEncoder) -> Gr
     let mut group = Group::new();
     let encoding = encoded.encoding.as_str();
     let field = [b"Content-Transfer-Encoding: ", encoding.as_bytes(), newline].concat();
-    // True if the encoding field of the part is right for the body. A part without such a field is 7bit.
+    // True as soon as the header declares an encoding that is right for the body. A part without such a field is 7bit.
     let mut is_said = allows(part.encoding, encoded.encoding);
     let mut ends_line = true;
     for own in tree.fields(id).iter(tree.original) {

@@ -24,8 +24,8 @@ enum ComposeSlot<'f> {
 }
 
 impl FlattenedMessage<'_> {
-    /// Returns the edits for the message. If the message has no files, also returns a sentence that describes the
-    /// change, for the report. Returns a [`Refusal`] if the message must stay unchanged.
+    /// Returns the edits for the message, and a sentence for the report if the message has no files. Returns a
+    /// [`Refusal`] if the message must stay unchanged.
     pub(in crate::engine) fn edits(
         &self,
         found: &[Option<EudoraFile>],
@@ -83,8 +83,7 @@ impl FlattenedMessage<'_> {
         Ok((edits, what))
     }
 
-    /// Divides the body into texts and files. If a file is missing, the line that names it becomes part of the text before and
-    /// after it.
+    /// Divides the body into texts and files. A line that names a missing file stays in the text.
     fn slots<'f>(&self, found: &'f [Option<EudoraFile>]) -> Vec<ComposeSlot<'f>> {
         let message = self.message;
         let mut slots: Vec<ComposeSlot<'f>> = Vec::new();
@@ -135,8 +134,8 @@ impl FlattenedMessage<'_> {
         slots
     }
 
-    /// Returns the encoded text and its encoding, if the text must be encoded: it has a line that is too long for mail, a NUL
-    /// or a bare CR. Returns `None` for any other text, which is written as it is.
+    /// Encodes the text if mail cannot contain it as it is: it has an overlong line, a NUL or a bare CR. Returns `None`
+    /// for any other text.
     fn encoded(&self, text: &EudoraText) -> Option<(TransferEncoding, Vec<u8>)> {
         let octets = text.span.of(self.message);
         let is_bare = |at: usize| octets.get(at + 1) != Some(&b'\n');
@@ -157,7 +156,8 @@ impl FlattenedMessage<'_> {
             .media_type
             .filter(|it| MediaType::parse(it).main() == "text");
         match (text.wrapper, header) {
-            // Eudora did not mark the text as HTML or rich text, and the header declares a text type. So this type is kept.
+            // The text has no mark of Eudora (HTML or rich text), and the header declares a text type, so this type is
+            // kept.
             (None, Some(value)) => {
                 fields.extend_from_slice(value);
                 let is_named = MediaType::parse(value).parameter("charset").is_some();

@@ -28,8 +28,7 @@ impl<'m> FlattenedMessage<'m> {
         if header.end == SectionEnd::TooLarge || holds_boundary(message, body, media_type) {
             return None;
         }
-        // Each file can have a text before it, so a message with this many files can become a multipart with twice as many
-        // parts. Therefore the limit on parts is halved.
+        // Up to one text precedes each file, so the multipart can have twice as many parts as there are files.
         let most = policy.limits.parts / 2;
         let (pieces, is_cut) = eudora_pieces(message, body, most);
         let named = EudoraNote::of_header(message, &header.fields, most);

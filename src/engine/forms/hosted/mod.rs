@@ -38,8 +38,8 @@ use crate::mime::charset::{self, Charset, is_ascii_label, is_utf16_label};
 use crate::mime::entity::uri;
 use crate::mime::{MessageTree, PartId, PartKind};
 
-/// Facts about a link to a file in cloud storage. `Follow::Links` is only the default: each link gets the word of `--follow` for
-/// the mail program that wrote it, when the document is read.
+/// Facts about a link to a file in cloud storage. `Follow::Links` is only the default: the parser selects the
+/// `--follow` word of the mail program that wrote the link.
 static FACTS: Facts = Facts {
     insertion: Insertion::Attachment,
     ..Facts::of_whole_part(ReferenceShape::Hosted, Kind::Hosted, Some(Follow::Links))
@@ -119,12 +119,12 @@ fn hosted<'a>(
                 .entry((message, key.to_owned()))
                 .or_insert(bodies.len());
             if let Some(body) = bodies.get_mut(number) {
-                // A file is often linked twice: once by a picture, and once by the name of the file. The second link does
-                // not become another reference, but the facts that it contains, such as the file name, complete the first.
+                // A file is often linked twice: by a picture and by its name. The second link completes the facts of
+                // the first reference, such as the file name, instead of becoming another reference.
                 let is_bare = body.selected_by == Some(Follow::Links);
                 if is_bare && shown.follow != Follow::Links {
-                    // The earlier link was an ordinary link. The later link is marked as an attachment and contains more
-                    // facts about the file, so its facts replace those of the earlier link.
+                    // The earlier link was an ordinary link. This one is marked as an attachment, so its facts are
+                    // better and replace the earlier ones.
                     body.selected_by = Some(shown.follow);
                     body.size = shown.size.or(body.size);
                     body.file_name = name.or(body.file_name.take());
@@ -178,8 +178,8 @@ impl<'d> DecodedDocument<'d> {
             locate_in(document, syntax)
                 .charset
                 .or_else(|| Some(in_xml_declaration(document)?.to_vec()))
-                // Two labels are ignored. The label was found by reading the document as ASCII, so UTF-16 is wrong. US-ASCII
-                // says nothing about the other bytes, and is often wrong.
+                // Two labels are useless here. The label was found by reading the document as ASCII, so it cannot be
+                // UTF-16. US-ASCII says nothing about non-ASCII bytes, and is often wrong.
                 .filter(|label| !is_ascii_label(label) && !is_utf16_label(label))
                 .map(Cow::Owned)
         };
@@ -204,7 +204,7 @@ impl<'d> DecodedDocument<'d> {
         }
     }
 
-    /// Returns true if the name was decoded without loss, so that it is the name that the sender wrote.
+    /// Whether the name was decoded without loss, and so is the name that the sender gave to the file.
     fn has_name(&self, name: &str) -> bool {
         let is_read = |label: &Vec<u8>| charset::decode(label, name.as_bytes()).is_some();
         !name.contains(char::REPLACEMENT_CHARACTER) && self.unreadable.as_ref().is_none_or(is_read)
@@ -250,7 +250,8 @@ pub(crate) fn files_in_text(text: &[u8]) -> usize {
     files.len()
 }
 
-/// Returns the name of the file. The text of a bare link can be any words, so it is used only if it looks like a file name.
+/// Returns the name of the file. The text of a bare link can be any words, so it is used only if it looks like a file
+/// name.
 fn name_of(shown: &MarkResult, place: &ProviderLink) -> Option<String> {
     let said = shown.name.as_deref();
     let name = match shown.follow {
@@ -284,7 +285,8 @@ fn body<'a>(
         .map(|ends| rfc3339(UNIX_EPOCH + Duration::from_secs(ends)));
     body.size = shown.size.or(place.size);
     body.file_name = name;
-    // The part of the file gets the URL in the mail as its Content-Location, so the link stays as it is.
+    // The new part gets the URL in the mail, even a wrapped one, as its Content-Location, so that the link in the
+    // document still matches.
     let wrapped = unwrapped_link(&shown.link).and_then(|_| ServerUrl::parse(&shown.link).ok());
     body.linked = Some(Box::new(HostedFile {
         provider: provider.word,

@@ -13,7 +13,7 @@ use crate::engine::report::{Reason, Refusal};
 use crate::link::server_url::ServerUrl;
 use crate::link::url::all_but;
 
-/// Characters that are escaped in one component of a URL, as browsers do (`encodeURIComponent`).
+/// Characters that are percent-encoded in a URL component, as `encodeURIComponent` of browsers does.
 const COMPONENT: AsciiSet = all_but(b"-_.!~*'()");
 
 /// The file to which a link leads.
@@ -24,28 +24,28 @@ pub(crate) struct ProviderLink {
     pub size: Option<u64>,
     /// Expiry date of the file, in seconds since 1970.
     pub ends: Option<u64>,
-    /// Whether the page certainly offers a file for download, even if `plain` has no URL for it.
+    /// Whether the page is known to offer a file for download, even if `plain` has no URL for the file.
     pub is_download_page: bool,
 }
 
-/// Converts the URL of a page to the URL of the file that the page shows. Gets the name of the file in the mail, too. Returns
-/// `None` if the page does not show a file.
+/// Function that converts the URL of a page to the URL of the file on it. The second argument is the file name in the
+/// mail. Returns `None` if the page does not show a file.
 type LinkReader = fn(&ServerUrl, Option<&str>) -> Option<ProviderLink>;
 
 /// A provider of cloud storage, with everything that embody knows about it. To add a provider, add it to [`PROVIDERS`].
 pub(crate) struct Provider {
-    /// The word for the provider in reports.
+    /// Name of the provider in reports.
     pub word: &'static str,
-    /// The words for one file and for several files in messages to users.
+    /// Singular and plural for files of the provider, in messages to users.
     pub files: [&'static str; 2],
     /// Host names of pages, each with the function that reads their URLs. A name that begins with a dot includes all hosts
     /// below it. A document without any of these names contains no bare link to a file, so it is not parsed.
     hosts: &'static [(&'static str, LinkReader)],
-    /// The mail program whose mark can be around a link to the provider.
+    /// Mail program whose attachment mark can surround a link to the provider.
     mark: Option<Follow>,
-    /// Whether a link counts without a mark.
+    /// Whether a link without the mark of a mail program counts, too.
     is_bare: bool,
-    /// Hosts of the pages on which users sign in. A response from such a host is not the file.
+    /// Hosts of the sign-in pages. A response from such a host is not the file.
     sign_in: &'static [&'static str],
 }
 

@@ -18,8 +18,8 @@ use crate::span::{front, starts_like};
 /// contain the explanation near their start.
 const LONGEST: usize = 256 << 10;
 
-/// Words in lower case by which a web page is recognised that a host sends instead of the file. Each has the reason that is
-/// reported. The first entry that occurs in the page is used.
+/// Lower-case phrases that identify a web page sent instead of the file, each with the reason to report. The first
+/// phrase that occurs in the page decides.
 const SAID: [(Reason, &str); 11] = [
     (Reason::ScanPage, "virus scan warning"),
     (Reason::ScanPage, "id=\"uc-download-link\""),
@@ -60,8 +60,8 @@ pub(in crate::engine) fn judge_page(
     let is_promised = body.file_name.as_deref().is_some_and(is_page_name);
     let reason = match said.map_or(Reason::WebPage, |(reason, _)| *reason) {
         _ if is_gate => Reason::SignIn,
-        // The mail says that the file is itself a web page, and a page may contain any words. So it is refused only if
-        // it looks like a sign-in page or a page about a virus scan.
+        // According to the mail, the file is itself a web page, so a page is accepted unless it looks like a sign-in
+        // page or a virus scan warning.
         Reason::WebPage | Reason::Expired if is_promised => return Ok(()),
         reason => reason,
     };

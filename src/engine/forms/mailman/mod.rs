@@ -271,8 +271,8 @@ fn blocks(text: &[u8]) -> Vec<(usize, Vec<u32>)> {
 const LONGEST_BLOCK_HEADER: usize = 16 << 10;
 const BETWEEN_BLOCKS: &[u8] = b"------------------------------";
 
-/// Returns the name of the file. Mailman writes in 38 languages that a file has no name, so a name must have an extension or
-/// be a single ASCII word.
+/// Returns the file name in a note. "No name" exists in Mailman's 38 translations, so a name is accepted only if it has
+/// an extension or is a single ASCII word.
 fn file_name(name: &str) -> Option<String> {
     let is_word = name.is_ascii() && !name.contains(|symbol: char| symbol.is_ascii_whitespace());
     let is_name = !is_nothing(name) && (is_word || extension_of(name).is_some());

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, MatchKind};
 
 const NAME: &[u8] = b"/attachments/";
-/// Number of bytes before and after one half of `/attachments/` that are searched. They contain the other half, a date and a
-/// hash if the text is a note of Mailman.
+/// Context around one half of `/attachments/`, in bytes before and after. In a note, it contains the other half, a date
+/// and a hash.
 const AROUND: (usize, usize) = (16, 40);
 
 /// The words in Mailman's notes. A line break can cut `/attachments/` only once, so one half of the name is always complete.
@@ -26,9 +26,10 @@ const WORDS: [&str; 9] = [
 ];
 const PLAIN: usize = 2;
 
-// Built only once, because most messages are short and building costs more than the search. It cannot fail for these words.
+// Built once, because most messages are short, and building takes longer than searching. Building cannot fail for these
+// words.
 static SEARCH: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    // The library uses its vector search only for leftmost matching, so this kind is selected.
+    // aho-corasick has a vectorised search only for the leftmost match kinds.
     let mut builder = AhoCorasick::builder();
     builder
         .match_kind(MatchKind::LeftmostFirst)
@@ -36,7 +37,8 @@ static SEARCH: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         .ok()
 });
 
-/// Returns the position of the first words of a note. The words also occur in other texts.
+/// Returns the position of the first match. A match does not prove that the text has a note, because the words also
+/// occur elsewhere.
 pub(super) fn search(bytes: &[u8], from: usize) -> Option<usize> {
     let Some(searcher) = &*SEARCH else {
         return (from < bytes.len()).then_some(from);
@@ -50,7 +52,7 @@ pub(super) fn search(bytes: &[u8], from: usize) -> Option<usize> {
 fn is_path(bytes: &[u8], at: usize) -> bool {
     let end = bytes.len().min(at + AROUND.1);
     let around = bytes.get(at.saturating_sub(AROUND.0)..end);
-    // A line break can cut the URL, also a soft one (RFC 2045 §6.7), so these bytes are skipped.
+    // The URL can contain hard and soft line breaks (RFC 2045 §6.7), which are skipped.
     let is_text = |byte: &&u8| !matches!(byte, b'\r' | b'\n' | b'=');
     let text = around.unwrap_or_default().iter().filter(is_text);
     let near: Vec<u8> = text.copied().collect();

@@ -147,7 +147,7 @@ fn is_type(value: &[u8]) -> bool {
 
 #[derive(Clone, Copy)]
 enum Top {
-    /// A note can begin here: the lines begin at the start of the text, after another note, or after a separator line.
+    /// The lines reach the start of the text, the end of another note, or a separator line. A note can begin here.
     Edge,
     Blank(usize),
     Text,
@@ -200,14 +200,15 @@ fn note_above(text: &[u8], from: usize, label: Span) -> Option<(usize, Vec<&[u8]
     fields.reverse();
     let above = &lines[used..];
     let start = match (above, top) {
-        // No sentence is above the fields. A note with four fields is accepted nevertheless. A note with fewer fields
-        // could be ordinary text, so it is accepted only if the words before its URL are such a sentence.
+        // The note has no sentence above its fields. Four fields are enough to recognise it. Fewer fields could be
+        // ordinary text, so then the words before the URL must be such a sentence.
         ([], Top::Edge) if fields.len() == 4 || is_sentence(label.of(text)) => end,
-        // The English sentence is known and consists of one line. The note begins with this line, whatever precedes it.
+        // The English sentence is always one line, so the note begins with this line, even if other text precedes it.
         ([first, ..], _) if first.of(text).ends_with(b"was scrubbed...") => first.start,
         ([.., first], Top::Edge) if above.len() <= 2 => first.start,
         ([first, ..], _) if is_sentence(first.of(text)) => first.start,
-        // In one translation, an empty line follows the sentence. So the sentence is searched above the empty line, too.
+        // One translation has an empty line between the sentence and the fields, so the line above the empty line is
+        // checked, too.
         ([], Top::Blank(at)) if !fields.is_empty() => {
             let (above, top) = lines_above(text, from, at);
             let [first] = above.as_slice() else {

@@ -44,8 +44,8 @@ pub(super) fn attachment(
         (Scrap::Message, Some(was)) if is_message(&was) => {
             (declared, Some(without_first_line(was.into_owned())))
         }
-        // Some translations of Mailman write the fields of a message (From, Date) into notes for other attachments,
-        // too. This content does not begin like a stored message but has the right size, so it is a plain file.
+        // Some translations of Mailman write From and Date fields into the notes of ordinary files, too. This file has
+        // exactly the noted size and does not start with a `From ` line, so it is not a message.
         (Scrap::Message, _) if has_size(octets) => (OCTETS, None),
         (Scrap::Message, None) if octets.starts_with(ENVELOPE) => {
             remark = Some(ESCAPED);
@@ -72,7 +72,7 @@ pub(super) fn attachment(
             return Err(Refusal::lasting(Reason::SizeMismatch, detail));
         }
     };
-    // A PDF or a picture must not be labelled as text, whatever the server calls it.
+    // The file may be a PDF or a picture that the server declares as text.
     let octets = was.as_deref().unwrap_or(octets);
     let is_other = matches!(note.scrap, Scrap::Html | Scrap::Text) && is_binary(octets);
     let essence = match is_other.then(|| guessed(None, octets)) {

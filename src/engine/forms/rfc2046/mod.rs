@@ -182,8 +182,8 @@ fn required(media_type: &MediaType<'_>, name: &str) -> Result<Vec<u8>, Refusal> 
     let value = looked_up(media_type, name)?.unwrap_or_default();
     match value.trim_ascii() {
         [] => Err(missing_parameter(name, None)),
-        // Programs write encoded words (`=?`) or ISO-2022-JP (with the escape byte 0x1b) into parameters that are not ASCII. A
-        // real path does not begin like this, so the value is decoded.
+        // Programs write non-ASCII parameters as encoded words (`=?`) or in ISO-2022-JP (with the escape byte 0x1b). No
+        // real path looks like this, so the value is decoded.
         value if value.starts_with(b"=?") || value.contains(&0x1b) => match decoded_name(value) {
             Some(text) => Ok(text.into_bytes()),
             None => Err(undecodable(name)),

@@ -87,8 +87,8 @@ impl<'a> ReferenceReader<'a, '_> {
         let decoded = text_in(label, &text);
         let is_decoded = decoded.is_some();
         let (name, url) = note(&decoded.unwrap_or_else(|| String::from_utf8_lossy(&text)))?;
-        // If the charset is unknown, an ASCII name can still be read. This is not safe if the text contains a shift byte, after
-        // which ASCII bytes mean other characters.
+        // ASCII names can be read even in an unknown charset, unless the text contains a shift byte, after which ASCII
+        // bytes mean other characters.
         let has_shifts = text.iter().any(|byte| matches!(byte, 0x0e | 0x0f | 0x1b));
         let is_plain = || !has_shifts && charset::decode(UNKNOWN, name.as_bytes()).is_some();
         let is_known = is_decoded || is_plain();

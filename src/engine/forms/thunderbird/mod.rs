@@ -132,9 +132,8 @@ impl<'a> ReferenceReader<'a, '_> {
         };
         if is("AttachmentDeleted") || is_deleted {
             return Some(match quotation {
-                // The attachment was deleted, and only its original header is left. The part still counts as a
-                // reference, because another copy of the mail may contain the attachment, which then gets this header
-                // again.
+                // The user deleted the attachment, and only its original header is left. The part still counts as a
+                // reference: if another copy of the mail has the attachment, the content gets this header again.
                 Some((_, quoted, true)) if self.tree.part(self.part).children.is_empty() => {
                     let target = Err(deleted());
                     ExternalBody::with(self.tree, self.part, &DETACHED, target, quoted)
@@ -209,8 +208,8 @@ impl<'a> ReferenceReader<'a, '_> {
         body
     }
 
-    /// Reads a part that has its own header, and a body that only describes the external content. The content replaces this
-    /// body.
+    /// Reads a part whose header describes the external content, and whose body is only a note about it. The content
+    /// will replace this note.
     fn beside_a_note(
         &self,
         facts: &'static Facts,
@@ -232,8 +231,8 @@ impl<'a> ReferenceReader<'a, '_> {
         } else {
             target
         };
-        // The body is a page about the file. The header of the part describes the page, so it says nothing about the type of
-        // the file.
+        // The body is a web page about the file, and the header describes this page. So the header says nothing about
+        // the type of the file.
         let phantom = if is_page {
             Header::none_at(entity.body.start)
         } else {
@@ -385,8 +384,8 @@ fn split_cloud_part(value: &[u8]) -> Option<(&[u8], &[u8])> {
     let begins_parameter = |at: &usize| {
         let behind = &url[at + 1..];
         let named = behind.trim_ascii_start();
-        // Only as many bytes as the longest name are searched, because a hostile value can contain a million semicolons and no
-        // `=`.
+        // Searches no further than the longest parameter name: a hostile value can contain a million semicolons and no
+        // `=`, which would make the search quadratic.
         let end = memchr::memchr2(b'=', b'*', front(named, LONGEST + 1));
         let name = &named[..end.unwrap_or(0)];
         (named.len() < behind.len()) == is_spaced

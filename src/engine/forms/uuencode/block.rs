@@ -30,9 +30,8 @@ pub(super) fn blocks(text: &[u8]) -> Vec<UuBlock> {
         while let Some(next) = lines.peek() {
             let content = next.content.of(text);
             if is_ended {
-                // If a data line is short, a mail program has usually removed the blanks at its end. Blanks encode
-                // zeros, so they could be added again. But a text with grave accents uses these for zeros instead of
-                // blanks. A short line then lacks other data, and the block is not decoded.
+                // A short data line usually lost trailing blanks, which encode zeros and can be added again. If the
+                // encoder wrote grave accents instead of blanks, other data is missing, and the block is not decoded.
                 let is_cut = is_short && has_grave;
                 if content.trim_ascii_end() == b"end" && !is_cut {
                     let span = Span::new(start, next.whole.end);

@@ -62,7 +62,7 @@ pub(crate) fn open(
     };
     let mut header = Vec::new();
     entity::push_field(&mut header, FIELD, "base64", Newline::CrLf);
-    // The name of the file is in the line `begin`, which goes away.
+    // The `begin` line, which is removed, contained the file name. The header must keep it.
     let has_disposition = tree.value(id, "Content-Disposition").is_some();
     let declared = MediaType::parse(tree.value(id, "Content-Type").unwrap_or_default());
     if !has_disposition && declared.parameter("name").is_none() {

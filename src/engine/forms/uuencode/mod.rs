@@ -94,7 +94,7 @@ pub(crate) fn open(
     let charset = charset_of(tree, id);
     let mut files: Vec<(Span, NewLeaf<'_>)> = Vec::new();
     for block in blocks {
-        // A file without a name stays in the text, and gets a row of its own in the next pass.
+        // A file whose name cannot be decoded stays in the text. The next pass reports it in a row of its own.
         let Some(name) = name::decoded(block.name.of(&text), charset.as_deref()) else {
             continue;
         };

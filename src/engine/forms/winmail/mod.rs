@@ -103,7 +103,7 @@ pub(crate) fn open(
     let keeps = !contents.unmapped.is_empty() || !stream.damage.is_empty();
     let told = told(&contents, &stream.damage);
     let had = contents.leaves().count() + usize::from(contents.rtf_text.is_some());
-    // A file from which nothing comes out may be cut off, so it stays even if no fault was found.
+    // A file without any content may be truncated, so it is kept even if it shows no damage.
     if had == 0 {
         let reason = if stream.damage.iter().all(|it| it.is_unknown()) {
             Reason::NoCounterpart
@@ -138,7 +138,7 @@ pub(crate) fn open(
     Ok(true)
 }
 
-/// Removes the parts whose type the policy does not allow, and returns a sentence for each.
+/// Removes parts whose type the policy does not allow. Returns a sentence about each of them for the report.
 fn refused(policy: &Policy, leaves: &mut Vec<NewLeaf<'_>>) -> Vec<String> {
     let mut refused = Vec::new();
     leaves.retain(|leaf| match policy.judge_type(&leaf.essence) {

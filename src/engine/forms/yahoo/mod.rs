@@ -63,7 +63,8 @@ impl<'a> ReferenceReader<'a, '_> {
         {
             return None;
         }
-        // A text without a name that consists of the sentence can be a text that quotes it.
+        // An unnamed text that consists of this sentence may be a mail in which a person quotes it, not a removed
+        // attachment.
         let is_file = !entity.essence.starts_with("text/")
             || tree.has_disposition(part, "attachment")
             || name_of(tree.original, fields).text().is_some();
@@ -74,7 +75,8 @@ impl<'a> ReferenceReader<'a, '_> {
         let mut body = ExternalBody::with(tree, part, &FACTS, Err(removed()), phantom);
         body.declared
             .get_or_insert_with(|| MediaType::parse(b"text/plain"));
-        // References with the same id would count as alternative sources of one attachment.
+        // The original Content-ID is dropped: references with the same id would count as alternative sources of one
+        // attachment.
         body.content_id = None;
         Some(body)
     }

@@ -62,7 +62,7 @@ pub(crate) struct EudoraNote {
     /// The note: the line that names the attached file, with its line ending. On Windows, Eudora writes an empty line before
     /// this line, which is included. The span is empty if a header field names the file.
     pub whole: Span,
-    /// Last component of the file's path in the note, decoded. It is not checked, so it may be invalid as a file name.
+    /// Last component of the file's path in the note, decoded but not validated: it may not be a safe file name.
     pub name: String,
     pub is_embedded: bool,
     pub macintosh: Option<[u8; 4]>,
@@ -71,8 +71,8 @@ pub(crate) struct EudoraNote {
     pub hashes: (u32, u32),
 }
 
-/// Divides a body into texts and notes (lines that name attached files). Only the first `most` notes and marked texts are
-/// recognized. Everything after them is a single text, and the second value is then true.
+/// Divides a body into texts and notes (lines that name attached files). After `most` notes and marked texts, the rest
+/// becomes a single text, and the boolean is true.
 pub(crate) fn eudora_pieces(original: &[u8], body: Span, most: usize) -> (Vec<EudoraPiece>, bool) {
     let mut pieces = Vec::new();
     let mut lines = SpanLines::new(original, body);
@@ -152,8 +152,8 @@ impl EudoraText {
 
     fn wrapped(original: &[u8], within: Span, wrapper: Wrapper) -> Self {
         const COMMENT: &[u8] = b"<!x-stuff-for-pete";
-        /// Maximum length in bytes of the comment `<!x-stuff-for-pete ...>`, which Eudora for the Mac writes at the
-        /// start of a text. It contains two URLs.
+        /// Maximum length in bytes of the comment `<!x-stuff-for-pete ...>`, with which Eudora for the Mac starts a
+        /// marked text. The comment contains two URLs.
         const LONGEST: usize = 16 << 10;
         let text = within.of(original);
         let plain = Self {
@@ -210,8 +210,8 @@ impl EudoraNote {
         })
     }
 
-    /// Returns the files that header fields name. Eudora writes these fields into mail that it sends. Received mail, which has
-    /// a Received field, returns nothing: its sender could have written the fields.
+    /// Returns the files that header fields name. Eudora writes these fields into outgoing mail. In received mail (with
+    /// a Received field) the sender could have forged them, so they are ignored.
     pub(crate) fn of_header(original: &[u8], fields: &Fields, most: usize) -> Vec<Self> {
         if fields.first(original, "Received").is_some() {
             return Vec::new();
@@ -269,8 +269,8 @@ fn attached(value: &[u8]) -> Option<EudoraNote> {
     {
         return of_mac(path, kind);
     }
-    // A path without quotation marks contains only short file names, without blanks. If there are blanks, the value is a
-    // sentence that a person wrote.
+    // An unquoted path contains only short (8.3) file names, which have no blanks. A value with blanks is a sentence
+    // that a person wrote.
     let is_path = match value {
         [drive, b':', b'\\', ..] => drive.is_ascii_alphabetic(),
         [b'\\', b'\\', ..] => true,
