@@ -1,5 +1,5 @@
-//! Collects edits part by part. If the edits of a part cannot be made, the Content-IDs that it needs in other parts are not
-//! added either.
+//! Collects edits part by part. A part can need Content-IDs in other parts; if its edits are refused, these Content-IDs
+//! are not added either.
 
 use std::collections::HashSet;
 
@@ -79,8 +79,8 @@ mod tests {
             refusal.map_err(|refusal| refusal.reason),
             Err(Reason::BoundaryCollision)
         );
-        // The previous call was refused because its edits overlap, so it did not add the Content-ID field. The next
-        // call for the same part must therefore add the field.
+        // The first attempt failed because its edits overlap, so it must not have added the Content-ID. The next
+        // attempt must therefore add it.
         edits
             .change(vec![Edit::remove(body(1))], [(parts[1], "a@b")])
             .expect("it meets nothing");

@@ -110,7 +110,8 @@ impl<'a> NewMimePart<'a> {
         }
     }
 
-    /// Returns true if the part contains one of these boundary lines, so that it cannot be inserted between them.
+    /// Whether the part contains one of these boundary lines. It then cannot be inserted into the multipart that uses
+    /// them.
     pub fn meets(&self, boundaries: &[&[u8]]) -> bool {
         match self {
             Self::Leaf(leaf) => match &leaf.body {
@@ -119,7 +120,7 @@ impl<'a> NewMimePart<'a> {
                 _ => false,
             },
             Self::Multipart(_, _, parts) => parts.iter().any(|part| part.meets(boundaries)),
-            // This part was already between these boundary lines, so it contains none of them.
+            // The part is copied from between these boundary lines, so it contains none of them.
             Self::Raw(_) => false,
         }
     }
@@ -131,8 +132,8 @@ impl<'a> NewMimePart<'a> {
             Self::Raw(bytes) if bytes.is_ascii() => None,
             Self::Raw(bytes) if is_eight_bit(bytes) => Some("8bit"),
             Self::Raw(_) => Some("binary"),
-            // If one part needs `8bit` and another one `binary`, the multipart must declare `binary`, which includes
-            // `8bit`. It is also the maximum of the two words in alphabetical order.
+            // `binary` includes `8bit`, so a multipart with both must declare `binary`. That happens to be the
+            // alphabetical maximum.
             Self::Multipart(_, _, parts) => parts.iter().filter_map(Self::domain).max(),
         }
     }
@@ -150,7 +151,8 @@ impl<'a> NewMimePart<'a> {
         }
     }
 
-    /// Returns the header fields and the body. If a part is copied without changes, the whole part is returned as the body.
+    /// Returns header fields and body separately. For a part that is copied unchanged, the header is empty and the body
+    /// is the whole part.
     pub fn written(&self, newline: Newline, around: &[&[u8]]) -> (Vec<u8>, Vec<u8>) {
         let (subtype, parameters, parts) = match self {
             Self::Leaf(leaf) => return leaf.written(newline, around),

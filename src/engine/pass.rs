@@ -34,10 +34,10 @@ pub(super) struct PassPosition {
     level: usize,
     base: Option<Rc<Base>>,
     trail: Vec<String>,
-    /// True if this content replaces a note in a text, or is inside such content. The URL of such content is not written
-    /// into the message, so a second run could not detect a reference that leads back to the URL.
+    /// True inside content that replaces a note in a text. The message does not record the URL of such content, so a
+    /// second run could not detect a reference that leads back to it.
     is_of_note: bool,
-    /// Number of bytes of the contents around this entity, which stay in memory during the pass.
+    /// Size of the content around this entity, in bytes. It stays in memory during the pass.
     held: usize,
 }
 
@@ -50,8 +50,8 @@ impl PassPosition {
         }
     }
 
-    /// Returns true if the entity is the mail itself, and no reference in it has been filled yet. Only then can it be compared
-    /// with its copies.
+    /// Whether the entity is the mail itself, before any reference was replaced. Only then can it be compared with
+    /// other copies of the mail.
     fn is_mail(&self) -> bool {
         self.level == 0 && self.prefix.is_empty()
     }
@@ -66,8 +66,8 @@ impl PassPosition {
 
 pub(super) enum PassStop {
     Left(Refusal),
-    /// A reference leads back to this URL. A second run could not detect this cycle, because the changed mail would not
-    /// contain the URL. So the reference that leads into the cycle is left unchanged.
+    /// A reference leads back to this URL. The changed mail would not contain the URL, so a second run could not detect
+    /// the cycle. Therefore the reference that leads into the cycle is not replaced.
     Circle(String),
     /// Content is missing, so the round stops.
     Needs,
@@ -136,8 +136,8 @@ fn begin<'t>(
             ..told
         }
     } else {
-        // In inserted content, two kinds of references are not followed: files next to the mailbox, because the content was
-        // never there, and Mailman notes, because only the mail itself contains them.
+        // Two kinds of references never occur in inserted content: Apple Mail and Eudora keep files only for mails in
+        // the mailbox, and only the mail itself contains Mailman notes.
         ReferenceParse {
             beside: None,
             forms: told.forms.without_notes(),
@@ -146,13 +146,13 @@ fn begin<'t>(
     };
     let base = place.base.clone();
     let mut plan = Plan::of_references(tree, policy, &reading, base, room);
-    // A long base can make the URLs of ten thousand parts long. Their total length is limited, and counts as work.
+    // A long base URL makes the URLs of ten thousand parts long, so their total length counts as work.
     session.ledger.spend(plan.held);
     session.ledger.hold_urls(plan.held);
     if session.settings.detached_only {
         let is_ours = |item: &PlanItem<'_>| item.body.claim != Claim::None;
         plan.references.retain(is_ours);
-        // A detached attachment has only one source: the store. So there are no alternatives to compare.
+        // The store is the only source of a detached attachment, so there are no alternatives to compare.
         plan.rivals.clear();
     }
     if session.settings.store {
@@ -164,8 +164,7 @@ fn begin<'t>(
         guide.answer_references(tree, references, &mut session.given, &mut session.answers);
     }
     let in_group = by_member(&plan.rivals);
-    // If several references offer the same attachment, only the first one is retrieved in advance, together with all
-    // references that are the only source.
+    // Of several references that offer the same attachment, only the first is retrieved in advance.
     let is_first = |(index, _): &(usize, &PlanItem<'_>)| {
         let members = in_group.get(index);
         members.is_none_or(|members| members.first() == Some(index))
@@ -192,7 +191,7 @@ fn begin<'t>(
     if session.is_stopped() {
         return Err(PassStop::Needs);
     }
-    // Passes are nested, and the stack can be small.
+    // Boxed because passes are nested, and the stack can be small.
     Ok(Box::new(PassProgress::new(tree, plan, place.base.clone())))
 }
 

@@ -26,7 +26,7 @@ use hidden::may_spell_base;
 #[derive(Clone, Debug)]
 pub struct Prefilter {
     links: Links,
-    /// Whether every text may have to be changed. Links can be in any text, in any encoding, so no word shows them.
+    /// Whether `--unwrap` is set. Wrapped links can be in any text in any encoding, so no word can rule out a message.
     unwrap: bool,
     embed: Embed,
     references: &'static PrefilterWords,
@@ -35,8 +35,8 @@ pub struct Prefilter {
 }
 
 impl Prefilter {
-    /// Number of bytes at the end of one window that the search of the next window must read again, because a word can be cut
-    /// there.
+    /// Overlap of two search windows, in bytes: a word can be cut at the end of a window, so the next window starts
+    /// earlier.
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     pub const OVERLAP: usize = 2 * LOOKED_AT;
 
@@ -129,8 +129,8 @@ impl Prefilter {
         FORMS.iter().filter(|form| self.forms.contains(form.follow))
     }
 
-    /// Returns the search for marks of the forms that the policy opens. A mark is the start of an encoded winmail.dat, for
-    /// example.
+    /// Returns the search for the marks of all forms that the policy opens, such as the first bytes of an encoded
+    /// winmail.dat.
     fn search_of_marks(&self) -> Option<Search> {
         let mut forms = self.opened_forms();
         match (forms.next(), forms.next()) {
@@ -140,15 +140,15 @@ impl Prefilter {
         }
     }
 
-    /// Returns true if every part that the policy opens (winmail.dat, for example) has a word of [`FORM_TYPES`] in its
-    /// header. Then other messages need no search for marks.
+    /// Whether a word of [`FORM_TYPES`] is in the header of every part that the policy opens (winmail.dat, for
+    /// example). If so, messages without such a word need no search for marks.
     #[cfg(any(test, feature = "mailbox", feature = "internals"))]
     fn types_show_forms(&self) -> bool {
         self.opened_forms().all(|form| !form.types.is_empty())
     }
 
-    /// Returns true if a complete message may have a part that the policy opens, such as winmail.dat. The search for words
-    /// of media types comes first, because it is faster than the search for marks, and few messages contain such a word.
+    /// Whether a complete message may have a part that the policy opens, such as winmail.dat. Media types are searched
+    /// first: that is faster than the search for marks, and few messages contain them.
     #[cfg(any(test, feature = "mailbox", feature = "internals"))]
     fn may_have_form(&self, message: &[u8]) -> bool {
         self.search_of_marks().is_some_and(|search| {
@@ -157,8 +157,7 @@ impl Prefilter {
         })
     }
 
-    /// Returns true if retrieved content may contain references in its texts and documents. The content then needs another
-    /// pass, which replaces these references.
+    /// Whether retrieved content may contain references in texts and documents, for which another pass is needed.
     pub(super) fn notes(&self, bytes: &[u8]) -> bool {
         let may_show = |needles| match needles {
             Needles::Documents(kinds, may_show) => {
@@ -174,8 +173,8 @@ impl Prefilter {
         forms.iter().any(|form| self.forms.contains(*form))
     }
 
-    /// Returns true if a body without parts may be in a form that its header does not announce, such as uuencode. Then bodies
-    /// must be searched too.
+    /// Whether the body of a message without parts must be searched, because it may have a form that its header does
+    /// not show, such as uuencode.
     #[cfg(feature = "milter")]
     pub(crate) fn looks_at_bodies(&self) -> bool {
         self.unwrap
@@ -192,9 +191,9 @@ impl Prefilter {
         TABLE.iter().any(|form| is_sought(form.needles()))
     }
 
-    /// Returns the numbers of the messages in `bytes` that may have to be changed. One search over all messages is faster
-    /// than a search for each. Only messages that contain a word are examined more closely. The property test compares
-    /// the result with that of `in_message` for each message.
+    /// Returns the indexes of the messages that may have to be changed. One search over all messages is faster than one
+    /// for each. Only messages with a match are examined more closely. A property test compares the result with that of
+    /// `in_message`.
     #[cfg(any(test, feature = "mailbox"))]
     pub(crate) fn messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         if self.unwrap {
@@ -262,8 +261,8 @@ impl Prefilter {
         let seeks_base = self.links == Links::Resolve;
         let seeks_data = self.embed.is_only_data();
         if part.encoding == TransferEncoding::QuotedPrintable && !seeks_data {
-            // Searching the encoded body is faster than decoding it.
-            // A soft line break can divide the name of the attribute, so one of its halves must occur.
+            // The encoded body is searched without decoding it, which is faster. A soft line break can split the
+            // attribute name, so finding either half is enough.
             let may_be_original = || {
                 let halves = ["origin", "nalsrc", "nalSrc"];
                 let is_there = |half: &str| memchr::memmem::find(body, half.as_bytes()).is_some();
@@ -308,8 +307,8 @@ fn is_document_type(behind: &[u8]) -> bool {
     unblanked(&mut rest);
     match rest.split_first() {
         Some((b':', value)) => rest = value,
-        // Without a colon, "content-type" is not a field but a word in a text. If the searched bytes end here, the type
-        // is unknown, so it counts as the type of a document.
+        // Without a colon, "content-type" is only a word in a text. At the end of the searched bytes the rest is
+        // unknown, so there it counts as a document.
         Some(_) => return false,
         None => return true,
     }
@@ -326,18 +325,17 @@ fn is_document_type(behind: &[u8]) -> bool {
         Some(_) => return false,
     };
     subtypes().any(|wanted| {
-        // If the subtype is cut at the end of the searched window, it is enough that its beginning matches.
+        // At the end of the searched window, a matching prefix of the subtype is enough.
         let length = wanted.len().min(subtype.len());
         let start = |bytes: &[u8]| bytes.get(..length).map(<[u8]>::to_ascii_lowercase);
         start(subtype) == start(wanted)
     })
 }
 
-/// The field `X-Embody`, which marks a message that an earlier run changed, begins with this word. A sender can also have
-/// written it.
+/// Start of the field `X-Embody`, by which an earlier run marked the message. A sender can also have written it.
 const OF_MARKS: PrefilterWord = word("x-embody", 1);
 
-/// The field with the type of a document begins with this word.
+/// Header field that declares an HTML or CSS document.
 const OF_DOCUMENTS: PrefilterWord = word("content-type", 7).before(is_document_type);
 
 /// Words of the media types of parts that a form opens: `ms-tnef` and `octet-stream` for winmail.dat.
@@ -371,7 +369,7 @@ static ATTACHMENTS: LazyLock<PrefilterWords> = LazyLock::new(|| {
     PrefilterWords::new(words, b'-')
 });
 
-/// The words that are searched for only in the mailboxes of one program, each with the kind of reference.
+/// Words for the mailboxes of a single mail program, with the kind of reference.
 static BESIDE: LazyLock<Vec<(Follow, PrefilterWords)>> = LazyLock::new(|| {
     let beside = TABLE.iter().filter_map(|form| match form.needles() {
         Needles::Beside(kind, words) => {
@@ -415,7 +413,7 @@ static MARKED: LazyLock<PrefilterWords> = LazyLock::new(|| {
 static BASE: LazyLock<PrefilterWords> =
     LazyLock::new(|| PrefilterWords::new([word("<base", 0)], b'<'));
 
-/// Returns every search for words of the prefilter, so that tests can check all of them.
+/// Returns every word list of the prefilter, for the tests.
 #[cfg(test)]
 pub(in crate::engine) fn all_searches() -> Vec<&'static PrefilterWords> {
     let beside = BESIDE.iter().map(|(_, words)| words);

@@ -43,7 +43,7 @@ words! {
 }
 
 impl Kind {
-    /// Returns true if a row is about the links of a document, and not about content that is missing in the mail.
+    /// Whether the row is about the links of a document, and not about missing content.
     pub(crate) fn is_of_links(self) -> bool {
         matches!(self, Self::Link | Self::Wrapped)
     }
@@ -51,12 +51,12 @@ impl Kind {
 
 #[cfg(feature = "cli")]
 impl Kind {
-    /// Returns true for attachments that a mail program stores in files next to the mailbox.
+    /// Whether the row is about an attachment that a mail program stored as a file next to the mailbox.
     pub(crate) fn is_beside(self) -> bool {
         matches!(self, Self::Apple | Self::Eudora)
     }
 
-    /// Returns true for attachments whose file in `--attachments` is found by its name alone, without a URL.
+    /// Whether `--attachments` finds files for this kind by name alone, because the mail contains no URL.
     pub(crate) fn is_found_by_name(self) -> bool {
         self == Self::Eudora
     }
@@ -88,7 +88,7 @@ pub enum Provenance {
     None,
 }
 
-/// Facts about a file in cloud storage that the mail states. The sender wrote all of them, so they can be wrong.
+/// Facts about a file in cloud storage, taken from the mail. The sender wrote them, so they can be wrong.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct HostedFile {
@@ -207,10 +207,10 @@ pub struct Row {
     /// Identifier of the WARC record of the response, `urn:uuid:...`, if the run records responses.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
     pub record: Option<Arc<str>>,
-    /// Facts about a file in cloud storage that the mail states, such as its name and size.
+    /// Facts about the file in cloud storage, such as its name and size, taken from the mail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosted: Option<Box<HostedFile>>,
-    /// The mail from which the content was taken.
+    /// Other mail from which the content was copied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copy: Option<CopySource>,
     /// Whether the content matches a value in the mail, which proves that it is the original content: in Apple Mail

@@ -19,7 +19,7 @@ use crate::engine::policy::Links;
 use crate::engine::report::{Detail, Kind, Outcome, Reason, Row};
 use crate::mime::{self, MessageTree};
 
-/// Processes the message. `parts` contains its parts, if the caller has scanned it.
+/// Processes the message. `parts` is the parsed message, if the caller already has it.
 pub(super) fn run(
     session: &mut Session<'_>,
     message: &[u8],
@@ -41,7 +41,7 @@ pub(super) fn run(
     if session.is_stopped() {
         return outcomes;
     }
-    // No content is needed after this point, and the edits contain the retrieved content, so memory is released.
+    // The edits contain all content that was needed, so the retrieved content is dropped.
     session.retrieved.clear();
     session.answers.clear();
     if session.policy().links == Links::Resolve {
@@ -118,8 +118,8 @@ fn references(session: &mut Session<'_>, message: &[u8], parts: Option<&MessageT
     made = open(session, message, made, &mut outcomes);
     for level in 0..=session.policy().limits.depth {
         let current = made.as_deref().unwrap_or(message);
-        // Each pass counts as reading the message twice. The first pass is counted without checking the limit on work,
-        // because otherwise a message could not be processed at all.
+        // Each pass counts as reading the message twice. The first pass is exempt from the work limit, because
+        // otherwise nothing could be processed.
         if level == 0 {
             session.ledger.spend(current.len() * 2);
         } else if session.ledger.work(current.len() * 2).is_err() {
@@ -128,13 +128,13 @@ fn references(session: &mut Session<'_>, message: &[u8], parts: Option<&MessageT
         let place = PassPosition::message(session.policy().limits.scan(), level);
         let is_as_it_arrived = level == 0 && made.is_none();
         let parts = parts.filter(|_| is_as_it_arrived);
-        // An error here always means that content is missing, because cycles of references are refused inside the pass. The
-        // round ends below, so the empty pass is not used.
+        // The only possible error is missing content, because cycles are refused inside the pass. The round then ends
+        // below, so the empty pass is never used.
         let pass: Pass = pass(session, current, &place, parts).unwrap_or_default();
         if session.is_stopped() {
             return outcomes;
         }
-        // The next pass examines references that were left unchanged again, so their old rows are removed.
+        // The next pass examines unchanged references again, so their old rows are dropped.
         let report = &mut outcomes.report;
         let is_settled = |row: &Row| row.outcome != Outcome::Left || is_kind(row.kind);
         report.rows.retain(is_settled);
@@ -145,8 +145,8 @@ fn references(session: &mut Session<'_>, message: &[u8], parts: Option<&MessageT
         if pass.edits.is_empty() {
             break;
         }
-        // The message that the pass has read shares memory with the edits that created it. The message is dropped
-        // before these edits are replaced, so that the memory is released at once.
+        // The message shares memory with the edits that created it. Dropping it before these edits are replaced frees
+        // the memory at once.
         drop(made.take());
         outcomes.edits = outcomes.edits.then(message.len(), pass.edits);
         if !pass.waits {
@@ -157,8 +157,8 @@ fn references(session: &mut Session<'_>, message: &[u8], parts: Option<&MessageT
     outcomes
 }
 
-/// Opens parts such as winmail.dat in `made`, the message after earlier edits, or in `message` if there are none. Returns
-/// the message after all edits, or `None` if it is unchanged.
+/// Opens parts such as winmail.dat in the message as it is after earlier edits: `made`, or `message` if there are none.
+/// Returns the message after all edits, or `None` if it is unchanged.
 fn open(
     session: &mut Session<'_>,
     message: &[u8],
@@ -180,8 +180,8 @@ fn open(
     opened.made
 }
 
-/// Changes the documents of the message after the edits in `outcomes`. `parts` contains the parts of the message as it
-/// arrived, if they are known. They are used if there are no edits, so that the message is not parsed again.
+/// Changes the documents of the message after the edits in `outcomes`. `parts` is the parsed original message, if the
+/// caller has it: without edits, it need not be parsed again.
 fn documents(
     session: &mut Session<'_>,
     message: &[u8],
@@ -194,15 +194,15 @@ fn documents(
         session.kinds.documents
     } else {
         let output = outcomes.edits.splice(message);
-        // The prefilter searches for media types in header fields. The output consists of chunks, but no field
-        // is split between two of them, so each chunk can be searched alone.
+        // The output is a list of chunks. No header field is split between chunks, so each chunk can be searched for
+        // media types alone.
         let mut chunks = output.chunks().iter();
         chunks.any(|chunk| session.settings.prefilter.documents(chunk))
     };
     if !may_hold {
         return;
     }
-    // After this call, the edits are slices of the output and need no memory of their own.
+    // From here on, the edits are slices of the output and need no memory of their own.
     let (made, edits) = std::mem::take(&mut outcomes.edits).put_together(message);
     let output = made.as_deref().unwrap_or(message);
     outcomes.edits = edits;

@@ -12,18 +12,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use aho_corasick::packed;
 use memchr::{memchr, memchr_iter};
 
-/// A word for which the prefilter searches, in upper or lower case.
+/// A word of the prefilter, matched case-insensitively.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PrefilterWord {
     pub(super) text: &'static [u8],
-    /// Position in the word of the byte that all words of a search have in common, and that is not a letter.
+    /// Position in the word of the anchor, a non-letter such as `-` that all words of one search share.
     anchor: usize,
-    /// Check of the bytes after the word. The word counts only if this returns true.
+    /// Condition for the bytes after the word: the word counts only if this returns true.
     behind: fn(&[u8]) -> bool,
 }
 
-/// Returns a word to search for. `anchor` is the position in the word of a byte that is not a letter, for which the search looks
-/// first. The words of all forms of references are searched for together, so their anchor is the same byte: `-`.
+/// Creates a word to search for. `anchor` is the position of a non-letter in the word, for which the search looks
+/// first. All forms of references are searched for together, so their words share one anchor byte: `-`.
 pub(in crate::engine) const fn word(text: &'static str, anchor: usize) -> PrefilterWord {
     PrefilterWord {
         text: text.as_bytes(),
@@ -56,20 +56,21 @@ const FRAGMENT: usize = 3;
 
 const LEAD: usize = 1;
 
-/// Number of bytes after an anchor (the byte that all fragments have in common, such as `-`) that are searched for
-/// fragments. After these bytes, only the next anchor is searched for. Base64 does not contain the anchor, so the fast
-/// search for a single byte skips base64.
+/// Number of bytes after an anchor (the byte that all fragments share, such as `-`) that are searched for fragments.
+/// Then only the next anchor is searched for: base64 does not contain it, so that single-byte search skips base64
+/// quickly.
 const BLOCK: usize = 8 << 10;
 
-/// Number of bytes to search before the tables of the vector search are built. Below it, building costs more than it saves.
+/// Minimum number of bytes for which building the tables of the vector search pays off.
 pub(super) const SHORT: usize = 16 << 10;
 
-/// Tables of a vector search, built at the first use that is worth it. There are none if the processor has no vector
+/// Tables of a vector search, built when enough bytes have been searched. Absent on processors without vector
 /// instructions.
 #[derive(Debug)]
 pub(super) struct VectorTables {
     tables: OnceLock<Option<packed::Searcher>>,
-    /// Number of bytes that were searched without tables. Many short messages reach the threshold like one long message.
+    /// Number of bytes searched without tables so far. Many short messages reach the threshold just as one long message
+    /// does.
     searched: AtomicUsize,
 }
 
@@ -99,8 +100,8 @@ impl VectorTables {
         tables.as_ref()
     }
 
-    /// Returns true if `holds` accepts a match of the vector search. Returns `None` if the tables do not exist yet and too few
-    /// bytes were searched to build them.
+    /// Returns whether the vector search has a match that `holds` accepts. Returns `None` if the tables do not exist
+    /// yet and too few bytes were searched to build them.
     pub(super) fn any_in<I: IntoIterator<Item = Vec<u8>>>(
         &self,
         bytes: &[u8],
@@ -149,8 +150,8 @@ impl PrefilterWords {
         loop {
             let anchor = from + memchr(self.anchor, bytes.get(from..)?)?;
             from = bytes.len().min(anchor + BLOCK);
-            // A block can end with an anchor (the middle byte of a fragment). The rest of this fragment is searched,
-            // too.
+            // The block can end with an anchor, which is the middle byte of a fragment, so the rest of the fragment is
+            // included.
             let end = bytes.len().min(from + FRAGMENT);
             let mut start = anchor.saturating_sub(LEAD);
             while start < from
@@ -249,7 +250,7 @@ mod tests {
                         let behind = SHORT + place + text.len();
                         assert_eq!(words.find_from(&bytes, behind), None);
                         let short = &bytes[SHORT - 5..];
-                        // The search must find the word with the tables, and also before they are built.
+                        // The result must be the same with and without the tables.
                         let without =
                             PrefilterWords::new(words.words.iter().copied(), words.anchor);
                         assert_eq!(words.first(short), Some(place + 5));

@@ -58,8 +58,8 @@ impl<'p> Substitute<'p> {
             tree,
             body,
             newline: tree.newline,
-            // A mail program appends a suffix such as `.html` to the name of a page about the file, and this suffix is
-            // removed. If the content is itself a web page, `.html` belongs to its name and is kept.
+            // A page about a file has the suffix `.html` after the file's name, which is removed. If the content is
+            // itself a web page, `.html` is part of its name.
             suffix: (body.suffix())
                 .filter(|_| !(body.is_page_about_it() && obtained.essence == "text/html")),
             content_type: Vec::new(),
@@ -105,7 +105,7 @@ impl<'p> Substitute<'p> {
         phantom.or_else(|| self.tree.value(self.body.part, name))
     }
 
-    /// Returns the number under which IMAP counts the parts inside the new part.
+    /// Returns the IMAP part number that prefixes the numbers of the parts inside the new part.
     pub(super) fn number(&self) -> String {
         if self.is_multipart() {
             wrapped::number(self.tree, self.body.part)
@@ -167,8 +167,8 @@ impl<'p> Substitute<'p> {
             .map(|charset| String::from_utf8_lossy(&charset).into_owned());
         let is_text = self.obtained.essence.starts_with("text/")
             && charset.is_none_or(|charset| is_ascii_compatible(&charset));
-        // If the original header of a detached attachment is known, the content is encoded as it was before. Without
-        // this header, the original encoding is unknown, so the encoding is chosen below.
+        // The original header of the detached attachment is known, so the content gets its original encoding again.
+        // Otherwise an encoding is chosen below.
         if self.facts().quotes_header && !self.body.phantom.fields.is_empty() {
             let declared = self.declared_encoding();
             let octets = self.obtained.content.bytes();
@@ -196,7 +196,7 @@ impl<'p> Substitute<'p> {
         let has_source = self.obtained.source_field.is_some();
         let fields = &self.body.phantom.fields;
         fields.iter(original).filter(move |field| {
-            // The sender may have written this field, so it is replaced by the true source.
+            // The sender may have forged this field, so the true source replaces it.
             let is_replaced = has_source && field.is(original, SOURCE_FIELD);
             // Length fields describe the old body, so they are removed.
             let goes = is_reference_field(original, field) || is_length(original, field);
@@ -222,7 +222,7 @@ impl<'p> Substitute<'p> {
             let replaced = field.is(original, "Content-Type")
                 || field.is(original, "Content-Transfer-Encoding")
                 || is_reference_field(original, &field)
-                // The original part may have had no such field, so it is removed.
+                // The mail program that made the reference wrote this field; the original part may have had none.
                 || (is_disposition && self.facts().wrote_disposition)
                 // Content-MD5 in the outer header describes the body of the reference, not the new content.
                 || field.is(original, "Content-MD5")
@@ -309,9 +309,8 @@ impl<'p> Substitute<'p> {
         written
     }
 
-    /// Returns the absolute URL of the content, for a Content-Base field. Returns `None` if the message does not need
-    /// this field: the content has no relative Content-Location, or something else in the message contains the base of
-    /// its location.
+    /// Returns the absolute URL of the content if the part needs a Content-Base field. It does not if the content has
+    /// no relative Content-Location, or if the base of that location is known from elsewhere in the message.
     fn base_unsaid(&self, location: &str) -> Option<String> {
         let own = self.new_value("Content-Location")?;
         let is_said = self.new_value("Content-Base").is_some()

@@ -50,7 +50,7 @@ pub(super) fn unflatten(session: &mut Session<'_>, message: &[u8]) -> Pass {
     if session.settings.detached_only || !is_told {
         return done;
     }
-    // Reading the message counts as work, but is not refused if the limit is exceeded: every message must be read once.
+    // Every message may be read once, so this work is counted without checking the limit.
     session.ledger.spend(message.len().saturating_mul(2));
     let Some(mut flattened) = FlattenedMessage::read(message, policy) else {
         return done;
@@ -105,8 +105,8 @@ pub(super) fn unflatten(session: &mut Session<'_>, message: &[u8]) -> Pass {
                 &mut row,
             )
         });
-        // The header of a sent mail names files anywhere on the sender's disk. These files are usually missing, and
-        // this is no loss for the mail. So a missing file of this kind gets no row in the report.
+        // Sent mail names files anywhere on the sender's disk. They are usually missing, which is no loss for the mail,
+        // so a missing one gets no row.
         let is_row = index < in_body || file.is_ok();
         found.push(match file {
             Ok(file) => Some(file),

@@ -1,5 +1,5 @@
-//! Unwraps the links of a message (`--unwrap`): links that a mail filter or a picture proxy replaced with URLs of its own server
-//! become what they were. No request is sent.
+//! Unwraps the links of a message (`--unwrap`): a URL of a mail filter or picture proxy becomes the original URL that
+//! it contains. No request is sent.
 
 use super::embed::EmbedPass;
 use super::part_edits::PartEdits;

@@ -10,8 +10,8 @@ use crate::mime::transfer::with_newlines;
 use crate::mime::{Field, MessageTree, PartId, TransferEncoding};
 use crate::span::{Newline, Span};
 
-/// Returns the edits that wrap a part in a multipart. `own` are other edits of the part. `field` writes the Content-Type field
-/// of the multipart, with CRLF. `parts` are added after the wrapped part.
+/// Returns the edits that wrap a part in a multipart. `own` are other edits of the part, and `parts` are added after
+/// it. `field` returns the Content-Type field of the multipart for a boundary.
 pub(super) fn around<'s, W: FnOnce(&mut Vec<u8>)>(
     tree: &MessageTree<'_>,
     part: PartId,

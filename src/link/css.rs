@@ -39,9 +39,8 @@ pub(super) fn scan(css: &[u8], markup: Markup, found: impl FnMut(LinkValue)) {
     }
 }
 
-/// Returns false if the style sheet certainly contains no links, which is true of most style sheets. They are then not
-/// scanned, which saves time. A name of a function can be written in another form only with a backslash, so a backslash
-/// also counts as a possible link.
+/// Quick check, which rules out most style sheets: returns false if there are certainly no links. Function names can be
+/// disguised only with a backslash, so a backslash counts as a possible link.
 fn may_hold_links(css: &[u8]) -> bool {
     let is_written = |start: Option<usize>, word: &[u8]| {
         let written = start.and_then(|start| css.get(start..start + word.len()));

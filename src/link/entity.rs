@@ -40,9 +40,8 @@ pub(super) fn shown(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
     })
 }
 
-/// Decodes references in a value that a parser then divides into URLs. A character outside ASCII becomes the single
-/// byte 0x80. The parsers do not distinguish these characters, so any byte above 127 is sufficient. The result is never
-/// longer than `raw`.
+/// Decodes references for a parser that splits the value into URLs. A non-ASCII character becomes the single byte 0x80:
+/// parsers treat all bytes above 127 alike. The result is never longer than `raw`.
 pub(super) fn split_text(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
     const STAND_IN: u8 = 0x80;
     decode(raw, within, |character, out| {
@@ -76,8 +75,7 @@ type Meaning = (char, Option<char>);
 struct EntityReference {
     span: Span,
     meaning: Meaning,
-    /// Whether the reference has no `;` at its end. If a letter or a digit followed it, a parser could read both
-    /// together as another reference.
+    /// Whether the `;` is missing. A letter or digit after it could then be read as part of the reference.
     is_open: bool,
 }
 
@@ -250,8 +248,8 @@ fn reference(bytes: &[u8], within: Within) -> Option<(Meaning, usize)> {
             return lengths
                 .find_map(|length| Some((characters_of(bytes.get(..=length)?)?, 1 + length)));
         }
-        // In an attribute, only the complete run of letters and digits can be the name, because a shorter name without
-        // `;` is not recognised if a letter or digit follows it. So one look-up is sufficient.
+        // In an attribute, a name without `;` must not be followed by a letter or digit, so only the complete run of
+        // letters and digits can be the name, and one look-up is enough.
         Some(b';') => 2 + name,
         Some(next) if *next == b'=' || next.is_ascii_alphanumeric() => return None,
         _ => 1 + name,

@@ -43,19 +43,19 @@ pub struct HtmlLinks {
     /// The `href` of the first `<base>` that has one. It may be empty or relative, or have a scheme that cannot be a base.
     pub base_href: Option<LinkValue>,
     pub charset: Option<Vec<u8>>,
-    /// The pictures whose `src` was removed and is still in `originalsrc`, in the order of the document.
+    /// Pictures that Outlook on the web hid, in document order: `src` was removed, and the URL is in `originalsrc`.
     pub originals: Vec<OriginalSource>,
     /// Whether an attribute has a value such as `3D"x"`. The document is then probably quoted-printable text that was
     /// not decoded (`src=3D"x"`).
     pub looks_encoded: bool,
 }
 
-/// A picture that Outlook on the web took out of its place: `<img originalsrc="cid:...">` without a `src`.
+/// A picture that Outlook on the web hid: `<img originalsrc="cid:...">` without a `src`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OriginalSource {
     /// The `cid:` URL in `originalsrc`.
     pub url: Vec<u8>,
-    /// The bytes that must be replaced so that the picture is shown: the name `originalsrc`, and an empty `src` before it.
+    /// Bytes to replace so that the picture is shown again: an empty `src`, if it precedes, and the name `originalsrc`.
     pub range: Span,
     pub replacement: Vec<u8>,
 }
@@ -296,7 +296,7 @@ fn original_source(document: &[u8], attributes: &[Attribute]) -> Option<Original
         _ if find(Name::Srcset).is_some() => return None,
         None => (name, b"src".to_vec()),
         Some(src) if !src.value.trimmed(document).is_empty() => return None,
-        // Browsers use the first attribute of a name, so an empty `src` after the other one has no effect.
+        // The first attribute of a name wins, so an empty `src` after the new one has no effect.
         Some(src) if src.value.start > original.value.end => (name, b"src".to_vec()),
         Some(src) => {
             let end = src.value.end + usize::from(src.quote.is_some());
@@ -421,7 +421,7 @@ fn charset(document: &[u8], all: &[Attribute]) -> Option<Vec<u8>> {
 /// Returns whether an attribute has the value `3D"x"` or `3Dx` without quotes. The sender then wrote quoted-printable,
 /// in which `=` is `=3D`, but the mail does not declare this encoding.
 fn looks_encoded(document: &[u8], attribute: &Attribute) -> bool {
-    // Some attributes can have a value that begins with `3D`, such as `width=3D`, so this proves nothing for them.
+    // For attributes that do not contain a URL, a value such as `3D` in `width=3D` may be meant, so it proves nothing.
     let holds_url = !matches!(
         attribute.name,
         Name::Height | Name::Hidden | Name::Type | Name::Width

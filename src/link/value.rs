@@ -80,7 +80,7 @@ pub enum ImageSet {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkRole {
-    /// Base of other URLs: `codebase`, `<base href>`.
+    /// Base for other URLs: `codebase`, or `<base href>`.
     Base,
     /// Font for text: `url()` in `@font-face`.
     Font,

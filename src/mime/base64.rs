@@ -39,8 +39,8 @@ fn last_symbol(body: &[u8]) -> usize {
     last.map_or(0, |last| last + 1)
 }
 
-/// Properties of the lines after the last line that ends with a complete group of four symbols. They decide whether
-/// these lines are a footer in plain text or damaged base64.
+/// Statistics of the lines after the last complete group of four symbols, to tell a plain-text footer from damaged
+/// base64.
 #[derive(Default)]
 struct Base64Rest {
     has_symbols: bool,
@@ -118,8 +118,8 @@ fn value_of(symbol: u8) -> Option<u32> {
     }))
 }
 
-/// Appends the base64 symbols of all lines. Returns whether there is nothing else in the lines, except white space
-/// around the symbols.
+/// Appends the base64 symbols of all lines. Returns false if the lines contain anything else than symbols and white
+/// space.
 fn append_letters(body: &[u8], letters: &mut Vec<u8>) -> bool {
     let mut is_plain = true;
     for line in SpanLines::new(body, Span::new(0, body.len())) {

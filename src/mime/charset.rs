@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn only_charsets_without_ascii_trail_bytes_count_as_supersets_of_ascii() {
-        // For all charsets of encoding_rs, tries each byte below 0x80 after each byte from 0x80.
+        // Tries each byte below 0x80 after each byte from 0x80, in all charsets of encoding_rs.
         for label in [
             "utf-8",
             "ibm866",

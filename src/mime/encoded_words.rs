@@ -113,9 +113,9 @@ impl<'t> DecodedWord<'t> {
         if words.is_empty() {
             return;
         }
-        // If a program split a character between two words, the words can be decoded only together. If a word does not
-        // end in the ASCII state of its charset, as it should, the words can be decoded only one by one. Therefore both
-        // are tried.
+        // Two cases conflict: a program may split a character between two words, which can then be decoded only
+        // together, or a word may not return to the ASCII state of its charset, so that words can be decoded only one
+        // by one. So both are tried.
         let all = words.concat();
         let together = charset::decode(label, &all).map(Cow::into_owned);
         let apart = || {

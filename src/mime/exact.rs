@@ -34,9 +34,9 @@ pub enum EditManner {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FieldText {
     pub manner: EditManner,
-    /// Line ending of the encoded body. A body without encoding ([`EditManner::Identity`]) usually has the line ending of
-    /// the header. If one of its lines ends differently, this field contains the other line ending (CRLF if the header
-    /// has LF, and LF if it has CRLF), as a mark that the body must be kept as it is.
+    /// Line ending of the encoded body. For a body without encoding ([`EditManner::Identity`]), this is usually the
+    /// line ending of the header. If any line ends differently, it is the opposite one, which marks that the line
+    /// endings of the body must be kept.
     pub newline: Newline,
     /// Number of line endings at the end of the body.
     pub tail: usize,
@@ -70,9 +70,9 @@ impl FieldText {
         }
     }
 
-    /// Finds out the line length of a base64 body with `octets` bytes of content. `length` is the length of the body,
-    /// in which each line ending counts as one byte. Returns `None` if no line length gives this total. 76 columns are
-    /// tried first, because most programs write them.
+    /// Deduces the line length of a base64 body with `octets` bytes of content. `length` is the length of the body, in
+    /// which each line ending counts as one byte. Returns `None` if no line length gives this total. 76 columns, the
+    /// most common length, is tried first.
     pub fn of_base64(octets: usize, length: u64, newline: Newline) -> Option<Self> {
         let symbols = octets.div_ceil(3) * 4;
         let ends = usize::try_from(length).ok()?.checked_sub(symbols)?;
@@ -92,7 +92,7 @@ impl FieldText {
         })
     }
 
-    /// Returns whether `encoding` is a correct Content-Transfer-Encoding for the body.
+    /// Whether a body with this description can have the Content-Transfer-Encoding `encoding`.
     pub fn is_of(&self, encoding: TransferEncoding) -> bool {
         match self.manner {
             EditManner::Base64 { .. } => encoding == TransferEncoding::Base64,
@@ -116,8 +116,8 @@ impl FieldText {
                 let breaks = breaks(symbols, line).saturating_mul(newline);
                 symbols.saturating_add(breaks).saturating_add(tail)
             }
-            // Each byte becomes at most an escape of three bytes. Soft line breaks follow after 73 columns at the
-            // earliest, so they need less than one further byte for each byte.
+            // Upper limit: an escape of three bytes for each byte, and soft line breaks after at least 73 columns,
+            // which add less than one byte for each byte.
             EditManner::QuotedPrintable => octets.len().saturating_mul(4).saturating_add(tail),
             EditManner::Identity { keeps_line_ends } if keeps_line_ends => octets.len(),
             EditManner::Identity { .. } => {
@@ -192,7 +192,7 @@ fn without_tail(body: &[u8], newline: Newline) -> Option<(&[u8], Newline, usize)
         core = front;
         tail += 1;
     }
-    // If line endings of the other kind remain at the end, the body mixes both kinds and cannot be described.
+    // Line endings of the other kind remain at the end, so the body mixes both kinds and cannot be described.
     (!core.ends_with(b"\r") && !core.ends_with(b"\n")).then_some((core, newline, tail))
 }
 
@@ -205,8 +205,8 @@ fn read_base64(body: &[u8], newline: Newline) -> Option<(Vec<u8>, FieldText)> {
         1.. if first == core.len() => 0,
         _ => return None,
     };
-    // The body is divided as if all lines had the length of the first one. If a line has another length, the comparison
-    // below fails, and the body is not described.
+    // Assumes that all lines have the length of the first one. If not, the comparison below fails, and the body is not
+    // described.
     let mut symbols = Vec::with_capacity(core.len());
     for whole in core.chunks(first + ending.len()) {
         symbols.extend_from_slice(whole.get(..first).unwrap_or(whole));

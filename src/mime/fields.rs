@@ -89,7 +89,7 @@ impl Fields {
         self.end = end;
     }
 
-    /// Appends other fields. Returns whether all of them could be stored.
+    /// Appends other fields. Returns false if some of them begin too far from the first field to be stored.
     pub fn append(&mut self, others: &Self) -> bool {
         let before = self.len();
         if self.is_empty() {

@@ -121,7 +121,8 @@ pub fn is_binary(octets: &[u8]) -> bool {
         || has_controls(start)
 }
 
-/// Returns whether a text would contain NULs, or many other control characters.
+/// Whether the bytes contain NULs, or more control characters than text would. False for UTF-16, in which NULs are
+/// normal.
 fn has_controls(start: &[u8]) -> bool {
     if start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") || is_utf_16(start) {
         return false;

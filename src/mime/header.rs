@@ -44,8 +44,8 @@ pub struct Header {
     pub span: Span,
     pub separator: Span,
     pub fields: Fields,
-    /// End of the fields on which all programs agree. This is the start of the first stray line (a line in the header
-    /// that is neither a field nor a continuation), or the end of the section.
+    /// End of the part of the header that all programs read in the same way: the start of the first stray line (neither
+    /// a field nor a continuation), or the end of the section.
     pub agreed_end: usize,
     pub end: SectionEnd,
 }

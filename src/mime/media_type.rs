@@ -76,7 +76,7 @@ impl<'a> MediaType<'a> {
         }
     }
 
-    /// Declares that the input ends within the field, so that its last parameter may be incomplete.
+    /// Marks the value as cut off: the input ends within the field, so the last parameter may be incomplete.
     pub fn open_ended(self) -> Self {
         Self {
             is_open: true,
@@ -224,7 +224,7 @@ pub fn write_more(parameters: &[(String, String)]) -> Vec<u8> {
 pub fn write_text(name: &str, text: &str) -> Vec<u8> {
     let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
     let mut written = format!("{name}: ").into_bytes();
-    // The first line already contains the name of the field, so fewer characters of the text fit into it.
+    // The field name takes part of the first line, so fewer characters of the text fit on it.
     let length = written.len();
     Text::new(text).write_header(&mut written, length);
     written

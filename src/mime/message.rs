@@ -163,8 +163,7 @@ impl<'a> MessageTree<'a> {
             .collect()
     }
 
-    /// Returns whether the message ends with this field. The field may then be incomplete, because the message may be
-    /// cut off.
+    /// Whether the message ends with this field. A truncated message may have cut the field, too.
     pub fn ends_in(&self, field: &Field) -> bool {
         field.whole.end == self.root().span.end
     }

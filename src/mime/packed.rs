@@ -1,5 +1,4 @@
-//! Numbers in a variable number of bytes. Each byte contains seven bits, the lowest first, and its eighth bit is set
-//! if more bytes follow.
+//! Variable-length numbers (LEB128): seven bits per byte, lowest first. The eighth bit is set if more bytes follow.
 
 pub(crate) fn write(to: &mut Vec<u8>, mut number: u64) {
     while number > 0x7f {

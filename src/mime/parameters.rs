@@ -158,8 +158,8 @@ impl<'a> Parameters<'a> {
                 .map_or(self.bytes.len(), |hit| at + hit);
             let is_comment = self.bytes.get(hit) == Some(&b'(');
             if end.is_some_and(|_| hit > at) {
-                // More text follows the comment, so the comment is in the middle of the name. It is kept as a part of
-                // the name: two words are not a valid name in any case.
+                // Text follows the comment, so the comment is inside the name. It is kept: two words are not a valid
+                // name anyway.
                 end = None;
             } else if is_comment {
                 end = end.or(Some(hit));
@@ -214,7 +214,7 @@ impl<'a> Parameters<'a> {
         }
         let is_utf8 = || charset.trim_ascii().eq_ignore_ascii_case(b"utf-8");
         if charset.is_empty() || is_utf8() {
-            // Bytes that are not UTF-8 are kept. They can be a file name, and the caller decides how to show it.
+            // Non-UTF-8 bytes are kept, because they can be a file name, and the caller decides how to show it.
             return Ok(ParameterValue::Text(joined));
         }
         Ok(match charset::decode(&charset, &joined) {

@@ -169,7 +169,7 @@ fn of_jpeg_committee(octets: &[u8]) -> Option<FileType> {
 pub fn sniff_metafile(octets: &[u8]) -> Option<&'static str> {
     match octets {
         [0xd7, 0xcd, 0xc6, 0x9a, ..] => Some("WMF"),
-        // In memory or on disk, a header of nine words, and the version of Windows.
+        // WMF header: type (memory or disk), its length of nine words, and the version of Windows.
         [1 | 2, 0, 9, 0, 0, 1 | 3, ..] => Some("WMF"),
         [1, 0, 0, 0, ..] if octets.get(40..44) == Some(b" EMF") => Some("EMF"),
         _ => None,

@@ -13,7 +13,7 @@ const SCREEN: usize = 13;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// Number of bytes at the start of a file from which [`may_end_itself`] recognises its format.
+/// Number of bytes that [`may_end_itself`] needs to recognise a format.
 pub const FIRST_BYTES: usize = 12;
 
 /// Returns whether content with these first bytes is in a format that marks its own end. `first` must have at least
@@ -152,7 +152,7 @@ fn frame_of_jpeg(mut rest: &[u8]) -> Option<&[u8]> {
         rest = match marker {
             0xc4 | 0xc8 | 0xcc => after_segment(behind)?,
             0xc0..=0xcf => return Some(behind),
-            // The end, or a scan without a frame.
+            // The image ends, or a scan starts, before any frame.
             0xd9 | 0xda => return None,
             0x00 | 0x01 | 0xd0..=0xd8 => behind,
             _ => after_segment(behind)?,
@@ -234,8 +234,7 @@ fn after_jpeg(mut rest: &[u8]) -> Option<&[u8]> {
             _ => {
                 let length = behind.first_chunk().copied().map(u16::from_be_bytes)?;
                 let (segment, after) = behind.split_at_checked(usize::from(length))?;
-                // A Multi-Picture file contains further pictures after the first end marker (EOI), so its end cannot be
-                // determined here.
+                // A Multi-Picture file has further pictures after the first EOI, so its end is unknown.
                 if marker == 0xe2 && segment.get(2..6) == Some(b"MPF\0") {
                     return None;
                 }

@@ -97,8 +97,8 @@ impl TransferEncoding {
         }
     }
 
-    /// Returns whether every program reads the field as this encoding, because it contains nothing else. For example,
-    /// Python does not accept a semicolon after the encoding.
+    /// Whether every program reads the field as this encoding: its value is the plain name and nothing else. For
+    /// example, Python does not accept a semicolon after it.
     pub fn is_plainly(self, value: &[u8]) -> bool {
         let value = value.trim_ascii();
         value.eq_ignore_ascii_case(self.as_str().as_bytes())

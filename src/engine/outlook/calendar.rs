@@ -106,7 +106,7 @@ pub(super) fn of(
     }))
 }
 
-/// Property with the original start of a changed meeting in a series.
+/// Property that holds the original start of a changed meeting.
 const REPLACED: u32 = 0x8228;
 
 fn time(value: Option<&PropertyValue<'_>>) -> Option<i64> {
@@ -124,7 +124,7 @@ fn is_set(item: &OutlookItem<'_>, set: Guid, number: u32) -> bool {
     item.properties.named(&set, number).and_then(integer) == Some(1)
 }
 
-/// Returns true if the item is a single meeting of a series, with changed values.
+/// Whether the item is one meeting of a series, whose values differ from those of the series.
 fn is_exception(item: &OutlookItem<'_>) -> bool {
     is_set(item, MEETING, 0x000a) || time_of(item, APPOINTMENT, REPLACED).is_some()
 }
@@ -223,10 +223,9 @@ impl MeetingValues<'_> {
         let before = lines.0.len();
         self.event(lines, &times, &Exception::default());
         let event = lines.0.len() - before;
-        // Each changed meeting of the series becomes an event that repeats the participants and the text, so a short rule
-        // could create a very large calendar. The limit of 16 times the size of the rule plus 4 times the size of the event of
-        // the series leaves enough room for real calendars. If the changed meetings exceed this limit, they are written
-        // without the text. If they still exceed the limit, they are left out.
+        // Each changed meeting repeats the participants and the text of the series, so a short rule could create a huge
+        // calendar. The limit, 16 times the size of the rule plus 4 times the size of the main event, is generous for
+        // real calendars. Beyond the limit, changed meetings are first written without the text, and then left out.
         let most = (series.size.saturating_mul(16)).saturating_add(event.saturating_mul(4));
         let without_text = Self {
             description: None,

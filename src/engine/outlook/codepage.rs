@@ -151,8 +151,8 @@ pub fn of_font(charset: i32) -> Option<u32> {
         238 => 1250,
         254 => 437,
         255 => 850,
-        // The charset does not identify a code page: 0 means western fonts, but programs write it into documents of every code
-        // page, 1 means the default, and 2 means symbols. In these cases, the code page of the document is used.
+        // This charset number does not identify a code page: 0 means western, but programs write it into documents of
+        // any code page; 1 is the default; 2 means symbols. So the code page of the document applies.
         _ => return None,
     })
 }

@@ -25,8 +25,8 @@ pub(super) struct StorageEntry {
     pub name: String,
     pub path: PathBuf,
     pub is_stream: bool,
-    /// The entry as the crate cfb read it, which is needed to copy class ids. `None` if the file is damaged: a class id
-    /// may then be wrong, so it is not copied.
+    /// The entry as read by the crate cfb, from which class ids are copied. `None` if the file is damaged, because a
+    /// class id may then be wrong.
     pub entry: Option<cfb::Entry>,
 }
 
@@ -137,13 +137,13 @@ impl<'a> Compound<'a> {
 
 /// Maximum nesting depth of storages in an object.
 const DEEPEST: usize = 64;
-/// Sector numbers from this value on are markers (end of chain, free sector).
+/// First of the special sector numbers (end of chain, free sector).
 const MOST_SECTORS: u32 = 0xffff_fffa;
 /// Marker for the end of a chain of sectors.
 const END: u32 = 0xffff_fffe;
 /// Size of a directory entry in bytes.
 const ENTRY: usize = 128;
-/// Size in bytes of a sector for small streams. All small streams are stored together in one large stream.
+/// Size of a small sector in bytes. Small sectors are stored together in one large stream.
 const SMALL: usize = 64;
 /// Minimum length in bytes of a stream that is stored in ordinary sectors.
 const LARGE: usize = 4096;
@@ -161,7 +161,7 @@ pub(super) struct CompoundError<'a> {
     small: Vec<u32>,
     /// Entries of the directory. Entry 0 is the root storage.
     entries: Vec<DirectoryEntry>,
-    /// Number of streams and storages that belong to no storage, because of the damage.
+    /// Number of unreachable streams and storages: the damage removed them from their storage.
     lost: usize,
     why: String,
 }
@@ -262,8 +262,8 @@ impl<'a> CompoundError<'a> {
             }
             let before = next.len();
             next.extend(numbers(self.at(*sector)));
-            // If the table refers to a sector after the end of the file, the entries in this sector are missing. They
-            // are filled with markers that end a chain, so streams that depend on them are incomplete.
+            // The table refers to a sector after the end of the file. Its missing entries become end-of-chain markers,
+            // so streams that depend on them are incomplete.
             next.resize(before + self.sector / 4, MOST_SECTORS);
         }
         next.truncate(count);

@@ -26,15 +26,15 @@ pub fn decompress(bytes: &[u8]) -> Result<(Vec<u8>, Option<RtfDamage>), RtfDamag
     let content = &bytes[HEADER..];
     match bytes.get(8..12) {
         Some(UNCOMPRESSED) => {
-            // Some programs write a size of the RTF (`raw`) that is 12 bytes too large, because it includes a part of the
-            // header. Content that is 12 bytes shorter than declared is therefore not damaged.
+            // Some programs count 12 bytes of the header in the size of the RTF (`raw`), so content that is up to 12
+            // bytes short is not damaged.
             let is_short = raw > content.len().saturating_add(12);
             let rtf = front(content, raw).to_vec();
             Ok((rtf, is_short.then_some(RtfDamage::Truncated)))
         }
         Some(COMPRESSED) => {
-            // The compressed size (`compressed`) counts all bytes after the field that contains this size: 12 more bytes of
-            // the header, and the content.
+            // The compressed size counts everything after its own field: the other 12 bytes of the header, and the
+            // content.
             let declared = usize::try_from(compressed)
                 .unwrap_or(usize::MAX)
                 .saturating_sub(HEADER - 4);

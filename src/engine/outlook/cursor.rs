@@ -27,8 +27,8 @@ impl<'a> Cursor<'a> {
         Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
     }
 
-    /// Reads a length, as many bytes as it says, and the padding after them to a multiple of four bytes. Returns only the
-    /// bytes. At the end of the file, the padding may be missing.
+    /// Reads a length-prefixed byte string and its padding to a multiple of four bytes. Returns the bytes without the
+    /// padding, which may be missing at the end of the file.
     pub(super) fn sized(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.u32()?).ok()?;
         let value = self.take(length)?;

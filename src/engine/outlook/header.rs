@@ -46,8 +46,8 @@ pub(super) fn of(item: &OutlookItem<'_>) -> Vec<u8> {
     }
     let mut header = Vec::new();
     let by = sender(item, false);
-    // An item can be sent by one person in the name of another. Sometimes only the name of that other person is known, without
-    // an address. If the sender has the same name, both are the same person, and the sender's address is used.
+    // An item can be sent on behalf of another person, of whom sometimes only the name is known. If that name is the
+    // name of the sender, both are the same person, and the sender's address is used.
     let is_sender = |from: &Person| {
         let same = |by: &Person| by.name.is_some() && by.name == from.name;
         from.address.starts_with(NAME_ALONE) && by.as_ref().is_some_and(same)
@@ -212,8 +212,8 @@ fn transported(item: &OutlookItem<'_>) -> Option<Vec<u8>> {
         if name.is_ascii() {
             text_field(&mut fields, name, &value);
         } else {
-            // A damaged field name can contain bytes that are not ASCII, which are not allowed in a header. So the name becomes
-            // part of the value of another field.
+            // A damaged field name can contain non-ASCII bytes, which a header must not contain. So the field is
+            // preserved in the value of `X-Damaged-Field`.
             text_field(&mut fields, "X-Damaged-Field", &format!("{name}: {value}"));
         }
     }
@@ -235,8 +235,8 @@ pub(super) fn sender(item: &OutlookItem<'_>, is_represented: bool) -> Option<Per
     person(item.text(name), smtp, item.text(address))
 }
 
-/// Returns the recipients of one kind: 1 is To, 2 is Cc, 3 is Bcc. If the item has no table of recipients, the recipients are
-/// taken from the text that Outlook displays (`display`), which contains only names.
+/// Returns the recipients of one kind: 1 is To, 2 is Cc, 3 is Bcc. If the item has no recipient table, they are taken
+/// from the text that Outlook displays (the property `display`), which contains only names.
 pub(super) fn recipients(item: &OutlookItem<'_>, kind: i64, display: u16) -> Vec<Person> {
     let is = |it: &&Properties<'_>| {
         // The low bits contain the kind of the recipient. The high bits describe how a server processed the address, and are
@@ -294,11 +294,11 @@ fn person(name: Option<String>, smtp: Option<String>, address: Option<String>) -
     Some(Person { name, address })
 }
 
-/// Start of the address that embody creates for a person of whom only the name is known.
+/// Prefix of the address that embody makes up for a person without a known address.
 const NAME_ALONE: &str = "IMCEAX-";
 
-/// Converts an address that is not an internet address, such as an Exchange address, to an internet address. It has the form
-/// that Exchange itself uses for this purpose.
+/// Encodes a non-internet address, such as an Exchange address, as an internet address, in the way that Exchange itself
+/// does.
 fn encapsulated(kind: &str, text: &str) -> String {
     let mut local = format!("IMCEA{kind}-");
     for byte in text.bytes() {

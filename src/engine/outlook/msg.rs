@@ -42,8 +42,8 @@ pub struct MsgMessage {
     pub damage: Vec<String>,
 }
 
-/// Returns true if a compound file is a message. This reads only the directory of an intact file. One damaged name does not
-/// make a message another document, so every name that only messages have is enough.
+/// Whether a compound file is a message. Only the directory of an intact file is read. A single damaged name must not
+/// hide a message, so any entry that only messages have is enough.
 pub fn is_message(mut file: impl Read + Seek) -> bool {
     // Maximum number of bytes of a damaged file that are read.
     const MOST: u64 = 64 << 20;
@@ -67,7 +67,7 @@ pub fn is_message(mut file: impl Read + Seek) -> bool {
     })
 }
 
-/// Returns true if only messages have an entry with this name, which is in lower case.
+/// Whether only messages have an entry with this name (in lower case).
 fn is_name(name: &str) -> bool {
     name == PROPERTIES
         || name == NAMES
@@ -128,9 +128,9 @@ pub fn read(bytes: &[u8], depth: usize) -> Result<MsgMessage, String> {
 struct MsgReader<'a> {
     file: Compound<'a>,
     names: PropertyIds,
-    /// Whether the file has all lists with the names of properties.
+    /// True if none of the lists of property names is missing.
     has_all_names: bool,
-    /// Number of bytes of streams that may still be read. At the start, it is the size of the file.
+    /// Number of stream bytes that may still be read. Starts as the size of the file.
     room: usize,
     values: usize,
     damage: Vec<String>,
@@ -163,13 +163,13 @@ impl StorageContents {
         contents
     }
 
-    /// Returns true if the storage is a message, a recipient or an attachment.
+    /// Whether the storage holds properties, as messages, recipients and attachments do.
     fn has_values(&self) -> bool {
         self.streams.contains_key(PROPERTIES) || self.values().next().is_some()
     }
 
-    /// Creates a list of properties from the names of the streams. It is used for a storage whose own list is missing
-    /// or cannot be read, so that at least the values with separate streams are read.
+    /// Rebuilds the list of properties from the names of the streams, for a storage whose own list is missing or
+    /// unreadable. At least the values with separate streams can then be read.
     fn list(&self) -> Vec<[u8; 16]> {
         let mut values: Vec<(u16, u16)> = self.values().collect();
         values.sort_unstable();
@@ -195,9 +195,9 @@ impl StorageContents {
 enum StorageRole {
     Recipient,
     Attachment,
-    /// Values, but it is not known of what.
+    /// Storage with properties, but unknown whether of a recipient or of an attachment.
     Unknown,
-    /// No content of the message, such as the names of properties.
+    /// Storage without content of the message, such as the names of properties.
     Other,
 }
 
@@ -211,7 +211,7 @@ impl MsgReader<'_> {
         let name = || path.file_name().unwrap_or_default().to_string_lossy();
         if let Some(why) = fault {
             self.lose(format!("{} ({why})", name()));
-            // If bytes were read before the fault, they are used, because an incomplete text is better than no text.
+            // The bytes before the fault are used, because an incomplete text is better than no text.
             if bytes.is_empty() {
                 return None;
             }
@@ -222,9 +222,9 @@ impl MsgReader<'_> {
                 Some(bytes)
             }
             None => {
-                // The stream is too large to be in this file together with the others, so it is damaged and shares sectors with
-                // other streams. Thousands of such streams may follow, and each one is read up to `room`. Halving `room` limits
-                // the total work.
+                // The stream does not fit into this file together with the others, so it is damaged and shares sectors
+                // with other streams. Thousands of such streams could follow, each read up to `room` bytes; halving
+                // `room` bounds the total work.
                 self.room /= 2;
                 self.lose(format!(
                     "{} (the declared size of this value exceeds the size of the file)",
@@ -299,8 +299,8 @@ impl MsgReader<'_> {
         item
     }
 
-    /// Returns what a storage of a message is. If its name is damaged, its values show whether it is a recipient or an
-    /// attachment.
+    /// Returns the role of a storage in a message. If the name is damaged, the properties show whether it is a
+    /// recipient or an attachment.
     fn role(&mut self, name: &str, storage: &Path) -> StorageRole {
         if name.starts_with(RECIPIENT) {
             return StorageRole::Recipient;
@@ -323,7 +323,7 @@ impl MsgReader<'_> {
         } else if contents.has_values() {
             return StorageRole::Unknown;
         } else {
-            // Such as MsoDataStore, in which Office keeps data of its own.
+            // An unrelated storage, such as MsoDataStore, in which Office keeps its own data.
             return StorageRole::Other;
         };
         self.tell(format!(
@@ -332,7 +332,7 @@ impl MsgReader<'_> {
         role
     }
 
-    /// Records missing recipients or attachments. A file with more of them than it declares has lost nothing.
+    /// Records missing recipients or attachments. More of them than declared is not a loss.
     fn check_count(&mut self, declared: u32, found: usize, what: &str) {
         let found = u32::try_from(found).unwrap_or(u32::MAX);
         if found < declared {
@@ -350,7 +350,7 @@ impl MsgReader<'_> {
             .extract_if(.., |it| it.id == id::DATA && it.name.is_none())
             .next();
         let object = contents.storages.iter().find(|(name, _)| name == OBJECT);
-        // An attachment contains at most one storage, its content. The content is therefore found even if its name is damaged.
+        // The only storage in an attachment is its content, so the content is found even if its name is damaged.
         let renamed = contents
             .storages
             .first()
@@ -406,7 +406,7 @@ impl MsgReader<'_> {
             .streams
             .get(PROPERTIES)
             .and_then(|path| self.stream(path));
-        // A list that ends within its header counts as one that cannot be read.
+        // A list that ends within its header is treated as unreadable.
         let list = match stream.as_ref().and_then(|bytes| bytes.get(header..)) {
             Some(entries) => entries.as_chunks::<16>().0,
             None => {
@@ -461,9 +461,8 @@ impl MsgReader<'_> {
         (properties, counts)
     }
 
-    /// Records that the stream of a value is missing from the file. Two kinds of values have no stream in an intact
-    /// file and are ignored: objects, which are stored in storages, and empty values. The length of a text includes its
-    /// terminating NUL.
+    /// Records that a value's stream is missing. Two kinds of values never have a stream: objects (they are storages)
+    /// and empty values. The length of a text includes its terminating NUL.
     fn tell_missing(&mut self, name: &str, kind: u16, inline: [u8; 8]) {
         let [a, b, c, d, ..] = inline;
         let empty = match kind {

@@ -13,15 +13,16 @@ pub(super) struct InnerFile {
 /// The content of an OLE object, if a mail can contain it as a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum OleObject {
-    /// The object contains a file.
+    /// The object wraps a file, which can be extracted.
     File(InnerFile),
-    /// The compound file of the object is itself a document. The values are its media type and its extension.
+    /// The compound file of the object is itself a document, with this media type and file extension.
     Document(&'static str, &'static str),
     /// The object has an unknown form, or is damaged.
     Unknown,
 }
 
-/// Streams that identify the files of office programs. An object with one of these streams can be opened as a file.
+/// Streams by which files of office programs are recognised. An object with one of these streams can be opened as a
+/// file.
 #[cfg(feature = "outlook")]
 const DOCUMENTS: &[(&str, &str, &str)] = &[
     ("/WordDocument", "application/msword", "doc"),
@@ -97,7 +98,7 @@ fn packed(rest: &[u8]) -> Option<InnerFile> {
     })
 }
 
-/// Reads a length of four bytes. Returns the length, and the bytes after these four.
+/// Splits off a length of four bytes. Returns the length and the remaining bytes.
 fn length(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     Some((usize::try_from(u32::from_le_bytes(*length)).ok()?, rest))

@@ -1,4 +1,4 @@
-//! Converts each item in an Outlook file to a message, with its state in the mailbox.
+//! Converts the items of an Outlook file to messages, with their flags (such as read or flagged).
 
 use super::compose;
 use super::header::seconds;
@@ -10,7 +10,7 @@ use super::properties::{OutlookItem, id};
 pub struct OutlookMessage {
     /// Header and body, with LF line endings.
     pub content: Vec<u8>,
-    /// A sentence for each piece of content of the item that the message lacks.
+    /// One sentence for each piece of content that was lost in the conversion.
     pub missing: Vec<String>,
     pub flags: ItemFlags,
     /// Time at which the message was received or, if that is unknown, sent, in seconds since 1970.
@@ -24,7 +24,7 @@ pub struct OutlookMessage {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct ItemFlags {
-    /// Whether the user has read the message. A file without flags is that of a read message.
+    /// Whether the user has read the message. True if the item has no flags.
     pub is_read: bool,
     /// Whether the message was never sent.
     pub is_draft: bool,

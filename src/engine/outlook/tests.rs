@@ -15,7 +15,7 @@ fn written(bytes: &[u8], depth: usize) -> (Vec<u8>, Vec<tnef::TnefDamage>) {
     (part.write(Newline::Lf, &[]), stream.damage)
 }
 
-/// Returns whether `winmail.dat` would be removed: something came out of it, and nothing is known to be missing.
+/// Whether `winmail.dat` would be removed from a mail: the file has content, and none of it is known to be missing.
 fn would_go(bytes: &[u8]) -> bool {
     let stream = tnef::read(bytes, 4);
     let contents = compose::of(&stream.item);
@@ -34,11 +34,11 @@ fn tnef_cut_at_any_byte_gives_the_front_and_says_so() {
         assert!(front.len() <= all.len() + 200, "{end}");
         undetected.extend(would_go(&whole[..end]).then_some(end));
     }
-    // Nothing in the file says how many attachments it has. So a file looks complete if it is cut off before its first, second
+    // The file does not say how many attachments it has, so it looks complete if it is cut off before the first, second
     // or third attachment.
     assert_eq!(undetected.len(), 3, "{undetected:?}");
 
-    // A file that says that it has attachments is not complete before the first one.
+    // If the file says that it has attachments, a cut before the first one is detected.
     let says = [
         Tnef::new()
             .class("IPM.Note")
@@ -130,7 +130,7 @@ fn tnef_with_content_that_is_not_read_says_so() {
     ];
     for (what, tnef) in kept {
         assert!(!would_go(&tnef.clone().bytes()), "{what}");
-        // The same next to an attachment that comes out, and inside an enclosed item.
+        // The file must stay, too, if the same content is next to a good attachment or inside an enclosed item.
         assert!(!would_go(&file(tnef.clone())), "{what}, with an attachment");
         assert!(
             !would_go(&inner(tnef.clone()).bytes()),
@@ -283,7 +283,7 @@ fn rtf_of_the_specification_is_decompressed() {
     let (rtf, damage) = compressed_rtf::decompress(example).unwrap();
     assert_eq!(rtf, b"{\\rtf1\\ansi\\ansicpg1252\\pard hello world}\r\n");
     assert_eq!(damage, None);
-    // In this example, references read bytes that they have written themselves, in order to repeat `WXYZ`.
+    // The back-references of this example overlap their own output, in order to repeat `WXYZ`.
     let example: &[u8] =
         b"\x1a\0\0\0\x1c\0\0\0LZFu\xe2\xd4\x4b\x51\x41\0\x04\x20WXYZ\x0d\x6e}\x01\x0e\xb0";
     let (rtf, damage) = compressed_rtf::decompress(example).unwrap();

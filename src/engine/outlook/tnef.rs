@@ -48,8 +48,8 @@ pub fn read(bytes: &[u8], depth: usize) -> TnefStream<'_> {
     TnefStream { item, damage }
 }
 
-/// Numbers of attributes. In the file, such a number is one half of a field of four bytes. The other half is the type
-/// of the attribute. Some programs do not write the type, so it is ignored.
+/// Attribute numbers. The file stores each one in a four-byte field together with the type of the attribute, which is
+/// ignored because some programs do not write it.
 mod attribute {
     pub(super) const FROM: u16 = 0x8000;
     pub(super) const SUBJECT: u16 = 0x8004;
@@ -113,9 +113,8 @@ impl TnefReader {
         if cursor.u16().is_none() {
             self.damage.push(TnefDamage::Truncated);
         }
-        // A stream can contain the same value as a MAPI property and as an older attribute of Microsoft Mail. The first value
-        // of a list is used and the MAPI property is more precise, so the older values are collected separately and appended at
-        // the end.
+        // The same value can occur as a MAPI property and as an older Microsoft Mail attribute. The first value of a
+        // list wins and MAPI is more precise, so the older values are collected separately and appended at the end.
         let mut older = Properties::default();
         let mut attachments: Vec<AttachmentDraft<'a>> = Vec::new();
         while !cursor.rest.is_empty() {
@@ -149,8 +148,8 @@ impl TnefReader {
         if attachments.is_empty() && unread::says_attachments(&item.properties) {
             self.damage.push(TnefDamage::NoAttachments);
         }
-        // A program that writes a list of properties for the item also writes one for each attachment, at its end. Without
-        // this list, the stream was cut off after another attribute of the attachment, which loses its name or its content.
+        // Programs that write a property list for the item also end each attachment with one. If the last attachment
+        // has none, the stream was cut off after another attribute, which loses the attachment's name or content.
         if has_list && attachments.last().is_some_and(|last| !last.has_list) {
             self.damage.push(TnefDamage::Truncated);
         }
@@ -168,8 +167,8 @@ impl TnefReader {
         item
     }
 
-    /// Reads the last attribute of a truncated stream, whose end is missing. Incomplete content is better than none. The stream
-    /// is reported as damaged, so the original file also stays in the mail.
+    /// Reads the last attribute of a truncated stream, as far as it is there: incomplete content is better than none.
+    /// The stream counts as damaged, so the original file also stays in the mail.
     fn cut<'a>(
         &mut self,
         rest: &'a [u8],
@@ -205,7 +204,7 @@ impl TnefReader {
             attribute::BODY => older.push(id::BODY, narrow()),
             attribute::PRIORITY => {
                 let priority = Cursor { rest: content }.u16();
-                // The priority 1, 2 or 3 of this attribute (1 is the highest) becomes the importance 2, 1 or 0 of MAPI.
+                // Maps the priority (1 to 3, 1 is the highest) to the importance of MAPI (2 to 0).
                 let importance = priority.map(|it| 3_i64.saturating_sub(i64::from(it)));
                 if let Some(importance) = importance.filter(|it| (0..3).contains(it)) {
                     older.push(id::IMPORTANCE, PropertyValue::Integer(importance));
@@ -287,7 +286,7 @@ impl TnefReader {
         }
     }
 
-    /// Records content in a list of properties that the reader does not use.
+    /// Records content in a property list that the conversion does not use.
     fn check_content(&mut self, properties: &Properties<'_>) {
         if properties.0.iter().any(unread::is_large_and_unknown) {
             self.damage.push(TnefDamage::UnknownProperty);
@@ -297,7 +296,7 @@ impl TnefReader {
         }
     }
 
-    /// Records bytes after the last entry of a list: its number of entries is wrong. Padding is not damage.
+    /// Records trailing bytes after the last entry of a list: its declared length is wrong. Padding is not damage.
     fn check_rest(&mut self, rest: &[u8]) {
         if rest.iter().any(|byte| *byte != 0) {
             self.damage.push(TnefDamage::Properties);
@@ -316,8 +315,8 @@ impl TnefReader {
             Some(PropertyValue::Bytes(Cow::Borrowed(bytes))) => Some(*bytes),
             _ => None,
         };
-        // The value `DATA` can be an embedded object. The attachment then also has ordinary data, but only as a placeholder for
-        // programs that do not support objects. So the object is used if there is one.
+        // If `DATA` is an embedded object, the ordinary data of the attachment is only a placeholder for programs that
+        // do not support objects. So the object wins.
         let embedded = |object: &'a [u8]| {
             let (interface, content) = object.split_first_chunk::<16>()?;
             match *interface {

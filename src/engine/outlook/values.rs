@@ -1,4 +1,4 @@
-//! Values as `.msg` and `.pst` files store them, and the names of properties whose numbers are different in each file.
+//! Encoding of values in `.msg` and `.pst` files, and the names of named properties.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -45,7 +45,7 @@ pub(super) fn fixed<'a>(kind: u16, bytes: &[u8]) -> Option<PropertyValue<'a>> {
     })
 }
 
-/// Reads a value whose bytes are stored outside of the list of properties. Returns `None` if the type is unknown.
+/// Decodes a value whose bytes are outside of the property list. Returns `None` if the type is unknown.
 pub(super) fn stored(kind: u16, bytes: Cow<'_, [u8]>) -> Option<PropertyValue<'_>> {
     Some(match kind {
         kind::NARROW => PropertyValue::Narrow(bytes),
@@ -55,7 +55,7 @@ pub(super) fn stored(kind: u16, bytes: Cow<'_, [u8]>) -> Option<PropertyValue<'_
     })
 }
 
-/// Names of properties, by the ids that this file assigns to them.
+/// Named properties: the name for each id that this file assigned.
 #[derive(Default, Debug)]
 pub(super) struct PropertyIds(HashMap<u16, (Guid, PropertyName)>);
 
@@ -152,7 +152,7 @@ fn texts<'p>(properties: &'p Properties<'_>) -> impl Iterator<Item = &'p [u8]> {
         .0
         .iter()
         .filter_map(|property| match &property.value {
-            // The HTML declares its own charset, so it does not affect the choice of the code page.
+            // The HTML declares its own charset, so it is no evidence for the code page.
             PropertyValue::Narrow(bytes) if property.id != id::HTML => Some(bytes.as_ref()),
             _ => None,
         })

@@ -17,8 +17,8 @@ use crate::engine::substitute::Substitute;
 use crate::mime::media_type::is_composite;
 
 impl PendingReference<'_, '_, '_> {
-    /// Decides about references that offer the same attachment, in the order in which they are tried. Usually there is only
-    /// one.
+    /// Decides about one reference, or about several that offer the same attachment, in the order in which they are
+    /// tried.
     pub(super) fn decide(&mut self, members: &[usize]) -> Result<(), PassStop> {
         let plan = Rc::clone(&self.progress.plan);
         let references = &plan.references;
@@ -41,7 +41,8 @@ impl PendingReference<'_, '_, '_> {
             };
             match done {
                 Ok(()) => {
-                    // Neighbouring parts are removed in the order of the mail, so that the spans meet and do not overlap.
+                    // The parts are removed in document order, so that the spans of neighbours touch and do not
+                    // overlap.
                     let mut others: Vec<_> = items.filter(|(other, _)| *other != index).collect();
                     others.sort_unstable_by_key(|(other, _)| *other);
                     for (_, other) in others {
@@ -98,11 +99,10 @@ impl PendingReference<'_, '_, '_> {
         told.waits =
             self.session.may_refer(&obtained) || is_reference && !is_composite(&obtained.essence);
         let part = self.tree.part(item.body.part);
-        // Content that would exceed a limit is refused before it is encoded. Encoding counts as work, and a hostile mail can
-        // cause it many times.
+        // Checks the limits before encoding, which counts as work and which a hostile mail can cause many times.
         let octets = obtained.content.len();
-        // Text, messages and multiparts may be written in another encoding than base64. All other content is written in
-        // base64, so its exact length in the message is already known here.
+        // Text, messages and multiparts may be written unencoded. All other content is base64, so its length in the
+        // message is already known.
         let is_readable = obtained.essence.starts_with("text/") || is_composite(&obtained.essence);
         let is_exact = item.body.facts.shape == ReferenceShape::ExternalBody && !is_readable;
         let least = obtained.content.least_body(is_exact) as i64 - part.span.len() as i64;

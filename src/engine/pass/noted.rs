@@ -76,8 +76,8 @@ impl PendingReference<'_, '_, '_> {
             let behind = text.behind.get(&number).copied();
             let body = (self.tree.original, self.tree.part(part).body);
             let (_, within) = place_of(text.decoded.as_ref(), body);
-            // If empty lines of the text stay after the attachment, the attachment is encoded in base64. In base64,
-            // the empty lines do not change the content.
+            // Base64 is unaffected by empty lines after it, so it is used if empty lines of the text remain after the
+            // attachment. Otherwise they would become part of its content.
             let is_followed = behind.is_some_and(|behind| {
                 !behind.is_empty() && (text.is_whole || !text.is_nested || behind.end != within.end)
             });
@@ -86,8 +86,8 @@ impl PendingReference<'_, '_, '_> {
                 && stored.obtained.essence == "text/plain"
                 && holds_notes(self.tree, octets);
             if is_noted {
-                // The content itself contains notes. As text, it would be part of the mail, and a later run
-                // would replace these notes. With a name, the part becomes an attachment, in which notes are not searched.
+                // The content is a text with Mailman notes of its own. As text of the mail, it would be changed by a
+                // later run, so it gets a file name: that makes it an attachment, in which notes are not searched for.
                 stored.name = Some(note.stored_name.clone());
                 stored.fields = None;
             }
@@ -179,8 +179,8 @@ impl PendingReference<'_, '_, '_> {
 
     pub(super) fn put_filled(&mut self) {
         let texts = std::mem::take(&mut self.progress.texts);
-        // Texts are processed from the last to the first one. If the rows of a text are removed from the report, the positions
-        // of the rows of earlier texts then stay the same.
+        // Last text first: removing the report rows of one text must not shift the row positions of the texts before
+        // it.
         let filled = std::mem::take(&mut self.progress.filled).into_iter().rev();
         let (divided, extended): (Vec<_>, Vec<_>) =
             filled.partition(|(part, _)| texts.contains_key(part));
@@ -247,9 +247,9 @@ impl PendingReference<'_, '_, '_> {
             && let Some(new) = new_of(number)
         {
             let mut body = [&new.body, behind.of(source)].concat();
-            // A line ending is added to the body in two cases only. If a boundary line follows directly, it must begin on a
-            // line of its own. Base64 at the end of the mail ends with a line ending, as mail programs write it. In all other
-            // cases, a line ending would change the content.
+            // A line ending is added in two cases only, because it would otherwise change the content: if a boundary
+            // line follows directly, which must begin on a line of its own, and for base64 at the end of the mail,
+            // which mail programs end with a line ending.
             let has_end = body.is_empty() || body.ends_with(b"\n");
             let wants_end = new.is_base64 && ends_line(self.tree, text.part);
             if !has_end && (wants_end || self.tree.abuts_boundary(text.part)) {
@@ -260,8 +260,8 @@ impl PendingReference<'_, '_, '_> {
         }
         let delimiter_line = [b"--", text.boundary.as_slice(), newline].concat();
         let delimiter = [newline, &delimiter_line].concat();
-        // The pieces get the Content-Type and the encoding of the original text. If it declares no charset, they get the one
-        // of their bytes (RFC 1428).
+        // The pieces keep the Content-Type and the encoding of the original text. If no charset is declared, it is
+        // guessed from the bytes (RFC 1428).
         let value = self.tree.value(text.part, "Content-Type");
         let is_declared =
             value.is_some_and(|value| MediaType::parse(value).parameter("charset").is_some());

@@ -1,4 +1,4 @@
-//! The progress of a pass: its plan, and the changes for the references that are decided.
+//! State of a pass: its plan, and the changes decided so far.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use crate::mime::{MessageTree, PartId};
 pub(in crate::engine) struct Pass {
     pub(in crate::engine) edits: Edits,
     pub(in crate::engine) report: Report,
-    /// True if another pass may help: a change elsewhere can resolve a reference that was left, or reveal a new one.
+    /// Whether another pass may do more: a change in this pass can make a reference resolvable, or insert a new one.
     pub(in crate::engine) waits: bool,
     pub(in crate::engine) temporary: Option<Detail>,
 }
@@ -37,15 +37,15 @@ impl Pass {
 /// The new parts of one text or message, each with the positions of its rows in the report.
 pub(super) type Filled = Vec<(NewPart, Range<usize>)>;
 
-/// The plan of a pass, and the changes for the references about which the pass has decided.
+/// State of a pass: its plan, and the changes for the references that were decided.
 pub(in crate::engine) struct PassProgress<'t> {
     pub(super) plan: Rc<Plan<'t>>,
     pub(super) contents: KnownContents<'t>,
     pub(super) bases: Bases,
     pub(super) pass: Pass,
     pub(super) edits: PartEdits<'t>,
-    /// Treatment of the fields Content-Length and Lines around the changed parts. If all of these parts were restored byte for
-    /// byte, the old values of the fields are right again.
+    /// How Content-Length and Lines around the changed parts are corrected. If the pass restored all parts byte for
+    /// byte, the fields may already be right.
     pub(super) lengths: Lengths,
     pub(super) removed_to: usize,
     pub(super) texts: BTreeMap<PartId, PartText>,

@@ -49,7 +49,7 @@ impl PendingReference<'_, '_, '_> {
 
     /// Updates the text that lists the detached attachments, after some of them were restored.
     pub(super) fn relisted(&self, edits: Edits) -> Edits {
-        // Applying the edits is slow, so this is done only if the message contains such a text.
+        // Splicing the message is slow, so this is skipped unless the message contains such a text.
         if listing(self.tree).is_none() {
             return edits;
         }

@@ -33,8 +33,8 @@ impl PendingReference<'_, '_, '_> {
 
     pub(super) fn leave(&mut self, item: &PlanItem<'_>, refusal: Refusal) {
         let mut row = self.row(item);
-        // The reference refers to a Content-ID. Another reference may insert the part with this id, so another pass may
-        // help.
+        // The reference points to a part by its Content-ID. This part may only be inserted in place of another
+        // reference, so another pass may resolve it.
         self.progress.pass.waits |= matches!(item.body.target, Ok(Referent::ContentId { .. }))
             && !refusal.reason.is_bound();
         if refusal.retry == Retry::Later {
@@ -51,7 +51,7 @@ impl PendingReference<'_, '_, '_> {
         self.progress.pass.report.rows.push(row);
     }
 
-    /// Adds the row of a reference whose content could be retrieved, but was not retrieved in this run.
+    /// Adds the row of a reference whose content this run (a dry run or a probe) did not retrieve.
     pub(super) fn await_content(&mut self, item: &PlanItem<'_>) {
         let mut row = self.row(item);
         row.outcome = Outcome::WouldFetch;

@@ -9,8 +9,8 @@ use crate::engine::report::{Reason, Refusal};
 use crate::mime::media_type::is_composite;
 use crate::mime::{MessageTree, PartId};
 
-/// Parts with the same Content-ID: first the parts that contain the content, then the parts that are references. RFC 1873 puts
-/// the id on the reference, too.
+/// Parts with the same Content-ID: first those with content, then those that are references, because RFC 1873 puts the
+/// id on the reference, too.
 type Bearers = (Vec<PartId>, Vec<PartId>);
 
 pub(super) struct ContentIds {

@@ -55,8 +55,8 @@ pub(crate) struct DocumentIdentity {
 
 type Bearers = HashMap<(PartId, String), usize>;
 
-/// A document that was read and changed: the result of the function that chose the changes, the edits, and a remark for the
-/// report if the Content-MD5 field was changed or removed with the document.
+/// Result of reading a document: the value that the caller's function returned, the edits, and a remark for the report
+/// if Content-MD5 was changed or removed.
 type Edited<T> = (T, Group, Option<&'static str>);
 
 /// The documents of a message. Facts that several documents need, such as the Content-Location of each part, are collected
@@ -65,13 +65,13 @@ pub(crate) struct Documents<'p> {
     tree: &'p MessageTree<'p>,
     policy: &'p Policy,
     bases: Bases,
-    /// For every multipart/related: true if a link can refer to one of its parts. It is a refusal if this cannot be
-    /// decided.
+    /// Whether a multipart/related has parts to which a link can refer, or the refusal if this cannot be decided.
     have_targets: HashMap<PartId, Result<bool, Refusal>>,
-    /// For each URL: the part with this Content-Location in each multipart/related. A document can be inside 64 nested
-    /// multiparts. One lookup of a long URL finds the parts in all of them.
+    /// Parts by the URL in their Content-Location: for each URL, the part in each multipart/related. Documents can be
+    /// nested in 64 multiparts, and one look-up of a long URL then finds the parts in all of them.
     located: HashMap<String, HashMap<PartId, PartId>>,
-    /// The same parts as in `located`, by the key that is equal for all spellings that a browser treats as one URL.
+    /// The parts of `located` again, by a normalised URL: all spellings that a browser treats as the same URL have the
+    /// same key.
     located_in_browser: HashMap<String, HashMap<PartId, PartId>>,
     /// Total length of the URLs in `located` and `located_in_browser`, in bytes. It is limited, because ten thousand locations can be relative to one
     /// long base.
@@ -96,9 +96,8 @@ impl<'p> Documents<'p> {
         }
     }
 
-    /// Reads a document and lets `decide` choose the changes. Returns `None` if nothing changes. If a document has no base,
-    /// and the message has no part to which its links can refer, its links cannot change. Such a document is read only if
-    /// `always` is true.
+    /// Reads a document, and lets `decide` choose the changes. Returns `None` if nothing changes. Without a base, and
+    /// without parts to which links can refer, links cannot change: such a document is read only if `always` is set.
     fn looked_at<T>(
         &mut self,
         part: PartId,

@@ -17,10 +17,10 @@ use crate::mime::PartId;
 
 pub(crate) struct Plan<'a> {
     pub references: Vec<PlanItem<'a>>,
-    /// Groups of references in a multipart/alternative that offer the same attachment. Each group contains indexes into
-    /// `references`, in the order in which the references are tried. Only one of them is needed.
+    /// Groups of references in a multipart/alternative that offer the same attachment, of which only one is needed.
+    /// Each group contains indexes into `references`, in the order in which they are tried.
     pub rivals: Vec<Vec<usize>>,
-    /// Total length in bytes of the URLs that a base made absolute. It counts as memory and work.
+    /// Total length in bytes of the URLs that were made absolute. It counts as memory and work.
     pub held: usize,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct PlanItem<'a> {
     /// The URL for reports: absolute if possible, with a masked password, and with a `data:` URL shortened.
     pub shown_url: Option<String>,
     pub step: PlanStep,
-    /// The request for the original, if a mail filter wrapped the URL of the reference. It is sent if `step` fails.
+    /// Fallback for a URL that a mail filter wrapped: the request for the unwrapped original, sent if `step` fails.
     pub original: Option<(Need, OriginalUrl)>,
     /// Request for a copy of the missing part, which is searched for in the mailboxes of `--copies`. If a copy is
     /// found, its content is used, and `step` is not carried out.
@@ -52,7 +52,7 @@ pub(crate) enum PlanStep {
 }
 
 impl PlanItem<'_> {
-    /// Creates the row of the report. If the content has to be retrieved, the row says at first that a run would retrieve it.
+    /// Creates the report row. For content that must be retrieved, its outcome is `WouldFetch` until the retrieval.
     pub(crate) fn row(&self, message: &str) -> Row {
         let mut row = Row::new(message, self.number.clone(), self.kind, Outcome::Expanded);
         row.name.clone_from(&self.name);

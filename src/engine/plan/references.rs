@@ -41,8 +41,8 @@ impl<'a> Plan<'a> {
         };
         let followed = bodies.iter().filter(is_followed);
         let references: HashSet<PartId> = followed.map(|body| body.part).collect();
-        // Further references are inside texts and documents, such as notes and links. Their parts have content of their own, so
-        // they are searched separately from the parts that are references as a whole.
+        // The remaining references are places inside texts and documents, such as notes and links. Unlike the
+        // references above, their parts have content of their own.
         for form in TABLE {
             bodies.extend(form.in_texts(tree, reading, &references));
         }
@@ -69,7 +69,7 @@ struct ReferencePlanner<'p> {
     tree: &'p MessageTree<'p>,
     policy: &'p Policy,
     content_ids: ContentIds,
-    /// Number of bytes for further URLs. It is limited, because ten thousand relative references can have one long base.
+    /// Remaining total length in bytes for absolute URLs. Ten thousand relative references can share one long base URL.
     room: usize,
 }
 
@@ -107,7 +107,7 @@ impl ReferencePlanner<'_> {
             Ok(Referent::Beside { name, .. }) => name.clone(),
             _ => None,
         };
-        // A text can contain many notes, and its own name is not that of their content.
+        // A text can contain many notes, so its own name is not the name of an attachment.
         let in_header = || {
             let is_whole = body.text_note.is_none();
             let fields = [&body.phantom.fields, self.tree.fields(body.part)];
@@ -129,8 +129,8 @@ impl ReferencePlanner<'_> {
         if *content == PartKind::Opaque(Limit::HeaderTooLarge)
             || body.phantom.end == SectionEnd::TooLarge
         {
-            // The bytes after `--max-header` were not read. So the URL, the type or the digest of the content can be
-            // incomplete, and the content is not inserted.
+            // The header is longer than `--max-header`, so the URL, the type or the digest may be incomplete, and the
+            // reference is refused.
             let detail = Detail::from(
                 "one of the two headers of the message/external-body part is larger than ",
             )
@@ -138,9 +138,8 @@ impl ReferencePlanner<'_> {
             return Err(Refusal::lasting(Reason::HeaderTooLarge, detail));
         }
         if body.claim == Claim::Unreadable {
-            // `embody detach` wrote the field X-Embody-Detached, from which `embody restore` creates the original part
-            // again. The field was changed and cannot be read, so the original part cannot be created exactly, and the
-            // reference is left unchanged.
+            // The note of `embody detach` (X-Embody-Detached) was changed and is unreadable, so `embody restore` could
+            // not recreate the exact original. The reference is left unchanged.
             let detail =
                 "the X-Embody-Detached field of the part does not have the form that embody writes";
             return Err(Refusal::lasting(Reason::BadNote, detail));
@@ -197,8 +196,8 @@ impl ReferencePlanner<'_> {
         };
         let shown = shown_url(&absolute);
         let mapped = self.policy.map(&absolute).into_owned();
-        // References with the same URL and media type share one retrieval. So everything that the server does not get is
-        // left out before they are compared: the fragment, and the media type unless it is sent in an HTTP request.
+        // References with the same URL and media type share one retrieval. Everything that the server does not see is
+        // removed for the comparison: the fragment, and the media type unless it is sent in an HTTP request.
         let asked = url::without_fragment(&mapped);
         let components = components_in_attachments(self.policy, body);
         let allowed = match components {
@@ -234,8 +233,8 @@ impl ReferencePlanner<'_> {
         (shown, step)
     }
 
-    /// Returns the request for the original of a wrapped URL, if the policy allows it. An object of a store is proved by its
-    /// hash, and has no other source.
+    /// Returns the request for the unwrapped original of a URL, if the policy allows it. Detached attachments have
+    /// none: their hash identifies the object in the store.
     fn original(&self, body: &ExternalBody<'_>) -> Option<(Need, OriginalUrl)> {
         let Ok(Referent::Url(reference)) = &body.target else {
             return None;
@@ -311,7 +310,7 @@ pub(crate) fn question(policy: &Policy, body: &ExternalBody<'_>) -> Option<Need>
     })
 }
 
-/// Returns true if a refusal is about a URL and not about its content.
+/// Whether a refusal is about the URL, and not about its content.
 fn refuses_url(refusal: &Refusal) -> bool {
     matches!(
         refusal.reason,
@@ -347,8 +346,8 @@ fn rivals(tree: &MessageTree<'_>, items: &[PlanItem<'_>]) -> Vec<Vec<usize>> {
         part.essence == "multipart/alternative" && part.children.iter().all(is_external)
     };
     let mut is_choice: HashMap<PartId, bool> = HashMap::new();
-    // The first planned reference with each Content-ID or Content-MD5. The key contains the name of the field, so that an id is
-    // never taken for a digest.
+    // First reference with each Content-ID or Content-MD5. The field name is part of the key, so an id cannot match a
+    // digest.
     let mut bearers: HashMap<(PartId, &str, &[u8]), usize> = HashMap::new();
     // For each reference, the index of an earlier reference to the same attachment, or otherwise its own index.
     // Following these indexes leads to the first reference of each set (a union-find structure).

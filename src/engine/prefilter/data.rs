@@ -5,13 +5,13 @@
 use crate::span::{front, split_while};
 use memchr::memchr3_iter;
 
-/// The scheme `data`, last byte first, because the search begins at the colon. The bytes in `DROPPED` are skipped: browsers
-/// remove them from URLs, or they are the zero bytes of UTF-16.
+/// The scheme `data` in reverse order, because the search starts at the colon and goes backwards. Bytes in `DROPPED`
+/// are skipped: browsers ignore them, or they are the zero bytes of UTF-16.
 const REVERSED: &[u8] = b"atad";
 const DROPPED: &[u8] = b"\t\n\r\0";
 
-/// Maximum number of digits that are read of a numeric character reference. A longer reference counts as a byte of the scheme,
-/// so that no document is missed.
+/// Maximum number of digits of a numeric character reference. A longer one may be any byte of the scheme, so that no
+/// document is missed.
 const DIGITS: usize = 12;
 
 pub(in crate::engine) fn may_show_data(text: &[u8]) -> bool {
@@ -28,7 +28,7 @@ pub(in crate::engine) fn may_show_data(text: &[u8]) -> bool {
 
 /// Returns true if the text ends with the letters of `data`. Bytes that browsers drop may be between the letters.
 fn ends_in_scheme(before: &[u8]) -> bool {
-    // Maximum number of bytes to read before a colon. Without it, a megabyte of line endings before many colons would be read
+    // Bound for the bytes read before a colon. Without it, a megabyte of line endings before many colons would be read
     // again for each colon.
     const LONGEST: usize = 64;
     let start = before.len().saturating_sub(LONGEST);

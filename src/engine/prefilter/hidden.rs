@@ -59,8 +59,7 @@ fn spells_base(mut bytes: &[u8]) -> bool {
             match sign {
                 Sign::Escape(octet) => break octet,
                 Sign::Bare => break b'=',
-                // A match begins with the `<` itself. A soft line break before it does not belong to the match, so no
-                // match begins at the line break.
+                // A match must start with the `<` itself, not with a soft line break before it.
                 Sign::SoftBreak if *wanted == b'<' => return false,
                 Sign::SoftBreak => {}
             }
@@ -84,8 +83,7 @@ mod tests {
         let seen = memchr2_iter(b'<', b'=', body).any(|at| spells_base(&body[at..]));
         let long = [vec![b'x'; SHORT].as_slice(), body].concat();
         assert_eq!(may_spell_base(&long), seen, "{}", body.escape_ascii());
-        // Tests the short body alone. The search in `long` has built the tables of the vector search, and all later searches
-        // use these tables.
+        // Tests the short body alone: the search in `long` has built the vector tables, which all later searches use.
         assert_eq!(may_spell_base(body), seen, "{}", body.escape_ascii());
         seen
     }

@@ -4,7 +4,7 @@ use crate::engine::forms::references::TABLE;
 use crate::engine::policy::Follow;
 use crate::engine::search_words::PrefilterWords;
 
-/// The kinds of words that occur in a message: words of references, or types of documents.
+/// Result of the prefilter: whether a message contains words of references, and media types of documents.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Kinds {
     pub(in crate::engine) references: bool,
@@ -36,8 +36,8 @@ impl Prefilter {
         kinds
     }
 
-    /// Returns true if words alone show that a complete message may have to be changed: words in the headers of
-    /// references, or a document with relative links. Notes in texts and marks of forms are not searched for.
+    /// Whether words in the headers of references, or a document with relative links, show that a complete message may
+    /// have to be changed. Notes in texts and marks of forms are not searched for.
     #[cfg(any(test, feature = "mailbox", feature = "internals"))]
     pub(super) fn has_word_that_matters(&self, message: &[u8]) -> bool {
         self.matters(message, self.kinds_of_words(message, Kinds::default()))
@@ -61,8 +61,8 @@ impl Prefilter {
         let mut from = 0;
         let looks_at_documents = self.looks_at_documents();
         if looks_at_documents && known == Kinds::default() {
-            // Most messages contain no word at all. So a single search for all words comes before the separate searches
-            // for references and documents.
+            // Most messages contain no word at all, so one search for all words comes first, and the separate searches
+            // for references and documents follow only after a match.
             let Some((at, _)) = ALL.find_from(bytes, 0) else {
                 return known;
             };
@@ -83,8 +83,8 @@ impl Prefilter {
         self.further(&bytes[from..], known)
     }
 
-    /// Searches the end of a message that arrived in pieces. A type that was cut at the end of a piece counted as the type of
-    /// a document. Now the type is complete, and the search for documents is repeated.
+    /// Completes the search of a message that arrived in pieces. A media type that was cut at the end of a piece was
+    /// counted as a document; now it is complete, so the search for documents is repeated.
     #[cfg(feature = "milter")]
     pub(crate) fn kinds_in_all(&self, bytes: &[u8], searched: usize, known: Kinds) -> Kinds {
         let mut kinds = self.kinds_so_far(bytes, searched, known);

@@ -229,7 +229,7 @@ fn messages() -> impl Strategy<Value = Vec<String>> {
         Just("Content-Location: x\n"),
         Just("X-Mozilla-Status: 0001\n"),
         Just("X-Mozilla-Altered: x\n"),
-        // The start of a winmail.dat counts only with one of its media types.
+        // The start of a winmail.dat matters only in a part with one of its media types.
         Just(
             "Content-Type: Application/Octet-Stream\nContent-Transfer-Encoding: base64\n\neJ8+IgAA\n"
         ),
@@ -340,8 +340,8 @@ proptest! {
         for message in messages {
             let head = "From: a\nMIME-Version: 1.0\n";
             let message = format!("{head}{message}");
-            // A run searches a message for references and for documents separately. So this test compares each of these
-            // searches with the parsed message.
+            // The engine searches for references and for documents separately, so both searches are compared with the
+            // parsed message.
             let tree = crate::mime::scan(message.as_bytes(), &expander.policy().limits.scan());
             let is_document = |id| {
                 let essence = tree.part(id).essence.as_str();

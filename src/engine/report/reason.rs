@@ -2,7 +2,7 @@
 
 use crate::detail::Setting;
 
-/// Converts one column of the table below into an `Option`: the name of a setting becomes `Some`, `none` becomes `None`.
+/// Turns the remedy column of the table below into an `Option<Setting>`.
 macro_rules! remedy {
     (none) => {
         None
@@ -143,7 +143,7 @@ reasons! {
 }
 
 impl Reason {
-    /// Returns whether the reason is that a limit for one message was reached. A later run begins with new limits, so it may
+    /// Whether the reason is an exhausted limit for one message. Each run starts with fresh limits, so a later run may
     /// process the references that were left.
     pub fn is_bound(self) -> bool {
         matches!(

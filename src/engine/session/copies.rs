@@ -18,9 +18,9 @@ use crate::engine::{Content, MissingPart, Need, Neighbour};
 use crate::mime::{MessageTree, PartId};
 
 impl Session<'_> {
-    /// Marks each item (a planned reference) whose content may be taken from another copy of the mail, so that the
-    /// copies are searched. `is_mail` is true if `tree` is the mail itself and no reference in it has been filled yet.
-    /// Only then can its structure be compared with that of the copies.
+    /// Plans the search for copies: marks each planned reference whose content may be taken from another copy of the
+    /// mail. `is_mail` is true if `tree` is the mail itself, before any reference was replaced. Only then can its
+    /// structure be compared with that of a copy.
     pub(in crate::engine) fn plan_copies(
         &mut self,
         tree: &MessageTree<'_>,
@@ -62,8 +62,8 @@ impl Session<'_> {
         }
     }
 
-    /// Looks up copies of the missing parts to which these items refer. If the engine does not have the result of a
-    /// search yet, it stops. The program then searches the copies and calls the engine again.
+    /// Looks up copies of the missing parts of these items. If a result is not known yet, the round stops, the driver
+    /// searches the copies, and the next round finds the result.
     pub(in crate::engine) fn find_copies(&mut self, items: &[&PlanItem<'_>]) {
         let mut batch = Vec::new();
         for item in items {
@@ -107,8 +107,8 @@ impl Session<'_> {
         matches!(self.answers.get(&file), Some(Ok(Some(_))))
     }
 
-    /// Stores for each reference the reason why no copy was used. A later pass needs the reason for the report, but
-    /// cannot search the copies again: it reads the changed mail, in which parts have other numbers.
+    /// Remembers for each reference why no copy was used, because the report of a later pass needs the reason. A later
+    /// pass cannot repeat the search: it reads the changed mail, in which parts have other numbers.
     pub(in crate::engine) fn remember_copies(
         &mut self,
         tree: &MessageTree<'_>,
@@ -126,8 +126,7 @@ impl Session<'_> {
         }
     }
 
-    /// Returns the refusal for a reference whose content could neither be retrieved nor be taken from a copy. It combines both
-    /// reasons.
+    /// Combines both reasons why a reference has no content: the failed retrieval, and the lack of a usable copy.
     pub(in crate::engine) fn refused_twice(
         &self,
         tree: &MessageTree<'_>,
@@ -148,11 +147,10 @@ impl Session<'_> {
     }
 }
 
-/// Returns true if the reference may be replaced with content from a copy: the only reason why it is not filled is that its
-/// content is missing.
+/// Whether a copy may supply the content: nothing but the missing content keeps the reference from being replaced.
 fn may_be_copied(item: &PlanItem<'_>) -> bool {
-    // A digest of a mailing list is one mail with the texts of many mails. A note in such a text is in place of an
-    // attachment of one of these mails, which copies of the digest do not contain.
+    // A mailing list digest is one mail with the texts of many mails. A note in it stands for an attachment of one of
+    // those mails, which a copy of the digest does not contain.
     let note = item.body.text_note.as_ref();
     let is_in_digest = note.is_some_and(|note| note.is_in_digest);
     item.body.facts.may_be_in_copies
@@ -178,9 +176,8 @@ fn lacks_only_content(body: &ExternalBody<'_>, reason: Reason) -> bool {
         | Reason::MissingUrl
         | Reason::MissingParameter
         | Reason::Deleted => true,
-        // For a message/external-body, these reasons mean only that its access type cannot be used, so a copy may
-        // replace it. For other forms, they mean that the part contains more than the reference. A copy would remove
-        // this content.
+        // For a message/external-body, the access type is merely unusable, so a copy may replace the part. In other
+        // forms, the part has content of its own, which a copy would remove.
         Reason::UnsupportedAccessType | Reason::UnknownAccessType | Reason::NoAccessType => {
             body.facts.shape == ReferenceShape::ExternalBody
         }
@@ -188,7 +185,7 @@ fn lacks_only_content(body: &ExternalBody<'_>, reason: Reason) -> bool {
     }
 }
 
-/// Returns true if the content may be taken from a copy of the same mail although the reference contains no digest.
+/// Whether a copy of the same mail is trusted for this content although the reference contains no digest.
 fn may_be_of_mail(body: &ExternalBody<'_>) -> bool {
     match body.facts.shape {
         ReferenceShape::ExternalBody => {
@@ -204,8 +201,9 @@ fn md5_of(value: &[u8]) -> Option<[u8; 16]> {
     STANDARD.decode(value).ok()?.try_into().ok()
 }
 
-/// Returns a hash that identifies a note (the text in place of a missing part) in every pass, although part numbers change. For
-/// a note in a text, the name of the stored file is hashed. Any other note is a whole part, whose bytes are hashed.
+/// Returns a hash of a note (the text in place of a missing part) that is the same in every pass, unlike the part
+/// number. For a note in a text, it is the hash of the stored file's name. Otherwise the whole part is the note, and
+/// its bytes are hashed.
 fn hash_of_note(tree: &MessageTree<'_>, body: &ExternalBody<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     match &body.text_note {

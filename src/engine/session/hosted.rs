@@ -10,7 +10,7 @@ use crate::engine::report::Refusal;
 use crate::engine::{Content, Need};
 
 impl Session<'_> {
-    /// Returns whether the content can itself contain references, which a later round would find when it reads the message.
+    /// Whether the content may itself contain references. They are followed in another pass.
     pub(in crate::engine) fn may_refer(&self, obtained: &ContentSource) -> bool {
         self.settings.prefilter.notes(obtained.content.bytes())
     }

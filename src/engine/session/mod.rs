@@ -24,8 +24,8 @@ pub(in crate::engine) struct Session<'s> {
     pub(in crate::engine) mode: Mode,
     /// Content that the driver has retrieved. A round does not change it.
     pub(in crate::engine) answers: Answers,
-    /// Refusal for content that is not in `answers`, if this is the last round. If it is `None`, the round ends when content
-    /// is missing, and the driver starts another one.
+    /// Set in the last round only: the refusal for content that is missing in `answers`. In other rounds, missing
+    /// content ends the round, and the driver retrieves it for the next round.
     pub(in crate::engine) last: Option<Refusal>,
     /// Needs of this round, each with its answer. Needs that exceed the limit on retrievals are not included.
     pub(in crate::engine) retrieved: HashMap<Need, Found<Content>>,
@@ -35,9 +35,9 @@ pub(in crate::engine) struct Session<'s> {
     /// Content that this round needs but does not have. The round then ends as soon as possible, and its result is not used.
     pub(in crate::engine) needs: Option<Needs>,
     pub(in crate::engine) ledger: Ledger,
-    /// Parts of the guide that already answer a reference, by their index.
+    /// Indexes of the parts of the guide that already answer a reference.
     pub(in crate::engine) given: HashSet<usize>,
-    /// The mail from which a proof takes the answers. `None` in every other run.
+    /// Result of an earlier run, which supplies the content when `compare` repeats that run. `None` in every other run.
     pub(in crate::engine) guide: Option<&'s Guide>,
 }
 

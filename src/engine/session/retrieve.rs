@@ -20,8 +20,8 @@ impl Session<'_> {
         }
     }
 
-    /// Looks up the files of these items next to the mailbox. If a file was not read yet, this call of the engine (a
-    /// round) stops. The driver then reads the file and starts the next round.
+    /// Looks up the files next to the mailbox for these items. If the driver has not read a file yet, the round stops,
+    /// and the next round finds the file.
     pub(in crate::engine) fn read_beside(&mut self, items: &[&PlanItem<'_>]) {
         if self.context.beside.is_none() || self.last.is_some() {
             return;
@@ -39,9 +39,8 @@ impl Session<'_> {
         self.lack(missing);
     }
 
-    /// Reports missing content to the driver. The call of the engine (a round) then stops, and the driver starts
-    /// another one after it has retrieved the content. Nothing happens if `missing` is empty, or if the round has
-    /// already stopped because of other content.
+    /// Stops the round because content is missing, and tells the driver to retrieve it. Does nothing if `missing` is
+    /// empty, or if the round has already stopped.
     pub(in crate::engine) fn lack(&mut self, missing: Vec<Need>) {
         if !missing.is_empty() {
             let room = self.ledger.room_for_bodies();
@@ -59,9 +58,8 @@ impl Session<'_> {
         }));
     }
 
-    /// Looks up the answers for a batch of needs (content to be retrieved). Each need is looked up once per round,
-    /// which is one call of the engine. If an answer is missing, the round stops, and the driver retrieves the content
-    /// for the next round.
+    /// Looks up the answers for a batch of needs, each of them once per round. If an answer is missing, the round
+    /// stops, and the driver retrieves the content for the next round.
     ///
     /// Needs beyond the limit on retrievals get no answer.
     pub(in crate::engine) fn ask(&mut self, wanted: impl IntoIterator<Item = Need>) {
@@ -82,8 +80,8 @@ impl Session<'_> {
         self.look_up(batch);
     }
 
-    /// Looks up the answers to these needs and adds them to [`Session::retrieved`]. If an answer is missing, this call
-    /// of the engine (a round) stops, and the driver retrieves the content for the next round.
+    /// Looks up the answers to these needs and adds them to [`Session::retrieved`]. If an answer is missing, the round
+    /// stops, and the driver retrieves the content for the next round.
     pub(in crate::engine) fn look_up(&mut self, batch: Vec<Need>) {
         let room = self.ledger.room_for_bodies();
         if self.last.is_none() {

@@ -1,6 +1,6 @@
-//! The text that lists the detached attachments for people whose mail client does not support external bodies: one part at the
-//! end of the multipart/mixed of a message (`embody detach --note`). Its text is computed from the detached parts. So
-//! `restore` can check that the text is unchanged before it removes the part. A text that was edited stays in the mail.
+//! The listing of `embody detach --note`: a text part at the end of the multipart/mixed, which names the detached
+//! attachments for people whose mail client does not support external bodies. The text is computed from the detached
+//! parts, so `restore` can check that it is unchanged before removing it. An edited listing stays in the mail.
 
 use std::fmt::Write as _;
 
@@ -16,9 +16,9 @@ use crate::span::Span;
 
 const LISTING: &str = "listing";
 
-/// Returns the edit that corrects the listing, the text that names the detached attachments, after a change of the message from
-/// `before` to `after`. The listing in `before` is replaced only if it is exactly the text that embody writes. If there is no
-/// listing, one is added only if `new` is set. `None` means that nothing changes.
+/// Returns the edit that updates the listing (the text that names the detached attachments) after a change of the
+/// message from `before` to `after`. The listing is replaced only if it is exactly as embody wrote it. If there is
+/// none, one is added only if `new` is set. `None` means that nothing changes.
 pub(crate) fn relisted(
     before: &MessageTree<'_>,
     after: &MessageTree<'_>,

@@ -20,8 +20,8 @@ impl Substitute<'_> {
         let is_detached = self.facts().quotes_header;
         let own = || find(self.tree.fields(self.body.part)).filter(|_| is_detached);
         let Some(field) = phantom.or_else(own) else {
-            // The attachment had no Content-Type field before it was detached. So it gets no such field, and has the
-            // default type again.
+            // The attachment had no Content-Type field before it was detached, so it gets none, and has the default
+            // type again.
             return if is_detached {
                 Vec::new()
             } else {
@@ -35,9 +35,8 @@ impl Substitute<'_> {
             && source_boundary.is_some()
             && declared.parameter("boundary").as_deref() != source_boundary.map(str::as_bytes)
         {
-            // The phantom header (the header in the mail for the content) declares another boundary than the source of
-            // the content. With a wrong boundary, the parts could not be found, so the Content-Type of the source is
-            // used.
+            // The header in the mail declares another boundary than the source. With the wrong boundary, the parts
+            // would not be found, so the Content-Type of the source is used.
             return self.written_type(obtained);
         }
         let main = declared.main();

@@ -19,9 +19,9 @@ const BLOCK: usize = 80;
 /// waste more work then.
 const STRETCH: usize = 16 * STAGE;
 
-/// Decodes forgiving-base64. At first, it assumes that white space occurs only around line endings, because folding
-/// puts it there. It then need not search the lines for white space. If the decoder meets a byte that is not a symbol,
-/// the rest of the data is decoded by a slower method that accepts white space and escapes everywhere.
+/// Decodes forgiving-base64. First assumes that white space occurs only around line endings, where folding puts it, so
+/// that lines need not be searched for it. At the first byte that is not a symbol, a slower decoder takes over, which
+/// accepts white space and escapes everywhere.
 pub(super) fn decode_base64(body: &[u8], content: &mut Vec<u8>) -> Option<()> {
     let mut stage = SymbolBuffer {
         symbols: [0; STAGE + BLOCK],
@@ -51,9 +51,9 @@ fn decode_lines<'a>(
             // The search is limited to the symbols that are decoded next. Otherwise, one very long line would be
             // searched to its end again and again.
             let ahead = front(rest, reach);
-            // The words of a folded URL usually have the same length, so the next space is expected at the same
-            // distance as the last one. If this is wrong and the word contains a space, the decoder rejects it, and
-            // `decode_pieces` decodes the rest.
+            // Words of a folded URL usually have the same length, so the next space is expected at the same distance.
+            // If the guess is wrong, the word contains a space, the decoder rejects it, and `decode_pieces` decodes the
+            // rest.
             if !ahead.get(word).is_some_and(|byte| is_folding(*byte)) {
                 let line = memchr(b'\n', ahead).and_then(|end| ahead.get(..end));
                 let mut octets = line.unwrap_or(ahead).iter();
@@ -61,8 +61,8 @@ fn decode_lines<'a>(
                 word = last.map_or(0, |last| last + 1);
             }
             if stage.length == 0 && word > STAGE {
-                // The last one to four symbols are left for the stage, because they may be padding, which this decoder
-                // does not accept.
+                // The last one to four symbols may be padding, which the fast decoder does not accept, so the stage
+                // gets them.
                 let (symbols, behind) = rest.split_at((word - 1) / 4 * 4);
                 decode_whole(symbols, content).ok_or(undecoded)?;
                 rest = behind;
@@ -144,8 +144,8 @@ impl SymbolBuffer {
     }
 }
 
-/// All byte values in order. A slice of this table is the byte that an escape such as `%41` stands for, so the byte can
-/// be returned like a slice of the URL.
+/// Table of all byte values, so that the byte of an escape such as `%41` can be returned as a slice, like the rest of
+/// the URL.
 static OCTETS: [u8; 256] = {
     let mut octets = [0; 256];
     let mut octet = 0;

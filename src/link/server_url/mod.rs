@@ -94,7 +94,7 @@ impl ServerUrl {
 
     pub(crate) fn without_userinfo(self) -> Self {
         let mut it = self.without_password();
-        // As for the password, a failure means that there is no user name.
+        // The setter fails only for URLs without a host, which have no user name.
         let _ = it.0.set_username("");
         it
     }

@@ -40,7 +40,7 @@ pub(crate) fn wrapped_in_text(text: &[u8], mut see: impl FnMut(WrappedInText)) {
     });
 }
 
-/// Calls `see` for each URL of a text, in order.
+/// Calls `see` with each URL of a text and its position, in order.
 pub(crate) fn each_url(text: &[u8], mut see: impl FnMut(Range<usize>, &str)) {
     let mut from = 0;
     for at in memchr::memmem::find_iter(text, b"://") {
@@ -195,7 +195,7 @@ fn start_of_url(text: &[u8], from: usize, colon: usize) -> Option<usize> {
     })
 }
 
-/// Returns the end of a URL: the first byte that no URL contains, without the punctuation of the sentence before it.
+/// Returns the end of a URL: the first byte that cannot be in a URL, minus trailing punctuation of the sentence.
 fn end_of_url(text: &[u8], start: usize) -> usize {
     let rest = front(text.get(start..).unwrap_or_default(), LONGEST + 1);
     let is_outside = |byte: &u8| !byte.is_ascii_graphic() || b"<>\"".contains(byte);
@@ -228,15 +228,15 @@ fn end_of_url(text: &[u8], start: usize) -> usize {
     start + url.len()
 }
 
-/// Returns true if the link certainly ends here: something else follows on the same line, the line is too short to be broken,
-/// nothing follows on the next line, or the URL has the last parameter that the service writes.
+/// Whether the link certainly ends here and does not continue on the next line: something follows on the same line, the
+/// line is too short to have been broken, the next line is empty, or the URL has its last parameter.
 fn is_complete(text: &[u8], place: Range<usize>, url: &str) -> bool {
     let ends = ["reserved=0", "&e=", "$", "&typo=1", "&typo=0"];
     if ends.iter().any(|end| url.ends_with(end)) {
         return true;
     }
     let rest = text.get(place.end..).unwrap_or_default();
-    // A mark at the end of a line can belong to a link that continues on the next line.
+    // At the end of a line, a punctuation mark can belong to a link that continues on the next line.
     let is_nothing = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r') || MARKS.contains(byte);
     let nothing = front(rest, LONGEST_REST);
     let length = nothing.iter().take_while(|byte| is_nothing(byte)).count();
@@ -249,7 +249,7 @@ fn is_complete(text: &[u8], place: Range<usize>, url: &str) -> bool {
     let line_start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
     let is_short = place.end - line_start < SHORTEST_BROKEN;
     let next = until(b'\n', next.unwrap_or_default());
-    // The marks of a quotation do not count: `> ` on an empty line.
+    // A next line that contains only quotation marks (`> `) counts as empty.
     let is_empty = next
         .iter()
         .all(|&byte| byte.is_ascii_whitespace() || byte == b'>');

@@ -146,8 +146,8 @@ const NEEDLES: [&[u8]; 9] = [
     b"google.",
 ];
 
-/// Returns the original of a wrapped link. Returns `None` if the link is not wrapped, if its URL does not contain the original,
-/// or if any layer contains something else than an http, https or ftp URL: such a link stays as it is.
+/// Returns the original of a wrapped link. Returns `None` if the link is not wrapped, if the original is not in the
+/// URL, or if a layer contains anything but an http, https or ftp URL.
 pub(crate) fn unwrapped_link(url: &str) -> Option<OriginalUrl> {
     let mut current = Cow::Borrowed(url);
     let mut service = None;

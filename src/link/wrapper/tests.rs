@@ -17,7 +17,7 @@ fn wrapped_link_of_each_service_returns_its_original() {
             "safelinks",
             "http://example.org",
         ),
-        // As in a text that was HTML before.
+        // `&amp;` instead of `&`, in a text that was converted from HTML.
         (
             "https://gcc02.safelinks.protection.outlook.com/?data=1&amp;url=https%3A%2F%2Fexample.org%2F&amp;reserved=0",
             "safelinks",
@@ -119,7 +119,7 @@ fn link_without_a_certain_web_original_is_not_unwrapped() {
         "https://nam02.safelinks.protection.outlook.com/?data=x",
         "https://urldefense.com/v3/__http://www.example.com/",
         "https://lh3.googleusercontent.com/a/photo#https://example.org/",
-        // Other schemes, also behind further layers.
+        // Originals with a scheme other than http, https or ftp, also inside several layers.
         "https://nam02.safelinks.protection.outlook.com/?url=javascript%3Aalert(1)",
         "https://nam02.safelinks.protection.outlook.com/?url=%20JavaScript%3Aalert(1)",
         "https://nam02.safelinks.protection.outlook.com/?url=java%0Ascript%3Aalert(1)",
@@ -127,12 +127,12 @@ fn link_without_a_certain_web_original_is_not_unwrapped() {
         "https://urldefense.com/v3/__javascript:alert(1)__;!!org!sig$",
         "https://ci3.googleusercontent.com/proxy/x#data:text/html,x",
         "https://linkprotect.cudasvc.com/url?a=file:///etc/passwd",
-        // Control characters, and hosts that are not host names.
+        // Originals with control characters, or with something else in place of a host.
         "https://google.com/url?q=https://example.org/%0d%0aX:1",
         "https://google.com/url?q=https://example.org%00.evil.example/",
         "https://google.com/url?q=https:///x",
         "https://google.com/url?q=https://a%20b/",
-        // Two originals, and damaged marks.
+        // URLs with two originals, and damaged Proofpoint URLs.
         "https://google.com/url?q=https://a.example/&q=https://b.example/",
         "https://urldefense.com/v3/__http://example.org/**Za__;Iw!!org!sig$",
         "https://urldefense.com/v3/__http://example.org/a__;Iw!!org!sig$",

@@ -71,8 +71,8 @@ impl TextChanges {
         }
     }
 
-    /// Adds changes that replace one byte at each of `places` with `bytes`. The places must be in ascending order and
-    /// outside of the other changes.
+    /// Adds a replacement of one byte by `bytes` at each of `places`, which must be in ascending order and outside of
+    /// the other changes.
     pub fn with(self, places: &[usize], bytes: &[u8]) -> Self {
         let mut all = Self::default();
         let mut places = places.iter().copied().peekable();

@@ -33,7 +33,7 @@ pub(super) fn is_mail(class: &str) -> bool {
 }
 
 /// Returns the original MIME entity of a signed or encrypted mail, which Outlook stores as the only attachment of the
-/// item. The text of the item is a substitute for programs that do not support signed mail, so it is ignored.
+/// item. The item's own text is only a substitute for programs that do not support signed mail, so it is ignored.
 pub(super) fn signed<'a>(item: &OutlookItem<'a>, class: &str) -> Option<NewLeaf<'a>> {
     let [attachment] = item.attachments.as_slice() else {
         return None;

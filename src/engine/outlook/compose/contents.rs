@@ -61,7 +61,7 @@ impl<'a> ItemParts<'a> {
         if let Some(report) = self.report {
             let kind = vec![("report-type".to_owned(), report.kind.to_owned())];
             parts.push(NewMimePart::Leaf(report.leaf));
-            // If a report has a single attached message, the report is about this message. So it becomes a part of the
+            // A report with a single attached message is about this message, so the message becomes a part of the
             // multipart/report.
             if let [
                 NewLeaf {

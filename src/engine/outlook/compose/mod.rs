@@ -159,9 +159,8 @@ fn leaf<'a>(
         }
         AttachmentContent::Storage(storage) => return Ok(object(item, storage, name)),
         AttachmentContent::File(bytes) => {
-            // The part is written as a file in base64. A type of `message/*`, `multipart/*` or TNEF would contradict
-            // this, because programs parse such parts instead of offering them as files. If the file declares one of
-            // these types, its type is guessed instead.
+            // The file is written in base64. Programs parse `message/*`, `multipart/*` and TNEF parts instead of
+            // offering them as files, so such a declared type is replaced by one guessed from the file.
             let essence = text(id::MIME_TAG)
                 .filter(|tag| is_type(tag))
                 .map(|tag| tag.to_ascii_lowercase())

@@ -1,9 +1,9 @@
-//! Writes a compound file (MS-CFB) without asking for the time.
+//! Writes a compound file (MS-CFB) without reading the clock.
 //!
-//! The crate cfb stores the current time in each storage that it creates, and some targets, such as
-//! `wasm32-unknown-unknown`, have no clock: asking for the time ends the program. Streams have no time, so each storage is
-//! created as an empty stream, and its directory entry is changed to that of a storage with the time 1970-01-01. The file
-//! has the same bytes as one whose storages were created by cfb.
+//! The crate cfb stores the current time in each storage that it creates, and on targets without a clock, such as
+//! `wasm32-unknown-unknown`, reading it aborts the program. Streams have no time stamp, so each storage is created as
+//! an empty stream, whose directory entry is then changed to that of a storage with the time 1970-01-01. Apart from the
+//! time stamps, the file has the same bytes as one that cfb writes.
 
 use std::io::{Cursor, Write as _};
 use std::path::Path;
@@ -15,15 +15,15 @@ use super::{CompoundError, ENTRY, chain, u32_at};
 /// 1970-01-01 in units of 100 nanoseconds since 1601.
 const EPOCH: u64 = 116_444_736_000_000_000;
 
-/// A compound file in memory, to which storages and streams are added level by level: the content of a storage follows
-/// all storages and streams of the level of the storage itself.
+/// A compound file in memory. Storages and streams must be added in breadth-first order: everything on one level of the
+/// hierarchy before anything on the next.
 pub(in crate::engine::outlook) struct StorageCopy {
     file: Option<CompoundFile<Cursor<Vec<u8>>>>,
-    /// Number of levels of the path that was added last.
+    /// Depth of the path that was added last.
     depth: usize,
-    /// Number of directory entries in use. Entries are never removed, so it is the index of the next entry.
+    /// Number of directory entries so far. Entries are never removed, so this is the index of the next entry.
     entries: usize,
-    /// Directory entries that must still be changed to storages: the index and the class id of each.
+    /// Streams that must still be turned into storages: the index of the directory entry, and the class id.
     storages: Vec<(usize, [u8; 16])>,
 }
 
@@ -73,7 +73,7 @@ impl StorageCopy {
         Some(self.file?.into_inner().into_inner())
     }
 
-    /// Makes the storages of the previous levels usable, if `path` is the first one of a new level.
+    /// Turns the pending streams of the previous level into storages, if `path` is the first one of a new level.
     fn enter(&mut self, path: &Path) -> Option<()> {
         let depth = path.iter().count();
         if depth > self.depth {
@@ -94,7 +94,7 @@ impl StorageCopy {
         })
     }
 
-    /// Changes directory entries in the bytes of the file, and opens the file again.
+    /// Edits the directory entries in the bytes of the file, and opens the file again.
     fn change(&mut self, change: impl FnOnce(&mut Directory) -> Option<()>) -> Option<()> {
         let mut file = self.file.take()?;
         file.flush().ok()?;
@@ -106,7 +106,7 @@ impl StorageCopy {
     }
 }
 
-/// The bytes of a compound file, and the byte offset of each sector of its directory.
+/// Bytes of a compound file, with the offsets of its directory sectors.
 struct Directory {
     bytes: Vec<u8>,
     sectors: Vec<usize>,
@@ -153,7 +153,7 @@ impl Directory {
         entry[80..96].copy_from_slice(&class);
         entry[100..108].copy_from_slice(&EPOCH.to_le_bytes());
         entry[108..116].copy_from_slice(&EPOCH.to_le_bytes());
-        // A storage has no sectors of its own, and the number of its first sector is 0.
+        // A storage has no sectors, so the number of its first sector is 0.
         entry[116..120].copy_from_slice(&[0; 4]);
         Some(())
     }
@@ -183,7 +183,7 @@ mod tests {
         copy.finish().unwrap()
     }
 
-    /// Writes the same file with the functions of cfb that ask for the time.
+    /// Reference implementation: writes the same file with cfb's own functions, which read the clock.
     fn with_clock(content: &[Content]) -> Vec<u8> {
         let empty = CompoundFile::open(Cursor::new(copy(&[]))).unwrap();
         let class = *empty.root_entry().clsid();
@@ -223,7 +223,7 @@ mod tests {
             storage("/B/e/h"),
             stream("/B/e/h/i", 1),
         ];
-        // More entries than a sector of the directory has, on two levels.
+        // More entries than fit into one directory sector, on two levels.
         let many: Vec<Content> = (0..100)
             .map(|number| match number % 3 {
                 0 => storage(&format!("/s{number}")),

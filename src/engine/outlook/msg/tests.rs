@@ -392,7 +392,7 @@ fn msg_with_one_wrong_bit_in_any_name_loses_nothing_unnamed() {
         .collect();
     let (mut flips, mut unnamed) = (0, 0);
     let made = &compound(&streams)[..];
-    // The order of the attachments may change, and with it the boundary.
+    // Sorts the lines and drops the boundaries: the order of the attachments may change, and with it the boundary.
     let lines = |content: &[u8]| {
         let text = String::from_utf8_lossy(content);
         let kept = text.lines().filter(|line| !line.contains("=_embody_"));
@@ -408,7 +408,7 @@ fn msg_with_one_wrong_bit_in_any_name_loses_nothing_unnamed() {
         let all = entries(whole);
         assert!(all.len() > 20, "{all:?}");
         for (at, name) in all {
-            // The large files of other programs are slow in this test: one bit in each of their names of storages.
+            // Large files are slow here, so only one bit in each storage name is flipped.
             let is_storage = |start: &&str| name.starts_with(start);
             let storages = [
                 "__recip",
@@ -429,7 +429,7 @@ fn msg_with_one_wrong_bit_in_any_name_loses_nothing_unnamed() {
                 bytes[at + bit / 8] ^= 1 << (bit % 8);
                 flips += 1;
                 assert!(is_message(Cursor::new(&bytes)), "{name}, bit {bit}");
-                // A file that cannot be read at all is named too.
+                // An unreadable file is reported as an error, so nothing is lost silently.
                 let Ok(message) = read(&bytes, 4) else {
                     continue;
                 };
@@ -442,8 +442,8 @@ fn msg_with_one_wrong_bit_in_any_name_loses_nothing_unnamed() {
             }
         }
     }
-    // Names that differ only in case are equal, the number of a recipient or attachment has no meaning, and the lists for the
-    // search by name are not needed.
+    // Some flipped bits are harmless: names are compared case-insensitively, the number of a recipient or attachment
+    // has no meaning, and the lists for searching by name are not needed.
     assert!(unnamed < flips / 2, "{unnamed} of {flips}");
 }
 

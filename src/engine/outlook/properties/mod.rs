@@ -36,7 +36,7 @@ impl PropertyValue<'_> {
 /// The id of a set of named properties.
 pub type Guid = [u8; 16];
 
-/// The name of a property whose number is different in each file.
+/// Name of a named property. Its number is assigned by each file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PropertyName {
     Number(u32),

@@ -8,7 +8,7 @@ use crate::engine::outlook::properties::{Properties, PropertyValue, id};
 use crate::engine::outlook::values::{PropertyIds, fixed, kind, stored, width};
 use crate::span::rest_or_empty;
 
-/// Maximum number of levels of a tree in a heap.
+/// Maximum nesting depth of a tree in a heap.
 const DEEPEST: u8 = 8;
 /// Maximum number of values in one node. Ordinary items have some hundred.
 const MOST_VALUES: usize = 50_000;
@@ -60,7 +60,7 @@ impl<'f> Heap<'f> {
         block.get(start.into()..end.into())
     }
 
-    /// Returns the bytes of a value. Short values are in the heap. Longer values are the data of a subnode.
+    /// Returns the bytes of a value: short values are in the heap, longer ones are the data of a subnode.
     fn value(&self, id: u32, allowance: &mut ReadAllowance) -> Result<Cow<'_, [u8]>, Fault> {
         match id & 0x1f {
             _ if id == 0 => Ok(Cow::Borrowed(&[])),
@@ -166,7 +166,8 @@ fn many(single: u16, bytes: &[u8]) -> Option<PropertyValue<'static>> {
         let Some(value) = end.and_then(|end| bytes.get(start..end)) else {
             continue;
         };
-        // Values that overlap could together be much larger than the file, so they are limited to the length of the list.
+        // Overlapping values could together be much larger than the file, so their total length is limited to that of
+        // the list.
         let Some(rest) = room.checked_sub(value.len()) else {
             break;
         };
@@ -285,7 +286,7 @@ pub(super) struct PropertyTable<'f> {
     cells: u32,
     /// Length of a row, in bytes.
     step: usize,
-    /// Position in a row, in bytes, of the bits that show which cells have a value.
+    /// Byte offset of the presence bitmap in a row: the bits that say which cells have a value.
     bits: usize,
 }
 
@@ -389,8 +390,8 @@ impl<'f> PropertyTable<'f> {
                     .to_owned(),
             );
         }
-        // A block contains only whole rows. So its size determines how many rows are in each block, and in which block
-        // a row is.
+        // Rows are not split across blocks, so the block size determines the number of rows per block, and in which
+        // block a row is.
         let in_block = (file.start.width.of_block() / self.step).max(1);
         let mut all = Vec::new();
         let mut values = 0;

@@ -38,8 +38,8 @@ const RECIPIENTS: u32 = 0x692;
 const MOST_LEVELS: usize = 50;
 /// Maximum nesting depth of attached items.
 const DEEPEST: usize = 20;
-/// Maximum number of nodes that are examined because a damaged id may hide a message. A hostile file could contain
-/// millions.
+/// Maximum number of misfiled nodes that are examined. A wrong bit in its id can make a message look like another kind
+/// of node, and a hostile file could contain millions of such nodes.
 const MOST_ODD: usize = 1000;
 /// Maximum number of bytes that are read from the file to list its folders.
 const LISTS: u64 = 64 << 20;
@@ -90,7 +90,7 @@ const OTHERS: [(&str, &str); 8] = [
     ),
 ];
 
-/// The kind of an item: mail, or another kind with this name.
+/// Kind of an item: mail, or something else, such as a contact, with the name that reports use.
 pub enum ItemKind {
     Mail,
     Other(&'static str),
@@ -115,12 +115,11 @@ impl PstMailbox {
             0x05..=0x07 | 0x09 | 0x13..=0x1e if odd.len() < MOST_ODD => odd.push(node),
             _ => {}
         });
-        // A node of another type is kept if two conditions are met: the index is damaged, so a wrong bit may have
-        // changed the type of a message, and the parent of the node is a folder.
+        // A node of another type is kept if it may be a message whose id has a wrong bit: the index is damaged, and the
+        // parent of the node is a folder.
         odd.retain(|node| folders.contains_key(&node.parent) && !allowance.damage.is_empty());
         if folders.is_empty() && messages.is_empty() {
-            // The text after the semicolon is advice for the user. The error message below contains the same advice, so it is
-            // removed here.
+            // The text after the semicolon is advice for the user, which the error below repeats, so it is cut off.
             let why = allowance
                 .damage
                 .first()
@@ -157,7 +156,7 @@ impl PstMailbox {
         &self.folders
     }
 
-    /// Returns one sentence for each damage in the index and in the lists of folders and items.
+    /// Returns one sentence for each fault in the index and in the lists of folders and items.
     pub fn damage(&self) -> &[String] {
         &self.damage
     }
@@ -199,8 +198,8 @@ impl PstMailbox {
             let known: HashSet<u32> = items.iter().copied().collect();
             let name = names.get(folder).map(String::as_str).unwrap_or_default();
             let listed = self.listed(*folder, name, allowance);
-            // The folder may list items that are missing from the index. These items are added to the others, so that a
-            // later attempt to read them reports the loss.
+            // Items that the folder lists but the index lacks are added, so that the attempt to read them reports the
+            // loss.
             items.extend(listed.into_iter().filter(|id| !known.contains(id)));
             if items.is_empty() {
                 continue;
@@ -216,8 +215,8 @@ impl PstMailbox {
             }
             path.reverse();
             if path.is_empty() {
-                // This folder is the topmost one, which is left out of the paths of all other folders. Its own path must
-                // not be empty, so the path consists of the folder's name, which is the name of the mailbox.
+                // The topmost folder is left out of the paths of all others. Its own path must not be empty, so it
+                // consists of its name, which is the name of the mailbox.
                 path.extend(names.get(folder).cloned());
             }
             self.folders.push(PstTreeFolder { path, items });
@@ -230,7 +229,7 @@ impl PstMailbox {
         }
     }
 
-    /// Returns the folder under which Outlook shows all other folders. It has the name of the mailbox.
+    /// Returns the root of the visible folder tree. Its name is the name of the mailbox.
     fn top(&self, allowance: &mut ReadAllowance) -> Option<u32> {
         let node = self.file.node(STORE, allowance).ok()?;
         let list = PropertyList::open(&self.file, node, allowance).ok()?;
@@ -240,7 +239,8 @@ impl PstMailbox {
         ndb::u32_at(&entry, 20)
     }
 
-    /// Returns the code page of the names of folders. No property contains it, so the page of most messages is used.
+    /// Returns the code page of folder names. The file does not declare it, so the most frequent code page of the
+    /// messages is used.
     fn page(&self, messages: &BTreeMap<u32, Vec<u32>>) -> u32 {
         const ENOUGH: usize = 200;
         let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
@@ -374,7 +374,7 @@ impl PstMailbox {
         if let Some(node) = parts.get(&ATTACHMENTS)
             && let Ok(table) = PropertyTable::open(&self.file, *node, allowance)
         {
-            // The table lists the attachments in the order in which Outlook shows them, so this order is kept.
+            // Keeps the order of the table, in which Outlook shows the attachments.
             let known: HashSet<u32> = ids.iter().copied().collect();
             let mut listed: Vec<u32> = table.rows.iter().map(|row| row.0).collect();
             let missing = listed.iter().filter(|id| !known.contains(id)).count();

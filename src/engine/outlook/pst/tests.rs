@@ -203,9 +203,8 @@ fn message_without_a_folder_is_in_a_folder_of_its_own_and_a_lost_one_is_named() 
     pst.contents(folder, &rows);
     let bytes = pst.bytes();
     let mailbox = open(bytes).unwrap();
-    // The file now contains two tables of items with the same id for this folder: an empty table, and a table with the
-    // lost item. Either table may be found first. If the empty table is found, the folder has no items and is not listed,
-    // so the item is checked only if the folder is listed.
+    // The folder now has two item tables with the same id: an empty one, and the real one. Either may be found first.
+    // With the empty one the folder is not listed at all, so the item is checked only if the folder is listed.
     if let Some(folder) = mailbox.folders().first() {
         let unread = mailbox.item(folder.items[0], ROOM).unwrap_err();
         assert_eq!(
@@ -458,9 +457,8 @@ fn list_that_has_fewer_entries_than_it_counts_is_named_as_damage() {
             mailbox.item(item, ROOM).unwrap().damage.join("\n")
         };
         assert_eq!(damage(good.clone()), "");
-        // The file contains a list of the blocks of the attachment and a list of the parts of the message. Each list begins
-        // with two bytes that identify its kind, and the number of its entries, 3. The number is changed to 4, so that the
-        // list seems to be truncated.
+        // The file contains two lists: the blocks of the attachment, and the parts of the message. Each starts with a
+        // two-byte type, followed by the number of entries, 3. Changing the number to 4 makes the list look truncated.
         for (list, named) in [
             ([1, 1, 3, 0], "the list of data blocks is cut off"),
             ([2, 0, 3, 0], "the list of parts of the item is cut off"),
@@ -489,8 +487,8 @@ fn table_of_recipients_that_has_fewer_columns_than_it_counts_is_named_as_damage(
     });
     pst.folder(None, "Inbox", &[Message::mail("x", "y")]);
     let good = pst.bytes();
-    // A table begins with the byte 0x7c and the number of its columns. The search finds several tables. Only one of them is
-    // the table of recipients, so only damage to that table may be reported as damage to the recipients.
+    // Every table starts with the byte 0x7c and its number of columns. The search also finds other tables, so damage to
+    // the recipients must be reported for exactly one of them.
     let tables: Vec<usize> = memchr::memchr_iter(0x7c, &good)
         .filter(|at| (1..9).contains(&good[at + 1]) && good[at + 10..at + 14] == [0x40, 0, 0, 0])
         .collect();

@@ -129,9 +129,9 @@ const LOCATION: u16 = 0x0010;
 
 const BUSY: u16 = 0x0020;
 
-/// Flags of an exception. Each flag means that the file contains a certain field of four bytes. Three fields are before
-/// the location: the type of the meeting and two fields for the reminder. Four fields are after it: the busy status, an
-/// attachment, the subtype and the colour.
+/// Flags of an exception: each one says that a certain field of four bytes is present. Three fields precede the
+/// location (the type of the meeting and two reminder fields), and four follow it (busy status, attachment, subtype and
+/// colour).
 const BEFORE_LOCATION: [u16; 3] = [0x0002, 0x0004, 0x0008];
 
 const AFTER_LOCATION: [u16; 4] = [BUSY, 0x0040, 0x0080, 0x0100];
@@ -167,14 +167,13 @@ fn exceptions(cursor: &mut Cursor<'_>, page: u32) -> Option<Vec<Exception>> {
         flags.push(has);
         exceptions.push(exception);
     }
-    // This block repeats the texts in Unicode. Some programs omit it, so an error is ignored.
+    // This block only repeats the texts in Unicode, and some programs omit it, so its errors are ignored.
     let _ = wide_texts(cursor, &flags, &mut exceptions);
     Some(exceptions)
 }
 
 pub(super) fn narrow(cursor: &mut Cursor<'_>, page: u32) -> Option<String> {
-    // Two lengths precede the text. The first one includes a final NUL that is not stored, so the second one is the number of
-    // bytes to read.
+    // Two lengths precede the text. The first counts a terminating NUL that is not stored, so the second one is used.
     cursor.u16()?;
     let length = cursor.u16()?;
     let bytes = without_end(cursor.take(length.into())?);

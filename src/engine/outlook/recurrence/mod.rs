@@ -25,12 +25,12 @@ pub(super) struct Recurrence {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Pattern {
     Daily,
-    /// Every week. The value has one bit for each day of the week.
+    /// Every week, on these weekdays: one bit for each day of the week.
     Weekly(u32),
     /// Every month, on this day. In a month without this day, the meeting is on the last day.
     Monthly(i64),
-    /// Every month, on a weekday. The first value has one bit for each day of the week, the second one is the number of the
-    /// day in the month. 5 means the last one.
+    /// Every month, on the nth weekday: a bit for each day of the week, and its number in the month (5 is the last
+    /// one).
     Nth(u32, i64),
 }
 

@@ -57,9 +57,8 @@ impl Recurrence {
                 rule.push_str(&format!(";BYDAY={};WKST={begins}", weekdays(mask)));
             }
             Pattern::Monthly(day) => {
-                // Number of days of the shortest month in which the meeting can take place. Every month of the series
-                // has the days up to this number, so BYMONTHDAY alone is enough for them. A meeting on a later day
-                // takes place on the last day of each month that is shorter.
+                // Length of the shortest month in which the meeting can take place. Up to this day, BYMONTHDAY alone is
+                // enough. A meeting on a later day moves to the last day of shorter months.
                 let shortest = if is_yearly { length(1601, month) } else { 28 };
                 rule.push_str(&match day {
                     _ if day <= shortest => format!(";BYMONTHDAY={day}"),

@@ -23,7 +23,7 @@ pub enum RtfDamage {
     Charset,
 }
 
-/// The format from which a mail program made the RTF.
+/// Source format from which a mail program generated the RTF.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RtfOrigin {
     /// The RTF encapsulates this HTML (`\fromhtml1`).

@@ -55,7 +55,7 @@ pub fn read(rtf: &[u8]) -> Option<RtfText> {
 enum RtfDestination {
     #[default]
     Body,
-    /// A markup tag of the encapsulated HTML.
+    /// A tag of the encapsulated HTML.
     HtmlTag,
     Fonts,
     Skipped,
@@ -65,11 +65,11 @@ enum RtfDestination {
 #[derive(Clone, Copy, Debug)]
 struct GroupState {
     destination: RtfDestination,
-    /// True inside `\htmlrtf`: this RTF does not belong to the HTML and is skipped.
+    /// True inside `\htmlrtf`, whose text is only for RTF readers and is not part of the HTML.
     is_rtf_only: bool,
     font: Option<i32>,
-    /// Number of replacement characters after each `\uN`. They are for readers that do not support `\uN`, so they are skipped
-    /// here.
+    /// Number of fallback characters after each `\uN`. They are for readers without support for `\uN`, so they are
+    /// skipped.
     replacement: u8,
 }
 
@@ -87,8 +87,7 @@ impl Default for GroupState {
 struct RtfReader {
     source: RtfOrigin,
     text: String,
-    /// Bytes of text that are not decoded yet. The bytes of one character can be in several tokens, so they are collected
-    /// first.
+    /// Text bytes that are not decoded yet: one character can be spread over several tokens.
     pending: Vec<u8>,
     pending_page: u32,
     /// Code page of the document.
@@ -99,11 +98,11 @@ struct RtfReader {
     defined_font: Option<i32>,
     state: GroupState,
     stack: Vec<GroupState>,
-    /// Number of open groups beyond [`DEPTH`], whose states are not stored.
+    /// Number of open groups deeper than [`DEPTH`], which have no saved state.
     deeper: usize,
-    /// Number of replacement characters after the last `\uN` that are still to be skipped.
+    /// Number of fallback characters after the last `\uN` that must still be skipped.
     skip: usize,
-    /// The first half of a surrogate pair whose second half is not read yet, and the length of the text before it.
+    /// First half of a surrogate pair that waits for its second half, and the length of the text before it.
     half: Option<(u16, usize)>,
     is_lossy: bool,
     /// True after the last group was closed.
@@ -235,7 +234,7 @@ impl RtfReader {
         }
     }
 
-    /// Inserts U+FFFD at `from`, in place of half a surrogate pair whose second half is missing.
+    /// Replaces an unpaired surrogate half at `from` by U+FFFD.
     fn lose_half(&mut self, from: usize) {
         self.is_lossy = true;
         if self.text.is_char_boundary(from) {
@@ -257,8 +256,8 @@ impl RtfReader {
         self.flush();
         if let Some((high, from)) = self.half.take() {
             let pair = char::decode_utf16([high, unit]).next();
-            // Some programs write two replacement characters although they declare one. The second one is then in the text, as
-            // a question mark between the two halves, and is removed.
+            // Some programs write two fallback characters but declare one. The second one is then a question mark
+            // between the halves of the pair, and is removed.
             if let Some(Ok(symbol)) = pair
                 && let Some(between) = self.text.get(from..)
                 && between.bytes().all(|byte| byte == b'?')
@@ -339,7 +338,7 @@ impl RtfReader {
                     self.state.destination = RtfDestination::Skipped;
                     return;
                 }
-                // These groups contain list numbers and bullets, which a browser generates from the HTML.
+                // List numbers and bullets. A browser generates them from the HTML, so this group is skipped.
                 b"pntext" | b"listtext" if is_html => {
                     self.state.destination = RtfDestination::Skipped;
                     return;

@@ -17,15 +17,15 @@ pub enum TnefDamage {
     TooDeep,
     /// The stream has more values than the limit.
     TooMany,
-    /// The stream says that the item has attachments, but contains none.
+    /// The item is flagged as having attachments, but the stream contains none.
     NoAttachments,
     /// A text or the content of an attachment occurs twice, and the second one is different.
     Repeated,
-    /// An attribute is longer than an attribute with this identifier can be, so the identifier is probably wrong.
+    /// An attribute is longer than its kind can be, so its number is probably wrong.
     TooLong,
     /// An attribute with an unknown number has content.
     UnknownAttribute,
-    /// A property that is not in the table of known properties is large enough to be content.
+    /// An unknown property is large enough to be content.
     UnknownProperty,
 }
 
@@ -51,7 +51,7 @@ impl TnefDamage {
             Self::UnknownProperty => "the file has content in a property that embody does not know",
         }
     }
-    /// Returns whether the stream is intact, and only has content of an unknown kind.
+    /// Whether the stream is intact, and merely contains content of an unknown kind.
     pub fn is_unknown(self) -> bool {
         matches!(self, Self::UnknownAttribute | Self::UnknownProperty)
     }

@@ -4,17 +4,19 @@ use crate::engine::outlook::properties::{
     Properties, Property, PropertyUse, PropertyValue, id, integer,
 };
 
-/// Maximum length in bytes of an unknown binary property that is not content. Entry ids and search keys, which identify
+/// Size in bytes above which an unknown binary property counts as content. Entry ids and search keys, which identify
 /// people and messages, have about 100 bytes.
 const MOST_BINARY: usize = 256;
-/// Maximum length in bytes of an unknown text with a fixed number that is not content. The preview of a body has 512 bytes.
+/// Size in bytes above which an unknown text with a fixed number counts as content. The preview of a body has 512
+/// bytes.
 const MOST_TEXT: usize = 1024;
-/// Maximum length in bytes of a property that the mail does not need, such as a list of entry ids.
+/// Maximum size in bytes of a property that mail does not need, such as a list of entry ids. A longer one counts as
+/// content.
 const MOST_HOUSEKEEPING: usize = 4096;
 
-/// Returns the maximum length in bytes of an attribute that is not content: a date, a number, a name, or an attribute that
-/// the mail does not need. A longer attribute has a wrong number, and its content would be lost. Returns `None` for attributes
-/// of any length, which the reader uses, and for unknown attributes.
+/// Returns the maximum length in bytes of an attribute that is not content, such as a date, a number or a name. A
+/// longer attribute has a damaged number, and skipping it would lose content. Returns `None` for unknown attributes,
+/// and for those whose content is converted anyway.
 pub(super) fn longest(number: u16) -> Option<usize> {
     match number {
         0x0006 | 0x0007 | 0x0009 | 0x8005..=0x8007 | 0x800d => Some(32),
@@ -25,7 +27,7 @@ pub(super) fn longest(number: u16) -> Option<usize> {
     }
 }
 
-/// Returns whether an attribute describes the item, or repeats a property, so that a mail needs no place for its content.
+/// Whether an attribute only describes the item or repeats a property, so that mail needs no place for it.
 pub(super) fn is_housekeeping(number: u16) -> bool {
     matches!(
         number,
@@ -40,20 +42,19 @@ pub(super) fn is_housekeeping(number: u16) -> bool {
     )
 }
 
-/// Returns whether a property may be content for which the table of properties has no place. Names that are text belong
-/// to programs that store notes of their own about a mail, some of them with many kilobytes, so texts with such a name are
-/// not content.
+/// Whether a property may be content that the table of properties does not know. Properties named by text are excluded:
+/// programs use them for their own notes about a mail, sometimes of many kilobytes.
 pub(super) fn is_large_and_unknown(property: &Property<'_>) -> bool {
     let (binary, text) = lengths(&property.value);
     match property.becomes() {
         None => binary > MOST_BINARY || property.name.is_none() && text > MOST_TEXT,
-        // A content whose number is damaged can have the number of another property.
+        // Damage can give content the number of a housekeeping property, so a very long one counts as content.
         Some(PropertyUse::Housekeeping) => binary.max(text) > MOST_HOUSEKEEPING,
         Some(_) => false,
     }
 }
 
-/// Returns the number of bytes in binary values, and in texts.
+/// Returns the total lengths of the binary values and of the texts.
 fn lengths(value: &PropertyValue<'_>) -> (usize, usize) {
     match value {
         PropertyValue::Bytes(bytes) => (bytes.len(), 0),
@@ -67,7 +68,7 @@ fn lengths(value: &PropertyValue<'_>) -> (usize, usize) {
     }
 }
 
-/// Returns whether the item says that it has attachments.
+/// Whether the item is flagged as having attachments.
 pub(super) fn says_attachments(properties: &Properties<'_>) -> bool {
     const HAS_ATTACHMENTS: i64 = 0x10;
     properties.0.iter().any(|it| {
@@ -78,8 +79,8 @@ pub(super) fn says_attachments(properties: &Properties<'_>) -> bool {
     })
 }
 
-/// Returns whether a text of the item or the content of an attachment occurs in a second, different version. The reader
-/// uses the first one.
+/// Whether a text of the item or the content of an attachment occurs twice, in different versions. Only the first is
+/// converted.
 pub(super) fn has_second_content(properties: &Properties<'_>) -> bool {
     [id::BODY, id::RTF, id::HTML, id::DATA].iter().any(|id| {
         let is = |it: &&Property<'_>| it.id == *id && it.name.is_none();

@@ -50,8 +50,8 @@ pub fn read_whole(bytes: &[u8], depth: usize) -> Result<WholeStream<'_>, String>
     Ok(WholeStream { item, damage })
 }
 
-/// Returns whether an item has more than a header. Outlook writes a text even for an empty mail, so a stream without one may
-/// have been cut off between two attributes, which leaves no other trace.
+/// Whether an item has more than a header. Outlook writes a text even for an empty mail, so a missing text is the only
+/// sign that the stream was cut off between two attributes.
 fn has_content(item: &OutlookItem<'_>) -> bool {
     let is_text = |id| item.properties.value(id).is_some();
     let class = item.class();

@@ -17,13 +17,12 @@ use crate::link::value::{Grammar, ImageSet, LinkList, LinkValue};
 /// embedded get the URL of another picture. The limit bounds the memory for a hostile attribute.
 const MOST: usize = 100;
 
-/// Links whose own picture was not embedded and that get another picture instead. The key is the position of the link
-/// among the links of the document. The value is the width of the other picture in pixels, if it is known.
+/// Links that get the URL of another picture, because their own was not embedded. Maps the ordinal of the link in the
+/// document to the width of the other picture in pixels, if it is known.
 pub(crate) type Fallbacks = HashMap<usize, Option<u32>>;
 
-/// Calls `give` for each replacement in the text. `fallbacks` contains the links whose own picture was not embedded.
-/// Such a link is removed if other candidates of the same list remain. Otherwise the link gets its URL in `urls`, which
-/// is the URL of another picture.
+/// Calls `give` for each replacement in the text. Links in `fallbacks`, whose own picture was not embedded, are removed
+/// if other candidates of their list remain. Otherwise `urls` contains the URL of another picture for them.
 pub(super) fn replacements(
     text: &[u8],
     links: &LinkList,
@@ -85,8 +84,8 @@ fn changes(
     };
     let is_gone = |(ordinal, _): &(usize, LinkValue)| fallbacks.contains_key(ordinal);
     if candidates.iter().all(is_gone) {
-        // The whole list of a `srcset` is replaced by one candidate. The options of an `image-set()` are kept, because
-        // `candidates` may be only its first options, and an option that was embedded may follow.
+        // Only a `srcset` is replaced as a whole by one candidate. The options of an `image-set()` are kept, because
+        // `candidates` may contain only some of them, and a later one may be embedded.
         let described = text.get(first.span.end..extents.first()?.end)?;
         let width = fallbacks.get(ordinal).filter(|_| is_srcset)?;
         let mut written = first.encoded(urls.get(ordinal)?);
@@ -100,7 +99,7 @@ fn changes(
     for (at, (candidate, extent)) in candidates.iter().zip(&extents).enumerate() {
         let (ordinal, link) = candidate;
         if is_gone(candidate) {
-            // If no candidate follows, the comma before the candidate is removed too.
+            // Without a following candidate, the comma before the removed one must go, too.
             let before = at.checked_sub(1).and_then(|before| extents.get(before));
             from.get_or_insert((extent.start, before.map(|before| before.end)));
             if at + 1 == candidates.len() {
@@ -194,8 +193,8 @@ fn option_end(text: &[u8], link: &LinkValue) -> Option<usize> {
     for (at, &byte) in described.iter().enumerate().take(LONGEST_OPTION) {
         match (quote, byte) {
             (Some(open), _) if byte == open => quote = None,
-            // Options with escapes, with line endings, or at the end of a style sheet or of an attribute are too complicated to
-            // be rewritten here.
+            // Options with escapes or line endings, and those that end the style sheet or attribute, are too
+            // complicated to rewrite.
             (_, b'\\' | b'\n' | b'\r' | b'<' | b'&') => return None,
             (Some(_), _) => {}
             (None, b'"' | b'\'') => quote = Some(byte),

@@ -1,7 +1,8 @@
-//! Other changes in a part whose document gets new links.
+//! Side effects of new links on the part that contains the document: line lengths and Content-MD5.
 //!
-//! No line of a 7bit or 8bit body becomes longer than 998 bytes (RFC 2045 §2.7 and §2.8): if necessary, a blank between two
-//! attributes becomes a line ending. A right Content-MD5 (RFC 1864) is computed again, and a wrong one is removed.
+//! Lines of a 7bit or 8bit body must not become longer than 998 bytes (RFC 2045 §2.7 and §2.8), so a blank between two
+//! attributes becomes a line ending if necessary. A correct Content-MD5 (RFC 1864) is recomputed, and a wrong one is
+//! removed.
 
 use std::iter::Peekable;
 use std::ops::Range;
@@ -31,7 +32,7 @@ pub(super) fn lines_broken(
     if long.is_empty() {
         return Some(changes);
     }
-    // A style sheet has no tags in which a line could be broken.
+    // A style sheet has no tags, so there is no place for a line ending.
     let (text, syntax) = html?;
     let values = changes.iter().map(|(octets, _)| octets.start);
     let mut blanks = html::blanks_in_tags(text, syntax, values).peekable();
@@ -48,13 +49,14 @@ pub(super) fn lines_broken(
     Some(changes.with(&breaks, newline.bytes()))
 }
 
-/// Returns lines that become too long: their position and their new length. Lines that a change joins count as one line.
+/// Returns the lines that the changes make too long: their spans and new lengths. Lines that a change joins count as
+/// one.
 fn stretches(document: &[u8], changes: &TextChanges) -> Vec<(Range<usize>, usize)> {
     let line_end = |from: usize| from + until(b'\n', &document[from..]).len();
     let is_long = |from: usize, to: usize| {
         let lines = &document[from..to];
-        // The text between two changes is usually a single short line. If all of it is shorter than the limit, its
-        // lines need not be searched.
+        // The text between two changes is usually short, so checking its total length first avoids searching it for
+        // line endings.
         lines.len() > LINE_LIMIT
             && lines
                 .split(|&byte| byte == b'\n')

@@ -54,19 +54,19 @@ pub(super) struct LinkedDocument<'d> {
     pub(super) part: PartId,
     pub(super) language: DocumentLanguage,
     pub(super) octets: &'d [u8],
-    /// The document as the parsers read it, with the same length as `octets`. In charsets such as Shift_JIS, a
-    /// character of two bytes can contain a byte below 0x80, which could be mistaken for a `<` or a quotation mark.
-    /// Such bytes are replaced, so every byte below 0x80 is an ASCII character.
+    /// The document as the parsers see it, with the same length as `octets`. In charsets such as Shift_JIS, the second
+    /// byte of a character can look like a `<` or a quotation mark, so such bytes are masked: every byte below 0x80 in
+    /// this text is an ASCII character.
     pub(super) text: Cow<'d, [u8]>,
     pub(super) charset: Option<Charset>,
     /// The charset with which browsers decode the document. `None` if neither the mail nor the document declares a known one.
     pub(super) encoding: Option<&'static Encoding>,
     pub(super) links: LinkList,
-    /// The pictures whose `src` was removed and is still in `originalsrc`.
+    /// Pictures that Outlook hid: their `src` was removed, and the URL is in `originalsrc`.
     pub(super) originals: Vec<OriginalSource>,
     pub(super) base_href: Option<LinkValue>,
     pub(super) base: Option<Rc<Base>>,
-    /// The multiparts whose parts a link can refer to, the nearest first.
+    /// Multiparts to whose parts a link of the document can refer, innermost first.
     pub(super) related: Vec<PartId>,
     pub(super) label: Option<Vec<u8>>,
     pub(super) looks_encoded: bool,
@@ -139,13 +139,13 @@ impl<'d> LinkedDocument<'d> {
             return Some(Charset::Superset);
         }
         let named = self.label.as_deref().and_then(Charset::of_readable_label);
-        // Japanese mail without a label contains this escape sequence. No other text does.
+        // Unlabelled Japanese mail (ISO-2022-JP) contains this escape sequence, and no other text does.
         let shifts = || memchr::memmem::find(self.octets, b"\x1b$").is_some();
         named.or_else(|| shifts().then_some(Charset::Other))
     }
 
-    /// Returns the charset that the document declares for itself. If it declares UTF-16, it means UTF-8, because the label
-    /// could not be read in UTF-16 (HTML standard, §13.2.3.2).
+    /// Returns the charset that the document declares for itself. A UTF-16 label means UTF-8 here: it was read as
+    /// ASCII, so the document cannot be UTF-16 (HTML standard, §13.2.3.2).
     fn own_encoding(&self) -> Option<&'static Encoding> {
         let encoding = Encoding::for_label(self.label.as_deref()?)?;
         Some(match encoding {
@@ -161,16 +161,15 @@ impl<'d> LinkedDocument<'d> {
         let characters = || self.characters(href).map(|text| ascii(&text));
         let href = match self.value(href) {
             Some(value) => readable(&value),
-            // The bytes of the value cannot be read safely, because in charsets such as Shift_JIS a byte may be half of a
-            // two-byte character. So the characters are decoded and then percent-encoded, as in browsers. If they cannot be
-            // decoded, the bytes are kept as they are.
+            // The raw bytes may be misread, because a byte can be the second half of a Shift_JIS character. As in
+            // browsers, the characters are decoded and percent-encoded. If decoding fails, the bytes are kept.
             None => characters().unwrap_or_else(|| readable(&href.decoded(&self.text))),
         };
         Base::of_document(around.as_deref(), &href).map(Rc::new)
     }
 
-    /// Returns the value of a link. Returns `None` if one of its bytes may be half of a two-byte character (as in
-    /// Shift_JIS), because the link could then be misread.
+    /// Returns the value of a link, or `None` if it cannot be read byte by byte: in charsets such as Shift_JIS, a byte
+    /// may be the second half of a character.
     pub(super) fn value(&self, link: &LinkValue) -> Option<Cow<'_, [u8]>> {
         let is_whole = link.span.of(&self.text) == link.span.of(self.octets);
         let value = is_whole.then(|| link.decoded(&self.text))?;
@@ -178,9 +177,9 @@ impl<'d> LinkedDocument<'d> {
         (!may_have_trail_bytes || value.is_ascii()).then_some(value)
     }
 
-    /// Returns the reference as browsers read it, if it differs from the [value](Self::value) because the document is not
-    /// UTF-8. Browsers decode the bytes with the charset of the document, and encode a query in this charset again (URL
-    /// Standard §4.4). Chromium uses UTF-8 for the query in a style attribute.
+    /// Returns the URL of the link as a browser requests it, if the charset of the document makes it differ from the
+    /// [value](Self::value). Browsers decode the document, and encode the query of a URL in the charset of the document
+    /// again (URL Standard §4.4). Chromium uses UTF-8 for the query in a style attribute.
     ///
     /// Returns `None` if nothing differs, if no charset is declared, or if bytes are not valid in it.
     pub(super) fn characters(&self, link: &LinkValue) -> Option<String> {
@@ -200,13 +199,13 @@ impl<'d> LinkedDocument<'d> {
         } else {
             with_query_in(url.clone(), encoding)
         };
-        // The bytes of the link can be ASCII although its characters are not, because it contains a character reference such as
-        // `&eacute;`. Browsers encode this character as UTF-8 in the path and in the charset of the document in the query. So
-        // such a link differs from its value only if the query contains the character.
+        // Even an ASCII link can contain other characters as references, such as `&eacute;`. Browsers encode such a
+        // character as UTF-8 in the path, but in the charset of the document in the query. So only a reference in the
+        // query makes a difference.
         (!raw.is_ascii() || written != url).then_some(written)
     }
 
-    /// Returns an absolute URL in which the bytes of a `<base href>` that are not UTF-8 are decoded with the charset of the
+    /// Returns an absolute URL in which non-UTF-8 bytes of a `<base href>` are decoded with the charset of the
     /// document.
     pub(super) fn of_base(&self, absolute: String) -> String {
         let is_carried = holds_carried(&absolute);
@@ -215,9 +214,9 @@ impl<'d> LinkedDocument<'d> {
         written.unwrap_or(absolute)
     }
 
-    /// Returns the value of a link that contains bytes that may be half of a two-byte character (as in Shift_JIS). The
-    /// value shows whether the link is relative, but it is not exact: all bytes that are not ASCII are kept as they
-    /// are.
+    /// Returns an approximate value of a link that cannot be read byte by byte, because a byte may be the second half
+    /// of a Shift_JIS character. It is good enough to tell whether the link is relative: non-ASCII bytes are kept as
+    /// they are.
     pub(super) fn unclear(&self, link: &LinkValue) -> String {
         let text = carried(&link.decoded(&self.text));
         text.replace(['\t', '\n', '\r'], "")

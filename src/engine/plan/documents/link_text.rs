@@ -1,5 +1,5 @@
-//! Converts link values to text that can be resolved, and back. A URL can contain bytes in a charset other than UTF-8.
-//! In the text, private-use characters of Unicode represent these bytes, so that the conversion back restores them.
+//! Converts link values to text for URL resolution, and back. A URL can contain bytes in a charset other than UTF-8. In
+//! the text, a private-use character of Unicode carries each such byte, so that it can be written back unchanged.
 
 use std::borrow::Cow;
 
@@ -26,8 +26,7 @@ pub(crate) fn mentions_original_source(document: &[u8]) -> bool {
 /// U+F7E9 represents the byte 0xE9.
 const CARRIED: u32 = 0xF700;
 
-/// Converts a link value to text. If the value is not UTF-8, private-use characters represent its bytes, so that they
-/// can be restored.
+/// Converts a link value to text. If it is not UTF-8, private-use characters carry its non-ASCII bytes.
 pub(super) fn readable(value: &[u8]) -> String {
     match std::str::from_utf8(value) {
         Ok(text) => text.to_owned(),
@@ -35,8 +34,8 @@ pub(super) fn readable(value: &[u8]) -> String {
     }
 }
 
-/// Converts a link value to text in which private-use characters represent all bytes that are not ASCII, even if the
-/// value is valid UTF-8.
+/// Converts a link value to text, in which private-use characters carry all non-ASCII bytes, even if the value is
+/// UTF-8.
 pub(super) fn carried(value: &[u8]) -> String {
     let carry = |&byte: &u8| {
         if byte.is_ascii() {
@@ -75,8 +74,8 @@ pub(super) fn raw(text: String) -> Vec<u8> {
     octets
 }
 
-/// Percent-encodes all characters that are not ASCII, except private-use characters. A private-use character represents
-/// one byte of the document, and is written as this byte again later.
+/// Percent-encodes non-ASCII characters, except private-use characters: each of these carries one byte of the document,
+/// and is written as this byte again later.
 pub(super) fn ascii(url: &str) -> String {
     if url.is_ascii() {
         return url.to_owned();
@@ -101,8 +100,8 @@ pub(super) fn base_url(base: Option<&Base>) -> String {
     ascii(base.map_or(THIS_MESSAGE, |base| &base.url))
 }
 
-/// Decodes the bytes that private-use characters represent, with the charset of the document. Returns `None` if a byte
-/// is not valid in this charset.
+/// Decodes the bytes that private-use characters carry, in the charset of the document. Returns `None` if a byte is
+/// invalid in it.
 pub(super) fn uncarried(text: &str, encoding: &'static Encoding) -> Option<String> {
     let mut written = String::with_capacity(text.len());
     let mut bytes = Vec::new();

@@ -23,8 +23,8 @@ pub(crate) struct NewLinks {
     pub(crate) edits: Group,
     pub(crate) absolute: u64,
     pub(crate) to_parts: u64,
-    /// Number of relative links that were left unchanged, because one of their bytes may be half of a two-byte
-    /// character (as in Shift_JIS).
+    /// Number of relative links that were left unchanged because they cannot be read byte by byte: a byte may be the
+    /// second half of a Shift_JIS character.
     pub(crate) unclear: u64,
     pub(crate) base: Option<Rc<Base>>,
     pub(crate) named: BTreeSet<PartId>,
@@ -124,9 +124,9 @@ impl Documents<'_> {
             .peekable();
         let mut changed_to = 0;
         let mut links = links.iter();
-        // Links are processed in up to three steps. First, links are changed until they have doubled the size of the
-        // document. Then the growth by the other links is counted, without storing them. Only if this growth is
-        // allowed, the other links are changed. So too much growth is refused before it needs memory.
+        // Links are processed in up to three passes, so that excessive growth is refused before it needs memory. The
+        // first pass changes links until the document has doubled in size. The second pass only counts the growth by
+        // the remaining links, and the third one changes them if the growth is allowed.
         for (is_counted, is_made) in [(true, true), (true, false), (false, true)] {
             let from = links.clone();
             loop {
@@ -152,10 +152,10 @@ impl Documents<'_> {
                     continue;
                 }
                 let value = document.value(&link);
-                // A new link is made from the bytes of the old link if possible, because they mean the same in the new
-                // link. There are two exceptions. A character reference in a query would be written in UTF-8, but
-                // browsers use the charset of the document. Bytes that may be half of a two-byte character cannot be
-                // read. In both cases the new link is made from the URL that browsers request.
+                // A new link normally reuses the bytes of the old one, which mean the same there. In two cases the new
+                // link is made from the URL that browsers request: if the query contains a character reference (copied
+                // as UTF-8, but browsers use the charset of the document), and if a byte may be the second half of a
+                // Shift_JIS character.
                 let written = link.span.of(document.octets);
                 let escapes = |text: &[u8]| memchr::memchr_iter(b'%', text).count();
                 let is_read = match &value {
@@ -235,10 +235,9 @@ impl Documents<'_> {
         String::from_utf8(id).is_ok_and(|id| self.is_only_id(document.part, id))
     }
 
-    /// Returns true if a link can be resolved from its decoded characters, although its bytes cannot be read safely.
-    /// This is certain if the message has no parts to which a link can refer by location. Otherwise the Content-Location
-    /// of a part may contain the undecoded bytes of the link. The decoded and percent-encoded link would not be equal to
-    /// this location, and would not refer to the part. So the decoded link must be equal to the location of a part.
+    /// Whether a link that cannot be read byte by byte may be resolved from its decoded characters instead. If a part
+    /// of the message could be the target, its Content-Location may contain the same undecoded bytes, which the decoded
+    /// and percent-encoded link would not match. So in this case the decoded link must match a part.
     fn is_certain(&self, document: &LinkedDocument<'_>, base_url: &str, reference: &str) -> bool {
         document.related.is_empty()
             || resolve_as_browser(base_url, &ascii(reference)).is_ok_and(|absolute| {

@@ -22,11 +22,11 @@ use crate::mime::{MessageTree, PartId};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DisplayState {
-    /// The first document that refers to the part.
+    /// A document refers to the part. Contains the first such document.
     By(PartId),
-    /// A document that cannot be read may refer to the part.
+    /// This document may refer to the part, but cannot be read.
     PerhapsBy(PartId),
-    /// The Content-Location is too long to search for links to it.
+    /// Unknown, because the Content-Location is too long to be compared with links.
     Unknown,
     /// The part is an inline picture in a message with HTML. Mail clients show such a picture even if no document
     /// refers to it.
@@ -107,8 +107,8 @@ pub(crate) fn shown_inline(
     shown
 }
 
-/// Names of parts to which no document refers so far. A name is removed at the first document that refers to it, so that
-/// ten thousand parts with the same name are listed once and not for each reference.
+/// Names (ids and locations) of parts to which no document is known to refer. The first reference removes a name, so
+/// that ten thousand parts with the same name are visited once, and not for each reference.
 #[derive(Default)]
 struct UnusedNames {
     /// Parts by their Content-ID in lower case.
@@ -210,9 +210,9 @@ impl Documents<'_> {
                 return Some(());
             }
             let Some(value) = document.value(&link) else {
-                // A link with bytes that may be half of a two-byte character cannot be read. It cannot contain a
-                // Content-ID, but it may be the location of a part. So if parts with locations remain, the document
-                // counts as not completely read.
+                // The link cannot be read byte by byte, because a byte may be the second half of a Shift_JIS character.
+                // It cannot be a Content-ID, but it may be the location of a part. So if there are parts with locations
+                // left, the document counts as unreadable.
                 is_whole &= names.locations.is_empty();
                 continue;
             };

@@ -32,18 +32,18 @@ pub(crate) struct DocumentText<'d> {
     pub(crate) link: LinkValue,
     /// The URL, absolute if there is a base.
     pub(crate) absolute: Cow<'d, str>,
-    /// The text after the `//` of a reference without a scheme.
+    /// For a scheme-relative URL (`//host/path`), the text after the slashes.
     pub(crate) host: Option<String>,
     pub(crate) sibling: Option<(PartId, DocumentIdentity)>,
-    /// Whether a base is declared for a reference without a scheme. `None` for a reference with a scheme, which needs no base.
+    /// For a relative URL, whether a base is declared. `None` for a URL with a scheme, which needs no base.
     pub(crate) relative: Option<bool>,
     /// Charset of the document, if it is declared.
     pub(crate) charset: Option<&'static str>,
 }
 
 impl DocumentText<'_> {
-    /// Returns true if the URL contains bytes that are not text, because the charset of the document is not declared or is
-    /// wrong.
+    /// Whether the URL contains bytes that could not be decoded, because the document declares no charset or a wrong
+    /// one.
     pub(crate) fn holds_octets(&self) -> bool {
         holds_carried(&self.absolute)
     }
@@ -65,7 +65,7 @@ impl DocumentText<'_> {
     }
 }
 
-/// A link as a document contains it. Two versions of a document are compared link by link.
+/// A link as it is written in a document. `compare` pairs the links of two versions of a document.
 #[derive(Debug)]
 pub(crate) struct WrittenLink {
     pub(crate) link: LinkValue,
@@ -123,9 +123,9 @@ impl Documents<'_> {
                     false => documents
                         .meant(document.part, &document.related, &absolute)
                         .or_else(|| {
-                            // If the decoded link matches no part, the bytes of the link are compared: the
-                            // Content-Location of the part may contain the same bytes as the document, in the same
-                            // unknown charset.
+                            // The decoded link matches no part. The Content-Location of a part may contain the link's
+                            // undecoded bytes, in the same unknown charset as the document, so the bytes are compared,
+                            // too.
                             let value = written.as_ref().and(value.as_deref())?;
                             let located = resolve_as_browser(&base_url, &readable(value)).ok()?;
                             documents.meant(document.part, &document.related, &located)
@@ -148,7 +148,7 @@ impl Documents<'_> {
         refusal.map_or(Ok(()), Err)
     }
 
-    /// Returns a link together with the part to which it refers. A part of the wrong kind is ignored.
+    /// Returns a link with the part to which it refers, if that part is of the right kind.
     pub(super) fn shown_as<'d>(
         &mut self,
         ledger: &mut Ledger,
@@ -156,7 +156,7 @@ impl Documents<'_> {
         absolute: Cow<'d, str>,
         meant: Option<PartId>,
     ) -> Result<DocumentText<'d>, Refusal> {
-        // A style sheet must be CSS, and a picture must not be a document.
+        // A style sheet link must refer to CSS, and a picture must not refer to a document.
         let is_fit = |part: &PartId| {
             let language = DocumentLanguage::of(&self.tree.part(*part).essence);
             match link.role {
@@ -237,11 +237,9 @@ impl Documents<'_> {
         Ok(())
     }
 
-    /// Returns the edits that write the new URLs into a document. `urls` contains the new URL of each link, by the
-    /// position of the link. A list of candidates, such as the value of `srcset`, offers one picture in several sizes.
-    /// `fallbacks` contains the candidates whose own picture was not embedded. If other candidates of the same list
-    /// remain, a candidate in `fallbacks` is removed. Otherwise the candidate gets its URL in `urls`, which is the URL
-    /// of another picture.
+    /// Returns the edits that write new URLs into a document. `urls` maps the ordinal of each link to its new URL.
+    /// `fallbacks` contains the candidates (of a `srcset`, for example) whose own picture was not embedded. They are
+    /// removed if other candidates of their list remain. Otherwise their URL in `urls` is that of another picture.
     pub(crate) fn embedded(
         &mut self,
         part: PartId,
@@ -265,8 +263,8 @@ impl Documents<'_> {
     }
 }
 
-/// Makes the URLs of a style sheet absolute. A sheet without a URL of its own (in a `data:` URL) must not contain relative
-/// URLs, because they would be resolved against the base of the mail.
+/// Makes the URLs of a style sheet absolute. A sheet in a `data:` URL has no URL of its own, so relative URLs in it are
+/// an error: mail clients would resolve them against the base of the mail.
 pub(crate) fn absolute_sheet<'s>(
     octets: &'s [u8],
     label: Option<&str>,
@@ -285,8 +283,8 @@ pub(crate) fn absolute_sheet<'s>(
         }
         let value = document.value(&link);
         let characters = || document.characters(&link).map(|written| ascii(&written));
-        // The bytes of the sheet are kept in the new URL. If one of them may be half of a two-byte character (as in
-        // Shift_JIS), the decoded characters are used instead.
+        // The new URL keeps the bytes of the sheet. If a byte may be the second half of a Shift_JIS character, the
+        // decoded characters are used instead.
         let reference = match &value {
             Some(value) => cleaned(value.trim_ascii()),
             None => match characters() {
@@ -321,7 +319,7 @@ pub(crate) fn absolute_sheet<'s>(
     Ok(Cow::Owned(written))
 }
 
-/// Returns the descriptor at the start of the text after a URL, which can begin with the end of a `url()`.
+/// Returns the descriptor (such as `2x`) after a URL. The text can start with the end of a `url()`.
 fn descriptor(behind: &[u8]) -> Vec<u8> {
     let ends: [&[u8]; 3] = [b"\")", b"')", b")"];
     let after_end = ends.iter().find_map(|end| behind.strip_prefix(*end));
@@ -340,8 +338,8 @@ pub(crate) fn sheet_values(octets: &[u8], label: Option<&str>) -> Vec<Vec<u8>> {
     document.links.iter().map(value).collect()
 }
 
-/// Writes new URLs into a style sheet. `urls` contains them by the numbers of the links. The pictures of the links in
-/// `fallbacks` were not embedded, so these links get the URL of another picture, or are removed if other options remain.
+/// Writes new URLs into a style sheet. `urls` maps the ordinal of each link to its new URL. Links in `fallbacks`, whose
+/// own picture was not embedded, get the URL of another picture, or are removed if other options remain.
 pub(crate) fn sheet_with_urls(
     octets: &[u8],
     label: Option<&str>,

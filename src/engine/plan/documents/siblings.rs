@@ -23,8 +23,8 @@ impl Documents<'_> {
         self.bases.of(self.tree, part)
     }
 
-    /// Returns the multiparts around a part that contain possible targets of links, the nearest first. The search ends at the
-    /// message that contains the part.
+    /// Returns the multipart/related entities around a part with possible targets for its links, innermost first. The
+    /// search ends at the message that contains the part.
     pub(super) fn around(
         &mut self,
         part: PartId,
@@ -40,7 +40,7 @@ impl Documents<'_> {
             if entity.essence != RELATED {
                 continue;
             }
-            // The result of each search is stored, because many documents can be in the same multipart.
+            // Cached, because many documents can be in the same multipart.
             if !self.have_targets.contains_key(&above) {
                 let any = self.locate(above, ledger);
                 self.have_targets.insert(above, any);
@@ -64,8 +64,8 @@ impl Documents<'_> {
             .find(|&sibling| sibling != document && !self.tree.part(sibling).span.contains(span))
     }
 
-    /// Returns the parts with this location, the nearest first, and then those whose location is the same URL only for a
-    /// browser. Parts in another branch of a multipart/alternative are left out.
+    /// Returns the parts with this Content-Location, innermost first: exact matches, then those that match only after a
+    /// browser's normalisation. Parts in another branch of a multipart/alternative are left out.
     pub(super) fn located<'s>(
         &'s self,
         document: PartId,
@@ -91,7 +91,7 @@ impl Documents<'_> {
             .filter(move |&part| !self.tree.are_alternatives(document, part))
     }
 
-    /// Returns the cost of computing the Content-ID of a part, which hashes the whole part once.
+    /// Returns the work for computing the Content-ID of a part, which hashes the whole part once.
     pub(super) fn cost_of_identity(&self, part: PartId) -> usize {
         if self.identities.contains_key(&part) {
             0

@@ -1,4 +1,4 @@
-//! Makes the links of documents and texts what they were before a mail filter or a picture proxy wrapped them (`--unwrap`).
+//! Restores original links (`--unwrap`) that a mail filter or a picture proxy wrapped in URLs of its own server.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -28,9 +28,9 @@ pub(crate) struct UnwrappedLinks {
     pub(crate) edits: Group,
     /// Each different link, in the order of the document, and how often it occurs.
     pub(crate) links: Vec<(String, OriginalUrl, u64)>,
-    /// Number of links beyond [`MOST_ROWS`].
+    /// Number of different links without a row, because there are more than [`MOST_ROWS`].
     pub(crate) further: u64,
-    /// Number of links that stay as they are, because they may continue on the next line of the text.
+    /// Number of links that are not unwrapped, because they may continue on the next line of the text.
     pub(crate) cut: u64,
     pub(crate) digest: Option<&'static str>,
     known: HashMap<String, usize>,
@@ -215,7 +215,7 @@ fn unwrapped_document(document: &LinkedDocument<'_>) -> (TextChanges, UnwrappedL
         if is_data(&url) {
             continue;
         }
-        // A link without a scheme has that of the page, which mail does not have.
+        // Mail has no page whose scheme a scheme-relative link could inherit.
         let absolute = match url.strip_prefix("//") {
             Some(_) => format!("https:{url}"),
             None => url.into_owned(),

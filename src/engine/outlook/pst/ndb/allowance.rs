@@ -4,7 +4,7 @@
 /// is damaged".
 pub type Fault = String;
 
-/// Number of bytes that a caller may still read, and the damage that was found so far.
+/// Budget for reading: the number of bytes that may still be read, and the damage found so far.
 #[derive(Debug)]
 pub(in crate::engine::outlook) struct ReadAllowance {
     pub room: u64,
@@ -34,5 +34,5 @@ impl ReadAllowance {
     }
 }
 
-/// Reason for content that exceeds the limit of the caller.
+/// Error for content beyond the byte limit of the caller.
 pub const TOO_LARGE: &str = "the content has more bytes than the limit";

@@ -11,17 +11,17 @@ use super::index::{Node, PstIndex};
 use super::page::PstTree;
 use crate::span::rest_or_empty;
 
-/// Bit in the id of a block that contains ids of other blocks instead of data.
+/// Bit of a block id: the block contains ids of other blocks, not data.
 const INTERNAL: u64 = 2;
 
 /// Maximum number of entries in the trees of subnodes of one node.
 const MOST_SUBNODES: usize = 100_000;
 
-/// Consequence for the user if a list of subnodes is damaged.
+/// Second half of the message about a damaged list of subnodes: the consequence for the user.
 const PARTS: &str = "attachments, recipients or long texts may be missing";
 
-/// Returns the entries of a list, up to the number that its third and fourth byte declare. Calls `cut` if the list has fewer
-/// entries than declared, because it is then truncated.
+/// Returns the entries of a list. Its third and fourth byte declare their number. If the list is too short for that
+/// number, `cut` is called.
 fn counted<'l>(
     list: &[u8],
     entries: ChunksExact<'l, u8>,
@@ -95,8 +95,8 @@ impl PstIndex {
         })
     }
 
-    /// Returns the bytes of a block, if its checksum is right. The index and the trailer of the block both contain the
-    /// length of the block. If they differ, the length in the trailer is used.
+    /// Returns a block if its checksum is right. The index and the block's trailer both contain its length; if they
+    /// differ, the trailer wins.
     fn whole_block(&self, offset: u64, id: u64, length: usize) -> Option<Vec<u8>> {
         const UNIT: usize = 64;
         let width = self.start.width;
@@ -135,8 +135,8 @@ impl PstIndex {
             let is_one = own & !1 == id & !1 && end_of(length) == end;
             is_one.then_some((length, sum))
         });
-        // By chance, the data of a block can contain bytes that look like its trailer. So up to four candidates are
-        // tried, and the one with the right checksum is used. More than four are not realistic.
+        // Data can contain bytes that look like a trailer. Up to four candidates are tried, and the right checksum
+        // decides. More than four do not occur in practice.
         let (length, _) = candidates
             .take(4)
             .find(|(length, sum)| has_sum(&bytes, *length, *sum))?;

@@ -19,7 +19,7 @@ const DEEPEST: u8 = 16;
 const WRONG_PAGE: &str =
     "a page of the index in the file has a wrong checksum; items may be missing or wrong";
 
-/// Advice for the user if content cannot be found in the file.
+/// Advice for the user, appended if content cannot be found in the file.
 const REPAIR: &str =
     "; to get the items back, repair a copy of the file with scanpst, which comes with Outlook";
 
@@ -93,7 +93,7 @@ impl PstIndex {
             PstTree::Blocks => BLOCKS,
             PstTree::Nodes => NODES,
         };
-        // A page contains its type twice. One correct copy is enough.
+        // The type is stored twice in a page, and one undamaged copy is enough.
         let kinds = &trailer[..2];
         if !kinds.contains(&kind) {
             return Err("a page of the index was overwritten with other data".to_owned());
@@ -109,8 +109,8 @@ impl PstIndex {
             (0, PstTree::Blocks) => 2 * width.of_id() + 4,
             _ => 3 * width.of_id(),
         };
-        // In version 23, an entry of the node index is longer than its fields together. So the length of an entry is
-        // not compared with the exact sum, and only a minimum is required.
+        // In version 23, node index entries have padding, so the entry length is only required to be large enough for
+        // the fields.
         if step < least || level > DEEPEST {
             return Err("a page of the index is damaged".to_owned());
         }
@@ -169,7 +169,8 @@ impl PstIndex {
         }
     }
 
-    /// Follows the keys from the topmost page to the entry in a leaf. Clears `is_right` if a page has a wrong checksum.
+    /// Descends from the root page to the leaf entry with this key. Clears `is_right` if a page on the way has a wrong
+    /// checksum.
     fn descend(
         &self,
         tree: PstTree,
@@ -201,8 +202,8 @@ impl PstIndex {
         }
     }
 
-    /// Finds an entry by searching all leaf pages. This is used if the pages above the leaves are damaged, because a wrong key
-    /// in them hides all entries below it.
+    /// Searches all leaf pages for an entry. This is needed if an upper page is damaged, because one wrong key in it
+    /// hides all entries below.
     fn entry_of_leaves(&self, tree: PstTree, key: u64) -> Option<Vec<u8>> {
         // Maximum number of leaves with a wrong checksum that are searched for one key. Otherwise a hostile file could cause a
         // search of all its leaves for each key.

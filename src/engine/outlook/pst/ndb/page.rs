@@ -2,7 +2,7 @@
 
 pub(super) const PAGE: usize = 512;
 
-/// Leaf pages of a tree whose upper pages are damaged.
+/// Leaf pages of a tree with damaged upper pages, found by scanning.
 #[derive(Default)]
 pub(super) struct Leaves {
     /// First key and offset of each leaf, in the order of the keys.
@@ -38,7 +38,7 @@ pub(super) const BLOCKS: u8 = 0x80;
 pub(super) const NODES: u8 = 0x81;
 
 impl PstTree {
-    /// Returns the part of an id by which the index finds the entry of a block or a node.
+    /// Returns the index key for an id: the id without the bits that do not identify a block or a node.
     pub(super) fn key(self, id: u64) -> u64 {
         match self {
             // The lowest bit of a block's id is a private mark of the program that writes the file. References to the
