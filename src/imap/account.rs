@@ -51,7 +51,8 @@ pub(crate) struct Account {
     pub(crate) secret: Secret,
     pub(crate) ca_file: Option<PathBuf>,
     pub(crate) choice: FolderChoice,
-    /// Time without any data from the server after which the connection is given up. Long, because a search can take minutes.
+    /// Time without any data from the server after which the connection counts as dead. Long, because a search can take
+    /// minutes.
     pub(crate) silence: Duration,
     /// Number of parallel connections.
     pub(crate) connections: usize,
@@ -163,8 +164,8 @@ impl UrlLocation {
         })
     }
 
-    /// Returns the account that the URL describes, completed by settings that a URL does not contain: the source of the
-    /// password, and the file with trusted certificates.
+    /// Turns the parsed URL into an account, by adding what a URL does not contain: the source of the password, and the
+    /// file with trusted certificates.
     pub(crate) fn with(self, secret: Secret, ca_file: Option<PathBuf>) -> Account {
         Account {
             host: self.host,
@@ -182,7 +183,7 @@ impl UrlLocation {
 }
 
 impl Account {
-    /// Returns the user and the server for messages and reports.
+    /// Returns `user at server`, for messages and reports.
     pub(crate) fn whose(&self) -> String {
         format!("{} at {}", self.user, self.host)
     }

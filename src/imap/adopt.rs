@@ -1,9 +1,9 @@
 //! Finishes replacements that an earlier run began under another name of the same account.
 //!
-//! The name of a journal contains the user and the host as they were typed, but `mail.example.org` and `imap.example.org`
-//! can be the same server. So each unfinished replacement in the other journals of the directory is compared with this
-//! account. It belongs to the account only if the server has both the old and the new message, with the UIDVALIDITY, the
-//! UIDs and the SHA-256 that the journal lists. All other replacements stay in their journals.
+//! A journal is named after the user and the host as they were typed, but `mail.example.org` and `imap.example.org` can
+//! be the same server. So each unfinished replacement in the other journals of the directory is checked against this
+//! account. It is adopted only if the server has both the old and the new message, with the UIDVALIDITY, the UIDs and
+//! the SHA-256 that the journal lists. All other replacements stay in their journals.
 
 use super::failure::ImapFailure;
 use super::in_place::{AccountRun, SETTLING};
@@ -18,7 +18,8 @@ impl<S: Send> AccountRun<'_, S> {
         if !others.is_empty() {
             self.connecting.rest(SETTLING)?;
         }
-        // Each journal is unlocked before the work in the folders begins, because it may belong to another account.
+        // The lock of each journal is released before the work in the folders begins, because the journal may belong to
+        // another account.
         for journal in others {
             for open in journal.open_ones() {
                 self.adopt(&journal, &open)?;
@@ -38,7 +39,8 @@ impl<S: Send> AccountRun<'_, S> {
         let mut is_of_account = false;
         let mut fate = None;
         let done = self.again(|run| {
-            // If the connection broke, the journal may contain a later step than `open`.
+            // Reads the journal again, because an attempt before the connection broke may have recorded a later step
+            // than `open`.
             let Some(open) = journal.open_ones().into_iter().find(|it| it.id == open.id) else {
                 return Ok(());
             };

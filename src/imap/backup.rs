@@ -48,7 +48,7 @@ pub(crate) struct Backup {
     uidvalidity: u32,
     /// File names of the complete messages in `cur`, by UID.
     there: HashMap<u32, String>,
-    /// File names of further complete messages with the same UID. The server gave the UID to different messages.
+    /// File names of further complete messages with the same UID, which the server has used for several messages.
     others: HashMap<u32, Vec<String>>,
     /// File names of the incomplete messages in `cur`, by UID. They are downloaded again.
     short: HashMap<u32, String>,
@@ -73,7 +73,7 @@ pub(crate) struct Backup {
 struct UnnamedFile {
     path: PathBuf,
     name: String,
-    /// Files in `cur` that the new file replaces: an incomplete message, or a text in place of the message.
+    /// Files in `cur` that the new file supersedes: an incomplete message, or a text sent in place of the message.
     replaced: Vec<String>,
 }
 
@@ -163,8 +163,8 @@ impl Backup {
         Ok(())
     }
 
-    /// Returns HIGHESTMODSEQ at the time of the last complete update, if the messages that did not change since then need not be
-    /// compared.
+    /// Returns the HIGHESTMODSEQ of the last complete update. Messages that did not change since then need not be
+    /// compared. `None` if all messages must be compared.
     pub(crate) fn modseq_before(&self, selected: &SelectResponse) -> Option<u64> {
         if self.is_mixed {
             return None;
@@ -217,18 +217,18 @@ impl Backup {
         size_in(self.there.get(&uid)?)
     }
 
-    /// Returns whether the message was already saved. If so, renames its file if the flags on the server are different now.
-    /// A file with another date or size than the server announces does not count.
+    /// Whether the message was already saved. If so, and if its flags on the server have changed, its file is renamed.
+    /// A file whose date or size differs from what the server announces is not this message.
     ///
-    /// # Errors
-    /// [`Error::Write`].
+    /// # Errors [`Error::Write`].
     pub(crate) fn has(&mut self, message: &Metadata) -> Result<bool, Error> {
         let uid = message.uid;
         let Some(name) = self.there.get(&uid) else {
             return Ok(false);
         };
         let fit = |name: &str| match saved_name::fit(name, message) {
-            // Only an exact date and size show which of several folders a message is from.
+            // The directory mixes messages of several folders, so only an exact date and size show that this one is
+            // from the right folder.
             FileFit::SizeUnknown if self.is_mixed => FileFit::Other,
             FileFit::Same if self.is_mixed && !message.internal_date.is_date() => FileFit::Other,
             fit => fit,
@@ -261,8 +261,8 @@ impl Backup {
         self.rename(uid, new)
     }
 
-    /// Returns whether an earlier version saved a text of the server in place of the message. The file is then no longer
-    /// counted as the message.
+    /// Whether the saved file is really a text that the server sent in place of the message, saved by an earlier
+    /// version. Such a file is no longer treated as the message.
     fn was_substitute(&mut self, uid: u32) -> bool {
         let Some(name) = self
             .there
@@ -300,12 +300,11 @@ impl Backup {
         }
     }
 
-    /// Writes a message into `tmp`. It is renamed into `cur` later, at the latest by [`finish`](Self::finish). If the server
-    /// returned no INTERNALDATE, the date comes from `original`: from its newest Received field, otherwise from its Date field.
-    /// If an earlier run saved the same content, only the name of its file changes.
+    /// Writes a message into `tmp`, from where it is renamed into `cur` later, at the latest by
+    /// [`finish`](Self::finish). Without INTERNALDATE, the date comes from `original`: from its newest Received field,
+    /// otherwise from its Date field. If an earlier run saved the same content, that file is only renamed.
     ///
-    /// # Errors
-    /// [`Error::Write`].
+    /// # Errors [`Error::Write`].
     pub(crate) fn put(
         &mut self,
         message: &Metadata,
@@ -361,7 +360,7 @@ impl Backup {
             file.write_all(content)?;
             match seconds {
                 Some(seconds) => set_date(&file, seconds),
-                // Neither the server nor the header contains a date. The file keeps the current time as its modification time.
+                // Neither the server nor the header has a date, so the modification time stays the time of writing.
                 None => Ok(()),
             }
         };
@@ -384,13 +383,13 @@ impl Backup {
         }
     }
 
-    /// Selects the file of an earlier run with the same content as the message, if there is one. The server announces another
-    /// date or size for the message than before.
+    /// Looks for the same content in the file of an earlier run, because the server announces another date or size than
+    /// before. If it is found, that file is kept instead of the new one.
     fn select_same(&mut self, uid: u32, original: &[u8], content: &[u8]) -> Result<bool, Error> {
         let cur = self.folder.join("cur");
         let is_same = |name: &String| {
-            // Version 0.3.0 did not record the announced size. The content of its files can differ, because it was converted with
-            // other options.
+            // Files of version 0.3.0 do not record the announced size. They can differ from the message, because that
+            // version converted it with other options.
             let is_old = announced_in(name).is_none();
             let lengths = [original.len() as u64, content.len() as u64];
             let may_be_same = is_old || size_in(name).is_some_and(|it| lengths.contains(&it));
@@ -415,9 +414,9 @@ impl Backup {
         Ok(true)
     }
 
-    /// Returns the file of an earlier run with an incomplete form of the message, which is removed when the new content is
-    /// saved. Returns `None` if the file contains at least as much as the new content, which is then dropped: the server
-    /// returned the message incompletely again. The file of a different message is kept.
+    /// Returns the incomplete file of an earlier run that the new content replaces. Returns `None` if that file
+    /// contains at least as much: the server sent the message incompletely again, so the new content is dropped. The
+    /// file of a different message is kept.
     fn replaced_short(
         &mut self,
         uid: u32,
@@ -462,8 +461,7 @@ impl Backup {
         let new = name.replacen(".embody,", &format!("{SHORT},"), 1);
         let cur = self.folder.join("cur");
         match fs::rename(cur.join(&name), cur.join(&new)) {
-            // If the file is missing, another program removed or renamed it. Then there is no file to mark, which is
-            // not an error.
+            // The file was removed or renamed by another program, so there is nothing to mark. That is not an error.
             Err(why) if why.kind() != io::ErrorKind::NotFound => {
                 Err(cannot_write(&cur.join(&new))(why))
             }
@@ -537,7 +535,7 @@ impl Backup {
         Ok(u8::try_from(at).ok().map(|at| char::from(b'a' + at)))
     }
 
-    /// Saves the list of keywords. This happens before a file name contains a new letter, so that every letter has a meaning.
+    /// Saves the list of keywords before any file name uses a new letter, so that every letter in use has a meaning.
     fn save_keywords(&self) -> Result<(), Error> {
         let path = self.folder.join(KEYWORDS);
         let text: String = (0..)

@@ -44,23 +44,21 @@ struct FolderWork<'f, S> {
     batches: Vec<&'f [(u32, u64)]>,
     queue: Mutex<ReplaceQueue<S>>,
     changed: Condvar,
-    /// Lock for the reports: several connections process messages, but the observer receives only one message at a
-    /// time.
+    /// Serialises the reports: several connections process messages, but the observer must receive one at a time.
     telling: Mutex<()>,
     /// Number of threads per connection.
     jobs: usize,
 }
 
-/// Messages between download and replacement, in the order of the folder. Any connection can replace a message that another one
-/// downloaded.
+/// Queue of transformed messages that wait for their replacement, in the order of the folder. The connection that
+/// replaces a message need not be the one that downloaded it.
 struct ReplaceQueue<S> {
     messages: VecDeque<TransformedMessage<S>>,
-    /// Number of batches that connections have taken, and number of batches that were downloaded completely.
+    /// Number of batches that connections have started to download. `came` is the number of finished downloads.
     taken: usize,
     came: usize,
-    /// Number of messages that connections have taken from the queue. Each of them gets the next number.
-    /// `before_append` contains the numbers of the messages whose new version is not appended yet. The lowest of them
-    /// is appended next.
+    /// Number of messages taken from the queue so far. It numbers the messages, and `before_append` has the numbers of
+    /// those whose new version is not yet appended. The lowest number is the next to be appended.
     begun: usize,
     before_append: BTreeSet<usize>,
     /// Whether a connection failed permanently.
@@ -175,8 +173,8 @@ impl<S: Send> AccountRun<'_, S> {
         if *is_read_only {
             return Some("the folder is read-only".to_owned());
         }
-        // If the rights are empty, the server supports ACL but did not return them. It is unknown whether messages can
-        // be replaced, so the run tries it.
+        // Empty rights mean that the server supports ACL but did not report them. Whether messages can be replaced is
+        // unknown, so the run tries it.
         let rights = rights.as_ref().filter(|rights| !rights.is_empty())?;
         // The rights `t` (set `\Deleted`) and `e` (expunge) are from RFC 4314. The older RFC 2086 has the right `d` for
         // both, so a server that returns `d` grants `t` and `e`.
@@ -311,8 +309,7 @@ impl<S: Send> AccountRun<'_, S> {
         let mut transformed = Vec::with_capacity(items.len());
         let limits = pool::PoolLimits {
             workers: at.jobs.min(items.len()),
-            // All messages of the batch are in memory before the pool of threads starts, so a limit on the waiting
-            // messages would save no memory.
+            // No limit: all messages of the batch are already in memory.
             budget: usize::MAX,
         };
         let mut items = items.into_iter();
@@ -333,8 +330,7 @@ impl<S: Send> AccountRun<'_, S> {
                     quoting: Quoting::None,
                     beside: None,
                 };
-                // An error of one message ends the run when it is the turn of the message, after all messages before it
-                // were replaced.
+                // The error is kept until all earlier messages were replaced, and then ends the run.
                 Ok(transform.transform(&message))
             },
             |_, _| None,
@@ -453,8 +449,8 @@ impl<S: Send> AccountRun<'_, S> {
             if let Some(fate) = run.resumed.take() {
                 return Ok(fate);
             }
-            // A command failed, and the session continues. The replacement is not restarted, because a restart appends
-            // a second new message.
+            // A command failed, but the session continues. The journal entry is resumed rather than restarted, because
+            // a restart would append a second new message.
             if run.is_open(metadata.uid) {
                 let folder = run.selected.folder.clone();
                 let mut fates = Vec::new();
@@ -490,8 +486,7 @@ impl<S: Send> AccountRun<'_, S> {
     }
 }
 
-/// The place of one message in the append order. Releases the place after the message was appended, so that the
-/// next message can follow.
+/// A message's turn in the append order. Dropping it lets the next message be appended.
 struct TakenTurn<'f, S> {
     turn: Option<AppendPlace<'f, S>>,
     stop: &'f Stop,

@@ -1,17 +1,17 @@
 //! Reads whole messages in pieces with pipelined FETCH commands.
 //!
-//! Every message is requested in pieces (`BODY.PEEK[]<0.1048576>`), even a small one: RFC822.SIZE may be wrong, and a piece
-//! limits the length of the literal. Some servers (Exchange) return the whole message nevertheless. The message is accepted
-//! within the announced size, and later pieces are requested one at a time. A short piece that ends before RFC822.SIZE is not
-//! the end of the message: the next pieces are requested until one is empty.
+//! Even a small message is requested in pieces (`BODY.PEEK[]<0.1048576>`): RFC822.SIZE may be wrong, and a piece limits
+//! the length of the literal. Some servers (Exchange) return the whole message nevertheless. That is accepted up to the
+//! announced size, and later pieces are then requested one at a time. A short piece before RFC822.SIZE is not the end
+//! of the message: pieces are requested until one is empty.
 //!
-//! A server that closes the list of items too early sends the content without a UID. Such content is accepted only if one
-//! message was requested on its own, and only if its length is the announced size.
+//! A server that closes the list of items too early sends content without a UID. It is accepted only if a single
+//! message was requested, and if it has exactly the announced size.
 //!
-//! Some servers and proxies send the content of one message under the UID of another one. A content is therefore passed on
-//! only after its command ended. If a second, different content with the same UID arrived until then, the message is
-//! requested once more, alone. The result must be one of the two contents. A message that is longer than announced is also
-//! requested once more, unless the sizes that the server announces are usually wrong.
+//! Some servers and proxies send the content of one message under the UID of another one. So content is passed on only
+//! after its command has ended. If a different content for the same UID arrives before that, the message is requested
+//! again alone, and must match one of the two. A message that is longer than announced is also requested once more,
+//! unless this server's sizes are usually wrong.
 
 use std::borrow::Cow;
 use std::collections::hash_map::DefaultHasher;
@@ -52,12 +52,12 @@ pub(crate) enum BodyPiece<'p> {
 /// Callback that receives the pieces. The number is the UID of the message.
 pub(crate) type BodySink<'s> = dyn FnMut(u32, BodyPiece<'_>) -> Result<(), ImapFailure> + 's;
 
-/// Contents that arrived for one UID, until the command that requested it ends.
+/// Content received for one UID while its command is still running.
 enum BodyPieces {
     Content(Vec<u8>),
-    /// Several different contents, by their hashes.
+    /// Several different contents arrived. Only their hashes are kept.
     Different(Vec<u64>),
-    /// The content has not the announced size, so the message is requested piece by piece.
+    /// The size differs from the announced one, so the message is requested again in pieces.
     Odd,
 }
 
@@ -196,9 +196,9 @@ pub(super) fn is_large(size: u64) -> bool {
     !(1..PIECE as u64).contains(&size)
 }
 
-/// Requests a message again for which different contents arrived, or one content that is longer than announced. The message
-/// is passed on only if it is one of these contents. In place of a single content, another content of the announced size is
-/// passed on too.
+/// Requests a message once more, because different contents arrived for it, or one that is longer than announced. The
+/// result is accepted if it is one of these contents. If there was only one, any content of the announced size is
+/// accepted, too.
 fn one_of(
     exchange: &mut Exchange,
     uid: u32,
@@ -282,7 +282,7 @@ fn body<'r>(read: &ServerResponse<'r>) -> Result<Option<ToldBody<'r>>, ImapFailu
             .strip_prefix(b"<")
             .and_then(|it| it.strip_suffix(b">"));
         let from = match inner {
-            // Without a position, the server ignored the range in the request, and the content is the whole message.
+            // No position in the response: the server ignored the requested range, and sent the whole message.
             None if origin.is_empty() => 0,
             inner => inner.and_then(number).ok_or(ImapFailure::Unreadable(
                 "the server sent a part of a message without the position of the part",
@@ -332,7 +332,7 @@ impl PieceProgress {
         }
         self.given += octets.len() as u64;
         if octets.is_empty() || octets.len() != PIECE && self.given >= self.size {
-            // If nothing arrives although the message has a size, the message does not exist any more.
+            // Nothing arrived although the message should have a size, so it no longer exists.
             let is_nothing = self.given == 0 && self.size > 0;
             let may_be_other = self.lacks_uid && self.given != self.size;
             self.end = Some(if is_nothing || may_be_other {
@@ -406,8 +406,8 @@ fn body_alone(
             alone.lacks_uid |= told.uid.is_none();
             gives_all |= told.is_whole;
             match told.octets {
-                // The server ignores the requested position and sends the message from its beginning. The content is
-                // skipped, because otherwise the beginning would be stored twice.
+                // The server ignores the position and sends the message from its beginning. This content is skipped,
+                // because the beginning is already stored.
                 Some(_) if gives_all && told.from > 0 => {}
                 Some(octets) if !told.is_closed && octets.len() as u64 != size => {}
                 None => alone.end = Some(BodyPiece::Gone),
@@ -428,8 +428,8 @@ fn body_alone(
         });
         exchange.habits.gives_all |= gives_all;
         if alone.end.is_none() && done.as_ref().is_err_and(is_unavailable) {
-            // The results of the other pending commands for this message are read and discarded: the server refuses them for
-            // the same reason.
+            // The other pending commands for this message will be refused for the same reason, so their results are
+            // read and dropped.
             for (pending, _) in under_way.drain(..) {
                 match exchange.finish(&pending, &mut |read| Ok(body(read)?.is_some())) {
                     Ok(_) | Err(ImapFailure::Refused { .. } | ImapFailure::Unreadable(_)) => {}
@@ -445,8 +445,7 @@ fn body_alone(
         if !tolerated(exchange, done)? {
             exchange.habits.refused_in_a_row = 0;
         }
-        // The command for this piece ended without content, so the rest of the message cannot be read, and the message
-        // is given up.
+        // The command for this piece returned no content, so the message cannot be completed and is given up.
         if alone.end.is_none() && alone.given == from {
             alone.end = Some(BodyPiece::Gone);
         }

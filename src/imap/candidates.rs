@@ -107,8 +107,8 @@ impl Candidates {
                 let mut parts = whole.all().into_iter();
                 parts.any(|part| is_large(part, *least) && may_be_of(part, types))
             }
-            // `detach` never removes text that mail clients display with the message. A part that is displayed
-            // therefore cannot be the rest of a detached attachment, and is not counted.
+            // A part that mail clients display is not a stub of a detached attachment, because `detach` never removes
+            // displayed text.
             Self::References => {
                 let mut parts = whole.all().into_iter();
                 parts.any(|part| may_refer(part) && !is_shown(part))
@@ -122,8 +122,8 @@ impl Candidates {
 }
 
 impl Candidates {
-    /// Returns whether a message might be changed and has a Content-Type for which the server was asked to search. If
-    /// the search did not return such a message, the server does not search header fields reliably.
+    /// Whether the search should have found this message: it might be changed, and has one of the Content-Types that
+    /// were searched for. If it was not found, the server does not search header fields reliably.
     fn should_be_found(&self, structure: Option<&BodyPart>) -> bool {
         let Some(whole) = structure else {
             return false;

@@ -15,7 +15,7 @@ use crate::mailbox::Stop;
 /// Result of a conversation.
 #[derive(Debug, Default)]
 pub struct Told {
-    /// Number of folders, UIDs and messages that were read from the answers.
+    /// Numbers of folders, UIDs and messages that the client read from the scripted answers.
     pub folders: usize,
     pub uids: usize,
     pub messages: usize,

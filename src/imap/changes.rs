@@ -9,8 +9,8 @@ use super::session::{FlagChange, ImapSession, InternalDate, MessageData};
 
 /// Result of the STORE command that sets `\Deleted` on a message.
 pub(super) struct MarkedMessage {
-    /// True if the server did not set `\Deleted` because the message had changed in the meantime (MODIFIED, RFC
-    /// 7162 §3.1.3). `Err` if the server refused the command for another reason.
+    /// Whether the server left the message unmarked because it had changed (MODIFIED, RFC 7162 §3.1.3). `Err` if the
+    /// server refused the command for another reason.
     pub(super) is_modified: Result<bool, ImapFailure>,
     /// Flags of the message in the responses to STORE. If they are present, the message still exists; a server
     /// without CONDSTORE shows this in no other way. `None` if the responses contain no flags.
@@ -27,9 +27,9 @@ pub(super) struct Removal {
     /// Sequence number of the message, which EXPUNGE responses contain. `None` if the server did not return the flags of the
     /// message, or if the message is gone.
     sequence: Option<u32>,
-    /// Whether the server reported after the flags that this message was removed or moved (EXPUNGE, VANISHED or COPYUID).
-    /// Dovecot executes both commands together, and reports the removal before the end of FETCH. Reports before the flags do
-    /// not count, because another program removed the message then.
+    /// Whether the server reported the removal or move of this message (EXPUNGE, VANISHED or COPYUID) after its flags.
+    /// Such a report confirms that this command removed it: before the flags, it would be the work of another program.
+    /// Dovecot executes both commands together, and reports the removal before the end of FETCH.
     pub(super) is_told: bool,
     /// Whether the server confirmed with COPYUID that this command moved the message.
     pub(super) is_moved: bool,
@@ -127,10 +127,10 @@ impl ImapSession {
         }
     }
 
-    /// Marks a message as deleted, unless it changed since the modification sequence `unchanged_since`. Waits for the response,
-    /// so that UID EXPUNGE is sent later, for two reasons. If both commands are sent together while another connection changes
-    /// the folder, Dovecot does not expunge about one message in a hundred. And a message that changed would still be expunged
-    /// if another program had marked it.
+    /// Marks a message as deleted, unless it changed since the modification sequence `unchanged_since`. Waits for the
+    /// response before UID EXPUNGE is sent, for two reasons. If both are sent together while another connection changes
+    /// the folder, Dovecot fails to expunge about one message in a hundred. And UID EXPUNGE would also remove a message
+    /// that has changed, if another program had marked it.
     pub(super) fn mark_deleted(
         &mut self,
         uid: u32,
@@ -182,8 +182,7 @@ impl ImapSession {
             Some(trash) => ImapCommand::new("MOVE", &format!("UID MOVE {uid} ")).folder(trash),
         };
         let leave = self.exchange.send(command)?;
-        // If the server refuses to return the flags, the caller uses the flags from its last check, so the refusal is
-        // ignored.
+        // Refused flags are not an error here: the caller then uses those of its last check.
         let _ = self.heard(&fetch, uid, &mut removal)?;
         let left = self.heard(&leave, uid, &mut removal)?;
         if let Ok(done) = &left {
@@ -273,8 +272,8 @@ impl ImapSession {
 }
 
 impl Removal {
-    /// Processes the response EXPUNGE with a sequence number. The server also reports messages that other programs removed,
-    /// and each removal of an earlier message lowers the sequence number of this message.
+    /// Handles EXPUNGE for a sequence number. The server also reports messages that other programs removed, and each
+    /// removal of an earlier message shifts the number of this one.
     fn hear_expunge(&mut self, number: u32) {
         match self.sequence {
             Some(sequence) if number == sequence => {

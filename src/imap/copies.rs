@@ -10,8 +10,8 @@ use super::machine::{AppendContent, FoundCopies, MessageAnswer};
 use super::replace::{MessageReplacer, ReplaceWork, start};
 use crate::key::Key;
 
-/// Number of bytes that is added to twice the expected size of a message. The sum is the maximum that embody reads
-/// back. If the server sends more, the session ends.
+/// Margin in bytes for reading a message back: twice its expected size plus this margin is accepted. If the server
+/// sends more, the session ends.
 const MORE: usize = 1 << 20;
 
 /// Maximum number of messages of the same size that are read in order to find other copies of a message.
@@ -19,12 +19,13 @@ const MOST_TWINS: usize = 16;
 
 const UNREADABLE: &str = "the server sent a response that cannot be read";
 
-/// Reason to search again after a pause.
+/// Why a search must be repeated after a pause.
 const UNPLACED: &str =
     "another connection of this run has written an equal message whose UID is not known yet";
 
 impl MessageReplacer<'_> {
-    /// Reads a complete message, and remembers its first bytes.
+    /// Reads a complete message, and stores its first bytes, by which a later check detects that its UID belongs to
+    /// another message.
     pub(super) fn read(
         &mut self,
         uid: u32,
@@ -43,10 +44,10 @@ impl MessageReplacer<'_> {
         };
         let is_kin = match &work.message_id {
             Some(id) => message_id(&content).as_ref() == Some(id),
-            // A message without a Message-ID can only be recognised by its text.
+            // Without a Message-ID, the new message can only be recognised by its body.
             None => !work.new.is_empty() && body(&content) == body(work.new),
         };
-        // The first bytes of the old message are those from which the new message was made.
+        // For the old message, the stored bytes must stay those of the content from which the new message was made.
         if uid != entry.uid || !work.starts.contains_key(&uid) {
             work.was_read(uid, &content);
         }
@@ -70,8 +71,8 @@ impl MessageReplacer<'_> {
             .saturating_add(MORE);
         let (before, odd) = (self.session.refusals().0, self.session.odd());
         let content = match self.session.fetch_body(uid, size, most) {
-            // The content is longer than the message that embody looks for, so this is a different message. An empty message
-            // differs from every message that embody looks for.
+            // A message that is longer than the wanted one is a different message. Empty content stands for it, because
+            // it matches no message.
             Err(ImapFailure::TooLarge(_)) => return Ok(Ok(Some(Vec::new()))),
             Err(ImapFailure::Refused { .. }) => None,
             Err(ImapFailure::Unreadable(why)) => return Ok(Err(why.to_owned())),
@@ -159,8 +160,9 @@ impl MessageReplacer<'_> {
         };
         new.retain(|uid| !same.contains(uid));
         let mut kin = self.kin(entry, &new, work)?;
-        // Another connection of this run may have appended one of these messages a moment ago. The check for replacements
-        // without a noted UID must come first: a UID that is noted between both checks is then found by the second one.
+        // Another connection of this run may have just appended one of these messages. The journal is checked for
+        // replacements without a recorded UID first. A UID that is recorded between the two checks is then found by the
+        // second one.
         let (has_unplaced, has_begun) = (
             self.journal.has_unplaced_copy(entry),
             self.journal.has_begun_others(entry),
@@ -208,8 +210,7 @@ impl MessageReplacer<'_> {
         })
     }
 
-    /// Returns which of the messages have the content with this digest. Only messages of the size are read, if a size is
-    /// given.
+    /// Returns the messages whose content has this digest. If a size is given, only messages of this size are read.
     fn equal(
         &mut self,
         uids: &[u32],
@@ -255,8 +256,8 @@ impl MessageReplacer<'_> {
         Ok(Ok(same))
     }
 
-    /// Returns which of the messages have the Message-ID of the old message, or may have it, because the server does not send
-    /// it.
+    /// Returns the messages with the same Message-ID as the old one. A message whose Message-ID the server does not
+    /// send is included, because it may be the same.
     fn kin(
         &mut self,
         entry: &Replacement,
@@ -276,7 +277,7 @@ impl MessageReplacer<'_> {
         }
         let wanted = work.message_id.clone().unwrap_or_default();
         let ids = fetched(self.session.message_ids(uids))?;
-        // Other connections of this run may have appended messages a moment ago, and not noted their UIDs yet.
+        // If other connections of this run are replacing messages, a message without a known Message-ID may be theirs.
         let is_alone = !self.journal.has_begun_others(entry);
         let is_kin = |uid: &u32| ids.get(uid).map_or(is_alone, |id| *id == wanted);
         Ok(uids.iter().copied().filter(is_kin).collect())

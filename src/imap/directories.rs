@@ -142,12 +142,12 @@ pub(super) fn directories(
 /// that no other folder has.
 struct Assignment<'o> {
     output: &'o Path,
-    /// For each directory, the folders that version 0.3.0 would have saved in it. That version wrote no file [`OWNER`],
-    /// so only this shows to which folder its directories belong.
+    /// Directories that version 0.3.0 would have used, with their folders. That version wrote no file [`OWNER`], so
+    /// this is the only evidence for the owner of such a directory.
     before: HashMap<PathBuf, Vec<String>>,
     found: HashMap<String, FolderDirectory>,
-    /// Assigned paths: in exact spelling, and folded as in [`folded`], because a file system may treat names as equal that
-    /// differ only in case.
+    /// Paths that are already assigned, in exact spelling. `folded` has them in the form of [`folded`], for file
+    /// systems that ignore case.
     exact: HashSet<PathBuf>,
     folded: HashSet<String>,
 }
@@ -178,7 +178,8 @@ impl Assignment<'_> {
         owner(&self.output.join(path))
     }
 
-    /// Assigns the directory of an earlier version, or of a run with another server software, that spelt INBOX differently.
+    /// Assigns the directory of an earlier run that spelt INBOX differently: of an older version, or with another
+    /// server software.
     fn find_other_spelling(&mut self, folder: &RemoteFolder) -> io::Result<()> {
         if !is_inbox(&folder.name) || self.output.join(place(folder)).join("cur").is_dir() {
             return Ok(());
@@ -457,7 +458,7 @@ mod tests {
         }
     }
 
-    /// Returns the directories of folders with these names, listed in this order.
+    /// Returns the directories for folders with these names, which the server lists in this order.
     fn of(output: &Path, names: &[&str]) -> HashMap<String, FolderDirectory> {
         let folders: Vec<RemoteFolder> = names.iter().map(|name| folder(name, '/')).collect();
         directories(output, &folders).unwrap()
@@ -541,7 +542,7 @@ mod tests {
             directory.account = directory.account.filter(|_| has_owner);
             let found = of(output.path(), &["Archive", "INBOX"]);
             assert_eq!(found["INBOX"], directory, "{has_owner}");
-            // The directory in the spelling of the folder comes first.
+            // The directory that spells the name as the folder does is preferred.
             maildir(output.path(), Path::new("INBOX"), None);
             let found = of(output.path(), &["Archive", "INBOX"]);
             assert_eq!(found["INBOX"].path, Path::new("INBOX"));

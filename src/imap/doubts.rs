@@ -1,5 +1,5 @@
-//! Judges the messages of a backup that may not be what the server has: shorter than announced, without flags, or a text in
-//! place of the message.
+//! Collects doubts about saved messages: shorter than announced, without flags, or an error text instead of the
+//! message.
 
 use std::collections::HashSet;
 
@@ -9,20 +9,21 @@ use super::substitute::is_substitute;
 use crate::engine::policy::Limits;
 use crate::mime;
 
-/// Data about saved messages that may be incomplete or without flags, for the report.
+/// Saved messages that may be incomplete or without flags, for the report.
 #[derive(Default)]
 pub(super) struct Doubts {
-    /// UIDs of the messages whose metadata the server did not return. `untold_given` contains those whose content the
-    /// server returned nevertheless: they are saved without flags, which is reported.
+    /// UIDs of messages whose metadata the server did not return. `untold_given` has those whose content arrived
+    /// nevertheless: they are saved without flags, which is reported.
     pub(super) untold: HashSet<u32>,
     pub(super) untold_given: Vec<u32>,
     pub(super) short: Vec<ShortMessage>,
-    /// UIDs of the messages in whose place the server sent a text about an error.
+    /// UIDs of messages for which the server sent an error text instead.
     pub(super) substitutes: Vec<u32>,
-    /// Whether the server has another message for the UID of a saved one, so that all saved messages must be compared.
+    /// Whether the UID of a saved message now belongs to another message. The server was probably restored from a
+    /// backup, so all saved messages must be compared.
     pub(super) is_restored: bool,
-    /// Number of messages whose size is exactly the announced one. `wrong` is the number of complete messages with a
-    /// different size. The two numbers show whether the announced sizes can be trusted.
+    /// Number of messages with exactly the announced size. `wrong` counts complete messages with another size. Together
+    /// they show whether the announced sizes can be trusted.
     exact: u64,
     wrong: u64,
 }

@@ -33,7 +33,7 @@ use crate::mailbox::{
 /// Number of messages whose metadata is kept in memory at a time.
 const AT_A_TIME: usize = 5000;
 
-/// Report about a folder from which messages disappeared each time it was read.
+/// Report for a folder from which messages disappeared during each reading.
 const RESTLESS: &str = "messages disappeared from the folder each time it was read, and may have a new UID or be in another folder; run the same command again";
 
 /// Settings for the download of an account.
@@ -110,8 +110,8 @@ impl<S: Send> Download<'_, S> {
             let directory = directories.get(&folder.name);
             seen.extend(self.read(&sessions, folder, directory, 0, &mut summary)?);
         }
-        // Mail that leaves a folder during the run can be missing only if it moved to a folder that was read before, or if it got
-        // a new UID in the same folder.
+        // The last folder need not be read again: mail that leaves it during the run can only have moved to a folder
+        // that was read before. The exception is mail that got a new UID in the same folder.
         seen.pop_if(|last| !last.has_lost);
         if self.options.mode == Mode::Run {
             self.look_again(&sessions, &seen, &directories, &mut summary)?;
@@ -188,7 +188,7 @@ impl<S: Send> Download<'_, S> {
             done => done.map(Some),
         };
         if from > 0 {
-            // The messages that were already saved were counted when the folder was read first.
+            // This is the second reading of the folder, and the first one already counted the saved messages.
             summary.made = 0;
         }
         self.observer.done(&summary);
@@ -206,7 +206,7 @@ impl<S: Send> Download<'_, S> {
     ) -> Result<(), ImapFailure> {
         let names: Vec<&str> = seen.iter().map(|it| it.folder.name.as_str()).collect();
         let now = match sessions.again(|session| session.statuses(&names)) {
-            // Without STATUS, each folder is opened again.
+            // If STATUS fails, each folder is opened again instead.
             Err(why) if why.is_break() || why.costs_one_folder() => vec![None; names.len()],
             now => now?,
         };
@@ -273,7 +273,7 @@ impl<S: Send> Download<'_, S> {
                 uidnext => uidnext,
             },
             exists: selected.exists,
-            // If the server announced messages that it does not send, this is reported instead.
+            // Messages that the server announced but did not list (`missing`) are reported separately.
             has_lost: listing.missing == 0
                 && listing.uids.len().max(listing.all.len()) < selected.exists as usize,
             has_lost_listed: false,
@@ -370,8 +370,8 @@ impl<S: Send> Download<'_, S> {
         for uid in uids.iter().filter(|uid| !broken.contains(uid)) {
             let message = match metadata.entry(*uid) {
                 Entry::Occupied(told) => told.into_mut(),
-                // The server returned no metadata of this message, but an earlier run saved the message. The saved message
-                // and its flags are kept.
+                // The server returned no metadata for this message, but an earlier run saved it. The saved message and
+                // its flags are kept.
                 Entry::Vacant(_) if backup.has_uid(*uid) => {
                     summary.made += 1;
                     continue;
@@ -469,7 +469,7 @@ impl<S: Send> Download<'_, S> {
                 let content = &message.content;
                 let saved_content = new.unwrap_or(content);
                 backup.put(message.about, content, saved_content)?;
-                // Counted here, because the counts must be right even if a later message cannot be written.
+                // Counted immediately, so that the count is right even if a later message cannot be written.
                 saved.messages += 1;
                 saved.changed += u64::from(new.is_some());
                 saved.bytes_in += content.len() as u64;
@@ -482,8 +482,7 @@ impl<S: Send> Download<'_, S> {
     }
 }
 
-/// Lists of problems that are found while messages are downloaded: missing messages, and messages that may be incomplete.
-/// Counts of the messages that were saved.
+/// Findings of a download: missing messages, doubtful messages, and counts of the saved ones.
 struct DownloadFindings<'f> {
     missing: &'f mut Vec<u32>,
     doubts: &'f mut Doubts,
@@ -531,7 +530,7 @@ fn settled(
     });
     let changed = match answer {
         Ok(Some(changed)) => changed,
-        // All messages are compared.
+        // Without a usable answer, all messages are compared.
         Ok(None) => return Ok(HashSet::new()),
         Err(why) if why.is_break() => return Ok(HashSet::new()),
         Err(why) => return Err(why),

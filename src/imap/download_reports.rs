@@ -1,4 +1,4 @@
-//! Reports about the messages of a folder that a download could not save, or not completely.
+//! Reports messages of a folder that a download could not save completely.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;

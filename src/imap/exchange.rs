@@ -32,7 +32,7 @@ pub(crate) enum MessageData {
     },
 }
 
-/// A command that was sent and whose result was not read yet.
+/// A command whose result is still outstanding.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingCommand {
     tag: String,
@@ -51,20 +51,20 @@ pub(crate) struct CommandResult {
 pub(crate) struct Exchange {
     wire: Wire,
     last: u64,
-    /// Commands that are sent together with the next command.
+    /// Queued commands, sent together with the next one to save a round trip.
     held: Vec<u8>,
     /// Names of the pending commands by tag.
     open: BTreeMap<String, &'static str>,
     /// Results of commands that ended while the caller was waiting for another command.
     ended: BTreeMap<String, Result<CommandResult, ImapFailure>>,
     noted: UnsolicitedData,
-    /// Number of unreadable responses on this connection so far. If the number grows while a command runs, one of the
-    /// unreadable responses may have been its result. Callers then repeat the command or report an error.
+    /// Number of unreadable responses so far. If it grows while a command runs, one of these responses may have been
+    /// its result, so the caller repeats the command or reports an error.
     odd: u64,
     pub(super) habits: Habits,
 }
 
-/// Behaviour of the server on this connection, which determines what later commands do.
+/// Observed quirks of the server on this connection, which later commands take into account.
 #[derive(Default)]
 pub(super) struct Habits {
     /// Whether the server returns a whole message when a piece of it was requested.
@@ -73,15 +73,14 @@ pub(super) struct Habits {
     pub(super) refuses_condstore: bool,
     /// Number of consecutive messages that the server refused temporarily.
     pub(super) refused_in_a_row: u32,
-    /// Whether messages that the server refuses temporarily are skipped without waiting. This is set after waiting did
-    /// not help.
+    /// Whether temporarily refused messages are skipped at once, because waiting did not help before.
     pub(super) is_resigned: bool,
     /// Whether the content of a message may lack its UID if no other message was requested. Set only for sessions that
     /// change nothing on the server.
     pub(super) accepts_no_uid: bool,
-    /// Number of messages whose size is the announced one.
+    /// Number of messages with exactly the announced size.
     pub(super) exact_sizes: u64,
-    /// Number of messages that are longer than announced, and that the server sent twice with the same bytes.
+    /// Number of messages that are longer than announced, which a second request confirmed.
     pub(super) wrong_sizes: u64,
 }
 
@@ -410,8 +409,8 @@ fn ended(status: &StatusResponse<'_>, command: &'static str) -> Result<CommandRe
 }
 
 impl UnsolicitedData {
-    /// Returns the error to report for `why`. If the connection was interrupted after the server announced the end of
-    /// the session with BYE, this is [`ImapFailure::Bye`] with the text of the server.
+    /// Returns the error to report instead of `why`. If the connection broke after the server had announced the end of
+    /// the session with BYE, this is [`ImapFailure::Bye`] with the server's text.
     fn instead(&mut self, why: ImapFailure) -> ImapFailure {
         match (why, self.bye.take()) {
             (ImapFailure::Cut(_), Some(said)) => ImapFailure::Bye(said),

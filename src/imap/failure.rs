@@ -63,7 +63,7 @@ pub(crate) enum ImapFailure {
         before: u32,
         now: u32,
     },
-    /// The URL contains a UIDVALIDITY that the folder does not have. The UIDs that belong to it mean other messages now.
+    /// The folder has another UIDVALIDITY than the URL, so the UID in the URL may denote another message now.
     #[error(
         "the URL contains ;UIDVALIDITY={wanted}, but the folder {folder} now has the UIDVALIDITY {now}: the folder was deleted and created again, so the UIDs of the URL are no longer valid; remove ;UIDVALIDITY={wanted} from the URL, and a ;UID= with it"
     )]

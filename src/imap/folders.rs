@@ -33,7 +33,7 @@ pub(crate) struct FolderList {
     pub(crate) unreadable: Vec<String>,
 }
 
-/// Folders to read, and the data about other folders that a run needs as well.
+/// Selected folders, and what else a run needs to know about the folders of the account.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChosenFolders {
     /// Folders to read, sorted by name.
@@ -98,8 +98,7 @@ impl ImapSession {
                 && (exactly || !has_others || !is_all(folder))
         };
         let folders: Vec<RemoteFolder> = all.iter().filter(|it| is_chosen(it)).cloned().collect();
-        // If the user gave the exact name of a folder and the folder exists, an unreadable response is about another
-        // folder, so it is not reported.
+        // The named folder was found, so an unreadable response is about another folder and is not reported.
         let is_found = is_exact && !folders.is_empty();
         let unreadable = if is_found {
             Vec::new()

@@ -28,16 +28,16 @@ use crate::mailbox::{Observer, Stop, Summary, Transform};
 /// interrupted connection, and store a copy after the folder was examined.
 pub(super) const SETTLING: Duration = Duration::from_secs(1);
 
-/// Receives the outcome of messages, in addition to the events of an [`Observer`].
+/// Observer of a run that changes messages in place.
 pub(crate) trait InPlaceObserver<S>: Observer<S> {
-    /// Reports a processed message. `fate` is `None` if the message did not have to be replaced, or in a dry run.
+    /// Reports a processed message. `fate` is `None` if the message did not need a replacement, and in a dry run.
     fn message_at(&self, said: S, place: MessagePlace, fate: Option<ReplaceResult>);
 
     /// Reports a replacement that an earlier run left unfinished and this run has settled.
     fn resumed(&self, folder: &Path, uid: u32, fate: &ReplaceResult);
 
-    /// Reports that the unfinished replacements in a folder stay in the journal, because the server does not return the state
-    /// of the messages.
+    /// Reports that unfinished replacements of a folder stay in the journal, because the state of their messages cannot
+    /// be determined.
     fn unsettled(&self, folder: &Path, why: &str);
 }
 
@@ -127,7 +127,7 @@ impl<S: Send> InPlace<'_, S> {
 /// State of one connection of a run over an account.
 pub(super) struct AccountRun<'r, S> {
     pub(super) job: &'r InPlace<'r, S>,
-    /// How all connections of the run are opened.
+    /// Opens all connections of the run.
     pub(super) connecting: Arc<ConnectionPool<'r>>,
     session: Option<ImapSession>,
     /// Journal of the account. `None` in a dry run.
@@ -139,11 +139,11 @@ pub(super) struct AccountRun<'r, S> {
     pub(super) least: u32,
     /// UID of the message that this connection is replacing.
     pub(super) in_work: Option<u32>,
-    /// Outcome of the message in `in_work`, if its replacement was completed after the connection was interrupted.
+    /// Outcome for `in_work`, if its replacement was completed after the connection had been interrupted.
     pub(super) resumed: Option<ReplaceResult>,
     pub(super) altered: u32,
-    /// Folder, UIDVALIDITY and UID of each message that a run with another journal is replacing: a journal of the same account,
-    /// under another spelling of the user or host. This run does not change these messages.
+    /// Messages that this run must not touch, by folder, UIDVALIDITY and UID: another run is replacing them. Its
+    /// journal is for the same account, under another spelling of the user or host.
     pub(super) avoided: Vec<(String, u32, u32)>,
     pub(super) summary: Summary,
 }
@@ -189,7 +189,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
         Ok(run)
     }
 
-    /// Returns the state for one more connection to the same folder. The session is opened when it is first used.
+    /// Returns the state for an additional connection to the same folder. It opens its session on first use.
     pub(super) fn beside(&self) -> Self {
         Self {
             job: self.job,
@@ -402,8 +402,8 @@ impl<'r, S: Send> AccountRun<'r, S> {
         }
         for folder in folders {
             let url = self.url_of(&folder);
-            // The list is outside of the closure. If the connection is interrupted and the closure runs again, the list
-            // still contains the replacements that were settled before, so they are reported too.
+            // Outside of the closure, so that a retry after an interrupted connection keeps the outcomes collected
+            // before.
             let mut fates = Vec::new();
             let done = self.again(|run| {
                 run.select_to_resume(&folder)?;
@@ -414,8 +414,8 @@ impl<'r, S: Send> AccountRun<'r, S> {
                 self.job.observer.resumed(&url, uid, &fate);
             }
             match done {
-                // It is still unknown whether the message was replaced. The journal keeps the entry for a later run.
-                // This run continues with other messages and ends with exit status 1.
+                // Whether the message was replaced is still unknown, so its journal entry is kept for a later run. This
+                // run continues with other messages, and ends with exit status 1.
                 Err(ImapFailure::Unknown(why) | ImapFailure::Refused { text: why, .. }) => {
                     self.summary.damaged += 1;
                     self.job.observer.unsettled(&url, &why);
@@ -427,10 +427,9 @@ impl<'r, S: Send> AccountRun<'r, S> {
         Ok(())
     }
 
-    /// Selects a folder for which the journal has unfinished replacements. If the folder was renamed or deleted, no folder
-    /// counts as selected. The UIDs in the journal then belong to no message, because the missing UIDVALIDITY differs from
-    /// that in the journal. A refusal of SELECT alone does not prove that the folder is gone, so the list of folders is
-    /// checked too.
+    /// Selects a folder with unfinished replacements in the journal. If the folder was renamed or deleted, no folder is
+    /// selected: no UIDVALIDITY then matches the journal, so its UIDs belong to no message. A refused SELECT does not
+    /// prove that the folder is gone, so the list of folders is checked, too.
     pub(super) fn select_to_resume(&mut self, folder: &str) -> Result<(), ImapFailure> {
         let refusal = match self.select(folder) {
             Err(refusal @ ImapFailure::Refused { .. }) => refusal,
@@ -482,8 +481,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
                 continue;
             };
             match replacing.resume(open) {
-                // The result of this replacement is unknown. The loop continues, because the results of the other replacements
-                // may be known.
+                // The result of this replacement is unknown, but the others may be settled, so the loop continues.
                 Err(ImapFailure::Unknown(why)) => unknown = Some(why),
                 fate => fates.extend(fate?.map(|fate| (uid, fate))),
             }

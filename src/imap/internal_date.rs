@@ -39,8 +39,8 @@ impl InternalDate {
     }
 }
 
-/// Returns a date with a day of two characters and a year of four digits (RFC 3501, `date-time`), or `None` if the text has
-/// them. Servers may reject other dates in APPEND.
+/// Rewrites a date with a one-digit day or a two-digit year in the form that APPEND requires (RFC 3501, `date-time`),
+/// because servers may reject it otherwise. Returns `None` if the date already has this form.
 fn whole(text: &str) -> Option<String> {
     let (date, time) = text.trim_start().split_once(' ')?;
     let mut parts = date.split('-');
@@ -75,7 +75,7 @@ fn seconds(text: &str) -> Option<i64> {
         number(time.next()?)?,
         number(time.next()?)?,
     );
-    // A year such as 0001 or 0020 is a wrong value of the server, and no date of a message.
+    // No mail has a year such as 0001 or 0020: the server's value is wrong.
     let is_day = (1..=31).contains(&day) && (1900..=9999).contains(&year);
     if !is_day || hour > 24 || minute > 60 || second > 60 {
         return None;

@@ -40,7 +40,7 @@ use crate::platform::disk::sync;
 /// Size from which a journal without unfinished replacements is emptied during the run, in bytes.
 const LONG: u64 = 1 << 20;
 
-/// An unfinished replacement that the journal contains, and whether its entry can be trusted.
+/// An unfinished replacement of the journal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct OpenReplacement {
     pub(super) id: u64,
@@ -72,9 +72,8 @@ struct JournalState {
 impl ReplaceJournal {
     /// Opens and locks the journal of an account.
     ///
-    /// # Errors
-    /// The directory belongs to another user or can be changed by other users, another run holds the lock, or a system call
-    /// failed.
+    /// # Errors Fails if the directory belongs to another user or is writable by others, if another run holds the lock,
+    /// or if a system call fails.
     pub(super) fn open(folder: &Path, account: JournalAccount) -> Result<Self, Error> {
         let failed = Error::cannot_write(folder.display());
         DirBuilder::new()
@@ -201,9 +200,8 @@ impl ReplaceJournal {
         })
     }
 
-    /// Returns whether the message with this UID is the new message of another replacement of this run, or of another
-    /// unfinished replacement, in the same folder. The replacement `of` must then not treat the message as its own new
-    /// message.
+    /// Whether the message with this UID is the new message of another replacement in the same folder: one of this run,
+    /// or an unfinished one. The replacement `of` must then not claim the message.
     pub(super) fn is_known_copy(&self, of: &Replacement, uid: u32) -> bool {
         let noted = self.noted();
         let of_folder = noted.finished.get(&(of.folder.clone(), of.uidvalidity));
@@ -216,8 +214,8 @@ impl ReplaceJournal {
             })
     }
 
-    /// Returns whether the new message of another unfinished replacement with the same content may exist, although its UID
-    /// is not known yet.
+    /// Whether another unfinished replacement may already have written a new message with the same content under a UID
+    /// that is not yet known.
     pub(super) fn has_unplaced_copy(&self, of: &Replacement) -> bool {
         self.noted().open.values().any(|noted| {
             let other = &noted.replacement;
@@ -228,7 +226,7 @@ impl ReplaceJournal {
         })
     }
 
-    /// Returns whether another replacement in the same folder was begun, so that the UID of its new message is unknown.
+    /// Whether another replacement in the same folder has begun. The UID of its new message is still unknown.
     pub(super) fn has_begun_others(&self, of: &Replacement) -> bool {
         self.noted().open.values().any(|noted| {
             let other = &noted.replacement;
@@ -261,8 +259,8 @@ impl ReplaceJournal {
         crate::platform::sync(&self.file).map_err(self.failed())
     }
 
-    /// Records that a replacement was finished or undone. The record is not synced: if it is lost, the next run finds nothing
-    /// left to do.
+    /// Records that a replacement is finished or undone. Without sync: if the record is lost, the next run merely finds
+    /// nothing left to do.
     pub(super) fn end(&self, id: u64) -> Result<(), Error> {
         let mut noted = self.noted();
         let Some(ended) = noted.open.remove(&id) else {

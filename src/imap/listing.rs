@@ -165,7 +165,7 @@ impl FolderContents {
         choice.uid.filter(|uid| !is_listed(uid))
     }
 
-    /// Returns the report about [`missing`](Self::missing) messages, or `None` if none is missing.
+    /// Returns the report about [`missing`](Self::missing) messages, or `None` if the count is zero.
     pub(crate) fn about_missing(&self) -> Option<String> {
         let what = match self.missing {
             0 => return None,
@@ -346,8 +346,8 @@ impl ImapSession {
         Ok(listing)
     }
 
-    /// Requests messages by sequence number. If `is_all` is true, all messages are wanted, so only their UIDs are
-    /// requested, without the flags, dates and sizes that select messages.
+    /// Requests messages by sequence number. If `is_all` is set, no selection is necessary, so only UIDs are requested,
+    /// without flags, dates and sizes.
     fn number(&mut self, messages: &mut NumberedMessages, is_all: bool) -> Result<(), ImapFailure> {
         let wanted = if is_all {
             "(UID)"
@@ -382,8 +382,7 @@ impl ImapSession {
                 }
                 repeats += 1;
                 match is_new {
-                    // The server returns only some of the messages for each command, so the missing messages are requested
-                    // again.
+                    // The server answers each command only partially, so the remaining ranges are requested again.
                     true => open.extend(rest),
                     false if from < to => {
                         let middle = from + (to - from) / 2;

@@ -117,15 +117,15 @@ impl<T: Copy> BreakSearch<T> {
             [] => None,
             [alone] if failed >= FAILED_ALONE && group.messages.len() == 1 => Some(*alone),
             [_] => {
-                // The first failure may be that of a larger group, so the count for the single message begins again.
+                // The failure was that of a larger group, so the count for this single message starts at zero.
                 let failed = if group.messages.len() == 1 { failed } else { 0 };
                 self.push(rest, failed, true);
                 None
             }
             [_, _, ..] if group.is_suspect || failed >= FAILED_GROUP => {
-                // A server usually sends the messages in the order of the requests. If nothing arrived, the first message is
-                // the probable cause, and is requested alone. If it arrives, the server checks all messages of a command
-                // before it sends the first one, and the others are halved.
+                // Servers usually send messages in the order of the requests, so if nothing arrived, the first message
+                // is probably the bad one, and is requested alone. If it arrives, the server checks all messages before
+                // sending any, so the rest is bisected.
                 let middle = if group.is_suspect { rest.len() / 2 } else { 1 };
                 let (before, behind) = rest.split_at(middle);
                 self.push(behind.to_vec(), 0, true);
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn interrupted_network_gives_up_no_message() {
         let mut narrowing = BreakSearch::of((0..100).collect());
-        // The connection ends at any place, and a message arrives before each end.
+        // The connection breaks at random, each time after one more message has arrived.
         for _ in 0..60 {
             let group = narrowing.next().unwrap().to_vec();
             assert_eq!(narrowing.failed(group[1..].to_vec()), None);

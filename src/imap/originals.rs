@@ -14,8 +14,8 @@ use super::replace::{DELETED, has};
 use super::session::{BodyPiece, Structure};
 use super::substitute::{SUBSTITUTED, is_substitute};
 
-/// Number of failed attempts after which the search for header fields is no longer checked with a sample of the messages that
-/// it did not find. The server may end the connection at one of these.
+/// Number of failures after which the sample of messages not found by the header search is no longer requested: the
+/// server may be breaking the connection at one of them.
 const SAMPLES: u32 = 2;
 
 impl<S: Send> AccountRun<'_, S> {
@@ -91,7 +91,7 @@ impl<S: Send> AccountRun<'_, S> {
                 lost.extend(without);
                 Ok(())
             },
-            // A group is downloaded completely or not at all.
+            // No progress within a group: it is downloaded completely or not at all.
             |_, _| false,
         )?;
         let (mut items, lost) = state;

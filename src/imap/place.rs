@@ -36,7 +36,7 @@ impl MessagePlace {
     }
 }
 
-/// Report about a UID in the URL.
+/// Report for a UID in the URL that the folder does not have.
 pub(super) const ABSENT: &str = "the folder has no message with this UID (it may have been deleted or moved; its UID is different in another folder)";
 
 /// A folder and its URL for reports.

@@ -25,7 +25,7 @@ const WAITING: usize = 16;
 /// Interval at which a wait checks whether the run was interrupted.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The connections of an account.
+/// Pool of connections to an account.
 pub(crate) struct Sessions<'s> {
     pub(crate) connecting: ConnectionPool<'s>,
     idle: Mutex<Vec<ImapSession>>,
@@ -59,7 +59,7 @@ impl BrokenMessage {
         Self { uid, why }
     }
 
-    /// Returns the report. `then` says what that means for the message.
+    /// Returns the report for the message. `then` is the consequence, such as that the message is not saved.
     pub(crate) fn report(&self, then: &str) -> String {
         format!(
             "the connection ends whenever this message is requested ({}); {then}, and the next run requests it again",
@@ -315,7 +315,7 @@ impl<'s> Sessions<'s> {
             return self.connecting.pause(tries, why);
         }
         if let Some((uid, _)) = narrowing.failed(rest) {
-            // Sending fails only if the receiver is gone. The next message that is sent then ends the reading.
+            // If the receiver is gone, the next message that is sent will end the reading.
             let _ = sender.send(ReadResult::Broken(BrokenMessage::of(uid, &why)));
         }
         self.connecting.broke(tries, why)

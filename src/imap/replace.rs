@@ -82,7 +82,7 @@ pub(super) struct ReplaceWork<'w> {
     pub(super) id: u64,
     pub(super) new: &'w [u8],
     pub(super) original: &'w [u8],
-    /// `None` for a replacement that is not one of several.
+    /// Turn in the append order. `None` if only one message is being replaced.
     pub(super) turn: Option<&'w mut dyn AppendTurn>,
     /// First bytes of the messages that were read in this session, by UID. They show whether a UID still belongs to the
     /// same message.
@@ -433,9 +433,9 @@ pub(super) fn start(content: &[u8]) -> Vec<u8> {
     content.get(..START).unwrap_or(content).to_vec()
 }
 
-/// Returns whether the bytes that the server sent are the first bytes of the message whose first bytes are `known`.
+/// Whether `sent` is the start of the message whose first bytes are `known`.
 fn is_start(known: &[u8], sent: &[u8]) -> bool {
-    // If less than the maximum is known, the whole message is known.
+    // Fewer than [`START`] known bytes are the whole message, so its length must match, too.
     let is_length = known.len() == START || known.len() == sent.len();
     is_length && sent.starts_with(known)
 }

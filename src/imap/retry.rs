@@ -33,7 +33,7 @@ const MOST_SILENT: u64 = 15 * 60;
 /// Interval at which a pause checks whether the run was interrupted.
 const TICK: Duration = Duration::from_millis(50);
 
-/// The connections of a run to one server: how they are opened, and when an operation that failed is repeated.
+/// Opens the connections of a run to one server, and decides whether a failed operation is repeated.
 pub(crate) struct ConnectionPool<'r> {
     pub(super) account: &'r Account,
     pub(super) stop: &'r Stop,
@@ -189,7 +189,7 @@ impl<'r> ConnectionPool<'r> {
     }
 }
 
-/// Failed attempts of one operation.
+/// State of the retries of one operation.
 #[derive(Default)]
 pub(super) struct Tries {
     failed: usize,

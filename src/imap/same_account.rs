@@ -27,9 +27,9 @@ const FITTING: u64 = 10;
 
 /// Result of the check.
 pub(super) enum AccountEvidence {
-    /// The directories are new, from an older version, or name this account.
+    /// No comparison necessary: the directories are new, were written by an older version, or name this account.
     NotNeeded,
-    /// The directories name another account, and their messages are those of this account.
+    /// The directories name another account, but contain the messages of this one: the account or its host was renamed.
     SameAccount(AccountName),
     OtherAccount(AccountName),
 }
@@ -39,11 +39,11 @@ pub(super) struct AccountCheck<'c, 's> {
     sessions: &'c Sessions<'s>,
     account: &'c AccountName,
     output: &'c Path,
-    /// Account that a directory with mail names in place of this one.
+    /// Account that a directory names, if it is not this one.
     other: Option<AccountName>,
     fitting: u64,
     different: u64,
-    /// Whether the content of a message is different.
+    /// Whether a saved message differs from the server's, so that this is another account.
     is_other: bool,
 }
 

@@ -15,8 +15,8 @@ pub(super) const SUBSTITUTE: &str = ".embody-substitute";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileFit {
     Same,
-    /// The date is the same, and the file has the announced size. The size that the server announced before was not recorded, as
-    /// in version 0.3.0.
+    /// Date and size match. The size that the server announced at the time of the download is unknown, because version
+    /// 0.3.0 did not record it.
     SizeUnknown,
     /// The server announces another date or size than at the time of the download: the UID may belong to another message now.
     Other,
@@ -38,7 +38,7 @@ pub(super) fn size_in(name: &str) -> Option<u64> {
     number_after(name, ",S=")
 }
 
-/// Returns the size that the server announced.
+/// Returns the size in a file name that the server had announced, or `None` if it was not recorded.
 pub(super) fn announced_in(name: &str) -> Option<u64> {
     number_after(name, ",A=")
 }

@@ -8,9 +8,9 @@ use crate::mime::{Header, header};
 
 /// Maximum size of the text in bytes. It quotes the subject and the sender of the message.
 pub(super) const LONGEST_SUBSTITUTE: usize = 16 << 10;
-/// Report for a message in place of which the server sent the text.
+/// Report for a message for which the server sent an error text instead.
 pub(super) const SUBSTITUTED: &str = "the server cannot convert the message, and sent a text about this error in place of the message (Microsoft Exchange: \"Retrieval using the IMAP4 protocol failed\")";
-/// Name of the sender in front of a possible year.
+/// Start of the sender's name. A year, such as 2010, may follow.
 const SENDER: &str = "microsoft exchange server";
 
 /// Returns whether the content is the text of Exchange. `announced` is the size that the server announced for the message, or

@@ -57,8 +57,8 @@ impl FolderState {
         )
     }
 
-    /// Returns HIGHESTMODSEQ at the time of the recorded state, if the current state of the folder can be a later one and the
-    /// files are unchanged.
+    /// Returns the recorded HIGHESTMODSEQ, if the files are unchanged and the current state of the folder can have
+    /// followed from the recorded one.
     pub(super) fn modseq_before(&self, now: &Self) -> Option<u64> {
         let is_later = self.uidvalidity == now.uidvalidity
             && self.digest == now.digest
@@ -78,8 +78,8 @@ pub(super) fn digest<'n>(names: impl Iterator<Item = &'n String>) -> u64 {
 }
 
 impl ImapSession {
-    /// Returns the UIDs of the messages in the selected folder that are new or whose flags changed since this modification
-    /// sequence. `None` if the server does not answer in a way that can be relied on.
+    /// Returns the UIDs of messages that are new or whose flags changed since this modification sequence. `None` if the
+    /// server's answer cannot be relied on.
     pub(super) fn changed_since(
         &mut self,
         modseq: u64,

@@ -45,7 +45,7 @@ const MOST_UNAWAITED: usize = 1 << 30;
 const STEP: usize = 1 << 20;
 /// Time limit for opening a connection.
 const CONNECT: Duration = Duration::from_secs(30);
-/// Number of bytes of a literal to write at a time.
+/// Number of bytes of a literal that are written at once.
 const WRITE: usize = 256 << 10;
 
 /// A socket that acknowledges received data at once. This makes some servers faster.

@@ -41,7 +41,7 @@ fn dated(uid: u32, date: &str, size: u64, flags: &[&str]) -> Metadata {
     }
 }
 
-/// Opens the backup, saves the message unless it was saved, and returns whether it was.
+/// Saves a message unless it was already saved. Returns whether it was already saved.
 fn updated(folder: &Path, message: &Metadata, content: &[u8]) -> bool {
     let mut backup = opened(folder);
     let is_there = backup.has(message).unwrap();
@@ -82,7 +82,7 @@ fn message_with_a_reused_uid_is_saved_next_to_the_old_one_and_keeps_its_flags() 
 fn message_whose_announced_date_or_size_changed_is_compared_and_not_doubled() {
     let directory = tempfile::tempdir().unwrap();
     let folder = directory.path();
-    // The announced size is wrong and stays the same.
+    // The announced size is wrong, but constant.
     let message = dated(7, JANUARY, 900, &[]);
     assert!(!updated(folder, &message, b"mail"));
     assert!(updated(folder, &message, b"unused"));
@@ -107,7 +107,8 @@ fn backup_of_an_older_version_gets_announced_sizes_and_the_account_and_saves_not
         fs::create_dir_all(folder.join(part)).unwrap();
     }
     fs::write(folder.join("cur/1577872800.V3U7.embody,S=4:2,S"), "mail").unwrap();
-    // The file has the announced size. With another size, the content is compared once.
+    // The file has the announced size, so its content is not compared. Only after a change of the size, it is compared
+    // once.
     assert!(updated(
         folder,
         &dated(7, JANUARY, 4, &["\\Seen"]),
@@ -122,7 +123,7 @@ fn backup_of_an_older_version_gets_announced_sizes_and_the_account_and_saves_not
     let recorded = fs::read_to_string(folder.join(OWNER)).unwrap();
     assert_eq!(recorded, "INBOX\nuser me\nhost mail.example.org:993\n");
     assert!(updated(folder, &message, b"unused"));
-    // From now on, another size means another message.
+    // The size is recorded now, so a message with another size is a different one.
     assert!(!updated(folder, &dated(7, JANUARY, 3, &[]), b"new"));
     assert_eq!(names(folder).len(), 2);
 }
@@ -145,11 +146,11 @@ fn substitute_is_marked_and_replaced_by_the_message() {
     let size = mail.len();
     let saved = format!("1577872800.V3U7.embody,A=900,S={size}:2,");
     assert_eq!(names(folder), [saved.as_str()]);
-    // The server sends the text again, although the message was saved: the message is kept.
+    // The server sends the error text again. The saved message must not be replaced by it.
     let changed = dated(7, JANUARY, 901, &[]);
     assert!(!updated(folder, &changed, text));
     assert_eq!(names(folder), [saved.as_str()]);
-    // An earlier version saved the text as if it were the message.
+    // An earlier version saved the error text as if it were the message.
     fs::remove_file(folder.join("cur").join(saved)).unwrap();
     fs::remove_file(folder.join(OWNER)).unwrap();
     let old = format!("1577872800.V3U7.embody,S={}:2,", text.len());

@@ -251,8 +251,8 @@ pub(super) struct Glimpse {
     pub(super) date: Option<InternalDate>,
     pub(super) size: Option<u64>,
     pub(super) modseq: Option<u64>,
-    /// The first bytes of the message, at least [`START`] if the message is not shorter. `None` if the server sent none, or
-    /// sent different bytes for the same message.
+    /// First bytes of the message: [`START`] bytes, or the whole message if it is shorter. `None` if the server sent
+    /// none, or different ones for the same message.
     pub(super) start: Option<Vec<u8>>,
     has_different_starts: bool,
 }
@@ -261,9 +261,9 @@ pub(super) struct Glimpse {
 /// response cannot be read. A message that is not listed then may still exist.
 pub(super) type Glimpses = (BTreeMap<u32, Glimpse>, Result<(), ImapFailure>);
 
-/// Requests flags, dates and sizes of a few messages, and the first bytes of those in `starts`. Also returns messages of
-/// which the server returned only a part of the metadata, which [`metadata`] would skip, and whether the server refused the
-/// command. With both, the caller can tell a message that does not exist from a message whose metadata is missing.
+/// Requests flags, dates and sizes of a few messages, and the first bytes of those in `starts`. Unlike [`metadata`],
+/// includes messages with partial metadata, and returns whether the server refused the command. So the caller can tell
+/// a message that does not exist from one whose metadata is missing.
 pub(super) fn look(
     exchange: &mut Exchange,
     uids: &[u32],
@@ -282,7 +282,7 @@ pub(super) fn look(
         found.entry(uid).or_default().hear(&items);
         Ok(true)
     };
-    // Both commands are sent together. The metadata come last, so that they are as recent as possible.
+    // Both commands are sent together. The one for metadata is last, so that the metadata is as recent as possible.
     let start = (!starts.is_empty()).then(|| {
         let text = format!(
             "UID FETCH {} (UID BODY.PEEK[]<0.{START}>)",
@@ -306,7 +306,7 @@ pub(super) fn look(
             Err(why) => return Err(why),
         }
     }
-    // An unreadable line may have been the response about a message.
+    // An unreadable response may have been the one about a message that now seems to be missing.
     if done.is_ok() && exchange.odd() > odd {
         done = Err(ImapFailure::Unreadable("a line is malformed"));
     }
@@ -410,8 +410,8 @@ pub(super) fn gmail(
         .collect())
 }
 
-/// Metadata of the messages that were requested. Responses about other messages are dropped, because a server could fill the
-/// memory with them.
+/// Collects the metadata of the requested messages. Responses about other messages are dropped, because a server could
+/// fill the memory with them.
 struct MetadataFinder<'u, T, R> {
     uids: &'u [u32],
     told: BTreeMap<u32, T>,

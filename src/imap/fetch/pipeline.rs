@@ -11,8 +11,8 @@ use crate::imap::response::{ResponseValue, ServerResponse};
 
 /// Number of messages in one command for metadata.
 const MANY: usize = 1000;
-/// Number of messages in one command after the server refused a command with [`MANY`] messages. If the server refuses this
-/// command too, the messages are requested one by one.
+/// Number of messages per command after a command for [`MANY`] messages was refused. If this is refused too, messages
+/// are requested one by one.
 const FEW: usize = 30;
 /// Number of consecutive temporary refusals after which the server is assumed to have a problem. Fewer refusals are attributed
 /// to the messages, which are then skipped.
@@ -22,8 +22,8 @@ pub(in crate::imap) const AHEAD: usize = 3;
 
 /// Receiver of the items in FETCH responses.
 pub(super) trait FetchListener {
-    /// Stores the items of a message. Returns true if they were requested and at least one is new. `is_simple` is true
-    /// if the command requests fewer items than the first command, because the server could not answer that one.
+    /// Stores the items of a message. Returns true if any of them was requested and is new. `is_simple` is true for a
+    /// command that requests fewer items, after the server failed on the full request.
     fn hear(
         &mut self,
         uid: u32,
@@ -133,9 +133,8 @@ pub(in crate::imap) fn alone(
     }
 }
 
-/// Decides how to continue after a FETCH of one message. Returns `None` if the server refused it temporarily: the
-/// caller must then repeat the FETCH. If `is_again` is true, it was already repeated, and is not repeated a second
-/// time.
+/// Decides how to continue after a FETCH of one message. After a temporary refusal, returns `None`: the caller must
+/// repeat the FETCH, with `is_again` set, so that it is repeated only once.
 pub(in crate::imap) fn given<D>(
     exchange: &mut Exchange,
     done: Result<D, ImapFailure>,
@@ -193,7 +192,7 @@ pub(in crate::imap) fn tolerated<D>(
     }
 }
 
-/// A function that reads the responses of one batch until the end of its command.
+/// Function that reads the responses of one batch, up to the end of its command.
 type BatchEnd<'f> = dyn FnMut(&mut Exchange, &PendingCommand) -> Result<(), ImapFailure> + 'f;
 
 /// Sends UID FETCH for [`MANY`] messages at a time. Up to [`AHEAD`] commands are pending, so the server can work without

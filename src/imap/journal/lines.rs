@@ -1,4 +1,5 @@
-//! The lines of a journal: JSON with a checksum, and what the lines of a file say together.
+//! Format of the journal: JSON lines with a checksum. Reading a file combines its lines into the list of unfinished
+//! replacements.
 
 use std::collections::BTreeMap;
 

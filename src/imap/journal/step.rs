@@ -14,11 +14,12 @@ pub(in crate::imap) enum ReplacementStep {
     /// The new message with this UID was compared and is correct. The old message may already be marked as `\Deleted` by
     /// embody, or be gone.
     Deleting(u32),
-    /// The replacement is being undone: the new message with this UID and this SHA-256 may be marked as `\Deleted`, or be gone.
+    /// The replacement is being undone: the new message with this UID and SHA-256 may already be marked as `\Deleted`,
+    /// or gone.
     TakingBack(u32, String),
     /// The command REPLACE may have removed the old message from the server. Its content is in a file: [`ReplaceJournal::kept`](super::ReplaceJournal::kept).
     Replacing,
-    /// The command REPLACE removed the old message without storing the right new one. The old message may have been appended
+    /// REPLACE removed the old message, but did not store the new one correctly. The old message may have been appended
     /// again.
     PuttingBack,
 }

@@ -38,8 +38,8 @@ impl Machine {
             | ReplacementStep::TakingBack(uid, _) => *uid,
         };
         self.copy = uid;
-        // The server assigned this UID before the new message was appended, so it belongs to another message. The
-        // journal entry is wrong, and both messages are kept.
+        // The UID in the journal existed before the new message was appended, so the entry is wrong, and both messages
+        // are kept.
         if uid == self.entry.uid || uid < self.entry.least {
             self.goal = Goal::LeaveBoth(NOT_OURS.to_owned());
         }
@@ -72,8 +72,8 @@ impl Machine {
         }
     }
 
-    /// Handles a UID in the response to APPEND that belonged to another message before. If the message with this UID now has
-    /// the new content, the server changes the UIDs of messages, and nothing in this folder can be deleted safely.
+    /// Handles an APPENDUID that belonged to another message before. If the message under this UID now has the new
+    /// content, the server reassigns UIDs, and nothing in this folder can be deleted safely.
     pub(super) fn earlier_was_read(&mut self, uid: u32, reading: MessageAnswer) -> MachineCommand {
         match reading {
             MessageAnswer::Content { digest, .. } if digest == self.entry.sha256 => {
@@ -104,8 +104,8 @@ impl Machine {
         if let ([_], true) = (found.as_slice(), is_copy) {
             self.copy_digest = Some(self.entry.sha256.clone());
         }
-        // After a refusal, it is unknown whether this run wrote the message. Otherwise the server confirmed that it stored the
-        // new message, so the only message with its content is the new message.
+        // After a refusal, the found message may be from another run. Otherwise the server confirmed that it stored the
+        // new message, so the only message with its content is ours.
         let is_doubtful = !matches!(
             purpose,
             SearchPurpose::AfterAppend(None) | SearchPurpose::WrongUid(_)
@@ -122,7 +122,7 @@ impl Machine {
                 self.has_copy(*uid)
             }
             (SearchPurpose::AfterAppend(None), _) => self.both(Reason::AmbiguousCopy, NOT_SAID),
-            // A new message with the same Message-ID may be the new message, which the server altered.
+            // The server may have altered the new message, so a new message with the same Message-ID counts, too.
             (
                 SearchPurpose::AfterAppend(Some(_))
                 | SearchPurpose::WrongUid(_)
@@ -259,8 +259,7 @@ impl Machine {
         }
     }
 
-    /// Handles a message whose content the server did not return. Either the message no longer exists, or the
-    /// server lists it but cannot read it.
+    /// Handles a message that was returned without content: it may be gone, or the server lists it but cannot read it.
     pub(super) fn look_after_nothing(&mut self) -> MachineCommand {
         if self.is_off(Rule::Unknown) {
             self.goal = altered(NOT_STORED);

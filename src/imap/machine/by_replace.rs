@@ -19,7 +19,7 @@ impl Machine {
         why: CommandRefusal,
     ) -> MachineCommand {
         match self.known(old) {
-            // REPLACE removes the old message at once, so its UID must still belong to it.
+            // The UID of the old message must still denote it, because REPLACE removes the message at once.
             Ok(Some(old)) if !self.is_original(&old) => {
                 self.left(Reason::ChangedMeanwhile, NOT_THE_ORIGINAL)
             }
@@ -52,7 +52,8 @@ impl Machine {
         }
     }
 
-    /// Handles a refused REPLACE. The old message still exists, unless the server executed the command despite the refusal.
+    /// Handles a refused REPLACE: the old message should still exist, unless the server executed the command despite
+    /// the refusal.
     pub(super) fn seen_again(
         &mut self,
         old: Sight,

@@ -66,31 +66,31 @@ impl Machine {
         };
         if has(&old.flags, DELETED) {
             if self.is_ours {
-                // embody set this `\Deleted` in an earlier attempt. It is removed before both messages are compared
-                // again, so that no other program expunges the old message before the comparison.
+                // This is embody's own `\Deleted` from an earlier attempt. It is removed before the messages are
+                // compared again, so that no other program expunges the old message before the comparison.
                 return self.unmark();
             }
             if self.is_resumed || self.is_found {
-                // An earlier session was interrupted, and the user may have seen both messages since then. Marking the
-                // old one may have been a deliberate choice, so the new one is kept. It is also kept if another run may
-                // have written it, which now removes the old message.
+                // After an interrupted session, the user may have seen both messages and marked the old one
+                // deliberately, so the new one is kept. It is also kept if another run may have written it and is now
+                // removing the old message.
                 return self.left(Reason::ChangedMeanwhile, MARKED_STAYS);
             }
-            // The other program may be another run that takes this new message for its own, and removes the old one next.
+            // The mark may be from another run, which takes this new message for its own and will remove the old one.
             if copy.is_some() {
                 return self.both(Reason::ChangedMeanwhile, MARKED_STAYS);
             }
             let why = (Reason::ChangedMeanwhile, MARKED.to_owned());
             return self.turn_back(Some(why), Some(old), copy);
         }
-        // The old message does not have the `\Deleted` that embody set. Any `\Deleted` from now on was set by another
-        // program.
+        // The `\Deleted` that embody had set is gone, so any later `\Deleted` was set by another program.
         (self.is_ours, self.was_there) = (false, false);
         if !self.is_original(&old) {
             return self.both(Reason::AmbiguousCopy, NOT_THE_ORIGINAL);
         }
         let Some(copy) = copy else {
-            // The server may have reported a wrong UID, which the journal of an earlier session then contains.
+            // The UID of the new message may be wrong: the server reported it, and it was never verified, not even by
+            // the earlier session that wrote it into the journal.
             if self.copy_digest.is_none() && !self.is_off(Rule::WrongUid) {
                 match (self.is_resumed, &self.entry.step) {
                     (false, _) => {
@@ -156,15 +156,14 @@ impl Machine {
         self.bring_flags(&old, &copy)
     }
 
-    /// Searches for the new message of an earlier session. The journal contains a UID, under which there is no message. The
-    /// server may have reported a wrong UID, which was not verified before the earlier session ended. `why` is the report for
-    /// the case that the new message is not found.
+    /// Searches for the new message of an earlier session, whose UID in the journal does not exist. The server may have
+    /// reported a wrong UID, which that session did not verify. `why` is the report if the search finds nothing.
     pub(super) fn search_again(&mut self, why: &'static str) -> MachineCommand {
         self.search(AppendContent::New, SearchPurpose::Resumed(Some(why)))
     }
 
-    /// Ends the replacement after the new message left the folder. Another program may have moved it to another folder, which
-    /// the user must be told, because the message then exists twice.
+    /// Ends the replacement because the new message is no longer in the folder. Another program may have moved it
+    /// elsewhere, so the user is told that the message may exist twice.
     pub(super) fn copy_went(&mut self) -> MachineCommand {
         let (reason, why) = match (self.is_resumed, self.copy_digest.is_some()) {
             (true, _) => (Reason::ChangedMeanwhile, COPY_WENT_EARLIER),
@@ -242,8 +241,8 @@ impl Machine {
         .into_iter()
         .filter(|(_, flags)| !flags.is_empty())
         .collect();
-        // Records the flags before they are set. If the old message loses one of them later, it can be removed from the new
-        // message too, because embody set it.
+        // The flags are recorded before they are set. If the old message loses one of them later, embody knows that it
+        // set this flag itself and may remove it from the new message.
         self.entry.flags.extend(missing);
         self.to(MachineState::NotingFlags, MachineCommand::Note)
     }

@@ -35,7 +35,7 @@ pub(in crate::imap) enum Sight {
     Unknown(String),
 }
 
-/// Metadata of an existing message, and whether its UID still denotes the message that was read.
+/// Metadata of an existing message. It shows whether the UID still denotes the message that was read.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(in crate::imap) struct MessageMetadata {
     pub(in crate::imap) flags: Vec<String>,
@@ -53,7 +53,7 @@ pub(in crate::imap) struct MessageMetadata {
 pub(in crate::imap) enum MessageStart {
     Same,
     Different,
-    /// The message was not read yet in this session.
+    /// No first bytes to compare with: the message was not read in this session.
     NotCompared,
 }
 
@@ -63,8 +63,8 @@ pub(in crate::imap) enum MessageAnswer {
     Content {
         /// SHA-256 of the content, in hexadecimal digits.
         digest: String,
-        /// Whether the message has the Message-ID of the message that embody appended, so that it can be that message
-        /// after the server altered it. Without this sign, the message may belong to another program.
+        /// Whether the Message-ID is that of the message that embody appended, possibly altered by the server.
+        /// Otherwise the message may belong to another program.
         is_kin: bool,
     },
     /// The command ended with OK, but the server returned no content.
@@ -156,8 +156,8 @@ pub(in crate::imap) enum MachineEvent {
         /// Flags and labels of the old message immediately before the removal.
         flags: Option<Vec<String>>,
         labels: Option<Vec<String>>,
-        /// Whether the response to [`MachineCommand::Remove`] reported that the server removed the old message. Such a report
-        /// shows that the old message still existed when the server executed [`MachineCommand::Remove`].
+        /// Whether the server reported the removal in response to [`MachineCommand::Remove`]. This proves that the old
+        /// message still existed when the command was executed.
         is_told: bool,
         /// Whether the server confirmed with COPYUID that this command moved the old message.
         is_proven: bool,

@@ -113,8 +113,8 @@ pub(super) enum Rule {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Goal {
     Finish,
-    /// Remove the new message, for this reason. The reason is `None` if an earlier session began the replacement;
-    /// the message can then be replaced again.
+    /// Remove the new message, and report this reason. `None` in a resumed replacement: nothing is reported, and the
+    /// message can be replaced again.
     TakeBack(Option<(Reason, String)>),
     /// Keep both messages, for this reason.
     LeaveBoth(String),
@@ -125,11 +125,11 @@ enum Goal {
 enum SearchPurpose {
     /// APPEND returned no UID of the new message, or was refused. A server may have stored the message despite the refusal.
     AfterAppend(Option<CommandRefusal>),
-    /// The server reported a UID of the new message that does not exist or that belongs to a different message, for
-    /// this reason.
+    /// The reported UID of the new message does not exist, or belongs to another message. Contains the text for the
+    /// report.
     WrongUid(&'static str),
-    /// An earlier session appended the new message, or may have done so. If the journal contains a UID of the new message,
-    /// the value is the report for the case that the folder does not contain the new message.
+    /// An earlier session appended the new message, or may have done so. If the journal has its UID, contains the
+    /// report for the case that no such message exists.
     Resumed(Option<&'static str>),
     AfterReplace,
     /// An earlier session may have sent REPLACE. The value is true if the old message still exists.
@@ -184,7 +184,7 @@ enum MachineState {
     Over,
 }
 
-/// Step to which the machine returns after a pause, usually to repeat a check or a command.
+/// Where to continue after a pause, usually by repeating a check or a command.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum RetryState {
     Look,
@@ -213,15 +213,13 @@ pub(super) struct Machine {
     copy: u32,
     /// Digest of the new message, if it was read in this session.
     copy_digest: Option<String>,
-    /// Whether the new message was found by its content, and may have been written by another run. It is then never
-    /// removed.
+    /// Whether the new message was found only by its content. It may be from another run, so it is never removed.
     is_found: bool,
-    /// Whether the message that was read as the new message has the Message-ID of the new message.
+    /// Whether the message under the UID of the new message has the right Message-ID.
     is_kin: bool,
     /// Whether the old message was read in this session and has the expected content, so that it may be deleted.
     is_original_read: bool,
-    /// Whether the old message may have a `\Deleted` that embody set. Only then embody removes the flag from the old
-    /// message.
+    /// Whether a `\Deleted` on the old message may be embody's own. Only then embody may remove it.
     is_ours: bool,
     /// Whether the old message was still in the folder, as far as known, when embody marked or removed it. If the
     /// message is missing later, its removal may have been caused by embody.
@@ -229,16 +227,16 @@ pub(super) struct Machine {
     /// Whether only this run can have removed the old message: the server set `\Deleted` with UNCHANGEDSINCE (RFC 7162,
     /// section 3.1.3), or confirmed the move of this UID.
     is_proven: bool,
-    /// Whether the server reported no removal during the command that removes the old message. Another run may then have
-    /// removed the old message, and may have written a new message of its own.
+    /// Whether the removal of the old message was not confirmed by the server. Another run may have removed it, and may
+    /// have written a new message of its own.
     is_untold: bool,
-    /// Whether the server reported that it removed the new message when embody took it back. Otherwise another program may
-    /// have moved the new message to another folder.
+    /// Whether the server confirmed the removal of the new message. Otherwise another program may have moved it to
+    /// another folder.
     is_copy_told: bool,
-    /// Whether other copies were searched for.
+    /// Whether the search for other copies is done.
     is_checked: bool,
-    /// Whether the labels of both messages were the same at the last check. Flags, size and date are then checked once
-    /// more, because this check must be the last command before the removal.
+    /// Whether the labels of both messages matched at the last check. Flags, size and date are then checked again,
+    /// because that check must be the last command before the removal.
     is_labelled: bool,
     /// Why the message may exist twice, if the old message was removed by the server or by another program.
     doubled: Option<&'static str>,
@@ -248,7 +246,7 @@ pub(super) struct Machine {
     /// Modification sequence of the old message at the last check. With it, the server marks the old message as deleted
     /// only if the message has not changed since.
     modseq: Option<u64>,
-    /// Flag changes to the new message that are not made yet.
+    /// Flag changes that must still be made to the new message.
     changes: Vec<(FlagChange, Vec<String>)>,
     /// Flags that were set on the new message. If they are missing at the next check, the server does not store them.
     given: Vec<String>,
@@ -322,8 +320,8 @@ impl Machine {
             goal,
             is_resumed: true,
             is_original_read: false,
-            // With a trash folder, embody moves the old message and does not mark it, so a `\Deleted` comes from
-            // another program.
+            // With a trash folder, embody moves the old message instead of marking it, so any `\Deleted` is another
+            // program's.
             is_ours: is_deleting && !terms.has_trash,
             was_there: is_deleting,
             remark: Some(FINISHED),
@@ -468,8 +466,8 @@ impl Machine {
                 MachineCommand::Give(conclusion)
             }
             (MachineState::Resting(again), MachineEvent::Done) => self.again(again),
-            // The event cannot be the result of the last command, so this is a bug. Nothing more is changed, and the
-            // journal keeps the entry for another session.
+            // The event does not fit the last command, which is a bug. Nothing more is changed, and the journal keeps
+            // the entry for another session.
             (_, event) => MachineCommand::Give(Conclusion::Unknown(format!(
                 "embody received a result that does not belong to the current step (a defect of embody; please report it): {event:?}"
             ))),
@@ -520,7 +518,7 @@ impl Machine {
         self.end(Conclusion::Settled(ReplaceResult::Both(reason, why.into())))
     }
 
-    /// Repeats a step after a pause, because the server did not return its result. Gives up after [`DOUBTS`] repetitions.
+    /// Repeats a step after a pause, because its result is unknown. Gives up after [`DOUBTS`] repetitions.
     fn doubt(&mut self, why: String, again: RetryState) -> MachineCommand {
         self.doubts += 1;
         if self.doubts > DOUBTS {
@@ -570,9 +568,9 @@ impl Machine {
             self.goal = Goal::TakeBack(Some((reason, why.to_owned())));
             return self.look(false);
         }
-        // While the old message has the `\Deleted` that embody set, another program may expunge it, so there is no pause. The
-        // exception is a server that confirmed the removal and still lists the message: it needs time. Dovecot does this for a
-        // moment while the folder changes.
+        // No pause while the old message has embody's `\Deleted`, because another program may expunge it. The exception
+        // is a server that confirmed the removal but still lists the message, as Dovecot does for a moment while the
+        // folder changes: it needs time.
         if self.is_ours && !self.is_kept {
             return self.look(false);
         }

@@ -40,16 +40,14 @@ impl Machine {
             Ok(false) => {
                 self.is_ours = true;
                 self.was_there = flags.is_some();
-                // The server marks the message only if no other client has changed it, so of several runs only one can
-                // mark and remove it.
+                // UNCHANGEDSINCE lets only one client mark the message, so of several runs only this one can remove it.
                 self.is_proven = self.modseq.is_some() && flags.is_some();
                 self.last = flags.or(self.last.take());
                 self.to(MachineState::Removing, MachineCommand::Remove)
             }
             Err(refusal) => {
-                // The server may have set `\Deleted` on the old message despite the refusal. If the old message is gone
-                // later, this flag may be the cause, so the new message must be kept.
-                // Another program may also have moved it.
+                // The server may have set `\Deleted` despite the refusal. If the old message disappears later, that may
+                // be the reason, so the new message must be kept.
                 self.is_ours = true;
                 self.was_there = true;
                 self.is_untold = true;
@@ -71,8 +69,7 @@ impl Machine {
         self.is_untold = !is_told;
         let flags_are_unknown = flags.is_none();
         if let Some(mut flags) = flags {
-            // embody set `\Deleted` on the old message in order to remove the message. This flag must not be copied to
-            // the new message.
+            // embody itself set `\Deleted` on the old message, so it must not be copied to the new one.
             if !self.terms.has_trash {
                 flags.retain(|flag| !is(flag, DELETED));
             }
@@ -98,14 +95,15 @@ impl Machine {
             (None, _) if self.was_there => {
                 let copy = match self.known(copy) {
                     Ok(Some(copy)) => copy,
-                    // The new message is missing, so both messages are checked again after a NOOP.
+                    // The new message is not listed. Both messages are checked again after a NOOP before it counts as
+                    // missing.
                     _ if !is_again => return self.look_at(MachineState::LookingAfter(true)),
                     Ok(None) => return self.both(Reason::ChangedMeanwhile, NEW_WENT),
                     Err(why) => return self.doubt(why, RetryState::Look),
                 };
                 self.finished_with(&copy)
             }
-            // The old message was already gone when embody tried to mark or move it, so another program removed it.
+            // The old message was gone before embody could mark or move it, so another program removed it.
             (None, _) => {
                 (self.is_ours, self.was_there) = (false, false);
                 let copy = match self.known(copy) {
@@ -122,7 +120,7 @@ impl Machine {
         }
     }
 
-    /// Decides whether to keep the new message, after the old message is gone.
+    /// Decides about the new message after the old one has disappeared.
     pub(super) fn finish_without_original(
         &mut self,
         copy: Option<MessageMetadata>,
@@ -155,9 +153,8 @@ impl Machine {
             self.goal = super::Goal::TakeBack(Some((Reason::ChangedMeanwhile, MOVED.to_owned())));
             return self.remove_copy(Some((Reason::ChangedMeanwhile, MOVED.to_owned())), &copy);
         }
-        // The server or another program removed the old message. A server that takes messages with the same Message-ID for
-        // the same message may have put the new message in place of the old one, or may have given the old message a new
-        // UID. In each case, the new message may be the only one, so it stays.
+        // The server or another program removed the old message. A deduplicating server may also have given it a new
+        // UID, or put the new message in its place. So the new message may be the only one, and is kept.
         let Some(digest) = self.copy_digest.clone() else {
             return self.read(self.copy);
         };
@@ -180,17 +177,16 @@ impl Machine {
             self.doubled = self.doubled.or(Some(UNTOLD));
         }
         if has(&copy.flags, DELETED) && !self.is_resumed {
-            // At the last check before the old message was removed, the new message did not have `\Deleted`. Another
-            // program set the flag while two equal messages existed. Now the new message is the only one, so the flag
-            // is removed.
+            // The new message had no `\Deleted` at the last check before the removal. Another program has set it since
+            // then, while two equal messages existed. The new one is now the only one, so the flag is removed.
             self.changes = vec![(FlagChange::Remove, vec![DELETED.to_owned()])];
             self.remark = Some(MARK_REMOVED);
         } else {
             self.changes = Vec::new();
         }
         if let Some(last) = self.last.take() {
-            // At the last check, the new message had all flags in the journal. A flag that it has lost since then was removed
-            // by another program.
+            // All recorded flags were set on the new message at the last check. If one is missing now, another program
+            // has removed it.
             let gained = without(&last, &self.entry.flags);
             let missing = without(&gained, &copy.flags);
             let lost = without(&self.entry.flags, &last);
@@ -234,10 +230,10 @@ impl Machine {
         self.finished()
     }
 
-    /// Searches for the new message of another run that replaced the same message.
+    /// Searches for the new message of another run, which may have replaced the same message at the same time.
     pub(super) fn find_twins(&mut self) -> MachineCommand {
-        // If only this run can have removed the old message, a new message with the same Message-ID is another mail, such
-        // as the copy from a mailing list.
+        // If only this run can have removed the old message, a new message with the same Message-ID is a different
+        // mail, for example another copy from a mailing list.
         let (copy, with_kin) = (self.copy, !self.is_proven);
         self.to(
             MachineState::FindingTwins,

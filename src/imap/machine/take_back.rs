@@ -13,7 +13,7 @@ use crate::imap::journal::ReplacementStep;
 use crate::imap::session::FlagChange;
 
 impl Machine {
-    /// Gives up the replacement: from now on, the goal is to remove the new message.
+    /// Gives up the replacement: the goal is now to remove the new message.
     pub(super) fn turn_back(
         &mut self,
         why: Option<(Reason, String)>,
@@ -33,8 +33,8 @@ impl Machine {
         let is_marked = copy.as_ref().is_some_and(|copy| has(&copy.flags, DELETED));
         let is_by_us = matches!(self.entry.step, ReplacementStep::TakingBack(..));
         let old = match old {
-            // The old message is gone: it was removed because of the `\Deleted` that embody set, or by the server or another
-            // program. The new message may be the only message and is kept.
+            // The old message is gone, because of embody's `\Deleted` or by another program. The new message may be the
+            // only one, and is kept.
             None => {
                 if self.is_resumed && is_marked && is_by_us {
                     return self.unmark_copy();
@@ -44,8 +44,8 @@ impl Machine {
             }
             Some(old) if self.is_ours && has(&old.flags, DELETED) => return self.unmark(),
             Some(old) if has(&old.flags, DELETED) && (self.is_resumed || copy.is_some()) => {
-                // The user may have marked the old message on purpose, after both messages were there. Or another run takes
-                // this new message for its own, and removes the old one next. In each case, the new message is kept.
+                // The old message was marked after both messages were there: by the user on purpose, or by another run
+                // that takes this new message for its own. Either way, the new message is kept.
                 return match copy {
                     Some(_) if is_marked && is_by_us => self.unmark_copy(),
                     Some(_) if self.is_resumed => self.left(Reason::ChangedMeanwhile, MARKED_STAYS),
@@ -61,7 +61,7 @@ impl Machine {
         }
         match copy {
             Some(copy) => self.remove_copy(why, &copy),
-            // embody did not remove the new message.
+            // The new message disappeared without a command of embody.
             None if self.removals == 0 && !is_by_us && !has(&old.flags, DELETED) => {
                 self.copy_went()
             }
@@ -77,7 +77,8 @@ impl Machine {
         }
     }
 
-    /// Removes the new message. Its content and that of the old message are read before, if this session did not read them.
+    /// Removes the new message. Before that, reads the content of both messages, unless this session has already read
+    /// it.
     pub(super) fn remove_copy(
         &mut self,
         why: Option<(Reason, String)>,
@@ -97,7 +98,7 @@ impl Machine {
         if !is_known || self.is_found {
             return self.both(Reason::AmbiguousCopy, NOT_OURS);
         }
-        // The server may have stored the old message under a second UID, and may remove both together.
+        // The server may list the old message under a second UID, and removing one may remove both.
         if Some(&digest) == self.entry.original.as_ref() && !self.is_off(Rule::Absence) {
             return self.both(Reason::AlteredByServer, TWICE);
         }
@@ -131,8 +132,8 @@ impl Machine {
         }
     }
 
-    /// Returns whether the journal contains this digest for the new message. Only then may a resumed replacement delete the
-    /// message.
+    /// Whether the journal vouches for the new message: only if its digest is in the journal, a resumed replacement may
+    /// delete it.
     pub(super) fn is_vouched(&self, digest: &str) -> bool {
         let noted = match &self.entry.step {
             ReplacementStep::TakingBack(_, noted) => Some(noted.as_str()),

@@ -6,7 +6,7 @@ use crate::imap::journal::{Replacement, ReplacementStep};
 use crate::imap::machine::MachineCommand;
 
 impl Model {
-    /// Checks that a command removes no message of another program, and never the last intact version of the message.
+    /// Checks that no command removes a message of another program, or the last intact version of the message.
     pub(super) fn check_command(
         &self,
         before: &World,
@@ -37,8 +37,8 @@ impl Model {
         );
     }
 
-    /// Checks the end of a run. Exit status 0 means that the journal is empty, the message exists only once, and it
-    /// exists not only in a file.
+    /// Checks the end of a run. Exit status 0 requires that the journal is empty, and that the message exists exactly
+    /// once, in the folder and not only in a file.
     pub(super) fn check_end(&self, world: &World) {
         if world.status == 0 && !world.is_rival_at_work() {
             assert!(

@@ -78,17 +78,17 @@ struct World {
     budget: Budget,
     /// Exit status of the run so far.
     status: u8,
-    /// Whether a run told the user about a problem and ended with exit status 1. Only then may the folder contain the
-    /// message twice, or the message exist only in a file.
+    /// Whether a run reported a problem and ended with exit status 1. Only then may the message exist twice, or only in
+    /// a file.
     is_told: bool,
-    /// Whether a run told the user that flags changed at the last moment and were not copied. The flags are then not
-    /// compared at the end.
+    /// Whether a run reported flags that changed at the last moment and were not copied. The final check then ignores
+    /// flags.
     is_told_of_flags: bool,
     /// Whether the message may be missing at the end, because the second client removed it on purpose or the snapshot
     /// of the server does not contain it.
     is_taken: bool,
-    /// Whether the second client removed a version of the message, or marked it as deleted, after embody last checked
-    /// both versions. embody cannot detect this in time, so the message may then be lost.
+    /// Whether the second client removed or marked a version of the message after embody's last check. embody cannot
+    /// notice this in time, so the loss of the message is then allowed.
     is_raced: bool,
     /// Whether `is_raced` was ever true, in this run of the program or in an earlier one.
     was_raced: bool,
@@ -96,8 +96,8 @@ struct World {
     /// flag or label. At the end, the new message must have the same ones. `None` if the final check does not compare
     /// flags and labels.
     last: Option<(u8, u8)>,
-    /// Whether embody read a message that the server had changed while storing it. Only after reading a changed message
-    /// may embody remove the message, because an unread message could belong to another program.
+    /// Whether embody read a message that the server altered while storing it. Only then may it be removed: an unread
+    /// message could belong to another program.
     has_read_altered: bool,
     /// Contents that the program read in this session, by UID.
     read: Vec<(u32, Content)>,
@@ -179,8 +179,8 @@ impl Model {
         }
     }
 
-    /// Runs the program after its start or after a broken connection, up to its first command or to the end of the run.
-    /// Nothing else can happen before this command, so only one next state exists.
+    /// Runs the program from its start, or from a broken connection, to its first command or to its end. Nothing can
+    /// happen in between, so there is only one next state.
     fn settle(&self, mut world: World) -> World {
         match &world.process {
             Process::Starting | Process::Broken => {
@@ -343,8 +343,8 @@ impl Model {
                 next.budget.restores -= 1;
                 next.server = self.snapshot();
                 next.last = None;
-                // The snapshot contains the old message again, even if the second client had removed it. So the message
-                // must not be missing at the end.
+                // The snapshot contains the old message again, so it must exist at the end, even if the second client
+                // had removed it.
                 next.is_taken = false;
                 if self.has_empty_snapshot {
                     next.server.mails.clear();
@@ -418,9 +418,8 @@ impl Model {
         );
         for code in self.codes.iter().copied() {
             for (when, world) in [("before", world), ("after", &done)] {
-                // MODIFIED means that the server did not store the flags, so the case of a server that sends MODIFIED
-                // after storing them is skipped. It would be the same as a second client that sets the flag, which
-                // `client` simulates.
+                // MODIFIED after storing the flags is not simulated: a server sends MODIFIED only if it stored nothing.
+                // The effect would be that of a second client that sets the flag, which `client` simulates.
                 if code == "MODIFIED" && when == "after" {
                     continue;
                 }
@@ -491,7 +490,7 @@ impl Model {
         event: &MachineEvent,
         say: &mut dyn FnMut(String, &World, MachineEvent),
     ) {
-        // The message of the other run has the same content, so a wrong UID of it cannot be recognised.
+        // With another run, a message of the same content exists, so a wrong UID that denotes it cannot be detected.
         if self.has_rival {
             return;
         }
@@ -509,7 +508,8 @@ impl Model {
                 let MachineCommand::Read(uid) = command else {
                     return;
                 };
-                // A server that sends the expected content in place of an altered one cannot be recognised.
+                // If the server stored an altered message but sends the expected content, the alteration cannot be
+                // detected.
                 let is_expected = |it: &Content| {
                     let is_old = *uid == entry.uid;
                     match it {
@@ -542,10 +542,11 @@ impl Model {
             let after = good(&next.server);
             if after < before {
                 next.is_raced = is_running;
-                // A run named several versions, and the user removes one of them. The others need not have its flags.
+                // After a report about several versions, the user may remove one. The remaining one need not have its
+                // flags.
                 next.is_told_of_flags |= next.is_told;
-                // If no version is left, or if the second client removed the old message during the run, then it
-                // removed the message on purpose. embody must not restore the message.
+                // If no version is left, or if the second client removed the old message during the run, it did so on
+                // purpose, and embody must not restore the message.
                 next.is_taken |= after == 0 || is_running && is_original;
             }
             steps.push((format!("the other client: {what}"), next));
@@ -575,9 +576,9 @@ impl Model {
                 server.mails.remove(at);
                 self.renumber(server);
             });
-            // If embody decided to remove a message, and another program moves it, a later run cannot know that it was not
-            // removed. The run itself knows this, because the server does not report the removal of the old message. No
-            // run can know that the new message was in the folder, as long as the journal does not contain its UID.
+            // The second client moves a message only if embody can notice it. While embody is removing a message, only
+            // the same run can: it sees that the server did not report the removal. A later run takes the moved message
+            // for removed. And no run can know that the new message existed before the journal has its UID.
             let is_certain = match world.journal.as_ref().map(|it| &it.step) {
                 Some(ReplacementStep::Begun) => false,
                 Some(ReplacementStep::Deleting(_)) => !is_original || is_running,

@@ -47,7 +47,8 @@ impl Model {
             }
             Rival::Appended(id) => match old.map(|at| &server.mails[at]) {
                 Some(old) if old.flags & DELETED == 0 => Rival::Looked(id, old.modseq),
-                // The old message is marked or gone, so the new message stays.
+                // The old message was marked or removed by another program, so the other run ends and keeps its new
+                // message.
                 _ => {
                     next.is_told = true;
                     Rival::Over
@@ -69,7 +70,8 @@ impl Model {
                 match old.filter(|at| server.mails[*at].flags & DELETED != 0) {
                     Some(at) => {
                         server.mails.remove(at);
-                        // The program under test did not remove the message, so its flags are not compared.
+                        // The other run removed the old message, so the program under test could not copy its last
+                        // flags, and they are not compared.
                         next.last = None;
                         let is_copy = |it: &&Mail| it.content == Content::New;
                         let copies = server.mails.iter().filter(is_copy).count();

@@ -50,7 +50,7 @@ pub(super) const CODES: [&str; 24] = [
 pub(super) const DISTINCT_CODES: [&str; 3] = ["", "OVERQUOTA", "MODIFIED"];
 
 pub(super) const DATE: &str = " 3-Jan-2020 10:00:00 +0100";
-/// Size of each message, in bytes. All messages have the same size, which is the worst case.
+/// Size of every message, in bytes. Equal sizes are the worst case, because no message can be told apart by its size.
 pub(super) const SIZE: u64 = 3;
 pub(super) const OTHER_DATE: &str = "25-Nov-2026 10:00:00 +0100";
 
@@ -140,16 +140,16 @@ pub(super) struct Server {
     pub(super) ghost: Option<u32>,
 }
 
-/// Treatment of a new message that has the same Message-ID as an existing one.
+/// How a deduplicating server treats a new message with the Message-ID of an existing one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Deduplication {
-    /// The old message gets the UID of the new one, and keeps its content.
+    /// The old message stays, and gets the UID of the new one.
     KeepsOld,
     /// The new message takes the place of the old one.
     KeepsNew,
 }
 
-/// Place of a new message on a server whose UIDs are the places of the messages.
+/// Where a server that numbers messages by position inserts a new one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Place {
     First,
@@ -179,10 +179,10 @@ pub(super) struct Nature {
     pub(super) gives_no_date: bool,
     pub(super) has_condstore: bool,
     pub(super) deduplicates: Option<Deduplication>,
-    /// Whether the server does not report that it removed the old message.
+    /// Whether the server removes the old message without reporting it.
     pub(super) is_quiet: bool,
-    /// Where the server puts a new message if UIDs are the places of the messages. They change with each message that is
-    /// added or removed.
+    /// Set for a server whose UIDs are positions, which shift when a message is added or removed: where it inserts a
+    /// new message.
     pub(super) shifts: Option<Place>,
     /// Whether the folder contains other messages, with the same size, date and flags.
     pub(super) has_neighbours: bool,
@@ -329,7 +329,7 @@ impl Model {
                     if nature.deduplicates == Some(Deduplication::KeepsOld) {
                         content = twin.content;
                     }
-                    // The server chooses the flags of the message that stays, so they are not compared.
+                    // Which flags survive is up to the server, so they are not compared.
                     world.last = None;
                 }
                 let mail = Mail::new(id, content, bits(&entry.flags));
@@ -495,7 +495,7 @@ impl Model {
         content: Content,
         entry: &Replacement,
     ) -> MachineEvent {
-        // The content of the old message is the one from which the new message was made.
+        // The remembered content of the old message stays the one from which the new message was made.
         if uid != entry.uid || !world.has_read(uid) {
             world.remember(uid, content);
         }
@@ -509,7 +509,7 @@ impl Model {
         let server = &world.server;
         let Some(it) = server.mails.iter().find(|it| it.uid == uid) else {
             return match server.ghost {
-                // The server sends the metadata, but not the content.
+                // The server still lists the message, but has no content for it.
                 Some(ghost) if ghost == uid => Sight::Unknown("no content".into()),
                 _ => Sight::Absent,
             };
@@ -596,7 +596,8 @@ pub(super) fn refused(event: &MachineEvent, code: &str) -> Vec<MachineEvent> {
                 answer: answer.clone(),
                 flags: None,
                 labels: None,
-                // Without a response to FETCH, embody does not know the sequence number that the server reports.
+                // The report contains only a sequence number. Without the FETCH response, embody cannot relate it to
+                // the message.
                 is_told: *is_proven,
                 is_proven: *is_proven,
             },

@@ -208,7 +208,7 @@ fn no_server_loses_or_doubles_a_message_if_fault_client_and_crash_coincide() {
     }
 }
 
-/// The same with all codes. This takes too long for every run of the tests, so only `.ci/peers` runs it.
+/// As above, but with all response codes. This takes too long for every test run, so only `.ci/peers` runs it.
 #[test]
 #[ignore = "400,000 states"]
 fn no_server_loses_or_doubles_a_message_if_any_fault_client_and_crash_coincide() {
