@@ -151,7 +151,7 @@ pub(super) fn serve(listener: &TcpListener, counters: &Counters) {
     loop {
         match listener.accept() {
             Ok((stream, _)) => drop(answer(&stream, counters)),
-            // The process may have too many open files. That can pass, so the server tries again.
+            // The process may have too many open files, which is temporary, so the server tries again.
             Err(_) => std::thread::sleep(Duration::from_millis(100)),
         }
     }

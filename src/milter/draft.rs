@@ -17,8 +17,7 @@ use crate::span::{Newline, Span, split_once};
 pub enum HandoverResult {
     AsItIs,
     TooLarge(Detail),
-    /// The message is left unchanged, because its header is malformed or embody has a defect. The text contains the
-    /// reason.
+    /// The message stays unchanged, because its header is malformed or because of a bug in embody. Contains the reason.
     Trouble(String),
 }
 
@@ -27,8 +26,8 @@ pub struct MilterDraft {
     pub(super) message: IncomingMail,
     size: usize,
     body_start: Option<usize>,
-    /// Whether the last byte of the body so far is a CR, which is not in `message` yet. Only the next byte shows
-    /// whether the CR is part of a line ending.
+    /// Whether the last byte so far was a CR, which is held back: only the next byte shows whether it is part of a line
+    /// ending.
     holds_return: bool,
     pub(super) left: Option<HandoverResult>,
 }

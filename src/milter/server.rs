@@ -49,8 +49,8 @@ const WITHIN: Duration = Duration::from_secs(600);
 const READ_AT_ONCE: usize = 256 << 10;
 
 pub trait ServerLog: Send + Sync {
-    /// Records the outcome of one message. If the message was not stored, `message` contains no bytes. If the mail
-    /// system sent no queue id, the queue id in it is empty. `elapsed` includes the time of retrievals.
+    /// Records the outcome for one message. `message` is empty if the message was not stored, and its queue id is empty
+    /// if the mail system did not send one. `elapsed` includes the time of retrievals.
     fn processed(
         &self,
         message: &IncomingMail,
@@ -155,8 +155,8 @@ impl MilterServer {
                     Ok(()) => {}
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(error) => {
-                        // An error such as too many open files can pass. The pause keeps the loop from using a whole
-                        // core until then.
+                        // Some errors, such as too many open files, are temporary. The pause keeps the loop from using
+                        // a whole core in the meantime.
                         let what = format!("cannot accept a connection: {error}");
                         self.work().journal.says(&what);
                         thread::sleep(Duration::from_millis(100));
@@ -207,8 +207,7 @@ impl MilterServer {
             add(&self.counters.open, 1);
             (number, is_full)
         };
-        // The connection is in the list now. Dropping `MilterConnection` removes it from the list, also after a panic or an
-        // early return.
+        // Dropping `MilterConnection` removes the connection from the list, even after a panic or an early return.
         let connection = MilterConnection {
             server: Arc::clone(self),
             number,

@@ -71,8 +71,7 @@ pub fn judge(
         }
     }));
     let defect = || HandoverResult::Trouble("a defect of embody; please report it".to_owned());
-    // After an error, the message is accepted unchanged. The report is replaced by an empty one: otherwise, it would list
-    // changes that were not made.
+    // After an error, the message is accepted unchanged, so the report is emptied: it lists changes that were not made.
     judged
         .unwrap_or_else(|_| Err(defect()))
         .unwrap_or_else(|left| (FilterVerdict::Unchanged(left), Report::default()))
@@ -87,8 +86,7 @@ fn verdict(
     if edits.is_empty() {
         return Ok(FilterVerdict::Unchanged(HandoverResult::AsItIs));
     }
-    // The engine limited the growth by added content, but this does not include the field that `--mark` adds. The
-    // length is therefore checked again.
+    // The engine limits the growth, but does not count the field of `--mark`, so the length is checked again.
     let length = edits.splice(&incoming.bytes).len();
     let most = most(expander);
     if length > most && length > incoming.bytes.len() {
@@ -111,14 +109,13 @@ fn verdict(
 
 #[derive(Debug)]
 pub struct HeaderChanges {
-    /// The packets that change header fields, in the order in which they are sent.
+    /// Packets that change header fields, in sending order.
     fields: Vec<u8>,
     body: Option<usize>,
 }
 
-/// Number that is added to the position of an inserted field: Postfix and Sendmail also count their own Received field,
-/// which they do not send to a filter. Sendmail can count further fields of its own, so a field that embody inserts can
-/// then appear a few lines too early.
+/// Offset for the position of an inserted field: Postfix and Sendmail count their own Received field, which a filter
+/// does not see. If Sendmail counts further fields of its own, an inserted field appears a few lines too early.
 const FIRST_PLACE: u32 = 1;
 
 /// Names, or starts of names, of the fields that embody may change, in lower case.
@@ -199,7 +196,7 @@ impl HeaderChanges {
     }
 }
 
-/// The comparison of the two headers. It does not store unchanged fields, because a header can have millions of them.
+/// State of the comparison of two headers. Unchanged fields are not stored, because a header can have millions of them.
 struct HeaderComparison<'c> {
     incoming: &'c IncomingMail,
     edits: &'c Edits,

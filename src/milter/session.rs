@@ -1,11 +1,10 @@
-//! One connection of a mail system, without its socket. It takes packets and returns what to do.
+//! One connection of a mail system, without the socket: consumes packets and returns the actions to take.
 //!
-//! The negotiation requests only the packets that are used: header fields with the blanks after their colons and
-//! without replies, the end of the header, and the body in parts, without replies if the mail system supports this. If
-//! the body is not needed, the reply to the end of the header is ACCEPT, so that the body is not sent. If a body is too
-//! large and the mail system waits for a reply to each part, the reply is SKIP. ABORT drops the message, however often
-//! it is sent. QUIT_NC also means that another SMTP connection follows. The reply to all other packets is CONTINUE. No
-//! mail is refused.
+//! Only the necessary packets are negotiated: header fields (with the blanks after their colons, and without replies),
+//! the end of the header, and the body in parts (without replies if the mail system supports this). If the body is not
+//! needed, ACCEPT after the end of the header prevents it from being sent. If a body is too large and each part needs a
+//! reply, the reply is SKIP. ABORT drops the message, and may be repeated. QUIT_NC announces another SMTP connection.
+//! Every other packet is answered with CONTINUE. No mail is refused.
 
 use super::codec::{
     MilterCommand, MilterReply, MilterTerms, PacketError, action, macro_value, option,
@@ -18,8 +17,8 @@ use crate::expand::Expander;
 pub enum SessionStep<'s> {
     Wait,
     Say(MilterReply<'s>),
-    /// The message can be processed, because it is complete, or because it stays unchanged whatever its rest contains.
-    /// The reply is sent if the bytes of the message were not stored, so that there is nothing to change.
+    /// The message can be processed, either because it is complete or because the rest cannot change the outcome. If
+    /// the message was not stored, because there is nothing to change, this reply is sent.
     Judge(MilterDraft, MilterReply<'s>),
     Refused,
     Close,

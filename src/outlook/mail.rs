@@ -20,14 +20,14 @@ pub struct ConvertedMail {
     pub folder: Vec<String>,
     /// Flags of the item.
     pub flags: ItemFlags,
-    /// Time of delivery or, if that is unknown, of submission. `None` if both are unknown.
+    /// Time of delivery, otherwise of submission. `None` if both are unknown.
     pub received: Option<SystemTime>,
     /// Time of submission by the sender.
     pub sent: Option<SystemTime>,
     /// Subject, without the characters by which Outlook marks a prefix such as `Re: `.
     pub subject: Option<String>,
-    /// A sentence for each piece of content that the mail lacks, because mail has no place for it, or because the file only
-    /// refers to it.
+    /// One sentence for each piece of content that the mail lacks, because mail has no place for it, or because the
+    /// file only contains a link to it.
     pub missing: Vec<String>,
     /// A sentence for each fault of the file that affects this item. The mail contains everything else.
     pub damage: Vec<String>,

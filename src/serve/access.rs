@@ -1,8 +1,8 @@
-//! Decides whether a request is accepted at all: the token, and the fields by which web pages are recognised.
+//! Access control: checks the token, and rejects requests that a web page caused.
 //!
-//! A web page can make a browser send requests to this service. Such requests have an Origin field, or, if the page only
-//! displays a picture, a Sec-Fetch-Site field (W3C Fetch Metadata). With DNS rebinding, the page has the address of the
-//! service under a name of its own, which the Host field contains.
+//! A web page can make a browser send requests to this service. They are recognised by their Origin field or, if the
+//! page only displays a picture, by Sec-Fetch-Site (W3C Fetch Metadata). With DNS rebinding, the page reaches the
+//! service under a name of its own, which is then in the Host field.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -70,7 +70,7 @@ impl AccessToken {
     }
 }
 
-/// Contains `none` if a person entered the URL, and otherwise the relation to the page that caused the request.
+/// Relation of the request to the page that caused it, or `none` if the user entered the URL.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The names of `--allow-host-header`, in lower case, with or without a port.
@@ -98,7 +98,7 @@ fn divided(text: &str) -> Option<(&str, Option<u16>)> {
     };
     let port = match port {
         "" => None,
-        // `parse` would also accept a sign.
+        // `parse` would also accept a plus sign.
         port if port.starts_with('+') => return None,
         port => Some(port.parse().ok()?),
     };
@@ -116,7 +116,7 @@ pub(super) fn check_origin(
         let detail = "requests of web pages (with an Origin field) are refused; send the request from a program without this field";
         return Err(Problem::new(StatusCode::FORBIDDEN, detail));
     }
-    // A page that displays an object by its SHA-256 would learn whether the store has it.
+    // By displaying an object by its SHA-256, a page would learn whether the store has it.
     if fields
         .get_all(SEC_FETCH_SITE)
         .iter()
@@ -159,7 +159,7 @@ fn is_ours(text: &str, (given, at): &(String, SocketAddr), names: &HostNames) ->
     let ip = at.ip();
     let is_reached = |other: IpAddr| other == ip || ip.is_unspecified();
     match host.parse::<IpAddr>() {
-        // An attacker cannot make an IP address in a Host field lead to another address.
+        // An IP address in the Host field is safe: an attacker can rebind a name, but not an address.
         Ok(other) => is_reached(other),
         Err(_) => {
             let is_own_name = host == "localhost" && (ip.is_loopback() || ip.is_unspecified());

@@ -1,4 +1,4 @@
-//! The work that the service needs done on mail. The command line implements it, because options determine it.
+//! Interface to the work on mail. The command line implements it, because it depends on the options.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -55,12 +55,12 @@ pub(crate) enum BackendResult {
     Mail {
         mail: Vec<u8>,
         is_changed: bool,
-        /// Number of references that were left.
+        /// Number of references that were left unchanged.
         left: u64,
         /// The report as JSON.
         report: Vec<u8>,
     },
-    /// A report as JSON, without a mail.
+    /// A report as JSON. The response contains no mail.
     Report(Vec<u8>),
 }
 
@@ -127,9 +127,9 @@ pub(crate) trait Backend: Send + Sync + 'static {
     /// Returns a verified object of the store and its media type. Returns `None` if the store does not have the object.
     fn object(&self, key: &Key) -> Result<Option<(ObjectContent, &'static str)>, Problem>;
 
-    /// Records a request, if the user wants a line for each.
+    /// Logs a request, if the user wants one line per request.
     fn requested(&self, line: &dyn Fn() -> String);
 
-    /// Reports trouble of the server itself.
+    /// Logs a problem of the server itself.
     fn trouble(&self, line: &str);
 }

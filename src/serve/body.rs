@@ -24,20 +24,21 @@ const GRACE: Duration = Duration::from_secs(20);
 /// that another client needs.
 const SLOWEST: u64 = 16 << 10;
 
-/// Maximum number of bytes of a refused body that are read, so that the client can read the response.
+/// Maximum number of bytes of a refused body that are still read. A client that is sending cannot read the response
+/// before.
 const DRAINED: u64 = 1 << 20;
 
 /// Number of bytes of a file that are read at a time.
 const PIECE: u64 = 64 << 10;
 
-/// A piece of a response that another thread produces.
+/// A piece of a response body, produced by another thread.
 #[derive(Debug)]
 pub(super) enum Piece {
     Bytes(Bytes),
-    /// The end of a complete response. If the channel is closed without it, the response is broken off, so that the
-    /// client notices that it is incomplete.
+    /// End of a complete response. If the channel closes without it, the connection is cut off, so that the client
+    /// notices that the response is incomplete.
     End,
-    /// The response has not begun, and the request has failed.
+    /// The request failed before the response began.
     Failed(Problem),
 }
 
@@ -154,7 +155,7 @@ pub(super) struct BodyReader<'b> {
 }
 
 impl<'b> BodyReader<'b> {
-    /// `too_large` is the problem of a body of more than `at_most` bytes.
+    /// `too_large` creates the error for a body of more than `at_most` bytes.
     pub(super) fn new(body: &'b mut Incoming, too_large: fn(u64) -> Problem, at_most: u64) -> Self {
         Self {
             body,
@@ -198,7 +199,7 @@ impl<'b> BodyReader<'b> {
                 }
                 Ok(Some(Ok(frame))) => match frame.into_data() {
                     Ok(bytes) => bytes,
-                    // Trailers contain nothing that the service uses.
+                    // Trailers are ignored: the service uses none.
                     Err(_) => continue,
                 },
             };
@@ -218,7 +219,7 @@ pub(super) async fn drain(body: &mut Incoming) -> bool {
     }
     let mut reading = BodyReader::new(body, Problem::too_large_message, DRAINED);
     if reading.check_announced().is_err() {
-        // The body does not end within the limit. Reading a part of it would only delay the response.
+        // The body is longer than the limit, so reading a part of it would only delay the response.
         return false;
     }
     loop {

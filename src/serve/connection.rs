@@ -19,7 +19,7 @@ const STALLED: Duration = Duration::from_secs(60);
 const LINGER: Duration = Duration::from_secs(2);
 const LINGERED: usize = 1 << 20;
 
-/// Whether a request of a connection was refused before its body was read completely.
+/// Flag of a connection: a request was refused before its body was read completely.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Unread(Arc<AtomicBool>);
 
@@ -36,7 +36,7 @@ impl Unread {
 pub(super) struct Patient<S> {
     stream: S,
     unread: Unread,
-    /// Time limit of the write that is waiting for the client.
+    /// Time limit for the pending write.
     stalled: Option<Pin<Box<Sleep>>>,
     lingering: Option<(Pin<Box<Sleep>>, usize)>,
 }

@@ -114,7 +114,7 @@ pub(crate) struct Listener {
     pub(super) socket: ServeSocket,
     /// The socket file. Dropping it removes it.
     pub(super) file: Option<SocketFile>,
-    /// Name of the host in `--listen`, and the address that it means. `None` for a socket in the file system.
+    /// Host name in `--listen`, and the address to which it resolved. `None` for a socket in the file system.
     pub(super) at: Option<(String, SocketAddr)>,
 }
 

@@ -1,5 +1,5 @@
-//! Requests with a whole mailbox. The mailbox is spooled, because several formats can be read only from a file. Its
-//! messages are then streamed: only a few of them are in memory.
+//! Requests with a whole mailbox. Several formats can be read only from a file, so the mailbox is spooled. The response
+//! is streamed: only a few messages are in memory at a time.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ use crate::stop::Stop;
 /// Size of the pieces of the response, in bytes.
 const PIECE: usize = 64 << 10;
 
-/// Number of pieces that wait for the client, and of pieces of the request that wait for the disk.
+/// Maximum number of pieces of the response that wait for the client, and of the request that wait for the disk.
 const WAITING: usize = 4;
 
 /// Maximum length of the name of a directory in the archive, in bytes.
@@ -59,9 +59,9 @@ pub(super) async fn answer(
         .name("mailbox".to_owned())
         .spawn(move || {
             let last = run(&sharing, &parameters, spooled, &to_client, is_lines);
-            // The place is free before the client has the response, so that its next request finds one.
+            // Frees the slot before the last piece is sent, so that the client's next request finds a free one.
             drop(place);
-            // Sending fails if the client is gone. Then the response is of no use to anybody.
+            // An error means that the client is gone, and with it the need for a response.
             if let Some(last) = last {
                 let _ = to_client.blocking_send(last);
             }
@@ -96,8 +96,8 @@ pub(super) async fn answer(
     }
 }
 
-/// Spools the mailbox, sends its messages, and returns the last piece of the response. A request whose body is not complete is
-/// forgotten. If the response has begun and this returns [`Piece::Failed`], the client gets an incomplete one.
+/// Spools the mailbox, sends its messages, and returns the last piece of the response. An incomplete request is
+/// dropped. If this returns [`Piece::Failed`] after the response has begun, the client gets a truncated response.
 fn run(
     shared: &ServeState,
     parameters: &[(String, String)],
@@ -115,7 +115,7 @@ fn run(
     }
 }
 
-/// Returns whether the client was sent all messages and the report. If not, it is gone.
+/// Returns whether all messages and the report were sent. If not, the client is gone.
 fn deliver(
     shared: &ServeState,
     parameters: &[(String, String)],
@@ -145,7 +145,7 @@ fn deliver(
     Ok(writer.finish(&report).is_ok())
 }
 
-/// Sends bytes to the client in pieces. It waits while the client reads nothing.
+/// Sends bytes to the client in pieces, and waits while the client is not reading.
 struct MailboxChannel {
     sender: Sender<Piece>,
     waiting: Vec<u8>,

@@ -22,7 +22,7 @@ const CHANGED: HeaderName = HeaderName::from_static("embody-changed");
 const LEFT: HeaderName = HeaderName::from_static("embody-left");
 pub(super) const DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
-/// Maximum number of bytes that are reserved before they arrive.
+/// Maximum number of bytes that are allocated before they arrive.
 const RESERVED: u64 = 1 << 20;
 
 pub(super) async fn answer(
@@ -34,7 +34,7 @@ pub(super) async fn answer(
     check_encoding(&parts.headers)?;
     let mut reading = BodyReader::new(body, Problem::too_large_message, shared.limits.max_request);
     reading.check_announced()?;
-    // The place is taken before the body is read, so the places also limit the memory for messages.
+    // The slot is taken before the body is read, so that the number of slots also limits the memory for messages.
     let place = shared.workers.place().ok_or_else(Problem::queue)?;
     let mut message = Vec::with_capacity(reading.announced().min(RESERVED) as usize);
     while let Some(bytes) = reading.next().await? {
@@ -52,7 +52,8 @@ pub(super) async fn answer(
     done.unwrap_or_else(|| Err(Problem::defect()))
 }
 
-/// Refuses a compressed message. It would be returned unchanged, like other content that is not a mail.
+/// Refuses a compressed message. It is not recognisable as mail, so it would be returned unchanged, without any sign of
+/// the mistake.
 fn check_encoding(fields: &HeaderMap) -> Result<(), Problem> {
     let is_plain = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
     if fields.get_all(CONTENT_ENCODING).iter().all(is_plain) {

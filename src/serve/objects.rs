@@ -77,7 +77,7 @@ pub(super) async fn answer(
     );
     if status != StatusCode::NOT_MODIFIED {
         set(fields, CONTENT_TYPE, kind);
-        // The sender of a mail has chosen the content, so a browser must not display it as a page of this service.
+        // The sender of the mail determined the content, so a browser must not display it as a page of this service.
         set(fields, CONTENT_DISPOSITION, "attachment");
         set(fields, DIGEST, &of_hash(&key.to_bytes()));
     }

@@ -1,4 +1,4 @@
-//! Errors as `application/problem+json` (RFC 9457). Sentences that name an option are in this file only.
+//! Errors as `application/problem+json` (RFC 9457). This is the only file whose messages name options.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use hyper::StatusCode;
 use hyper::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde::Serialize;
 
-/// An error that a client gets. `detail` is a sentence that says what to do.
+/// An error response. `detail` is a sentence that tells the client what to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,
@@ -54,7 +54,7 @@ impl Problem {
         }
     }
 
-    /// A state that passes. The client may send the same request again after `seconds`.
+    /// A temporary problem. The client may send the same request again after `seconds`.
     pub(crate) fn passing(status: StatusCode, seconds: u32, detail: impl Into<String>) -> Self {
         Self {
             more: ProblemField::RetryAfter(seconds),
@@ -90,7 +90,7 @@ impl Problem {
         Self::new(StatusCode::MISDIRECTED_REQUEST, detail)
     }
 
-    /// More requests wait than the queue may have.
+    /// The queue of waiting requests is full.
     pub(super) fn queue() -> Self {
         let detail =
             "more messages are waiting than --max-queue allows; send the request again later";
@@ -124,7 +124,7 @@ impl Problem {
         Self::too_large("--max-mailbox", at_most)
     }
 
-    /// A defect of embody, such as a panic while a message was processed.
+    /// A bug in embody, such as a panic while a message was processed.
     pub(super) fn defect() -> Self {
         let detail = "a defect of embody; please report it. Nothing was changed";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
@@ -144,7 +144,7 @@ impl Problem {
             detail: &self.detail,
             parameter: self.parameter.as_deref(),
         };
-        // A problem contains only strings and a number, which can always be written as JSON.
+        // Strings and a number can always be written as JSON, so this cannot fail.
         let mut text = serde_json::to_vec(&json).unwrap_or_default();
         text.push(b'\n');
         text

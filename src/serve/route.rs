@@ -100,7 +100,7 @@ impl<'p> Route<'p> {
         verb.map_or(Self::Unknown, Self::Message)
     }
 
-    /// Returns the label of the route in the metrics. It contains no text of the client.
+    /// Returns the label of the route in the metrics. It is a constant: clients must not be able to create new labels.
     fn name(&self) -> &'static str {
         match self {
             Self::Health => "/healthz",

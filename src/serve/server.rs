@@ -88,7 +88,7 @@ impl Server {
                         loop {
                             match socket.accept().await {
                                 Ok((stream, _)) => {
-                                    // Without this option, responses are only slower.
+                                    // Without TCP_NODELAY, responses are only slower, so an error is ignored.
                                     let _ = stream.set_nodelay(true);
                                     open(&shared, stream, at.clone());
                                 }
@@ -115,7 +115,7 @@ impl Server {
             .name("connections".to_owned())
             .spawn(move || {
                 runtime.block_on(async {
-                    // The sender belongs to the server, so the runtime ends with it.
+                    // The channel closes when the server is dropped, which ends this runtime.
                     while stopped.changed().await.is_ok() {}
                 });
             })?;
@@ -125,8 +125,8 @@ impl Server {
         })
     }
 
-    /// Accepts no further requests, and waits until the open connections have received their responses. Returns the
-    /// number of connections that are still open after `patience`.
+    /// Stops accepting requests, and waits until the open connections have their responses. Returns the number of
+    /// connections that are still open after `patience`.
     pub(crate) fn stop(&self, patience: Duration) -> usize {
         let begun = Instant::now();
         self.shared.stopping.send_replace(true);
@@ -144,7 +144,8 @@ async fn failed(shared: &ServeState, error: &io::Error) {
     shared
         .backend
         .trouble(&format!("cannot accept a connection: {error}"));
-    // An error such as too many open files can pass. The pause keeps the loop from using a whole core until then.
+    // Some errors, such as too many open files, are temporary. The pause keeps the loop from using a whole core in the
+    // meantime.
     sleep(Duration::from_millis(100)).await;
 }
 
@@ -181,7 +182,8 @@ where
     };
     if open >= shared.limits.max_connections {
         add(&shared.counters.full, 1);
-        // Twice the limit is never reached by clients that behave. The response would need memory for each of them.
+        // Well-behaved clients never reach twice the limit. Above it, not even an error response is sent, because each
+        // response needs memory.
         if open < shared.limits.max_connections.saturating_mul(2) {
             tokio::spawn(refuse(stream, counted));
         }
@@ -234,7 +236,7 @@ where
     let mut connection = pin!(builder.serve_connection(stream, service));
     let mut stopping = shared.stopping.subscribe();
     let mut stopped = pin!(stopping.wait_for(|is_stopping| *is_stopping));
-    // A connection that is opened during the stop gets a response with status 503, and is closed after it.
+    // A connection opened during shutdown gets status 503, and is then closed.
     let mut is_told = !counted.is_begun;
     poll_fn(|context| {
         if !is_told && stopped.as_mut().poll(context).is_ready() {

@@ -1,4 +1,4 @@
-//! Threads that process messages. A job is accepted only with a [`Place`], so their queue is bounded.
+//! Thread pool for messages. A job needs a [`Place`], so the queue is bounded.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,7 +12,7 @@ use crate::error::unpoisoned;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Permission for one request: it is being processed, or waits for a thread.
+/// Slot for one request, held while it waits for a thread and while it is processed.
 pub(super) type Place = OwnedSemaphorePermit;
 
 pub(super) struct Workers {
@@ -21,7 +21,7 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    /// Starts `threads` threads. At most `waiting` further jobs wait.
+    /// Starts `threads` threads. At most `waiting` more jobs can wait.
     pub(super) fn start(threads: usize, waiting: usize) -> io::Result<Self> {
         let queue: Arc<(Mutex<VecDeque<Job>>, Condvar)> = Arc::default();
         for _ in 0..threads.max(1) {
@@ -36,7 +36,7 @@ impl Workers {
         })
     }
 
-    /// Returns a place, or `None` if all are taken.
+    /// Takes a slot, or returns `None` if all are taken.
     pub(super) fn place(&self) -> Option<Place> {
         Arc::clone(&self.places).try_acquire_owned().ok()
     }
@@ -49,10 +49,10 @@ impl Workers {
     ) -> Option<T> {
         let (sender, receiver) = oneshot::channel();
         let job = Box::new(move || {
-            // If the client is gone, the result is not needed.
+            // Skips the job if the client is gone.
             let is_awaited = !sender.is_closed();
             let done = is_awaited.then(|| catch_unwind(AssertUnwindSafe(work)));
-            // The place is free before the client has the response, so that its next request finds one.
+            // Frees the slot before the response is sent, so that the client's next request finds a free one.
             drop(place);
             if let Some(Ok(result)) = done {
                 let _ = sender.send(result);

@@ -9,14 +9,14 @@ use crate::mime::{MediaType, MessageTree, PartId, PartKind, charset};
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct BodyView {
-    /// The HTML of the text, decoded. It is as the sender wrote it, so a program that shows it must clean it and block its
-    /// requests. `None` if the sender wrote plain text.
+    /// Decoded HTML as the sender wrote it: it must be sanitised, and its requests blocked, before it is shown. `None`
+    /// if the sender wrote plain text.
     pub html: Option<String>,
     /// The plain text. `None` if the sender wrote only HTML.
     pub text: Option<String>,
 }
 
-/// A text that is shown, and its part.
+/// A displayed text, with the part that contains it.
 pub(super) struct ShownBody {
     pub(super) body: BodyView,
     pub(super) parts: Vec<PartId>,
@@ -37,8 +37,8 @@ fn of_part(tree: &MessageTree<'_>, id: PartId) -> Vec<ShownBody> {
             let mut children = part.children.iter().map(|child| of_part(tree, *child));
             match part.essence.as_str() {
                 "multipart/alternative" => alternative(children.collect()),
-                // The other parts of a multipart/related are its pictures, and the second part of a multipart/signed is the
-                // signature.
+                // Only the first part is text: the other parts of a multipart/related are its pictures, and the second
+                // part of a multipart/signed is the signature.
                 "multipart/related" | "multipart/signed" => {
                     children.find(|it| !it.is_empty()).unwrap_or_default()
                 }
@@ -111,7 +111,7 @@ fn of_leaf(tree: &MessageTree<'_>, id: PartId) -> Option<ShownBody> {
 /// Decodes a text for display: in its declared charset, in that of its `<meta>`, in UTF-8, or in windows-1252.
 fn text_of(bytes: &[u8], declared: Option<&[u8]>, is_html: bool) -> String {
     let named = |label: &[u8]| charset::decode_lossily(label, bytes).map(|it| it.into_owned());
-    // A document that can be read as ASCII up to its label is not in UTF-16, whatever the label says.
+    // A label that could be read as ASCII proves that the document is not UTF-16, whatever the label says.
     let in_document = || {
         html::locate_in(bytes, html::Syntax::Html)
             .charset

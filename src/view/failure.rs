@@ -1,4 +1,4 @@
-/// The reason why a file or a mail cannot be shown, or a file cannot be put into a mail, as a sentence for a person.
+/// Why a mail cannot be shown, or why a file cannot be put into a mail, as a sentence for the user.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ViewError(String);

@@ -1,4 +1,4 @@
-//! Runs the engine over a mail: once to learn everything that the mail refers to, and once to write the repaired mail.
+//! Runs the engine over a mail: first to find everything that the mail refers to, later to write the repaired mail.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -10,12 +10,13 @@ use crate::engine::policy::{Embed, Followed, Limits, Policy, Scheme};
 use crate::engine::report::{Kind, Outcome, Provenance, Reason, Refusal, Row};
 use crate::engine::{Answers, Content, Context, Engine, EngineOutcome, Need};
 
-/// Files that the person chose, by the need that they answer.
+/// Files that the user chose, by the need that each one answers.
 pub(super) type ChosenFiles = HashMap<Need, Content>;
 
 /// Findings of the engine in a mail.
 pub(super) struct LookResults {
-    /// The mail with everything that is in it in plain sight: opened forms, pictures of `data:` URLs, and the chosen files.
+    /// The mail after opening everything in it: forms such as winmail.dat, pictures of `data:` URLs, and the chosen
+    /// files.
     pub(super) opened: Bytes,
     pub(super) rows: Vec<LookResult>,
 }
@@ -27,16 +28,17 @@ pub(super) struct LookResult {
 }
 
 impl LookResult {
-    /// Returns whether the content is a file that the person chose.
+    /// Whether the content comes from a file that the user chose.
     pub(super) fn is_filled(&self) -> bool {
         self.row.outcome == Outcome::Expanded && self.row.from == Provenance::File
     }
 }
 
-/// Encloses the number of a need at the start of the detail of a row. Text of the mail is never at the start of a detail.
+/// Delimiter around the number of a need, which stands at the start of a row's detail. Text from the mail never starts
+/// a detail, so it cannot forge a number.
 const MARK: char = '\u{1}';
 
-/// Limits for a person who looks at one mail: a chosen file may be large, and a mail may have many references.
+/// Limits for showing one mail: a chosen file may be large, and a mail may have many references.
 fn limits() -> Limits {
     const MOST: u64 = 512 << 20;
     Limits::default()
@@ -54,7 +56,8 @@ fn open_policy(embed: Embed) -> Policy {
         .with_fetch([Scheme::Https, Scheme::Http, Scheme::Ftp])
         .with_allow_nets(everywhere)
         .with_allow_userinfo(true)
-        // The directory is never read. It makes the engine accept files by name, also for `file:` URLs.
+        // This directory is never read. It only makes the engine list files by name as needs, including those of
+        // `file:` URLs.
         .with_attachments([PathBuf::from("/")])
         .with_accept_mismatch(true)
         .with_embed(embed)
@@ -77,8 +80,8 @@ pub(super) fn look(mail: &Bytes, now: SystemTime, chosen: &ChosenFiles) -> LookR
         if let Some(content) = chosen.get(need) {
             return Ok(content.clone());
         }
-        // The engine puts the detail of a refusal into the row of the reference, so a number there connects the row with the
-        // need.
+        // The engine copies the detail of a refusal into the row of the reference, so the number in it links the row to
+        // its need.
         let detail = format!("{MARK}{}{MARK}", needs.len());
         needs.push(need.clone());
         Err(Refusal::lasting(Reason::FileNotReadable, detail))
@@ -105,7 +108,7 @@ fn number_in(row: &Row) -> Option<usize> {
     number.parse().ok()
 }
 
-/// Returns the mail with everything that it contains or that the person chose. Everything else stays as it is.
+/// Returns the mail with its own content opened and the chosen files inserted. All other bytes stay the same.
 pub(super) fn repaired(
     mail: &[u8],
     now: SystemTime,

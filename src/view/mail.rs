@@ -26,7 +26,7 @@ pub struct HeaderView {
     pub value: String,
 }
 
-/// One mail as a person sees it. See the [module](super).
+/// One mail as the user sees it. See the [module](super).
 #[derive(Debug)]
 pub struct MailView {
     mail: Bytes,
@@ -39,7 +39,7 @@ pub struct MailView {
 /// Result of the engine for the mail, with the files that were chosen so far.
 struct ShownText {
     findings: LookResults,
-    /// Position in `findings` of each reference.
+    /// For each reference, the index of its finding in `findings`.
     rows: Vec<usize>,
     header: Vec<HeaderView>,
     date: Option<i64>,
@@ -63,7 +63,7 @@ impl std::fmt::Debug for ShownText {
     }
 }
 
-/// Maximum number of header fields that are shown. Mail of people has at most some hundred.
+/// Maximum number of header fields that are shown. Ordinary mail has at most a few hundred.
 const MOST_FIELDS: usize = 2000;
 
 impl MailView {
@@ -133,7 +133,7 @@ impl MailView {
         Some(source.content(&self.shown.findings.opened).into_owned())
     }
 
-    /// Returns what the mail refers to instead of containing it, or contains in a form that few programs show.
+    /// Returns the references of the mail: content that it lacks, and content in a form that few programs can show.
     pub fn references(&self) -> &[ReferenceView] {
         &self.shown.references
     }
@@ -144,12 +144,11 @@ impl MailView {
         &self.shown.links
     }
 
-    /// Puts a file that the person has in the place of a reference, by its position in [`references`](Self::references). The
-    /// lists of parts and references change.
+    /// Inserts a file of the user in place of a reference, which is given by its position in
+    /// [`references`](Self::references). The lists of parts and references change.
     ///
-    /// # Errors
-    /// Returns the reason if the file cannot be the content, for example if it does not match the digest in the mail. The view
-    /// then stays as it is.
+    /// # Errors Returns the reason if the file cannot be the content, for example if it does not match the digest in
+    /// the mail. The view then stays as it is.
     pub fn fill(
         &mut self,
         reference: usize,
@@ -184,14 +183,15 @@ impl MailView {
         )))
     }
 
-    /// Returns the number of references in whose place a chosen file is.
+    /// Returns the number of references that a chosen file has replaced.
     fn filled(&self) -> usize {
         let is_filled = |it: &&ReferenceView| it.state == ReferenceState::Filled;
         self.references().iter().filter(is_filled).count()
     }
 
-    /// Returns the mail with everything that was in it in a form that few programs show, and with the chosen files. All other
-    /// bytes stay as they are. Without chosen files, this is the result of `embody filter --follow all`.
+    /// Returns the repaired mail: content in a form that few programs show is converted, and the chosen files are
+    /// inserted. All other bytes stay as they are. Without chosen files, this is the result of `embody filter --follow
+    /// all`.
     pub fn repaired(&self) -> Vec<u8> {
         let rows = &self.shown.findings.rows;
         repaired(&self.mail, self.now, &self.chosen, rows)

@@ -12,7 +12,7 @@ pub(super) enum OutlookFile {
     One(Box<ConvertedMail>),
     Mailbox {
         pst: Box<Pst>,
-        /// For each folder, the position of its first item in the list of all items.
+        /// Position of each folder's first item in the list of all items.
         starts: Vec<usize>,
         length: usize,
     },

@@ -13,7 +13,7 @@ use crate::mime::header::unfold;
 use crate::mime::{MessageTree, PartId, PartKind, picture};
 
 words! {
-    /// Purpose of a part for a person.
+    /// Role of a part for the user.
     #[derive(serde::Serialize)]
     #[serde(rename_all = "kebab-case")]
     #[non_exhaustive]
@@ -32,7 +32,7 @@ words! {
 pub struct PartView {
     /// Number of the part, as in IMAP, in the mail after its forms were opened.
     pub number: String,
-    /// Purpose of the part for a person.
+    /// Role of the part for the user.
     pub role: PartRole,
     /// Name of the file. A part without a name gets one.
     pub name: String,
@@ -44,7 +44,7 @@ pub struct PartView {
     pub content_id: Option<String>,
     /// The Content-Location, by which the HTML can name the part too.
     pub location: Option<String>,
-    /// Position in the list of the mail inside the mail that contains this part. `None` for parts of the mail itself.
+    /// For a part of an enclosed mail, the position of that mail in the list. `None` for parts of the mail itself.
     pub inside: Option<usize>,
 }
 
@@ -61,12 +61,12 @@ pub(super) fn parts(tree: &MessageTree<'_>, bodies: &[ShownBody]) -> Vec<(PartSo
         .collect();
     let mut found: Vec<(PartSource, PartView)> = Vec::new();
     let reading = Policy::default().with_follow(Followed::all()).reading();
-    // Position in the list of each mail inside the mail, by the id of its root.
+    // Positions of the enclosed mails in the list, by the id of their root part.
     let mut messages: HashMap<PartId, usize> = HashMap::new();
     for id in tree.ids() {
         let part = tree.part(id);
         let is_message = part.content == PartKind::Message;
-        // The root of a mail inside the mail is in the list as the part that contains the mail.
+        // An enclosed mail is in the list as the part that contains it, so parts of this mail refer to that position.
         let inside = messages.get(&tree.message_of(id)).copied();
         if matches!(part.content, PartKind::Multipart(_)) {
             continue;
@@ -113,7 +113,8 @@ pub(super) fn parts(tree: &MessageTree<'_>, bodies: &[ShownBody]) -> Vec<(PartSo
     found
 }
 
-/// Returns whether a program wrote the part in place of an attachment, so that the part itself is not a file for a person.
+/// Whether the part is only a note that a program left in place of an attachment. Such a part is not a file for the
+/// user.
 fn is_note(tree: &MessageTree<'_>, id: PartId, reading: &ReferenceParse) -> bool {
     references::read(tree, id, reading)
         .is_some_and(|body| body.follow().is_none_or(Follow::is_attachment))

@@ -1,4 +1,4 @@
-//! The references of a mail, in words for a person who has no command line.
+//! Explains the references of a mail in words for a user without a command line.
 
 use super::look::LookResult;
 use super::parts::safe_name;
@@ -20,7 +20,7 @@ words! {
     }
 }
 
-/// Something to which a mail refers instead of containing it, or that it contains in a form that few programs show.
+/// Content that the mail refers to but does not contain, or contains in a form that few programs show.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct ReferenceView {
@@ -30,7 +30,7 @@ pub struct ReferenceView {
     pub kind: Kind,
     /// State of the reference after the run.
     pub state: ReferenceState,
-    /// The error, in a sentence for a person.
+    /// Explanation of the state, in a sentence for the user.
     pub explanation: String,
     /// Name of the file, if it is known.
     pub name: Option<String>,
@@ -44,8 +44,8 @@ pub struct ReferenceView {
     pub can_fill: bool,
 }
 
-/// Returns what a finding of the engine means. Returns `None` for rows that do not concern a person: those of links that were
-/// made absolute.
+/// Converts a finding of the engine. Returns `None` for rows that do not concern the user: links that were made
+/// absolute.
 pub(super) fn reference(finding: &LookResult) -> Option<ReferenceView> {
     let row = &finding.row;
     if row.kind == Kind::Link {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::mime::{MessageTree, Part, PartId, PartKind, TransferEncoding};
 use crate::span::Span;
 
-/// Where the content of a part is, so that it can be decoded without scanning the mail again.
+/// Position of a part's content, so that it can be decoded later without scanning the mail again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PartSource {
     body: Span,
@@ -15,7 +15,7 @@ pub(super) struct PartSource {
 impl PartSource {
     pub(super) fn of(part: &Part) -> Self {
         let encoding = match part.content {
-            // The body of a mail inside the mail is never encoded.
+            // The body of an enclosed mail is never encoded.
             PartKind::Message => TransferEncoding::EightBit,
             _ => part.encoding,
         };
@@ -25,8 +25,8 @@ impl PartSource {
         }
     }
 
-    /// Returns the decoded content. If the transfer encoding is unknown or damaged, returns the encoded bytes, so that a person
-    /// can save what is there.
+    /// Returns the decoded content. If it cannot be decoded, returns the encoded bytes, so that the user can at least
+    /// save them.
     pub(super) fn content(self, mail: &[u8]) -> Cow<'_, [u8]> {
         let body = self.body.of(mail);
         self.encoding.decode(body).unwrap_or(Cow::Borrowed(body))

@@ -1,4 +1,4 @@
-//! The summary of a mail in a list of mails.
+//! One line in a list of mails.
 
 use crate::detail::words;
 use crate::mime::encoded_words::decoded_words;
@@ -20,7 +20,7 @@ words! {
     }
 }
 
-/// The fields of a mail for a list of mails.
+/// Header fields of a mail, for a list of mails.
 #[derive(Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct MailSummary {
@@ -34,7 +34,7 @@ pub struct MailSummary {
     pub date: Option<i64>,
     /// Size of the mail as it is in the file, in bytes.
     pub size: u64,
-    /// The folder, and those above it from the outermost. Empty if the file has no folders.
+    /// Name of the folder, preceded by the names of its parent folders. Empty if the file has no folders.
     pub folder: Vec<String>,
     /// The reason why the item cannot be shown: it is a contact, for example, or damaged.
     pub problem: Option<String>,

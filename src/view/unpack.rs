@@ -11,13 +11,13 @@ const GZIP: &[u8] = b"\x1f\x8b\x08";
 
 /// Maximum size of a decompressed file, in bytes. A browser gives a page about this much memory.
 const MOST: u64 = 1 << 30;
-/// Maximum decompressed size as a multiple of the compressed size, for files that expand to more than [`UNJUDGED`] bytes. A
-/// small file that expands to gigabytes is an attack.
+/// Maximum compression ratio of files that expand to more than [`UNJUDGED`] bytes. A small file that expands to
+/// gigabytes is an attack.
 const RATIO: u64 = 1000;
 const UNJUDGED: u64 = 64 << 20;
 
-/// Returns the content of a file, and its name without the suffix of the compression. The second value is a sentence about
-/// damage, if the compressed data are incomplete.
+/// Returns the decompressed content, and the file name without its compression suffix. The last value is a sentence
+/// about damage, if the compressed data is incomplete.
 pub(super) fn unpacked(
     bytes: Bytes,
     name: &str,
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn small_file_that_expands_to_more_than_the_limit_is_refused() {
-        // gzip of gzip of zeros: 70 MB of zeros are about 70 KB, of which the ratio alone allows 70 MB.
+        // Zeros in two layers of gzip: 70 MB become about 70 KB, of which the ratio alone would allow all 70 MB.
         let zeros = vec![0; usize::try_from(UNJUDGED).unwrap() + (16 << 20)];
         let bytes = packed(&zeros);
         let is_beyond = (bytes.len() as u64).saturating_mul(RATIO) < zeros.len() as u64;
