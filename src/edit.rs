@@ -40,8 +40,7 @@ impl Edit {
         Self::replace(Span::empty_at(at), bytes)
     }
 
-    /// Returns the number of bytes by which the edit lengthens the output. The number is negative if the output
-    /// becomes shorter.
+    /// Returns how many bytes longer the edit makes the output. Negative if the output becomes shorter.
     pub fn growth(&self) -> i64 {
         self.replacement.len() as i64 - self.span.len() as i64
     }
@@ -60,8 +59,8 @@ pub struct Edits {
     late: BTreeMap<(Span, usize), Edit>,
 }
 
-/// Error for an edit that overlaps an earlier edit. The result of two overlapping edits would depend on their order, so
-/// the second one is rejected.
+/// Error for an edit that overlaps an earlier one. It is rejected because the output would depend on the order of the
+/// two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("two edits overlap; one of them changes the bytes {start}..{end}", start = .0.start, end = .0.end)]
 pub struct Overlap(pub(crate) Span);
@@ -144,8 +143,8 @@ impl Edits {
             .edits
             .partition_point(|edit| edit.span.end <= span.start);
         let inside = |edit: &Edit| edit.span.start < span.end;
-        // Only one of the late edits must be checked. Edits do not overlap, so of all late edits that begin before the
-        // end of the span, the one that begins last also ends last.
+        // Only the last late edit that begins before the end of the span must be checked. Edits do not overlap, so it
+        // also ends last.
         let late = self.late.range(..(Span::empty_at(span.end), 0)).next_back();
         self.edits.get(from).is_some_and(inside)
             || late.is_some_and(|(_, edit)| edit.span.end > span.start)
@@ -218,8 +217,8 @@ impl IntoIterator for Edits {
     fn into_iter(self) -> Self::IntoIter {
         let mut all = self.edits;
         if !self.late.is_empty() {
-            // The sort is stable. If two edits have the same span, the one that was added in order (not late) remains
-            // before the other.
+            // The sort is stable: of two edits with the same span, the one that was added in order stays before the
+            // late one.
             all.extend(self.late.into_values());
             all.sort_by_key(|edit| edit.span);
         }
@@ -237,8 +236,8 @@ pub(crate) fn moved(edits: &Edits) -> impl FnMut(Span) -> Option<usize> {
             by += edit.growth();
         }
         let mut is_kept = true;
-        // The edit overlaps the span or is inside it, so the bytes of the span are changed. An edit that ends after
-        // the span may also overlap the next span, so it is not consumed yet.
+        // The edit changes bytes of the span. If it ends after the span, it may overlap the next one, too, so it is not
+        // consumed yet.
         while let Some(edit) = edits.peek().filter(|edit| edit.span.start < span.end) {
             is_kept = false;
             if edit.span.end > span.end {
@@ -258,8 +257,8 @@ pub struct Spliced<'a> {
     chunks: Vec<&'a [u8]>,
 }
 
-/// Number of bytes that are read after a header section to decide where it ends. A stray line that is not a field can
-/// be inside a header: if enough fields follow the line within this distance, the header continues.
+/// Number of bytes after a header section that must be read to decide where it ends: a stray line, which is not a
+/// field, is inside the header if enough fields follow it within this distance.
 pub(crate) const BEHIND_HEADER: usize = 16 << 10;
 
 impl<'a> Spliced<'a> {
@@ -292,9 +291,8 @@ impl<'a> Spliced<'a> {
                 front.extend_from_slice(taken);
                 rest = behind;
                 if front.len() == wanted {
-                    // The copy can end in the middle of a field name, which does not look like a field and therefore
-                    // seems to end the header section. Only a complete line after the section shows that it really
-                    // ends there.
+                    // A copy that ends in the middle of a field name would seem to end the header section. Only a
+                    // complete line after the section proves its end.
                     let behind = &front[ends(&front)..];
                     if behind.len() >= BEHIND_HEADER && memchr::memchr(b'\n', behind).is_some() {
                         return front;

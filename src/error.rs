@@ -60,7 +60,7 @@ pub enum Error {
         /// Path of the source.
         path: PathBuf,
     },
-    /// The source differs from the file that `embody split` divided into ranges, so the range may be wrong.
+    /// The source is not the file that `embody split` divided, so the byte range may be wrong.
     #[error("{}", not_as_expected(path))]
     NotAsExpected {
         /// Path of the source.

@@ -1,16 +1,16 @@
-//! Spellings of the From field that mailboxes cause.
+//! Spellings of From fields that are confused with mbox separators.
 //!
 //! An mbox separates messages by lines that start with `From `. A From field can look like such a line:
 //! * `From : Ann` has a blank before the colon (RFC 5322 section 4.5). Python's `mailbox` and other programs start a
-//!   message at this line.
-//! * `>From: Ann` was quoted by a program that put `>` before every line that starts with `From`, instead of only before
+//!   new message at this line.
+//! * `>From: Ann` was quoted by a program that puts `>` before every line that starts with `From`, not only before
 //!   lines that start with `From ` in the body. Other programs find no From field in such a header.
 
 use std::borrow::Cow;
 
 use crate::span::{Span, SpanLines, is_from_line, split_while, starts_like};
 
-/// Where a new spelling is needed.
+/// Destination of a message, which determines how its From field must be spelled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SpellingPlace {
     /// `>From: Ann` becomes `From: Ann`, if the header has no other From field.
@@ -69,7 +69,7 @@ pub(crate) fn spelled(message: &[u8], spelling: SpellingPlace) -> Cow<'_, [u8]> 
     for (start, name) in from_names(message) {
         let is_wanted = if name.marks > 0 {
             let known = has_from.unwrap_or_else(|| self::has_from(message));
-            // Only one of several quoted fields becomes the From field.
+            // Only the first of several quoted fields is unquoted.
             has_from = Some(true);
             !known
         } else {

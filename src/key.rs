@@ -19,8 +19,8 @@ impl Key {
         Self(Sha256::digest(octets).into())
     }
 
-    /// Parses 64 hexadecimal digits in lower case. Returns `None` for any other text. Upper-case digits would give an
-    /// object a second name.
+    /// Parses 64 lower-case hexadecimal digits. Returns `None` for any other text: upper-case digits would be a second
+    /// name for the same object.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.as_bytes();
         let lower = |digit: &u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');

@@ -89,8 +89,8 @@ impl MetricsPage {
         }
         let seconds = value(&times.microseconds) as f64 / 1e6;
         rows.push(("_sum".to_owned(), seconds));
-        // Other threads can count further messages at the same time. The total is therefore the sum of the buckets on
-        // this page, and not a separate counter, so that the two always agree.
+        // Other threads may be counting at the same time. The total is the sum of the buckets on this page, so that the
+        // two always agree.
         rows.push(("_count".to_owned(), count as f64));
         self.add(head, rows);
     }

@@ -1,19 +1,19 @@
-//! The worker pool: works on many items at the same time, in order, and in bounded memory.
+//! Worker pool: works on many items in parallel, passes them on in order, and bounds the memory.
 //!
-//! An item is a window of a mailbox, a message of a directory or of a server, or a request for content. All of them are
-//! processed here, so that errors, stops and limits have the same effect everywhere.
+//! An item is a window of a mailbox, a message of a directory or of a server, or a request for content. All of them go
+//! through this pool, so that errors, stops and limits have the same effect everywhere.
 //!
-//! Each thread does the next task: it passes on the first item if the item is finished, works on a part of an item, or
-//! reads an item and finds its parts that need work. If an item has no such parts, one thread reads, searches and
-//! passes it on, while the bytes are in the cache of its processor. As long as there are enough items, a thread works
-//! on the parts of the item that it has read, and frees the memory that it has allocated. Only one thread reads at a
-//! time, and only one passes items on, in the order of reading.
+//! Each thread takes the next task: pass on the first item if it is finished, work on a part of an item, or read an
+//! item and find the parts that need work. An item without such parts is read, searched and passed on by one thread,
+//! while its bytes are in the processor cache. If there are enough items, a thread works on the parts of the item that
+//! it read itself, and frees the memory that it allocated itself. Only one thread at a time reads, and only one passes
+//! items on, in the order of reading.
 //!
-//! No thread reads while the unfinished and waiting items weigh more than the budget, so a slow part cannot fill the
-//! memory. If an item is unfinished for some time, finished items after it are made lighter, for example by freeing
-//! bytes that can be read again. A part that waits for a server then does not stop the others.
+//! Reading stops while the items in the pool weigh more than the budget, so a slow part cannot fill the memory. If an
+//! item stays unfinished for some time, finished items behind it are made lighter, for example by freeing bytes that
+//! can be read again. So a part that waits for a server does not stop the others.
 //!
-//! The calling thread is one of the workers. If the system cannot start another thread, the workers that exist do all the
+//! The calling thread is one of the workers. If the system cannot start more threads, the existing ones do all the
 //! work. The first error ends the run. A panic in a stage is passed on after all threads have ended. No thread waits
 //! forever.
 
@@ -70,7 +70,7 @@ struct PoolState<'p, I, D> {
     /// Time at which the first item in `slots` became the first one.
     first_since: Instant,
     weight: usize,
-    /// Number of waiting threads. If it is 0, the system call that wakes a thread is avoided.
+    /// Number of waiting threads. If it is 0, waking one needs no system call.
     waiting: usize,
     outcome: Option<Result<(), Error>>,
 }
@@ -84,7 +84,7 @@ struct PoolSlot<I, D> {
     given: usize,
     /// Number of unfinished tasks of the item: the search for parts, and each part.
     open: usize,
-    /// Whether the program already tried to free memory of the item. It does not try again.
+    /// Whether freeing memory of the item was already tried. It is not tried again.
     is_light: bool,
 }
 
@@ -106,9 +106,8 @@ impl<I, D> PoolState<'_, I, D> {
         &mut self.slots[(number - self.first) as usize]
     }
 
-    /// Returns the number of a finished item whose memory can be freed, if the first item has been unfinished for
-    /// [`PATIENCE`]. The bytes of a freed item must later be read a second time. This is worth it only while the first
-    /// item takes long, because it waits for a network.
+    /// Returns the number of a finished item whose memory should be freed. Its bytes must later be read again, so this
+    /// pays off only if the first item has been unfinished for [`PATIENCE`], because it waits for a network.
     fn heavy(&self) -> Option<u64> {
         let is_stalled = self.slots.front().is_some_and(|slot| slot.open > 0);
         if !is_stalled || self.first_since.elapsed() < PATIENCE {
@@ -175,7 +174,7 @@ pub(crate) fn run<I: Send + Sync, D: Send>(
     let serve = || {
         let served = catch_unwind(AssertUnwindSafe(|| pool.serve()));
         pool.end(served.unwrap_or_else(|panic| {
-            // The other threads must end before the panic is passed on.
+            // The panic is passed on only after the other threads have ended.
             pool.end(Err(Error::Interrupted));
             resume_unwind(panic)
         }));
@@ -234,9 +233,8 @@ impl<'p, I, D> Pool<'p, I, D> {
                 state = self.lock();
                 let slot = state.slot(number);
                 slot.done[index].1 = Some(done);
-                // `item` is dropped at the end of this block, while the lock is still held. So when another thread
-                // finds no unfinished part in the slot, no thread uses the item any more, and that thread can take it
-                // out of its `Arc`.
+                // `item` is dropped here, before the lock is released. So a thread that finds no unfinished part in the
+                // slot holds the last reference, and can take the item out of its `Arc`.
                 slot.open -= 1;
             } else if state.weight < self.limits.budget
                 && let Some(read) = state.read.take()
@@ -259,8 +257,8 @@ impl<'p, I, D> Pool<'p, I, D> {
         Ok(())
     }
 
-    /// Frees memory of a finished item that waits until the items before it are passed on. The lock is released during
-    /// this, because all bytes of a large item may have to be read for a digest.
+    /// Frees memory of a finished item that waits for earlier items. The lock is released meanwhile, because a large
+    /// item may have to be hashed completely.
     fn lighten<'s>(&'s self, mut state: Guard<'s, 'p, I, D>, number: u64) -> Guard<'s, 'p, I, D> {
         let slot = state.slot(number);
         slot.is_light = true;
@@ -278,7 +276,7 @@ impl<'p, I, D> Pool<'p, I, D> {
             let before = std::mem::replace(&mut slot.weight, weight);
             state.weight = state.weight - before + weight;
         }
-        // Memory was freed, so another thread may now be able to read an item, or to pass this item on.
+        // Less memory is in use, so another thread may be able to read an item, or to pass this one on.
         self.wake_one(&state);
         state
     }
@@ -310,8 +308,8 @@ impl<'p, I, D> Pool<'p, I, D> {
             state.weight -= slot.weight;
         }
         state.take = Some(take);
-        // This thread continues with the next task without being woken. Another thread is woken, because it may now be able
-        // to read an item, or may be waiting for the end.
+        // This thread takes the next task itself. Another one is woken, because it may now be able to read, or may be
+        // waiting for the end.
         self.wake_one(&state);
         Ok(state)
     }
@@ -463,8 +461,7 @@ mod tests {
                     while !is_done() && begun.elapsed() < Duration::from_secs(30) {
                         thread::sleep(Duration::from_millis(1));
                     }
-                    // All items that the budget allows are read now. During this pause, the run could read further ones
-                    // by mistake.
+                    // The budget is used up. If the pool read beyond it, it would do so during this pause.
                     thread::sleep(Duration::from_millis(100));
                     let ahead = read.load(Ordering::SeqCst);
                     let_go.store(true, Ordering::SeqCst);

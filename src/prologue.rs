@@ -1,15 +1,15 @@
-//! The prologue of a mail: what programs put before its header. The header after it is read, and a mail that is
-//! written in another format loses its prologue, because most programs read no header after these lines.
+//! Prologue of a mail: lines that programs put before its header. The header after these lines is read as usual. A mail
+//! that is written in another format loses its prologue, because most programs find no header after it.
 //!
 //! A prologue consists of, in any order:
 //! * a UTF-8 byte order mark, which editors on Windows write;
 //! * empty lines, or lines of blanks;
 //! * separators of an mbox (`From ` and `>From ` lines), which a program copied with the mail;
-//! * banners: lines of a program or a protocol that handed over the mail ([`BANNERS`]);
+//! * banners: lines of the program or protocol that delivered the mail ([`BANNERS`]);
 //! * the status line of an HTTP response, and the header fields of this response.
 //!
-//! A prologue needs a header of mail directly after it. Otherwise the lines are the text of a mail without a header,
-//! or of a file that is no mail, such as a web page that was saved with its HTTP header.
+//! A prologue counts only if the header of a mail follows directly. Otherwise the lines are text of a mail without a
+//! header, or of a file that is not mail, such as a web page that was saved with its HTTP header.
 
 use memchr::{memchr2, memmem};
 
@@ -18,7 +18,7 @@ use crate::span::{front, is_from_line, rest_or_empty};
 /// The UTF-8 byte order mark, which some editors write at the start of a file.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Maximum number of lines of a prologue, so that a text of empty lines costs little.
+/// Maximum number of lines of a prologue, so that a file of empty lines is not searched to its end.
 const MOST_LINES: usize = 64;
 
 /// Maximum length of a line of a prologue, in bytes.
@@ -27,7 +27,7 @@ const LONGEST_LINE: usize = 2048;
 /// Number of bytes after the prologue in which the fields of a header are searched for.
 const LOOKED_AT: usize = 64 << 10;
 
-/// A banner: a test for the line. Each test accepts only the words that the program or protocol writes.
+/// A banner, as a test for its line. Each test accepts only the words that the program or protocol writes.
 type Banner = fn(&[u8]) -> bool;
 
 /// Start of the banner of Exchange 5.5 and 2000, and of MailStore.
@@ -77,8 +77,8 @@ impl Prologue {
         Self::read(bytes, true)
     }
 
-    /// Returns the prologue of a mail in another mail. Empty lines and HTTP headers before its header do not count,
-    /// because an empty line at this place ends the header for most programs.
+    /// Returns the prologue of an enclosed mail. Empty lines and HTTP headers are not accepted here, because for most
+    /// programs an empty line at this place ends the header of the part.
     pub(crate) fn of_enclosed(bytes: &[u8]) -> Option<Self> {
         Self::read(bytes, false)
     }
@@ -90,7 +90,7 @@ impl Prologue {
     }
 
     fn read(bytes: &[u8], is_outermost: bool) -> Option<Self> {
-        // Nearly every mail begins with a field, so its first line is checked first.
+        // Fast path: nearly every mail begins with a field.
         if starts_with_field(bytes) && !bytes.starts_with(BYTE_ORDER_MARK) {
             return None;
         }
@@ -209,8 +209,8 @@ fn starts_with_field(bytes: &[u8]) -> bool {
     field_name(front(bytes, LONGEST_LINE)).is_some()
 }
 
-/// The header fields of a text that show that it is a mail. Every mail has at least one of them, and other files rarely
-/// have one.
+/// Header fields that distinguish a mail from other files: every mail has at least one of them, and other files rarely
+/// do.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct MailFields {
     /// A bit for each field of [`MailFields::NAMES`] that occurs.
@@ -229,14 +229,14 @@ impl MailFields {
         b"message-id",
         b"x-mozilla-status",
         b"x-envelope-from",
-        // HTTP responses and web pages contain the fields from here on, too.
+        // From here on, the fields also occur in HTTP responses and web pages.
         b"date",
         b"mime-version",
         b"content-type",
     ];
     const OF_MAIL_ALONE: u16 = (1 << 10) - 1;
 
-    /// Adds the field with this name. Other fields than those of [`MailFields::NAMES`] are ignored.
+    /// Adds the field with this name, if it is one of [`MailFields::NAMES`].
     pub(crate) fn add(&mut self, name: &[u8]) {
         let is = |field: &&[u8]| name.eq_ignore_ascii_case(field);
         if let Some(at) = Self::NAMES.iter().position(is) {
@@ -262,8 +262,8 @@ impl MailFields {
     }
 }
 
-/// Returns whether `bytes` begins with the header of a mail. After lines that are no part of a mail (`is_strict`), the
-/// header needs two fields of mail, one of which no other format has.
+/// Whether `bytes` begin with the header of a mail. `is_strict` is for a header after other lines: it then needs two
+/// fields of mail, one of which no other format has.
 fn is_header(bytes: &[u8], is_strict: bool) -> bool {
     let (mut known, mut fields, mut others) = (MailFields::default(), 0_usize, 0_usize);
     let mut rest = front(bytes, LOOKED_AT);

@@ -1,6 +1,5 @@
-//! Spans (byte ranges of a message that is never modified), an iterator over the lines in a span, and functions that
-//! divide bytes. Parts, header fields, attribute values and edits refer to bytes by their [`Span`]. A span does not
-//! contain bytes, and it is not adjusted after it was created.
+//! Byte ranges ([`Span`]) of a message that is never modified, by which parts, header fields, attribute values and
+//! edits refer to bytes. Also line iteration and helpers for splitting bytes.
 
 use memchr::memchr;
 

@@ -7,7 +7,8 @@ use crate::error::Error;
 #[derive(Clone, Default, Debug)]
 pub struct Stop {
     flag: Arc<AtomicBool>,
-    /// Flag of the whole run, if this stop is for a part of the run. `None` if it is for the whole run.
+    /// Flag of the whole run, if this value can also stop a part of the run alone. `None` if it stands for the whole
+    /// run.
     outer: Option<Arc<AtomicBool>>,
 }
 

@@ -18,7 +18,7 @@ use crate::mailbox::{
 use crate::mime::ScanLimits;
 use crate::spool::Sorter;
 
-/// Index of all mails and parts in the mailboxes of `--copies`, to find a part that is missing in another mail.
+/// Index of the mails and parts in the mailboxes of `--copies`, by which a part that another mail lacks is found.
 pub(crate) struct CopyIndex {
     table: MailboxTable,
     pub(super) mails: Mails,
@@ -30,7 +30,7 @@ impl CopyIndex {
     }
 }
 
-/// An index that is still being built: mailboxes are added to it, and then it is sorted.
+/// An index under construction: mailboxes are added first, and then the records are sorted.
 pub(crate) struct IndexBuilder<'b> {
     limits: ScanLimits,
     writer: IndexWriter,
@@ -46,12 +46,12 @@ struct IndexWriter {
     sorter: Sorter<LENGTH>,
 }
 
-/// Data about one mail, collected in a worker thread, before its records are written to the temporary files.
+/// Records of one mail, collected in a worker thread until they are written to the temporary files.
 pub(crate) struct IndexInput {
     path: std::path::PathBuf,
     number: u64,
     identity: [u8; 16],
-    /// Keys by which the mail can be found: digests of the mail and of its parts, each with the number of the part.
+    /// Keys of the mail: digests of the mail and of its parts, each with the number of the part.
     keys: Vec<(CopyKey, u32)>,
     /// Position of the mail in its file, and its length, both in bytes.
     place: (u64, u64),
@@ -59,7 +59,7 @@ pub(crate) struct IndexInput {
 }
 
 enum MailBytes {
-    /// The mail can be read again from its mailbox. The second value is true if the mail is the only one in its file.
+    /// The mail can be read again from its mailbox. The boolean is true if it is the only mail in its file.
     Mailbox(Quoting, bool),
     Here(Vec<u8>),
 }
@@ -193,8 +193,8 @@ impl IndexInput {
         let length = message.content.len() as u64;
         let (at, bytes) = match message.at {
             Some(at) => (at, MailBytes::Mailbox(message.quoting, false)),
-            // If the message is as long as its file, it is the whole file and can be read from there again. Otherwise the file
-            // is compressed or contains other data, so the message is copied to a temporary file.
+            // A message as long as its file is the whole file, so it can be read from there again. Otherwise the file
+            // is compressed or has other content, and the message is copied to a temporary file.
             None if is_file_of(message.source, length) => {
                 (0, MailBytes::Mailbox(Quoting::None, true))
             }

@@ -20,13 +20,13 @@ use crate::spool::{Spool, SpoolWriter};
 /// file.
 const MOST_OPEN: usize = 64;
 
-/// Number of recently read mails that are kept in memory. One mail can lack parts that are in several others.
+/// Number of mails in the cache. One mail can lack parts that are in several others.
 const MOST_RECENT: usize = 64;
 
 /// Maximum total size in bytes of the mails in memory. The most recently read mail is always kept, even if it is larger.
 const MOST_BYTES: usize = 64 << 20;
 
-/// A mail that was read again, with its parts. Its plain form and the parts are computed when they are first needed.
+/// A mail that was read again. Its plain form and its parts are computed on demand.
 #[derive(Default)]
 pub(super) struct StoredMail {
     pub(super) bytes: Vec<u8>,
@@ -48,8 +48,8 @@ impl StoredMail {
         self.bytes.len() + plain
     }
 
-    /// Returns the part with this number, counted from 0. A text can be returned as it is, or with LF or CRLF line endings:
-    /// `is_wanted` gets the digests of each of these forms, and the first form that it accepts is returned.
+    /// Returns the part with this number, counted from 0. A text has several forms: as it is, and with LF or CRLF line
+    /// endings. The first form whose digests `is_wanted` accepts is returned.
     pub(super) fn with_digest(
         &self,
         number: u32,
@@ -78,8 +78,8 @@ impl StoredMail {
 pub(super) struct MailsWriter {
     names: SpoolWriter,
     mails: SpoolWriter,
-    /// The mailbox of the last mail, and the position of its name in the file of names. Most mails are in the same mailbox as
-    /// the mail before.
+    /// Mailbox of the previous mail, and the offset of its name in the file of names. Consecutive mails usually share a
+    /// mailbox, so its name is written once.
     last: Option<(PathBuf, u64)>,
     open: HashMap<u64, Arc<File>>,
 }
@@ -128,7 +128,7 @@ impl MailsWriter {
     }
 }
 
-/// The mails of the index. Their contents are not kept in memory: they are read again on demand.
+/// Index entries. The mails themselves are not kept in memory; they are read again on demand.
 pub(super) struct Mails {
     names: Spool,
     mails: Spool,

@@ -23,7 +23,7 @@ pub(super) struct CopyPart {
     pub(super) fields: Vec<u8>,
 }
 
-/// Digests of the content of a part, in one of its forms, such as with LF or with CRLF line endings.
+/// Digests of one canonical form of a part's content, for example with CRLF line endings.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct PartDigests {
     pub(super) sha256: [u8; 32],
@@ -44,8 +44,8 @@ impl PartDigests {
     }
 }
 
-/// The parts of one mail, in the order of their identifiers. A mail can lack a thousand parts that one copy has, so the copy is scanned only once, and not
-/// for each of the parts.
+/// Cache of the parts of one mail, in order. A mail can lack a thousand parts that one copy has, and this copy is
+/// scanned only once.
 #[derive(Default)]
 pub(super) struct Parts(Vec<PartLocation>);
 
@@ -128,8 +128,8 @@ pub(super) fn of_mail(
 ) -> Option<CopyPart> {
     let original = parts.get(id);
     let own = original.and_then(|part| part.content(mail));
-    // If the content in `mail` has the digest, its bytes are used. A text often has another digest, because the digest
-    // is that of the plain form, in which lines end with LF.
+    // If the content in `mail` has this digest, its own bytes are used. The digest of a text is that of the plain form,
+    // with LF line endings, so it often differs.
     if let Some(part) = original
         && let Some(content) = own.as_deref().filter(|it| Digest::of(it) == digest)
     {
@@ -137,8 +137,8 @@ pub(super) fn of_mail(
     }
     let of_plain = plain_parts.get(id)?;
     let content = of_plain.content(plain)?;
-    // The plain form can lack characters that the author wrote: `>` before `From `, and line endings at the end of the
-    // mail. If the content in `mail` differs only in these, it is more complete and is used instead.
+    // The plain form lacks details: `>` before `From `, and line endings at the end of the mail. If the content in
+    // `mail` differs only in these, it is more faithful to the author's text and is used instead.
     let is_same = |own: &Cow<'_, [u8]>| unquoted_text(own) == unquoted_text(&content);
     let more_complete = own
         .filter(|_| !is_protected(of_plain.encoding))

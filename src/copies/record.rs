@@ -12,8 +12,8 @@ const _: () = assert!(LENGTH <= 100);
 /// Length of a key in bytes: one byte for its kind, and a digest of 16 bytes.
 pub(super) const KEY: usize = 17;
 
-/// An entry of the index: one key of a mail, and the place of the mail. Records are sorted by their bytes: by the key, then by
-/// the identity of the mail, then in the order in which the mails were read.
+/// An entry of the index: one key of a mail, and where the mail is. Records are sorted by their bytes: by key, then by
+/// the identity of the mail, then in reading order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct CopyRecord {
     pub(super) key: CopyKey,
@@ -27,8 +27,8 @@ pub(super) struct CopyRecord {
 /// A digest by which a mail can be found.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum CopyKey {
-    /// Digest that all copies of one mail have in common ([`copy_key`](crate::engine::same::copy_key)), also if parts are
-    /// missing.
+    /// Digest that all copies of a mail share ([`copy_key`](crate::engine::same::copy_key)), even if some of them lack
+    /// parts.
     Mail([u8; 16]),
     /// First half of the SHA-256 of a part.
     Sha256([u8; 16]),
@@ -59,7 +59,7 @@ impl CopyKey {
     }
 }
 
-/// The place from which a mail can be read again.
+/// Where a mail can be read again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct MailPlace {
     /// Position of the mailbox's name in the temporary file of names.

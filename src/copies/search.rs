@@ -29,7 +29,7 @@ const DESCRIPTIONS: u64 = 32 << 20;
 /// are compared only once.
 const LOOKED_UP: usize = 64;
 
-/// Looks for missing parts in the mailboxes of `--copies`, before any other source.
+/// Source of content that looks for missing parts in the mailboxes of `--copies` first, and then asks the next source.
 pub(crate) struct CopySearch {
     index: Arc<CopyIndex>,
     policy: Arc<Policy>,
@@ -44,15 +44,15 @@ pub(crate) struct CopySearch {
 /// number among the notes of this part.
 type Note = (String, usize);
 
-/// The contents that the copies of one mail have for its notes (the texts in place of missing parts).
+/// What the copies of one mail contain in place of its notes (texts that programs left instead of attachments).
 struct CopiesOfMail {
     found: HashMap<Note, CopySearchResult>,
-    /// Refusal for a note that is not in `found`: no copy has content for it.
+    /// Refusal for a note without an entry in `found`: no copy has its content.
     none: Refusal,
 }
 
 enum CopySearchResult {
-    /// The content is in one copy, or the same content is in several copies.
+    /// One copy has the content, or several copies have the same content.
     Content {
         record: CopyRecord,
         part: (PartId, Digest),
@@ -72,8 +72,8 @@ impl Fetch for CopySearch {
         }
     }
 
-    /// Reads the copy even in a dry run, because only reading it shows whether it contains the part. No request is sent for
-    /// this.
+    /// Reads the copy even in a dry run: this needs no request, and only reading the copy shows whether it has the
+    /// part.
     fn answer(&self, request: &Request, mode: Mode) -> Result<Answer, Refusal> {
         match &request.need {
             Need::Copy(missing) => self.find(missing, request.deadline).map(Answer::Content),
@@ -165,8 +165,7 @@ impl CopySearch {
                 Ok(mail) => {
                     if let Some(part) = mail.with_digest(record.part, &self.limits, is_wanted) {
                         let length = part.content.len() as u64;
-                        // The size is compared only if the mail states it. A matching SHA-256 proves more than a size, so the
-                        // size is then ignored.
+                        // The SHA-256 proves more than a size. Without it, the size must match, if the mail states one.
                         if sha256.is_some() || missing.size.is_none_or(|size| size == length) {
                             return Ok((record, part));
                         }

@@ -20,7 +20,7 @@ const MOST_OF_MAIL: usize = MOST_COMPARED + 1;
 
 pub(super) struct MailboxTable {
     records: Vec<[u8; LENGTH]>,
-    /// The file with the records, and their number, if there are too many for memory.
+    /// Temporary file with the records, and their number, if there are too many for memory.
     file: Option<(Spool, u64)>,
 }
 
@@ -34,7 +34,7 @@ impl MailboxTable {
         let mut sorted = sorter.sorted()?;
         let mut records: Vec<[u8; LENGTH]> = Vec::new();
         let mut writer: Option<SpoolWriter> = None;
-        // The last record that was kept, and the number of kept records that have the key of this record.
+        // The record that was kept last, and how many records with its key were kept.
         let mut last: Option<(CopyRecord, usize)> = None;
         while let Some(bytes) = sorted.next()? {
             let record = CopyRecord::decode(&bytes);

@@ -1,4 +1,4 @@
-//! Combining two consecutive sets of edits into one set of edits of the original ([`Edits::then`]).
+//! Composition of two consecutive sets of edits ([`Edits::then`]).
 
 use bytes::Bytes;
 
@@ -89,8 +89,8 @@ struct ChunkJoiner {
     edits: Vec<Edit>,
     /// End of the last chunk of the original that was pushed.
     at: usize,
-    /// New bytes after that chunk. At most one of the two buffers is used: `shared` is a single replacement that is not
-    /// copied, and `own` is a copy of several short replacements.
+    /// New bytes after that chunk, in one of two buffers: `shared` is a single replacement without copying, `own`
+    /// collects several short ones.
     shared: Bytes,
     own: Vec<u8>,
 }

@@ -59,7 +59,7 @@ fn some_edits(length: usize, cuts: Vec<(usize, usize, String)>) -> Edits {
     for (start, extent, text) in cuts {
         let start = start.min(length);
         let end = (start + extent).min(length);
-        // An edit that overlaps an earlier one is rejected and therefore not counted.
+        // A rejected edit, which overlaps an earlier one, is not counted.
         added += usize::from(
             edits
                 .add(vec![Edit::replace(Span::new(start, end), text)])
@@ -99,7 +99,7 @@ proptest! {
     ) {
         let original = b"0123456789abcdefghijkl";
         let mut edits = Edits::new();
-        // A simple and slow implementation. The result of [`Edits`] must be the same.
+        // A simple, slow reference implementation. [`Edits`] must give the same result.
         let mut plain: Vec<Edit> = Vec::new();
         for group in groups {
             let group: Group = group

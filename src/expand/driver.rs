@@ -67,7 +67,8 @@ impl Driver<'_> {
             None => self.engine.parts(message, kinds),
         };
         let parts = parts.or(parsed.as_ref());
-        // Each round counts two readings of the message as work, but the message is scanned only once for all rounds.
+        // All rounds share one scan of the message, but each round counts a scan as two readings of the message. This
+        // excess is subtracted.
         let scanned = parts.map_or(0, |_| 2 * message.len() as u64);
         let mut spent = scanned;
         loop {
@@ -82,9 +83,9 @@ impl Driver<'_> {
                     _ => Ok(outcome),
                 };
             };
-            // The work limit of the policy applies to one round, but each round can repeat the work of the earlier rounds.
-            // So the work of all rounds is added up. If the sum exceeds the limit of one round, nothing more is
-            // retrieved, and the next round gets the refusal in place of the content.
+            // The work limit applies to one round, but each round can repeat the work of earlier ones. So the work of
+            // all rounds is added up, and if the sum exceeds the limit of one round, the next round gets this refusal
+            // instead of content.
             spent = spent.saturating_add(outcome.work.saturating_sub(scanned));
             answers = std::mem::take(&mut outcome.answers);
             drop(outcome);
@@ -174,8 +175,8 @@ mod tests {
     use crate::expand::Expander;
     use crate::fetch::Canned;
 
-    /// Tests that the work of further rounds does not count as work of the message. Sixteen parts offer the same file, and
-    /// each part that fails starts another round, in which the large mail is processed again.
+    /// Further rounds must not count as work of the message. Sixteen parts offer the same file; each failure starts
+    /// another round, which processes the large mail again.
     #[test]
     fn trying_sixteen_alternatives_in_a_large_mail_stays_within_the_work_limit() {
         let part = |number: usize| {

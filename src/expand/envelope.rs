@@ -25,7 +25,7 @@ const LONGEST: usize = 1000;
 /// and states are from the labels of a Google Takeout.
 pub(crate) fn of(separator: &[u8], message: &[u8]) -> Envelope {
     let fields = Header::of_message(message, MOST).fields;
-    // The separator with this sender says only that the message is quoted as mboxrd. Its date is always the same.
+    // This sender only marks the file as mboxrd, and the date next to it is always the same.
     let (sender, date) = if separator.starts_with(b"mboxrd@z ") {
         (String::new(), None)
     } else {
@@ -110,8 +110,7 @@ fn iso(words: &[&str]) -> Option<i64> {
         ("", others) => others.join(" "),
         (start, others) => [&[start], others].concat().join(" "),
     };
-    // The time is divided into the clock and the zone. The zone can follow the seconds without a blank, and can contain
-    // a colon.
+    // Splits the time into clock and zone. The zone may follow without a blank, and may contain a colon.
     let clock = time
         .find(|symbol: char| !symbol.is_ascii_digit() && !matches!(symbol, ':' | '.'))
         .unwrap_or(time.len());
@@ -134,8 +133,8 @@ fn starts_as(word: &str, names: &[&str]) -> bool {
     start.is_some_and(|start| names.iter().any(|name| name.eq_ignore_ascii_case(start)))
 }
 
-/// Returns the sender if it is one word, and otherwise an empty text. A sender of several words (`a at b`) is not kept,
-/// because other programs could not read it in the separator line of an mbox.
+/// Returns the sender if it is a single word. Several words (`a at b`) are dropped, because other programs could not
+/// parse them in the separator line of an mbox.
 fn one_word(words: &[&str]) -> String {
     match words {
         // Thunderbird, Eudora and other programs write these words if they do not know the sender.

@@ -33,7 +33,7 @@ use crate::fetch::{Fetch, Fetcher, Sidecars};
 pub struct Expander {
     pub(super) engine: Engine,
     fetch: Arc<dyn Fetch>,
-    /// The Eudora mailbox that is being read, and the files next to it.
+    /// State of the Eudora mailbox that is being read: the files next to it, and which message each belongs to.
     #[cfg(all(feature = "file", feature = "mailbox"))]
     pub(super) eudora: EudoraMailbox,
 }
@@ -219,7 +219,7 @@ impl Expander {
     /// Returns the report that [`Expander::expand`] would probably give, without retrieving any content.
     pub fn forecast(&self, message: &[u8], name: &str) -> Report {
         let expansion = self.expand_beside(message, name, None, Mode::DryRun);
-        // A dry run makes no requests, so no retrieval can fail temporarily.
+        // A dry run makes no requests, so it cannot end with a temporary failure.
         expansion.map_or_else(|_| Report::default(), |outcome| outcome.report.would())
     }
 
@@ -236,8 +236,8 @@ impl Expander {
         // nor a document, its body is never read.
         let tree = crate::mime::scan(header, &self.policy().limits.scan());
         let root = tree.root();
-        // A multipart or a message can declare base64, although RFC 2045 forbids it. The parser then needs the body to
-        // decide whether it contains parts, so the media type alone decides here.
+        // RFC 2045 forbids base64 for a multipart or a message, but some mail declares it. The parser then needs the
+        // body to decide whether there are parts, so here the media type alone decides.
         let is_composite = ["multipart/", "message/"]
             .iter()
             .any(|start| root.essence.starts_with(start));

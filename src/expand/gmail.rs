@@ -25,22 +25,22 @@ enum GmailWord {
     Unread,
     Starred,
     Important,
-    /// A meaning that mailboxes of other programs cannot store.
+    /// A state that mailboxes of other programs cannot store.
     Other,
 }
 
 /// Gmail's words in one language.
 struct GmailLanguage {
     words: &'static [(&'static str, GmailWord)],
-    /// Texts with which the labels of Gmail's tabs begin (`Category Social`). The name of the tab follows.
+    /// Prefixes of the labels for Gmail's tabs, such as `Category Social`.
     categories: &'static [&'static str],
     /// Whether the word for unread in this language was found in a real export. Mail without a known word for unread
     /// counts as read only in these languages.
     has_unread: bool,
 }
 
-/// The words are from exports that users published, or from programs that read exports. A language without such a
-/// source is missing here, and its words are treated as labels of the user.
+/// The words come from published exports, or from programs that read exports. Languages without such a source are not
+/// in the table, so their words are treated as labels of the user.
 const LANGUAGES: &[GmailLanguage] = &[
     // English. Sources: google/import-mailbox-to-gmail, eneam/mboxviewer#22, thunderbird/import-export-tools-ng#256;
     // for Muted: GAM-team/got-your-back#300.
@@ -244,9 +244,9 @@ impl GmailLanguage {
 /// The folders of a mail, and its states.
 #[derive(PartialEq, Eq, Default, Debug)]
 pub(super) struct GmailFolders {
-    /// The folders of the mail, the most important one first, because a mail can be written to only one folder. Trash,
-    /// spam and drafts are first: Gmail shows such mail in no other folder, and users look for drafts among the drafts.
-    /// They are followed by the labels of the user, sent mail, the inbox, and the archive.
+    /// Folders of the mail, the most important one first, because a mail is often written to only one folder. Trash,
+    /// spam and drafts come first: Gmail shows such mail in no other folder, and users look for drafts among the
+    /// drafts. Then come the user's labels, sent mail, the inbox and the archive.
     pub(super) folders: Vec<String>,
     pub(super) states: Vec<MailState>,
 }
@@ -306,7 +306,7 @@ pub(super) fn sorted(labels: Vec<String>) -> GmailFolders {
     GmailFolders { folders, states }
 }
 
-/// Returns the language to which most of the labels belong, or several languages if the numbers are equal.
+/// Returns the language with the most words among the labels, or several languages if they are tied.
 fn languages(labels: &[String]) -> Vec<&'static GmailLanguage> {
     let counted: Vec<(usize, &GmailLanguage)> = LANGUAGES
         .iter()

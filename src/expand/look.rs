@@ -28,7 +28,7 @@ pub(crate) enum LookTarget<'d> {
     Web { scheme: &'static str, host: String },
     /// A URL with another scheme.
     Scheme(&'d str),
-    /// A relative link without a base URL, or a URL without a usable host.
+    /// Leads nowhere: a relative link without a base URL, or a URL without a usable host.
     Nowhere,
 }
 
@@ -112,11 +112,11 @@ pub(crate) fn shows_remote_pictures(policy: &Policy, message: &[u8]) -> bool {
     is_found
 }
 
-/// The Content-IDs of all parts of a mail, in lower case. They are collected for the first `cid:` URL, because most mails
+/// Content-IDs of all parts of a mail, in lower case. Collected when the first `cid:` URL occurs, because most mails
 /// have none.
 ///
-/// A URL can name a part of any message in the mail. This is more than mail programs find, but a picture that is in the
-/// mail must not be counted as missing.
+/// Parts of enclosed messages are included. Mail programs would not find these, but a picture that is in the mail must
+/// not be counted as missing.
 struct PartNames<'t> {
     tree: &'t MessageTree<'t>,
     ids: OnceCell<HashSet<String>>,

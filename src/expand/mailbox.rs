@@ -58,13 +58,13 @@ impl Expander {
     }
 
     /// Records the files that a message of Eudora names. A file belongs to the first message that names it, so all
-    /// messages are read in order before the first one is filled in.
+    /// messages are seen in order before any of them is filled in.
     pub(crate) fn see(&self, message: &Message<'_>) {
         #[cfg(feature = "file")]
         if message.beside == Some(Program::Eudora) && self.policy().follow.contains(Follow::Eudora)
         {
             let files = self.eudora_files(message, message.number == 1);
-            // Errors are reported later, when the message is filled in.
+            // An error here will occur again when the message is filled in, and is reported then.
             files.of_message(message.number, message.content, self.policy());
         }
         #[cfg(not(feature = "file"))]

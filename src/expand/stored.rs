@@ -24,7 +24,7 @@ impl Fetch for FromStore {
         }
     }
 
-    /// Reads the object also in a dry run, because only reading it shows whether the store contains it intact.
+    /// Reads the object even in a dry run, because only this shows whether the store has it intact.
     fn answer(&self, request: &Request, mode: Mode) -> Result<Answer, Refusal> {
         match &request.need {
             Need::Object { sha256 } => self.object(sha256).map(Answer::Content),

@@ -36,8 +36,7 @@ pub(super) fn agent(
     let config = |proxy| {
         Agent::config_builder()
             .tls_config(tls.clone())
-            // A proxy setting is always passed, even if it is "none". Otherwise ureq would use a proxy from environment
-            // variables.
+            // "No proxy" must be set explicitly, because ureq would otherwise use a proxy from environment variables.
             .proxy(proxy)
             .user_agent(USER_AGENT)
             .http_status_as_error(false)
@@ -49,7 +48,8 @@ pub(super) fn agent(
             .timeout_per_write(silence)
             .max_redirects(0)
             .max_redirects_will_error(false)
-            // `HeadTransport` has its own limit. Normalising a head can add a few bytes to it.
+            // `HeadTransport` enforces the real limit. This one is larger, because normalising a head can add a few
+            // bytes.
             .max_response_header_size(LONGEST_HEAD.saturating_mul(2))
             .max_idle_age(MOST_IDLE)
             .max_idle_connections_per_host(policy.limits.in_flight)
@@ -175,8 +175,8 @@ impl Direct {
             };
             match answer.unwrap_or_else(|why| Err(why.into())) {
                 Ok(answer) => return whole(answer, at_most),
-                // The server has closed an idle connection, so the request is sent once more. This is safe even if the server
-                // received the first request, because sending it twice has the same effect as once.
+                // The server closed an idle connection, so the request is sent once more. That is safe even if it was
+                // received: these requests are idempotent.
                 Err(ureq::Error::Io(why)) if tries == 1 && broke(&why) => {}
                 Err(why) => return Err(failed(&why)),
             }

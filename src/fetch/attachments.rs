@@ -58,10 +58,9 @@ impl Attachments {
         Ok(None)
     }
 
-    /// Returns the file if one of the directories of `--attachments` contains it. Otherwise, returns the answer or the
-    /// refusal of the other sources (`others`). A refusal then also says that the file is missing in the directories.
-    /// `also_missing` adds this remark to an answer. Only a probe needs the remark, because its answers announce
-    /// content without retrieving it.
+    /// Returns the file, if a directory of `--attachments` contains it, and otherwise the result of the other sources
+    /// (`others`). A refusal is extended by the remark that the directories lack the file. `also_missing` adds this
+    /// remark to an answer: only a probe needs this, because its answers merely announce content.
     fn file_or<T: From<Content>>(
         &self,
         request: &Request,

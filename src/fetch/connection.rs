@@ -194,8 +194,8 @@ impl AbsoluteForm {
 }
 
 impl HttpConnection {
-    /// Calls `act` if this connection belongs to the HTTP exchange that this thread is recording. If the exchange has
-    /// no connection yet, it gets this one. Bytes that are already in the buffer of the connection are recorded first.
+    /// Calls `act` if this thread is recording an exchange over this connection. An exchange without a connection gets
+    /// this one, and bytes that are already buffered are recorded first.
     fn if_heard(&mut self, act: impl FnOnce(&mut Current, &mut dyn Transport)) {
         let Some((number, address)) = self.tapped else {
             return;

@@ -42,8 +42,8 @@ impl Gate {
         unpoisoned(self.queue.lock()).free = most.max(1);
     }
 
-    /// Waits until fewer requests are running than the limit allows, and reserves a place for one. Every change wakes all
-    /// waiting threads, not only the next one: this is simple, and cheap compared with a retrieval.
+    /// Waits for a free slot, and occupies it. Every change wakes all waiting threads: that is simple, and cheap
+    /// compared with a retrieval.
     pub(super) fn turn(&self, deadline: Instant) -> Result<GateTurn<'_>, Refusal> {
         let mut queue = unpoisoned(self.queue.lock());
         let number = queue.next_number;

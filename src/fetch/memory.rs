@@ -39,14 +39,14 @@ impl SharedAnswer for Answer {
     }
 }
 
-/// Answers by URL and date. If another thread is already retrieving a URL, the request waits for that answer and shares it, but
-/// not beyond its own deadline.
+/// Cache of answers by URL and date. If another thread is already retrieving the URL, the request waits for its answer,
+/// but not beyond its own deadline.
 ///
-/// A refusal caused by the deadline of *one message* is not shared with other messages. A temporary refusal is kept only in a
-/// run that ends ([`AnswerMemory::keep_failures`]): in a service, the same request may succeed later.
+/// A refusal caused by the deadline of *one message* is not shared with other messages. A temporary refusal is kept
+/// only in a run that ends ([`AnswerMemory::keep_failures`]): in a service, the same request may succeed later.
 ///
-/// If the answers exceed `octets`, the least recently used ones are evicted. An answer larger than half of `octets` is not
-/// kept.
+/// If the answers exceed `octets`, the least recently used ones are evicted. An answer larger than half of `octets` is
+/// not kept.
 pub(super) struct AnswerMemory<T: SharedAnswer> {
     octets: usize,
     /// Whether temporary refusals are kept. This is only right for a run that ends soon: a service must send the request again.

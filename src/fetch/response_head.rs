@@ -84,7 +84,7 @@ impl HeadTransport {
         }
     }
 
-    /// Takes the bytes of a head from the buffer of the transport. The buffer is empty afterwards, unless the head is complete.
+    /// Moves the head from the transport's buffer. Leaves the buffer empty, unless the head is complete.
     fn take_head(&mut self) -> Result<(), ureq::Error> {
         while let Some(incomplete) = &mut self.incomplete {
             let buffers = self.transport.buffers();
@@ -108,7 +108,7 @@ impl HeadTransport {
             if length > LONGEST_HEAD {
                 return Err(ureq::Error::LargeResponseHeader(length, LONGEST_HEAD));
             }
-            // Other protocols do not end with an empty line, so waiting for one would only delay the error.
+            // Something that is not HTTP need not have an empty line, so waiting for one would only delay the error.
             let is_http = begins_like_http(&incomplete.bytes);
             if is_http && end.is_none() {
                 continue;
@@ -167,7 +167,7 @@ impl fmt::Debug for HeadTransport {
     }
 }
 
-/// ureq sends nothing between the head of a response and its end, so there is no space for output.
+/// No output is possible here: ureq sends nothing between the head of a response and its end.
 impl Buffers for HeadBuffer {
     fn output(&mut self) -> &mut [u8] {
         &mut []
@@ -306,7 +306,7 @@ fn fields<'h>(lines: impl Iterator<Item = &'h [u8]>) -> Option<Vec<HeadField>> {
     Some(fields)
 }
 
-/// Whether a malformed name is a framing field for a reader that ignores the wrong bytes in it.
+/// Whether a lenient reader would take the malformed name for a framing field, ignoring the wrong bytes in it.
 fn resembles_framing(name: &[u8]) -> bool {
     let token: Vec<u8> = name.iter().copied().filter(|it| is_token(*it)).collect();
     let is_it = |known: &HeaderName| token.eq_ignore_ascii_case(known.as_str().as_bytes());
@@ -394,7 +394,7 @@ mod tests {
                 "Transfer-Encoding: identity, chunked\r\n",
                 "Transfer-Encoding: chunked\r\n",
             ),
-            // ureq rejects both, because the lengths differ or are malformed.
+            // ureq must reject both: the lengths differ or are malformed.
             (
                 "Content-Length: 5\r\nContent-Length : 6\r\n",
                 "Content-Length: 5\r\nContent-Length: 6\r\n",

@@ -53,9 +53,8 @@ pub fn answer_all(
                 left = left.and_then(|left| left.checked_sub(size));
                 if left.is_none() {
                     is_full.store(true, Ordering::Relaxed);
-                    // This body arrived although an earlier one had exceeded the limit. Whether such a request was sent
-                    // depends on which thread was faster. The result must be the same in each run, so the body is replaced
-                    // with the refusal.
+                    // This body arrived although an earlier one exceeded the limit. Whether its request was sent at all
+                    // depends on timing, but the result must not, so it is refused, too.
                     answer = Err(too_much(octets));
                 }
                 answers.push(answer);

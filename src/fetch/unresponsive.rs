@@ -57,8 +57,8 @@ impl Unresponsive {
         let mut timeouts = unpoisoned(self.timeouts.lock());
         let key = (host.to_owned(), port);
         match failure {
-            // The deadline of the message may have ended soon after the request began. Only a request that took long shows that
-            // the host does not respond.
+            // A short failure may be due to the message's deadline. Only a long wait shows that the host does not
+            // respond.
             Some(Reason::Timeout | Reason::Deadline) if is_long(took, self.patience) => {
                 if timeouts.len() < HOSTS || timeouts.contains_key(&key) {
                     *timeouts.entry(key).or_default() += 1;

@@ -1,10 +1,10 @@
-//! The record of a finished result. It is written immediately before the result gets its final name, and removed at the
-//! end of the run. If the run is killed in between, the next run of the same command finds the result and the record,
-//! and has nothing to do.
+//! Record of a finished result. It is written just before the result gets its final name, and removed at the end of the
+//! run. If the run is killed in between, the next run of the same command finds the result and its record, and has
+//! nothing to do.
 //!
 //! The record is the file `.embody-merge-DIGEST.result` (mode 0600) next to the result. It contains the command, the
-//! stamps of the sources, and the identity of the files of the result (inode, size, time). A file that another program
-//! wrote has another identity, so it is not taken for the result.
+//! stamps of the sources, and the identity of the result's files (inode, size, time). A file that another program wrote
+//! has another identity, so it is not mistaken for the result.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
@@ -21,7 +21,7 @@ use crate::platform::{self, MetadataExt as _, OsStrExt as _};
 /// Maximum length of a record in bytes.
 const LONGEST_RECORD: u64 = 16 << 20;
 
-/// The texts that a run prints at its end.
+/// Texts that a run prints at its end.
 #[derive(Clone, Default, Debug, Serialize, Deserialize)]
 pub(crate) struct FinishedReport {
     /// Lines that were printed about the sources, such as the names of damaged files.
@@ -84,7 +84,7 @@ fn path_of(bytes: &[u8]) -> PathBuf {
     OsStr::from_bytes(bytes).into()
 }
 
-/// Returns numbers that stay the same when a file or directory is renamed, and change when it is replaced or changed.
+/// Returns an identity of a file that survives renaming, but not replacing or changing the file.
 fn identity(found: &Metadata) -> (u64, u64, u64, i64, i64) {
     let length = if found.is_dir() { 0 } else { found.len() };
     let time = (found.mtime(), found.mtime_nsec());
@@ -114,7 +114,7 @@ pub(crate) fn record(
         },
     };
     let path = saved.record_path();
-    // A record that is incomplete is not JSON, so it is ignored.
+    // An incomplete record is not valid JSON and is ignored, so writing need not be atomic.
     platform::absent(fs::remove_file(&path))?;
     let mut options = File::options();
     options.write(true).create_new(true);
@@ -146,7 +146,7 @@ pub(crate) fn finished(
     }
     sweep_temporary(folder_of(target));
     discard(target);
-    // Best effort: the record does no harm, and describes only this result.
+    // An error is ignored: a remaining record is harmless, because it describes only this result.
     let _ = fs::remove_file(&path);
     Some(record.report)
 }

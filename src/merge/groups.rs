@@ -25,7 +25,7 @@ const MOST_PLACES: usize = 16;
 /// number, the keywords are read, so that the list `waiting` stays short.
 const MOST_WAITING: usize = 64;
 
-/// All messages with identical content. They are compared with other messages as if they were one message.
+/// Messages with identical content, which are compared with other messages as one.
 pub(super) struct MergeCandidate {
     /// Record of the message that was read first.
     pub(super) record: MessageRecord,
@@ -37,7 +37,7 @@ pub(super) struct MergeCandidate {
     /// Total length of all messages of the candidate, in bytes.
     pub(super) bytes: u64,
     words: MailWords,
-    /// Entries in the temporary file of the messages whose keywords were not read yet.
+    /// Spool entries of messages whose keywords were not read yet.
     waiting: Vec<SpoolEntry>,
 }
 
@@ -59,7 +59,7 @@ impl MergeCandidate {
         }
     }
 
-    /// Adds the flags, keywords, folders and counts of `other`, and drops its content, which is identical.
+    /// Merges `other`, which has identical content: its flags, keywords, folders and counts are added.
     pub(super) fn absorb(&mut self, other: Self, spooled: &CompleteSpool) -> io::Result<()> {
         self.flags = self.flags.united(other.flags);
         self.folders.extend(other.folders);
@@ -83,8 +83,8 @@ impl MergeCandidate {
         Ok(())
     }
 
-    /// Returns the keywords of all messages of the candidate. Returns `None` for a single message, which already
-    /// contains its own keywords.
+    /// Returns the keywords of all messages of the candidate. `None` for a single message, which needs no others than
+    /// its own.
     pub(super) fn united_words(
         &mut self,
         spooled: &CompleteSpool,
@@ -97,7 +97,7 @@ impl MergeCandidate {
     }
 }
 
-/// The decisions about the messages with one Message-ID.
+/// Outcome for the messages with one Message-ID.
 #[derive(Default)]
 pub(super) struct GroupDecisions {
     pub(super) kept: Vec<MergeCandidate>,
@@ -106,7 +106,7 @@ pub(super) struct GroupDecisions {
     pub(super) dropped: u64,
     /// Number of parts that were missing in a dropped copy and are present in the copy kept in its place.
     pub(super) filled: u64,
-    /// Number of dropped copies whose end is missing (cut copies), while the kept copy is complete.
+    /// Number of dropped truncated copies in whose place a complete copy is kept.
     pub(super) completed: u64,
     /// Number of copies that are kept because they could belong to several mails.
     pub(super) ambiguous: u64,
@@ -114,8 +114,7 @@ pub(super) struct GroupDecisions {
     pub(super) differences: Vec<CoverDifference>,
 }
 
-/// Decides which candidates are kept, and which are copies of them. `verdict` is the result of [`compared`] for the same
-/// candidates.
+/// Turns the comparison `verdict` of these candidates into decisions: which are kept, and which are dropped as copies.
 pub(super) fn settled(
     candidates: Vec<MergeCandidate>,
     verdict: GroupVerdict,
@@ -182,7 +181,7 @@ pub(super) fn fillable(candidates: &[MergeCandidate], spooled: &CompleteSpool) -
         if !mail.lacks_part() {
             continue;
         }
-        // For each note, the digest of its content, or `None` if copies have different contents for it.
+        // Content for each note, as a digest. `None` if the copies disagree.
         let mut found: HashMap<(String, usize), Option<Digest>> = HashMap::new();
         let others = described
             .iter()
@@ -238,11 +237,11 @@ pub(super) fn compared(
 /// The result of comparing the candidates of a group.
 #[derive(Default)]
 pub(super) struct GroupVerdict {
-    /// For each copy, the index of the copy that replaces it. A kept copy has its own index here.
+    /// Index of the copy that replaces each copy. A kept copy has its own index.
     belongs_to: Vec<usize>,
     ambiguous: u64,
     differences: Vec<CoverDifference>,
-    /// For each copy, what it has lost.
+    /// What each copy lacks.
     losses: Vec<MergeLoss>,
 }
 
@@ -265,8 +264,8 @@ fn verdict(copies: &[MailCopy]) -> GroupVerdict {
     };
     let is_covered = |copy: usize, by: usize| relation(copy, by).is_ok();
     let is_surpassed = |copy: usize| all().any(|it| is_covered(copy, it) && !is_covered(it, copy));
-    // Returns the copy to keep of all copies with the same content as this one: the one with the smallest
-    // [`MailCopy::rank`], or the earliest of equal rank.
+    // Selects the copy to keep from all copies with the same content: the one with the smallest [`MailCopy::rank`], or
+    // the earliest of equal rank.
     let best = |copy: usize| {
         let equal = all().filter(|&it| is_covered(copy, it) && is_covered(it, copy));
         equal
@@ -303,8 +302,8 @@ fn verdict(copies: &[MailCopy]) -> GroupVerdict {
             *place = to;
         }
     }
-    // A copy may be dropped only if the copy that replaces it is kept. If that copy is itself replaced by a third one,
-    // the content of the first copy could be lost, so the first copy is kept.
+    // A copy may be dropped only in favour of a copy that is kept. If its replacement is itself dropped in favour of a
+    // third copy, content could be lost, so the first copy is kept, too.
     let belongs_to = verdict.belongs_to.clone();
     for (copy, to) in verdict.belongs_to.iter_mut().enumerate() {
         if belongs_to.get(*to) != Some(to) {
@@ -314,8 +313,8 @@ fn verdict(copies: &[MailCopy]) -> GroupVerdict {
     }
     let first = verdict.belongs_to.first().copied().unwrap_or_default();
     for top in tops {
-        // Comparing mail A with B can give another difference than comparing B with A. Of the two, the one that is
-        // later in the order of [`CoverDifference`] is more precise, so it is counted.
+        // The comparison is not symmetric: the difference found may depend on which mail comes first. The later value
+        // in the order of [`CoverDifference`] is more precise, so that one is counted.
         let differences = [relation(top, first), relation(first, top)].map(Result::err);
         if top != first {
             verdict

@@ -14,8 +14,8 @@ const _: () = assert!(LENGTH <= 100);
 pub(super) struct SpoolEntry {
     /// Position of the entry, in bytes.
     pub(super) place: u64,
-    /// Length of the metadata ([`MailFacts`](super::spool::MailFacts)), in bytes. One read gets the metadata and the content, because both lengths are
-    /// in the record.
+    /// Length of the metadata ([`MailFacts`](super::spool::MailFacts)) in bytes. With both lengths known, metadata and
+    /// content are read at once.
     pub(super) about: u32,
     /// Length of the message, in bytes.
     pub(super) length: u64,
@@ -109,8 +109,8 @@ pub(super) struct KeptRecord {
 /// The folders and keywords of all copies of a mail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Details {
-    /// Number of the only folder with copies of the mail, if no copy has keywords that the kept copy lacks. This is true
-    /// for most mails, and saves writing their folders and keywords to a temporary file.
+    /// The only folder with copies of the mail. Used if no copy has keywords that the kept copy lacks. This is the
+    /// common case, which needs no entry in a temporary file.
     Folder(u32),
     /// Position of the folders and keywords in a temporary file, in bytes.
     Note(u64),

@@ -29,8 +29,8 @@ use crate::platform::{self, OsStrExt as _};
 
 const PREFIX: &str = ".embody-merge-";
 
-/// Number of bytes that are read before the state is written again. A run that continues a stopped one reads the bytes since
-/// the last state again. This number is so small that reading them again takes less than a second.
+/// Number of bytes after which the state is written again. A continued run reads the bytes since the last state again,
+/// which takes less than a second for this number.
 const WORTH_SAVING: u64 = 16 << 20;
 
 /// Maximum length of a state, in bytes.
@@ -42,8 +42,8 @@ const MOST_LINES: usize = 1000;
 /// A source that was read completely or in part.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ReadSource {
-    /// Number of mailboxes that were read, if the source was not read completely. `None` for a complete source. Sources
-    /// are read one after the other, so only the last one can be incomplete.
+    /// Number of mailboxes read so far, for an incomplete source. `None` for a complete one. Sources are read one after
+    /// the other, so only the last one can be incomplete.
     pub(crate) mailboxes: Option<usize>,
     /// Whether all of the messages could be read.
     pub(crate) is_whole: bool,
@@ -80,11 +80,11 @@ pub(crate) struct SavedIndex {
     directory: PathBuf,
     _lock: File,
     state: MergeState,
-    /// Stamps of all sources of this run, from before they are read.
+    /// Stamps of all sources of this run, taken before reading.
     all_stamps: Vec<String>,
-    /// Stamps of those sources that can be recorded as read.
+    /// Stamps of the sources that may be recorded as read.
     stamps: Vec<String>,
-    /// Whether the last source of the written state was read in part.
+    /// Whether the state on disk lists its last source as read in part.
     is_partial: bool,
 }
 
@@ -98,7 +98,7 @@ impl SavedIndex {
         let directory = directory_of(target)?;
         sweep(folder_of(target), directory.file_name()?, &boot);
         let lock = locked(&directory)?;
-        // The result does not exist, so a record of it is of an older run.
+        // The result itself does not exist, so its record is left over from an older run.
         platform::absent(fs::remove_file(record_beside(&directory))).ok()?;
         let mut saved = Self {
             directory,
@@ -141,7 +141,7 @@ impl SavedIndex {
             && length("records").is_some_and(|length| length >= end(&position.runs))
     }
 
-    /// The sources, from the first on, that a stopped run has read. The last of them may have been read in part.
+    /// Returns the sources that a stopped run has read, in order. The last one may have been read in part.
     pub(crate) fn sources(&self) -> &[ReadSource] {
         &self.state.sources
     }
@@ -186,8 +186,8 @@ impl SavedIndex {
         folders: &[String],
     ) -> Result<(), Error> {
         if read.lines.len() > MOST_LINES {
-            // The source has too many lines to be recorded. The state lists sources in their order without gaps, so later
-            // sources cannot be recorded either. Their stamps are removed, so that calls for them return early.
+            // The source printed too many lines to be recorded. The state lists sources without gaps, so no later
+            // source can be recorded either: truncating the stamps makes further calls return early.
             self.stamps.truncate(number);
         }
         if number >= self.stamps.len() {
@@ -231,8 +231,8 @@ impl SavedIndex {
         if is_stopped && self.directory.join("state").exists() {
             return Some(self.directory);
         }
-        // Best effort: a directory that is left does no harm, and the next run for the same result uses it. The record of the
-        // result is removed last, so that a run that is killed here leaves it.
+        // Errors are ignored: a remaining directory is harmless, and the next run for this result uses it. The record
+        // of the result is removed last, so that a run killed here leaves it.
         let _ = fs::remove_dir_all(&self.directory);
         let _ = fs::remove_file(record_beside(&self.directory));
         None
@@ -244,7 +244,7 @@ pub(super) fn discard(target: &Path) {
     if let Some(directory) = directory_of(target)
         && let Some(_lock) = locked_if_there(&directory)
     {
-        // Best effort: a directory that is left does no harm.
+        // An error is ignored: a remaining directory is harmless.
         let _ = fs::remove_dir_all(directory);
     }
 }
@@ -281,7 +281,7 @@ fn sweep(folder: &Path, own: &OsStr, boot: &str) {
             && let Some(_lock) = locked_if_there(&entry.path())
             && read_state(&entry.path()).is_none_or(|state| state.boot != boot)
         {
-            // Best effort: a directory that is left does no harm.
+            // An error is ignored: a remaining directory is harmless.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -328,12 +328,13 @@ fn locked_if_there(directory: &Path) -> Option<File> {
         Ok(true) => {}
         Ok(false) => return None,
         Err(_) => {
-            // The file system has no locks, so no process uses the directory. Best effort: an empty directory does no harm.
+            // The file system has no locks, so no other process can be using the directory. Errors are ignored, because
+            // an empty directory is harmless.
             let _ = fs::remove_file(&path).and_then(|()| fs::remove_dir(directory));
             return None;
         }
     }
-    // Another process can have removed the directory before this process locked the file.
+    // Another process may have removed the directory just before the file was locked.
     fs::symlink_metadata(&path).ok()?;
     Some(lock)
 }

@@ -15,8 +15,8 @@ use crate::spool::{Spool, SpoolWriter};
 /// merged.
 const MOST_KNOWN: usize = 400_000;
 
-/// Number of bytes at the start of each entry. They contain the position and the length of the content. After them
-/// follow [`MailFacts`], and the content if it is not that of an earlier entry.
+/// Length of the fixed start of an entry: the position and the length of its content. [`MailFacts`] follow, and then
+/// the content, unless it is that of an earlier entry.
 const HEAD: usize = 16;
 
 pub(super) struct MessageSpool {
@@ -35,8 +35,7 @@ pub(super) struct MailFacts<'b> {
 }
 
 impl<'b> MailFacts<'b> {
-    /// Appends the metadata to `bytes`. Keywords are written as JSON. Most messages have none, so the time for JSON is
-    /// spent on few messages.
+    /// Encodes the metadata into `bytes`. Keywords are JSON, which costs little: most messages have none.
     pub(super) fn encode_into(&self, bytes: &mut Vec<u8>) {
         let arrived = self.arrived.map(u64::to_be_bytes);
         let words = if self.words.is_empty() {
@@ -90,8 +89,8 @@ impl MessageSpool {
         Self::of(SpoolWriter::new(file))
     }
 
-    /// Continues a file of this length. The digests of its messages are not known any more, so identical messages that
-    /// follow are stored again.
+    /// Continues a spool of this length. The digests of its messages are no longer in memory, so later identical
+    /// messages are stored again.
     pub(super) fn continued(file: File, end: u64) -> io::Result<Self> {
         Ok(Self::of(SpoolWriter::continued(file, end)?))
     }
@@ -166,8 +165,8 @@ impl CompleteSpool {
         entry: SpoolEntry,
         bytes: &'b mut Vec<u8>,
     ) -> io::Result<(MailFacts<'b>, &'b [u8])> {
-        // Most contents directly follow their metadata, so both are read at once. If the content is that of an earlier
-        // entry, the bytes that were read belong to the next entry, or the file has ended.
+        // Content usually follows its metadata, so both are read at once. If the content belongs to an earlier entry,
+        // the bytes read too far are ignored, and may be missing at the end of the file.
         let before = HEAD + entry.about as usize;
         let length = usize::try_from(entry.length).map_err(io::Error::other)?;
         bytes.resize(before + length, 0);
@@ -220,8 +219,8 @@ mod tests {
         let one = push(1, "a", &content).unwrap();
         let two = push(1, "b", b"not written").unwrap();
         let three = push(2, "c", b"").unwrap();
-        // The last entry has the same id as the first one. The file already contains the content of this id, so the
-        // content is not written a second time. Otherwise the file would grow by 1000 bytes.
+        // Same id as the first entry, so the content must not be written again. Otherwise the file would grow by 1000
+        // bytes.
         let four = push(1, "d", &content).unwrap();
         assert!(four.place - two.place < 200);
         let spooled = spool.finish().unwrap();

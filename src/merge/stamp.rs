@@ -16,9 +16,9 @@ pub(super) fn stamps(sources: &[PathBuf], target: &Path) -> Option<Vec<String>> 
     sources.iter().map(stamp).collect()
 }
 
-/// Returns a digest of the names, sizes, times and inodes of all files in a source, apart from `results`: the result of the
-/// run can be in the directory of a source. Contents are not read. Returns `None` for a source that cannot be read twice,
-/// such as a pipe.
+/// Returns a digest of the names, sizes, times and inodes of all files in a source. Contents are not read. `results`
+/// are skipped, because the result of the run can be inside a source. Returns `None` for a source that cannot be read
+/// twice, such as a pipe.
 fn stamp(source: &Path, results: &[PathBuf]) -> Option<String> {
     let mut digest = Sha256::new();
     let found = fs::metadata(source).ok()?;

@@ -182,9 +182,9 @@ enum FieldChange {
     Value(String),
 }
 
-/// Adds words at the end of a value. The old value stays as it is, unless the words could then not be read back. Two
-/// examples: the blank between two encoded words is not part of the text (RFC 2047 section 6.2), and a quotation mark in
-/// an old label could pair up with one in a new label.
+/// Appends words to a value. The old value is kept as it is, unless the words could then not be read back. For example,
+/// the blank between two encoded words is not part of the text (RFC 2047 section 6.2), and an unbalanced quotation mark
+/// in an old label could pair up with one in a new label.
 fn extended(value: &[u8], missing: &[String], by_comma: bool) -> FieldChange {
     let mut all = words_in(value, by_comma);
     let start = match (all.is_empty(), by_comma) {
@@ -323,7 +323,7 @@ mod tests {
                 "12\" vinyl,7\" single,\"a,b\"",
             ),
             ("\"never closed", "\"a,b\"", "\"never closed,\"a,b\""),
-            // Without a change of the old label, both labels would be one.
+            // Unless the old label is requoted, the two would be read as one label.
             ("\"x", "y\"", "\"\\\"x\",y\""),
             (
                 "=?UTF-8?Q?=C3=A9_12=22?=",

@@ -61,7 +61,7 @@ pub(crate) fn before_flags(folder: &Path) -> io::Result<char> {
 #[cfg(any(unix, windows))]
 fn with_probe<T>(path: &Path, ask: impl FnOnce() -> T) -> io::Result<T> {
     match File::options().write(true).create_new(true).open(path) {
-        // A run that was killed left the file, or another run creates and removes it at the same time.
+        // The file was left by a killed run, or another run is doing the same at this moment.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let found = fs::symlink_metadata(path);
             let is_probe = |it: fs::Metadata| it.is_file() && it.len() == 0 && is_ours(&it);
@@ -113,7 +113,7 @@ pub(crate) fn folds_names(folder: &Path) -> io::Result<bool> {
     if is_same(&name, &name.to_uppercase())? {
         return Ok(true);
     }
-    // A file system that does not allow the letter cannot have two names with it.
+    // A file system that rejects this letter cannot have two names that differ in it.
     let [composed, decomposed] = ["\u{e9}", "e\u{301}"].map(|letter| format!("{name}-{letter}"));
     Ok(is_same(&composed, &decomposed).unwrap_or(false))
 }

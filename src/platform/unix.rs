@@ -225,9 +225,8 @@ pub(crate) fn is_character_device(found: &Metadata) -> bool {
     found.file_type().is_char_device()
 }
 
-/// Duplicates a standard stream that carries mail. Returns an error if the stream was probably closed when the program
-/// started. Otherwise the mail would be written to the null device, which stands in for a closed stream, and would be
-/// lost.
+/// Duplicates a standard stream that carries mail. Fails if the stream was probably closed when the program started:
+/// the null device then replaces it, and mail written to it would be lost.
 pub(crate) fn stream(of: impl AsFd) -> io::Result<Stream> {
     if is_stand_in(&of) {
         Err(io::Error::other(

@@ -21,7 +21,7 @@ use crate::platform::FileExt as _;
 /// Size of the write buffer, in bytes.
 const BUFFER: usize = 1 << 18;
 
-/// Length of the length of a block, in bytes.
+/// Size of a block's length prefix, in bytes.
 const HEAD: usize = 4;
 
 /// Appends bytes to a file.
@@ -45,7 +45,7 @@ impl SpoolWriter {
         }
     }
 
-    /// Continues a file after its first `end` bytes.
+    /// Continues a file, keeping its first `end` bytes.
     pub(crate) fn continued(mut file: File, end: u64) -> io::Result<Self> {
         file.seek(SeekFrom::Start(end))?;
         Ok(Self {

@@ -1,5 +1,4 @@
-//! Fields of records of a fixed length, one after the other. Numbers are big-endian, so that the order of the bytes is that of
-//! the numbers.
+//! Encoding of records with a fixed length. Numbers are big-endian, so that sorting the bytes sorts the numbers.
 
 /// Writes the fields of a record. Fields after the end of the record are dropped, so the record has to have the sum of their
 /// lengths.

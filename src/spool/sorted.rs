@@ -52,7 +52,7 @@ impl<const N: usize> Sorter<N> {
         Ok(())
     }
 
-    /// Continues with the sorted runs in a file, which [`save`](Self::save) has returned.
+    /// Continues with the sorted runs of an existing file, as returned by [`save`](Self::save).
     pub(crate) fn continued(file: File, runs: Vec<(u64, u64)>) -> Self {
         let end = runs.last().map_or(0, |(at, count)| at + count * N as u64);
         Self {

@@ -11,7 +11,7 @@ use crate::error::{Error, unpoisoned};
 use crate::expand::refusal_of;
 use crate::fetch::store::{Key, Store, StoreError};
 
-/// The store, the choice of attachments, and the form of the reference in their place.
+/// Where the content goes, which attachments are detached, and which references replace them.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The destination of the content. `None` for a dry run.
@@ -111,9 +111,9 @@ impl Detacher {
         detachment
     }
 
-    /// Plans the message, and stores the content that the plan moves out. If the store rejects an object, the object
-    /// stays in the mail, and the message is planned again without it. Each round rejects at least one more object, so
-    /// the loop ends.
+    /// Plans the message, and stores the content to be moved out. If the store rejects an object, its part stays in the
+    /// mail, and the message is planned again without it. The loop ends, because each round rejects at least one more
+    /// object.
     fn store_objects(&self, store: &dyn Store, message: &[u8], name: &str) -> Detachment {
         let mut refused = Refused::new();
         let mut stored = HashSet::new();
@@ -147,8 +147,7 @@ impl Detacher {
     }
 }
 
-/// Decodes and stores one object. At any time, memory contains only one object of a message, which limits the memory
-/// that is needed.
+/// Decodes and stores one object. Only one object of a message is in memory at a time.
 fn put(store: &dyn Store, object: &Object, message: &[u8]) -> Result<(), Refusal> {
     let content = object.content(message)?;
     match store.put(&content) {

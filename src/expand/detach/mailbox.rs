@@ -24,7 +24,7 @@ impl Transform<Report> for Detacher {
         envelope::of(separator, content)
     }
 
-    // Detaching and restoring keep a wrong length field wrong. Otherwise the restored message would differ from the
+    // Detaching and restoring leave a wrong length field wrong, because the restored message must be identical to the
     // original.
     fn lengths(&self) -> Lengths {
         Lengths::Reversible

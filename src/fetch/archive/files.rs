@@ -72,8 +72,8 @@ impl Fetch for ArchiveReplay {
                     let origin = &mut content.origin;
                     origin.from = Provenance::Archive;
                     origin.captured = captured;
-                    // The server sent the content when it was captured. So the time of the capture is reported, and not
-                    // the current time.
+                    // The content dates from the capture, so the time of the capture is reported instead of the current
+                    // time.
                     origin.at = captured;
                     origin.status = (capture.status != 0).then_some(capture.status);
                     origin.record = replay.record.map(Into::into);
@@ -83,8 +83,8 @@ impl Fetch for ArchiveReplay {
                 ReplayResult::Redirect(location) => location,
             };
             target = self.policy.judge_redirect(&target, &location)?;
-            // The search for the target of the redirect uses the time of this capture instead of the date of the mail, so that
-            // both captures show the same state of the site.
+            // From here on, captures near this capture are preferred to those near the date of the mail, so that a
+            // redirect and its target show the same state of the site.
             near = capture.at;
             go_on(&mut asked, &target, &self.policy)?;
         }

@@ -36,8 +36,8 @@ impl FromStr for Template {
                 "contains a brace, ? or # outside the placeholders {date} and {url}",
             ));
         }
-        // The URL parser adds a slash to a URL that ends after the host. So it would change a template that has no
-        // slash there, and the template is refused.
+        // The URL parser would add a slash to a URL that ends after the host. A template without a slash there would be
+        // changed, so it is refused.
         if !front.ends_with('/') || !middle.ends_with('/') {
             return Err(wrong(
                 "must contain a slash directly before {date} and directly before {url}",

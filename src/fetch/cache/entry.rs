@@ -46,8 +46,8 @@ pub(super) struct CacheEntry {
 pub(super) struct KeptAnswer {
     /// Time when the server sent the content or last confirmed it with the status 304, in seconds since 1970.
     pub(super) at: u64,
-    /// Time when the server sent the content, in seconds since 1970. A 304 that confirms the content changes `at`, but
-    /// not this time. `None` if the server has not confirmed the content yet, so that both times are the same.
+    /// Time of the original response, in seconds since 1970. A later 304 changes `at`, but not this time. `None` as
+    /// long as both times are the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) first: Option<u64>,
     pub(super) status: u16,
@@ -88,8 +88,8 @@ pub(super) fn judge(from: &ResponseSource, policy: &Policy) -> Result<(), Refusa
         ResponseSource::Server(addresses) => addresses
             .iter()
             .try_for_each(|&it| policy.judge_address(it)),
-        // The address of the server is unknown if the response came through a proxy, so it cannot be checked. The key
-        // of the entry contains the proxy, so only a run with the same proxy uses the response.
+        // Behind a proxy, the server's address is unknown and cannot be checked. The proxy is part of the entry's key,
+        // so only a run with the same proxy uses the response.
         ResponseSource::Proxy | ResponseSource::Kept { .. } => Ok(()),
     }
 }

@@ -84,8 +84,8 @@ impl CacheFolder {
         }
         let mut tagged = Ok(());
         if has_tag(&root, CACHE_WORDS) {
-            // The process that created the cache set the mode 0700 before it wrote the tag. If other users have access
-            // now, the mode was changed later, and they may have changed the files. So the cache is refused.
+            // The mode was 0700 before the tag was written. If other users have access now, it was changed later, and
+            // they may have changed files, so the cache is refused.
             if status()?.st_mode & 0o077 != 0 {
                 return wrong(
                     "the permissions of the directory let other users read it; run chmod 700 on it, or name a new directory",
@@ -141,8 +141,8 @@ impl CacheFolder {
             .ok()
             .filter(|&it| it <= at_most)?;
         let mut octets = Vec::with_capacity(usize::try_from(length).ok()?);
-        // One byte more than the length is read. If the file grows while it is read, the extra byte changes the hash, and the
-        // entry counts as missing.
+        // Reads one byte more than the length, so that a file that grows meanwhile has another hash and counts as
+        // missing.
         (&file).take(length + 1).read_to_end(&mut octets).ok()?;
         // Setting the time fails in a read-only cache, which can be used nevertheless.
         let _ = file.set_modified(SystemTime::now());

@@ -46,7 +46,7 @@ pub(crate) struct KeptResponses {
     pub(crate) trust: String,
     pub(crate) ignoring: IgnoredDirectives,
     pub(crate) is_offline: bool,
-    /// The shared cache (`--cache`). If the cache of one run lacks a response, the request goes to this cache and not to the server.
+    /// The shared cache (`--cache`), which is asked when the cache of this run has no response.
     pub(crate) behind: Option<Box<KeptResponses>>,
 }
 
@@ -156,9 +156,8 @@ impl KeptResponses {
                         return Ok(answer(kept, body));
                     }
                 }
-                // If the stored content is larger than the policy allows, `body` fails. Then the server is not asked
-                // whether this content is still valid. A new request is sent instead, because the content on the server
-                // may have become smaller.
+                // `body` fails if the stored content exceeds the limit of the policy. Validating it would be useless,
+                // so a full request is sent: the content on the server may be smaller now.
                 Some(conditions) if asked.how == FetchMethod::Whole && !conditions.is_empty() => {
                     if let Ok(Some(body)) = self.body(kept) {
                         return self.ask_whether(asked, &mut entry, kept, body, &conditions, ask);
@@ -185,8 +184,8 @@ impl KeptResponses {
             return Ok(answer);
         }
         let given = ask(asked)?;
-        // A temporary error is not stored, because it may be over at the next try. A capture is stored even if it has the
-        // status of a temporary error: it repeats an old response and does not change.
+        // A temporary error is not stored, because it may be over at the next attempt. A capture in an archive may
+        // repeat the status of such an error, but never changes, so it is stored.
         if is_capture(&given) || !is_temporary(given.status) {
             self.keep_whatever(asked, &mut entry, &given);
         }
@@ -294,8 +293,7 @@ impl KeptResponses {
         }
         let news = semantics::relevant(&given.headers, self.ignoring);
         let Some(headers) = semantics::refreshed(kept, asked, &news) else {
-            // The 304 confirms a response other than the stored one, so the request is sent again without conditions, to get
-            // the content.
+            // The 304 validates another response than the stored one, so the request is repeated without conditions.
             return self.renew(asked, entry, ask);
         };
         let renewed = KeptAnswer {
@@ -303,8 +301,8 @@ impl KeptResponses {
             first: Some(kept.first.unwrap_or(kept.at)),
             asked: semantics::of_request(asked),
             from: match (&kept.from, entry::from(&given.source)) {
-                // The content came from the old addresses, and the new addresses confirmed it. All of them are stored, so that
-                // the policy must allow each one.
+                // The old addresses sent the content and the new ones validated it. All of them are stored, because the
+                // policy must allow each one.
                 (ResponseSource::Server(before), Some(ResponseSource::Server(now))) => {
                     let new = now.into_iter().filter(|it| !before.contains(it));
                     ResponseSource::Server(before.iter().copied().chain(new).take(64).collect())
@@ -335,7 +333,8 @@ impl KeptResponses {
         let given = ask(asked);
         match &given {
             Err(failed) => hosts::store_unresponsive(folder, &server, failed),
-            // A capture with this status is an old response of another server. It does not request a pause for the archive.
+            // A captured 429 or 503 is an old response of the original server, not a request of the archive for a
+            // pause.
             Ok(answer) if matches!(answer.status, 429 | 503) && !is_capture(answer) => {
                 let (status, wanted) = (answer.status, retry_after(&answer.headers));
                 let is_source = asked.whose == RequestPurpose::Source;

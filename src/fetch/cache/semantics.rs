@@ -192,8 +192,8 @@ pub(super) fn gone_for(
     Some(lifetime).filter(|lifetime| !lifetime.is_zero())
 }
 
-/// Returns `None` if the stored response is fresh. Otherwise returns the header fields with which the server is asked to
-/// validate it. They are empty if the response does not belong to this request, or cannot be validated.
+/// Returns the header fields for validating a stored response, or `None` if it is still fresh. The fields are empty if
+/// the response cannot be validated or does not match this request.
 pub(super) fn conditions(
     kept: &KeptAnswer,
     asked: &ExchangeRequest<'_>,

@@ -75,8 +75,8 @@ impl Size {
         let Ok(mut file) = open_to_write(root, CACHE_SIZE, OFlags::CREATE, mode) else {
             return;
         };
-        // If another process holds the lock, that process updates the total, so this one returns. Otherwise the lock is
-        // held until `file` is closed at the end of this function.
+        // Another process that holds the lock is updating the total, so this one returns. Otherwise the lock lasts
+        // until `file` is closed below.
         if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return;
         }
@@ -118,8 +118,8 @@ fn evict(root: &OwnedFd, most: u64) -> u64 {
     }
     found.sort_unstable();
     let mut sum: u64 = found.iter().map(|(_, _, octets)| octets).sum();
-    // This function measures all files, which takes long. If the total remained just below the limit, the next new file
-    // would exceed the limit, and all files would be measured again. So files are evicted from 95 % of the limit.
+    // Evicts down to 95 % of the limit. Measuring all files takes long, and a total just below the limit would trigger
+    // it again at once.
     if sum <= most / 20 * 19 {
         return sum;
     }

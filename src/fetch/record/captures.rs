@@ -36,7 +36,7 @@ pub(super) enum CaptureKind {
     Response,
     /// A record with content but without the header of a response, such as a file from ftp.
     Resource,
-    /// A response whose content equals that of an earlier response, so the payload is in another record.
+    /// The payload equals that of an earlier response, and is only in that record.
     Revisit,
     /// A capture without usable content: it is truncated, has no valid status, or answers a method other than GET.
     Useless,
@@ -78,8 +78,7 @@ pub(crate) struct Captures {
     pub(super) volumes: Vec<WarcVolume>,
     /// Entries of the index, sorted by URL and time.
     captures: Vec<Capture>,
-    /// Indexes of the captures that have a payload of their own, sorted by the digest of the payload. With them, a
-    /// revisit record finds the record that contains its payload.
+    /// Captures with their own payload, sorted by its digest, through which a revisit record finds its payload.
     by_digest: Vec<u32>,
     hashes: RandomState,
     /// Messages about files that could not be read completely. The captures before the error are in the index.
@@ -131,8 +130,7 @@ impl Captures {
         let read = io::Read::read(&mut &file, &mut start).map_err(failed)?;
         let start = &start[..read];
         let is_known = [&b"\x1f\x8b"[..], b"WARC/", b"PK\x03\x04"];
-        // A file that is shorter than the expected first bytes may be truncated. It is accepted if it begins like them,
-        // because truncated files are read as far as possible.
+        // A file shorter than the magic number may be truncated, so a matching prefix is enough.
         let is_one = |it: &&[u8]| start.starts_with(it) || it.starts_with(start);
         if is_known.iter().any(is_one) || is_zstandard(start) {
             Ok(())
@@ -356,8 +354,8 @@ impl Captures {
         });
     }
 
-    /// Reads the record of a request, which is directly before or after its response. If the method is not GET, the response is
-    /// not the content of the URL, so its capture is marked as useless.
+    /// Handles the record of a request, which is adjacent to its response. If the method is not GET, the response is
+    /// not the content of the URL, and its capture is marked as useless.
     fn take_request(&mut self, header: &RecordHeader, start: &[u8], seen: &mut ScanState) {
         let is_other = !start.starts_with(b"GET ");
         let concurrent = header.value(names::CONCURRENT).map(unbracketed);
@@ -382,11 +380,10 @@ impl Captures {
 #[derive(Default)]
 struct ScanState {
     is_ours: bool,
-    /// Index of the capture that was read last, and the id of its record. If the next record contains its request, both
-    /// belong together.
+    /// Capture that was read last, and its record id. The next record may contain its request.
     last: Option<(usize, Option<String>)>,
-    /// The request that was read last, if its method was not GET: the id of its record, and the id of its response. The
-    /// response is then useless, because it is not the content of the URL.
+    /// Last request that was not a GET: its record id, and the id of its response. That response is useless, because it
+    /// is not the content of the URL.
     other_request: Option<(Option<String>, Option<String>)>,
 }
 

@@ -178,7 +178,8 @@ impl RecordFile {
             match member.copy_to(&mut &self.file) {
                 Ok(octets) => written += octets,
                 Err(why) => {
-                    // The lock ensures that everything after the old end was written by this process, so it can be removed.
+                    // Because of the lock, only this process can have written after the old end, so those bytes can be
+                    // removed.
                     self.file.set_len(end)?;
                     return Err(why);
                 }

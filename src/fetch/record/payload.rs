@@ -197,8 +197,8 @@ impl HeldRecord {
         }
     }
 
-    /// Returns the content. A record that embody wrote may contain a response that was refused, for example because it was
-    /// truncated. So the rule for responses of servers is applied again: the end of the content must be marked.
+    /// Returns the content. embody also records responses that it refused, for example truncated ones, so in its own
+    /// records the end of the content must be marked, as in a response of a server.
     fn content(&self, is_ours: bool, policy: &Policy) -> Result<Bytes, Refusal> {
         let payload = self.checked()?;
         if self.start.is_none() {

@@ -55,8 +55,8 @@ pub(super) struct RecorderParts {
 #[derive(Default, Debug)]
 struct RecorderState {
     file: Option<RecordFile>,
-    /// For the digest of each payload, the complete record that contains it. A later response with the same payload refers to
-    /// this record.
+    /// For each payload digest, the record that contains the payload. Later responses with the same payload refer to
+    /// it.
     payloads: HashMap<String, RecordedExchange>,
     /// Number of responses that could not be written. The next fields are the first error and the URLs of these responses.
     missing: u64,
@@ -238,8 +238,8 @@ impl Recorder for WarcRecorder {
         let shared = &self.0;
         let url = asked.target.request_url();
         let Some(first) = &answer.recorded else {
-            // An earlier run without a recorder stored the response in the cache. No record contains its content, so the
-            // content is recorded now.
+            // A run without a recorder stored the response in the cache, so no record has its content. It is recorded
+            // now.
             return (is_success(answer.status) && asked.how == FetchMethod::Whole)
                 .then(|| {
                     let media_type = text(&answer.headers, &header::CONTENT_TYPE);
@@ -251,7 +251,7 @@ impl Recorder for WarcRecorder {
         refer(&mut header, first);
         header.add(names::PROFILE, SAME_PAYLOAD);
         header.add(names::MEDIA_TYPE, RESPONSE);
-        // The block contains only the status line. The header fields are in the earlier record, to which this record refers.
+        // Only a status line: the header fields are in the earlier record, to which this one refers.
         let block = format!("HTTP/1.1 {} From the cache\r\n\r\n", answer.status);
         let recorded = recorded(&header, &url, &first.payload);
         let member = shared.member(header, block.as_bytes());

@@ -16,8 +16,8 @@ const DICTIONARY: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
 
 /// Maximum length of a dictionary, in bytes. Dictionaries in existing files have up to one megabyte.
 const LONGEST: u64 = 16 << 20;
-/// Largest window that is decoded, as a binary logarithm: 2^27 bytes are 128 MiB, as in zstd(1). A larger window would
-/// need more memory.
+/// Largest accepted window, as a binary logarithm: 2^27 bytes (128 MiB), as in zstd(1). Larger windows would need too
+/// much memory.
 const WINDOW_LOG: u32 = 27;
 
 /// Returns whether a file that begins with `start` is compressed with zstd.

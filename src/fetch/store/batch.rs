@@ -70,11 +70,11 @@ pub(super) fn commit(
 /// A directory that must be synced.
 #[derive(Default)]
 struct PendingSync {
-    /// `None` for the directory of the store itself.
+    /// Handle of the directory. `None` for the store itself.
     folder: Option<OwnedFd>,
-    /// Objects that are not durable before this.
+    /// Objects that become durable with this sync.
     keys: Vec<Key>,
-    /// Directories in this one, which are durable after this.
+    /// Subdirectories that become durable with this sync.
     names: Vec<String>,
 }
 
@@ -130,8 +130,7 @@ fn content_is_durable(pending: &ObjectFile) -> io::Result<Option<Key>> {
         ObjectFile::Reused(file) => sync(file).map(|()| None),
         ObjectFile::Written(temporary) => {
             sync(&temporary.file)?;
-            // The pages of the file are dropped from the page cache first, so that the hash is computed from the bytes on the
-            // disk.
+            // Drops the file from the page cache first, so that the hash is that of the bytes on the disk.
             #[cfg(target_os = "linux")]
             let _ = rustix::fs::fadvise(&temporary.file, 0, None, rustix::fs::Advice::DontNeed);
             Key::of_file(&temporary.file).map(Some)

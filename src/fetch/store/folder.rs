@@ -116,8 +116,7 @@ impl Folder {
     }
 
     fn commit(&self) {
-        // If another thread is committing a batch, objects of this thread may be in it. The lock makes this thread wait until
-        // they are durable.
+        // Another thread may be committing a batch with objects of this thread. The lock waits until they are durable.
         let _alone = unpoisoned(self.committing.lock());
         let batch = {
             let mut waiting = unpoisoned(self.waiting.lock());
@@ -130,8 +129,7 @@ impl Folder {
         let keys: Vec<Key> = batch.keys().copied().collect();
         let mut failed = commit(&self.places, batch);
         let mut waiting = unpoisoned(self.waiting.lock());
-        // The result of this batch replaces the result of an earlier batch with the same object: an object that failed
-        // earlier may be stored now.
+        // An object that failed in an earlier batch may be stored now, so this result replaces the earlier one.
         for key in keys {
             match failed.remove(&key) {
                 Some(why) => waiting.failed.insert(key, why),
@@ -151,8 +149,8 @@ impl Store for Folder {
             return Err(StoreError::lasting(what));
         };
         {
-            // The lock is held until the user is in the list of users of the store. Other threads that store objects for the
-            // same user wait for this, because the list must contain the user before an object is stored.
+            // The lock is held until the user is listed. Other threads with objects of the same user wait, because no
+            // object may be stored before its user is listed.
             let mut unlisted = unpoisoned(self.unlisted.lock());
             if let Some(user) = unlisted.as_ref() {
                 list(&self.places, temporaries, user)?;
@@ -170,7 +168,7 @@ impl Store for Folder {
         let is_full = {
             let mut waiting = unpoisoned(self.waiting.lock());
             waiting.octets += octets.len();
-            // If two threads put the same content, this replaces the first temporary file, which is then removed.
+            // If two threads store the same content, this drops, and so removes, the temporary file of the first.
             waiting.pending.insert(key, pending);
             waiting.pending.len() >= MOST_PENDING || waiting.octets >= MOST_PENDING_OCTETS
         };
@@ -195,7 +193,7 @@ impl Store for Folder {
 
     fn get(&self, key: &Key, at_most: u64) -> Result<Option<Vec<u8>>, StoreError> {
         let Some(file) = self.places.object(key)? else {
-            // If the directory was unmounted, the object only seems to be missing. `check` returns an error in this case.
+            // An unmounted directory only looks as if the object were missing, so this is an error.
             self.places.check()?;
             return Ok(None);
         };
@@ -222,7 +220,7 @@ impl Store for Folder {
     }
 
     fn base_url(&self) -> String {
-        // The path is absolute, and percent-encoding allows any byte in a URL, so there is a URL.
+        // Cannot fail: the path is absolute, and any byte can be percent-encoded.
         file_url::of_directory(self.path()).unwrap_or_default()
     }
 }

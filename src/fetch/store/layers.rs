@@ -14,8 +14,7 @@ const PIECE: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
     depth: usize,
-    /// Whether the input of this layer was already decoded from quoted-printable, by this layer or by one around it. If
-    /// so, it is not decoded from quoted-printable again.
+    /// Whether quoted-printable was already decoded, in this layer or an outer one. It is not decoded twice.
     under_quoted_printable: bool,
     window: Vec<u8>,
     block: Base64Block,
@@ -39,8 +38,8 @@ impl Layers {
         visit(&self.window);
         if !self.under_quoted_printable {
             if self.quoted_printable.is_none() && has_escapes(&self.window) {
-                // Before the first escape sequence, decoding changes nothing. So decoding starts only when the window contains
-                // an escape sequence.
+                // Decoding changes nothing before the first escape sequence, so it starts at the first window that has
+                // one.
                 let layer = Box::new((Vec::new(), self.within(true)));
                 self.unquote(layer, &self.window.clone(), visit);
             } else if let Some(layer) = self.quoted_printable.take() {
@@ -180,9 +179,8 @@ impl Base64Block {
             }
             match first {
                 b'\n' | b'\r' => {
-                    // An empty line usually separates two bodies, so it ends the block. Base64 consists of groups of four
-                    // characters. If the last group is complete, the same block could continue after the line, so it is not
-                    // ended here.
+                    // An empty line usually separates two bodies. If the last group of four characters is incomplete, the
+                    // block ends here. Otherwise the same block may continue after the line.
                     if first == b'\n' && self.line == 0 && !self.length.is_multiple_of(4) {
                         self.end(inner);
                     }

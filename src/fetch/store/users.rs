@@ -76,8 +76,8 @@ pub(super) fn list(
         None => {
             let entry = places.write(temporaries, &listed)?;
             places.at(STORE_TEMPORARIES, sync(&entry.file))?;
-            // If another process has created the entry in the meantime, nothing is lost: the name is the hash of the
-            // content, so both entries are equal.
+            // If another process has just created the entry, nothing is lost: the name is the hash of the content, so
+            // both are equal.
             places.at(STORE_USERS, entry.become_new(&folder, &name))?;
         }
     }

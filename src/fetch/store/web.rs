@@ -42,8 +42,7 @@ pub(super) struct Web {
 
 impl fmt::Debug for Web {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The server may contain a password or a secret key, which must not appear in messages and logs. So only its
-        // URL is written.
+        // Writes only the URL: the server may have a password or a secret key, which must not get into logs.
         write!(formatter, "Web({})", self.server.base_url())
     }
 }

@@ -39,8 +39,8 @@ pub(super) fn retrieve(
     let watchdog = Watchdog::over(&socket, allowance)?;
     let outcome = converse(policy, target, &place, socket, &watchdog, allowance);
     outcome.map_err(|refusal| match refusal.reason {
-        // At the time limit, the watchdog thread closes the connections, which causes errors of other kinds. So each
-        // error after the limit is reported as a time-out.
+        // At the time limit, the watchdog thread closes the connections, which causes all kinds of errors. So any error
+        // after the limit is reported as a time-out.
         reason if allowance.is_over() && reason != Reason::TooLarge => allowance.overrun(),
         _ => refusal,
     })
@@ -149,8 +149,8 @@ fn converse(
     };
     let whole = read_whole(&mut transfer, 0, |octets| policy.judge_size(octets), broke);
     let ended = match whole {
-        // The time limit has ended. The watchdog thread has then closed the connection, which looks like the end of the
-        // body, so the body may be incomplete.
+        // The time limit is over, and the watchdog thread has closed the connection. That looks like the end of the
+        // body, which may be incomplete.
         Ok(_) if allowance.is_over() => Err(allowance.overrun()),
         Ok(body) => transfer.finish().map(|_| body).map_err(|error| {
             let detail = match error {
@@ -186,8 +186,8 @@ fn data_connection(
     if let Ok(mut sockets) = sockets.lock() {
         sockets.push(twin);
     }
-    // If the time limit ended before the socket was added to the list, the watchdog thread has not closed this socket.
-    // So the time is checked again here.
+    // If the limit ended before the socket was listed, the watchdog thread did not close it, so the time is checked
+    // again.
     allowance.remaining().map_err(late)?;
     Ok(socket)
 }

@@ -166,7 +166,7 @@ impl RunningResolver {
                 // The program was started in a process group of its own, so only its own processes are killed.
                 let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
             }
-            // If the program has already exited, killing it has no effect, and `wait` returns its own status.
+            // For a program that has already exited, this has no effect, and `wait` returns its real status.
             let _ = self.child.kill();
         }
         self.child.wait()

@@ -13,12 +13,12 @@ use crate::mime::date::seconds;
 
 const LONGEST_HEADER: usize = 1 << 20;
 
-/// Maximum length of a separator line and of a sender, in bytes. A longer one is left out, and the result gets a new
-/// separator line. The limit keeps the length of the metadata far below 4 GiB, because the index stores it in 32 bits.
+/// Maximum length of a separator line and of a sender, in bytes. A longer one is dropped, and the result gets a new
+/// separator line. So the metadata stays far below 4 GiB, and its length fits into 32 bits.
 const LONGEST_SEPARATOR: usize = 1 << 20;
 
-/// Messages that were read from one folder of a source, prepared for the index. The threads that read prepare them, so
-/// that [`Index::add`](super::Index::add), which only one thread calls at a time, does little more than write.
+/// Messages from one folder of a source, prepared for the index by the reading threads.
+/// [`Index::add`](super::Index::add), which only one thread calls at a time, then does little more than write.
 pub(crate) struct ArrivalBatch {
     /// Records of the messages. The fields that depend on other messages are 0: the number, the place in the spool, the
     /// source and the folder.

@@ -91,13 +91,12 @@ impl MergeIndex {
     }
 }
 
-/// The messages with one Message-ID, which can be copies of one mail. They are compared with each other.
+/// All messages with one Message-ID, which may be copies of one mail.
 struct MessageIdGroup {
     key: [u8; 16],
     candidates: Vec<MergeCandidate>,
-    /// A candidate that is kept without a comparison, because there are already [`MOST_COMPARED`] others. The messages
-    /// of a group are sorted so that identical ones follow each other. So only this last one must stay in memory: the
-    /// next message is either identical to it or new.
+    /// Candidate beyond [`MOST_COMPARED`], which is kept without a comparison. Identical messages are adjacent in a
+    /// group, so only the last one must stay in memory: the next message is either identical to it or new.
     last: Option<MergeCandidate>,
 }
 
@@ -196,7 +195,7 @@ impl GroupComparison {
         counts_fillable: bool,
         spooled: &CompleteSpool,
     ) -> io::Result<Self> {
-        // `recover --copies` does not compare a mail with more than `MOST_COMPARED` others.
+        // `recover --copies` also does not compare a mail with more than `MOST_COMPARED` others.
         let fillable = if counts_fillable && group.last.is_none() {
             fillable(&group.candidates, spooled)?
         } else {

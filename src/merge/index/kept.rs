@@ -17,15 +17,15 @@ use crate::spool::{SortedRecords, Spool};
 /// Maximum number of mails in one batch of the result.
 const MOST_IN_BATCH: usize = 1000;
 
-/// The keywords and folders of all copies of a kept mail. It is stored in a temporary file to save memory.
+/// Keywords and folders of all copies of a kept mail, stored in a temporary file to save memory.
 #[derive(serde::Serialize, serde::Deserialize)]
 pub(super) struct KeptNote {
     pub(super) words: Option<MailWords>,
     pub(super) folders: Vec<u32>,
 }
 
-/// The kept mails. The order and the contents are separate, so that several threads can read contents while one of them
-/// gets the next batch.
+/// The kept mails. Order and contents are separate values, so that several threads can read contents while one takes
+/// the next batch.
 pub(crate) struct KeptSelection {
     pub(crate) order: KeptOrder,
     pub(crate) mails: KeptMails,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::engine::same::CoverDifference;
 
-/// Maximum number of sources that contain a mail for the mail to be counted in [`Tally::pairs`]. A mail in a thousand
-/// sources would be counted for half a million pairs.
+/// Maximum number of sources for a mail to be counted in [`Tally::pairs`]: a mail in a thousand sources would count for
+/// half a million pairs.
 pub(crate) const MOST_SOURCES: usize = 64;
 
 /// The counts of messages, for the summary of the run.

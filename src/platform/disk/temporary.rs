@@ -42,8 +42,8 @@ impl Temporary {
                         is_temporary: true,
                     });
                 }
-                // A process on another machine, or one before a restart, had the same id and left a file with this
-                // name. The next number is tried.
+                // A process on another machine, or before a restart, had the same process id and left this file, so the
+                // next number is tried.
                 Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(why) => return Err(why),
             }

@@ -1,10 +1,10 @@
-//! The owner, group, mode, access list and extended attributes of a new file.
+//! Owner, group, mode, access list and extended attributes of a new file.
 //!
-//! Only root can give a file to another user, and other users can only give it to a group of theirs. For a copy, the
-//! owner and the group of the original are therefore a wish, as for `cp -p`: if the system refuses them, the copy
-//! belongs to the user who runs the program. The copy must then not be accessible to more people than the original, so
-//! each class of other users gets only what all of them had: the permissions of the group of the original must not be
-//! granted to another group, and a group that the original shut out must not be one of the others.
+//! Only root can give a file to another user, and other users can give it only to their own groups. For a copy, the
+//! original's owner and group are therefore optional, as for `cp -p`: if the system refuses them, the copy belongs to
+//! the user who runs the program. The copy must not be accessible to more people than the original, so others get only
+//! the permissions that every class of other users had: another group must not get the permissions of the original's
+//! group, and a group that the original excluded must not get in as "others".
 
 use std::fs::{File, Metadata, Permissions};
 use std::io;
@@ -62,7 +62,7 @@ pub(crate) fn own_folder(path: &Path, owner: Option<Owner>) -> io::Result<()> {
     own(rustix::fs::open(path, flags, Mode::empty())?, owner)
 }
 
-/// Which of the owner and the group a file got.
+/// Whether a file got the requested owner, and the requested group.
 struct OwnershipResult {
     owner: bool,
     group: bool,
@@ -140,7 +140,7 @@ pub(crate) fn dress(new: &File, like: &File, purpose: NewFile) -> io::Result<()>
         _ => false,
     };
     if !has_list {
-        // A new file inherits the list of its directory, and the mode would enable it.
+        // A new file inherits an access list from its directory, which setting the mode would activate.
         attributes::remove_access_list(new)?;
     }
     if !given.group || list.is_some() && !has_list {
@@ -151,7 +151,7 @@ pub(crate) fn dress(new: &File, like: &File, purpose: NewFile) -> io::Result<()>
         mode &= !SET_ID;
     }
     if !given.owner {
-        // The original may be readable for this user only as a member of its group.
+        // This user may have been able to read the original only as a member of its group.
         mode |= 0o400;
     }
     new.set_permissions(Permissions::from_mode(mode))
@@ -218,7 +218,7 @@ mod attributes {
     const OF_OTHERS: u16 = 0x20;
 
     pub(super) fn access_list(file: &File) -> io::Result<Option<Vec<u8>>> {
-        // Most files have no list, and most lists are short.
+        // Most files have no list, and most lists are short, so a small buffer is tried first.
         for size in [256, 64 << 10] {
             let mut value = vec![0_u8; size];
             match fgetxattr(file, ACCESS_LIST, value.as_mut_slice()) {
