@@ -30,26 +30,28 @@ pub(crate) struct MailboxJob<'a, S> {
     pub(crate) path: &'a Path,
     pub(crate) options: &'a Options,
     pub(crate) method: Option<Method>,
-    /// Whether the mailbox was found in a directory, and is not the source itself.
+    /// Whether the mailbox was found by searching a directory. False if the mailbox is the source itself.
     pub(crate) is_within: bool,
     #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
     pub(crate) pst: Option<&'a PstFolder>,
     /// Outlook mailboxes that were found inside an archive or a compressed file, to be read later. `None` if the run
     /// does not read such mailboxes.
     pub(crate) inner: Option<&'a InnerMailboxes>,
-    /// Whether the mailbox is one of Eudora.
+    /// Whether this is a Eudora mailbox.
     pub(crate) is_eudora: bool,
-    /// Index of the mailbox with the flags of its messages: of Eudora or of imap-backup. `None` if the mailbox has no index.
+    /// Index file of a Eudora or imap-backup mailbox, which contains the flags of its messages. `None` if the mailbox
+    /// has no index.
     pub(crate) index: Option<&'a FlagIndex>,
-    /// Members of the archive that is read, and the position in the archive of the first byte that is read.
+    /// Members of the archive that is being read, and the offset of the first byte that is read from the archive.
     pub(crate) members: Option<(&'a Mutex<SkippedMember>, u64)>,
-    /// Lock that a thread holds while a large compressed message is in its memory. `None` if no other message is in memory.
+    /// Lock for the memory of a large compressed message: only one thread at a time holds such a message in memory.
+    /// `None` if messages are read one by one.
     pub(crate) large: Option<&'a Mutex<()>>,
-    /// Messages of an mbox with an index whose lengths have changed in the copy, in their order.
+    /// Messages of an mbox with an index whose lengths differ in the copy, in the order of the mbox.
     pub(crate) changes: Option<&'a Mutex<Vec<LengthChange>>>,
-    /// Folders and labels of an export of Proton, if the messages are files of one.
+    /// Folders and labels of a Proton export. `None` if the messages are not from a Proton export.
     pub(crate) proton: Option<&'a ProtonLabels>,
-    /// Record of the results of this run and of an interrupted one. `None` if the run keeps no record.
+    /// Journal of the results of this run and of an interrupted run. `None` if the run keeps no journal.
     pub(crate) journal: Option<&'a ResultJournal>,
     pub(crate) transform: Option<&'a dyn Transform<S>>,
     pub(crate) observer: &'a dyn Observer<S>,
@@ -70,7 +72,7 @@ impl<'a, S> MailboxJob<'a, S> {
         }
     }
 
-    /// Returns a job that only reads.
+    /// Returns a job that reads the mailbox and writes no result.
     pub(crate) fn reading(
         path: &'a Path,
         options: &'a Options,
@@ -97,8 +99,9 @@ impl<'a, S> MailboxJob<'a, S> {
         }
     }
 
-    /// Returns the record of a result that is made from the file `read`. `name` distinguishes the source from others with
-    /// the same file. Returns `None` if the run keeps no record.
+    /// Returns the journal record of a result that is made from the file `read`. Several results can come from one
+    /// file, such as the folders of an Outlook mailbox; `name` distinguishes them. Returns `None` if the run keeps no
+    /// journal.
     pub(crate) fn record(
         &self,
         name: &Path,
@@ -108,7 +111,7 @@ impl<'a, S> MailboxJob<'a, S> {
         self.record_of(part, || Some(ResultOrigin::of_file(name, read?)))
     }
 
-    /// Returns the record of a mailbox that is made from several mailboxes or messages.
+    /// Returns the journal record of a mailbox that is made from several mailboxes or messages.
     pub(crate) fn record_of_group<'f>(
         &self,
         founds: impl IntoIterator<Item = &'f SourceFind>,
@@ -132,7 +135,7 @@ impl<'a, S> MailboxJob<'a, S> {
         })
     }
 
-    /// Returns whether an earlier run completed the result of this file.
+    /// Returns whether an earlier run already completed the result of this file.
     pub(crate) fn is_made(&self, path: &Path) -> bool {
         let has_some = self.journal.is_some_and(|journal| journal.before() > 0);
         has_some && {
@@ -143,7 +146,7 @@ impl<'a, S> MailboxJob<'a, S> {
         }
     }
 
-    /// Reports a result that an earlier run completed, and returns its counts.
+    /// Reports that an earlier run already completed this result, and returns the counts.
     pub(crate) fn made(&self) -> Summary {
         let made = Summary::of(|sum| sum.made = 1);
         self.observer.done(&made);
@@ -171,7 +174,8 @@ impl<'a, S> MailboxJob<'a, S> {
     }
 }
 
-/// Skips the backups of an earlier run. A backup may be the only copy of the original mail, so it must not be changed.
+/// Skips the backups that an earlier run wrote. A backup may be the only copy of the original mail, so it must not be
+/// changed.
 pub(crate) fn pass_over_backups(finds: &mut Finds, suffix: &OsStr) {
     finds.pass_over("the backup of an earlier run", |found| {
         let path = found.path.as_os_str().as_bytes();
@@ -206,9 +210,9 @@ pub(crate) fn begun<S>(finds: &Finds, observer: &dyn Observer<S>) -> Summary {
     }
 }
 
-/// Returns the directory of the attachment store that contains the file `object`, which is two directories deep in the
-/// store. If the source is itself inside the store, the path is too short, and the parent directory of the file is
-/// returned.
+/// Returns the root directory of the attachment store that contains the file `object`. Objects are two directories
+/// below this root. If the source itself is inside the store, the path is too short, and the parent directory of the
+/// file is returned.
 fn store_of(object: &Path) -> &Path {
     let named = |path: &&Path| !path.as_os_str().is_empty();
     let mut above = object.ancestors().skip(1).filter(named);

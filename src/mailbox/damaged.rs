@@ -1,4 +1,5 @@
-//! Files that show no format of mail at their start, but may be damaged mail: their name says so, or an mbox begins further on.
+//! Recognises damaged mail: files that do not start like any mail format, but have the name of a mailbox or contain an
+//! mbox further on.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -51,25 +52,27 @@ const AFTER_ZEROS: NotMail = NotMail::Format(
     "remove the NUL bytes at the start of the file, and read the file again",
 );
 
-/// Minimum number of NUL bytes in a file that was mail before a crash. Programs keep shorter ones for their own purposes.
+/// Minimum length of a run of NUL bytes at the start of a file that counts as mail damaged by a crash. Some programs
+/// write shorter runs on purpose.
 const LEAST_EMPTIED: usize = 64;
 
-/// Suffixes of mailboxes and archives. Text can have the names of the others.
+/// Suffixes that make any file without a mail format suspicious. Suffixes such as `.mbx` or `.msg` are not in this
+/// list, because text files use them too.
 const OF_ANY: [&str; 13] = [
     "mbox", "emlx", "pst", "ost", "zip", "tar", "tgz", "tbz2", "txz", "gz", "bz2", "xz", "zst",
 ];
-/// Suffixes of other archives, which only show whether a file is a part of one.
+/// Suffixes of archives that embody does not read. They are only used to recognise a part of a split archive.
 const OF_ARCHIVE: [&str; 5] = ["7z", "rar", "arj", "cab", "dmg"];
-/// Suffixes that programs for encryption add to the name of a file.
+/// Suffixes that encryption programs append to the name of a file.
 const OF_ENCRYPTED: [&str; 9] = [
     "gpg", "pgp", "asc", "age", "enc", "aes", "axx", "cpt", "crypt",
 ];
-/// Suffixes of compressions that have no magic number, or that embody does not recognise.
+/// Suffixes of compression formats that have no magic number, or that embody does not recognise.
 const OF_COMPRESSED: [&str; 7] = ["br", "lzo", "lz", "lrz", "rz", "sz", "zpaq"];
 const OF_BINARY: [&str; 4] = ["mbx", "msg", "oft", "dbx"];
 
-/// Returns whether a file without a format of mail may be damaged mail, by its name and its first bytes. `name` is the name
-/// without the suffix of a compression that was removed.
+/// Decides by the name and the first bytes whether a file without a mail format may be damaged mail. `name` no longer
+/// has the suffix of a compression that was removed.
 pub(crate) fn damaged(name: &Path, start: &[u8], other: NotMail) -> Option<NotMail> {
     let is_binary = match other {
         NotMail::Binary => true,
@@ -83,7 +86,7 @@ pub(crate) fn damaged(name: &Path, start: &[u8], other: NotMail) -> Option<NotMa
     };
     let is_one_of = |suffixes| is_among(suffix, suffixes);
     let inner = Path::new(name.file_stem().unwrap_or_default()).extension();
-    // A file with a signature has such a name, too.
+    // A detached signature can have the name of an encrypted mailbox (`mail.mbox.asc`), but it contains no mail.
     let is_signature = memchr::memmem::find(start, b"-----BEGIN PGP SIGNATURE-----").is_some();
     let is_of_mail = is_among(inner, &OF_ANY) || is_among(inner, &["eml"]);
     if is_one_of(&OF_ENCRYPTED) && is_of_mail && !is_signature {
@@ -104,7 +107,7 @@ pub(crate) fn damaged(name: &Path, start: &[u8], other: NotMail) -> Option<NotMa
     if !start.is_empty() && is_named {
         return Some(DAMAGED);
     }
-    // A script can contain mail as a test or an example.
+    // A script can contain an mbox as test data or an example, so files that start with `#!` are not suspicious.
     if holds_mbox(start) && !start.starts_with(b"#!") {
         return Some(BEHIND);
     }
@@ -121,8 +124,8 @@ pub(crate) fn damaged(name: &Path, start: &[u8], other: NotMail) -> Option<NotMa
     (is_of_zeros && suffix.is_none() && !is_state).then_some(EMPTIED)
 }
 
-/// Returns whether a suffix is the number of a part of a divided file: `.001`, `.aa` (split), `.z01` (zip) or `.r00` (RAR). The
-/// first two count only after the suffix of an archive or a mailbox.
+/// Returns whether a suffix is the part number of a split file: `.001`, `.aa` (split), `.z01` (zip) or `.r00` (RAR).
+/// The first two count only after the suffix of an archive or a mailbox.
 fn is_part(suffix: &[u8], is_of_archive: bool, is_binary: bool) -> bool {
     let is_number =
         |digits: &[u8]| (1..=4).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
@@ -135,15 +138,15 @@ fn is_part(suffix: &[u8], is_of_archive: bool, is_binary: bool) -> bool {
     }
 }
 
-/// Returns whether a separator with a date and the header of a mail follow somewhere. The time is linear in the length of
-/// `start`, because a header is read only after a complete separator.
+/// Returns whether `start` contains a separator with a date, followed by a mail header. The time is linear in the
+/// length of `start`, because a header is parsed only after a complete separator.
 fn holds_mbox(start: &[u8]) -> bool {
     let mut hits = memchr::memmem::find_iter(start, b"From ");
     hits.any(|at| {
         let is_line = at.checked_sub(1).and_then(|before| start.get(before));
         let text = rest_or_empty(start, at);
         let end = memchr::memchr(b'\n', text).map_or(text.len(), |end| end + 1);
-        // A crash of the system can replace the bytes before a message by NULs.
+        // After a crash, NUL bytes can replace the line ending before a message.
         matches!(is_line, Some(b'\n' | b'\r' | 0))
             && is_separator_in_text(text)
             && starts_with_mail_header(rest_or_empty(text, end), false)

@@ -1,5 +1,6 @@
-//! Converts the mailboxes of a source in order. Messages that are files of their own are converted several at a time, so that
-//! one that waits for a server does not stop the others. Results, events and errors keep the order of the files.
+//! Converts the mailboxes of a source in order. Messages in files of their own are converted in parallel, so that a
+//! message that waits for a server does not delay the others. Results, events and errors are reported in the order of
+//! the files.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -16,17 +17,17 @@ use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::read::sink::{HeldMail, Output};
 use crate::pool::{self, PoolLimits};
 
-/// Minimum weight of a file in memory, in bytes. It limits the number of small files that are in memory.
+/// Minimum memory that a file is counted with, in bytes. It limits how many small files are in memory at a time.
 const UNDER_WAY: usize = 256 << 10;
 
-/// Minimum number of bytes of messages that are in memory at a time, if there are several.
+/// Minimum memory budget for messages that are converted in parallel, in bytes.
 const LEAST_BUDGET: usize = 4 << 20;
 
-/// Estimated length of compressed mail after decompression, as a multiple of its compressed length.
+/// Assumed compression ratio of mail, to estimate its decompressed length.
 const EXPANSION: usize = 4;
 
-/// Returns the limits for a pool that converts files with one message each. Such a file weighs [`weight_of_file`] until it is
-/// written.
+/// Returns the limits of a pool that converts files with one message each. Until a file is written, its weight in the
+/// pool is [`weight_of_file`].
 pub(crate) fn limits_for_files(limits: PoolLimits) -> PoolLimits {
     let budget = limits.workers.saturating_mul(4 * UNDER_WAY);
     PoolLimits {
@@ -41,17 +42,17 @@ pub(crate) fn weight_of_file(length: u64, is_compressed: bool) -> usize {
     length.saturating_mul(expansion).max(UNDER_WAY)
 }
 
-/// The result of one file, until all files before it are finished.
+/// Result of one file. It is kept until all files before it are finished.
 struct FileResult<S, D> {
     events: Vec<MailboxEvent<S>>,
-    /// What [`take`](MailboxJob::messages) gets.
+    /// Converted message that is passed to `take`. It is `()` if `convert` has already written the message.
     held: D,
     done: Result<Summary, Error>,
 }
 
 impl<S: Send> MailboxJob<'_, S> {
-    /// Calls `convert` for each of the mailboxes and returns the sum of their counts. If a file inside a source
-    /// directory cannot be read, it is reported as damaged, and the other mailboxes are still converted.
+    /// Calls `convert` for each mailbox and returns the sum of the counts. If a file in a source directory cannot be
+    /// read, it is reported as damaged, and the other mailboxes are still converted.
     pub(crate) fn each<'f>(
         &self,
         founds: impl IntoIterator<Item = &'f SourceFind>,
@@ -65,7 +66,7 @@ impl<S: Send> MailboxJob<'_, S> {
         Ok(sum)
     }
 
-    /// Does the same as [`each`](Self::each), but converts several messages at a time.
+    /// Like [`each`](Self::each), but converts messages in parallel.
     pub(crate) fn each_in_parallel(
         &self,
         founds: &[&SourceFind],
@@ -122,7 +123,7 @@ impl<S: Send> MailboxJob<'_, S> {
         Ok(sum)
     }
 
-    /// Returns whether the files contain one message each, and are converted several at a time.
+    /// Returns whether the files are converted in parallel: only if each of them contains a single message.
     fn is_parallel(&self, founds: &[&SourceFind]) -> bool {
         founds.len() > 1
             && self.has_several_workers()
@@ -150,13 +151,15 @@ impl<S: Send> MailboxJob<'_, S> {
         job.judged(found.kind, convert(&job, found.kind))
     }
 
-    /// Returns the counts of a mailbox. Reports an error that ends only this mailbox, and not the run.
+    /// Turns the result of a mailbox into its counts. An error that concerns only this mailbox is reported and does not
+    /// end the run.
     pub(crate) fn judged(
         &self,
         kind: StartKind,
         done: Result<Summary, Error>,
     ) -> Result<Summary, Error> {
-        // The files of a folder are counted one by one, and an Outlook mailbox once for all of its folders.
+        // The files of a Maildir or MH folder are counted one by one when they are read, and an Outlook mailbox once
+        // for all of its folders. So only the other mailboxes are counted here.
         let is_file = !kind.is_folder() && self.pst.is_none();
         let mut summary = Summary::default();
         match done {
@@ -166,7 +169,8 @@ impl<S: Send> MailboxJob<'_, S> {
                 summary.damaged = 1;
                 summary.files.not_read = u64::from(is_file);
             }
-            // The content shows only now that the file is no mailbox, such as a zip archive that was compressed again.
+            // The search accepted the file as a mailbox, but its full content shows that it is none, such as a zip
+            // archive that was compressed again.
             Err(Error::NotAMailbox { why, .. }) if self.is_within => {
                 self.observer.damaged(self.path, &why);
                 summary.damaged = 1;
@@ -182,14 +186,14 @@ impl<S: Send> MailboxJob<'_, S> {
         Ok(summary)
     }
 
-    /// Converts files with one message each, several at a time.
+    /// Converts files with one message each, in parallel.
     ///
     /// * `prepare` is called for each file in order, before the file is read;
-    /// * `convert` converts a file, and can keep a value;
-    /// * `take` receives the values in order, and adds to the counts of the file.
+    /// * `convert` converts a file. It can leave a value for `take`;
+    /// * `take` receives these values in the order of the files, and can change the counts of the file.
     ///
-    /// An error ends the run when all files before it are finished, as if the files were converted one after the other. Files
-    /// after it may have been written by then. Their events are still reported, because these files stay.
+    /// An error ends the run when all files before it are finished, as if the files were converted one after the other.
+    /// Files after it may have been written by then. They are kept, so their events are still reported.
     pub(crate) fn messages<T: Sync, D: Default + Send>(
         &self,
         (files, found): (&[T], impl Fn(&T) -> &SourceFind + Sync),
@@ -197,7 +201,8 @@ impl<S: Send> MailboxJob<'_, S> {
         convert: impl Fn(&MailboxJob<'_, S>, &T, &mut D) -> Result<Summary, Error> + Sync,
         mut take: impl FnMut(D, &mut Summary) -> Result<(), Error> + Send,
     ) -> Result<Summary, Error> {
-        // A value that `take` gets is a message that is not written yet.
+        // A value for `take` is a message that is not written yet. With the empty type `()`, `convert` has already
+        // written the message.
         let is_written = size_of::<D>() == 0;
         let mut sum = Summary::default();
         let results: Mutex<BTreeMap<usize, FileResult<S, D>>> = Mutex::default();
@@ -240,7 +245,7 @@ impl<S: Send> MailboxJob<'_, S> {
                 unpoisoned(results.lock()).insert(*number, result);
                 Ok(())
             },
-            // If the message is already written, only its events still need memory.
+            // Once the message is written, the pool only needs to count the memory of its events.
             |(number, _), _| {
                 let results = unpoisoned(results.lock());
                 let result = results.get(number).filter(|_| is_written)?;

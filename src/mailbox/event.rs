@@ -1,5 +1,5 @@
-//! The events of a run as values. Messages that are converted at the same time write their events to a log each, and the
-//! events are passed to the [`Observer`] of the run in the order of the messages.
+//! The events of a run as values. Each message that is converted in parallel has its own event log. The logs are passed
+//! to the [`Observer`] of the run in the order of the messages.
 
 #[cfg(feature = "cli")]
 use std::convert::Infallible;
@@ -10,10 +10,11 @@ use crate::detail::Detail;
 use crate::error::unpoisoned;
 use crate::mailbox::{Observer, Summary, Transform};
 
-/// One call of an [`Observer`].
+/// A recorded call to an [`Observer`].
 pub(crate) enum MailboxEvent<S> {
     Begin(PathBuf),
-    /// The result for a message, and whether the message was left unchanged because of a separator.
+    /// Result of a message, and whether the message was left unchanged because the change would remove a separator
+    /// line.
     Message(S, bool),
     Advance(u64, u64),
     Expects(u64),
@@ -21,7 +22,7 @@ pub(crate) enum MailboxEvent<S> {
     Fact(MailboxFact),
 }
 
-/// Something that a person or a report must know about a file or a message.
+/// A remark about a file or a message, for the user and the report.
 pub(crate) enum MailboxFact {
     Skipped(PathBuf, &'static str),
     SkippedOthers(PathBuf, &'static str, u64),
@@ -31,7 +32,7 @@ pub(crate) enum MailboxFact {
     Lost(PathBuf, Detail),
     LostFlags(String, u64),
     UnusedFlags(PathBuf, &'static str),
-    /// A mailbox, and the lock of another program.
+    /// The run waits for another program. Paths of the mailbox and of the lock of the other program.
     Waiting(PathBuf, PathBuf),
 }
 
@@ -47,7 +48,7 @@ impl<S> MailboxEvent<S> {
         }
     }
 
-    /// Returns the memory that the result of a message needs, in bytes.
+    /// Returns the memory that the event needs, in bytes: its own size, and that of the result for a message.
     pub(crate) fn weight(&self, transform: Option<&dyn Transform<S>>) -> usize {
         let of_message = match (self, transform) {
             (Self::Message(said, _), Some(transform)) => transform.weight(said),
@@ -59,7 +60,7 @@ impl<S> MailboxEvent<S> {
 
 #[cfg(feature = "cli")]
 impl MailboxEvent<Infallible> {
-    /// Returns an event of a run without results as an event of a run with results.
+    /// Converts an event of a run that only reads messages, and so has no results, to the event type of any other run.
     pub(crate) fn of_run<D>(self) -> MailboxEvent<D> {
         match self {
             Self::Begin(path) => MailboxEvent::Begin(path),

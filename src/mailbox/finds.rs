@@ -21,7 +21,8 @@ pub(crate) struct SourceFind {
     pub method: Option<Method>,
     /// Length of the file in bytes. 0 for a directory.
     pub length: u64,
-    /// The folder of an Outlook mailbox, if the entry is one. Each folder of an Outlook mailbox is an entry of its own.
+    /// Folder of an Outlook mailbox. Each folder of an Outlook mailbox is an entry of its own. `None` for other
+    /// mailboxes.
     pub pst: Option<PstFolder>,
 }
 
@@ -30,17 +31,17 @@ pub(crate) struct SourceFind {
 pub(crate) struct Finds {
     pub mailboxes: Vec<SourceFind>,
     pub skipped: Vec<(PathBuf, NotMail)>,
-    /// Files that are mail or may be mail and are not read, with the reason and advice.
+    /// Files that are not read although they are or may be mail, with the reason and advice.
     pub unread: Vec<(PathBuf, Detail)>,
-    /// The other files by verdict. Mailboxes, the messages of Maildirs and MH folders and the members of archives are counted
-    /// when they are read.
+    /// Counts of the other files by verdict. Mailboxes, messages of Maildirs and MH folders, and members of archives
+    /// are not included; they are counted when they are read.
     pub files: FileCounts,
     pub seen: SeenFiles,
 }
 
 impl SourceFind {
-    /// Returns whether the source must be read before its folders are known, because it is an archive or a compressed
-    /// Outlook mailbox.
+    /// Returns whether the folders of the source are only known after it was read, because it is an archive or a
+    /// compressed Outlook mailbox.
     pub(crate) fn is_packed(&self) -> bool {
         self.kind == StartKind::Archive || self.kind == StartKind::Pst && self.pst.is_none()
     }
@@ -80,8 +81,8 @@ impl Finds {
         }
     }
 
-    /// Returns whether a file or directory has changed since the search. The messages of Maildirs and MH folders do not count,
-    /// because they are listed again when they are read.
+    /// Returns whether a file or directory has changed since the search. Messages of Maildirs and MH folders are not
+    /// checked, because these directories are listed again when they are read.
     pub(crate) fn has_changed(&self) -> bool {
         let mailboxes = self.mailboxes.iter().map(|found| found.path.as_path());
         let skipped = self.skipped.iter().map(|(path, _)| path.as_path());
@@ -98,8 +99,8 @@ impl Finds {
         self.unread.sort_by(|(one, _), (other, _)| one.cmp(other));
     }
 
-    /// Skips mailboxes that were made from another mailbox, such as backups, if this original was found too.
-    /// `original_of` returns the path of the original. Also sorts the lists.
+    /// Skips copies of other mailboxes, such as backups, if the search also found the original. `original_of` returns
+    /// the path of the original, or `None` if the mailbox is not a copy. Also sorts the lists.
     pub(crate) fn pass_over(
         &mut self,
         what: &'static str,

@@ -1,10 +1,10 @@
-//! Names the folders of a result, all at once and before the first of them is written.
+//! Chooses the paths of all folders of a result, before the first of them is written.
 //!
 //! A mailbox that is copied in its own format keeps its path. A mailbox that is converted gets the path of its folder
-//! (`forms::layout`), and the suffix `.mbox` in an mbox. No two mailboxes get the same path, and none gets the path of
-//! a directory or file of another one: a number is added to the name of the later one. If the file system of the result
-//! ignores case, or the difference between composed and decomposed characters, names that differ only in these count as
-//! the same.
+//! (`forms::layout`), with the suffix `.mbox` for an mbox. No two mailboxes get the same path, and no mailbox gets the
+//! path of a directory or file of another mailbox: if a name is already taken, a number is added to it. If the file
+//! system of the result ignores case, or the difference between composed and decomposed characters, so does this
+//! comparison of names.
 
 pub(crate) mod groups;
 mod namer;
@@ -21,20 +21,22 @@ use crate::mailbox::forms::names::folded;
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::{Format, Options};
 
-/// A folder of the result, and the mailboxes whose messages are written to it.
+/// A folder of the result, with the mailboxes whose messages are written to it.
 #[derive(Clone, Debug)]
 pub(crate) struct ResultFolder<'f> {
-    /// Path relative to the result. Empty if the messages belong to the top of the result.
+    /// Path relative to the result. Empty if the messages are written to the top level of the result.
     pub(crate) path: PathBuf,
-    /// Directory for the folders of the Outlook mailboxes in an archive, which are only known when it is read.
+    /// Directory for the folders of Outlook mailboxes in an archive. These folders become known only when the archive
+    /// is read.
     pub(crate) directory: PathBuf,
-    /// Whether the messages are converted to another format, or moved into another mailbox.
+    /// Whether the messages change their place: they are converted to another format, or added to another mailbox.
+    /// False if the mailbox is copied as it is.
     pub(crate) is_moved: bool,
     pub(crate) founds: Vec<&'f SourceFind>,
 }
 
 impl<'f> ResultFolder<'f> {
-    /// Returns the message that is copied as a file of its own in its own format. Returns `None` for any other mailbox.
+    /// Returns the message if this folder is a single message that is copied as a file. Otherwise returns `None`.
     pub(crate) fn copied_message(&self) -> Option<&'f SourceFind> {
         match self.founds.as_slice() {
             [found] if !self.is_moved && found.is_message() => Some(found),
@@ -42,7 +44,7 @@ impl<'f> ResultFolder<'f> {
         }
     }
 
-    /// Returns the names of the folder and of those above it.
+    /// Returns the names of the folder and its parent folders, from the outermost to the innermost.
     pub(crate) fn levels(&self) -> Vec<String> {
         let names = self.path.iter().map(OsStr::to_string_lossy);
         names.map(|name| name.into_owned()).collect()
@@ -59,9 +61,9 @@ fn inbox(finds: &Finds) -> OsString {
     of_apple_mail.unwrap_or(OsStr::new("INBOX")).to_owned()
 }
 
-/// Returns the folders of the result, with the folders above before those below. Their paths are different. `folds`
-/// returns whether the file system of the result treats names as equal that differ only in case or in composed
-/// characters. This may need the disk, so `folds` is called only if there are such names.
+/// Returns the folders of the result, parent folders first. All paths are different. `folds` returns whether the file
+/// system of the result ignores case or composed characters in names. Answering may need the disk, so `folds` is called
+/// only if two names differ only in this way.
 pub(crate) fn result_folders<'f>(
     finds: &'f Finds,
     options: &Options,
@@ -80,7 +82,8 @@ pub(crate) fn result_folders<'f>(
     }
 }
 
-/// Returns the folders of the source with different nested names, for a result that creates the folders itself.
+/// Returns the folders of the source, each with a unique path of folder names. For callers that deliver folder by
+/// folder and create no files here, such as an upload to a server.
 pub(crate) fn source_folders<'f>(finds: &'f Finds, options: &Options) -> Vec<ResultFolder<'f>> {
     let namer = FolderNamer::new(options, FolderLayout::Folders, false);
     named(finds, &groups(finds, options), namer)
@@ -135,7 +138,7 @@ fn named<'f>(
             folders.push(folder(group, namer.keep(group)));
         }
     }
-    // A folder gets its name before its subfolders, because their directory has the same name.
+    // A folder gets its name before its subfolders, because their directory must have the same name.
     renamed.sort_by(|one, other| one.0.cmp(&other.0));
     let inbox = inbox(finds);
     for (levels, group) in renamed {

@@ -1,4 +1,4 @@
-//! The state of the files and directories that a search has seen, which shows later whether they have changed.
+//! Remembers the state of the files and directories of a search, to detect later changes.
 
 use std::fs::{self, Metadata};
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
@@ -8,26 +8,28 @@ use crate::mailbox::identity::FileIdentity;
 
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct SeenFiles {
-    /// The directories, and the source itself if it is a file.
+    /// State of each directory, or of the source if it is a file.
     places: Vec<(PathBuf, FileIdentity)>,
-    /// Sum of a hash for each file in the directories. The paths of these files are in other lists, so only the sum is kept.
+    /// Sum of a hash of each file in the directories. The paths of the files are in other lists, so keeping the sum is
+    /// enough.
     files: u64,
 }
 
 impl SeenFiles {
-    /// Adds a directory, or the source. `metadata` must be from before the directory was listed or the file was read.
+    /// Adds a directory, or a source that is a file. `metadata` must have been read before the directory was listed or
+    /// the file was read; otherwise a change in between would go unnoticed.
     pub(crate) fn add_place(&mut self, path: &Path, metadata: &Metadata) {
         self.places
             .push((path.to_owned(), FileIdentity::of(metadata)));
     }
 
-    /// Adds a regular file in a directory.
+    /// Adds a regular file that is in a directory.
     pub(crate) fn add_file(&mut self, path: &Path, metadata: &Metadata) {
         self.files = self.files.wrapping_add(hash_of(path, metadata));
     }
 
-    /// Returns whether a directory or file has changed. `paths` contains all paths that [`add_file`](Self::add_file) got. Other
-    /// paths in it must not be those of regular files.
+    /// Returns whether a directory or file has changed. `paths` must contain all paths that were passed to
+    /// [`add_file`](Self::add_file), and no other regular files.
     pub(crate) fn has_changed<'p>(&self, paths: impl Iterator<Item = &'p Path>) -> bool {
         let is_same = |(path, before): &(PathBuf, FileIdentity)| {
             fs::metadata(path).is_ok_and(|now| FileIdentity::of(&now) == *before)
@@ -35,7 +37,7 @@ impl SeenFiles {
         if !self.places.iter().all(is_same) {
             return true;
         }
-        // If the source is a file, its state is that of the only place.
+        // A source that is a file was added with `add_place`, so it is not part of the sum.
         let source = match self.places.as_slice() {
             [(source, _)] => Some(source.as_path()),
             _ => None,

@@ -1,10 +1,9 @@
-//! A source of a run. Each source is looked at once, when the run first needs to know what it contains, and all parts of the
-//! run use this result: the check before the run, the names of the results, the sizes for the progress, the reader, and the
-//! texts at the end.
+//! A source of a run. Each source is searched once, when the run first needs to know what it contains. All parts of the
+//! run use this result: the check before the run, the names of the results, the sizes for the progress, the reader, and
+//! the texts at the end.
 //!
-//! The result is used for reading only if the source is still the same: if a file or directory has changed since, the source
-//! is looked at again when reading begins. Pipes and other streams are not looked at, because their bytes could not be read
-//! again.
+//! If a file or directory has changed by the time reading begins, the source is searched again. Pipes and other streams
+//! are not searched, because their bytes could not be read again.
 
 use std::fs;
 #[cfg(feature = "outlook")]
@@ -28,28 +27,29 @@ use crate::mailbox::{Format, Options, Stop};
 pub(crate) struct Source {
     path: PathBuf,
     options: Options,
-    /// Whether the source is changed in place or only read. A message of a Maildir is then read as a part of the Maildir.
+    /// Whether the source is changed in place and not only read. A message of a Maildir is then treated as a part of
+    /// the Maildir.
     is_in_place: bool,
     stop: Stop,
     state: Mutex<SourceState>,
 }
 
 enum SourceState {
-    /// The source was not looked at.
+    /// The source has not been searched yet.
     Unknown,
     Known(Arc<SourceContent>),
     /// The source cannot be read, or contains no mail. The error is returned when reading begins.
     Failed(Error, Option<FileVerdict>),
-    /// The source was read, so the list of its mailboxes is no longer in memory.
+    /// The source was read, and the list of its mailboxes was dropped to free memory.
     Closed(Option<StartKind>),
 }
 
-/// The mailboxes of a source at the moment when it was looked at.
+/// Mailboxes that a source contained when it was searched.
 struct SourceContent {
     /// Verdict on the source itself. `None` if the source is a directory.
     verdict: Option<FileVerdict>,
     finds: Arc<Finds>,
-    /// The mailboxes, with the folders of Outlook mailboxes instead of the files. `None` until it is needed, because the files
+    /// The mailboxes with each Outlook mailbox replaced by its folders. Created on demand, because the Outlook files
     /// must be opened for it.
     folders: Mutex<Option<Arc<Finds>>>,
 }
@@ -65,7 +65,7 @@ impl Source {
         }
     }
 
-    /// Describes a source that is not a file, such as standard input or mail on a server. It is never looked at.
+    /// Creates a source that is not a file, such as standard input or mail on a server. It is never searched.
     pub(crate) fn of_no_file(path: &Path) -> Self {
         Self {
             state: Mutex::new(SourceState::Closed(None)),
@@ -77,7 +77,7 @@ impl Source {
         &self.path
     }
 
-    /// Returns the kind of a file. Returns `None` for a directory or a stream, and if the file is not read.
+    /// Returns the kind of a file. Returns `None` for a directory, a stream, or a file that is not read.
     pub(crate) fn kind(&self) -> Option<StartKind> {
         let state = self.looked_at();
         match &*state {
@@ -87,7 +87,7 @@ impl Source {
         }
     }
 
-    /// Returns whether the source is a file with mail that is neither compressed nor an archive.
+    /// Returns whether the source is a mail file that is neither compressed nor an archive.
     pub(crate) fn is_plain_file(&self) -> bool {
         let is_plain = |verdict: &FileVerdict| matches!(verdict, Ok((kind, None)) if *kind != StartKind::Archive);
         match &*self.looked_at() {
@@ -110,8 +110,8 @@ impl Source {
         Ok(verdict?.map(|(kind, _)| kind))
     }
 
-    /// Returns the mailboxes of the source. Returns `None` if the source cannot be read or contains no mail.
-    /// [`begin`](Self::begin) returns the error.
+    /// Returns the mailboxes of the source, or `None` if the source cannot be read or contains no mail.
+    /// [`begin`](Self::begin) then returns the error.
     pub(crate) fn finds(&self) -> Option<Arc<Finds>> {
         let content = match &*self.looked_at() {
             SourceState::Known(content) => Arc::clone(content),
@@ -120,8 +120,9 @@ impl Source {
         self.folders(&content).ok()
     }
 
-    /// Returns the number of bytes to read, for the progress bar. It is 0 if the source cannot be read. For compressed mail, it
-    /// is the size of the file if `compressed` is true, and otherwise 0.
+    /// Returns the number of bytes to read, for the progress bar, or 0 if the source cannot be read. For compressed
+    /// mail, this is the size of the file if `compressed` is true, and 0 otherwise, because the decompressed size is
+    /// unknown.
     pub(crate) fn size(&self, compressed: bool) -> u64 {
         match &*self.looked_at() {
             SourceState::Known(content) => {
@@ -132,11 +133,11 @@ impl Source {
         }
     }
 
-    /// Returns the mailboxes of the source, to be read now. If the source has changed since it was looked at, it is looked at
-    /// again.
+    /// Returns the mailboxes of the source when reading begins. If the source has changed since it was searched, it is
+    /// searched again.
     ///
-    /// # Errors
-    /// Returns the errors of [`find`](find::find), and [`Error::Usage`] if the options select a part of a directory.
+    /// # Errors Returns the errors of [`find`](find::find), and [`Error::Usage`] if the options select a part of a
+    /// directory.
     pub(crate) fn begin(&self) -> Result<Arc<Finds>, Error> {
         let mut state = unpoisoned(self.state.lock());
         let before = std::mem::replace(&mut *state, SourceState::Unknown);
@@ -150,7 +151,7 @@ impl Source {
         self.folders(&content)
     }
 
-    /// Frees the memory of the list of mailboxes, after the source was read.
+    /// Frees the list of mailboxes after the source was read.
     pub(crate) fn close(&self) {
         let mut state = unpoisoned(self.state.lock());
         let kind = match &*state {
@@ -163,7 +164,7 @@ impl Source {
 
     fn looked_at(&self) -> MutexGuard<'_, SourceState> {
         let mut state = unpoisoned(self.state.lock());
-        // A pipe is not looked at: opening it would wait until a program writes to it.
+        // A pipe is not examined: opening it would block until a program writes to it.
         let is_kept = || fs::metadata(&self.path).map_or(true, |it| it.is_file() || it.is_dir());
         if matches!(*state, SourceState::Unknown) && is_kept() {
             *state = match self.look() {
@@ -174,11 +175,10 @@ impl Source {
         state
     }
 
-    /// Finds the mailboxes in the source. If the source is the `cur` or `new` of a Maildir, or a message in one of them, the
-    /// source is read as a part of this Maildir, because the file names contain the flags.
+    /// Finds the mailboxes in the source. A source that is `cur` or `new` of a Maildir, or a message in them, is read
+    /// as a part of this Maildir, because the file names contain the flags.
     ///
-    /// # Errors
-    /// Returns the error with the verdict on the file, if there is one.
+    /// # Errors Returns the error with the verdict on the file, if there is one.
     fn look(&self) -> Result<SourceContent, (Error, Option<FileVerdict>)> {
         let (path, options) = (self.path.as_path(), &self.options);
         let may_be = matches!(options.format, Format::Auto | Format::Maildir);
@@ -190,7 +190,7 @@ impl Source {
         if let Some(place) = &within
             && (place.is_folder() || self.is_in_place)
         {
-            // The reader of the Maildir reports a file that cannot be read.
+            // An error in the verdict is ignored here: the reader of the Maildir reports a file that cannot be read.
             return Ok(SourceContent::of(
                 verdict.and_then(Result::ok),
                 Finds::of_source(path, StartKind::Maildir, None, 0),
@@ -217,7 +217,7 @@ impl Source {
     ) -> Result<Finds, Error> {
         let is_message =
             verdict.is_ok_and(|(kind, _)| matches!(kind, StartKind::Eml | StartKind::Msg));
-        // Any file in a Maildir is a message.
+        // In a Maildir, every file is a message, even if its content does not look like one.
         let verdict = if is_in_maildir && !is_message {
             look_at(&self.path, Format::Eml)?
         } else {
@@ -282,18 +282,16 @@ fn size_of(found: &SourceFind, compressed: bool) -> u64 {
         StartKind::Maildir => {
             in_folder(&found.path.join("cur")) + in_folder(&found.path.join("new"))
         }
-        // The size of an MH folder is the sum of all its files. Files other than messages are short and hardly change
-        // it.
+        // The sizes of all files are added, although some files are not messages. Those are short and hardly matter.
         StartKind::Mh => in_folder(&found.path),
     }
 }
 
-/// Replaces each Outlook mailbox by its folders, so that each folder is converted to a mailbox of its own. A
-/// compressed Outlook mailbox is opened later, when it is read. If the source is a directory and one of its
-/// mailboxes cannot be opened, this mailbox is added to the unreadable files.
+/// Replaces each Outlook mailbox by its folders, because each folder is converted to a mailbox of its own. A compressed
+/// Outlook mailbox is opened only when it is read. In a source directory, an Outlook mailbox that cannot be opened is
+/// added to the unreadable files.
 ///
-/// # Errors
-/// Returns [`Error::Unreadable`] or [`Error::NotAMailbox`] if the source itself is such a mailbox.
+/// # Errors Returns [`Error::Unreadable`] or [`Error::NotAMailbox`] if the source itself is such a mailbox.
 #[cfg(feature = "outlook")]
 fn with_pst_folders(finds: &Arc<Finds>) -> Result<Arc<Finds>, Error> {
     let is_closed = |found: &SourceFind| found.kind == StartKind::Pst && found.method.is_none();
@@ -325,7 +323,7 @@ fn with_pst_folders(finds: &Arc<Finds>) -> Result<Arc<Finds>, Error> {
             .into_iter()
             .map(|what| (found.path.clone(), what.into()));
         finds.unread.extend(damage);
-        // The output directory of an Outlook mailbox has the name of the file without `.pst`.
+        // The output directory of an Outlook mailbox has the name of its file without `.pst`.
         let base = found.relative.with_extension("");
         all.extend(folders.into_iter().map(|(path, folder)| SourceFind {
             path: found.path.join(&path),

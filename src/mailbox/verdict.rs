@@ -1,5 +1,5 @@
-//! The verdict on each file below a source. Every file is read, is a part of a mailbox, contains no mail, was not read, or is
-//! ignored because a person named it (docs/mailboxes.md, "Every file is accounted for").
+//! Verdicts on the files of a source. Every file is read, is a part of a mailbox, contains no mail, was not read, or is
+//! ignored because the user asked for it (docs/mailboxes.md, "Every file is accounted for").
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -13,15 +13,15 @@ use crate::platform::OsStrExt as _;
 pub struct FileCounts {
     /// Files whose mail was read, and archives whose members were read.
     pub read: u64,
-    /// Files that mail programs keep next to messages, such as indexes, locks and lists of flags, and the files of
-    /// embody's own stores and caches.
+    /// Files that mail programs keep next to messages, such as indexes, locks and lists of flags, and files of embody's
+    /// own stores and caches.
     pub parts: u64,
     /// Files without mail, by their content: pictures, documents, programs, texts.
     pub not_mail: u64,
-    /// Files that contain mail or may contain mail, and were not read completely. Each was reported to
+    /// Files that were not read completely although they contain or may contain mail. Each was reported to
     /// [`Observer::damaged`](crate::mailbox::Observer::damaged).
     pub not_read: u64,
-    /// Files that [`Options::ignore`](crate::mailbox::Options::ignore) names. They were not opened.
+    /// Files that match [`Options::ignore`](crate::mailbox::Options::ignore). They were not opened.
     pub ignored: u64,
 }
 
@@ -32,7 +32,7 @@ impl FileCounts {
         self.read + self.parts + self.not_mail + self.not_read + self.ignored
     }
 
-    /// Adds the counts of other files.
+    /// Adds `other` to these counts.
     pub fn add(&mut self, other: &Self) {
         self.read += other.read;
         self.parts += other.parts;
@@ -41,7 +41,7 @@ impl FileCounts {
         self.ignored += other.ignored;
     }
 
-    /// Counts one file that was read, completely or not.
+    /// Counts a file as read if it was read completely, and otherwise as not read.
     pub(crate) fn count_read(&mut self, is_complete: bool) {
         if is_complete {
             self.read += 1;
@@ -50,16 +50,16 @@ impl FileCounts {
         }
     }
 
-    /// Counts a file as not read that was counted as read before, because its damage was found while it was read.
+    /// Counts a file as not read that was already counted as read: its damage was found only while it was read.
     pub(crate) fn was_not_read(&mut self) {
         self.read = self.read.saturating_sub(1);
         self.not_read += 1;
     }
 }
 
-/// Patterns of the files that a person wants to be ignored. `*` stands for any characters, `?` for one character. A pattern
-/// with a slash is compared with the path below the source, and with the path of each directory above the file. A pattern
-/// without a slash is compared with each name in this path.
+/// Patterns of files to ignore. `*` matches any characters, `?` matches one character. A pattern with a slash is
+/// compared with the path relative to the source, and with the path of each directory above the file. A pattern without
+/// a slash is compared with each name in this path.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct IgnorePatterns(Vec<Vec<u8>>);
 
@@ -95,10 +95,11 @@ impl IgnorePatterns {
     }
 }
 
-/// Returns whether `text` matches a pattern with the wildcards `*` and `?`. The time is at most the product of both lengths.
+/// Matches `text` against a pattern with the wildcards `*` and `?`. The time is at most proportional to the product of
+/// both lengths.
 fn is_wildcard_match(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut position) = (0, 0);
-    // Position after the last `*` in the pattern, and the position in the text up to which this `*` matches.
+    // Position after the last `*` in the pattern, and the end of the text that this `*` matches so far.
     let mut star: Option<(usize, usize)> = None;
     while position < text.len() {
         match (pattern.get(at), star) {

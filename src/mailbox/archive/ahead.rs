@@ -1,5 +1,5 @@
-//! Reads the files with keywords of an archive before its messages. They can be anywhere in the archive, and the messages are
-//! read in one pass.
+//! Reads the keyword files of an archive (such as `dovecot-keywords`) before its messages. In the archive, they can
+//! come after the messages, which are read in a single pass.
 
 use std::io;
 #[cfg(feature = "archives")]
@@ -16,16 +16,17 @@ use crate::mailbox::compressed::CompressionDamage;
 use crate::mailbox::file::PackedFile;
 use crate::mailbox::flag_losses::FlagLosses;
 
-/// Whether the files with keywords in an archive can be read before its messages.
+/// State of the extra pass that reads the keyword files of an archive before its messages.
 pub(super) enum LookAhead {
-    /// The archive is a file. It is read a second time when its first message may need the keywords. Bytes of the second time
-    /// do not count as progress.
+    /// The archive is a file, so it can be read twice. The extra pass starts when a message may have keywords; its
+    /// bytes are not counted as progress.
     Possible {
         packed: Arc<PackedFile>,
         most: u64,
     },
     Done,
-    /// The archive is a stream, so keywords are only known for the messages after them.
+    /// The archive is a stream, so a second pass is impossible. Messages only get the keywords of keyword files that
+    /// come before them.
     Stream,
 }
 
@@ -38,8 +39,8 @@ impl LookAhead {
         }
     }
 
-    /// Reads the files with keywords, unless this was done before. `above` is the path of the archive. Damage is ignored here,
-    /// because the pass over the messages reports it.
+    /// Reads the keyword files, unless this was done before. `above` is the path of the archive. Damage is ignored
+    /// here, because the pass over the messages reports it.
     pub(super) fn run(
         &mut self,
         above: &str,
@@ -90,11 +91,11 @@ fn keywords(
     Ok(())
 }
 
-/// Maximum length of the path of a member that is used, in bytes. It is the limit of most systems.
+/// Maximum length of a member's path, in bytes: `PATH_MAX` of most systems.
 const LONGEST_PATH: usize = 4096;
 
-/// Returns the path of a member in all archives around it. Of a longer path, only the end is kept, which contains the name of the
-/// file.
+/// Returns the path of a member, with the paths of the archives around it in front. If the path is too long, only its
+/// end is kept, because the end contains the file name.
 pub(super) fn joined_name(above: &str, name: &[u8]) -> String {
     let end = name.len().saturating_sub(LONGEST_PATH);
     let mut name = String::from_utf8_lossy(name.get(end..).unwrap_or_default());

@@ -22,28 +22,29 @@ use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::{FileCounts, Stop};
 
 const LOOKED_AT: usize = 64 << 10;
-/// Number of characters of the path of a member that a message shows.
+/// Maximum length of a member's path in a message to the user, in characters.
 const SHOWN: usize = 200;
-/// Maximum number of members that are named because they are or may be mail and were not read. Further ones are counted.
+/// Maximum number of unread members that are reported by name, because they are mail or may be mail. Further members
+/// are only counted.
 const MOST_LEFT: usize = 100;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MemberVerdict {
     Taken,
-    /// An Outlook mailbox. It is copied to a temporary file and read later.
+    /// An Outlook mailbox. It cannot be read as a stream, so it is copied to a temporary file and read later.
     Spooled,
     /// A single message, which becomes an entry of the mbox.
     Message(StartKind),
-    /// An archive or a compressed file, whose members are read in place of it.
+    /// An archive or a compressed file. Its members are read in its place.
     Nested,
-    /// A member that is mail or may be mail, but that embody cannot read in an archive. The text is the reason, for the
-    /// report.
+    /// A member that is mail or may be mail, but that embody cannot read inside an archive. The text is the reason for
+    /// the report.
     Left(&'static str),
     /// A member in a format that embody recognises but does not read: the name of the format, and advice.
     Refused(&'static str, &'static str),
     /// A member without mail. The text describes it.
     Skipped(&'static str),
-    /// A member that belongs to another file and contains no mail.
+    /// A member that a mail program keeps next to mail, such as an index. It contains no mail. The text describes it.
     Part(&'static str),
 }
 
@@ -65,7 +66,7 @@ pub(crate) struct ArchiveLimits {
     pub(crate) stop: Stop,
 }
 
-/// Maximum number of archives around a member: an archive in an archive in an archive is still read.
+/// Maximum nesting depth: members inside three archives are still read.
 const LEVELS: usize = 3;
 
 /// Maximum size of a single message in an archive, in bytes. It is the default of
@@ -74,7 +75,7 @@ const LONGEST_MESSAGE: u64 = 512 << 20;
 
 pub(crate) struct ArchiveReader<M> {
     members: M,
-    /// Archives and compressed files inside the archive that are being read, from the outermost to the innermost.
+    /// The nested archives and compressed files that are being read, from the outermost to the innermost.
     #[cfg(feature = "archives")]
     nested: Vec<NestedArchive>,
     ahead: LookAhead,
@@ -84,14 +85,14 @@ pub(crate) struct ArchiveReader<M> {
     skipped: Arc<Mutex<SkippedMember>>,
     ready: io::Cursor<Vec<u8>>,
     within: Option<String>,
-    /// Error that ended the reading of the current member early. The bytes in `ready` were read before it, so they are
-    /// returned first and the error after them.
+    /// Error that ended the current member early. The bytes in `ready` were read before the error, so they are returned
+    /// first.
     failed: Option<io::Error>,
     has_taken: bool,
-    /// Number of members that are or may be mail but were not read, and the names of the first of them with the reasons, for the
-    /// report.
+    /// Number of unread members that are mail or may be mail, and the names of the first of them with the reasons, for
+    /// the report.
     left: (u64, Vec<String>),
-    /// Formats whose advice was given with an earlier member.
+    /// Formats for which advice was already given. It is given only once for each format.
     advised: Vec<&'static str>,
     last: [u8; 3],
     end: Option<Result<(), CompressionDamage>>,
@@ -124,7 +125,7 @@ impl<M: Members> ArchiveReader<M> {
         }
     }
 
-    /// Returns the archive that is being read: the innermost one.
+    /// Returns the innermost archive that is being read.
     fn current(&mut self) -> &mut dyn Members {
         #[cfg(feature = "archives")]
         if let Some(nested) = self.nested.last_mut() {
@@ -133,8 +134,7 @@ impl<M: Members> ArchiveReader<M> {
         &mut self.members
     }
 
-    /// Ends the reading of the innermost archive inside the archive. Returns its path, or `None` if the current archive is the
-    /// outermost one.
+    /// Stops reading the innermost nested archive. Returns its path, or `None` if no nested archive is being read.
     fn leave_nested(&mut self) -> Option<String> {
         #[cfg(feature = "archives")]
         return self.nested.pop().map(|nested| nested.name);
@@ -142,10 +142,10 @@ impl<M: Members> ArchiveReader<M> {
         None
     }
 
-    /// Returns the path of a member in all archives around it.
+    /// Returns the path of a member, with the paths of the archives around it in front.
     fn full_name(&self, name: &[u8]) -> String {
-        // The name shows the format and the flags of a message, and is shown in messages. It is never used as a path on the
-        // disk.
+        // The path is only used to recognise the format and the flags of a message, and in texts for the user. It is
+        // never used as a path on the disk.
         #[cfg(feature = "archives")]
         if let Some(nested) = self.nested.last() {
             return joined_name(&nested.name, name);
@@ -153,7 +153,7 @@ impl<M: Members> ArchiveReader<M> {
         joined_name("", name)
     }
 
-    /// Reads the keywords of the messages in the innermost archive, so that they are known before its first message.
+    /// Reads the keyword files of the innermost archive, so that the keywords are known before its first message.
     fn look_ahead(&mut self) -> io::Result<()> {
         let mut skipped = unpoisoned(self.skipped.lock());
         let lost = &mut skipped.lost;
@@ -206,10 +206,10 @@ impl<M: Members> ArchiveReader<M> {
         }
         let mut ready = self.between().to_vec();
         let between = ready.len();
-        // If the reader fails, the bytes before the error are enough to recognise the format of the member.
+        // A read error does not matter yet: the bytes before it suffice to recognise the format of the member.
         let mut failed = start_of(self.current(), &mut ready).err();
-        // An empty member contains no mail, whatever its format would be. It is left only if its name says that it should. A
-        // member whose first bytes are damaged is not empty.
+        // An empty member counts as a file without mail, unless its name alone gives a verdict. A member whose first
+        // bytes are damaged also has an empty `start`, but it is not empty, so its verdict by name is not used.
         let start = &ready[between..];
         let is_used = |judged: &MemberVerdict| {
             let is_by_name = matches!(
@@ -281,7 +281,7 @@ impl<M: Members> ArchiveReader<M> {
         Ok(())
     }
 
-    /// Reads a single message completely, and continues with its entry in the mbox. `ready` contains the empty line before it and
+    /// Reads a whole message, and continues with its mbox entry. `ready` contains the empty line before the message and
     /// its first bytes.
     fn begin_message(
         &mut self,
@@ -327,8 +327,8 @@ impl<M: Members> ArchiveReader<M> {
         Ok(())
     }
 
-    /// Copies an archive inside the archive to a temporary file, and continues with its members. Returns the error that ended
-    /// the copying.
+    /// Copies a nested archive to a temporary file, and continues with its members. Returns the error that ended the
+    /// copying.
     #[cfg(feature = "archives")]
     fn begin_nested(
         &mut self,
@@ -360,7 +360,7 @@ impl<M: Members> ArchiveReader<M> {
         let opened = NestedArchive::open(name.to_owned(), spooled.file, most, &self.limits.stop);
         match opened {
             Ok(Some(nested)) => {
-                // A compressed file is counted when its content is read.
+                // A compressed file that is not an archive is counted when its content is read.
                 self.counts(|files| files.read += u64::from(nested.is_archive));
                 self.nested.push(nested);
             }
@@ -385,8 +385,8 @@ impl<M: Members> ArchiveReader<M> {
         Ok(failed)
     }
 
-    /// Handles an error between two members. If the archive that failed is inside another one, only this archive is left, and
-    /// the reading of the outer one continues.
+    /// Handles an error between two members. If a nested archive failed, only this archive is given up, and its outer
+    /// archive is read on.
     fn nested_failed(&mut self, error: io::Error) -> io::Result<()> {
         let damage: CompressionDamage = error.downcast()?;
         match self.leave_nested() {
@@ -398,7 +398,7 @@ impl<M: Members> ArchiveReader<M> {
         }
     }
 
-    /// Notes the folder of a member that begins after `between` further bytes.
+    /// Records the folder of a member that begins `between` bytes after the current position.
     fn note_place(&self, name: &str, between: usize, is_message: bool) {
         let places = &mut unpoisoned(self.skipped.lock()).places;
         let at = places.read + between as u64;
@@ -419,14 +419,14 @@ impl<M: Members> ArchiveReader<M> {
         unpoisoned(self.skipped.lock()).add(shown(name), what);
     }
 
-    /// Names the flags that a member contains and that are not used.
+    /// Reports the flags in a member that are not used.
     fn name_unused(&self, name: &str, start: &[u8]) {
         if let Some(lost) = self.entries.unused_flags(name, start) {
             unpoisoned(self.skipped.lock()).lost.count(lost.to_owned());
         }
     }
 
-    /// Keeps a file with keywords of a stream for the messages after it. Returns the error that ended its reading.
+    /// Keeps a keyword file of a stream for the messages after it. Returns the error that ended the keyword file early.
     fn keep_keywords(&mut self, name: &str, start: &[u8]) -> io::Result<Option<io::Error>> {
         let mut content = start.to_vec();
         let rest = (MOST_KEYWORDS + 1).saturating_sub(content.len() as u64);
@@ -440,14 +440,14 @@ impl<M: Members> ArchiveReader<M> {
         Ok(None)
     }
 
-    /// Notes a member that was not read, and counts it.
+    /// Reports a member that was not read, and counts it.
     fn leave(&mut self, name: &str, why: impl fmt::Display) {
         self.counts(|files| files.not_read += 1);
         self.name_left(name, why);
     }
 
-    /// Notes a member in a format that is not read. The advice is given once for each format: an archive can contain thousands
-    /// of such members.
+    /// Reports a member in an unsupported format. The advice is given once for each format, because an archive can
+    /// contain thousands of such members.
     fn refuse(&mut self, name: &str, what: &'static str, advice: &str) {
         if self.advised.contains(&what) {
             self.leave(name, what);
@@ -457,7 +457,8 @@ impl<M: Members> ArchiveReader<M> {
         }
     }
 
-    /// Notes a member that was counted as read, and whose damage was found while it was read.
+    /// Reports a member as not read although it was already counted as read: its damage was found only while it was
+    /// read.
     fn was_not_read(&mut self, name: &str, why: impl fmt::Display) {
         self.counts(FileCounts::was_not_read);
         self.name_left(name, why);
@@ -497,7 +498,8 @@ impl<M: Members> ArchiveReader<M> {
         if !damage.goes_on
             && let Some(nested) = self.leave_nested()
         {
-            // Only the archive inside the archive cannot be read any further. It counts as not read, like the member in it.
+            // Only the nested archive cannot be read any further; the archive around it can. The nested archive counts
+            // as not read, and so does the damaged member in it.
             if name.is_some() {
                 self.counts(FileCounts::was_not_read);
             }
@@ -513,8 +515,8 @@ impl<M: Members> ArchiveReader<M> {
             let why = format!("{damage}; the complete messages before the damage were read");
             damage = CompressionDamage::of_member(format!("{} ({damage})", shown(&name)));
             self.was_not_read(&name, why);
-            // The damage cut off a message in the middle. `last` is set as if an empty line had been read after it, so
-            // that the next member starts a new message and no line endings are inserted before it.
+            // The damage cut off a message in the middle. Setting `last` to an empty line makes the next member start a
+            // new message without inserting line endings before it.
             self.last = *b"\n\n\n";
         }
         damage.into()
@@ -544,7 +546,7 @@ fn shown(name: &str) -> String {
 }
 
 /// Reads the start of a member, up to `LOOKED_AT` bytes. If a read fails because of damage, the bytes of this read are
-/// lost. So a small damaged member may yield no bytes at all.
+/// lost, so a small damaged member may yield no bytes at all.
 fn start_of(members: &mut dyn Members, ready: &mut Vec<u8>) -> io::Result<()> {
     let mut filled = ready.len();
     ready.resize(filled + LOOKED_AT, 0);

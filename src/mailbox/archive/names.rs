@@ -9,7 +9,7 @@ use super::zip::Zip;
 use crate::mailbox::Stop;
 use crate::mailbox::file::PackedFile;
 
-/// Returns whether the name of a member fulfils a condition.
+/// Returns whether any member's name satisfies `is`.
 pub(super) fn any_name(mut members: impl Members, is: impl Fn(&[u8]) -> bool) -> io::Result<bool> {
     while let Some(member) = members.next()? {
         if is(&member.name) {
@@ -19,8 +19,9 @@ pub(super) fn any_name(mut members: impl Members, is: impl Fn(&[u8]) -> bool) ->
     Ok(false)
 }
 
-/// Returns whether a zip archive has a member that only documents and software packages have. If the list of members cannot
-/// be read, the file counts as an archive, whose damage is then reported.
+/// Returns whether a zip archive has a member that only occurs in documents and software packages, such as in a docx or
+/// jar file. If the list of members cannot be read, returns false, so that the file is read as an archive and its
+/// damage is reported.
 pub(crate) fn has_member_of_document(file: File) -> bool {
     const NAMES: [&[u8]; 6] = [
         b"[Content_Types].xml",

@@ -1,5 +1,6 @@
-//! Opens an archive or a compressed file inside an archive. It is copied to a temporary file without a name first, because the
-//! list of the members of a zip archive is at its end.
+//! Opens an archive or a compressed file that is inside an archive. The reader of zip archives needs a file, because
+//! the list of members is at the end of the archive. So the nested archive is first copied to an unnamed temporary
+//! file.
 
 use std::fs::File;
 use std::io;

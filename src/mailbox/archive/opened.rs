@@ -32,7 +32,7 @@ pub(super) fn opened(
     debug_assert!(Method::of_start(&start).is_some());
     let mut reader = decompressed(PackedReader::new(packed), most)?;
     let mut first = Vec::with_capacity(BLOCK);
-    // An error is returned again by the next read, after the bytes before it were used.
+    // A read error can be ignored here: after the bytes before it were used, the next read returns the error again.
     let _ = (&mut reader).take(BLOCK as u64).read_to_end(&mut first);
     let is_archive = is_tar(&first);
     let all = io::Cursor::new(first).chain(reader);

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-/// Maximum number of folders. The messages of an archive with more folders have no folder from there on.
+/// Maximum number of folders in an archive. Messages in further folders are treated as having no folder.
 const MOST: usize = 100_000;
 
-/// Suffixes of files and directories that contain mail. They do not belong to the name of a folder.
+/// Suffixes of files and directories that contain mail. They are removed from the names of folders.
 const SUFFIXES: [&str; 6] = [".mbox", ".mbx", ".mmdf", ".sbd", ".eml", ".emlx"];
 
 #[derive(Default, Debug)]
@@ -48,7 +48,8 @@ fn levels(name: &str, is_message: bool) -> Vec<String> {
     if is_message {
         steps.pop();
     }
-    // The messages of a Maildir are in directories of these names, and an mbox of Apple Mail is in one with its name.
+    // Some directories are not folders themselves, so their names are dropped: `cur`, `new` and `tmp` of a Maildir,
+    // `Messages` of Apple Mail, and the last `mbox` of a path `NAME.mbox/mbox`.
     let of_messages = ["cur", "new", "tmp", "Messages"];
     let is_inner = |last: &&str| {
         if is_message {

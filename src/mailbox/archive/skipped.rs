@@ -1,4 +1,4 @@
-//! The members of an archive that are not read as part of its mbox, and the counts of all members.
+//! The members of an archive that are not read as mail, and the counts of all members.
 
 use std::collections::BTreeMap;
 

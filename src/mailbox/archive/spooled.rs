@@ -1,5 +1,5 @@
-//! Copies Outlook mailboxes in an archive or a stream to temporary files, because the index of such a mailbox can be at
-//! any position. The files have no names, so the system removes them when the run ends.
+//! Copies Outlook mailboxes from an archive or a stream to temporary files. Reading such a mailbox needs random access,
+//! because its index can be at any position. The files are unnamed, so the system removes them when the run ends.
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock};
 
 use crate::error::{Error, unpoisoned};
 
-/// Directory of the copies. Without it, they are in the temporary directory of the system.
+/// Directory of the temporary copies. If unset, the temporary directory of the system is used.
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
 /// Sets the directory of the copies for the whole process. A service does this once, before it reads mail.

@@ -77,7 +77,7 @@ impl<R: ForwardSkip> Tar<R> {
         }
     }
 
-    /// Returns whether a file with this path precedes, as far as paths are remembered.
+    /// Returns whether a file with this path comes before the current member, as far as paths are remembered.
     fn has(&self, path: &[u8]) -> bool {
         self.names.len() >= MOST_NAMES || self.names.contains(&hash(path))
     }
@@ -115,8 +115,8 @@ impl<R: ForwardSkip> Tar<R> {
         Ok(extension)
     }
 
-    /// Skips the list of the data areas of a sparse file. The old format of GNU tar stores it in blocks after the
-    /// header, which are not part of the content.
+    /// Skips the sparse map, which lists the data areas of a sparse file. The old format of GNU tar stores it in blocks
+    /// after the header, which are not part of the content.
     fn pass_map(&mut self, header: &[u8; BLOCK]) -> io::Result<()> {
         let mut goes_on = header[482] != 0;
         while goes_on {
@@ -125,7 +125,7 @@ impl<R: ForwardSkip> Tar<R> {
         Ok(())
     }
 
-    /// Checks that only zero bytes follow the end mark of the archive. tar writes them as padding. Other data could be
+    /// Checks that only zero bytes follow the end-of-archive mark. tar writes zeros as padding; other data could be
     /// mail, so it is reported.
     fn finish(&mut self) -> io::Result<()> {
         self.is_over = true;
@@ -155,7 +155,7 @@ impl ExtendedHeader {
     }
 }
 
-/// Returns whether a member is not a file: a directory, or a list or label of GNU tar.
+/// Returns whether a member is not a file, but a directory, or a list or label of GNU tar.
 fn is_no_file(kind: u8) -> bool {
     matches!(kind, b'5' | b'D' | b'V')
 }
@@ -166,7 +166,7 @@ const MISSING_LINK: &str =
     "a hard link to a file that is not in the archive; unpack the archive next to that file";
 const SPECIAL: &str = "a device or a pipe";
 
-/// Maximum number of members whose names are remembered, to find the targets of hard links.
+/// Maximum number of member names that are remembered to resolve hard links.
 const MOST_NAMES: usize = 1 << 18;
 
 impl<R: ForwardSkip> Members for Tar<R> {
@@ -199,8 +199,8 @@ impl<R: ForwardSkip> Members for Tar<R> {
             } else if kind.is_pax_local_extensions() || kind.as_byte() == b'X' {
                 extended.add_pax(&self.extension()?);
             } else if kind.is_pax_global_extensions() && size <= EXTENSION {
-                // A global extension header applies to all following members. Its name and size are ignored, because
-                // they cannot be those of one member.
+                // A global extended header applies to all following members. A path or size in it is ignored, because
+                // these cannot be the same for all members.
                 let mut global = ExtendedHeader::default();
                 global.add_pax(&self.extension()?);
                 extended.is_continued |= global.is_continued;
@@ -216,7 +216,7 @@ impl<R: ForwardSkip> Members for Tar<R> {
                 let name = extended
                     .name
                     .unwrap_or_else(|| header.path_bytes().into_owned());
-                // A hard link can have content in some archives.
+                // Some archives store the content with a hard link. Such a member is read as a file.
                 let is_hard_link = kind.as_byte() == b'1' && size == 0;
                 let without_mail = match kind.as_byte() {
                     _ if is_hard_link => Some(HARD_LINK),

@@ -69,8 +69,8 @@ pub(crate) fn unpacked(
     })
 }
 
-/// Returns whether an archive contains a file whose name ends in `.pst`, which is an Outlook mailbox with several
-/// folders. For a compressed archive, the answer is always false: listing its members takes as long as reading it.
+/// Returns whether an archive contains a `.pst` file, which is an Outlook mailbox with several folders. Always returns
+/// false for a compressed archive, because listing its members takes as long as reading it.
 #[cfg(feature = "cli")]
 pub(crate) fn names_psts(file: File, most: u64, stop: &Stop) -> io::Result<bool> {
     let is_pst = |name: &[u8]| name.to_ascii_lowercase().ends_with(b".pst");
@@ -85,8 +85,8 @@ pub(crate) fn names_psts(file: File, most: u64, stop: &Stop) -> io::Result<bool>
     }
 }
 
-/// Returns the limit of the decompressed size of archives inside a file, in bytes. A small file must not fill the disk with the
-/// copies of these archives, so the limit is also a multiple of the size of the file.
+/// Returns the limit of the decompressed size of nested archives, in bytes. Nested archives are copied to the disk, and
+/// a small file must not be able to fill it, so the limit depends on the size of the file.
 fn expanded_of(packed: &PackedFile, most: u64) -> io::Result<u64> {
     let length = packed.file.metadata()?.len();
     Ok(most.min(length.saturating_mul(RATIO).max(UNJUDGED)))
@@ -117,8 +117,7 @@ fn untarred_within<R: Read + Send + 'static>(
     let mut reader = decompressed(reader, most)?;
     let mut start = Vec::with_capacity(BLOCK);
     let read = (&mut reader).take(BLOCK as u64).read_to_end(&mut start);
-    // If the data are damaged, the bytes before the damage are used. The error is ignored here, because the reader
-    // returns it again on the next read.
+    // Damage can be ignored here: the bytes before it are used, and the next read returns the error again.
     if let Err(error) = read {
         error.downcast::<CompressionDamage>()?;
     }

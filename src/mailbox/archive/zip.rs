@@ -37,8 +37,8 @@ pub(super) struct Zip {
 struct ZipDirectory {
     archive: ZipArchive<PackedReader>,
     members: VecDeque<ZipEntry>,
-    /// Start offsets of all members and of the directory of the archive, sorted. If a member ends after the next
-    /// offset, it overlaps another member, and the archive is refused.
+    /// Start offsets of all members and of the central directory, sorted. A member that ends after the next offset
+    /// overlaps another member, so the archive is refused.
     starts: Vec<u64>,
     length: u64,
     around: Option<&'static str>,
@@ -77,8 +77,8 @@ impl ZipDirectory {
         let file = &packed.file;
         let length = file.metadata()?.len();
         let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
-        // The bytes of the directory are not mail and must not count in the progress display. So this reader has
-        // counters of its own.
+        // The bytes of the central directory are not mail and must not count as progress, so a reader with its own
+        // counters is used.
         let uncounted = PackedReader::new(&PackedFile::new(file, &packed.stop));
         let archive = ZipLocator::new()
             .locate_in_reader(uncounted, &mut buffer, length)
@@ -93,8 +93,8 @@ impl ZipDirectory {
                 return Err(CompressionDamage::of_archive(why, false).into());
             }
             starts.push(entry.local_header_offset());
-            // An entry whose name ends in `/` is a directory and is skipped, but only if it has no content. Otherwise,
-            // mail in a file with such a name would be lost.
+            // An entry whose name ends in `/` is a directory. It is skipped only if it has no content, because skipping
+            // a file with such a name would lose mail.
             if entry.is_dir()
                 && (entry.compressed_size_hint(), entry.uncompressed_size_hint()) == (0, 0)
             {
@@ -115,7 +115,7 @@ impl ZipDirectory {
                 is_stored,
             });
         }
-        // Some programs store only the lower 16 bits of the number of members, so the other bits are not compared.
+        // Some programs store only the lower 16 bits of the number of members, so only these bits are compared.
         if ((starts.len() as u64 - 1) ^ archive.entries_hint()) & 0xffff != 0 {
             return Err(damaged(
                 "the number of files in the directory of the archive differs from the declared number",
@@ -211,8 +211,7 @@ impl Read for Zip {
         };
         let read =
             uninterrupted(|| body.read(into)).map_err(|error| match error.raw_os_error() {
-                // An error with an error number comes from the operating system. An error without a number means that the
-                // data are damaged.
+                // An error with an errno comes from the operating system. Without an errno, the data are damaged.
                 Some(_) => error,
                 None => CompressionDamage::of_member(format!("damaged: {error}")).into(),
             })?;

@@ -9,15 +9,16 @@ use crate::detail::Detail;
 #[error("{}", self.detail())]
 pub(crate) struct CompressionDamage {
     pub(super) why: Detail,
-    /// Position of the damage in the compressed data, in bytes. `None` for damage of an archive.
+    /// Byte offset of the damage in the compressed data. `None` for damage of an archive.
     pub(super) at: Option<u64>,
-    /// Whether all of the mail was read, because the damage is after its end.
+    /// Whether the mail is complete, because the damage comes after its end.
     pub(crate) whole: bool,
     pub(super) is_cut: bool,
-    /// Whether the only problem is that an archive contains no mail. For an archive in a directory, this is no problem.
+    /// Whether the only problem is that an archive contains no mail. This is an error if the archive is the source
+    /// itself, but not if the archive was found in a directory.
     pub(crate) is_without_mail: bool,
-    /// Whether reading can continue after the damage. This is true if only one member of an archive is damaged, because
-    /// the other members do not depend on it.
+    /// Whether reading can continue after the damage: only one member of an archive is damaged, and the other members
+    /// do not depend on it.
     pub(crate) goes_on: bool,
 }
 
@@ -91,7 +92,7 @@ impl From<CompressionDamage> for io::Error {
     }
 }
 
-/// Returns the error for a file of the format `what` in a build without the feature `archives`.
+/// Returns the error for a build without the feature `archives`, which cannot read a file of the format `what`.
 pub(crate) fn unsupported(what: &str) -> io::Error {
     let why = format!(
         "this build of embody does not support {what}; build it with the feature `archives`"
@@ -99,7 +100,7 @@ pub(crate) fn unsupported(what: &str) -> io::Error {
     CompressionDamage::of_archive(why, false).into()
 }
 
-/// Returns an error if this build cannot decompress the method.
+/// Returns an error if this build does not support the compression method.
 pub(crate) fn check_built(method: Method) -> io::Result<()> {
     if cfg!(feature = "archives") || method.is_utf16() {
         Ok(())

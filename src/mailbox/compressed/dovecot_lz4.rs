@@ -1,8 +1,8 @@
-//! Reads and writes lz4 data as Dovecot's zlib plugin writes it (iostream-lz4.h in Dovecot). The data begin with magic
-//! bytes and the maximum decompressed size of a chunk. The chunks follow, each with its compressed length before it.
-//! Numbers have 32 bits and are big-endian.
+//! Reads and writes the lz4 format of Dovecot's zlib plugin (iostream-lz4.h in Dovecot). The data begin with a magic
+//! number and the maximum decompressed size of a chunk. Each chunk is preceded by its compressed length. Numbers are
+//! 32-bit big-endian.
 //!
-//! The format has no end mark and no checksums. So truncation between two chunks cannot be detected.
+//! The format has no end mark and no checksums, so truncation between two chunks cannot be detected.
 
 use std::io::{self, BufRead as _, Read, Write};
 

@@ -11,14 +11,14 @@ pub(crate) enum Method {
     Zstd,
     Bzip2,
     Xz,
-    /// The lz4 format of Dovecot. It is not the format of the program lz4, which cannot read it.
+    /// Dovecot's own lz4 format. The `lz4` program cannot read it.
     DovecotLz4,
-    /// Text in UTF-16. Mail in it is decoded as compressed mail is, but embody never writes it.
+    /// Mail as UTF-16 text. It is decoded like compressed mail, but embody never writes it.
     Utf16(ByteOrder),
 }
 
-/// Bytes of a bzip2 stream without data that follow the digit of its compression level. They mark the end of the
-/// stream. The checksum is not included.
+/// End-of-stream magic number of bzip2, without the checksum. In an empty stream, it directly follows the digit of the
+/// compression level.
 pub(super) const EMPTY_BZIP2: &[u8; 6] = b"\x17\x72\x45\x38\x50\x90";
 
 pub(super) const DOVECOT_LZ4: &[u8] = b"Dovecot-LZ4\x0d\x2a\x9b\xc5";
@@ -33,9 +33,9 @@ impl Method {
         Self::DovecotLz4,
     ];
 
-    /// Recognises the compression by the first bytes of a file. If `start` is shorter than [`MAGIC`], it is the whole
-    /// file, and may contain only a part of the magic bytes. Such a file counts as compressed and truncated. Otherwise
-    /// it would be read as mail.
+    /// Recognises the compression by the magic number. A `start` that is shorter than [`MAGIC`] is the whole file, so a
+    /// prefix of the magic number is enough: the file counts as compressed and truncated. Otherwise it would be read as
+    /// mail.
     pub(crate) fn of_start(start: &[u8]) -> Option<Self> {
         let is = |method: &Self| {
             let magic = method.magic();
@@ -51,7 +51,7 @@ impl Method {
         if method != Self::Bzip2 {
             return Some(method);
         }
-        // A text can start with "BZh", so the level and the next magic bytes are checked too.
+        // A text can also start with "BZh", so the level and the magic number after it are checked too.
         let is_level = |level| (b'1'..=b'9').contains(level);
         let may_be_level = start.get(3).is_none_or(is_level);
         let behind = rest_or_empty(front(start, 10), 4);
@@ -60,7 +60,7 @@ impl Method {
         (may_be_level && block).then_some(method)
     }
 
-    /// Returns the method for a file whose first bytes are mail in UTF-16.
+    /// Returns the UTF-16 method if the first bytes of a file are mail in UTF-16.
     pub(crate) fn of_text(start: &[u8]) -> Option<Self> {
         match UnicodeEncoding::of_mail(start) {
             Some(UnicodeEncoding::Utf16(order)) => Some(Self::Utf16(order)),
@@ -72,8 +72,7 @@ impl Method {
         matches!(self, Self::Utf16(_))
     }
 
-    /// Returns the name of the method, its magic bytes, and the suffix of a file name that selects the method for
-    /// output.
+    /// Returns the name of the method, its magic number, and the suffix of an output file that selects the method.
     fn row(self) -> (&'static str, &'static [u8], Option<&'static str>) {
         match self {
             Self::Gzip => ("gzip", b"\x1f\x8b", Some("gz")),
@@ -93,8 +92,8 @@ impl Method {
         self.row().1
     }
 
-    /// Returns the method that the suffix of a file name selects. A file named `.gz` has no suffix, because it is a
-    /// hidden file.
+    /// Returns the compression method that the suffix of a file name selects. `.gz` alone is a hidden file without a
+    /// suffix.
     pub(crate) fn of_name(path: &Path) -> Option<Self> {
         let suffix = path.extension().and_then(OsStr::to_str)?;
         let asks = |method: &Self| {
@@ -104,8 +103,8 @@ impl Method {
         Self::ALL.into_iter().find(asks)
     }
 
-    /// Returns the compression of the result. No suffix of a file name selects Dovecot's lz4 format. It is used if the
-    /// source has this format and the name of the result ends in `.lz4`.
+    /// Returns the compression of the result. The suffix `.lz4` alone does not select Dovecot's lz4 format; the source
+    /// must have this format too.
     pub(crate) fn of_result(path: &Path, source: Option<Self>) -> Option<Self> {
         let is_lz4 = path.extension().is_some_and(|suffix| suffix == "lz4");
         Self::of_name(path).or(source.filter(|&method| method == Self::DovecotLz4 && is_lz4))
@@ -120,8 +119,8 @@ pub(crate) fn plain_suffix(path: &Path) -> Option<&OsStr> {
     name.extension()
 }
 
-/// Returns whether a skippable zstd frame starts here. It contains no data, but the program pzstd writes one at the
-/// start of its files. So a file with such a frame is compressed with zstd.
+/// Returns whether `start` begins with a skippable zstd frame. Such a frame contains no data, but pzstd writes one at
+/// the start of its files, so the file counts as compressed with zstd.
 pub(super) fn is_skippable(start: &[u8]) -> bool {
     matches!(start, [low, 0x2a, 0x4d, 0x18, ..] if low & 0xf0 == 0x50)
 }

@@ -42,13 +42,14 @@ use crate::mailbox::encoding;
 use crate::mailbox::file::octets_at;
 use crate::span::front;
 
-/// Returns how the file is compressed, or in which byte order of UTF-16 its text is encoded.
+/// Returns the compression method of the file, or its UTF-16 byte order.
 pub(crate) fn method_of(file: &File) -> io::Result<Option<Method>> {
     let start = octets_at(file, 0, MAGIC)?;
     if let Some(method) = Method::of_start(&start) {
         return Ok(Some(method));
     }
-    // The bytes of UTF-16 include NULs and marks, which no other mail begins with. More is read only after them.
+    // UTF-16 text has a NUL byte or a byte order mark in its first four bytes; mail in other encodings has neither. So
+    // more of the file is read only if these bytes are not plain ASCII.
     let is_plain = front(&start, 4).iter().all(|byte| matches!(byte, 1..=0x7f));
     if is_plain {
         return Ok(None);

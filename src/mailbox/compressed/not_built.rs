@@ -84,7 +84,7 @@ mod tests {
             let why = with_source(error);
             assert!(why.contains("with the feature `archives`"), "{why}");
         }
-        // The mailbox next to the compressed ones and the archives is read, and each of these is an error.
+        // Only the uncompressed mailbox is read. The other six files are compressed or archives and give an error each.
         fs::write(folder.path().join("plain.mbox"), MBOX).unwrap();
         let items: Vec<_> = Messages::new(folder.path(), Options::default()).collect();
         let errors = items.iter().filter(|item| item.is_err()).count();

@@ -5,8 +5,8 @@ use crate::span::front;
 
 const BUFFER: usize = 64 << 10;
 
-/// A function that decompresses the next bytes of one member (a stream or frame) into a buffer. It returns their
-/// number, and 0 at the end of the member.
+/// Decompresses the next bytes of one member (a stream or frame) into a buffer. Returns the number of bytes, which is 0
+/// at the end of the member.
 pub(super) type Member<R> = Box<dyn FnMut(&mut Octets<R>, &mut [u8]) -> io::Result<usize> + Send>;
 
 pub(crate) struct Octets<R> {
@@ -15,8 +15,8 @@ pub(crate) struct Octets<R> {
     start: usize,
     end: usize,
     pub(super) taken: u64,
-    /// Set if the reader of the compressed data failed. An error of the decoder is then an I/O error of the system.
-    /// Otherwise, it means that the data are damaged.
+    /// Set if reading the compressed data failed. An error of the decoder is then an I/O error of the system; otherwise
+    /// it means that the data are damaged.
     pub(super) failed: bool,
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn exceeded(most: u64, expanded: u64, compressed: u64) -> Option<Deta
 
 /// Maximum decompressed size, as a multiple of the compressed size.
 pub(crate) const RATIO: u64 = 1000;
-/// Decompressed size in bytes up to which the compression ratio is not checked. A mail that consists of spaces or zeros
+/// Decompressed size in bytes up to which the compression ratio is not checked. Mail that consists of spaces or zeros
 /// has a high ratio, but is harmless.
 pub(crate) const UNJUDGED: u64 = 64 << 20;
 
@@ -90,8 +90,8 @@ impl<R: Read> Decoder<R> {
         if start.is_empty() && is_aligned {
             return Ok(DecoderState::Ended);
         }
-        // Only xz allows zeros as padding before a further stream. gzip(1) and the other programs ignore a stream after
-        // zeros, so it is reported as other data.
+        // Only xz allows zero padding before another stream. gzip(1) and the other programs ignore a stream after
+        // zeros, so here it is reported as other data.
         let may_follow = zeros == 0 || self.method == Method::Xz && is_aligned;
         let is_member = match self.method {
             Method::Utf16(_) => !is_behind,
@@ -167,8 +167,8 @@ impl<R: Read> Read for Decoder<R> {
                 }
                 DecoderState::Between(is_behind) => self.state = self.next(is_behind)?,
                 DecoderState::Within(mut member, before) => match member(&mut self.octets, into) {
-                    // A member that consumes no bytes is an error. Otherwise, truncated magic bytes would count as an
-                    // empty member again and again, without end.
+                    // A member that consumes no input is an error. Otherwise a truncated magic number would count as an
+                    // empty member again and again, in an endless loop.
                     Ok(0) if self.octets.taken == before => {
                         let error = io::ErrorKind::UnexpectedEof.into();
                         self.state = DecoderState::Damaged(self.broken(&error));

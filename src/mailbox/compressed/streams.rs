@@ -1,7 +1,7 @@
 //! Decompresses streams of gzip, bzip2, xz and zstd step by step.
 //!
-//! The readers of the crates are not used: if a call ends with an error, they drop the bytes that it decompressed, or
-//! they accept truncated data as complete. Here, the decompressed bytes are returned before the error.
+//! We do not use the `Read` adapters of the crates: if a call ends with an error, they drop the bytes that it
+//! decompressed, or they accept truncated data as complete. Here, the decompressed bytes are returned before the error.
 
 use std::io::{self, BufRead as _, Read};
 
@@ -28,8 +28,8 @@ pub(super) fn member<R: Read>(method: Method) -> io::Result<Member<R>> {
 /// Memory limit of the xz decoder, in bytes: 128 MiB for the dictionary, and 16 MiB for the rest.
 const MEMORY: u64 = (128 << 20) + (16 << 20);
 
-/// Window size of deflate: 2^15 bytes, the largest one. The header of a gzip member (RFC 1952) does not contain the
-/// actual size.
+/// Window size of deflate, as a power of two: 2^15 bytes is the maximum. The gzip header (RFC 1952) does not contain
+/// the actual size.
 const WINDOW_BITS: u8 = 15;
 
 fn gzip<R: Read>() -> Member<R> {
@@ -99,8 +99,8 @@ fn stepwise<R: Read>(
 /// option.
 const WINDOW_LOG: u32 = 27;
 
-/// Decompresses zstd frames (RFC 8878). The reader of the crate is not used, because it would treat other data after a
-/// frame as a damaged frame.
+/// Decompresses zstd frames (RFC 8878). We do not use the `Read` adapter of the crate, because it treats other data
+/// after a frame as a damaged frame.
 fn zstd<R: Read>() -> io::Result<Member<R>> {
     let mut decoder = Decoder::new()?;
     decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG))?;
@@ -117,8 +117,8 @@ fn zstd<R: Read>() -> io::Result<Member<R>> {
             }
             let input = octets.fill_buf()?;
             let is_end = input.is_empty();
-            // Each call decompresses only one block. If a call fails, the bytes that it has decompressed are lost, so a
-            // call must not decompress more.
+            // Each call decompresses only one block. If a call fails, the bytes that it has already decompressed are
+            // lost, so a call should cover as little as possible.
             let block = front(input, left);
             let mut input = InBuffer::around(block);
             let mut output = OutBuffer::around(&mut *into);

@@ -1,4 +1,4 @@
-//! Decodes text in UTF-16 to UTF-8, for the reader of compressed data: mail in UTF-16 is read as a compressed file is.
+//! Decodes UTF-16 text to UTF-8, as a method of the decompressor: mail in UTF-16 is read like a compressed file.
 
 use std::fmt;
 use std::io::{self, BufRead as _, Read};
@@ -8,7 +8,7 @@ use encoding_rs::{DecoderResult, UTF_16BE, UTF_16LE};
 use super::octets::Member;
 use crate::mailbox::encoding::ByteOrder;
 
-/// Returns the reason why a message in UTF-16 is not read, and what to do.
+/// Returns an error text for a message in UTF-16: why it is not read, and what to do.
 pub(crate) fn not_encoded(why: impl fmt::Display) -> String {
     format!(
         "the message is in UTF-16 and cannot be decoded exactly, because {why}; convert the file to UTF-8, for example with iconv, and declare this charset in its header"
@@ -18,11 +18,11 @@ pub(crate) fn not_encoded(why: impl fmt::Display) -> String {
 /// Reason why a file in UTF-16 is not changed.
 pub(crate) const LEFT_AS_UTF16: &str = "the file is in UTF-16, which embody reads but does not write, so the file was not changed; convert it to another format with ";
 
-/// Number of consecutive characters whose two bytes are both ASCII text. That many show that a program appended mail in
-/// ASCII to a file in UTF-16. In a text, the bytes of a character are independent of those of the next one.
+/// Number of consecutive UTF-16 characters whose two bytes are both printable ASCII. A run of this length shows that a
+/// program appended ASCII mail to a UTF-16 file, because real UTF-16 text practically never contains one.
 const ASCII_PAIRS: usize = 24;
 
-/// The bytes of the longest character in UTF-8, of a single code unit of two bytes.
+/// Maximum UTF-8 length of a character that is one UTF-16 code unit, in bytes.
 const LONGEST: usize = 3;
 
 pub(super) fn member<R: Read>(order: ByteOrder) -> Member<R> {

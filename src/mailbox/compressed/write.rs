@@ -1,4 +1,4 @@
-//! Compresses mail to a single member. The same mail always gives the same bytes.
+//! Compresses mail to a single member. The output is deterministic.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use liblzma::write::XzEncoder;
 use super::dovecot_lz4;
 use super::method::Method;
 
-// Compression levels. They are the defaults of the compression programs. `LEVEL` is that of gzip and xz.
+// Compression levels: the defaults of the compression programs. `LEVEL` is for gzip and xz.
 const LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
 const BZIP2_LEVEL: u32 = 9;

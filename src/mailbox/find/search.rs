@@ -26,30 +26,31 @@ use crate::mailbox::{IgnorePatterns, Options, Stop};
 use crate::platform::disk::layout::is_object;
 use crate::platform::{FileExt as _, OsStrExt as _};
 
-/// Number of entries of a directory that are looked at to decide whether a symbolic link to the directory leads to mail.
+/// Maximum number of entries that are checked in the target directory of a symbolic link, to decide whether the link
+/// leads to mail.
 const MOST_ENTRIES: usize = 1000;
 
-/// A search of a directory and of all directories below it.
+/// Recursive search of a directory.
 pub(super) struct TreeSearch<'s> {
     source: &'s Path,
-    /// The source as an absolute path without symbolic links.
+    /// Absolute path of the source without symbolic links.
     whole: PathBuf,
     format: Format,
     ignore: &'s IgnorePatterns,
     stop: &'s Stop,
     finds: Finds,
-    /// Directories that are still to be searched, relative to the source, and whether each is `cur`, `new` or `tmp` of a
-    /// Maildir.
+    /// Directories that are still to be searched, relative to the source. The flag is true for `cur`, `new` and `tmp`
+    /// of a Maildir.
     directories: BTreeSet<(PathBuf, bool)>,
 }
 
-/// A directory whose entries are being looked at.
+/// A directory that is being searched.
 struct DirectorySearch {
     path: PathBuf,
     relative: PathBuf,
     is_maildir: bool,
     is_mh: bool,
-    /// Part of the Maildir above: `cur`, `new` or `tmp`.
+    /// Name of the directory if it is `cur`, `new` or `tmp` of a Maildir.
     part: Option<OsString>,
     eudora: Option<eudora_files::EudoraFolder>,
 }
@@ -121,7 +122,7 @@ impl<'s> TreeSearch<'s> {
         let (entries, is_mh) = match listed {
             Ok(listed) => listed,
             Err(error) if relative.as_os_str().is_empty() => return Err(cannot_read(&path)(error)),
-            // The Maildir that contains the directory names it when its messages are read.
+            // An unreadable `cur` or `new` is not reported here. The reader of the Maildir reports it.
             Err(_) if part.as_deref().is_some_and(|part| part != "tmp") => return Ok(()),
             Err(error) => {
                 self.not_read(path, unread(&error));
@@ -183,8 +184,8 @@ impl<'s> TreeSearch<'s> {
             return self.subdirectory(within, relative, &name, &entry.path());
         }
         if within.is_message(&name) {
-            // The messages of a Maildir or an MH folder are counted when they are read, because other programs may rename
-            // them until then.
+            // Messages of a Maildir or an MH folder are counted when they are read. Counting them now could be wrong,
+            // because other programs may rename them until then.
             return Ok(());
         }
         if temporary::is_temporary(&name) {
@@ -229,8 +230,8 @@ impl<'s> TreeSearch<'s> {
         path: &Path,
     ) -> Result<(), Error> {
         if temporary::is_temporary(name) || within.part.as_deref() == Some(OsStr::new("tmp")) {
-            // Another run of embody is filling its temporary directory at this moment, or was killed before the directory
-            // was complete. The messages in `tmp` of a Maildir were never delivered.
+            // The directory is not searched. A temporary directory of embody is incomplete: another run is filling it
+            // now, or was killed before. Messages in `tmp` of a Maildir were never delivered.
             self.finds.files.parts += files_below(path, self.stop)?;
             return Ok(());
         }
@@ -257,7 +258,7 @@ impl<'s> TreeSearch<'s> {
         Ok(())
     }
 
-    /// Returns the kind of a file, or the reason why it is not a mailbox.
+    /// Returns the kind of mailbox in a file, or the reason why the file is not a mailbox.
     fn kind_of(
         &self,
         within: &DirectorySearch,
@@ -283,7 +284,8 @@ impl<'s> TreeSearch<'s> {
         if let Some(what) = beside {
             return Ok(Err(NotMail::Beside(what)));
         }
-        // With one of these formats, the options select directories only. All other mail is named.
+        // The formats Maildir and MH only select directories. Files are therefore recognised in all formats, so that
+        // other mail is reported and not skipped silently.
         let selects_directories = matches!(self.format, Format::Maildir | Format::Mh);
         let format = if selects_directories {
             Format::Auto
@@ -318,8 +320,8 @@ impl<'s> TreeSearch<'s> {
         })
     }
 
-    /// Returns the verdict on a symbolic link. Its target is not followed, but the link is named if it leads to mail that the
-    /// source does not contain.
+    /// Returns the verdict on a symbolic link. The link is not followed. It is reported if it leads to mail outside of
+    /// the source.
     fn link(&self, path: &Path) -> NotMail {
         let Ok(target) = path.canonicalize() else {
             return NotMail::Link;
@@ -329,7 +331,7 @@ impl<'s> TreeSearch<'s> {
             Ok(found) if found.is_file() => {
                 found.len() > 0 && matches!(look_at(&target, Format::Auto), Ok(Ok(_)))
             }
-            // A link to a directory above the source leads back to the source.
+            // The target is a directory that contains the source, so the link would lead back into the source.
             Ok(found) if found.is_dir() => {
                 !self.whole.starts_with(&target) && is_directory_of_mail(&target)
             }
@@ -369,8 +371,8 @@ impl DirectorySearch {
         }
     }
 
-    /// Returns a description if the file belongs to the mailbox in this directory, whatever it contains: some programs keep
-    /// copies of messages in such files.
+    /// Returns a description if a mail program keeps a file with this name in such a directory. The content is not
+    /// considered, because some of these files contain copies of messages.
     fn own_file(&self, name: &OsStr) -> Option<&'static str> {
         match self.part.as_deref() {
             Some(part) if part == "tmp" => {
@@ -384,8 +386,8 @@ impl DirectorySearch {
     }
 }
 
-/// Returns whether a file with the name `wanted` is in the directory of `path`. If `is_whole` is false, `wanted` is the end
-/// of the name.
+/// Returns whether the directory of `path` contains a file with the name `wanted`. If `is_whole` is false, `wanted` is
+/// only the end of the name.
 fn has_file(path: &Path, wanted: &str, is_whole: bool) -> bool {
     if is_whole {
         return path.with_file_name(wanted).is_file();
@@ -397,8 +399,8 @@ fn has_file(path: &Path, wanted: &str, is_whole: bool) -> bool {
     names.any(|name| name.as_bytes().ends_with(wanted.as_bytes()))
 }
 
-/// Returns whether the file is named and starts like a message in a Maildir of SeaMonkey: a number as its name, and a line
-/// `From - ` before the header.
+/// Returns whether the file is a message in a Maildir of SeaMonkey, judging by its name (a number) and its first line
+/// (`From - `).
 fn is_of_seamonkey(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_bytes();
     let mut start = [0; 1024];
@@ -430,8 +432,8 @@ fn is_mh(folder: &Path, format: Format) -> io::Result<bool> {
     }
 }
 
-/// Returns whether a directory is a Maildir or an MH folder, or contains a mailbox or a message. Directories in it are not
-/// searched.
+/// Returns whether a directory contains mail: as a Maildir, as an MH folder, or as a file directly in the directory.
+/// Subdirectories are not searched.
 fn is_directory_of_mail(folder: &Path) -> bool {
     if is_maildir(folder, Format::Auto) || mh::is_marked(folder) {
         return true;

@@ -1,5 +1,5 @@
-//! Keywords of messages: the tags and labels that mail programs set, beside the flags of the mail system such as "read".
-//! IMAP compares keywords without regard to case. No I/O is performed.
+//! Keywords of messages: user-defined tags and labels, in contrast to flags such as "read". Keywords are compared
+//! case-insensitively, as in IMAP. No I/O is performed.
 //!
 //! The names of keywords are stored in these places:
 //! * Dovecot's Maildirs: a letter from a to z in the file name. The file `dovecot-keywords` of the folder contains a
@@ -13,13 +13,13 @@ use std::collections::{HashMap, HashSet};
 
 use crate::mailbox::forms::modified_utf7;
 
-/// The keyword for forwarded mail. Maildirs and Thunderbird have a flag for it.
+/// Keyword of forwarded mail. In Maildirs and Thunderbird, it is a flag.
 pub(crate) const FORWARDED: &str = "$Forwarded";
-/// The keyword for important mail (RFC 8457).
+/// Keyword of important mail (RFC 8457).
 pub(crate) const IMPORTANT: &str = "$Important";
-/// The name of the tag that Thunderbird shows as "Important" in its standard settings.
+/// Thunderbird's tag that is named "Important" by default.
 pub(crate) const IMPORTANT_TAG: &str = "$label1";
-/// The keyword for mail for which a receipt was sent (RFC 3503).
+/// Keyword of mail for which a read receipt was sent (RFC 3503).
 pub(crate) const RECEIPT_SENT: &str = "$MDNSent";
 
 /// Maximum number of keywords of a message. Headers are untrusted input.
@@ -48,7 +48,7 @@ impl Keywords {
         Self(keywords)
     }
 
-    /// Returns the keywords of `self` and of `other`.
+    /// Returns the union of the keywords of `self` and `other`.
     pub(crate) fn with(self, other: &Self) -> Self {
         match (self.0.is_empty(), other.0.is_empty()) {
             (_, true) => self,
@@ -80,12 +80,12 @@ impl Keywords {
     }
 }
 
-/// Returns whether a header field can contain the keyword.
+/// Returns whether the keyword can be stored in a header field.
 pub(crate) fn is_writable(name: &str) -> bool {
     !name.contains(char::is_control) && words(name) == [name]
 }
 
-/// Describes a letter of a keyword without a meaning, for the report.
+/// Describes a keyword letter that `dovecot-keywords` does not explain, for the report.
 pub(crate) fn unexplained(letter: char) -> String {
     format!("keyword letter {letter}, because the file dovecot-keywords does not explain it")
 }
@@ -95,8 +95,8 @@ pub(crate) fn unwritable(name: &str) -> String {
     format!("keyword {name}, because a header field cannot contain it")
 }
 
-/// Returns the keywords of a field X-Keywords. Blanks are between them, and in OfflineIMAP commas. A comma in an encoded
-/// character, such as `&AAD,-` (modified UTF-7), does not count.
+/// Splits the value of an X-Keywords field into keywords. They are separated by blanks, and in OfflineIMAP by commas. A
+/// comma inside an encoded character such as `&AAD,-` (modified UTF-7) is not a separator.
 pub(crate) fn words(field: &str) -> Vec<&str> {
     let mut is_encoded = false;
     let between = |symbol: char| {
@@ -113,14 +113,14 @@ pub(crate) fn words(field: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Returns whether IMAP allows the symbol in a keyword. A server that reads other symbols from `dovecot-keywords` sends
-/// responses that clients cannot parse.
+/// Returns whether IMAP allows the character in a keyword. A server that reads other characters from `dovecot-keywords`
+/// sends responses that clients cannot parse.
 fn is_allowed(symbol: char) -> bool {
     !symbol.is_control() && !symbol.is_whitespace() && !"(){%*\"\\]".contains(symbol)
 }
 
-/// Returns the keyword for a label of another program, which may contain any characters. The rules are those of
-/// Thunderbird's tags: characters that IMAP does not allow become underscores, and other characters outside of ASCII are
+/// Converts a label of another program, which may contain any characters, to a keyword. The rules are those of
+/// Thunderbird's tags: characters that IMAP does not allow become underscores, and characters outside of ASCII are
 /// written in modified UTF-7.
 pub(crate) fn of_label(label: &str) -> String {
     let allowed = label.trim().chars().map(|symbol| match symbol {
@@ -131,7 +131,7 @@ pub(crate) fn of_label(label: &str) -> String {
     modified_utf7::encoded(&allowed.collect::<String>())
 }
 
-/// Returns text that is UTF-8 or, in files of old programs, Latin-1.
+/// Decodes text as UTF-8, or as Latin-1 if it is not valid UTF-8. Files of old programs are in Latin-1.
 fn decoded(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
@@ -139,12 +139,12 @@ fn decoded(bytes: &[u8]) -> String {
     }
 }
 
-/// The keywords for the letters a to z in the file names of a Maildir.
+/// Names of the keyword letters a to z in a Maildir.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct KeywordLetters(Vec<Option<String>>);
 
 impl KeywordLetters {
-    /// Parses the file `dovecot-keywords`. Lines of another form are ignored.
+    /// Parses the file `dovecot-keywords`. Malformed lines are ignored.
     pub(crate) fn of_file(content: &[u8]) -> Self {
         let mut letters = Self::default();
         for line in content.split(|&byte| byte == b'\n') {
@@ -179,14 +179,14 @@ impl KeywordLetters {
         self.0.is_empty()
     }
 
-    /// Returns the keyword of a letter, or `None` if the file does not explain the letter.
+    /// Returns the keyword of a letter, or `None` if the file has no name for the letter.
     pub(crate) fn name(&self, letter: u8) -> Option<&str> {
         let number = usize::from(letter.checked_sub(b'a')?);
         self.0.get(number)?.as_deref()
     }
 
-    /// Returns the letter of a keyword. A new keyword gets the next free letter. Returns `None` if all letters are taken,
-    /// or if the file cannot contain the name.
+    /// Returns the letter of a keyword. A new keyword gets the next free letter. Returns `None` if all letters are in
+    /// use, or if `dovecot-keywords` cannot store the name.
     pub(crate) fn letter(&mut self, name: &str) -> Option<char> {
         let is_same = |known: &Option<String>| {
             let known = known.as_deref();
@@ -204,10 +204,10 @@ impl KeywordLetters {
     }
 }
 
-/// Keywords by the name of a message in a Maildir, without its flags, as Courier stores them.
+/// Keywords as Courier stores them, by the name of the message in the Maildir (without its flags).
 ///
-/// The list is the oldest source of the keywords of a message. A file `NAME` is newer, and a file `.N.NAME` is newer still:
-/// Courier renames it to `NAME` later.
+/// If several files contain keywords of a message, the newest file is used. The file `:list` is the oldest. A file
+/// `NAME` is newer, and a file `.N.NAME` (which Courier later renames to `NAME`) is the newest.
 #[derive(Default)]
 pub(crate) struct CourierKeywords(HashMap<Vec<u8>, (CourierAge, Keywords)>);
 
@@ -215,16 +215,16 @@ pub(crate) struct CourierKeywords(HashMap<Vec<u8>, (CourierAge, Keywords)>);
 enum CourierAge {
     List,
     File,
-    /// A file `.N.NAME`, with its number.
+    /// A file `.N.NAME`, with the number N.
     Pending(u64),
 }
 
 impl CourierKeywords {
-    /// Adds a file of the directory `courierimapkeywords`. The order in which the files are added is not important.
+    /// Adds a file of the directory `courierimapkeywords`. The files can be added in any order.
     pub(crate) fn add_file(&mut self, name: &[u8], content: &[u8]) {
         let is_list = name.ends_with(b"list") && !name.contains(&b'.');
         if is_list {
-            // On file systems without colons, another character precedes the word.
+            // The file is named `:list`. File systems without colons in names replace the colon by another character.
             for (message, own) in of_courier_list(content) {
                 self.add(message, CourierAge::List, own);
             }
@@ -249,7 +249,7 @@ impl CourierKeywords {
         }
     }
 
-    /// Returns the keywords of the message with this name. Returns `None` if it has none.
+    /// Returns the keywords of the message with this name, or `None` if it has no keywords.
     pub(crate) fn of_message(&self, name: &[u8]) -> Option<&Keywords> {
         let (_, own) = self.0.get(name)?;
         (!own.is_empty()).then_some(own)
@@ -274,7 +274,8 @@ fn of_courier_list(content: &[u8]) -> HashMap<Vec<u8>, Keywords> {
         .collect();
     let mut keywords = HashMap::new();
     for line in lines {
-        // The name of a file can contain a colon only in damaged lists, so the last one separates the numbers.
+        // In a valid list, file names contain no colons. In a damaged list they can, so the numbers are after the last
+        // colon.
         let Some(at) = memchr::memrchr(b':', line) else {
             continue;
         };

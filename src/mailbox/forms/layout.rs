@@ -1,13 +1,13 @@
-//! Reads the names of nested folders from paths, in the layouts of several programs:
+//! Derives the names of nested folders from paths, in the layouts of several programs:
 //! * Maildir++ (Courier, Dovecot): the folder `Work/2023` is the Maildir `.Work.2023` next to `cur`. Names are in
 //!   modified UTF-7.
 //! * Apple Mail: the messages of the folder `Work` are in the directory `Work.mbox` (`Work.imapmbox` in old versions),
-//!   and its subfolders in the same directory, or next to it in the directory `Work`. In an exported mailbox, they are
-//!   in the file `Work.mbox/mbox`.
+//!   and its subfolders in the same directory, or next to it in the directory `Work`. In an exported mailbox, the messages
+//!   are in the file `Work.mbox/mbox`.
 //! * KMail: the subfolders of `Work` are in the directory `.Work.directory`.
 //! * Thunderbird and Evolution: the subfolders of `Work` are in the directory `Work.sbd`.
 //!
-//! Other directories have the names of folders.
+//! In any other layout, the name of a directory is the name of the folder.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -18,19 +18,19 @@ use crate::mailbox::forms::outlook::is_named_tnef;
 use crate::mailbox::kind::StartKind;
 use crate::platform::OsStrExt as _;
 
-/// Suffixes of the directories in which Apple Mail stores mailboxes.
+/// Suffixes of Apple Mail's mailbox directories.
 const OF_APPLE_MAIL: [&str; 2] = [".mbox", ".imapmbox"];
 
-/// Name of the file with the messages of a mailbox that Apple Mail exported.
+/// Name of the mbox file in a mailbox that Apple Mail exported.
 const EXPORTED: &str = "mbox";
 
-/// How nested folders are written in the result.
+/// Layout of nested folders in the result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FolderLayout {
-    /// Each folder level is a level of the result, as in Thunderbird.
+    /// Each folder level becomes a level of the result, such as a Thunderbird folder inside its parent folder.
     Folders,
-    /// The directories of the result are those of the source: only names that hide a folder, or are not the name of a
-    /// folder, are changed.
+    /// The result has the directories of the source. Only some names are changed: hidden directories become visible,
+    /// and suffixes that are not part of a folder name are removed.
     Directories,
 }
 
@@ -39,24 +39,25 @@ pub(crate) enum FolderLayout {
 pub(crate) struct SourcePath<'p> {
     pub(crate) path: &'p Path,
     pub(crate) kind: StartKind,
-    /// Number of components up to the Maildir that contains this Maildir, if there is one. The names of the components
-    /// after it are in modified UTF-7, because the server that wrote the Maildir encodes them.
+    /// For a Maildir inside another Maildir: number of path components up to the outer Maildir. The components after it
+    /// are in modified UTF-7, because the mail server encodes the names of subfolders.
     pub(crate) maildir: Option<usize>,
 }
 
 impl SourcePath<'_> {
-    /// Returns the names of the folder and of those above it. Returns an empty list for messages in the source itself.
+    /// Returns the names of the folder and its parent folders, from the outermost to the innermost. Empty for messages
+    /// that are directly in the source.
     pub(crate) fn levels(self, nesting: FolderLayout) -> Vec<OsString> {
         let components: Vec<&OsStr> = self.path.iter().collect();
         let Some((last, above)) = components.split_last() else {
-            // In Maildir++ the directory that contains the other folders is itself the Maildir of the inbox, so its
+            // The source itself is a mailbox. In Maildir++, the top directory is the Maildir of the inbox, so its
             // messages get a folder `INBOX`.
             return match self.kind {
                 StartKind::Maildir => vec!["INBOX".into()],
                 _ => Vec::new(),
             };
         };
-        // The folders of an Outlook mailbox have no layout on the disk.
+        // Names of folders inside an Outlook mailbox are not file names, so there is nothing to decode.
         if self.kind == StartKind::Pst {
             return components.iter().map(|&name| name.to_owned()).collect();
         }
@@ -80,25 +81,25 @@ impl SourcePath<'_> {
     }
 }
 
-/// Returns the name of the folder whose subfolders KMail stores in a directory with this name.
+/// Returns the name of the parent folder if this is a directory in which KMail stores subfolders (`.NAME.directory`).
 pub(crate) fn kmail_parent(directory: &OsStr) -> Option<&OsStr> {
     let hidden = directory.as_bytes().strip_prefix(b".")?;
     let name = hidden.strip_suffix(b".directory")?;
     (!name.is_empty()).then(|| OsStr::from_bytes(name))
 }
 
-/// Returns the name of the mailbox of Apple Mail that is stored in a directory with this name.
+/// Returns the name of the mailbox if this is a mailbox directory of Apple Mail.
 pub(crate) fn apple_mailbox(directory: &OsStr) -> Option<&OsStr> {
     let mut suffixes = OF_APPLE_MAIL.iter();
     suffixes.find_map(|suffix| without_suffix(directory, suffix))
 }
 
-/// Returns whether this is the name of the file with the messages of an exported mailbox, compressed or not.
+/// Returns whether a file has the name of the mbox in a mailbox that Apple Mail exported, compressed or not.
 pub(crate) fn is_exported(file: &OsStr) -> bool {
     uncompressed(file) == EXPORTED
 }
 
-/// Returns the name of a file without its suffixes of a mailbox, an archive and a compression.
+/// Strips the suffixes of mailbox formats, archives and compression from a file name.
 pub(crate) fn plain(file: &OsStr) -> &OsStr {
     let name = uncompressed(file);
     match named(Path::new(name)) {
@@ -107,8 +108,8 @@ pub(crate) fn plain(file: &OsStr) -> &OsStr {
     }
 }
 
-/// Returns the name of an archive without the suffixes of its format and compression. The name of an archive
-/// from standard input is `mail`.
+/// Returns the name of an archive without the suffixes of its format and compression. For an archive from standard
+/// input, returns `mail`.
 pub(crate) fn archive_stem(path: &Path) -> String {
     const ARCHIVES: [&str; 7] = ["zip", "tar", "tgz", "tbz2", "txz", "pst", "ost"];
     let mut name = Path::new(path.file_name().unwrap_or_default());
@@ -125,7 +126,7 @@ pub(crate) fn archive_stem(path: &Path) -> String {
     }
 }
 
-/// Returns the kind of mail that the suffix of a file name promises, compressed or not.
+/// Returns the kind of mail according to the suffix of a file name, compressed or not.
 pub(crate) fn named(path: &Path) -> Option<StartKind> {
     if is_named_tnef(path) {
         return Some(StartKind::Msg);
@@ -150,7 +151,7 @@ fn uncompressed(file: &OsStr) -> &OsStr {
     }
 }
 
-/// Returns the name of a folder after the dot with which Maildir++ and hidden files begin.
+/// Strips the leading dot of a Maildir++ folder or a hidden directory.
 fn nested_name(name: &OsStr) -> Option<&OsStr> {
     let nested = name.as_bytes().strip_prefix(b".")?;
     (!nested.is_empty()).then(|| OsStr::from_bytes(nested))
@@ -160,7 +161,8 @@ fn of_maildir(nested: &OsStr, nesting: FolderLayout) -> Vec<OsString> {
     let Some(text) = nested.to_str() else {
         return vec![nested.to_owned()];
     };
-    // Dots separate the levels, so the name is divided before its levels are decoded. Courier encodes other dots.
+    // In Maildir++, dots separate the levels, so the name is split before its levels are decoded. A dot inside a level
+    // is encoded by Courier.
     let names = text.split('.').filter(|level| !level.is_empty());
     let levels: Vec<String> = names.map(folder_name).collect();
     match nesting {
@@ -205,7 +207,7 @@ fn without_suffix<'n>(name: &'n OsStr, suffix: &str) -> Option<&'n OsStr> {
     is_it.then(|| OsStr::from_bytes(stem))
 }
 
-/// Returns whether the name is that of a file with mail: an mbox, a message, an archive or a compressed file.
+/// Returns whether the name has the suffix of a file with mail: an mbox, a message, an archive or a compressed file.
 pub(crate) fn names_a_file(path: &Path) -> bool {
     named(path).is_some() || Method::of_name(path).is_some()
 }

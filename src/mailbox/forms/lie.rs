@@ -1,16 +1,17 @@
-//! A mailbox format for tests that finds wrong ends of messages on purpose. With it, the tests check that a run notices
-//! lost bytes (`input::accounts`).
+//! A mailbox format for tests that finds wrong ends of messages on purpose. The tests use it to check that a run
+//! notices lost bytes (`input::accounts`).
 
 use crate::mailbox::forms::mbox::Frame;
 
-/// The kind of error that the format makes on purpose.
+/// Kind of error that the test format makes on purpose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lie {
-    /// The format leaves out the first bytes of a message, so they belong to no message.
+    /// A gap between messages: a message starts too late, so its first bytes belong to no message.
     Gap,
-    /// The format counts the last bytes of a message as part of the message, but not of its content.
+    /// The content of a message ends too early, while the message itself does not. So the last bytes of the message are
+    /// in no content.
     Tail,
-    /// The format ends a message too early: its last bytes become another message, without a separator.
+    /// A message ends too early. Its remaining bytes then look like another message that has no separator.
     End,
 }
 

@@ -36,12 +36,12 @@ const FOLLOWING_HEADER: usize = 64 << 10;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct MboxReadState {
     any: bool,
-    /// Set after a message without a right Content-Length. The mailbox is then certainly not mboxcl2, and all further
+    /// Set after a message without a right Content-Length. The mailbox is then certainly not mboxcl2, so all further
     /// messages end at separators.
     pub(crate) is_settled: bool,
-    /// Offset of the next message and its right Content-Length, if the header of the next message was already read to
-    /// check the previous one. The header then need not be read twice. Offsets are relative to the window, which is the
-    /// part of the file in memory.
+    /// Cache: offset of the next message and its Content-Length, which was already found right while the previous
+    /// message was checked. So the header need not be read twice. Offsets are relative to the window (the part of the
+    /// file in memory).
     following: Option<(u64, TrustedLength)>,
 }
 
@@ -65,20 +65,20 @@ impl MboxReadState {
 pub(crate) struct Frame {
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// Whether the header was read. In a mailbox that is not mboxcl2, the header is not needed to find the end of the
-    /// message. [`looked_at`](Self::looked_at) reads it later, only if the message changes.
+    /// Whether the header was read. Unless the mailbox is mboxcl2, the end of the message is found without its header.
+    /// [`looked_at`](Self::looked_at) reads the header later, only if the message changes.
     pub(crate) is_looked_at: bool,
     /// End of the body, if a Content-Length determines it. In MMDF, this is the start of the closing line. `None` if a
     /// separator determines the end.
     pub(crate) content_end: Option<usize>,
-    /// Whether the end was found without separators, as in an mboxcl2 mailbox. Lines that start with `From ` are then
-    /// not quoted.
+    /// Whether the end was found without separators, as in an mboxcl2 mailbox. `From ` lines in the message are then
+    /// plain text and are not quoted.
     pub(crate) is_mboxcl2: bool,
 }
 
 impl Frame {
-    /// Creates the frame of a message whose end does not depend on separators, but on a Content-Length or on another
-    /// format. `From ` lines in it are ordinary text, and new ones are not quoted.
+    /// Creates the frame of a message whose end is not determined by separators, but by a Content-Length or by another
+    /// format. `From ` lines in the message are plain text, and new ones are not quoted.
     pub(crate) fn counted(start: usize, content_end: usize, end: usize) -> Self {
         Self {
             start,
@@ -136,8 +136,8 @@ impl Frame {
     }
 }
 
-/// Returns the message without the byte order mark at its end, which belongs to the next message: the separator of the
-/// next message follows it directly.
+/// Returns the message without a byte order mark at its end. Such a mark belongs to the next message, because it is
+/// directly before the separator of that message.
 fn without_mark(raw: &[u8]) -> &[u8] {
     match raw.strip_suffix(BYTE_ORDER_MARK) {
         Some(message) if message.ends_with(b"\n") || message.ends_with(b"\r") => message,
@@ -150,16 +150,16 @@ pub(crate) fn content_start(raw: &[u8]) -> usize {
     from_line.unwrap_or_else(|| mmdf::content_start(raw).unwrap_or(0))
 }
 
-/// The end of a message, as a frame. The error means that more bytes are needed to find the end. If a Content-Length
-/// determines the end, the error contains the offset up to which bytes are needed, and otherwise `None`.
+/// Result of a search for the end of a message. `Err` means that the end is not in memory yet: `Err(Some(offset))` if a
+/// Content-Length determines the end, so that all bytes up to `offset` must be read, and otherwise `Err(None)`.
 pub(crate) type End = Result<Frame, Option<u64>>;
 
-/// Function that reads bytes at a distance after the window, which is the part of the file in memory. It returns the
-/// number of bytes read, which is smaller than requested only at the end of the file. `None` means that the source
-/// cannot read ahead, such as a pipe.
+/// Function that reads bytes at a distance after the window (the part of the file in memory). It returns the number of
+/// bytes read, which is smaller than requested only at the end of the file. It returns `None` if the source cannot read
+/// ahead, for example a pipe.
 pub(crate) type Peek<'a> = dyn FnMut(u64, &mut [u8]) -> Option<usize> + 'a;
 
-/// Number of bytes that are read after the end of a body, to check that a separator follows there.
+/// Number of bytes after the end of a body that are checked for a separator.
 const CHECKED: usize = LOOK_AHEAD + 2 * MAX_TRAILING_LINE_ENDS;
 
 /// The state of the search for the end of one message. If the message is longer than the window (the part of the file
@@ -167,15 +167,14 @@ const CHECKED: usize = LOOK_AHEAD + 2 * MAX_TRAILING_LINE_ENDS;
 /// of the message. Offsets are relative to the start of the message.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct MessageEndSearch {
-    /// Offset at which the search for the next separator continues. The line ending before this separator is here or
-    /// later.
+    /// Offset at which the search for the next separator continues. There is no separator before this offset.
     pub(crate) searched: usize,
     header: HeaderReader,
-    /// Whether the Content-Length was checked and is not used. The message then ends at the next separator.
+    /// Whether the Content-Length was checked and rejected. The message then ends at the next separator.
     is_judged: bool,
 }
 
-/// Finds the end of a message by the next separator, without reading a Content-Length. `whole` is true if `bytes`
+/// Finds the end of a message at the next separator, without using its Content-Length. `whole` is true if `bytes`
 /// extends to the end of the file.
 pub(crate) fn end_by_separator(
     bytes: &[u8],
@@ -184,8 +183,8 @@ pub(crate) fn end_by_separator(
     whole: bool,
 ) -> End {
     if progress.searched == 0 {
-        // The search starts after the separator of this message. Older separators, which are `From ` lines of an
-        // earlier mailbox directly after it, do not end the message either.
+        // The search starts after the separator of this message. `From ` lines directly after the separator are skipped
+        // too: they were separators in an earlier mailbox and do not end the message.
         match separator::own_lines(&bytes[start..], whole) {
             Some(own) => progress.searched = own.saturating_sub(1),
             None => return Err(None),
@@ -237,8 +236,8 @@ pub(crate) fn end_of_message(
                 _ => Err(Some(right.end)),
             };
         }
-        // If the end of the header is not in the window yet, a Content-Length may still follow. It is rejected only
-        // after the whole header was read.
+        // While the end of the header is not in the window, a Content-Length may still follow. So the Content-Length is
+        // rejected only after the whole header was read.
         progress.header.read_on(&bytes[start..], whole);
         progress.is_judged = progress.header.is_over;
     }
@@ -281,12 +280,12 @@ impl MboxWindow<'_, '_> {
         Some(Cow::Owned(all))
     }
 
-    /// Returns the end of the message according to its Content-Length, if the Content-Length is right: a separator or
-    /// the end of the file must follow. The offsets in `header` are relative to `at`.
+    /// Returns the end of the message according to its Content-Length, or `None` if the Content-Length is wrong: a
+    /// separator or the end of the file must follow. The offsets in `header` are relative to `at`.
     fn right(&mut self, at: u64, header: &MboxHeader) -> Option<TrustedLength> {
         let content = at.checked_add(header.counted_end()?)?;
-        // The byte before the end is read too. If the file does not contain this byte, the Content-Length is wrong. Without
-        // this check, an end far after the end of the file would look like one exactly at the end of the file.
+        // The last byte of the body is read too, because it must exist. Otherwise, a Content-Length that points far
+        // beyond the end of the file would look like one that ends exactly there.
         let there = self.look(content.checked_sub(1)?, CHECKED + 1)?;
         let (&before, rest) = there.split_first()?;
         let line_ends = boundary_behind(before, rest)?;
@@ -356,8 +355,8 @@ impl MboxHeader {
         header.behind(start)
     }
 
-    /// Reads the header of a single message. A `From ` line in its header is not a separator, because other messages
-    /// were already split off.
+    /// Reads the header of a message that was already split off. A `From ` line in the header is therefore not a
+    /// separator.
     pub(crate) fn of(content: &[u8]) -> Self {
         let mut header = Self::default();
         let mut at = 0;
@@ -370,8 +369,7 @@ impl MboxHeader {
         header
     }
 
-    /// Adds `start`, the offset of the message in the window, to the offsets of the header, which are relative to the
-    /// message.
+    /// Makes the offsets of the header relative to the window: adds `start`, the offset of the message in the window.
     fn behind(self, start: usize) -> Self {
         Self {
             body: self.body.map(|body| start + body),
@@ -398,18 +396,18 @@ impl MboxHeader {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct HeaderReader {
     header: MboxHeader,
-    /// Offset of the next line of the header. It is 0 until the `From ` lines at the start of the message were skipped.
+    /// Offset of the next header line, or 0 while the `From ` lines at the start of the message are not skipped yet.
     line: usize,
     /// Offset at which the search for the end of the current line continues. No line ending is between `line` and this
     /// offset.
     searched: usize,
-    /// Set if the header has ended, or if the next message starts before an empty line ended the header.
+    /// Set at the end of the header, which is an empty line or the separator of the next message.
     is_over: bool,
 }
 
 impl HeaderReader {
-    /// Continues to read the header. `message` contains the bytes of the previous call and more after them. `whole` is
-    /// true if no more bytes follow.
+    /// Continues to read the header. `message` contains the bytes of the previous call and more bytes after them.
+    /// `whole` is true if no further bytes follow.
     fn read_on(&mut self, message: &[u8], whole: bool) -> MboxHeader {
         if self.line == 0 {
             let Some(own) = separator::own_lines(message, whole) else {
@@ -437,8 +435,8 @@ impl HeaderReader {
             let has_from = line.starts_with(b"From ")
                 || memchr(b'\r', line).is_some_and(|at| at + 1 < line.len());
             if has_from && !whole && message.len() - end < LOOK_AHEAD {
-                // The bytes after the line decide whether it is a separator. They are not in the window yet, so reading
-                // stops before the line.
+                // Only the bytes after the line show whether the line is a separator. They are not in the window yet,
+                // so reading stops before the line.
                 self.searched = end;
                 break;
             }
@@ -456,7 +454,8 @@ impl HeaderReader {
     }
 }
 
-/// Returns whether another message starts after a bare CR in `line`. `line` is the first line of `bytes`.
+/// Returns whether `line` contains a bare CR with a separator after it, so that another message starts there. `line` is
+/// the first line of `bytes`.
 fn holds_separator(line: &[u8], bytes: &[u8]) -> bool {
     memchr_iter(b'\r', line).any(|at| separator::is_separator_after_cr(&bytes[at + 1..]))
 }

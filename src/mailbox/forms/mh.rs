@@ -1,8 +1,8 @@
-//! MH folders, which contain one message per file, named by its number (mh-profile(5), mh-sequence(5)). `maildir` reads
-//! and changes them.
+//! MH folders: directories with one file per message, named by the message number (mh-profile(5), mh-sequence(5)).
+//! `maildir` reads and changes them.
 //!
-//! A directory is an MH folder if it contains a file that mail programs keep next to messages. Only files named by a
-//! plain number are messages: names such as `,12` and `#12` mark removed messages.
+//! A directory is an MH folder if it contains one of the files that mail programs keep next to the messages. Only files
+//! with a plain number as their name are messages: names such as `,12` and `#12` mark removed messages.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -13,11 +13,10 @@ use crate::mailbox::compressed::Method;
 use crate::mailbox::forms::flags::{Flags, MessageFlags};
 use crate::mailbox::forms::keywords::{FORWARDED, Keywords, of_label};
 
-/// The file in which nmh and Python store flags, by message number.
+/// File in which nmh and Python store flags by message number.
 pub(crate) const SEQUENCES: &str = ".mh_sequences";
 
-/// Files of nmh, exmh, Mew, Sylpheed, Claws Mail and Gnus. A directory that contains one of these files is an MH
-/// folder.
+/// Marker files of nmh, exmh, Mew, Sylpheed, Claws Mail and Gnus. A directory with one of these files is an MH folder.
 const MARKS: [&str; 7] = [
     SEQUENCES,
     ".xmhcache",
@@ -28,13 +27,13 @@ const MARKS: [&str; 7] = [
     ".overview",
 ];
 
-/// The sequences of an MH folder: lists of message numbers, each with a name. nmh, mutt and Python store flags in them.
+/// Sequences of an MH folder: named lists of message numbers. nmh, mutt and Python store flags in them.
 #[derive(Debug)]
 pub(crate) struct MhSequences(Vec<(String, Vec<(u32, u32)>)>);
 
-/// The sequence of unread messages. If a folder has this sequence, all other messages are read.
+/// Name of the sequence of unread messages. If a folder has this sequence, all messages outside of it are read.
 const UNSEEN: &str = "unseen";
-/// Sequences that are not flags: the current message, and the one before it.
+/// Sequences that are positions and not flags: the current message and the previous one.
 const POSITIONS: [&str; 2] = ["cur", "pcur"];
 /// Maximum number of sequences that are read.
 const MOST: usize = 1000;
@@ -57,11 +56,12 @@ impl MhSequences {
         Self(sequences.take(MOST).collect())
     }
 
-    /// Returns the flags of the message with this number. `noted` contains those of its header.
+    /// Returns the flags of the message with this number. `noted` contains the flags in its header.
     pub(crate) fn flags(&self, number: u32, noted: MessageFlags) -> MessageFlags {
         let (mut names, mut is_unseen) = (Vec::new(), None);
         for (name, ranges) in &self.0 {
-            // The last range that starts before the number contains the number, unless ranges overlap.
+            // If any range contains the number, it is the last range that starts at or before the number (unless ranges
+            // overlap).
             let end = ranges.partition_point(|(first, _)| *first <= number);
             let before = ranges.get(..end).unwrap_or_default();
             let is_in = before.last().is_some_and(|(_, last)| number <= *last);
@@ -95,8 +95,9 @@ pub(crate) struct NewSequences {
 }
 
 impl NewSequences {
-    /// Returns the number of the next message, whose flags are added to the sequences. Also returns the keywords that no
-    /// sequence can store: sequences of the same name have another meaning, or their file cannot contain the name.
+    /// Adds a message: gives it the next number, and adds this number to the sequences of its flags and keywords. Also
+    /// returns the keywords that cannot be stored, because a sequence of this name has another meaning or because the
+    /// file cannot contain the name.
     pub(crate) fn add(&mut self, flags: Flags, keywords: &Keywords) -> (u32, Vec<String>) {
         self.last = self.last.saturating_add(1);
         let letters = flags.letters();
@@ -140,8 +141,8 @@ impl NewSequences {
         }
     }
 
-    /// Returns the content of the file [`SEQUENCES`]. The sequence of unread messages is written even if it is empty, because
-    /// without it all messages count as unread.
+    /// Returns the content of the file [`SEQUENCES`]. The sequence of unread messages is written even if it is empty:
+    /// without it, all messages would count as unread.
     pub(crate) fn file(&self) -> String {
         let mut text = String::new();
         if !self.named.contains_key(UNSEEN) {
@@ -162,7 +163,7 @@ impl NewSequences {
     }
 }
 
-/// Returns true if a keyword can be the name of a sequence, and the sequence is read as this keyword.
+/// Returns whether a keyword can be the name of a sequence, and reading this sequence gives the same keyword.
 fn is_name(keyword: &str) -> bool {
     const OTHERS: [&str; 13] = [
         "cur",
@@ -190,7 +191,7 @@ pub(crate) fn is_marked(folder: &Path) -> bool {
     MARKS.iter().any(|name| folder.join(name).is_file())
 }
 
-/// Returns the number of a message. The file of an old message may be compressed, with a name such as `12.gz`.
+/// Parses the name of a message file as a message number. Old messages may be compressed, with a name such as `12.gz`.
 pub(crate) fn number(name: &OsStr) -> Option<u32> {
     let path = Path::new(name);
     let plain = match Method::of_name(path) {
@@ -204,8 +205,8 @@ pub(crate) fn number(name: &OsStr) -> Option<u32> {
         .filter(|_| !digits.starts_with(['0', '+']))
 }
 
-/// Returns a description if the name is that of a file which mail programs keep in an MH folder, or of a message that was
-/// removed from the folder.
+/// Returns a description if the name is that of a file that mail programs keep in an MH folder, or of a removed
+/// message.
 pub(crate) fn own_file(name: &OsStr) -> Option<&'static str> {
     let is_mark = MARKS.iter().any(|mark| name == *mark);
     let is_removed = name

@@ -11,7 +11,8 @@ use crate::platform::OsStrExt as _;
 const OF_SERVER: &str = "a file in which a mail server keeps the state of a mailbox";
 const OF_CLIENT: &str = "a file in which a mail program keeps the state of a mailbox";
 
-/// The start and the end of the names of files in which programs keep the state of mailboxes. One of both may be empty.
+/// Names of files in which programs keep the state of mailboxes, each as a prefix, a suffix and a description. The
+/// prefix or the suffix may be empty.
 const FILES: &[(&str, &str, &str)] = &[
     ("dovecot.index", "", OF_SERVER),
     ("dovecot.list.index", "", OF_SERVER),
@@ -57,7 +58,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Files in which mail programs keep flags of the messages in a directory, and that embody does not read, with the flags.
+/// Files with flags of the messages in a directory that embody does not read, each with a description of the flags.
 const FLAG_FILES: [(&str, &str); 4] = [
     (".claws_mark", "flags of Claws Mail"),
     (".sylpheed_mark", "flags of Sylpheed"),
@@ -65,8 +66,8 @@ const FLAG_FILES: [(&str, &str); 4] = [
     (".notmuch", "tags of notmuch"),
 ];
 
-/// Files that contain flags of the messages of an MH folder, by the number of the message. A copy of the folder keeps the numbers,
-/// so it contains the files, too.
+/// Files with flags of an MH folder by message number. A copy of the folder keeps the numbers, so these files are
+/// copied with it.
 pub(crate) const FILES_BY_NUMBER: [&str; 4] =
     [SEQUENCES, ".claws_mark", ".sylpheed_mark", ".marks"];
 
@@ -74,14 +75,14 @@ fn unused(flags: &str, file: &str) -> String {
     format!("{flags}, because embody does not read {file}")
 }
 
-/// Describes the flags of the messages in a directory that embody does not read, for the report. `exists` returns whether a
+/// Describes the flags of a directory's messages that embody does not read, for the report. `exists` returns whether a
 /// file or directory exists.
 pub(crate) fn unused_beside(folder: &Path, exists: &dyn Fn(&Path) -> bool) -> Vec<String> {
     let known = FLAG_FILES
         .iter()
         .filter(|(file, _)| exists(&folder.join(file)));
     let mut found: Vec<String> = known.map(|(file, flags)| unused(flags, file)).collect();
-    // notmuch has one database for all Maildirs in a directory.
+    // notmuch has one database for a tree of Maildirs, so it can also be in the parent directory.
     let above = folder
         .parent()
         .filter(|_| !exists(&folder.join(".notmuch")));
@@ -97,8 +98,9 @@ pub(crate) fn unused_beside(folder: &Path, exists: &dyn Fn(&Path) -> bool) -> Ve
     found
 }
 
-/// Returns whether the file is an index of imap-backup, or the state of a message that Proton, Gmvault or Zimbra exported. In an archive, its neighbours are
-/// not known, so its content is necessary.
+/// Returns whether a member of an archive is an index of imap-backup, or the state of a message that Proton, Gmvault or
+/// Zimbra exported. Outside of archives, the file next to it would show this. The members next to a member are not
+/// known, so its content decides.
 fn is_state_with_flags(name: &[u8], start: &[u8]) -> bool {
     let holds = |text: &[u8]| memchr::memmem::find(start, text).is_some();
     let is_json = start.trim_ascii_start().starts_with(b"{");
@@ -110,14 +112,15 @@ fn is_state_with_flags(name: &[u8], start: &[u8]) -> bool {
             || is_of_proton && holds(b"\"Payload\""))
 }
 
-/// Returns a description if a member of an archive contains flags that are used only if the archive is unpacked.
+/// Returns a description if a member of an archive contains flags that embody only uses after the archive is unpacked.
 pub(crate) fn unused_flags(name: &OsStr, start: &[u8]) -> Option<&'static str> {
     const IN_ARCHIVE: &str = "flags in a file of another program (imap-backup, Proton, Gmvault, Zimbra, MH, Claws Mail, Gnus), which embody does not use in an archive";
     let is_known = name == SEQUENCES || FLAG_FILES.iter().any(|(file, _)| name == *file);
     (is_known || is_state_with_flags(name.as_bytes(), start)).then_some(IN_ARCHIVE)
 }
 
-/// Returns a description if a member of an archive is a part of a mailbox, and contains no mail.
+/// Returns a description if a member of an archive is a file that programs keep next to mail and contains no mail
+/// itself.
 pub(crate) fn archived_state(path: &Path, start: &[u8]) -> Option<&'static str> {
     let name = path.file_name()?;
     let folder = path.parent().and_then(Path::file_name);
@@ -126,8 +129,9 @@ pub(crate) fn archived_state(path: &Path, start: &[u8]) -> Option<&'static str> 
         .or_else(|| is_state_with_flags(name.as_bytes(), start).then_some(OF_CLIENT))
 }
 
-/// Returns a description if a mail program keeps a file with this name next to messages. The caller must know that the file
-/// contains no mail, because a folder of mail can have such a name, too. An empty file whose name begins with a dot is a mark.
+/// Returns a description if mail programs keep a file with this name next to messages. A folder of mail can have the
+/// same name, so the caller must have checked that the file contains no mail. An empty file with a leading dot is a
+/// marker file.
 pub(crate) fn is_state_file(name: &OsStr, is_empty: bool) -> Option<&'static str> {
     let name = name.as_bytes();
     let is_of = |(start, end, _): &&(&str, &str, &str)| {
@@ -139,9 +143,9 @@ pub(crate) fn is_state_file(name: &OsStr, is_empty: bool) -> Option<&'static str
     known.or(is_mark.then_some("a lock or a mark that programs keep next to mail"))
 }
 
-/// Returns a description of a file that is a part of a mailbox, for the report. Returns `None` for all other files.
-/// `has` returns whether the directory contains a file whose name ends like the given text, or is the given text if the
-/// flag is true.
+/// Returns a description if the file belongs to a mailbox next to it, such as an index or the state of an exported
+/// message. `has(name, is_whole)` returns whether the directory contains a file with this name, or with a name that
+/// ends like this if `is_whole` is false.
 pub(crate) fn state_beside(name: &OsStr, has: &dyn Fn(&str, bool) -> bool) -> Option<&'static str> {
     let name = name.to_str()?;
     let of = |suffix: &str| name.strip_suffix(suffix).filter(|stem| !stem.is_empty());
@@ -162,7 +166,7 @@ pub(crate) fn state_beside(name: &OsStr, has: &dyn Fn(&str, bool) -> bool) -> Op
     if of(METADATA).is_some_and(|stem| has(&format!("{stem}.eml"), true)) {
         return Some("the state of a message that Proton exported");
     }
-    // Zimbra adds the suffix to the name of the message.
+    // Zimbra appends `.meta` to the full name of the message.
     let is_export = |stem: &str| {
         let messages = [
             stem.to_owned(),
@@ -181,14 +185,14 @@ pub(crate) fn state_beside(name: &OsStr, has: &dyn Fn(&str, bool) -> bool) -> Op
     (name == LABELS && has(METADATA, false)).then_some("the labels of mail that Proton exported")
 }
 
-/// Returns the name of the mailbox of Thunderbird whose messages are copied to a directory with this name, for the search of the
-/// operating system.
+/// Returns the name of the mailbox if this is a `.mozmsgs` directory of Thunderbird, which contains copies of its
+/// messages for the search of the operating system.
 pub(crate) fn mailbox_of_copies(directory: &OsStr) -> Option<&OsStr> {
     let name = directory.as_bytes().strip_suffix(b".mozmsgs")?;
     (!name.is_empty()).then(|| OsStr::from_bytes(name))
 }
 
-/// Returns a description if a mail server keeps its state in a directory with this name next to `cur` and `new`.
+/// Returns a description if a mail server keeps state in a directory with this name next to `cur` and `new`.
 pub(crate) fn is_state_directory(name: &OsStr, is_in_maildir: bool) -> Option<&'static str> {
     const NAMES: [&[u8]; 3] = [
         b"courierimapkeywords",

@@ -1,8 +1,8 @@
-//! Compares a new result with a file or directory that exists under its name.
+//! Compares a new result with the file or directory that already has its name.
 //!
-//! After a crash of the system, the results of the interrupted run can be truncated, or contain zeros in place of bytes
-//! that were not written to the disk. Such a file is a part of the new result, so replacing it loses nothing. A file
-//! with any other content is never replaced.
+//! After a system crash, the results of the interrupted run can be truncated, or contain zeros for bytes that were
+//! never written to the disk. Such a file contains nothing that the new result lacks, so replacing it loses nothing. A
+//! file with any other content is never replaced.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, FileType};
@@ -17,9 +17,10 @@ use crate::platform::FileExt as _;
 const PIECE: usize = 128 << 10;
 
 pub(crate) enum ExistingResult {
-    /// The file has the same content.
+    /// The existing file has the same content as the new result.
     Same(File),
-    /// The file contains only bytes of the new one and zeros.
+    /// The existing file is an incomplete copy of the new result: some of its bytes, or zeros in their place. It can be
+    /// replaced.
     Part(FileIdentity),
     Other,
 }

@@ -1,21 +1,21 @@
-//! The journal of a run: which results are complete, so that the same command continues after an interruption and does
-//! not take its own results for files of the user.
+//! The journal of a run records which results are complete. After an interruption, the same command continues with the
+//! other results and does not mistake its own results for files of the user.
 //!
-//! A line is written before the result is renamed to its name, so a result of a killed run always has a line. A line
-//! counts only if the command, the source and the result are unchanged. All other files are protected.
+//! A line is written before the result is renamed to its final name, so a result of a killed run always has a line. A
+//! line is valid only as long as the command, the source and the result are unchanged. All other files are protected.
 //!
-//! **After a power failure** the lines prove nothing: most results are not synced to the disk, so a file that has a line
-//! can be truncated, and the last lines can be missing. The name of the boot is therefore part of a line, unless the
-//! result was synced before it got its name. If the journal is of an earlier boot, all results are made again, and
-//! compared with the files that exist ([`existing`](super::existing)): a file with the same content is kept, and a part
-//! of this content is replaced.
+//! **After a power failure** the lines prove nothing: most results are not synced to the disk, so a file that has a
+//! line can be truncated, and the last lines can be missing. Therefore each line contains the id of the boot, unless
+//! the result was synced before it got its name. If the journal is from an earlier boot, all results are made again and
+//! compared with the existing files ([`existing`](super::existing)): a file with the same content is kept, and an
+//! incomplete copy is replaced.
 //!
 //! ```text
 //! run BOOT HASH                                     at the start of each run
 //! KIND COMMAND KEY IDENTITY PATH-IN-HEX HASH        for each result
 //! ```
 //!
-//! HASH is that of the line. A line that was not written completely has another one, and is ignored.
+//! HASH is the hash of the line. In a line that was not written completely, it does not match, and the line is ignored.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, Metadata};
@@ -33,11 +33,11 @@ use crate::mailbox::place::origin::{
 use crate::mailbox::temporary;
 use crate::platform::{OsStrExt as _, OsStringExt as _};
 
-/// Maximum length of a line in bytes. A path has at most 4096 bytes, and each byte is written as two hexadecimal digits,
-/// so this leaves room for the other values.
+/// Maximum length of a line in bytes. A path of 4096 bytes takes 8192 hexadecimal digits, so the rest is enough for the
+/// other values.
 const LONGEST: u64 = 16 << 10;
 
-/// Number of a result in the journal: the fingerprint of the command, the source and the part.
+/// Key of a result in the journal: the fingerprint of the command, the source and the part.
 type ResultKey = u128;
 
 fn hash_of_line(line: &str) -> u64 {
@@ -66,23 +66,23 @@ pub(crate) fn place_beside(output: &Path) -> Option<PathBuf> {
     (folder.as_os_str().is_empty() || folder.is_dir()).then_some(place)
 }
 
-/// Returns the path of the directory with the journal inside an existing output directory. It is used if the directory
-/// around the output cannot be written. Searches for mail skip it, like all temporary files of embody.
+/// Returns the path of the journal directory inside an existing output directory. It is used if the parent directory is
+/// not writable. Searches for mail skip it, like all temporary files of embody.
 pub(crate) fn place_inside(output: &Path) -> Option<PathBuf> {
     output.is_dir().then(|| output.join(temporary::OF_RUN))
 }
 
-/// Returns whether an earlier run with this output left its journal.
+/// Returns whether there is a journal of an earlier run with this output.
 pub(crate) fn is_beside(output: &Path) -> bool {
     let places = [place_beside(output), place_inside(output)];
     places.iter().flatten().any(|place| place.is_dir())
 }
 
-/// Which of the results of a source a line is about.
+/// Part of a source's result that a line records. A source can have several results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ResultPart {
     Whole,
-    /// The mailbox with the messages of the mboxes of an archive that also contains mailboxes of Outlook.
+    /// In an archive that also contains Outlook mailboxes: the mailbox for the messages of its mboxes.
     Nested,
     /// The directory of the subfolders of a Thunderbird folder.
     Subfolders,
@@ -95,35 +95,35 @@ pub(crate) struct JournalFiles {
     pub(crate) before: Option<File>,
     /// File to which lines are appended. `None` if the journal cannot be written.
     pub(crate) to_append: Option<File>,
-    /// Whether an earlier run left its directory.
+    /// Whether the journal directory of an earlier run exists.
     pub(crate) has_earlier_run: bool,
 }
 
 pub(crate) struct ResultJournal {
     /// Hash of the command, as 32 hexadecimal digits.
     command: String,
-    /// Empty if the system has no name for its boot. Every earlier line is then treated as one of an earlier boot.
+    /// Id of the current boot. Empty if the system has none; all lines then count as written in an earlier boot.
     boot: String,
-    /// Directory to which relative paths refer.
+    /// Working directory, to which relative paths refer.
     current: PathBuf,
     before: HashMap<ResultKey, (PathBuf, String)>,
-    /// Results of an earlier run with this command that are made again and compared with the new ones.
+    /// Results of an earlier run with this command that must be made again and compared with the existing files.
     to_compare: HashSet<PathBuf>,
     /// All results of an earlier run with this command.
     targets: HashSet<PathBuf>,
-    /// All directories around these results.
+    /// All parent directories of these results.
     directories: HashSet<PathBuf>,
-    /// Whether an earlier run was of another boot, so that its results are made again.
+    /// Whether an earlier run was in another boot, so that all results are made again.
     is_of_other_boot: bool,
-    /// Whether an earlier run left its directory without a journal. It was killed at its start, or after it had removed
-    /// the journal at its end, so its results can exist.
+    /// Whether there is a journal directory without a journal. An earlier run was killed either at its start, or at its
+    /// end after it had removed the journal. In the second case its results exist.
     has_lost_journal: bool,
     file: Mutex<Option<File>>,
     has_new: AtomicBool,
 }
 
 impl ResultJournal {
-    /// Reads the journal of an earlier run. `command` contains everything that determines the results, apart from the
+    /// Reads the journal of an earlier run. `command` contains everything that determines the results, except the
     /// content of the sources.
     pub(crate) fn new(command: &str, files: JournalFiles) -> Self {
         Self::in_boot(command, temporary::boot().unwrap_or_default(), files)
@@ -191,7 +191,8 @@ impl ResultJournal {
                 self.targets.insert(line.target);
             }
         }
-        // The first line can be missing only if it was not written to the disk before a crash.
+        // The run line is written first. If it is missing, the disk lost it in a crash, so the journal is from an
+        // earlier boot.
         self.is_of_other_boot |= !is_of_this_boot;
     }
 
@@ -200,12 +201,12 @@ impl ResultJournal {
         self.targets.len()
     }
 
-    /// Returns whether the journal contains results, of this run or an earlier one.
+    /// Returns whether the journal contains results of this run or of an earlier one.
     pub(crate) fn is_any(&self) -> bool {
         self.before() > 0 || self.has_new.load(Ordering::Relaxed)
     }
 
-    /// Returns whether an earlier run completed this result, and the result is unchanged.
+    /// Returns whether an earlier run completed this result and the result is unchanged since.
     pub(crate) fn is_made(&self, origin: &ResultOrigin, part: ResultPart) -> bool {
         let is_there = |boot: &str| {
             let (target, identity) = self.before.get(&self.key(origin, part, boot))?;
@@ -222,31 +223,32 @@ impl ResultJournal {
         self.before.contains_key(&self.key(origin, part, ""))
     }
 
-    /// Returns whether a result of this run is compared with an existing file, instead of being refused.
+    /// Returns whether an existing file with the name of a result may be from an earlier run. Such a file is compared
+    /// with the new result; any other existing file is an error.
     pub(crate) fn may_exist(&self, target: &Path) -> bool {
         let is_compared = || self.to_compare.contains(&self.absolute(target));
         self.is_of_other_boot || self.has_lost_journal || is_compared()
     }
 
-    /// Returns whether an existing directory is one that an earlier run created for its results.
+    /// Returns whether an earlier run may have created this directory for its results.
     pub(crate) fn has_results_in(&self, folder: &Path) -> bool {
         let folder = self.absolute(folder);
         let has_some = self.directories.contains(&folder);
         self.is_of_other_boot || self.has_lost_journal || has_some
     }
 
-    /// Returns whether a directory inside a result is another result, or contains one.
+    /// Returns whether a directory inside a result is itself another result, or contains one.
     fn is_of_other(&self, directory: &Path) -> bool {
         self.targets.contains(directory) || self.directories.contains(directory)
     }
 
-    /// Removes the results of an earlier run from the mailboxes that were found. They are found if the output is inside the
-    /// source.
+    /// Removes the results of an earlier run from the mailboxes of the source. A search finds them if the output
+    /// directory is inside the source.
     pub(crate) fn remove_results(&self, mailboxes: &mut Vec<SourceFind>) {
         mailboxes.retain(|found| !self.is_result(found));
     }
 
-    /// Returns whether mailboxes of the source are results of the run.
+    /// Returns whether the search has found results of an earlier run among the mailboxes.
     pub(crate) fn has_results_among(&self, mailboxes: &[SourceFind]) -> bool {
         mailboxes.iter().any(|found| self.is_result(found))
     }
@@ -258,7 +260,7 @@ impl ResultJournal {
         }
     }
 
-    /// Returns whether an existing result that is a part of the new one is replaced.
+    /// Returns whether an existing file that is an incomplete copy of a result is replaced.
     pub(crate) fn may_complete(&self) -> bool {
         self.is_of_other_boot
     }
@@ -279,27 +281,27 @@ impl ResultJournal {
     fn append(&self, line: &str) {
         let mut to = unpoisoned(self.file.lock());
         let hash = hash_of_line(line);
-        // The new line begins with a line feed. Otherwise it would continue an incomplete line, which an earlier run left
-        // if it was killed while it wrote.
+        // The text starts with a line feed, because a killed run may have left an incomplete line, which the new line
+        // would otherwise continue.
         let text = format!("\n{line} {hash:016x}\n");
         if let Some(file) = &mut *to
             && file.write_all(text.as_bytes()).is_err()
         {
-            // A full disk does not stop the run. Only the recording ends, so the files that follow are protected from the
-            // next run.
+            // A full disk ends only the journal, not the run. Without a line, the next run treats the following results
+            // as files of the user and does not overwrite them.
             *to = None;
         }
     }
 }
 
-/// A result that is about to be made, for the journal.
+/// Journal record of a result that is about to be made.
 #[derive(Clone, Debug)]
 pub(crate) struct JournalRecord<'j> {
     pub(crate) journal: &'j ResultJournal,
     pub(crate) origin: ResultOrigin,
     pub(crate) part: ResultPart,
-    /// Whether the source is damaged. The next run must report this again, so it reads the source again, and compares the
-    /// result.
+    /// Whether the source is damaged. The next run must report the damage again, so it reads the source again and
+    /// compares the result.
     pub(crate) is_damaged: bool,
 }
 
@@ -321,15 +323,15 @@ impl JournalRecord<'_> {
             && (!self.journal.has_whole(&self.origin, subfolders) || has_part(subfolders))
     }
 
-    /// Records that `file` is complete and about to be renamed to `target`. `is_synced` is whether the file is already on
-    /// the disk.
+    /// Records that `file` is complete and about to be renamed to `target`. `is_synced` is true if the file was already
+    /// synced to the disk.
     pub(crate) fn file(&self, target: &Path, file: &File, is_synced: bool) {
         if let Ok(found) = file.metadata() {
             self.line(self.part, target, &identity(&found), is_synced);
         }
     }
 
-    /// Records that the directory `made` is complete, on the disk, and about to be renamed to `target`.
+    /// Records that the directory `made` is complete, synced to the disk, and about to be renamed to `target`.
     pub(crate) fn tree(&self, part: ResultPart, target: &Path, made: &Path) {
         let journal = self.journal;
         let is_other = |path: &Path| journal.is_of_other(&journal.absolute(path));
@@ -338,7 +340,7 @@ impl JournalRecord<'_> {
         }
     }
 
-    /// Records that `target` is compared with the new result if this run is interrupted.
+    /// Records that the next run must compare `target` with its new result if this run is interrupted.
     pub(crate) fn compare(&self, target: &Path) {
         self.append("compare", self.part, target, ("-", true));
     }
@@ -346,7 +348,8 @@ impl JournalRecord<'_> {
     fn line(&self, part: ResultPart, target: &Path, identity: &str, is_synced: bool) {
         let kind = if self.is_damaged { "compare" } else { "whole" };
         if part == ResultPart::Nested {
-            // Whether the archive has such a result is known only after it was read again, so its name may then be taken.
+            // The next run learns only by reading the archive again that this result exists. It must then compare its
+            // new result with the existing file, and not refuse to overwrite it.
             self.append("compare", part, target, ("-", true));
         }
         self.append(kind, part, target, (identity, is_synced));
@@ -382,7 +385,7 @@ fn in_hex(octets: &[u8]) -> String {
     digits.map(digit).collect()
 }
 
-/// Returns a line without its hash, if the hash is right.
+/// Returns a line without its hash, or `None` if the hash does not match.
 fn checked(line: &str) -> Option<&str> {
     let (line, hash) = line.trim_end_matches('\n').rsplit_once(' ')?;
     let hash = u64::from_str_radix(hash, 16).ok()?;

@@ -1,4 +1,4 @@
-//! The flags of messages that are read one by one, for commands that write no mailbox.
+//! Flags of single messages, for commands that do not write a mailbox.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ use crate::mailbox::place::keyword_files::FolderKeywords;
 use crate::mailbox::{MailState, Message, Program, Quoting};
 use crate::prologue::Prologue;
 
-/// Reads flags and keywords, also those that a mailbox stores in files next to its messages. Each of these files is read once.
+/// Reads flags and keywords, including those in files next to the messages. Each of these files is read only once.
 #[derive(Default)]
 pub(crate) struct StoredFlags {
     folders: Mutex<HashMap<PathBuf, Arc<FlagFiles>>>,
@@ -25,14 +25,14 @@ pub(crate) struct StoredFlags {
     index: Mutex<Option<(PathBuf, Arc<SortedIndex>)>>,
 }
 
-/// The files with flags and keywords in one folder.
+/// Files with flags and keywords of one folder.
 enum FlagFiles {
     Maildir(FolderKeywords),
-    /// The sequences of an MH folder. They are empty if the folder has no file with sequences.
+    /// Sequences of an MH folder. Empty if the folder has no sequences file.
     Mh(MhSequences),
 }
 
-/// The flags of the messages of an mbox, by the offset of the separator, in its order. Empty if the mbox has no index.
+/// Flags of an mbox by the offset of each message's separator, in ascending order. Empty if the mbox has no index.
 type SortedIndex = Vec<(u64, MessageFlags)>;
 
 impl StoredFlags {
@@ -81,7 +81,7 @@ impl StoredFlags {
             return Some(flags);
         }
         if let Ok(Some(mut state)) = ProtonState::beside(file) {
-            // A result with a folder for the trash does not mark the messages in it as deleted.
+            // Proton has a trash folder. Results that keep folders do not mark its messages as deleted either.
             state.states.retain(|it| *it != MailState::Trashed);
             return Some(of_fields().with(&MessageFlags::of_states(&state.states)));
         }
@@ -94,7 +94,7 @@ impl StoredFlags {
         Arc::clone(known.or_insert_with(|| Arc::new(read(folder))))
     }
 
-    /// Returns the flags of a message of an mbox or of Eudora in the index of its mailbox.
+    /// Returns the flags of an mbox or Eudora message from the index next to its mailbox.
     fn indexed(&self, message: &Message<'_>) -> Option<MessageFlags> {
         let at = message.at?;
         let index = {
@@ -108,7 +108,8 @@ impl StoredFlags {
                 }
             }
         };
-        // The message begins after its separator.
+        // The index contains offsets of separators, and a message starts after its separator. So the entry is the last
+        // one at or before the offset of the message.
         let end = index.partition_point(|(start, _)| *start <= at);
         let (_, flags) = index.get(end.checked_sub(1)?)?;
         Some(flags.clone())
@@ -130,10 +131,10 @@ fn sorted_index(message: &Message<'_>) -> SortedIndex {
     sorted
 }
 
-/// Returns the offset of a message in its own file. Returns `None` if the file does not contain these bytes, for example because
-/// it is compressed.
+/// Returns the offset of a message in its own file. Returns `None` if the file does not contain the message as it is,
+/// for example because the file is compressed.
 pub(crate) fn offset_in_own_file(message: &Message<'_>) -> Option<u64> {
-    /// Maximum length of what Apple Mail stores before and after the message, in bytes.
+    /// Maximum length of the data that Apple Mail stores around the message, in bytes.
     const LONGEST_EXTRA: u64 = 1 << 20;
 
     let length = fs::metadata(message.source).ok()?.len();

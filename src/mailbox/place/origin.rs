@@ -1,4 +1,4 @@
-//! The source of a result, and the identity of a result, as the journal of a run compares them.
+//! Fingerprints for the journal of a run: of the source of a result, and of the result itself.
 
 use std::fs::{self, Metadata};
 use std::hash::{DefaultHasher, Hasher as _};
@@ -12,8 +12,8 @@ use crate::mailbox::temporary;
 use crate::mailbox::{Format, Options};
 use crate::platform::{MetadataExt as _, OsStrExt as _, absent};
 
-/// A hash of 128 bits that is computed much faster than a SHA-256: a run can have as many results as messages. The
-/// journal belongs to this user, so another user cannot choose the hashed bytes.
+/// A 128-bit hash that is much faster than SHA-256, because a run can have as many results as messages. It need not be
+/// collision-resistant: the journal belongs to this user, so other users cannot choose the hashed bytes.
 #[derive(Default)]
 pub(super) struct Fingerprint([DefaultHasher; 2]);
 
@@ -32,18 +32,19 @@ impl Fingerprint {
 
     fn finish(self) -> u128 {
         let [one, mut other] = self.0;
-        // Without this byte, both hashes would be the same.
+        // Both hashers got the same bytes. The extra byte makes their hashes differ.
         other.write_u8(1);
         u128::from(one.finish()) << 64 | u128::from(other.finish())
     }
 }
 
-/// The source of a result, with everything that shows whether the source has changed.
+/// Source of a result, with everything that shows whether the source has changed.
 #[derive(Clone, Debug)]
 pub(crate) struct ResultOrigin(pub(super) Vec<u8>);
 
 impl ResultOrigin {
-    /// `name` distinguishes the source from others with the same file, such as the folders of a mailbox of Outlook.
+    /// Returns the origin of a result from one file. Several results can come from the same file, such as the folders
+    /// of an Outlook mailbox; `name` distinguishes them.
     pub(crate) fn of_file(name: &Path, read: &FileIdentity) -> Self {
         let [device, inode] = [read.device, read.inode];
         let (length, (seconds, nanoseconds)) = (read.length, read.modified);
@@ -61,7 +62,7 @@ impl ResultOrigin {
         let mut digest = Fingerprint::default();
         for found in founds {
             let metadata = fs::metadata(found.file()).ok()?;
-            // A pipe looks the same with any content.
+            // The metadata of a pipe do not show whether its content has changed.
             if !metadata.is_file() && !metadata.is_dir() {
                 return None;
             }
@@ -78,7 +79,8 @@ fn add(digest: &mut Fingerprint, path: &Path, found: &Metadata) {
     let name = path.as_os_str().as_bytes();
     digest.add(&(name.len() as u64).to_be_bytes());
     digest.add(name);
-    // The time of a directory changes with files that are not read, such as indexes. Its messages are added one by one.
+    // The modification time of a directory is left out: it also changes with files that are not read, such as indexes.
+    // The messages of the directory are added one by one.
     let text = if found.is_dir() {
         format!("{} {}\n", found.dev(), found.ino())
     } else {
@@ -87,7 +89,7 @@ fn add(digest: &mut Fingerprint, path: &Path, found: &Metadata) {
     digest.add(text.as_bytes());
 }
 
-/// Adds the messages of a Maildir or an MH folder, and the files with the names of its keywords.
+/// Adds the messages of a Maildir or an MH folder, and its keyword files.
 fn add_messages(digest: &mut Fingerprint, found: &SourceFind, format: Format) -> Option<()> {
     let place = MessageFolder::of(&found.path, found.kind, format);
     let mut folders = place.synced_in(&place.folder);
@@ -100,7 +102,8 @@ fn add_messages(digest: &mut Fingerprint, found: &SourceFind, format: Format) ->
     let listed = folders.iter().map(|folder| sorted(folder));
     let messages: Vec<Vec<PathBuf>> = listed.collect::<Option<_>>()?;
     for path in beside.chain(messages.into_iter().flatten()) {
-        // A message that another program renames at this moment gives another digest, so the mailbox is read again.
+        // If another program renames the message at this moment, the digest changes, and the next run reads the mailbox
+        // again.
         if let Ok(found) = fs::symlink_metadata(&path) {
             add(digest, &path, &found);
         }
@@ -108,7 +111,7 @@ fn add_messages(digest: &mut Fingerprint, found: &SourceFind, format: Format) ->
     Some(())
 }
 
-/// Returns the entries of a directory in a fixed order, without temporary files of embody.
+/// Returns the entries of a directory sorted by name, except temporary files of embody.
 fn sorted(folder: &Path) -> Option<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).ok()? {
@@ -136,9 +139,9 @@ pub(super) fn identity_of(target: &Path, is_other: &dyn Fn(&Path) -> bool) -> io
     }
 }
 
-/// Returns a digest of the names and identities of all files in a directory, apart from temporary files of embody. The
-/// contents are not read. A mailbox can contain the mailboxes of its subfolders: `is_other` returns whether a directory in it
-/// belongs to them. Directories count only through their files, because a stopped run can have left an empty one.
+/// Returns a digest of the names and identities (not the contents) of all files in a directory. Temporary files of
+/// embody are left out, and directories for which `is_other` returns true, because these are the mailboxes of
+/// subfolders. Directories count only through their files, because an interrupted run may have left an empty one.
 pub(super) fn identity_of_tree(
     folder: &Path,
     is_other: &dyn Fn(&Path) -> bool,

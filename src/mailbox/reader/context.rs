@@ -1,4 +1,4 @@
-//! The mailbox that a reader reads.
+//! A mailbox that is read, with its options.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -12,18 +12,17 @@ use crate::mailbox::finds::SourceFind;
 use crate::mailbox::pst_file::PstFolder;
 use crate::mailbox::{Options, Stop};
 
-/// A mailbox, and the options for reading it.
 #[derive(Clone)]
 pub(super) struct ReadContext {
     pub(super) path: PathBuf,
     pub(super) options: Arc<Options>,
     pub(super) method: Option<Method>,
-    /// Whether the mailbox was found in a directory, and is not the source itself.
+    /// Whether the mailbox was found by searching a directory. False if the mailbox is the source itself.
     is_within: bool,
     pub(super) pst: Option<PstFolder>,
     /// Outlook mailboxes that were found inside an archive or a compressed file. They are read after the other mailboxes.
     pub(super) inner: Arc<InnerMailboxes>,
-    /// Lock that a thread holds while a large compressed message is in its memory.
+    /// Lock for the memory of a large compressed message: only one thread at a time holds such a message in memory.
     pub(super) large: Arc<Mutex<()>>,
     pub(super) stop: Stop,
 }

@@ -1,4 +1,4 @@
-//! The errors that an iterator over messages returns in place of facts.
+//! Converts events about damage to the errors that an iterator over messages returns.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use crate::error::Error;
 use crate::mailbox::event::{MailboxEvent, MailboxFact};
 use crate::mailbox::failure::unreadable;
 
-/// Turns facts about damage into errors.
+/// Converts events to errors. It remembers the current mailbox, because some events do not contain its path.
 #[derive(Default, Debug)]
 pub(crate) struct FactErrors {
-    /// The mailbox that began last.
+    /// Path of the mailbox that is being read.
     mailbox: PathBuf,
 }
 
@@ -19,8 +19,8 @@ impl FactErrors {
         mailbox.clone_into(&mut self.mailbox);
     }
 
-    /// Returns the error that an event means. Returns `None` for an event that is no error. Expects all events of a source in
-    /// their order.
+    /// Returns the error for an event about damage, and `None` for any other event. All events of a source must be
+    /// passed in order.
     pub(crate) fn of<S>(&mut self, event: &MailboxEvent<S>) -> Option<Error> {
         let (path, why) = match event {
             MailboxEvent::Begin(path) => {

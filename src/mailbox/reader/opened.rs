@@ -14,21 +14,21 @@ use crate::mailbox::input::source::InputSource;
 use crate::mailbox::kind::StartKind;
 use crate::pool::PoolLimits;
 
-/// Reads a source of a known kind.
+/// Reads an open source whose kind is known.
 pub(super) struct OpenReader {
     context: Arc<ReadContext>,
     /// Identity of the file before it was opened. `None` for an mbox, to which mail may be appended during the run.
     before: Option<FileIdentity>,
-    /// Facts that are known before the first message.
+    /// Facts to report before the first message.
     facts: LetterFacts,
     state: OpenState,
 }
 
 enum OpenState {
-    /// A single message that was not read yet.
+    /// The source is a single message that is still unread.
     Single(Box<InputSource>, StartKind),
     Mbox(Box<MboxPart>),
-    /// After the last message. The number is that of the mailboxes that are not counted yet.
+    /// All messages were read. The number is that of the mailboxes that still have to be counted.
     End(Box<InputSource>, u64),
     /// After an error.
     Failed,
@@ -48,7 +48,7 @@ impl OpenReader {
         let log = EventLog::new();
         let is_file = source.as_file().is_some();
         if before.is_some() {
-            // An index that does not match its mailbox is reported. The flags in the index are not read.
+            // Called only to report an index that does not match its mailbox. The flags in the index are not used.
             context.job(&log).index_of(kind, source.as_file());
         }
         let state = match kind {

@@ -1,4 +1,4 @@
-//! The mailboxes of a source in their order.
+//! Reads the mailboxes of a source in order.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -16,26 +16,23 @@ use crate::mailbox::result_folders::source_folders;
 use crate::mailbox::source::Source;
 use crate::mailbox::{Options, Stop};
 
-/// The mailboxes of a source that were not read yet.
+/// Mailboxes of a source that are still unread.
 pub(super) struct SourceSequence {
     context: ReadContext,
     rest: VecDeque<SourceFind>,
 }
 
-/// A step of reading a source.
+/// Next item to process when a source is read.
 pub(super) enum SourceStep {
-    /// Facts about files that are not read.
+    /// Facts about files that are not read, to be reported.
     Facts(LetterFacts),
-    /// Files with one message each.
+    /// Consecutive files with one message each. They can be read in parallel.
     Files(FilesReader),
     Mailbox(Arc<ReadContext>, StartKind),
 }
 
 impl SourceSequence {
-    /// Looks at a source. Returns its mailboxes, and the facts about its other files.
-    ///
-    /// # Errors
-    /// Returns an error if the source cannot be read, or contains no mail.
+    /// Searches a source. Returns its mailboxes as a sequence, and the facts about its other files.
     pub(super) fn begin(
         path: &Path,
         options: &Arc<Options>,
@@ -52,10 +49,9 @@ impl SourceSequence {
         Ok((sequence, LetterFacts { counts, events }))
     }
 
-    /// Returns the next step. The steps are done one after the other.
+    /// Returns the next step, or `None` after the last one.
     ///
-    /// # Errors
-    /// Returns [`Error::Interrupted`] after a request to stop.
+    /// # Errors Returns [`Error::Interrupted`] after a request to stop.
     pub(super) fn next(&mut self) -> Result<Option<SourceStep>, Error> {
         self.context.stop.check()?;
         let Some(first) = self.rest.front() else {
@@ -74,8 +70,8 @@ impl SourceSequence {
         }))
     }
 
-    /// Continues with the folders of the Outlook mailboxes that were found in archives. Returns the facts about the files that
-    /// are not read, or `None` if no such mailbox was found.
+    /// Appends the folders of the Outlook mailboxes that were found in archives. Returns the facts about unreadable
+    /// folders, or `None` if no such mailbox was found.
     fn inner(&mut self) -> Option<LetterFacts> {
         let spooled = self.context.inner.take();
         if spooled.is_empty() {

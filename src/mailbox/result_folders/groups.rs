@@ -1,4 +1,4 @@
-//! Groups mailboxes that become one mailbox of the result.
+//! Groups the mailboxes of a source that are written to the same mailbox of the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -11,20 +11,22 @@ use crate::mailbox::kind::StartKind;
 use crate::mailbox::result_form::is_moved;
 use crate::mailbox::temporary::folder_of;
 
-/// Mailboxes that become one mailbox of the result.
+/// Mailboxes that are written to the same mailbox of the result.
 pub(crate) struct MailboxGroup<'f> {
     /// Path of the mailbox in the source, relative to the source. Empty for the source itself.
     pub(crate) key: &'f Path,
     pub(crate) founds: Vec<&'f SourceFind>,
-    /// Kind of the first mailbox. If there are several kinds, all of them are converted in the same way.
+    /// Kind of the first mailbox. Mailboxes of different kinds are only grouped if all of them are converted in the
+    /// same way.
     pub(crate) kind: StartKind,
     pub(super) is_moved: bool,
-    /// Whether the result has the path of the folder, and not the path in the source.
+    /// Whether the result is named after the folder instead of keeping its path in the source.
     pub(super) is_renamed: bool,
 }
 
 impl MailboxGroup<'_> {
-    /// Returns the kind whose names the key has. A file of Outlook has the name of a file, and not that of a folder in it.
+    /// Returns the kind of file that `key` names. An unopened Outlook mailbox counts as an archive here, because `key`
+    /// is then the path of a file and not of a folder in it.
     pub(super) fn kind_of_name(&self) -> StartKind {
         if self.founds.iter().any(|found| found.is_packed()) {
             StartKind::Archive
@@ -34,8 +36,8 @@ impl MailboxGroup<'_> {
     }
 }
 
-/// Groups the mailboxes by the mailbox of the result to which they are written: the single messages of one directory go
-/// to one mailbox. The groups are sorted by their paths in the source.
+/// Groups the mailboxes that are written to the same mailbox of the result, such as the single messages of a directory.
+/// The groups are sorted by their paths in the source.
 pub(crate) fn groups<'f>(finds: &'f Finds, options: &Options) -> Vec<MailboxGroup<'f>> {
     let is_other_layout = options.output_format != Format::Auto || options.by_label.is_some();
     let trees = if is_other_layout {
@@ -58,8 +60,8 @@ pub(crate) fn groups<'f>(finds: &'f Finds, options: &Options) -> Vec<MailboxGrou
             }
             _ => exported.unwrap_or(relative),
         };
-        // Messages in one directory belong together, whether they are in the files of a Maildir, of an MH folder or in
-        // other files. All other files are mailboxes of their own.
+        // All messages of a directory form one group: those of a Maildir or an MH folder, and those in other files. Any
+        // other file is a mailbox of its own.
         let is_of_directory =
             found.kind.is_folder() || matches!(found.kind, StartKind::Eml | StartKind::Msg);
         let slot = if has_one_folder || is_moved && is_of_directory {
@@ -85,8 +87,8 @@ pub(crate) fn groups<'f>(finds: &'f Finds, options: &Options) -> Vec<MailboxGrou
     groups.into_values().collect()
 }
 
-/// Returns whether the source is a Maildir or an MH folder that is converted to another format, and whether all other mail is
-/// in files directly next to its messages. This mail then belongs to the same mailbox.
+/// Returns whether the source is one folder that is converted to another format: a Maildir or an MH folder, and next to
+/// its messages at most files with other mail. All mail then goes to the same mailbox.
 fn is_one_folder(finds: &Finds, options: &Options) -> bool {
     let mut founds = finds.mailboxes.iter();
     let is_source = |found: &SourceFind| found.relative.as_os_str().is_empty();
@@ -100,8 +102,8 @@ fn is_one_folder(finds: &Finds, options: &Options) -> bool {
     is_folder && founds.all(is_beside)
 }
 
-/// Returns whether the message belongs to a mailbox of Apple Mail that becomes a directory of numbered messages. Other
-/// messages are copied under their names.
+/// Returns whether the message becomes a numbered file, because it is in an Apple Mail mailbox that becomes a directory
+/// of messages. Other messages keep their file names.
 fn is_numbered(found: &SourceFind, options: &Options) -> bool {
     options.output_format == Format::Eml
         && found.kind == StartKind::Eml
@@ -109,8 +111,8 @@ fn is_numbered(found: &SourceFind, options: &Options) -> bool {
         && emlx_files::beside(&found.path).is_some()
 }
 
-/// Returns the directory of a mailbox that Apple Mail exported, relative to the source, if the mailbox is its only file
-/// with mail.
+/// Returns the directory `NAME.mbox`, relative to the source, if the file is the mbox in a mailbox that Apple Mail
+/// exported (`NAME.mbox/mbox`).
 fn exported_to(found: &SourceFind) -> Option<&Path> {
     let name = found.relative.file_name()?;
     let is_mbox = found.kind == StartKind::Mbox && layout::is_exported(name);
@@ -119,7 +121,7 @@ fn exported_to(found: &SourceFind) -> Option<&Path> {
     layout::apple_mailbox(&name_of(directory)?).map(|_| parent)
 }
 
-/// Returns the name of a directory, which may be given as a relative path without a name.
+/// Returns the name of a directory, even if its path has no name, such as `.`.
 pub(super) fn name_of(directory: &Path) -> Option<OsString> {
     match directory.file_name() {
         Some(name) => Some(name.to_owned()),
@@ -127,8 +129,8 @@ pub(super) fn name_of(directory: &Path) -> Option<OsString> {
     }
 }
 
-/// Returns the directories in which KMail stores a tree of folders, relative to the source: those that contain a
-/// directory `.NAME.directory`.
+/// Returns the directories in which KMail stores a folder tree, relative to the source: those that contain a directory
+/// `.NAME.directory`.
 fn kmail_trees(finds: &Finds) -> BTreeSet<&Path> {
     let relatives = finds.mailboxes.iter().map(|found| &found.relative);
     let directories = relatives.flat_map(|relative| relative.ancestors().skip(1));

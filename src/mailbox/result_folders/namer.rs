@@ -1,4 +1,4 @@
-//! Gives different paths to the folders of a result.
+//! Chooses unique paths for the folders of a result.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -14,24 +14,24 @@ use crate::mailbox::result_form::form;
 use crate::mailbox::{ByLabel, Options};
 use crate::platform::OsStrExt as _;
 
-/// Maximum length of a file name in bytes, on all common file systems.
+/// Maximum length of a file name in bytes: the limit of all common file systems.
 const LONGEST: usize = 255;
-/// Length to which a longer name is cut, in bytes. A number and a suffix are added to it.
+/// Length to which a name is cut if it is too long, in bytes. It leaves room for a number and a suffix.
 const CUT: usize = 200;
 
-/// The paths that were given to folders of a result.
+/// Record of the paths that are already in use in the result.
 pub(super) struct FolderNamer {
     form: Format,
     by_label: Option<ByLabel>,
     pub(super) nesting: FolderLayout,
     folds: bool,
-    /// Path of the directory of a folder, by the path of the directory above it and the name of the folder.
+    /// Directory of each folder, by its parent directory and the name of the folder.
     directories: HashMap<(PathBuf, OsString), PathBuf>,
-    /// Paths of all files and directories, folded if the file system folds names.
+    /// All paths in use. They are case-folded if the file system ignores case.
     used: HashSet<PathBuf>,
-    /// Directories that are mailboxes or contain messages, so that no other mailbox can be written to them.
+    /// Directories that already are or contain a mailbox, so no other mailbox can be written to them.
     taken: HashSet<PathBuf>,
-    /// The last number that was added to a path, so that many equal names do not cost a search each.
+    /// Last number that was appended to each path. Without it, many equal names would each search from 2.
     numbers: HashMap<PathBuf, u64>,
 }
 
@@ -49,7 +49,7 @@ impl FolderNamer {
         }
     }
 
-    /// Returns the path of a mailbox that keeps its path in the source.
+    /// Adds a mailbox that keeps the path that it has in the source. Returns this path.
     pub(super) fn keep(&mut self, group: &MailboxGroup<'_>) -> PathBuf {
         let (key, kind) = (group.key, group.kind);
         let Some(name) = key.file_name() else {
@@ -80,7 +80,7 @@ impl FolderNamer {
         file
     }
 
-    /// Reserves the names of the directories of a Maildir. A mailbox next to them may have such a name, and gets another one.
+    /// Reserves the names `cur`, `new` and `tmp` in a Maildir. A folder of this name next to them gets another name.
     fn reserve_parts(&mut self, kind: StartKind, at: &Path) {
         for part in ["cur", "new", "tmp"]
             .into_iter()
@@ -88,13 +88,14 @@ impl FolderNamer {
         {
             let path = at.join(part);
             self.used.insert(self.folded(&path));
-            // Directories with mail inside `cur` and `new` keep their places.
+            // A directory with mail inside `cur` or `new` keeps its path.
             self.taken.insert(path.clone());
             self.directories.insert((at.to_owned(), part.into()), path);
         }
     }
 
-    /// Returns a new path for a folder with these levels. Messages without a folder get the folder `inbox`.
+    /// Returns a unique path for a folder. `levels` are the names of its parent folders and its own name. Messages
+    /// without a folder are put into the folder `inbox`.
     pub(super) fn give(
         &mut self,
         levels: &[OsString],
@@ -109,7 +110,7 @@ impl FolderNamer {
             levels => levels,
         };
         let mut at = PathBuf::new();
-        // A single message is a file in the directory of its folder.
+        // A single message becomes a file in the directory of its folder.
         let is_message = !group.is_moved && matches!(group.kind, StartKind::Eml | StartKind::Msg);
         let Some((last, above)) = levels.split_last() else {
             return at;
@@ -145,12 +146,12 @@ impl FolderNamer {
         self.unique(&key.0, &name, &suffix)
     }
 
-    /// Returns the stem and the suffix of the file of a single message.
+    /// Returns the stem and the suffix of the file name of a single message.
     fn message<'n>(&self, name: &'n OsStr, kind: StartKind) -> (&'n OsStr, OsString) {
         let path = Path::new(name);
         match kind {
             StartKind::Msg => (path.file_stem().unwrap_or(name), OsString::from(".eml")),
-            // The message is written without the data of Apple Mail.
+            // An `.emlx` file becomes an `.eml` file, because the data that Apple Mail adds are not written.
             _ if self.form == Format::Eml && emlx::is_named(path) => {
                 let (stem, suffix) = divided(name);
                 let compressed = Path::new(&suffix)
@@ -167,7 +168,8 @@ impl FolderNamer {
         }
     }
 
-    /// Returns a directory next to the mbox of an archive. If the result is a directory, returns the same directory.
+    /// Returns a directory next to the mbox of an archive, named like the mbox without its suffix. If the result is a
+    /// directory, returns this directory.
     pub(super) fn directory_beside(&mut self, path: &Path) -> PathBuf {
         let name = path.file_name().unwrap_or_default();
         let stem = name.as_bytes().strip_suffix(b".mbox");
@@ -179,7 +181,7 @@ impl FolderNamer {
         }
     }
 
-    /// Returns the suffix of the file that will contain a mailbox, or an empty suffix if the result is a directory.
+    /// Returns the suffix of the mbox for a group, or an empty suffix if the group becomes a directory.
     fn suffix(&self, group: &MailboxGroup<'_>) -> OsString {
         let mut suffix = OsString::new();
         let form = if group.is_moved {
@@ -194,7 +196,7 @@ impl FolderNamer {
             return suffix;
         }
         suffix.push(".mbox");
-        // A compressed mbox that is copied stays compressed.
+        // A compressed mbox that is only copied keeps the suffix of its compression.
         let file = group.founds.first().map(|found| found.path.as_path());
         if let Some(end) = file
             .filter(|file| {
@@ -210,7 +212,7 @@ impl FolderNamer {
         suffix
     }
 
-    /// Returns the path of the directory of a folder, which is created with the name `wanted` if it is new.
+    /// Returns the directory of a folder. A new folder gets a new path with the name `wanted`.
     fn directory(&mut self, at: &Path, level: &OsStr, wanted: &OsStr) -> PathBuf {
         let key = (at.to_owned(), level.to_owned());
         if let Some(known) = self.directories.get(&key) {
@@ -222,8 +224,9 @@ impl FolderNamer {
         made
     }
 
-    /// Returns the directory and the name for a folder in `at`. A directory with a mailbox for each label contains
-    /// names that are not known yet, so folders below it are put next to it.
+    /// Returns the parent directory and the name of a folder in `at`. With mailboxes by label, `at` will contain one
+    /// mailbox for each label, whose names are not known yet. A subfolder could collide with them, so it is put next to
+    /// `at`.
     fn beside_labels(&self, at: &Path, name: &OsStr) -> (PathBuf, OsString) {
         let (mut at, mut name) = (at, name.to_owned());
         while self.by_label.is_some()
@@ -236,7 +239,7 @@ impl FolderNamer {
         (at.to_owned(), name)
     }
 
-    /// Returns a name that can be the name of a directory with mail.
+    /// Makes a folder name safe for a directory with mail, for example by removing the leading dot of a hidden name.
     fn visible(&self, level: &OsStr) -> OsString {
         let bytes = level.as_bytes();
         let dots = match self.nesting {
@@ -251,7 +254,8 @@ impl FolderNamer {
         };
         let is_part = |part: &str| compared == part;
         let is_directory = self.by_label.is_some() || form_of(self.form) != Format::Mbox;
-        // A program would read a directory with such a name as a part of a Maildir, or the name is that of a message.
+        // These names have a meaning of their own: `cur`, `new` and `tmp` are parts of a Maildir, and a number is the
+        // name of a message.
         let is_of_mail = self.nesting == FolderLayout::Directories
             && (is_directory && ["cur", "new", "tmp"].into_iter().any(is_part)
                 || self.form == Format::Eml && is_number_of_message(&name));
@@ -261,7 +265,8 @@ impl FolderNamer {
         name
     }
 
-    /// Returns the first path in `at` that is not used: `stem` and `suffix`, with a number between them if necessary.
+    /// Returns the first unused path in `at`: `stem` and `suffix`, with a number between them if the path without a
+    /// number is taken.
     fn unique(&mut self, at: &Path, stem: &OsStr, suffix: &OsStr) -> PathBuf {
         let wanted = at.join(joined(stem, "", suffix));
         let first = self.folded(&wanted);
@@ -289,7 +294,7 @@ impl FolderNamer {
     }
 }
 
-/// Returns the format of mailboxes that are converted: an mbox, unless the options say otherwise.
+/// Returns the format of converted mailboxes: mbox, unless the options set another format.
 fn form_of(wanted: Format) -> Format {
     form(
         StartKind::Mbox,
@@ -300,13 +305,13 @@ fn form_of(wanted: Format) -> Format {
     )
 }
 
-/// Returns whether this is the name of a file in a directory of numbered messages.
+/// Returns whether the name is that of a numbered message file.
 fn is_number_of_message(name: &OsStr) -> bool {
     let digits = name.as_bytes().strip_suffix(b".eml");
     digits.is_some_and(|digits| digits.len() >= 8 && digits.iter().all(u8::is_ascii_digit))
 }
 
-/// Divides a file name into its stem and its suffix, so that a number can be put between them.
+/// Splits a file name into stem and suffix, so that a number can be put between them.
 fn divided(name: &OsStr) -> (&OsStr, OsString) {
     let stem = layout::plain(name);
     let suffix = name.as_bytes().strip_prefix(stem.as_bytes());
@@ -316,7 +321,7 @@ fn divided(name: &OsStr) -> (&OsStr, OsString) {
     )
 }
 
-/// Returns a file name. If it would be too long, the stem is cut.
+/// Joins a file name. If the name would be too long, the stem is cut.
 fn joined(stem: &OsStr, number: &str, suffix: &OsStr) -> OsString {
     let bytes = stem.as_bytes();
     let mut name = if bytes.len() + number.len() + suffix.len() <= LONGEST {

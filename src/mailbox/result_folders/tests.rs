@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::mailbox::ByLabel;
 
-/// Returns what a search finds at these paths. A path that ends in a slash is a Maildir.
+/// Returns the search result for these paths. A path with a trailing slash is a Maildir.
 fn finds(paths: &[&str]) -> Finds {
     let found = paths.iter().map(|path| {
         let name = path.trim_end_matches('/');
@@ -152,7 +152,7 @@ fn folders_of_each_layout_get_the_names_of_the_folders() {
 fn equal_names_get_numbers() {
     use Format::{Eml, Maildir, Mbox, Thunderbird};
     let table: &[(&[&str], Format, &[&str])] = &[
-        // The folder INBOX next to the inbox.
+        // A folder named INBOX next to the inbox itself.
         (
             &["", ".INBOX/", ".INBOX.a/"],
             Mbox,
@@ -160,15 +160,15 @@ fn equal_names_get_numbers() {
         ),
         (&["", ".INBOX/"], Thunderbird, &["INBOX", "INBOX (2)"]),
         (&["1.eml", "INBOX.mbox"], Maildir, &["INBOX", "INBOX (2)"]),
-        // A hidden and a visible name, and the directory of another program.
+        // The hidden `.Work`, the visible `Work` and the file `Work.mbox` all become `Work`.
         (
             &[".Work/", "Work/", "Work.mbox"],
             Eml,
             &["Work", "Work (2)", "Work (3)"],
         ),
-        // A name that is decoded to one that exists.
+        // `R&-D` is decoded to `R&D`, which already exists.
         (&[".R&-D/", "R&D/"], Mbox, &["R&D (2).mbox", "R&D.mbox"]),
-        // Directories with the suffix of a result.
+        // Directories of the source whose names end in `.mbox`, like the files of the result.
         (
             &["x", "x.mbox/y/", "x.mbox/U/Messages/1.emlx"],
             Mbox,
@@ -229,7 +229,7 @@ fn names_that_a_file_system_takes_for_the_same_get_numbers_there() {
 
 #[test]
 fn too_long_names_are_cut_and_stay_different() {
-    // These names are shorter in modified UTF-7 than in UTF-8.
+    // In modified UTF-7, these names are short enough for a file name. Decoded to UTF-8, they are too long.
     let long = |last: &str| format!(".&{}{last}-/", "ZeVnLIqe".repeat(29));
     let (one, other) = (long("ZeVnLIqe"), long("ZeVnLIqeZeU"));
     let found = finds(&[&one, &other]);
@@ -261,7 +261,7 @@ proptest! {
         by_label in prop::sample::select(vec![None, Some(ByLabel::All)]),
         folds in any::<bool>(),
     ) {
-        // The paths of a source are different, and no file of it is above another one.
+        // The generated paths must be possible on a disk: all different, and no file is the parent of another path.
         let is_real = |name: &&str| {
             let parts = name.trim_end_matches('/').split('/');
             parts.into_iter().all(|part| !matches!(part, "" | "." | ".."))
@@ -291,7 +291,7 @@ proptest! {
             for part in parts {
                 prop_assert!(part.len() <= 255 && part != "." && part != "..");
             }
-            // A file has nothing below it, and neither has a directory with a mailbox for each label.
+            // Nothing may be placed below a file, or below a directory with a mailbox for each label.
             let is_file = |other: &ResultFolder<'_>| {
                 let is_single = !other.is_moved && !other.founds[0].kind.is_folder();
                 is_single || by_label.is_some() || matches!(form, Format::Auto | Format::Mbox) && other.is_moved

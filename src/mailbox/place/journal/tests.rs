@@ -162,7 +162,7 @@ fn results_that_a_crash_damaged_are_made_again() {
         }
         assert_eq!(place.run("two").unwrap().made, 0);
         assert!(place.output() == whole);
-        // The results of the second run are known now.
+        // The second run has recorded its results, so the third run finds all three in the journal.
         assert_eq!(place.run("two").unwrap().made, 3);
         assert!(place.output() == whole);
     }
@@ -197,11 +197,12 @@ fn result_around_those_of_its_subfolders_is_known_and_compared() {
         place.run("one").unwrap();
         let output = place.output();
         assert_eq!(place.run("one").unwrap().messages, 0, "{format:?}");
-        // Without a journal, the results are made again and compared.
+        // Without a journal, all results are made again and compared with the existing files.
         fs::remove_file(place.at("made")).unwrap();
         place.run("two").unwrap();
         assert!(place.output() == output, "{format:?}");
-        // A file of the user in a result is not overwritten, and the result is not taken for that of the run.
+        // If the user has added a file to a result, the run must neither overwrite the file nor accept the directory as
+        // its own result.
         fs::write(place.at("out/d/other"), "somebody's").unwrap();
         fs::remove_file(place.at("made")).unwrap();
         assert!(place.run("three").is_err(), "{format:?}");
@@ -246,7 +247,7 @@ fn thunderbird_folder_gets_its_mbox_after_a_kill_between_the_renames() {
     fs::remove_file(place.at("out")).unwrap();
     place.run("one").unwrap();
     assert!(place.output() == output);
-    // The directory is not replaced if it has changed.
+    // If the user has changed the directory, the run fails and does not replace it.
     fs::remove_file(place.at("out")).unwrap();
     fs::write(place.at("out.sbd/a"), "somebody's").unwrap();
     assert!(place.run("one").is_err());
