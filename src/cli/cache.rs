@@ -1,6 +1,6 @@
-//! Opens the cache of responses (`--cache`), the web archive (`--archive`) and the record of requests and responses
-//! (`--record`). Also opens the directory next to an output in which a run keeps its responses until the output is
-//! complete. If the run is stopped, killed or fails, the next run continues with these responses (docs/cache.md).
+//! Opens the response cache (`--cache`), the web archive (`--archive`) and the log of requests and responses
+//! (`--record`). Also opens the resume directory next to an output, in which a run keeps its responses until the output
+//! is complete. If the run is stopped, killed or fails, the next run continues with these responses (docs/cache.md).
 
 use std::cell::Cell;
 use std::io;
@@ -26,8 +26,8 @@ use crate::fetch::{
 };
 use crate::mailbox::{JournalFiles, ResultJournal, Stop, place_beside, place_inside};
 
-/// Default of `--cache-max`, in bytes. Without a limit, a sender could fill the disk: a mail can link to large files,
-/// which are cached even if they are then not put into the mail.
+/// Default of `--cache-max`, in bytes. Without a limit, a sender could fill the disk: large files that a mail links to
+/// are cached even if they are then not put into the mail.
 const CACHE_MAX: CacheMax = Some(2 << 30);
 
 const DAY: u64 = 24 * 60 * 60;
@@ -37,7 +37,7 @@ const WINDOW: ArchiveWindow = ArchiveWindow {
     after: Duration::from_secs(400 * DAY),
 };
 
-/// Whether the process runs for one command or as a service. This determines how long a host counts as unresponsive.
+/// Whether the process runs a single command or is a service. This determines how long a host counts as unresponsive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Process {
     /// A single command: a host that did not respond gets no further requests during the run.
@@ -112,8 +112,7 @@ impl Cache {
         };
         match opened {
             Ok(folder) => cache.folder = Some(Arc::new(folder)),
-            // Only the speed of a run depends on the cache. A disk error of the cache is therefore reported, and does
-            // not stop the run.
+            // The cache only makes a run faster, so a disk error of the cache is reported and does not stop the run.
             Err(Error::Write { source, .. }) if !args.offline && is_of_disk(&source) => {
                 cache.trouble = Some(cannot_write(path, &source));
             }
@@ -150,9 +149,9 @@ impl Cache {
         let options = &self.archive;
         let archive: Arc<dyn Fetch> = match (&self.files, &options.archive) {
             (Some(files), _) => {
-                // From an archive in files, a message gets the capture nearest to its date. A message without a date
-                // gets the first capture. With `--archive-window`, it gets no capture, because its distance in time
-                // from a capture is unknown.
+                // From an archive in files, a message gets the capture nearest to its date, and a message without a
+                // date gets the first capture. With `--archive-window`, a message without a date gets no capture,
+                // because its distance in time from a capture is unknown.
                 let is_unbound = options.archive_window.is_none();
                 fetcher.undated = is_unbound.then_some(SystemTime::UNIX_EPOCH);
                 Arc::new(ArchiveReplay {
@@ -253,20 +252,20 @@ impl Cache {
     }
 }
 
-/// The journal and the stored responses of a run, in a directory next to the output. They are removed when the output is
-/// complete.
+/// The resume directory next to the output, with the journal of the run and its responses. It is removed when the
+/// output is complete.
 pub(super) struct Resume {
     folder: RunFolder,
-    /// Whether the directory also contains responses of servers.
+    /// Whether responses of servers are kept, and not only the journal.
     keeps_responses: bool,
     pub(super) journal: ResultJournal,
     pub(super) is_whole: Cell<bool>,
 }
 
 impl Resume {
-    /// Opens the directory next to `output`. `command` contains everything that determines the result, apart from the
-    /// content of the sources. `leaves` is the number of bytes that responses must leave free on the disk, or `None` if the
-    /// run keeps no responses. Returns `None` if nothing can be kept.
+    /// Opens the resume directory next to `output`. `command` contains everything that determines the result, except
+    /// the content of the sources. `leaves` is the number of bytes that the kept responses must leave free on the disk,
+    /// or `None` if the run keeps no responses. Returns `None` if nothing can be kept.
     pub(super) fn beside(
         output: &Path,
         command: &str,
@@ -277,7 +276,8 @@ impl Resume {
             return Ok(None);
         };
         let opened = match (RunFolder::open(&place, leaves), place_inside(output)) {
-            // The directory around the output is often not writable, such as `/home`.
+            // The parent directory of the output is often not writable, for example `/home`, so the output directory
+            // itself is tried next.
             (Err(Error::Write { .. }), Some(inside)) => RunFolder::open(&inside, leaves),
             (opened, _) => opened,
         };
@@ -287,9 +287,10 @@ impl Resume {
             Err(Error::Usage(why)) if keeps_responses => {
                 return Err(Error::Usage(why.then(", or give --no-resume")));
             }
-            // The directory only saves time in a later run, so an error here is reported and does not stop this run.
+            // The resume directory only saves time in a later run, so an error is reported and does not stop this run.
             Err(error @ (Error::Write { .. } | Error::Usage(_))) => {
-                // Some directories, such as those of `/proc`, take no new files. The error about the output then says it.
+                // In some directories, such as those of `/proc`, no files can be created. Writing the output will fail
+                // with a better message.
                 let takes_no_files = matches!(&error, Error::Write { source, .. }
                     if matches!(source.kind(), io::ErrorKind::Unsupported | io::ErrorKind::NotFound));
                 if volume >= OutputVolume::Normal && (keeps_responses || !takes_no_files) {
@@ -357,8 +358,8 @@ impl Drop for Resume {
     }
 }
 
-/// Creates the fetcher for all messages of a run. Content is then retrieved only once, and the limits of the policy
-/// apply to all requests together.
+/// Creates one fetcher for all messages of a run, so that each content is retrieved only once and the limits of the
+/// policy apply to all requests together.
 pub(super) fn shared_fetcher(
     policy: &Arc<Policy>,
     cache: &Cache,

@@ -124,7 +124,8 @@ fn names(option: &Arg) -> impl Iterator<Item = &str> {
     option.get_long().into_iter().chain(former)
 }
 
-/// Returns the names of the options of all commands with `--config`, because several commands can share a file.
+/// Returns the option names of all commands with `--config`. Commands can share a file, so an option of another command
+/// is no error.
 fn names_of_all() -> Vec<String> {
     let mut program = program();
     program.build();
@@ -133,7 +134,7 @@ fn names_of_all() -> Vec<String> {
     options.flat_map(names).map(str::to_owned).collect()
 }
 
-/// Returns the name that is most similar to a misspelled one, if one is similar enough for a suggestion.
+/// Returns the most similar option name for a misspelled key, if one is similar enough to be suggested.
 fn nearest<'a>(key: &str, names: &'a [String]) -> Option<&'a String> {
     const ALIKE: f64 = 0.7;
     let key = key.to_lowercase().replace('_', "-");
@@ -162,8 +163,8 @@ impl ConfigFile {
         }
     }
 
-    /// Returns the path of the file, and the line of the option that clap rejects. If the option is not from the file, only
-    /// the path is returned.
+    /// Returns the path of the file, followed by the line of the option that clap rejected. If the option is not in the
+    /// file, only the path is returned.
     pub(super) fn place_of(&self, problem: &clap::Error) -> String {
         let arguments = [ContextKind::InvalidArg, ContextKind::PriorArg]
             .into_iter()
@@ -171,7 +172,7 @@ impl ConfigFile {
             .map(ToString::to_string)
             .collect::<Vec<_>>()
             .join(",");
-        // clap writes the option as in "--max-body <SIZE>", so its name ends at one of these characters.
+        // clap prints the option as in "--max-body <SIZE>", so its name ends at the first of these characters.
         let words = arguments.split([' ', ',', '=', '[']);
         self.place(words.filter_map(|word| word.strip_prefix("--")))
     }
@@ -199,7 +200,7 @@ fn read(path: &Path) -> Result<(Table, ConfigFile), Error> {
 }
 
 fn words(argument: &Arg, key: &str, value: Value) -> Result<Vec<OsString>, &'static str> {
-    // `--key=value` as one argument, so that a value that begins with a hyphen is not read as an option.
+    // Written as one argument `--key=value`, so that a value with a leading hyphen is not parsed as an option.
     let word = |value| {
         let text = match value {
             Value::String(text) => text,

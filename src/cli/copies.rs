@@ -1,4 +1,4 @@
-//! `--copies`: the mailboxes are read before the run begins.
+//! `--copies`: reads mailboxes with other copies of the mail before the run begins.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use crate::error::Error;
 use crate::fetch::Fetch;
 use crate::mailbox::{Options, Stop};
 
-/// The mailboxes of `--copies`, as they were at the start of the run.
+/// The mailboxes of `--copies`, read at the start of the run.
 #[derive(Default)]
 pub(super) struct CopyMailboxes {
     index: Option<Arc<CopyIndex>>,
-    /// Whether a part of these mailboxes could not be read. The user was already told which part.
+    /// Whether a part of these mailboxes could not be read. The part was already reported.
     pub(super) is_damaged: bool,
 }
 
@@ -69,8 +69,8 @@ impl CopyMailboxes {
         })
     }
 
-    /// Returns a source of content that first searches these mailboxes, and then uses
-    /// `others`, such as servers. Without `--copies`, returns `others` alone.
+    /// Returns a source of content that searches these mailboxes first, and then `others` (for example servers).
+    /// Without `--copies`, returns `others` alone.
     pub(super) fn before(
         &self,
         policy: &Arc<Policy>,

@@ -29,7 +29,7 @@ use crate::fetch::store::{self, Mail, Store, StorePurpose, User};
 use crate::imap::candidates::Candidates;
 use crate::mailbox::Stop;
 
-/// Number of messages whose objects are made durable together.
+/// Number of messages whose objects are synced to the disk together.
 const WAIT_FOR_DISK: usize = 16;
 
 pub(super) const MAILBOXES: &str = "name --output or --in-place, as in --output new.mbox";
@@ -62,8 +62,8 @@ fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<ProgramStatus, Error
     let files = named_files(args.files.as_deref(), args.walk.dry_run)?;
     let mailboxes = (args.sources.as_slice(), args.walk.mode(false));
     let walk = over_mailboxes(mailboxes, &args.walk, &args.saying, policy, store)?;
-    // Messages that wait for a disk use no core. The store makes the objects of all of them durable together, so the more
-    // messages wait, the fewer waits there are.
+    // A message that waits for the disk uses no core. The store syncs the objects of all waiting messages together, so
+    // more messages in flight mean fewer syncs.
     let mut options = walk.options.clone();
     options.max_in_flight = options.max_in_flight.max(WAIT_FOR_DISK);
     let walk = Walk {
@@ -105,7 +105,8 @@ fn named_files(
         .transpose()
 }
 
-/// Returns the status of a run that also wrote files. The mail itself is complete, even if a file is missing.
+/// Returns the exit status of a run that also writes attachments as files (`--files`). A failure to write such a file
+/// is reported here; the mail itself is complete.
 fn with_files(
     status: ProgramStatus,
     files: Option<&NamedFiles>,
@@ -123,7 +124,7 @@ fn with_files(
     }
 }
 
-/// Returns the advice for a mailbox without an attachment of at least this size.
+/// Returns advice for a mailbox in which no attachment has the minimum size.
 fn nothing_is_large(least: u64) -> String {
     const UNIT: u64 = 1 << 10;
     let smaller = (least / 10 / UNIT * UNIT).max(1);
@@ -237,8 +238,8 @@ fn restorer(
     })
 }
 
-/// Creates the run over mailboxes. A dry run without `--output` and `--in-place` reads one message from standard input
-/// if no source is named, as a filter does.
+/// Creates the run over mailboxes. Without a source, `--output` and `--in-place`, a dry run reads one message from
+/// standard input, like a filter.
 fn over_mailboxes<'a>(
     (sources, mode): (&[PathBuf], Mode),
     args: &'a WalkArgs,
@@ -259,7 +260,7 @@ fn over_mailboxes<'a>(
         sources => (sources.to_vec(), args.output.as_deref()),
     };
     let mut options = args.options(policy, mode);
-    // Messages that wait for a server use no core, so more messages than cores are processed in parallel. With `waits`,
+    // A message that waits for a server uses no core, so there can be more messages in flight than cores. With `waits`,
     // an mbox that is changed in place is not locked while servers are slow, so that deliveries are not delayed.
     if store.is_some_and(is_remote) {
         options.max_in_flight = policy.limits.in_flight.max(options.jobs);

@@ -1,5 +1,5 @@
-//! `embody inspect --duplicates`: counts the mails that are in several mailboxes, in the same way as `embody merge`, and
-//! writes no result.
+//! `embody inspect --duplicates`: counts the mails that occur in several mailboxes, in the same way as `embody merge`,
+//! and writes no result.
 
 use super::args::{InspectArgs, ProgressOption};
 use super::exit::{ProgramStatus, Signals};
@@ -57,7 +57,8 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<ProgramStatus, Error
     for (number, source) in args.sources.iter().enumerate() {
         let mut read = || {
             let origin = sources.origin(source)?;
-            // The bytes of a mail depend on the format of the result, which is that of the first source, as in `merge`.
+            // Sizes depend on the format of the result. `merge` uses the format of the first source, so the counts use
+            // it too.
             let form = match form {
                 Some(form) => form,
                 None => *form.insert(sources.form_of(&origin)?),

@@ -28,16 +28,16 @@ pub(super) enum ProgramStatus {
     Success,
     Trouble,
     Usage,
-    /// 75, `EX_TEMPFAIL` in sysexits.h. Mail systems keep the message and try again.
+    /// 75, `EX_TEMPFAIL` of sysexits.h: the mail system keeps the message and tries again.
     TryAgain,
     /// 128 plus the number of the signal that stopped the run, as in shells.
     Stopped(u8),
 }
 
 impl ProgramStatus {
-    /// Status if the reader of a report closed the pipe, as `head` does after it has read enough. It is 128 plus the
-    /// number of SIGPIPE, which shells report for programs that this signal ended. It is not 0, because the report was
-    /// not written completely.
+    /// Status if the reader of a report closed the pipe, as `head` does when it has read enough. It is 128 plus the
+    /// number of SIGPIPE, as shells report for a program that this signal ended. It is not 0, because the report is
+    /// incomplete.
     pub(super) const READER_GONE: Self = Self::Stopped(13);
 
     pub(super) fn of(done: Result<Self, Error>) -> Self {
@@ -53,8 +53,9 @@ impl ProgramStatus {
         }
     }
 
-    /// Returns the status of a command that processes one message. A wrong command line that names a FILE is not that of a
-    /// mail system, which passes the mail on standard input, so its status can be 2. `filter` always has 75.
+    /// Returns the status of a command that processes one message. A command line that names a FILE cannot be that of a
+    /// mail system, which passes the mail on standard input. A usage error then has status 2. `filter` always has
+    /// status 75.
     pub(super) fn of_one_message(done: Result<(), Error>) -> Self {
         match done {
             Err(error @ Error::Usage(_))
@@ -88,11 +89,11 @@ impl ProgramStatus {
         }
     }
 
-    /// Returns the status for a wrong command line. Status 2 makes a mail system return the mail to its sender, so a
-    /// typing error in its configuration must give 75 instead, which only delays the mail. Status 2 is therefore used
-    /// only if the arguments are surely not those of a filter: no command, an unknown command that is not similar to the
-    /// name of a filter, an option of mailboxes, or a FILE for any command except `filter`. A mail system passes the mail
-    /// on standard input. `similar` contains the commands that the error message suggests.
+    /// Returns the status for a usage error. Status 2 makes a mail system bounce the mail, so a typing error in its
+    /// configuration must have status 75, which only delays the mail. Status 2 is therefore used only if the arguments
+    /// cannot be those of a mail filter: no command, an unknown command that is not similar to the name of a filter, an
+    /// option of mailboxes, or a FILE for any command except `filter` (a mail system passes the mail on standard
+    /// input). `similar` contains the commands that the error message suggests.
     pub(super) fn of_usage(arguments: &[OsString], similar: &[String]) -> Self {
         let Some(name) = arguments.get(1) else {
             return Self::Usage;
@@ -152,7 +153,7 @@ impl Signals {
         let flag = Arc::new(AtomicBool::new(false));
         let which = Arc::new(AtomicUsize::new(0));
         for signal in heeded() {
-            // If a handler cannot be set, the signal ends the process immediately. No mail is lost in this case.
+            // Without a handler, the signal ends the process immediately. No mail is lost in this case.
             let number = usize::try_from(signal).unwrap_or(0);
             let _ = signal_hook::flag::register_usize(signal, Arc::clone(&which), number);
             let _ = signal_hook::flag::register(signal, Arc::clone(&flag));
@@ -173,11 +174,11 @@ fn is_filter(name: &str) -> bool {
     name == "filter" || FILTERS.contains(&name)
 }
 
-/// Returns whether the arguments contain a name of a file or mailbox that is neither `-` nor the value of an option. The value
-/// of an unknown option cannot be distinguished from a name, and clap reads it as a name too.
+/// Returns whether the arguments contain an operand: a file or mailbox that is neither `-` nor the value of an option.
+/// The value of an unknown option looks like an operand, and clap parses it as one too.
 fn has_operand(arguments: &[OsString]) -> bool {
     let mut program = Cli::command();
-    // The options of a command are known only after this.
+    // clap defines the options of subcommands only when the program is built.
     program.build();
     let Some(command) = arguments
         .get(1)
@@ -208,8 +209,8 @@ fn has_operand(arguments: &[OsString]) -> bool {
     false
 }
 
-/// Returns whether an argument is an option that only commands over mailboxes have: `--output=x`, `-o`, `-ox`, `-qn`.
-/// With such an option, the command is surely not a filter of a mail system, so an error may have status 2.
+/// Returns whether an argument is an option that only mailbox commands have: `--output=x`, `-o`, `-ox`, `-qn`. A mail
+/// system never calls embody as a filter with such an option, so an error may have status 2.
 fn is_of_walk(argument: &str) -> bool {
     if let Some(option) = argument.strip_prefix("--") {
         return WALKS.contains(&option.split('=').next().unwrap_or_default());
@@ -232,10 +233,9 @@ pub(super) fn heeded() -> impl Iterator<Item = i32> {
     asking.filter(move |signal| ignored & 1 << (signal - 1) == 0)
 }
 
-/// Returns the signals that the parent process set to be ignored, with one bit for each. `stat` is the path of
-/// `/proc/self/stat`, which contains this number. `/proc/self/status` also contains it, but the system needs twice as
-/// long to create that file. Without /proc, only SIGHUP counts as ignored: embody then sets no handler for it, and the
-/// default action of the system applies.
+/// Returns the signals that the parent process set to be ignored, as a bit mask. `stat` is the path of
+/// `/proc/self/stat`, which contains the mask. `/proc/self/status` also contains it, but is twice as slow to create.
+/// Without /proc, only SIGHUP counts as ignored: embody then sets no handler for it, and its default action applies.
 fn ignored(stat: &str) -> u64 {
     const HANGUP: u64 = 1;
     let mut text = [0; 2048];
@@ -245,7 +245,8 @@ fn ignored(stat: &str) -> u64 {
         .unwrap_or(HANGUP)
 }
 
-/// Makes writing beyond a size limit an ordinary error. By default, SIGXFSZ would end the process without a message.
+/// Handles SIGXFSZ, so that writing beyond a file size limit is an ordinary write error. By default, the signal ends
+/// the process without a message.
 pub(super) fn limits_on_files_are_failed_writes() {
     #[cfg(unix)]
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());

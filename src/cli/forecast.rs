@@ -12,12 +12,12 @@ use crate::fetch::TIMEOUTS;
 
 const HOSTS: usize = 40;
 
-/// Estimated size in bytes that embedding one picture adds to a mail, apart from its base64 and its Content-Location:
-/// other header fields, boundary lines, and a share of the new part around the HTML.
+/// Estimated overhead of one embedded picture in a mail, in bytes: header fields, boundary lines, and a share of the
+/// new part around the HTML. The base64 and the Content-Location are counted separately.
 const AROUND: u64 = 800;
 const LOCATION: u64 = 4;
 
-/// Maximum number of different URLs that are counted. Their hashes need 2.4 MB.
+/// Maximum number of distinct URLs that are counted. Their hashes take 2.4 MB.
 const URLS: usize = 200_000;
 
 /// Estimated time for one picture, in seconds: a connection, its TLS handshake and a response.
@@ -60,7 +60,7 @@ pub(super) struct Forecast {
 }
 
 impl Forecast {
-    /// Counts a row. Returns whether its content would be retrieved and is not a picture.
+    /// Counts a row. Returns true if the row would retrieve content other than a picture.
     pub(super) fn count(&mut self, counted: &CountedRow<'_>) -> bool {
         let row = counted.row;
         let is_picture = row.kind == Kind::Embed && row.media_type.is_none();
@@ -81,7 +81,7 @@ impl Forecast {
         is_open
     }
 
-    /// Counts a message. `is_open` says whether it would get content other than pictures.
+    /// Counts a message. `is_open` is true if the message would also get content other than pictures.
     pub(super) fn count_message(&mut self, report: &Report, is_open: bool) {
         self.growth += u64::try_from(report.gained).unwrap_or_default();
         self.open += u64::from(is_open);
@@ -173,13 +173,14 @@ impl Forecast {
         text + &format!("{whose} would grow by at most {growth} bytes{retrieved}\n")
     }
 
-    /// Returns how many time-outs a run waits for, one after the other, if no host responds. A host gets no further requests
-    /// after [`TIMEOUTS`] time-outs in a row, but all requests that are running by then may go to the same host.
+    /// Returns how many timeouts a run waits for in sequence if no host responds. A host gets no further requests after
+    /// [`TIMEOUTS`] consecutive timeouts, but the requests that are already running by then may all go to the same
+    /// host.
     fn rounds_without_responses(&self, limits: &Limits) -> f64 {
         let in_flight = limits.in_flight.max(1) as u64;
         let most = in_flight.max(u64::from(TIMEOUTS));
         let hosts = self.hosts.names().map(|(_, count)| (*count).min(most));
-        // The URLs on hosts that are not counted separately may all be on different hosts.
+        // Hosts above the limit are counted together. In the worst case, each of their URLs is on a different host.
         let sent = hosts.sum::<u64>() + self.hosts.others().copied().unwrap_or(0);
         sent.div_ceil(in_flight) as f64
     }

@@ -1,8 +1,8 @@
-//! The three levels of help: `-h` lists the options that most users need, `--help` also lists the options for special
-//! cases, and `--help-all` lists all options, with all paragraphs about them.
+//! Adds a third level of help: `-h` lists the options that most users need, `--help` also lists the options for special
+//! cases, and `--help-all` lists all options with all paragraphs about them.
 //!
-//! clap has only two levels, short and long help. Each option has two flags that hide it from one of these levels. The
-//! flags therefore define the level of the option. Before clap parses `--help`, this module changes the flags.
+//! clap has only two levels, short and long help, and two flags that hide an option from one of them. Together, the
+//! flags of an option define its level here. Before clap parses `--help`, this module changes the flags accordingly.
 
 use std::ffi::OsString;
 
@@ -10,7 +10,8 @@ use clap::{Arg, ArgAction, Command, CommandFactory as _};
 
 use super::args::{Cli, with_flags};
 
-/// Commands whose options are defined at once, and not only when the command is used.
+/// Commands whose options are defined when the program is defined. The options of all other commands are deferred until
+/// the command is used.
 #[cfg(unix)]
 const UNDEFERRED: &[&str] = &["schemes", "man", "completions"];
 #[cfg(not(unix))]
@@ -60,7 +61,7 @@ pub(super) fn prepared(program: Command, arguments: &[OsString]) -> Command {
 fn with_particular_options(command: Command) -> Command {
     let hides_some = command.get_arguments().any(Arg::is_hide_long_help_set);
     if !hides_some {
-        // `--help` hides no option of this command, so it prints the same text as `--help-all`.
+        // No option of this command is hidden in `--help`, so `--help` and `--help-all` print the same text.
         return command.mut_arg("help", |flag| flag.action(ArgAction::HelpLong));
     }
     let page = command

@@ -181,7 +181,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
         status = ProgramStatus::Trouble;
     }
     if !has_read {
-        // The error messages say everything that is known. A survey of nothing would hide them.
+        // Nothing could be read, and the errors were already printed. An empty survey would only hide them.
         return Ok(status);
     }
     let named = sources.iter().map(|source| NamedSource {
@@ -213,7 +213,8 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
             }),
         start: &inspection.start.time,
     };
-    // The rows already describe a single message completely, so programs get the survey only for mailboxes, and with `--by`.
+    // For a single message, the rows contain everything, so the JSON output has a survey only for mailboxes or with
+    // `--by`.
     let is_told = inspection.is_of_mailbox.get() || !args.by.is_empty();
     match inspection.says {
         InspectOutput::Rows if is_told || tells_embeds => {
@@ -222,7 +223,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
             print(&json(&line).map_err(write_error)?)?;
         }
         InspectOutput::Text => {
-            // With --verbose, the table of each source has these counts.
+            // With --verbose, these counts are in the table of each source instead.
             let skipped = if args.verbose {
                 String::new()
             } else {
@@ -269,8 +270,7 @@ fn accounts(args: &InspectArgs, policy: &Policy, larger_than: u64) -> Result<Pro
 
 fn source_kind(source: &Source) -> SourceKind {
     let path = source.path();
-    // An HTML page must not contain control characters. If the name of a source contains one, the page therefore does
-    // not name the source.
+    // An HTML page must not contain control characters, so the page does not show a source name that contains one.
     let is_name = |name: &str| harmless_within(name) == name;
     if !path.to_str().is_some_and(is_name) {
         return SourceKind::Nameless;

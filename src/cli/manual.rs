@@ -20,8 +20,8 @@ use crate::error::Error;
 
 pub(super) fn man(folder: Option<&Path>) -> ProgramStatus {
     let folder = folder.filter(|path| !is_standard(path));
-    // clap's own command `help` is left out. Otherwise embody(1) would refer to a manual page for it, which is never
-    // written.
+    // clap's built-in command `help` is left out. Otherwise embody(1) would refer to embody-help(1), which does not
+    // exist.
     let mut program = program().disable_help_subcommand(true);
     program.build();
     let written = match folder {
@@ -113,7 +113,7 @@ fn written_page(command: &Command) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Returns the synopsis: the command, `[OPTIONS]` and the positional arguments. A list of all options would be longer than a
+/// Returns the synopsis: the command, `[OPTIONS]` and the operands. A list of all options would be longer than a
 /// screen.
 fn synopsis(command: &Command) -> Roff {
     let usage = command.clone().render_usage().to_string();

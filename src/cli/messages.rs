@@ -1,10 +1,10 @@
-//! `embody inspect --messages`: writes messages for other programs, which then need not parse mailbox formats.
+//! `embody inspect --messages`: writes messages for other programs, so that these need not parse mailbox formats.
 //!
 //! A JSON line before each message contains its length in bytes, so no text in a message can be mistaken for the start
 //! of the next one.
 //!
-//! `embody inspect --keys` writes only a line for each message, with the key that all copies of a mail have in common. A
-//! program that merges mailboxes on several machines groups the messages by it.
+//! `embody inspect --keys` only writes a line for each message, with a key that is the same for all copies of a mail. A
+//! program that merges mailboxes on several machines can group the messages by this key.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -79,7 +79,7 @@ fn block(
         quoting => quoting,
     };
     let (content, _) = plain(message.content, quoting);
-    // The fields have the same names as in the rows of a report, so that other programs can match a row with its message.
+    // The fields have the same names as in a report, so that other programs can match rows with messages.
     let kind = if has_key { "key" } else { "message" };
     let head = ReportFields::default()
         .with("kind", &kind)
@@ -100,9 +100,9 @@ fn block(
     Ok(block)
 }
 
-/// Returns whether the program that wrote this mbox also quotes lines that are already quoted (`>From` as `>>From`). If
-/// so, the quoting of these lines is removed as well. `last` contains the result for the file of the previous message,
-/// so that each file is examined only once.
+/// Returns whether the mbox is mboxrd-quoted: lines that are already quoted were quoted again (`>From` as `>>From`), so
+/// this quoting is removed too. `last` caches the result for the file of the previous message, so that each file is
+/// examined only once.
 fn is_twice(source: &Path, last: &mut Option<(PathBuf, bool)>) -> bool {
     if let Some((_, is_twice)) = last.as_ref().filter(|(last, _)| last == source) {
         return *is_twice;

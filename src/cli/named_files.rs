@@ -1,12 +1,12 @@
-//! Writes attachments as files with names that a person understands, `2020-03-01 Anna - report.pdf`, and lists them in
+//! Writes attachments as files with readable names such as `2020-03-01 Anna - report.pdf`, and lists them in
 //! `index.csv` (`detach --files`, `inspect --save-attachments`).
 //!
-//! Senders choose the names of attachments, so every name is made valid for all systems. A file that exists is never
-//! overwritten: if it has the same content, it counts as written, otherwise the new file gets a number. So a second run over the
-//! same mail writes nothing.
+//! Senders choose the names of attachments, so every name is made valid for all systems. An existing file is never
+//! overwritten: if it has the same content, the attachment counts as written, and otherwise the new file gets a number.
+//! So a second run over the same mail writes nothing.
 //!
-//! Several threads decode attachments at the same time. They write each content to a temporary directory, and the files get
-//! their names in the order of the mails, so the numbers do not depend on the speed of the threads.
+//! Several threads decode attachments in parallel and write each content to a temporary directory. The files get their
+//! names later, in the order of the mails, so the numbers do not depend on the speed of the threads.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -37,7 +37,7 @@ const LONGEST_STEM: usize = 180;
 /// Maximum length of the sender in a name, in characters.
 const LONGEST_SENDER: usize = 60;
 
-/// Maximum length of an extension, in bytes. A longer one is part of the name.
+/// Maximum length of an extension, in bytes. A longer suffix is treated as part of the name.
 const LONGEST_EXTENSION: usize = 10;
 
 /// Maximum length of a From field that is parsed, in bytes.
@@ -47,10 +47,10 @@ const INDEX: &str = "index";
 
 const COLUMNS: &str = "mail,source,number,part,name,file,bytes,digest\n";
 
-/// The directory of the files.
+/// A directory with attachments as named files.
 pub(crate) struct NamedFiles {
     directory: PathBuf,
-    /// Contents that have no name yet, each named by its SHA-256.
+    /// Temporary directory of contents that have no final name yet. Each file is named by its SHA-256.
     unnamed: TempDir,
     state: Mutex<FilesState>,
 }
@@ -59,13 +59,14 @@ struct FilesState {
     index: File,
     /// Rows of the index, including those of earlier runs.
     rows: HashSet<Key>,
-    /// Contents of the files that this run has written or compared. `None` if a file is something else.
+    /// By file name: the content of each file that this run has written or compared. `None` if the name is in use for
+    /// something other than an attachment.
     taken: HashMap<String, Option<Key>>,
-    /// Names of contents, by the name without a number.
+    /// File name that was given to a content, by the name without a number and the content.
     given: HashMap<(String, Key), String>,
-    /// The next number for each name.
+    /// Next number to append, by name.
     next: HashMap<String, u64>,
-    /// A file of each content, from which further copies are made.
+    /// Path of a file with each content. If the content is needed under another name, this file is copied.
     copies: HashMap<Key, PathBuf>,
     written: u64,
     present: u64,
@@ -73,7 +74,7 @@ struct FilesState {
     first_failure: Option<String>,
 }
 
-/// An attachment whose content was kept, and which gets its name when its mail is reported.
+/// An attachment whose content was written to the temporary directory. It gets its name when its mail is reported.
 pub(crate) struct SavedAttachment {
     key: Key,
     octets: u64,
@@ -124,7 +125,7 @@ impl NamedFiles {
         })
     }
 
-    /// Keeps the content of a part. `write` writes it to an empty file.
+    /// Writes the content of a part to the temporary directory: `write` gets an empty file.
     pub(crate) fn keep(
         &self,
         message: &Message<'_>,
@@ -163,14 +164,14 @@ impl NamedFiles {
         if path.exists() {
             return Ok(());
         }
-        // Another thread may write the same content, so the file gets its name when it is complete.
+        // Another thread may be writing the same content, so this file is renamed only when it is complete.
         let mut file = tempfile::NamedTempFile::new_in(self.unnamed.path())?;
         write(file.as_file_mut())?;
         file.persist(path)?;
         Ok(())
     }
 
-    /// Notes that the content of a part could not be written.
+    /// Counts an attachment whose content could not be written.
     pub(crate) fn fail(&self, part: &str, why: &str) {
         let mut state = unpoisoned(self.state.lock());
         state.failed += 1;
@@ -196,7 +197,7 @@ impl NamedFiles {
         }
     }
 
-    /// Returns the name of a file, after it was written.
+    /// Writes a file, and returns the name that it got.
     fn name_of(&self, state: &mut FilesState, file: &SavedAttachment) -> io::Result<String> {
         let whole = |stem: &str| match &file.extension {
             Some(extension) => format!("{stem}.{extension}"),
@@ -230,8 +231,8 @@ impl NamedFiles {
         }
     }
 
-    /// Writes a file, unless one with its name exists. Returns the content of the file, or `None` if this is something else
-    /// than a file with the same length.
+    /// Writes a file, unless there already is one with its name. Returns the content of the file with this name, or
+    /// `None` if this is not a regular file of the same length.
     fn write_file(
         &self,
         state: &mut FilesState,
@@ -254,7 +255,8 @@ impl NamedFiles {
             }
             // Another program has created the file.
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
-            // The content was already moved to another name, or the file system has no hard links.
+            // Either the content was already renamed to another file, or the file system has no hard links. The content
+            // is copied instead.
             Err(_) => false,
         };
         if !moved {
@@ -265,7 +267,7 @@ impl NamedFiles {
                 Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
                 made => made?,
             };
-            // The file system shares the blocks of both files if it can (`copy_file_range`).
+            // `io::copy` shares the blocks of both files if the file system supports it (`copy_file_range`).
             if let Err(why) = io::copy(&mut from, &mut to) {
                 drop(to);
                 let _ = fs::remove_file(path);
@@ -276,7 +278,7 @@ impl NamedFiles {
         Ok(Some(file.key))
     }
 
-    /// Returns the sentence of the summary, and whether every attachment was written.
+    /// Returns a sentence for the summary, and whether every attachment was written.
     pub(crate) fn ended(&self) -> (String, bool) {
         let state = unpoisoned(self.state.lock());
         let directory = say::shown(&self.directory);
@@ -325,7 +327,7 @@ impl FilesState {
     }
 }
 
-/// Opens the index for further rows. A file of another program that is called `index.csv` is kept, and the index gets a number.
+/// Opens the index to append rows. If `index.csv` belongs to another program, it is kept, and this index gets a number.
 fn open_index(directory: &Path) -> io::Result<(File, HashSet<Key>)> {
     for number in 1..1000 {
         let name = match number {
@@ -352,7 +354,7 @@ fn open_index(directory: &Path) -> io::Result<(File, HashSet<Key>)> {
         let mut rest = Vec::new();
         file.read_to_end(&mut rest)?;
         file.seek(SeekFrom::End(0))?;
-        // A run that was stopped may have written only the start of its last row.
+        // An interrupted run may have left an incomplete last row.
         if !rest.is_empty() && !rest.ends_with(b"\n") {
             file.write_all(b"\n")?;
         }
@@ -364,9 +366,8 @@ fn open_index(directory: &Path) -> io::Result<(File, HashSet<Key>)> {
     ))
 }
 
-/// Returns a cell of a CSV file. Spreadsheets execute a cell that begins with one of a few characters as a formula, so such a
-/// cell gets an apostrophe before it. Every cell is in quotation marks, because some spreadsheets also divide cells at
-/// semicolons.
+/// Returns a CSV cell. Spreadsheets run a cell as a formula if it starts with one of a few characters, so such a cell
+/// gets a leading apostrophe. All cells are quoted, because some spreadsheets also split at semicolons.
 fn cell(text: &str) -> String {
     let text: String = text
         .chars()
@@ -422,7 +423,7 @@ fn named(tree: &MessageTree<'_>, part: &str, name: Option<&str>) -> (String, Opt
     (safe(&whole), extension.map(str::to_owned))
 }
 
-/// Returns the name of the sender, or the address if there is no name.
+/// Returns the display name of the sender, or the address if there is no name.
 fn sender(tree: &MessageTree<'_>) -> String {
     let value = front(
         tree.value(PartId::ROOT, "From").unwrap_or_default(),
@@ -438,7 +439,7 @@ fn sender(tree: &MessageTree<'_>) -> String {
         .filter(usable)
         .or(address.filter(usable))
         .unwrap_or("unknown");
-    // A slash is no character of a name here. The names of labels use it to divide levels.
+    // Slashes are replaced here, because `safe` also handles the names of labels, in which a slash separates levels.
     text.trim().replace(['/', '\\'], "_")
 }
 

@@ -1,7 +1,8 @@
-//! The messages of OLD for which NEW has no identical message, and the search for what embody made of them.
+//! Candidates: the messages of OLD without an identical message in NEW. For each message of NEW, the search finds the
+//! candidates from which embody made it.
 //!
-//! A temporary file has a record of each message: its place in OLD, where its content is read again. Content that cannot be
-//! read again, because it is compressed or in an archive, is in the temporary file too.
+//! A temporary file has a record of each candidate, with its place in OLD, where its content is read again. Content
+//! that cannot be read again (from a compressed file or an archive) is copied to the temporary file.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,9 +20,9 @@ use crate::error::{Error, unpoisoned};
 use crate::mailbox::MessageFlags;
 use crate::spool::{Spool, SpoolWriter};
 
-/// State of a message of OLD. There can be millions of them, so it is small: what is rare is in a box.
+/// State of a candidate. There can be millions of candidates, so rare data are boxed to keep the entry small.
 struct CandidateEntry {
-    /// Position of the record in the temporary file.
+    /// Offset of the candidate's record in the temporary file.
     at: u64,
     result: CandidateState,
 }
@@ -29,52 +30,53 @@ struct CandidateEntry {
 enum CandidateState {
     /// NEW has no message with this Message-ID.
     Nothing,
-    /// NEW has messages with this Message-ID, but embody did not make them. The value is the reason for the first one.
+    /// NEW has messages with this Message-ID, but embody did not make them from this message. The value is the first
+    /// such message of NEW, by number, and the reason.
     Altered(Box<(u64, Unproven)>),
     /// The message is in NEW.
     Found,
-    /// The message is in NEW, without these flags and keywords.
+    /// The message is in NEW, but lacks some flags and keywords.
     WithoutFlags(Box<LostFlags>),
 }
 
-/// Flags and keywords that the message of NEW lacks, in words.
+/// Missing flags and keywords, each described in words.
 struct LostFlags(Vec<String>);
 
-/// The result for a message of which NEW has a changed form or a copy.
+/// How a message of OLD was found in NEW although it is not identical: changed by embody, or merged into a copy.
 enum CandidateMatch {
     Changed(Proof),
     Copied,
 }
 
-/// Counts of the messages that were found.
+/// Counts of the candidates that were found in NEW.
 #[derive(Clone, Copy, Default)]
 pub(super) struct FoundCounts {
     pub(super) changed: u64,
     pub(super) changes: Changes,
-    /// Number of contents that OLD does not prove.
+    /// Number of contents in NEW that came from outside of OLD, such as from a server, so that OLD cannot prove them.
     pub(super) unchecked: usize,
 }
 
-/// A message of OLD that NEW lacks, or that is different there.
+/// Reason why a message of OLD counts as lost: it is missing in NEW, was altered, or lacks flags.
 pub(super) enum CandidateLoss {
     Missing,
     Altered(Unproven),
     Flags(Vec<String>),
 }
 
-/// Writes messages of OLD to the temporary file. Several threads store messages at the same time.
+/// Writes candidates to the temporary file. It is shared by several threads.
 pub(super) struct CandidateWriter {
     file: Mutex<SpoolWriter>,
     is_merged: bool,
 }
 
-/// Collects the messages of OLD for which NEW has no identical message, in the order of OLD.
+/// Collects the candidates in the order of OLD.
 pub(super) struct CandidateCollector {
     entries: Vec<CandidateEntry>,
     index: CandidateIndex,
 }
 
-/// Messages of OLD for which NEW has no identical message. Several threads search in it.
+/// All candidates, ready to be searched by several threads.
 pub(super) struct MessageCandidates {
     entries: Mutex<Vec<CandidateEntry>>,
     index: CandidateIndex,
@@ -82,23 +84,25 @@ pub(super) struct MessageCandidates {
     file: Spool,
     /// Length of `file`, in bytes.
     spooled: u64,
-    /// Pairs among which is chosen at the end: several messages of OLD can have become the same message of NEW.
+    /// Proved pairs of an OLD and a NEW message. A NEW message can be in pairs with several messages of OLD, so the
+    /// final pairs are selected at the end.
     pairs: Mutex<Vec<ProvedPair>>,
     is_merged: bool,
-    /// Number of messages of NEW with one digest that may still be the result of a change, if OLD has identical messages, too.
+    /// By digest: number of messages of NEW that OLD has identical copies of, but fewer. The surplus messages can still
+    /// be the results of changes.
     surplus: Mutex<HashMap<Digest, u32>>,
 }
 
-/// Maximum number of messages of OLD with one Message-ID of which each is compared with each message of NEW. Of more messages,
-/// the first one that is proved counts.
+/// Maximum number of candidates with one Message-ID for which all pairs with messages of NEW are tried. If there are
+/// more candidates, the first proved pair is used.
 const MOST_MATCHED: usize = 16;
 
-/// Finds messages by their keys.
+/// Index of the candidates by key.
 #[derive(Default)]
 struct CandidateIndex {
-    /// Key and number of each message of OLD.
+    /// Key and number of each candidate, sorted by key.
     keys: Vec<(u64, u32)>,
-    /// Positions at which truncated copies in OLD end, by their key.
+    /// By key: the positions at which truncated copies in OLD end.
     cuts: HashMap<Digest, Vec<CutPlace>>,
 }
 
@@ -110,7 +114,7 @@ impl CandidateWriter {
         })
     }
 
-    /// Stores a message of OLD, and returns what [`CandidateCollector::add`] needs.
+    /// Stores a message of OLD as a candidate, and returns its entry for [`CandidateCollector::add`].
     pub(super) fn store(&self, message: &MessageResult<'_>) -> Result<AddedMessage, Error> {
         let length = message.content.len() as u64;
         let stored = match message.at {
@@ -149,7 +153,7 @@ impl CandidateWriter {
 }
 
 impl CandidateCollector {
-    /// `count` is the number of messages that will be added.
+    /// Creates a collector with memory for `count` messages.
     pub(super) fn new(count: usize) -> Self {
         Self {
             entries: Vec::with_capacity(count),
@@ -160,7 +164,7 @@ impl CandidateCollector {
         }
     }
 
-    /// Adds a message that was [stored](CandidateWriter::store), in the order of OLD.
+    /// Adds a [stored](CandidateWriter::store) message. Messages must be added in the order of OLD.
     pub(super) fn add(&mut self, message: AddedMessage) {
         let Ok(number) = u32::try_from(self.entries.len()) else {
             return;
@@ -177,8 +181,8 @@ impl CandidateCollector {
         });
     }
 
-    /// Prepares the search, after all messages were added. `surplus` contains the messages of NEW of which OLD has fewer
-    /// identical messages.
+    /// Prepares the search after all candidates were added. `surplus` is the number of messages of NEW in excess of the
+    /// identical messages of OLD, by digest.
     pub(super) fn finish(
         mut self,
         writer: CandidateWriter,
@@ -211,12 +215,12 @@ impl MessageCandidates {
             .map(|(_, number)| *number)
     }
 
-    /// Returns true if NEW has more messages with this digest than OLD.
+    /// Returns whether OLD has identical messages with this digest, but fewer than NEW.
     pub(super) fn has_surplus(&self, identity: &Digest) -> bool {
         unpoisoned(self.surplus.lock()).contains_key(identity)
     }
 
-    /// Finds the messages of OLD that a message of NEW replaces: the message from which embody made it, and, if copies are
+    /// Finds the candidates that a message of NEW replaces: the message from which embody made it and, if copies are
     /// accepted, all messages of which it is a copy. `number` is the position of the message in NEW.
     pub(super) fn place(&self, number: u64, new: &MessageResult<'_>) -> Result<(), Error> {
         let keys = keys_of(new.plain, self.is_merged);
@@ -236,7 +240,7 @@ impl MessageCandidates {
         let mut proved_copy = None;
         for candidate in self.open(&candidates) {
             let record = self.record(candidate).map_err(temporary)?;
-            // A message that left OLD during the run, or was changed, has no result.
+            // The message was moved out of OLD or changed during the run, so it cannot be compared.
             let Some(old) = self.content(&record).map_err(temporary)? else {
                 continue;
             };
@@ -281,7 +285,7 @@ impl MessageCandidates {
         for candidate in self.open(candidates) {
             let record = self.record(candidate).map_err(temporary)?;
             let Some(copy) = &record.copy else { continue };
-            // The message of NEW is a copy, or embody made it from a copy.
+            // The message of NEW is either a copy itself, or embody made it from a copy.
             let is_of_proved = || proved.is_some_and(|proved| covers(proved, copy).is_ok());
             if covers(&of_new, copy).is_ok() || is_of_proved() {
                 let lost_flags = lost(&record.flags(), &new.seen.flags, true);
@@ -292,8 +296,8 @@ impl MessageCandidates {
         Ok(())
     }
 
-    /// Returns the candidates without a result, at most [`MOST_COMPARED`]. Otherwise the time would grow with the square of
-    /// their number if a million messages have the same Message-ID.
+    /// Returns the candidates that were not found yet, but at most [`MOST_COMPARED`]. Without this limit, a million
+    /// messages with the same Message-ID would take quadratic time.
     fn open(&self, candidates: &[u32]) -> Vec<u32> {
         let entries = unpoisoned(self.entries.lock());
         let is_open = |number: &&u32| {
@@ -308,8 +312,8 @@ impl MessageCandidates {
         unpoisoned(self.surplus.lock()).get(identity) == Some(&0)
     }
 
-    /// Sets the result for a message of OLD. Returns false if it has one already, or if all messages of NEW with this digest
-    /// are already the results of other messages.
+    /// Marks a candidate as found. Returns false if it was already found, or if all messages of NEW with this digest
+    /// are already used for other candidates.
     fn claim(
         &self,
         candidate: u32,
@@ -338,7 +342,7 @@ impl MessageCandidates {
         entry.is_none_or(|entry| entry.result.is_found())
     }
 
-    /// Sets the result for a message of OLD, and counts it.
+    /// Marks a candidate as found, and counts it.
     fn set(&self, candidate: u32, (found, lost_flags): (CandidateMatch, Vec<String>)) {
         let mut entries = unpoisoned(self.entries.lock());
         let Some(entry) = entries.get_mut(candidate as usize) else {
@@ -360,8 +364,8 @@ impl MessageCandidates {
         }
     }
 
-    /// Records why a message of NEW was not made from a message of OLD. Of several reasons, the one for the first message of
-    /// NEW is kept.
+    /// Records why a message of NEW was not made from this candidate. If there are several reasons, the one of the
+    /// first message of NEW is kept.
     fn note(&self, candidate: u32, number: u64, why: Unproven) {
         let mut entries = unpoisoned(self.entries.lock());
         let Some(entry) = entries.get_mut(candidate as usize) else {
@@ -385,7 +389,7 @@ impl MessageCandidates {
         self.file.value(at)
     }
 
-    /// Reads a message of OLD again. Returns `None` if it is not there any more, or has changed.
+    /// Reads the content of a candidate again. Returns `None` if the message was moved or changed since.
     fn content(&self, record: &CandidateRecord) -> io::Result<Option<Vec<u8>>> {
         let content = match &record.stored {
             StoredMessage::Spooled { at, length } => {
@@ -400,7 +404,8 @@ impl MessageCandidates {
         Ok(is_same.then_some(content))
     }
 
-    /// Calls `lose` for each message that NEW lacks, in the order of OLD, and returns the counts of the others.
+    /// Calls `lose` for each candidate that was not found completely, in the order of OLD, and returns the counts of
+    /// the found ones.
     pub(super) fn results(
         mut self,
         mut lose: impl FnMut(LostMessage, CandidateLoss),
@@ -436,15 +441,15 @@ impl CandidateState {
     }
 }
 
-/// A message that was stored, with the keys by which it is found.
+/// Index entry of a stored candidate: its record and its keys.
 pub(super) struct AddedMessage {
     at: u64,
     keys: MessageKeys,
     cut: Option<(Digest, CutPlace)>,
 }
 
-/// The key for changes, and the key for copies, if they are accepted and it is another one. A key that belongs to several
-/// mails only costs time, so half of a digest is enough.
+/// Key for changes and key for copies. The second is `None` if copies are not accepted or if both keys are equal. Keys
+/// are half digests: a collision only causes a needless comparison.
 type MessageKeys = [Option<u64>; 2];
 
 fn keys_of(plain: &[u8], is_merged: bool) -> MessageKeys {
@@ -453,8 +458,9 @@ fn keys_of(plain: &[u8], is_merged: bool) -> MessageKeys {
     [Some(change), copy.filter(|copy| *copy != change)]
 }
 
-/// Returns the flags and keywords that `new` lacks, in words. Nothing is lost if one of the formats cannot store flags. A copy
-/// that `merge` keeps is marked as deleted only if all copies are.
+/// Returns the flags and keywords that `new` lacks, in words. If one of the formats cannot store flags, nothing counts
+/// as lost. In a merged mailbox, a missing "deleted" flag is not lost, because `merge` keeps this flag only if all
+/// copies have it.
 pub(super) fn lost(
     old: &Option<MessageFlags>,
     new: &Option<MessageFlags>,

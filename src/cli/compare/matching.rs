@@ -1,15 +1,15 @@
-//! Messages with the same Message-ID: which message of OLD became which message of NEW.
+//! Matches messages with the same Message-ID: which message of OLD became which message of NEW.
 //!
-//! If OLD contains an incomplete and a complete copy of a mail, a message of NEW can be the result of both. Each message of NEW
-//! counts only once, so the pairs are chosen when all of them are known: as many messages of OLD as possible are found
-//! (Kuhn's algorithm).
+//! If OLD contains an incomplete and a complete copy of a mail, one message of NEW can be the result of either. Each
+//! message of NEW may be used only once, so the pairs are selected after all of them are known, as a maximum bipartite
+//! matching (Kuhn's algorithm): as many messages of OLD as possible are found.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::engine::prove::Proof;
 use crate::engine::same::Digest;
 
-/// A message of NEW that was proved to be the result of a message of OLD.
+/// A message of NEW that is proved to be the result of a message of OLD.
 pub(super) struct ProvedPair {
     /// Position of the message in NEW.
     pub(super) number: u64,
@@ -18,12 +18,12 @@ pub(super) struct ProvedPair {
     /// Number of the message of OLD.
     pub(super) candidate: u32,
     pub(super) proof: Proof,
-    /// Flags and keywords that the message of NEW lacks, in words.
+    /// Flags and keywords that the message of NEW lacks, described in words.
     pub(super) lost_flags: Vec<String>,
 }
 
-/// Selects pairs in which each message occurs once. `surplus` is the number of messages of NEW that can be used, for those of
-/// which OLD has identical messages, too.
+/// Selects pairs in which each message occurs only once. `surplus` limits how often a digest of NEW can be used if OLD
+/// has identical messages too.
 pub(super) fn matched(
     pairs: Vec<ProvedPair>,
     surplus: &mut HashMap<Digest, u32>,
@@ -63,8 +63,9 @@ pub(super) fn matched(
         .collect()
 }
 
-/// Finds a message of OLD for a message of NEW. If all of its messages are taken, another message of NEW may have to give one up.
-/// The depth is limited by the number of messages with one Message-ID that are compared with each other.
+/// Finds a message of OLD for a message of NEW. If all of its candidates are already matched, another message of NEW
+/// may have to give one up (an augmenting path). The recursion depth is limited, because only a few messages with one
+/// Message-ID are compared with each other.
 fn is_placed(
     at: usize,
     news: &[Vec<ProvedPair>],

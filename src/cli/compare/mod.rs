@@ -65,7 +65,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<ProgramStatus, Error> {
     Ok(verdict.status())
 }
 
-/// Counts and flags of the messages of OLD with one digest. These messages are identical to each other.
+/// Counts and flags of the messages with one digest, which are identical to each other.
 #[derive(Default)]
 struct OldMessages {
     /// Number of messages of OLD with this digest for which NEW has no identical message.
@@ -76,7 +76,7 @@ struct OldMessages {
     flags: [Flags; 2],
     /// Keywords of these messages in OLD and in NEW. Most messages have none.
     keywords: Option<Box<[Keywords; 2]>>,
-    /// True if a mailbox of NEW that contains an identical message can store flags. Otherwise, missing flags are not reported.
+    /// Whether a mailbox of NEW with an identical message can store flags. If not, missing flags are not reported.
     can_hold_flags: bool,
     is_found: bool,
 }
@@ -95,7 +95,7 @@ impl OldMessages {
         }
     }
 
-    /// Returns the flags and keywords that NEW lacks, in words.
+    /// Returns the flags and keywords that NEW lacks, described in words.
     fn lost_flags(&self, is_merged: bool) -> Vec<String> {
         if !self.is_found || !self.can_hold_flags {
             return Vec::new();
@@ -112,11 +112,11 @@ impl OldMessages {
     }
 }
 
-/// The messages of OLD of which NEW has too few identical messages, or without their flags.
+/// Messages of OLD that NEW does not have in sufficient number, or not with their flags.
 struct Losses {
-    /// Number of messages that are not found yet, by digest, in its order.
+    /// Number of messages that were not found in NEW yet, by digest, sorted.
     left: Vec<(Digest, AtomicU32)>,
-    /// Flags that are missing in NEW, in words.
+    /// Flags that are missing in NEW, described in words, by digest.
     flags: HashMap<Digest, Vec<String>>,
 }
 
@@ -144,7 +144,7 @@ impl Losses {
         self.left.is_empty() && self.flags.is_empty()
     }
 
-    /// Returns the number of messages that are not found yet.
+    /// Returns the number of messages that were not found yet.
     fn messages(&self) -> usize {
         let left = self.left.iter();
         left.map(|(_, left)| left.load(Ordering::Relaxed) as usize)
@@ -167,7 +167,8 @@ impl Losses {
         left.map_or(0, |left| left.load(Ordering::Relaxed))
     }
 
-    /// Notes that a message was found again in OLD. Returns false if there were enough of them.
+    /// Counts a message of the second reading of OLD. Returns false if all missing messages with this digest were
+    /// already counted.
     fn take(&self, identity: &Digest) -> bool {
         let fewer = |left: u32| left.checked_sub(1);
         self.of_digest(identity).is_some_and(|left| {
@@ -203,7 +204,7 @@ fn compare(
         Some(&mut not_read),
     )?;
     verdict.is_damaged |= of_old.is_damaged;
-    // Halves of digests are enough to find out what has to be examined.
+    // Half digests are enough here: a collision only causes a needless comparison.
     let mut others: HashSet<u64> = HashSet::new();
     let of_new = read(
         &new.path,
@@ -234,7 +235,8 @@ fn compare(
     verdict.is_damaged |= of_new.is_damaged;
     verdict.files = [of_old.files, of_new.files];
     verdict.not_read = not_read;
-    // Further copies in NEW may be what embody made of other messages: the incomplete copies of the same mail, for example.
+    // Surplus copies in NEW may be the results of other messages of OLD, for example of incomplete copies of the same
+    // mail.
     let surplus: HashMap<Digest, u32> = known
         .iter()
         .filter(|(_, known)| known.surplus > 0 || is_merged && known.is_found)
@@ -281,7 +283,7 @@ fn compare(
         let again = read(&old.path, options, stop, examined, &mut see, None)?;
         verdict.is_damaged |= again.is_damaged;
     }
-    // These messages were in OLD at the first reading.
+    // The messages that are still left were only in the first reading of OLD, so they disappeared during the run.
     verdict.gone = losses.messages() as u64;
     drop(losses);
     let candidates = collector.finish(writer, surplus)?;

@@ -1,4 +1,4 @@
-//! Reading of one mailbox: a digest of each message, and the content of some of them.
+//! Reads one mailbox: computes a digest of each message, and examines the content of some of them.
 
 use std::path::{Path, PathBuf};
 
@@ -12,12 +12,13 @@ use crate::mailbox::{
     Stop, StoredFlags, is_internal, offset_in_own_file, read_source,
 };
 
-/// A message of a mailbox, without its content.
+/// A message without its content.
 pub(super) struct SeenMessages {
     pub(super) identity: Digest,
-    /// Flags and keywords of the message in its mailbox. `None` if this format of mailbox cannot store flags.
+    /// Flags and keywords of the message. `None` if the mailbox format cannot store flags.
     pub(super) flags: Option<MessageFlags>,
-    /// Whether the message only contains the state of the mailbox. `convert` does not write it, so it is not compared.
+    /// Whether the message only contains the state of the mailbox. `convert` does not write such a message, so it is
+    /// not compared.
     is_internal: bool,
 }
 
@@ -25,14 +26,15 @@ pub(super) struct SeenMessages {
 pub(super) struct MessageResult<'m> {
     pub(super) seen: &'m SeenMessages,
     pub(super) named: LostMessage,
-    /// Position of the content in its file. `None` if the file does not contain these bytes.
+    /// Offset of the content in its file. `None` if the file does not contain the content as it is, for example because
+    /// the file is compressed.
     pub(super) at: Option<u64>,
     pub(super) content: &'m [u8],
     /// The message in its [plain form](plain).
     pub(super) plain: &'m [u8],
 }
 
-/// The place and the name of a message, for the result.
+/// Place and name of a message for the report.
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
 pub(super) struct LostMessage {
     pub(super) source: String,
@@ -41,9 +43,9 @@ pub(super) struct LostMessage {
     pub(super) called: String,
 }
 
-/// Calls `see` for each message of a mailbox, in order. Before, it calls `examine` for each message for which `is_examined`
-/// returns true, in several threads; `see` gets its result. `not_read` receives the files and messages that could not be read,
-/// and they are printed. Each mailbox is read several times, but only its first reading has this list.
+/// Calls `see` for each message of a mailbox, in order. If `is_examined` returns true for a message, `examine` is
+/// called for it first, in parallel, and `see` gets the result. Files and messages that cannot be read are printed and
+/// added to `not_read`. The list is only needed for the first of several readings of a mailbox.
 pub(super) fn read<R: Send>(
     mailbox: &Path,
     options: &Options,
@@ -110,15 +112,16 @@ pub(super) fn read<R: Send>(
     })
 }
 
-/// Returns true for the first message of an mbox. Other mailboxes do not store their state in a message.
+/// Returns whether the message is the first of an mbox. Only there can it contain the state of the mailbox.
 fn is_first_of_mbox(message: &Message<'_>) -> bool {
-    // A separator precedes the message, also in an mbox that quotes no lines.
+    // An mbox has a separator before the message. In an mbox without quoting, only the offset of the message shows
+    // this.
     let has_separator = message.quoting != Quoting::None || message.at.is_some_and(|at| at > 0);
     message.number == 1 && has_separator
 }
 
-/// Returns the position of the content in its file. Returns `None` if the file does not contain these bytes, and if its path is
-/// not UTF-8: the temporary file contains paths as text.
+/// Returns the offset of the content in its file. Returns `None` if the file does not contain the content as it is, or
+/// if the path is not UTF-8 and thus cannot be written to the temporary file.
 fn place_in_file(message: &Message<'_>) -> Option<u64> {
     message.source.to_str()?;
     message.at.or_else(|| offset_in_own_file(message))
@@ -130,7 +133,7 @@ pub(super) struct UnreadSource {
     pub(super) why: String,
 }
 
-/// The counts of one reading of a mailbox.
+/// Counts of one pass over a mailbox.
 pub(super) struct SideCounts {
     pub(super) is_damaged: bool,
     pub(super) files: FileCounts,

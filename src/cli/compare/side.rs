@@ -33,7 +33,7 @@ pub(super) struct Side {
 }
 
 impl Side {
-    /// Returns the message with its URL on the server as its source, if it is from a temporary copy.
+    /// For a message from a temporary copy, replaces the path of the copy by the URL on the server.
     pub(super) fn named(&self, message: LostMessage) -> LostMessage {
         #[cfg(all(unix, feature = "imap"))]
         if let Some(account) = &self.account

@@ -1,4 +1,4 @@
-//! The record of a message of OLD without an identical message in NEW, as it is stored in the temporary file.
+//! Record of a candidate (a message of OLD without an identical message in NEW) in the temporary file.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -17,7 +17,7 @@ pub(super) struct CandidateRecord {
     pub(super) named: LostMessage,
     pub(super) stored: StoredMessage,
     pub(super) flags: Option<(u8, Vec<String>)>,
-    /// The description with which copies of the mail are recognised, if the command accepts them.
+    /// Description by which copies of the mail are recognised. `None` if the command does not accept copies.
     pub(super) copy: Option<MailCopy>,
 }
 
@@ -29,10 +29,10 @@ impl CandidateRecord {
     }
 }
 
-/// The place of the content of a message.
+/// Place where the content of a candidate can be read.
 #[derive(Serialize, Deserialize)]
 pub(super) enum StoredMessage {
-    /// The mailbox, in which the message is read again.
+    /// In the mailbox itself.
     File { path: PathBuf, at: u64, length: u64 },
     /// The temporary file.
     Spooled { at: u64, length: u64 },

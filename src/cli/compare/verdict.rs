@@ -1,4 +1,4 @@
-//! The result of the comparison, as text and as JSON lines.
+//! Result of the comparison, as text and as JSON Lines.
 
 use std::fmt::Write as _;
 use std::io;
@@ -21,9 +21,10 @@ pub(super) struct Verdict {
     pub(super) identical: u64,
     pub(super) changed: u64,
     pub(super) changes: Changes,
-    /// Number of contents that a server, a file or another copy of the mail had, so that OLD does not prove them.
+    /// Number of contents in NEW that came from a server, a file or another copy of the mail, so that OLD cannot prove
+    /// them.
     pub(super) unchecked: usize,
-    /// Number of messages that left OLD during the run.
+    /// Number of messages that disappeared from OLD during the run.
     pub(super) gone: u64,
     /// Length of the temporary file, in bytes.
     pub(super) spooled: u64,
@@ -39,7 +40,7 @@ pub(super) struct Verdict {
 pub(super) enum Loss {
     Missing,
     Altered(Unproven),
-    /// Flags and keywords that are missing in NEW, in words.
+    /// Flags and keywords that are missing in NEW, described in words.
     Flags(Vec<String>),
 }
 
@@ -149,9 +150,9 @@ impl Verdict {
             missing: u64,
             altered: u64,
             lost_flags: u64,
-            /// Number of contents that OLD does not prove.
+            /// Number of contents that OLD cannot prove.
             unchecked: usize,
-            /// Number of messages that left OLD during the run. They are also counted as missing.
+            /// Number of messages that disappeared from OLD during the run. They are also counted as missing.
             gone: u64,
             /// Length of the temporary file, in bytes.
             temporary: u64,
@@ -273,7 +274,7 @@ fn of_changes(changes: &Changes) -> String {
     }
 }
 
-/// Returns a sentence about the contents that OLD does not prove.
+/// Returns a sentence about the contents that OLD cannot prove.
 fn of_unchecked(count: usize) -> String {
     match count {
         0 => String::new(),

@@ -20,14 +20,14 @@ const MOST_PAIRS: usize = 10;
 pub(crate) struct MergeSummary<'s> {
     pub(crate) sources: &'s [PathBuf],
     pub(crate) tally: &'s Tally,
-    /// Files of the sources, by verdict. `None` if they are not known.
+    /// Files of the sources, by verdict. `None` if unknown.
     pub(crate) files: Option<FileCounts>,
-    /// The files and messages that were not read completely, with the reason.
+    /// Files and messages that were not read completely, each with the reason.
     pub(crate) not_read: &'s [(PathBuf, String)],
 }
 
 impl MergeSummary<'_> {
-    /// Bytes by which one mailbox with each mail is smaller than all sources together.
+    /// Bytes saved by keeping each mail only once.
     fn saved(&self) -> u64 {
         self.tally.bytes.saturating_sub(self.tally.kept_bytes)
     }
@@ -162,7 +162,8 @@ impl MergeSummary<'_> {
         text
     }
 
-    /// Returns JSON lines: one for each file that was not read, and one with the counts, an object in the field `name`.
+    /// Returns JSON Lines: one line for each file that was not read, and a last line with the counts as an object in
+    /// the field `name`.
     pub(crate) fn json(&self, name: &'static str) -> io::Result<Vec<u8>> {
         let tally = self.tally;
         #[derive(Serialize)]

@@ -1,4 +1,4 @@
-//! The sources of a merge: looks at each of them, and adds their messages to the index.
+//! Sources of a merge: checks each source, and adds its messages to the index.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -30,7 +30,7 @@ use crate::mailbox::{
 };
 use crate::merge::{ArrivalBatch, MergeIndex, Numbers, ReadSource, SavedIndex};
 
-/// A source that is read: a path, or the temporary copy of a mailbox on a server.
+/// A source that can be read: a path, or a temporary copy of a mailbox on a server.
 pub(crate) struct SourceOrigin {
     pub(crate) source: Source,
     /// Format of the source. `None` for a copy of a mailbox on a server.
@@ -39,7 +39,7 @@ pub(crate) struct SourceOrigin {
     pub(crate) has_folders: bool,
     /// Temporary copy of a mailbox on a server. Dropping it removes the copy.
     _copy: Option<tempfile::TempDir>,
-    /// Whether a part of the mailbox could not be downloaded. The user was already told which part.
+    /// Whether a part of the mailbox could not be downloaded. The part was already reported.
     pub(crate) is_damaged: bool,
 }
 
@@ -58,15 +58,15 @@ pub(crate) struct SourceSettings<'s> {
 }
 
 impl SourceSettings<'_> {
-    /// Looks at a source. A mailbox on a server is downloaded to a temporary directory.
+    /// Prepares a source. A mailbox on a server is downloaded to a temporary directory.
     ///
-    /// # Errors
-    /// The source cannot be read, or contains no mailbox.
+    /// # Errors The source cannot be read, or contains no mailbox.
     pub(crate) fn origin(&self, source: &Path) -> Result<SourceOrigin, Error> {
         #[cfg(all(unix, feature = "imap"))]
         if let Some(account) = remote::account(source, self.imap, self.policy)? {
             let directory = self.directory;
-            // If this run is killed, the name of the directory tells the next run that it can be removed.
+            // The directory has the name of embody's temporary directories, so a later run removes it if this run is
+            // killed.
             let copy =
                 temporary_folder_in(directory).map_err(Error::cannot_write(directory.display()))?;
             let display = Display::new(ProgressOption::Never, 0);
@@ -126,25 +126,27 @@ impl SourceSettings<'_> {
 
 /// The result of reading a source.
 pub(crate) struct SourceResult {
-    /// Whether all of its messages could be read.
+    /// Whether all messages of the source could be read.
     pub(crate) is_whole: bool,
-    /// Its files, by verdict. `None` if a stopped run has read a part of the source.
+    /// Files of the source, by verdict. `None` if an interrupted run has already read a part of the source, because its
+    /// counts are unknown.
     pub(crate) files: Option<FileCounts>,
-    /// The files and messages that were not read completely, with the reason. Those that a stopped run has named are missing.
+    /// Files and messages that were not read completely, each with the reason. Those that an interrupted run has
+    /// reported are missing.
     pub(crate) not_read: Vec<(PathBuf, String)>,
 }
 
-/// Adds the messages of one source after the other to an index.
+/// Adds the messages of the sources to an index, one source after the other.
 pub(crate) struct Collector {
     collecting: SharedCollecting,
     handler: Arc<dyn Handler>,
     has_folders: bool,
 }
 
-/// `None` after all messages were added.
+/// Collector that several threads share. `None` after all messages were added.
 type SharedCollecting = Arc<Mutex<Option<SourceCollector>>>;
 
-/// The index, the names of all folders, and the numbers of the source and the folder whose messages are being read.
+/// The index, the names of all folders, and the current source and folder (as numbers).
 struct SourceCollector {
     index: MergeIndex,
     folders: Numbers,
@@ -152,7 +154,6 @@ struct SourceCollector {
     folder: u32,
 }
 
-/// Adds messages to the index.
 struct ToIndex(SharedCollecting);
 
 impl Handler for ToIndex {
@@ -186,8 +187,8 @@ impl Batch for IndexBatch {
 }
 
 impl Collector {
-    /// With `has_folders`, the folders of the sources are kept apart. `folders` are the names of the folders that the
-    /// index already contains.
+    /// Creates a collector. With `has_folders`, the folders of the sources are kept apart. `folders` are the names of
+    /// the folders that the index already contains.
     pub(crate) fn new(index: MergeIndex, has_folders: bool, folders: &[String]) -> Self {
         let collecting = Arc::new(Mutex::new(Some(SourceCollector {
             index,
@@ -202,13 +203,12 @@ impl Collector {
         }
     }
 
-    /// Reads all messages of a source. They are converted to the format of the result, `form`, so that their flags and
-    /// lengths are those of the messages in the result. `number` is the number of the source, `name` the name that the
-    /// user gave, and `before` the part that a stopped run has already read. The saved index records which part was
+    /// Reads all messages of a source. They are converted to `form`, the format of the result, so that their flags and
+    /// lengths are the same as in the result. `number` is the number of the source, `name` is its name on the command
+    /// line, and `before` is the part that an interrupted run has already read. The saved index records which part was
     /// read.
     ///
-    /// # Errors
-    /// Nothing in the source can be read, or a temporary file cannot be written.
+    /// # Errors Nothing in the source can be read, or a temporary file cannot be written.
     pub(crate) fn read(
         &self,
         (number, name): (usize, &Path),
@@ -289,7 +289,7 @@ impl Collector {
     }
 }
 
-/// Returns the name of the new folder for a source that is a single mailbox.
+/// Returns the name of the new folder for a source that is only one mailbox.
 fn named_by(source: &Path) -> String {
     let name = if names_a_file(source) {
         source.file_stem()
@@ -302,10 +302,10 @@ fn named_by(source: &Path) -> String {
     )
 }
 
-/// The transform and the observer for reading a source: messages stay unchanged, and progress and damage are shown.
+/// Transform and observer of the merge: messages are left unchanged, and progress and damage are shown.
 struct SourceObserver<'r> {
     display: &'r Display,
-    /// The lines that were printed. They are saved with the index: a run that continues a stopped run prints them first.
+    /// All printed lines. They are saved with the index, and a run that continues this one prints them first.
     lines: Mutex<Vec<String>>,
     not_read: Mutex<Vec<(PathBuf, String)>>,
 }
@@ -319,8 +319,9 @@ impl<'r> SourceObserver<'r> {
         }
     }
 
-    /// Prints a line, unless this run has already printed it, and returns whether it is new. A run that continues a stopped run begins with the lines of
-    /// that run, and can then read a damaged mailbox again that one of these lines is about.
+    /// Prints a line unless it was already printed, and returns whether it is new. A run that continues an interrupted
+    /// run starts with the lines of that run. It may then read a damaged mailbox again, which must not be reported
+    /// twice.
     fn say(&self, line: String) -> bool {
         let mut lines = unpoisoned(self.lines.lock());
         let is_new = !lines.contains(&line);
