@@ -1,4 +1,4 @@
-//! The message to which rows of a report belong, so that a log can be matched with mail.
+//! Origin of the rows of a report: the message that they belong to, so that a log can be matched with mail.
 
 use std::fs::Metadata;
 use std::ops::Range;
@@ -40,8 +40,8 @@ pub(super) struct RunOrigin {
 impl RunOrigin {
     pub(super) fn new(source: &str, index: u64, message: &[u8]) -> Self {
         let fields = Header::of_message(message, SEARCHED).fields;
-        // A subject can contain raw bytes outside of ASCII, although mail requires encoded words for them. The bytes
-        // are usually in the charset of the message text, so this charset is used to decode them.
+        // Header fields may only contain ASCII and encoded words, but some subjects contain raw bytes. They are usually
+        // in the charset of the message text, so this charset is used to decode them.
         let content_type = fields.value(message, "Content-Type");
         let label = content_type.and_then(|value| MediaType::parse(value).parameter("charset"));
         let value = |name| {

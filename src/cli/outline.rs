@@ -12,7 +12,8 @@ use crate::engine::report::{Outcome, Report, Row};
 use crate::link::url::masked;
 use crate::mime::{MessageTree, PartId, PartKind};
 
-/// Returns the parts of a message with their references. The survey, which is printed after them, says what is missing.
+/// Returns the parts of a message with their references. What is missing is in the survey, which is printed after the
+/// parts.
 pub(super) fn outline(tree: &MessageTree<'_>, report: &Report, policy: &Policy) -> String {
     let mut bases = Bases::default();
     let mut text = String::new();

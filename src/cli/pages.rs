@@ -1,11 +1,11 @@
-//! The text of `--help-all` and of the manual pages, without the options. A line without indentation that ends with a
-//! colon starts a section. A line with an indentation of two blanks is explained by the following lines with six
-//! blanks. The first section contains the examples, which `--help` also prints.
+//! Text of `--help-all` and of the manual pages, except the options. A line without indentation that ends with a colon
+//! starts a section. A line with an indentation of two blanks is a term; the lines after it with six blanks explain it.
+//! The first section contains the examples, which `--help` also prints.
 //!
-//! A page is one text and not a table of its entries: each entry of a table would be a pointer that the loader must correct at
-//! each start of the filter.
+//! Each page is a single string and not a table of entries: each entry of a table would be a pointer, which the loader
+//! would have to relocate at each start of the filter.
 
-/// Paragraphs that several pages share, each after its name. A page contains the name in braces.
+/// Paragraphs that several pages share, each preceded by its name. A page includes a paragraph by its name in braces.
 const SHARED: &str = "\
 values:
 {size}
@@ -87,7 +87,7 @@ config:
   FILE of --config
       Options in TOML, under their long names without the leading hyphens";
 
-/// Returns a page with the paragraphs that it shares with other pages.
+/// Returns a page with its shared paragraphs inserted.
 pub(super) fn whole(page: &str) -> String {
     let paragraphs = SHARED.split("\n\n").filter_map(|it| it.split_once(":\n"));
     paragraphs.fold(page.to_owned(), |page, (name, text)| {

@@ -1,5 +1,5 @@
-//! Notices pictures that a run leaves on the web although its options allow requests: a configuration with `fetch` and
-//! without `embed` would otherwise lose them without a word.
+//! Notices pictures that a run leaves on the web although its options allow requests. Without a notice, the user of a
+//! configuration with `fetch` and without `embed` would lose these pictures unawares.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +8,7 @@ use memchr::memmem;
 use crate::engine::policy::Policy;
 use crate::expand::shows_remote_pictures;
 
-/// Looks for the first picture on the web, and for no further ones.
+/// Searches messages until the first picture on the web is found.
 #[derive(Default, Debug)]
 pub(super) struct PictureWatch {
     is_looking: AtomicBool,
@@ -16,7 +16,7 @@ pub(super) struct PictureWatch {
 }
 
 impl PictureWatch {
-    /// Starts to look if the policy allows requests over http or https and embeds no pictures from the web.
+    /// Starts the search if the policy allows requests over http or https but does not embed pictures from the web.
     pub(super) fn of(policy: &Policy) -> Self {
         let may_request = policy.fetch.iter().any(|scheme| scheme.is_http());
         Self {
@@ -29,7 +29,7 @@ impl PictureWatch {
         self.is_looking.load(Ordering::Relaxed)
     }
 
-    /// Looks at a message. Returns true only for the first message with a picture on the web.
+    /// Searches a message. Returns true once: for the first message with a picture on the web.
     pub(super) fn meets(&self, policy: &Policy, message: &[u8]) -> bool {
         if !self.is_looking() || !shows_remote_pictures(policy, message) {
             return false;
@@ -55,6 +55,6 @@ impl PictureWatch {
 /// Notice that a run over mailboxes prints once.
 pub(super) const NOTICE: &str = "pictures on the web stay on their servers; embody embed, or the option --embed data,remote, puts them into the mail";
 
-/// Notice that a command for a mail system prints once. It also names the line of the configuration file, because most mail
-/// systems run embody with `--config`.
+/// Notice that a command for a mail system prints once. It also contains the line for the configuration file, because
+/// most mail systems run embody with `--config`.
 pub(super) const DELIVERY_NOTICE: &str = "pictures on the web stay on their servers; the option --embed data,remote, or the line embed = [\"data\", \"remote\"] of a file for --config, puts them into the mail";

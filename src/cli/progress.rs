@@ -1,7 +1,7 @@
-//! The progress of a conversion: one line that is overwritten on a terminal, or a new line every few seconds elsewhere.
+//! The progress of a conversion: a line that is overwritten on a terminal, or a new line every few seconds elsewhere.
 //!
-//! The crate indicatif is not used, because it calls `pow`. For each message of `embody filter`, the loader would then
-//! map the mathematical library, which takes a tenth of the run time of `cat`. The text is written here, and the crate
+//! We do not use the crate indicatif, because it pulls in libm (for `pow`). The loader would map libm for every message
+//! of `embody filter`, which costs a tenth of the run time of `cat`. So the progress line is ours, and the crate
 //! `console` controls the terminal.
 
 use std::io::{self, IsTerminal as _};
@@ -19,14 +19,14 @@ const BAR_EVERY: Duration = Duration::from_millis(200);
 
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// Maximum length of a line that is not on a terminal, without `embody: ` before it.
+/// Maximum length of a progress line outside of a terminal, without its prefix `embody: `.
 const LINE_COLUMNS: usize = 80 - 8;
 
-/// Maximum length of the name of a folder in the line, in characters.
+/// Maximum length of a folder name in the line, in characters.
 const FOLDER_COLUMNS: usize = 24;
 
-/// The time to go is shown from this time on, or from this percentage on. Before both, it could be wrong by orders of
-/// magnitude: the first messages of a folder may be small, and the first requests open the connections.
+/// Elapsed time, or percentage, from which on the remaining time is shown. An earlier estimate could be wrong by orders
+/// of magnitude: the first messages of a folder may be small, and the first requests have to open connections.
 const FIRST_ESTIMATE: (Duration, u128) = (Duration::from_secs(3), 5);
 
 const BAR_COLUMNS: std::ops::RangeInclusive<usize> = 8..=26;
@@ -37,17 +37,17 @@ pub(super) struct Display {
 }
 
 struct ProgressLine {
-    /// Name of the folder of an account, with `: ` after it. Each folder has a progress of its own, because the sizes of the
-    /// later folders are not known yet.
+    /// Name of the current folder of an account, followed by `: `. Each folder has its own progress, because the sizes
+    /// of later folders are not known yet.
     folder: String,
-    /// Bytes to read, and bytes that were read. In an account, these are the bytes of the folder.
+    /// Bytes to read, and bytes read so far. For an account, these are the bytes of the current folder.
     total: u64,
     bytes: u64,
     messages: u64,
     start: Instant,
     next: Option<Instant>,
     every: Duration,
-    /// Whether the terminal shows a bar, which must be removed before other text is written.
+    /// Whether a progress bar is on the terminal. It must be removed before other text is written.
     drawn: bool,
 }
 
@@ -112,7 +112,7 @@ impl Display {
                 let columns = usize::from(columns);
                 let text = progress.text(elapsed, totals, columns.saturating_sub(1));
                 let line = progress.bar(&text, columns);
-                // The terminal may have been closed. The run continues without progress.
+                // An error means that the terminal was closed. The run continues without progress.
                 let _ = terminal.clear_line();
                 let _ = terminal.write_str(&line);
                 let _ = terminal.flush();
@@ -150,7 +150,7 @@ impl Drop for Display {
 }
 
 impl ProgressLine {
-    /// Returns the line. Counts for which there is no room are left out.
+    /// Returns the progress line. Counts that do not fit into the line are left out.
     fn text(&self, elapsed: Duration, totals: [&Totals; 2], room: usize) -> String {
         let (unit, name) = unit(self.total.max(self.bytes));
         let in_units = |bytes: u64| bytes as f64 / unit as f64;
@@ -184,8 +184,7 @@ impl ProgressLine {
     }
 
     fn bar(&self, text: &str, columns: usize) -> String {
-        // One column is left free, because a character in the last column moves the cursor of some terminals to the
-        // next line.
+        // The last column is left free, because some terminals wrap the line after a character in it.
         let room = columns.saturating_sub(1);
         let bar = room.saturating_sub(text.len() + 1).min(*BAR_COLUMNS.end());
         if !BAR_COLUMNS.contains(&bar) || self.total == 0 {
@@ -249,8 +248,7 @@ mod tests {
                 1 << 30,
                 "0 %, 1.0 of 500.0 GiB, 12 messages, 3 filled in, 4 unchanged, 8 h to go",
             ),
-            // The mailbox grew during the run, so more bytes were read than its size at the start. The display stays at
-            // 100 %.
+            // More bytes were read than expected, because the mailbox grew during the run. The progress stays at 100 %.
             (
                 1024,
                 2048,

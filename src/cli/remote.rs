@@ -95,8 +95,8 @@ pub(super) fn check_file(source: &Path) -> Result<(), Error> {
     Err(Error::Usage(what.into()))
 }
 
-/// Asks for a password on the terminal, without showing the input. Ctrl-C is read as a character: the handler of its
-/// signal only requests a stop, so this function would continue to wait for input.
+/// Asks for a password on the terminal, without echo. Ctrl-C is read as a character and not as a signal: the signal
+/// handler would only request a stop, and this function would continue to wait for input.
 fn ask(text: &str) -> io::Result<String> {
     let mut terminal = File::options().read(true).write(true).open("/dev/tty")?;
     let before = termios::tcgetattr(&terminal)?;
@@ -151,8 +151,8 @@ pub(super) fn check(options: &Options, target: &Path) -> Result<(), Error> {
     Err(Error::Usage(what.into()))
 }
 
-/// Checks the name of the output for one source. A name such as `all.mbox` means a file, but the result is a directory.
-/// An existing directory with such a name is the backup of an earlier run.
+/// Rejects an output name that means a file, such as `all.mbox`, because the result is a directory. An existing
+/// directory with such a name is accepted: it is the backup of an earlier run.
 pub(super) fn check_name(target: &Path) -> Result<(), Error> {
     if !names_a_file(target) || target.is_dir() {
         return Ok(());
@@ -165,10 +165,11 @@ pub(super) fn check_name(target: &Path) -> Result<(), Error> {
 }
 
 pub(super) fn candidates(policy: &Policy, is_marked: bool) -> Candidates {
-    // If a reference can be in the text of any message, the server cannot select the messages, and all are downloaded.
+    // Some references can be in the text of any message. The server cannot search for them, so all messages are
+    // downloaded.
     let may_be_anywhere = |form: &Follow| form.is_in_any_message() && policy.follow.contains(*form);
-    // With `--copies`, parts of any form can be filled in, and the structure that the server reports does not show which
-    // parts lack their content. So all messages are downloaded.
+    // `--copies` can fill in parts of any kind. The structure that the server reports does not show which parts lack
+    // their content, so all messages are downloaded.
     let has_copies = !policy.copies.is_empty();
     if is_marked || has_copies || Follow::ALL.iter().any(may_be_anywhere) {
         Candidates::All
@@ -228,7 +229,7 @@ impl InPlaceObserver<VerbReport> for Reporter<'_> {
 }
 
 impl Reporter<'_> {
-    /// Prints the folder and the UID of a message on the server, and `why`. Returns `why` without control characters.
+    /// Prints the folder and UID of a message, and the reason `why`. Returns `why` without control characters.
     fn name_message(&self, place: &MessagePlace, why: &str) -> String {
         let why = say::harmless(why).into_owned();
         let folder = say::harmless(&place.folder);
@@ -238,7 +239,7 @@ impl Reporter<'_> {
     }
 }
 
-/// Converts the error that ended a run over an account, and adds advice for the user.
+/// Converts the error that ended a run on an account, and adds advice for the user.
 pub(super) fn error(why: ImapFailure, account: &Account) -> Error {
     let is_untrusted =
         |why: &str| why.contains("UnknownIssuer") || why.contains("CaUsedAsEndEntity");
@@ -254,7 +255,7 @@ pub(super) fn error(why: ImapFailure, account: &Account) -> Error {
     why.into_error(&account.url(""), remedy)
 }
 
-/// A line of `inspect --json` about one folder.
+/// JSON line about a folder for `inspect --json`.
 #[derive(Serialize)]
 struct FolderRow<'f> {
     kind: &'static str,
@@ -262,7 +263,7 @@ struct FolderRow<'f> {
     folder: &'f FolderOverview,
 }
 
-/// Prints the number and size of the messages in each folder. No message is downloaded.
+/// Prints the number and size of the messages in each folder without downloading them.
 pub(super) fn overview(
     account: &Account,
     larger_than: u64,

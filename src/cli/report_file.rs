@@ -19,8 +19,8 @@ use crate::error::{Error, unpoisoned};
 use crate::mailbox::folder_of;
 use crate::platform::{self, DirEntryExt as _, MetadataExt as _, Stream};
 
-/// Maximum time to wait until the reader of a pipe accepts the report. The mail was already written, but the calling
-/// program waits for this process to end.
+/// Maximum time to wait until the reader of a pipe accepts report lines. By then the mail has been written, but the
+/// calling program still waits for this process to end.
 const PATIENCE: Duration = Duration::from_secs(2);
 const RETRY_EVERY: Duration = Duration::from_millis(10);
 
@@ -31,8 +31,8 @@ pub(super) enum ReportFile {
     /// The file that `--report` names. Each line is appended in one write, so that several runs can share the file.
     File {
         file: File,
-        /// The same file, opened for reading, to check before the first row whether an earlier run left an incomplete
-        /// last line. `None` after this check.
+        /// Read handle of the same file. Before the first row is written, it is used to check whether an earlier run
+        /// left an incomplete last line. `None` after this check.
         before: Option<File>,
     },
 }
@@ -93,8 +93,8 @@ impl ReportFile {
             Self::Stderr => platform::stream_or_null(io::stderr())?.write_all(&line),
             Self::Stdout => platform::stream_or_null(io::stdout())?.write_all(&line),
             Self::File { file, before } => {
-                // If an earlier run was killed, or the disk was full, the last line of the file can be incomplete. A line
-                // ending is then written first, so that the new row is on a line of its own.
+                // An earlier run may have left an incomplete last line, because it was killed or the disk was full. A
+                // line ending is then written first, so that the new row starts on a line of its own.
                 if before.take().is_some_and(|before| is_torn(&before)) {
                     line.insert(0, b'\n');
                 }
@@ -104,7 +104,7 @@ impl ReportFile {
     }
 }
 
-/// The report of a service. The file is opened for the first row, and again after an error.
+/// Report of a service. The file is opened for the first row, and reopened after an error.
 pub(super) struct ReportLog {
     path: PathBuf,
     file: Mutex<Option<ReportFile>>,
@@ -154,8 +154,8 @@ fn is_torn(mut file: &File) -> bool {
     found.and_then(|_| file.read_exact(&mut last)).is_ok() && last != *b"\n"
 }
 
-/// Checks whether rows can be appended to the file of the report: it must not be a source, the output, or a file with
-/// other data. The check neither creates a file nor opens one for writing, so it changes nothing.
+/// Checks whether rows can be appended to the report file: it must not be a source, the output, or a file with other
+/// data. The check neither creates a file nor opens one for writing, so it changes nothing.
 pub(super) fn check(
     report: Option<&Path>,
     sources: &[impl AsRef<Path>],
@@ -216,8 +216,8 @@ pub(super) fn check_apart(
     Ok(())
 }
 
-/// Identity of a file: the device and the inode of an existing file, or the device and the inode of the directory and
-/// the name of a file that does not exist yet. Two paths with equal values are the same file.
+/// Identity of a file, equal for all paths to the file. It is the device and inode of an existing file, or the device
+/// and inode of the directory together with the name of a file that does not exist yet.
 type Identity = (u64, u64, Option<OsString>);
 
 /// Returns the identity of a file. Returns `None` for a terminal or the null device, which several outputs may share.
@@ -233,8 +233,8 @@ fn there(found: &Metadata) -> Option<Identity> {
     (!platform::is_character_device(found)).then(|| (found.dev(), found.ino(), None))
 }
 
-/// Looks for a file among the files of a source, and returns its path there. Unreadable directories are skipped,
-/// because the run reports them.
+/// Searches a source for a file by its identity, and returns its path in the source. Unreadable directories are
+/// skipped, because the run reports them.
 fn member(place: &Identity, source: &Path) -> Option<PathBuf> {
     let (_, inode, new) = place;
     let mut folders = vec![source.to_owned()];
@@ -248,8 +248,8 @@ fn member(place: &Identity, source: &Path) -> Option<PathBuf> {
                 folders.push(entry.path());
                 continue;
             }
-            // The directory listing already contains the inode number of each file. Comparing it excludes most files
-            // without a system call for each of them.
+            // The directory listing already contains inode numbers. Comparing them rules out most files without a
+            // system call each.
             let may_be = kind.is_none_or(|kind| !kind.is_file() || entry.ino() == *inode);
             if new.is_none() && may_be && identity(&entry.path()).as_ref() == Some(place) {
                 return Some(entry.path());
@@ -267,7 +267,7 @@ fn may_be_message((device, inode, name): &Identity, folder: &Path) -> bool {
     (is_number || is_of_maildir) && fs::metadata(folder).is_ok_and(is_there)
 }
 
-/// Writes all bytes. If the reader of a pipe is slow, this waits. If it reads nothing for [`PATIENCE`], this fails.
+/// Writes all bytes. Waits if the reader of a pipe is slow, and fails if it reads nothing for [`PATIENCE`].
 fn write_all(mut file: &File, mut bytes: &[u8]) -> io::Result<()> {
     let mut moved = Instant::now();
     while !bytes.is_empty() {

@@ -23,10 +23,10 @@ pub(super) struct Reporter<'r> {
     pub(super) display: Display,
     pub(super) volume: OutputVolume,
     pub(super) says_rows: bool,
-    /// Whether the options are counted that would have allowed a refused reference.
+    /// Whether to count the options that would have allowed refused references.
     pub(super) counts_remedies: bool,
-    /// Switch that stops the run if a row of the report cannot be written. `None` if the run has other output than
-    /// rows: it then continues without them.
+    /// Stops the run if a row of the report cannot be written. `None` if the run has other output than the report,
+    /// because it then continues without rows.
     pub(super) needs_rows: Option<&'r Stop>,
     pub(super) policy: &'r Policy,
     pub(super) start: &'r RunStart,
@@ -40,10 +40,10 @@ pub(super) struct ReporterCounts {
     mailbox: PathBuf,
     rows: Option<io::Result<ReportFile>>,
     of_mailbox: Totals,
-    /// Counts for the HTML page about the run: first of the current mailbox, then of the finished mailboxes. `None` if
-    /// the run writes no page.
+    /// Counts for the HTML page about the run: of the current mailbox, and of all finished mailboxes. `None` if the run
+    /// writes no page.
     run: Option<[RunTally; 2]>,
-    /// Sum of the finished mailboxes. A mailbox that ended with an error or was stopped is not counted.
+    /// Sum over the finished mailboxes. It excludes mailboxes that failed or were stopped.
     settled: (Summary, Totals),
 }
 
@@ -85,7 +85,7 @@ impl Reporter<'_> {
         counts.settled.1.tally("skipped", what, count);
     }
 
-    /// Notes that the report cannot be written. No further rows are written to it.
+    /// Records that the report cannot be written, so that no further rows are written.
     fn rows_failed(&self, counts: &mut ReporterCounts, error: io::Error) {
         if self.says_rows {
             self.display.say(&format!(

@@ -21,12 +21,12 @@ pub(super) fn tell(line: &str) {
     let _ = platform::stream_or_null(io::stderr()).and_then(|mut it| it.write_all(line.as_bytes()));
 }
 
-/// Returns text from a mail or a server as one line without control characters, cut at [`LONGEST`].
+/// Turns text from a mail or a server into a single line without control characters, cut at [`LONGEST`].
 pub(super) fn harmless(text: &str) -> Cow<'_, str> {
     cleaned(text, LONGEST)
 }
 
-/// Returns text without control characters, and does not cut it. For sentences that contain a short untrusted text.
+/// Removes control characters from a text without cutting it. For sentences that contain a short untrusted text.
 pub(super) fn harmless_within(text: &str) -> Cow<'_, str> {
     cleaned(text, usize::MAX)
 }
@@ -48,7 +48,7 @@ pub(super) fn skipped(path: &Path, what: &str) -> String {
     format!("{}: skipped: {what}", shown(path))
 }
 
-/// Returns a row like those of the tables in a summary.
+/// Returns a line about lost flags in the layout of the summary's tables.
 pub(super) fn lost_flags(what: &str, count: u64) -> String {
     format!("{NOT_KEPT:<8} {count:>8}  {}", harmless(what))
 }

@@ -1,7 +1,7 @@
-//! Sizes in messages, summaries and pages. All of them are rounded here.
+//! Formats sizes for messages, summaries and pages. All sizes are rounded here.
 
-/// Formats a size in powers of ten: `512 bytes`, `1.2 kB`, `45 MB`. The number is rounded to the nearest one with two digits
-/// or more, so it is wrong by less than 5 %.
+/// Formats a size in powers of ten: `512 bytes`, `1.2 kB`, `45 MB`. It has at least two significant digits, so the
+/// rounding error is less than 5 %.
 pub(super) fn size(count: u64) -> String {
     if count < 1000 {
         return match count {
@@ -12,7 +12,7 @@ pub(super) fn size(count: u64) -> String {
     let mut unit = 1000_u64;
     let mut name = "kB";
     for larger in ["MB", "GB", "TB", "PB", "EB"] {
-        // A number that would be rounded up to 1000 gets the next unit.
+        // A number that would be rounded to 1000 of a unit gets the next larger unit.
         if u128::from(count) * 2 < u128::from(unit) * 1999 {
             break;
         }

@@ -1,6 +1,6 @@
-//! Reads complete mailboxes for `store gc`, which deletes objects that no mail refers to. It must not miss any mail: a
-//! file that is encrypted, compressed twice or unreadable therefore prevents the deletion. Mail programs move messages
-//! between directories, so the directories are listed again until they contain no new files.
+//! Reads complete mailboxes for `store gc`, which deletes the objects that no mail refers to. No mail must be missed,
+//! so a file that is encrypted, compressed twice or unreadable prevents the deletion. Mail programs move messages
+//! between directories, so the directories are listed repeatedly until no new files appear.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
@@ -26,7 +26,7 @@ const ROUNDS: usize = 10;
 
 const PIECE: usize = 1 << 20;
 
-/// First bytes of files that can contain mail but cannot be read here, and a description of each format.
+/// Magic numbers of files that may contain mail but cannot be read here, each with a description.
 const CLOSED: &[(&[u8], &str)] = &[
     (b"CRYPTED\x03\x07", "encrypted by Dovecot"),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
@@ -43,8 +43,9 @@ const CLOSED: &[(&[u8], &str)] = &[
     (b"age-encryption.org/", "encrypted by age"),
 ];
 
-/// First bytes of files that contain no mail, but are often next to saved mail, so that they are no error: pictures,
-/// PDF documents, and text in UTF-16. UTF-16 contains NUL bytes and would otherwise count as unknown binary data.
+/// Magic numbers of files that contain no mail but are often next to saved mail: pictures, PDF documents, and text in
+/// UTF-16. Such files are no error. UTF-16 is in the list because its NUL bytes would otherwise make it unknown binary
+/// data.
 const OPEN: &[&[u8]] = &[
     b"\x89PNG",
     b"\xff\xd8\xff",
@@ -62,12 +63,12 @@ const INDEXES: &[(&str, &str)] = &[
     ("dovecot-", ""),
     ("courierimap", ""),
     ("cyrus.", ""),
-    // Files in which MH, Claws Mail and Sylpheed keep the state of a folder. They contain no mail.
+    // State files of MH, Claws Mail and Sylpheed, which contain no mail.
     (".mh_", ""),
     (".xmhcache", ""),
     (".claws_", ""),
     (".sylpheed_", ""),
-    // Files of the Xapian database in which notmuch indexes mail.
+    // Xapian database in which notmuch indexes mail.
     ("", ".glass"),
     ("iamglass", ""),
     ("flintlock", ""),
@@ -84,8 +85,8 @@ const INDEXES: &[(&str, &str)] = &[
 
 #[derive(Default)]
 pub(super) struct CliSources {
-    /// Files that were read: a hash of the path, size and time of each file. If a file was changed after it was read,
-    /// its hash is different, so it is read again.
+    /// Files that were already read: a hash of path, size and time of each file. A file that was changed since has
+    /// another hash, so it is read again.
     seen: HashSet<u64>,
     pub(super) files: u64,
     pub(super) octets: u64,
@@ -94,12 +95,12 @@ pub(super) struct CliSources {
 }
 
 impl CliSources {
-    /// Reads all files. `visit` is called with the path of a file, a position in it, and a piece of its content that
-    /// ends at this position. Pieces overlap, so that each reference is completely in one of them. Decoded content of
-    /// the file is also passed to `visit`.
+    /// Reads all files. `visit` gets the path of a file, a piece of its content, and the offset at which the piece
+    /// ends. Pieces overlap, so that each reference is complete in one of them. Decoded content of the file is also
+    /// passed to `visit`.
     ///
-    /// Files that embody itself wrote into `store` are skipped. Objects can contain references to each other, and an
-    /// unreferenced object must not keep another object from being deleted.
+    /// Files that embody itself wrote into `store` are skipped. Objects can refer to each other, and an unreferenced
+    /// object must not keep another object alive.
     pub(super) fn read(
         sources: &[PathBuf],
         store: &Path,
@@ -127,8 +128,7 @@ impl CliSources {
                 match read.file(&path, stop, visit) {
                     Ok(()) => {}
                     Err(why @ Error::Interrupted) => return Err(why),
-                    // Another program moved the file after it was listed. The directories are listed again, so the file
-                    // is found in its new place.
+                    // The file was moved after the directory was listed. The next listing finds it in its new place.
                     Err(Error::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                         read.seen.insert(hash(&(round, &path)));
                     }
@@ -168,8 +168,8 @@ impl CliSources {
             let metadata = match fs::metadata(&path) {
                 Ok(metadata) => metadata,
                 Err(why) if path != source && why.kind() == io::ErrorKind::NotFound => {
-                    // A file that was moved after it was listed is found when the directories are listed again. A
-                    // symbolic link without a target is an error, because the mail to which it refers cannot be read.
+                    // A regular file that is gone was moved, and the next listing finds it. A dangling symbolic link is
+                    // an error, because the mail behind it cannot be read.
                     if fs::symlink_metadata(&path).is_ok_and(|it| it.is_symlink()) {
                         self.cannot_read(&path, "a symbolic link whose target does not exist");
                     }
@@ -241,7 +241,7 @@ impl CliSources {
             let encoded = Method::of_text(&start);
             let whole = io::Cursor::new(start).chain(&*file);
             match encoded {
-                // Encoded content in mail in UTF-16 is found only after the text is decoded.
+                // Base64 and similar encodings are found only after the UTF-16 text is decoded.
                 Some(method) => Box::new(Decoder::new(method, whole, most)),
                 None => Box::new(whole),
             }
@@ -275,7 +275,7 @@ impl CliSources {
     }
 }
 
-/// `judged` takes each file as it is, so no message is converted.
+/// Members are passed on as they are: `judged` never asks for the conversion of a message.
 const RULES: MemberRules = MemberRules {
     judge: judged,
     entries: archive_entries,
@@ -288,8 +288,8 @@ fn judged(name: &[u8], start: &[u8]) -> MemberVerdict {
     let name = String::from_utf8_lossy(name);
     match hidden(Path::new(name.as_ref()), start) {
         Some((what, _)) => MemberVerdict::Left(what),
-        // Unknown binary data that `hidden` accepts because of its name is an index, such as those of Dovecot. It is
-        // skipped here. Otherwise `hidden` would check its content again without the name, and the command would stop.
+        // Unknown binary data with a name that `hidden` accepts is an index, for example of Dovecot. It must be skipped
+        // here: `hidden` would later check its content without the name, and stop the command.
         None if is_binary(start) && !is_open(start) => MemberVerdict::Skipped("an index"),
         None => MemberVerdict::Taken,
     }
@@ -308,16 +308,15 @@ fn hidden(path: &Path, start: &[u8]) -> Option<(&'static str, String)> {
     match kind_of(start, Format::Auto) {
         Err(NotMail::Format(what, advice)) => format(what, advice),
         Ok(StartKind::Pst) => format("a mailbox of Outlook", "its content was not read"),
-        // Archives are unpacked before this function is called. An archive that occurs here was compressed again and is
-        // not read.
+        // Archives are unpacked before. An archive that still occurs here was compressed again, so it cannot be read.
         Ok(StartKind::Archive) => {
             let why = "a zip archive that was compressed again; decompress the file first";
             Some(("an archive within an archive", why.to_owned()))
         }
         Ok(_) => None,
         Err(_) if !is_binary(start) => None,
-        // Mail programs write only messages into `cur` and `new`, so a binary file in these directories may be
-        // encrypted mail, even if its name or first bytes are those of an index or a picture.
+        // Mail programs write only messages into `cur` and `new`. A binary file there may be encrypted mail, even if
+        // its name or first bytes are those of an index or a picture.
         Err(_) if in_folder_of_mails => unknown(),
         Err(_) => {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -332,8 +331,8 @@ fn is_open(start: &[u8]) -> bool {
     OPEN.iter().any(|magic| start.starts_with(magic))
 }
 
-/// Returns whether this is the start of binary data: it contains a NUL, or control characters and many bytes above 127.
-/// Even a short piece of compressed or encrypted data contains such bytes.
+/// Returns whether the data look binary: they contain a NUL byte, or control characters and many bytes above 127. Even
+/// a short piece of compressed or encrypted data does.
 fn is_binary(start: &[u8]) -> bool {
     let is_control = |octet: &u8| {
         octet.is_ascii_control() && !matches!(octet, b'\t'..=b'\r' | b'\x1a' | b'\x1b')
@@ -344,10 +343,10 @@ fn is_binary(start: &[u8]) -> bool {
         || high * 10 > start.len() * 3 && start.iter().any(is_control)
 }
 
-/// Returns an error for a source without mail, which is probably a wrong name or a file system that is not mounted.
+/// Returns an error for a source without mail, because it is probably misspelled or not mounted.
 pub(super) fn holds_mail(source: &Path, stop: &Stop) -> Result<(), Error> {
-    // A pipe is not opened here, because opening it would wait until a program writes to it. `list` reports it later as
-    // an error.
+    // A pipe is not opened here, because opening it would block until a program writes to it. `list` reports it later
+    // as an error.
     if fs::metadata(source).is_ok_and(|it| !it.is_file() && !it.is_dir()) {
         return Ok(());
     }
@@ -357,8 +356,8 @@ pub(super) fn holds_mail(source: &Path, stop: &Stop) -> Result<(), Error> {
     }
 }
 
-/// Returns whether the file can be read as mail: it has a mail format, or it is text. Text without a header is
-/// accepted, because it may be the body of a message that can refer to the store.
+/// Returns whether the file can be read as mail. Any text is accepted, even without a header, because it may be the
+/// body of a message with references to the store.
 fn text(source: &Path) -> bool {
     let mut start = Vec::new();
     let read = File::open(source).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut start));

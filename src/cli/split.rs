@@ -129,8 +129,8 @@ fn lines(
     };
     let (kind, length) = (found.kind, metadata.len());
     mailbox::pieces(&mut source, kind, length, pieces, options, &mut add).map_err(failed)?;
-    // If the file changed while it was read, its ranges are wrong for the length and time that the lines contain, so
-    // this is an error.
+    // If the file changed while it was read, the printed ranges do not match the printed length and time, so this is an
+    // error.
     let after = fs::metadata(path).map_err(failed)?;
     if after.len() != metadata.len() || mtime(&after) != mtime(&metadata) {
         return Err(Error::Changed { path: path.into() });

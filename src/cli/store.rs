@@ -20,7 +20,8 @@ use crate::fetch::store::{Folder, Key, Mail, StoreObject};
 use crate::mailbox::Stop;
 use crate::platform::disk::layout::may_be_store;
 
-/// Age below which objects are never removed, because a mail that refers to a new object may not be delivered yet.
+/// Grace period after the creation of an object. Younger objects are never removed, because the mail that refers to
+/// them may not be delivered yet.
 const YOUNG: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) fn run(args: &StoreArgs) -> ProgramStatus {
@@ -50,8 +51,8 @@ pub(super) fn run(args: &StoreArgs) -> ProgramStatus {
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Checks that the directory is a store, and that no source is inside it. Otherwise a wrong directory would be searched
-/// completely, and each of its files reported.
+/// Checks that the directory is a store and that no source is inside it. Without this check, a wrong directory would be
+/// searched completely and each of its files reported.
 fn check_arguments(args: &StoreArgs) -> Result<(), Error> {
     let store = &args.folder;
     let failed = Error::cannot_read(shown(store));
@@ -77,8 +78,7 @@ fn check_arguments(args: &StoreArgs) -> Result<(), Error> {
 /// Maximum number of lines about one kind of error.
 const MOST_LINES: usize = 20;
 
-/// Prints the first lines, and then the number of lines that were left out. A wrong source can contain thousands of
-/// files without mail.
+/// Prints the first lines and the number of the others. A wrong source can contain thousands of files without mail.
 fn tell_first<T>(lines: impl ExactSizeIterator<Item = T>, line: impl Fn(T) -> String, what: &str) {
     let count = lines.len();
     for each in lines.take(MOST_LINES) {
@@ -245,8 +245,8 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<ProgramStatus, Failure> {
     let mut sources = CliSources::read(&args.sources, store.path(), stop, &mut |_, _, window| {
         use_of(window, &mut used);
     })?;
-    // The content of an object can be a mail that itself refers to further objects. These objects are also in use, so
-    // the content of each used object is searched.
+    // An object can itself be a mail that refers to further objects. The content of each used object is therefore
+    // searched for references as well.
     while let Some(key) = used.pop() {
         stop.check()?;
         let mut layers = Layers::default();
@@ -261,8 +261,7 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<ProgramStatus, Failure> {
     if args.delete {
         sources.trouble.extend(users);
     } else {
-        // Without `--delete`, a mailbox that was not named is no error, because nothing is removed. The user still gets
-        // a line about it.
+        // Without `--delete` nothing is removed, so a mailbox that was not named is only reported.
         users.iter().for_each(|user| say::tell(&harmless(user)));
     }
     let incomplete = told(&sources);
@@ -274,8 +273,8 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<ProgramStatus, Failure> {
     let young = young - garbage.len();
     let delete = args.delete && !incomplete && !garbage.is_empty();
     let store = if delete {
-        // The store is locked: other processes must wait before they add an object. If an object was added again after
-        // this command started, its modification time is new, so it is kept.
+        // Locks the store, so that other processes cannot add objects. An object that was added again since this
+        // command started has a new modification time, so it is kept.
         Folder::open_alone(store.path())?
     } else {
         store

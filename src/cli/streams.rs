@@ -1,5 +1,5 @@
-//! Opens the standard streams, and detects closed ones. Reads one message: a large message that needs no change is not
-//! kept in memory.
+//! Opens the standard streams and detects closed ones. Also reads a single message: a large message that needs no
+//! change is not kept in memory.
 
 use std::fs::{self, File};
 use std::io::{self, IsTerminal as _, Read, Seek, SeekFrom, Write};
@@ -21,27 +21,28 @@ pub(super) fn output() -> Result<Stream, Error> {
     platform::stream(io::stdout()).map_err(write_error)
 }
 
-/// Opens standard output for a report. A closed stream is accepted: it cannot be distinguished from Python's
-/// `subprocess.DEVNULL`, with which callers discard a report, and no mail is lost with a report.
+/// Opens standard output for a report. A closed stream is no error here: it looks like Python's `subprocess.DEVNULL`,
+/// with which callers discard a report, and no mail is lost with a report.
 pub(super) fn report_output() -> Result<Stream, Error> {
     platform::stream_or_null(io::stdout()).map_err(write_error)
 }
 
-/// Returns whether writing a report to standard output failed, which ends the run.
+/// Returns whether the error means that the report could not be written to standard output.
 pub(super) fn is_output_lost(error: &Error) -> bool {
     matches!(error, Error::Write { what, .. } if what == STANDARD_OUTPUT)
 }
 
-/// Returns whether the reader of standard output closed the pipe, as in `embody inspect ... | head`.
+/// Returns whether the error means that the reader of standard output closed the pipe, as in `embody inspect ... |
+/// head`.
 pub(super) fn is_reader_gone(error: &Error) -> bool {
     let is_closed = |source: &io::Error| source.kind() == io::ErrorKind::BrokenPipe;
     is_output_lost(error) && matches!(error, Error::Write { source, .. } if is_closed(source))
 }
 
-/// Opens standard input for mail. Returns an error if the stream is closed or can only be written. The standard library
-/// would return an empty message instead.
+/// Opens standard input for mail. Returns an error if the stream is closed or write-only, for which the standard
+/// library would return an empty message.
 ///
-/// If standard input is a terminal, the user may not know that the command waits for input, so a line explains it.
+/// If standard input is a terminal, a line tells the user that the command waits for input.
 pub(super) fn input() -> Result<Stream, Error> {
     let stdin = io::stdin();
     if stdin.is_terminal() {
@@ -75,13 +76,13 @@ pub(super) fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Returns whether a source is a directory. `-` is always standard input, even if a directory has this name.
+/// Returns whether a source is a directory. `-` is always standard input, even if there is a directory with this name.
 pub(super) fn is_folder(source: &Path) -> bool {
     !is_standard(source) && source.is_dir()
 }
 
-/// Opens a source that can be read only once, and decompresses it: standard input, a named pipe or a device. Returns
-/// `None` for files and directories.
+/// Opens and decompresses a source that can be read only once: standard input, a named pipe or a device. Returns `None`
+/// for files and directories.
 pub(super) fn stream(
     source: &Path,
     options: &Options,
@@ -102,8 +103,8 @@ pub(super) fn stream(
     } else {
         source
     };
-    // Opening a named pipe waits until a program writes to it. The background thread opens it, so that the run can be
-    // stopped during this time.
+    // Opening a named pipe blocks until a program writes to it. It is opened in a background thread, so that the run
+    // can be stopped while it waits.
     let open = move || {
         let file = if is_standard {
             input()
@@ -123,15 +124,16 @@ pub(super) fn stream(
     Ok(Some(InputSource::stream(reader, None, skipped)))
 }
 
-/// Number of bytes of a message that are read into memory first. If the message is longer and the prefilter finds
-/// nothing to change in these bytes, the message is copied to a temporary file, because it can be too large for memory.
+/// Maximum size of a message that is always read into memory, in bytes. If a larger message starts with this many bytes
+/// in which the prefilter finds nothing to change, it is copied to a temporary file, because it may be too large for
+/// memory.
 const SPOOL_FROM: usize = 16 << 20;
 const FIRST: usize = 32 << 10;
 const CHUNK: usize = 256 << 10;
 
 #[derive(Debug)]
 pub(super) enum Input {
-    /// A message in memory. If it could not be written to a temporary file, the text is the error.
+    /// A message in memory. The text is the error if a large message could not be written to a temporary file.
     Message(Vec<u8>, Option<String>),
     Untouched(File),
 }
@@ -148,8 +150,8 @@ impl Input {
         Ok(Self::Message(bytes, None))
     }
 
-    /// Copies a large message into a temporary file while the prefilter searches it. If the file cannot be written, the
-    /// message is kept in memory.
+    /// Copies a large message to a temporary file while the prefilter searches it. If the file cannot be written, the
+    /// message stays in memory.
     fn spool(
         mut window: Vec<u8>,
         mut reader: impl Read,
@@ -164,8 +166,8 @@ impl Input {
         };
         let (mut spooled, mut overlap) = (0, Prefilter::OVERLAP);
         loop {
-            // A word that the prefilter searches for can be divided between two windows. The end of this window is
-            // therefore kept for the next search, and written after it.
+            // A match of the prefilter can span two windows. So the end of this window is kept for the next search and
+            // written to the file after it.
             let kept = window.len().saturating_sub(overlap);
             if let Err(error) = file.write_all(&window[..kept]) {
                 let bytes = unspooled(&file, spooled, window, reader)?;
@@ -196,7 +198,7 @@ fn unspooled(
     mut reader: impl Read,
 ) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // Reserves the memory before reading, so that exhausted memory gives an error. If the vector grew later, it would
+    // Reserving the memory before reading turns exhausted memory into an error. A vector that grows while reading would
     // abort the process.
     bytes.try_reserve_exact(spooled.saturating_add(window.len()))?;
     file.seek(SeekFrom::Start(0))?;
@@ -212,7 +214,7 @@ fn unspooled(
 
 fn no_spool(error: &io::Error) -> String {
     let (folder, cause) = (std::env::temp_dir(), error.to_string());
-    // The message of the crate tempfile ends with the random name of the file, which does not help the user.
+    // The crate tempfile appends the random path of the file to the message, which does not help the user.
     let cause = cause.split(" at path ").next().unwrap_or_default();
     format!(
         "cannot write a temporary file in {}: {cause}",

@@ -1,5 +1,5 @@
-//! The summary at the end of a run over mailboxes, in sentences: what was done, what was not done and why, and the
-//! option that would help most.
+//! Summary at the end of a run over mailboxes: what was done, what was not done and why, and the option that would help
+//! most.
 
 use std::fmt::Write as _;
 
@@ -36,8 +36,8 @@ pub(super) struct RunSummary<'e> {
     pub(super) seconds: f64,
     /// How to repeat the run.
     pub(super) again: &'e str,
-    /// Whether the caller prints the preview of `--embed` after this text. The preview contains the numbers of pictures, so this
-    /// text leaves them out.
+    /// Whether a preview of `--embed` follows this text. It contains the numbers of pictures, so the summary leaves
+    /// them out.
     pub(super) pictures_follow: bool,
 }
 
@@ -140,7 +140,7 @@ impl RunSummary<'_> {
         text
     }
 
-    /// Returns the options that would allow the largest number of further references.
+    /// Returns the options that would allow most of the refused references.
     pub(super) fn remedy(&self) -> String {
         let Some((remedy, count)) = self.totals.best_remedy() else {
             return String::new();

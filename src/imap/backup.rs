@@ -220,7 +220,8 @@ impl Backup {
     /// Whether the message was already saved. If so, and if its flags on the server have changed, its file is renamed.
     /// A file whose date or size differs from what the server announces is not this message.
     ///
-    /// # Errors [`Error::Write`].
+    /// # Errors
+    /// [`Error::Write`].
     pub(crate) fn has(&mut self, message: &Metadata) -> Result<bool, Error> {
         let uid = message.uid;
         let Some(name) = self.there.get(&uid) else {
@@ -304,7 +305,8 @@ impl Backup {
     /// [`finish`](Self::finish). Without INTERNALDATE, the date comes from `original`: from its newest Received field,
     /// otherwise from its Date field. If an earlier run saved the same content, that file is only renamed.
     ///
-    /// # Errors [`Error::Write`].
+    /// # Errors
+    /// [`Error::Write`].
     pub(crate) fn put(
         &mut self,
         message: &Metadata,

@@ -72,8 +72,9 @@ struct JournalState {
 impl ReplaceJournal {
     /// Opens and locks the journal of an account.
     ///
-    /// # Errors Fails if the directory belongs to another user or is writable by others, if another run holds the lock,
-    /// or if a system call fails.
+    /// # Errors
+    /// Fails if the directory belongs to another user or is writable by others, if another run holds the lock, or if a
+    /// system call fails.
     pub(super) fn open(folder: &Path, account: JournalAccount) -> Result<Self, Error> {
         let failed = Error::cannot_write(folder.display());
         DirBuilder::new()

@@ -136,8 +136,8 @@ impl Source {
     /// Returns the mailboxes of the source when reading begins. If the source has changed since it was searched, it is
     /// searched again.
     ///
-    /// # Errors Returns the errors of [`find`](find::find), and [`Error::Usage`] if the options select a part of a
-    /// directory.
+    /// # Errors
+    /// Returns the errors of [`find`](find::find), and [`Error::Usage`] if the options select a part of a directory.
     pub(crate) fn begin(&self) -> Result<Arc<Finds>, Error> {
         let mut state = unpoisoned(self.state.lock());
         let before = std::mem::replace(&mut *state, SourceState::Unknown);
@@ -178,7 +178,8 @@ impl Source {
     /// Finds the mailboxes in the source. A source that is `cur` or `new` of a Maildir, or a message in them, is read
     /// as a part of this Maildir, because the file names contain the flags.
     ///
-    /// # Errors Returns the error with the verdict on the file, if there is one.
+    /// # Errors
+    /// Returns the error with the verdict on the file, if there is one.
     fn look(&self) -> Result<SourceContent, (Error, Option<FileVerdict>)> {
         let (path, options) = (self.path.as_path(), &self.options);
         let may_be = matches!(options.format, Format::Auto | Format::Maildir);
@@ -291,7 +292,8 @@ fn size_of(found: &SourceFind, compressed: bool) -> u64 {
 /// Outlook mailbox is opened only when it is read. In a source directory, an Outlook mailbox that cannot be opened is
 /// added to the unreadable files.
 ///
-/// # Errors Returns [`Error::Unreadable`] or [`Error::NotAMailbox`] if the source itself is such a mailbox.
+/// # Errors
+/// Returns [`Error::Unreadable`] or [`Error::NotAMailbox`] if the source itself is such a mailbox.
 #[cfg(feature = "outlook")]
 fn with_pst_folders(finds: &Arc<Finds>) -> Result<Arc<Finds>, Error> {
     let is_closed = |found: &SourceFind| found.kind == StartKind::Pst && found.method.is_none();

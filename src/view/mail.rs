@@ -147,8 +147,9 @@ impl MailView {
     /// Inserts a file of the user in place of a reference, which is given by its position in
     /// [`references`](Self::references). The lists of parts and references change.
     ///
-    /// # Errors Returns the reason if the file cannot be the content, for example if it does not match the digest in
-    /// the mail. The view then stays as it is.
+    /// # Errors
+    /// Returns the reason if the file cannot be the content, for example if it does not match the digest in the mail.
+    /// The view then stays as it is.
     pub fn fill(
         &mut self,
         reference: usize,

@@ -60,7 +60,8 @@ pub(crate) struct SourceSettings<'s> {
 impl SourceSettings<'_> {
     /// Prepares a source. A mailbox on a server is downloaded to a temporary directory.
     ///
-    /// # Errors The source cannot be read, or contains no mailbox.
+    /// # Errors
+    /// The source cannot be read, or contains no mailbox.
     pub(crate) fn origin(&self, source: &Path) -> Result<SourceOrigin, Error> {
         #[cfg(all(unix, feature = "imap"))]
         if let Some(account) = remote::account(source, self.imap, self.policy)? {
@@ -208,7 +209,8 @@ impl Collector {
     /// line, and `before` is the part that an interrupted run has already read. The saved index records which part was
     /// read.
     ///
-    /// # Errors Nothing in the source can be read, or a temporary file cannot be written.
+    /// # Errors
+    /// Nothing in the source can be read, or a temporary file cannot be written.
     pub(crate) fn read(
         &self,
         (number, name): (usize, &Path),

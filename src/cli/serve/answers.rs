@@ -1,4 +1,4 @@
-//! The parts of responses: reports as JSON, and problems.
+//! Parts of responses: reports as JSON, and error descriptions (problems).
 
 use std::io;
 
@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::fetch::store::StoreError;
 use crate::serve::Problem;
 
-/// Returns a mail whose only part is a `winmail.dat`.
+/// Returns a mail with the given `winmail.dat` as its only part.
 pub(super) fn wrapped(tnef: &[u8]) -> Vec<u8> {
     use base64::Engine as _;
     let text = base64::engine::general_purpose::STANDARD.encode(tnef);
@@ -58,7 +58,7 @@ pub(super) fn line(fields: &ReportFields) -> Vec<u8> {
     line
 }
 
-/// Returns the rows of a report as `--report` writes them.
+/// Returns the rows of a report in the format of `--report`.
 pub(super) fn rows(said: &VerbReport) -> Vec<Box<RawValue>> {
     let Some(origin) = &said.origin else {
         return Vec::new();
@@ -83,7 +83,8 @@ fn entry<T: serde::Serialize>(time: &str, origin: &RunOrigin, row: T) -> io::Res
     })
 }
 
-/// First bytes of files, and their media types. `guessed` knows pictures and PDF.
+/// Magic numbers with their offsets and media types. Pictures and PDF are missing here, because `guessed` recognises
+/// them.
 const STARTS: [(usize, &[u8], &str); 9] = [
     (0, b"PK\x03\x04", "application/zip"),
     (0, b"\x1f\x8b", "application/gzip"),
@@ -100,7 +101,8 @@ const STARTS: [(usize, &[u8], &str); 9] = [
     ),
 ];
 
-/// Returns the media type of an object by its first bytes. The store does not know the type that the mail declared.
+/// Guesses the media type of an object from its first bytes. The mail declared a media type, but the store does not
+/// know it.
 pub(super) fn media_type(start: &[u8]) -> &'static str {
     let guess = guessed(None, start);
     if guess != "application/octet-stream" {
@@ -112,7 +114,7 @@ pub(super) fn media_type(start: &[u8]) -> &'static str {
     if let Some((_, _, found)) = STARTS.iter().find(is_of) {
         return found;
     }
-    // The last character may be cut off.
+    // `start` may end inside a UTF-8 character, which is then left out.
     let text = match str::from_utf8(start) {
         Ok(text) => text,
         Err(error) if error.error_len().is_none() => {
@@ -144,7 +146,7 @@ mod tests {
             (b"", "application/octet-stream"),
             (b"\xc3\x28 not text", "application/octet-stream"),
             (b"a\0b", "application/octet-stream"),
-            // A page is not served as one.
+            // HTML must not be served as `text/html`, because a browser would run its scripts.
             (b"<html><script>", "text/plain; charset=utf-8"),
         ] {
             assert_eq!(media_type(start), expected, "{start:?}");

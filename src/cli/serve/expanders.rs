@@ -1,5 +1,5 @@
-//! The expanders of the service. Each verb has one with the policy of the start, and requests that narrow the policy get
-//! their own.
+//! Expanders of the service. Each verb has one with the start policy. A request that narrows the policy gets an
+//! expander of its own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::fetch::Fetcher;
 use crate::mailbox::Stop;
 use crate::serve::Verb;
 
-/// Time for which content stays in memory for other messages, as in the milter.
+/// How long content stays in memory for other messages, as in the milter.
 const AGE: Duration = Duration::from_secs(300);
 
-/// A transform with the policy of the start.
+/// Expander of a verb with the policy that was set when the service started.
 pub(super) struct Ready {
     pub(super) policy: Policy,
     pub(super) expander: Expander,
@@ -39,7 +39,8 @@ impl ExpanderMaker<'_> {
         mark: Mark,
     ) -> Result<Expander, Error> {
         let builder = Expander::builder(policy).mark(mark).fetch_with(|policy| {
-            // All messages share one fetcher, so that connections stay open and responses stay in memory for some time.
+            // All messages share one fetcher, so that connections are reused and responses stay in memory for some
+            // time.
             let stop = Stop::default();
             let fetcher = self
                 .cache

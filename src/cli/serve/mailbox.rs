@@ -1,4 +1,4 @@
-//! Requests with a mailbox: passes on its messages, and reports what could not be read.
+//! Requests with a mailbox: sends its messages, and reports the parts that could not be read.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use crate::serve::{MailboxMessage, SharedSink};
 /// Maximum number of entries in each list of the report. Further entries are only counted.
 const MOST: usize = 10_000;
 
-/// Passes the messages of `source` on to `sink`, and returns the report.
+/// Sends the messages of `source` to `sink`, and returns the report.
 ///
 /// # Errors
 /// The source is not a mailbox, or cannot be read.
@@ -71,7 +71,7 @@ pub(super) fn deliver(
 struct MailboxPlace {
     sink: SharedSink,
     folder: Mutex<Vec<String>>,
-    /// Number of messages that were sent, and their bytes.
+    /// Number and total size of the messages that were sent.
     delivered: Mutex<(u64, u64)>,
 }
 
@@ -122,7 +122,7 @@ impl Batch for Pieces {
                 date: mail.date,
                 content: &mail.content,
             });
-            // The client is gone, so the rest of the mailbox need not be read.
+            // The client closed the connection, so the rest of the mailbox need not be read.
             sent.map_err(|_| Error::Interrupted)?;
             let mut delivered = unpoisoned(self.place.delivered.lock());
             delivered.0 += 1;
@@ -132,7 +132,7 @@ impl Batch for Pieces {
     }
 }
 
-/// Returns the names that the flags have in IMAP.
+/// Returns the IMAP names of the flags.
 fn names(flags: &MessageFlags) -> Vec<String> {
     let system = flags.system.letters();
     let of_letter = |letter| match letter {
@@ -166,7 +166,7 @@ impl MailboxFolders {
     }
 }
 
-/// Collects what could not be read. The messages stay unchanged.
+/// Collects damage reports. Messages are left unchanged.
 struct MailboxObserver {
     source: PathBuf,
     unreadable: Mutex<MailboxFolders>,
@@ -186,7 +186,7 @@ impl MailboxObserver {
     }
 }
 
-/// Removes the path of the spooled mailbox from a text, because the client does not know it.
+/// Removes the path of the spool file from a text, because it means nothing to the client.
 pub(super) fn without_path(text: &str, source: &Path) -> String {
     let path = source.display().to_string();
     let text = text.replace(&format!("{path}/"), "");

@@ -1,6 +1,7 @@
-//! `embody serve`: processes the mail of other programs over HTTP (docs/serve.md). `crate::serve` contains the protocol.
+//! `embody serve`: processes the mail of other programs over HTTP (docs/serve.md). The protocol is in `crate::serve`.
 //!
-//! The policy, the store and all paths are set at the start. `options` decides which parameters a request may have.
+//! The policy, the store and all paths are set when the service starts. `options` defines which parameters a request
+//! may have.
 
 mod answers;
 mod expanders;
@@ -57,8 +58,8 @@ pub(super) fn run(args: ServeArgs) -> Result<ProgramStatus, Failure> {
     let (spool, store) = (args.spool(), args.common.policy.store());
     let store = store.map(|(store, _)| store);
     let service = Arc::new(Service::new(args)?);
-    // Signal handlers are set before the first connection is accepted, so that no signal ends the process without
-    // finishing its requests.
+    // Signal handlers are set before the first connection is accepted. Otherwise, a signal could end the process before
+    // it has finished its requests.
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(cannot("watch signals"))?;
     let mut listeners = Vec::new();
     let mut places = Vec::new();
@@ -93,7 +94,7 @@ pub(super) fn run(args: ServeArgs) -> Result<ProgramStatus, Failure> {
         Some(SIGINT) => "SIGINT",
         _ => "SIGTERM",
     };
-    // A second signal ends the process at once.
+    // A second signal ends the process immediately.
     for signal in [SIGTERM, SIGINT] {
         let _ = signal_hook::flag::register_conditional_default(signal, Arc::new(true.into()));
     }
@@ -107,7 +108,7 @@ pub(super) fn run(args: ServeArgs) -> Result<ProgramStatus, Failure> {
     Ok(ProgramStatus::Success)
 }
 
-/// Asks a running service whether it accepts requests.
+/// Health check: asks a running service whether it accepts requests.
 fn check(addresses: &[ServeAddress]) -> io::Result<ProgramStatus> {
     for address in addresses {
         address.check(CHECKED)?;
@@ -115,13 +116,14 @@ fn check(addresses: &[ServeAddress]) -> io::Result<ProgramStatus> {
     Ok(ProgramStatus::Success)
 }
 
-/// Maximum time for the response to a check.
+/// Time limit for the response to a health check.
 const CHECKED: Duration = Duration::from_secs(5);
 
-/// Maximum time for finishing requests, if `--deadline` is not limited.
+/// Time limit for finishing requests after a signal, if `--deadline` sets none.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A secret of a container often belongs to another user.
+/// Converts an error about the token file. If permission is denied, the message contains the user id, because in
+/// containers the file often belongs to another user.
 fn unreadable_token(what: &str) -> impl FnOnce(io::Error) -> Failure {
     move |why| match why.kind() {
         io::ErrorKind::PermissionDenied => {

@@ -1,7 +1,8 @@
-//! The query parameters of requests: long options of the command line, as far as a request may set them.
+//! Query parameters of requests. They are named like the long options of the command line; only some of them are
+//! allowed.
 //!
-//! The policy is set when the service is started. A request can only narrow it: it can lower a limit or exclude a host,
-//! but not allow one.
+//! The policy is set when the service starts. A request can only narrow it: it can lower a limit or exclude a host, but
+//! not allow one.
 
 use std::collections::BTreeSet;
 
@@ -11,19 +12,19 @@ use clap::{Arg, ArgAction, Args, Command};
 use crate::engine::policy::{Follow, Policy, Protected, Trackers};
 use crate::serve::{Parameters, Problem};
 
-/// Permission to set an option.
+/// Where an option may be set: in a request, or only at the start of the service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Class {
-    /// A request may set it to any value.
+    /// A request may set the option to any value.
     Request,
-    /// A request may set it to a value that allows less than the start.
+    /// A request may only set a value that is stricter than that of the start.
     Narrower,
-    /// Only the start may set it.
+    /// The option may only be set at the start.
     Start,
 }
 
-/// All long options of the program, in alphabetical order. A new option is for the start only, unless a request with any
-/// value of it is harmless: it must not open a file, send a request, or do more work than the start allows.
+/// All long options of the program, in alphabetical order. A new option belongs in the class `Start`, unless every
+/// value is harmless in a request: it must not open a file, send a request, or cause more work than the start allows.
 pub(super) const OPTIONS: &[(&str, Class)] = &[
     ("accept-mismatch", Class::Narrower),
     ("all-mail-is-here", Class::Start),
@@ -151,7 +152,7 @@ fn class(name: &str) -> Option<Class> {
     found.map(|(_, class)| *class)
 }
 
-/// Options that a command has for runs over mailboxes, and for opening its store. A request of this command has neither.
+/// Options of a command that only apply to runs over mailboxes or to opening the store. Requests cannot use them.
 const OF_RUNS: &[(&str, &str)] = &[
     ("detach", "format"),
     ("detach", "max-expanded"),
@@ -162,7 +163,7 @@ const OF_RUNS: &[(&str, &str)] = &[
     ("restore", "max-expanded"),
 ];
 
-/// The parsed options of one request.
+/// Parsed options of a request.
 #[derive(Debug)]
 pub(super) struct RequestOptions<T> {
     pub(super) args: T,
@@ -170,7 +171,8 @@ pub(super) struct RequestOptions<T> {
     pub(super) names: BTreeSet<String>,
 }
 
-/// Parses the parameters as options of the command `name`. `more` are options that each run of this command needs.
+/// Parses the parameters as options of the command `name`. `more` contains options that are added to every request of
+/// this command.
 pub(super) fn parsed<T: Args>(
     name: &'static str,
     parameters: &Parameters,
@@ -194,7 +196,7 @@ pub(super) fn parsed<T: Args>(
     }
 }
 
-/// Returns the option of the command line for a parameter. A flag that is set to false is left out.
+/// Converts a parameter to a command-line option. A flag with the value false is left out.
 fn word(command: &Command, name: &str, value: &str) -> Result<Option<String>, Problem> {
     let verb = command.get_name();
     let wrong = |detail: String| Err(Problem::of_parameter(name, detail));
@@ -225,7 +227,7 @@ fn word(command: &Command, name: &str, value: &str) -> Result<Option<String>, Pr
     }
 }
 
-/// Converts an error of the parser to one sentence, and names the parameter.
+/// Converts an error of clap to one sentence that names the parameter.
 fn of_clap(problem: &clap::Error) -> Problem {
     let option = problem
         .get(ContextKind::InvalidArg)
@@ -257,14 +259,15 @@ fn at_most<T: PartialOrd>(name: &str, own: &mut T, asked: T) -> Result<(), Probl
     Ok(())
 }
 
-/// Lowers the maximum size of an expanded source.
+/// Applies a request's limit on the decompressed size of a source, which can only be lower than that of the start.
 pub(super) fn expanded(own: u64, asked: u64) -> Result<u64, Problem> {
     let mut most = own;
     at_most("max-expanded", &mut most, asked)?;
     Ok(most)
 }
 
-/// Returns the policy of the start, narrowed by the options `names` of a request, whose values are in `asked`.
+/// Narrows the start policy by the options of a request. `names` are the options that the request contains, and `asked`
+/// has their values.
 pub(super) fn narrowed(
     start: &Policy,
     asked: &Policy,
@@ -342,7 +345,7 @@ pub(super) fn narrowed(
             "links" => policy.links = asked.links,
             "provenance" => policy.provenance = asked.provenance,
             "on-failure" => policy.on_failure = asked.on_failure,
-            // The other options of a request are not in the policy.
+            // The other options are not a part of the policy.
             _ => {}
         }
     }
@@ -379,7 +382,7 @@ mod tests {
             OPTIONS.is_sorted_by_key(|(name, _)| name),
             "the table is not sorted"
         );
-        // The options of features that are off are not in the program.
+        // Without all features, some of these options do not exist in the program.
         if cfg!(all(feature = "milter", feature = "imap")) {
             let gone: Vec<_> = classified.difference(&names).collect();
             assert!(gone.is_empty(), "no command has these options: {gone:?}");

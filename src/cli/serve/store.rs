@@ -1,5 +1,5 @@
-//! The store of the service. It is opened for writing only while messages are detached, because an open store keeps
-//! `store gc` waiting.
+//! The store of the service. It is open for writing only while messages are detached, because `store gc` has to wait
+//! while a store is open.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use crate::error::{Error, unpoisoned};
 use crate::fetch::store::{Mail, Store, StorePurpose, User};
 use crate::platform;
 
-/// Time without a message to detach after which the store is closed.
+/// Idle time after which the store is closed.
 const IDLE: Duration = Duration::from_secs(1);
 
 const TICK: Duration = Duration::from_millis(250);
@@ -29,7 +29,7 @@ struct StoreWriter {
     used: Instant,
 }
 
-/// Returns a sentence for each directory that cannot be written. The service can do other work.
+/// Returns a warning for each directory that is not writable. The service starts anyway, because it can do other work.
 pub(super) fn warnings(store: Option<&str>, spool: &Path) -> Vec<String> {
     let warning = |(path, option, request): (&Path, &str, &str)| {
         let why = platform::check_writable(path).err()?;
@@ -84,7 +84,7 @@ impl ServedStore {
         Ok(served)
     }
 
-    /// Returns the store for writing. It stays open while the caller keeps it, and for some time after that.
+    /// Returns the store for writing. It stays open as long as the caller keeps it, and a little longer.
     ///
     /// # Errors
     /// The store cannot be written, or a garbage collection has locked it.

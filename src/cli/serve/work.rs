@@ -40,16 +40,16 @@ use crate::mailbox::{
 };
 use crate::serve::{Backend, BackendResult, ObjectContent, Parameters, Problem, SharedSink, Verb};
 
-/// Maximum size of the mail in a mailbox when it is expanded, as a multiple of `--max-mailbox`.
+/// Maximum size of a mailbox after decompression, as a multiple of `--max-mailbox`.
 const EXPANDED: u64 = 4;
 
-/// Number of bytes at the start of an object that show its media type.
+/// Number of bytes at the start of an object from which its media type is guessed.
 const SNIFFED: u64 = 4 << 10;
 
-/// The settings of a request, made from its parameters.
+/// Settings of a request, prepared from its parameters.
 enum PreparedRequest {
     Expand(Expander, Lengths),
-    /// With the minimum size of the attachments that `detach` would move, in bytes.
+    /// The number is the minimum size of the attachments that `detach` would move, in bytes.
     Inspect(Expander, u64),
     Detach {
         selection: SelectionArgs,
@@ -57,7 +57,7 @@ enum PreparedRequest {
     },
 }
 
-/// Maximum number of settings that are kept.
+/// Maximum number of settings in the cache.
 const MOST_PREPARED: usize = 64;
 
 type PreparedRequests = HashMap<(Verb, Vec<(String, String)>), Arc<PreparedRequest>>;
@@ -107,7 +107,8 @@ impl Service {
             Ok::<_, Error>(Ready { policy, expander })
         };
         let preset = |common| {
-            // A request retrieves nothing that the start does not allow, also if its verb retrieves content by default.
+            // The verb of a request may retrieve content by default. The service only retrieves what its start options
+            // allow.
             let mut preset = args.policy(&common);
             preset.fetch.clone_from(&policy.fetch);
             preset
@@ -143,7 +144,7 @@ impl Service {
         self.filter.policy.limits.deadline
     }
 
-    /// Reports errors of the cache and the record at the end.
+    /// Reports the errors of the cache and of the request log when the service ends.
     pub(super) fn finish(&self) {
         self.cache.tell_trouble(self.args.common.saying.volume());
         self.cache.tell_record();
@@ -159,7 +160,8 @@ impl Service {
         }
     }
 
-    /// Returns the expander of a request: that of the start, or a new one if the request narrows the policy.
+    /// Returns the expander for a request: the one with the start policy, or a new one if the request narrows the
+    /// policy.
     fn expander(
         &self,
         verb: Verb,
@@ -188,7 +190,7 @@ impl Service {
             .map_err(|error| failed(&error))
     }
 
-    /// Returns the settings of a request. Most programs always send the same parameters, so the settings are kept.
+    /// Returns the settings of a request. They are cached, because most programs always send the same parameters.
     fn prepared(
         &self,
         verb: Verb,
@@ -249,7 +251,7 @@ impl Service {
         }
     }
 
-    /// Returns the transform of a request.
+    /// Returns the transform for a request.
     fn transform(
         &self,
         verb: Verb,
@@ -313,8 +315,8 @@ impl Service {
         })
     }
 
-    /// Converts a message file of Outlook to a mail. If this is not possible, the message stays as it is, and `notes` says
-    /// why.
+    /// Converts an Outlook message file to a mail. If this fails, the message is left unchanged, and the reason is
+    /// added to `notes`.
     fn as_mail<'m>(&self, message: &'m [u8], notes: &mut Vec<String>) -> Cow<'m, [u8]> {
         if starts_like_msg(message) {
             return match as_mail(Cow::Borrowed(message), Path::new("message")) {
@@ -393,7 +395,8 @@ impl Backend for Service {
             })
             .map_err(|error| failed(&error))?;
         said.name("-");
-        // As in `filter`: the message may be an mbox, so no line that looks like a separator is removed.
+        // As in `filter`, the message may be a part of an mbox. A line that looks like a separator must therefore not
+        // be removed.
         let is_left = second && takes_separators(&mail, &edits);
         if is_left {
             said.leave_for_separator();
@@ -496,7 +499,7 @@ impl Service {
     fn mailbox_options(&self, parameters: &Parameters) -> Result<Options, Problem> {
         let RequestOptions { args, names }: RequestOptions<MailboxArgs> =
             parsed("messages", parameters, &[])?;
-        // The copies of Outlook mailboxes that an archive contains are in the spool, too, so this limits the spool.
+        // Outlook mailboxes inside an archive are copied to the spool directory, so this also limits the spool.
         let most = self.args.limits().max_mailbox.saturating_mul(EXPANDED);
         let own = self.args.compressed.added_to(Options {
             max_expanded: most,

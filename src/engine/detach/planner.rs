@@ -98,7 +98,8 @@ struct DetachedPart {
 impl Object {
     /// Decodes the content of the object again from `message`, which must be the planned message.
     ///
-    /// # Errors Fails if `message` is a different message.
+    /// # Errors
+    /// Fails if `message` is a different message.
     pub fn content(&self, message: &[u8]) -> Result<Vec<u8>, Refusal> {
         FieldText::read(self.body.of(message), self.encoding, self.newline)
             .map(|(content, _)| content)

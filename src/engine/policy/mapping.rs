@@ -68,7 +68,8 @@ impl FromStr for Mapping {
     /// URLs can contain `=`. The separator is therefore the first `=` that is followed by a scheme and a colon. FROM can
     /// therefore not contain `=` followed by a scheme and a colon, such as `=http:`.
     ///
-    /// # Errors [`Error::Usage`] if the text has another form.
+    /// # Errors
+    /// [`Error::Usage`] if the text has another form.
     fn from_str(text: &str) -> Result<Self, Error> {
         let because = |why: &str| Error::Usage(format!("'{text}' {why}").into());
         let wrong = || {

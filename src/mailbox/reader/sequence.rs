@@ -51,7 +51,8 @@ impl SourceSequence {
 
     /// Returns the next step, or `None` after the last one.
     ///
-    /// # Errors Returns [`Error::Interrupted`] after a request to stop.
+    /// # Errors
+    /// Returns [`Error::Interrupted`] after a request to stop.
     pub(super) fn next(&mut self) -> Result<Option<SourceStep>, Error> {
         self.context.stop.check()?;
         let Some(first) = self.rest.front() else {
