@@ -1,4 +1,4 @@
-//! The transform of `inspect`: expands each message as a dry run or a probe, and surveys it.
+//! The transform of `inspect`: expands each message in a dry run or a probe, and surveys it.
 
 use std::io::Write as _;
 
@@ -41,7 +41,7 @@ impl SurveyRun {
         }
     }
 
-    /// Keeps the contents of all attachments of a message, for files with names.
+    /// Writes all attachments of a message to files (`--save-attachments`).
     fn saved(
         &self,
         message: &Message<'_>,
@@ -82,9 +82,9 @@ impl Transform<VerbReport> for SurveyRun {
         let mut said = self.expanding.expand(message, Some(&tree))?.1;
         if !self.tells_embeds {
             said.report.rows.retain(|row| {
-                // The row of a picture is kept only if a server got a request for the picture. `WouldExpand` means that
-                // embody has the whole content. A probe sometimes retrieves it, to find out whether it is available, and
-                // the content is then from the network. Content from another source needed no request.
+                // Rows of pictures are kept only if a request was made for the picture. `WouldExpand` means that embody
+                // has the content: a probe sometimes retrieves it to find out whether it is available, and only then is
+                // it from the network.
                 let is_asked_for = match row.outcome {
                     Outcome::WouldExpand => row.from == Provenance::Network,
                     Outcome::WouldBlank => false,

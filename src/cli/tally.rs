@@ -1,8 +1,8 @@
-//! Counters of all commands: rows of reports by class, and counts by untrusted names. Memory is limited, whatever the
-//! mail contains.
+//! Counters that all commands use: rows of reports by class, and counts by name. The names are from mail and untrusted,
+//! so memory is limited.
 //!
 //! The summary, the forecast, the page about a run and the survey each have an enum of classes. They read a row as
-//! [`CountedRow`], decide about its class, and count it in a [`RowTally`].
+//! [`CountedRow`], decide on its class, and count it in a [`RowTally`].
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use crate::engine::policy::countable;
 use crate::engine::report::Row;
 use crate::link::url::UrlReference;
 
-/// Maximum number of different names that are counted. Together they need about a megabyte.
+/// Maximum number of distinct names. Together they take about a megabyte.
 pub(crate) const NAMES: usize = 10_000;
-/// Maximum length, in bytes, of a name that is counted separately. Hosts and media types cannot be longer (RFC 1035
+/// Maximum length of a name that is counted separately, in bytes. Hosts and media types cannot be longer (RFC 1035
 /// §2.3.4, RFC 6838 §4.2).
 pub(crate) const LONGEST_NAME: usize = 255;
 
@@ -71,12 +71,12 @@ impl Amount {
     }
 }
 
-/// A row of a report, with the parts of its URL that several counts need.
+/// A row of a report, with its URL split into components.
 pub(crate) struct CountedRow<'r> {
     pub(crate) row: &'r Row,
     /// The URL of the row. All components are empty if the row has no URL.
     pub(crate) reference: UrlReference<'r>,
-    /// Host of the URL, if it is a name or an address that is counted.
+    /// Host of the URL: a name or an IP address. `None` if it is not counted.
     pub(crate) host: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl<'r> CountedRow<'r> {
         }
     }
 
-    /// Returns the host if the URL is absolute, so that a server can be asked for its content.
+    /// Returns the host of an absolute URL. A relative URL cannot be requested from a server.
     pub(crate) fn host_of_absolute(&self) -> Option<&str> {
         self.reference.scheme?;
         self.host.as_deref()
@@ -101,11 +101,11 @@ impl<'r> CountedRow<'r> {
     }
 }
 
-/// Number of rows in each class, and the size of their content.
+/// Number of rows in each class, and the total size of their content.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RowTally<C>(BTreeMap<C, Amount>);
 
-/// `Default` is written by hand, because deriving it would require that a class has a default value.
+/// A derived `Default` would require `C: Default`.
 impl<C> Default for RowTally<C> {
     fn default() -> Self {
         Self(BTreeMap::new())
@@ -117,7 +117,7 @@ impl<C: Ord> RowTally<C> {
         self.0.entry(class).or_default().count(octets);
     }
 
-    /// Counts `count` things that one row contains, such as links. Nothing is counted if `count` is 0.
+    /// Counts `count` items of a single row, such as links. Does nothing if `count` is 0.
     pub(crate) fn count_several(&mut self, class: C, count: u64) {
         if count > 0 {
             self.0.entry(class).or_default().count += count;
@@ -140,12 +140,12 @@ impl<C: Ord> RowTally<C> {
         self.0.is_empty()
     }
 
-    /// Returns each class that occurs, in the order of the classes, with its number of rows.
+    /// Returns the classes that occur, in order, with their numbers of rows.
     pub(crate) fn classes(&self) -> impl Iterator<Item = (&C, u64)> {
         self.0.iter().map(|(class, amount)| (class, amount.count))
     }
 
-    /// Counts all rows of the class `from` in the class `to`.
+    /// Moves the counts of the class `from` to the class `to`.
     pub(crate) fn reclassify(&mut self, from: &C, to: C) {
         if let Some(amount) = self.0.remove(from) {
             self.0.entry(to).or_default().add(&amount);
@@ -173,7 +173,7 @@ pub(crate) struct TallyNames<C> {
 
 impl<C: TallyCounts> TallyNames<C> {
     pub(crate) fn of(&mut self, name: &str) -> &mut C {
-        // Most names are known and in lower case, so no memory is allocated for them.
+        // Most names are already known and in lower case. For these, no memory is allocated.
         if !self.names.contains_key(name) {
             return self.exactly(name.to_ascii_lowercase());
         }
@@ -189,8 +189,8 @@ impl<C: TallyCounts> TallyNames<C> {
         self.names.entry(name).or_default()
     }
 
-    /// Adds the counts of `other` in alphabetical order, so that the result is the same in each run if the limit on
-    /// names is reached.
+    /// Adds the counts of `other` in alphabetical order, so that each run gives the same result if the limit on names
+    /// is reached.
     pub(crate) fn add(&mut self, other: Self) {
         if self.names.is_empty() && self.others.is_none() {
             *self = other;
@@ -208,7 +208,7 @@ impl<C: TallyCounts> TallyNames<C> {
         self.names.iter().map(|(name, counts)| (&**name, counts))
     }
 
-    /// Calls `change` for the counts of each name, and for those of all other names.
+    /// Calls `change` for the counts of each name, and for the common count of the names above the limit.
     pub(crate) fn each_mut(&mut self, change: impl FnMut(&mut C)) {
         self.names
             .values_mut()

@@ -1,4 +1,4 @@
-//! Determines the paths of the results if there are several sources.
+//! Chooses the paths of the results if there are several sources.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -44,7 +44,7 @@ pub(super) fn of(
         let name = renamed(looked_at, name, options, stop);
         let target = output.join(&name);
         let other = taken.insert(folded(&name.to_string_lossy()), (source, target.clone()));
-        // Names that differ only in case are the same name on some file systems.
+        // On some file systems, names that differ only in case are the same.
         if let Some((other, path)) = other
             && (path == target || folds_names(folder_of(output)).unwrap_or(false))
         {
@@ -60,8 +60,8 @@ pub(super) fn of(
     Ok(targets)
 }
 
-/// Returns the paths of the top-level folders that Thunderbird shows, one for each source, in the output directory.
-/// Equal names get a number.
+/// Returns the path of a top-level Thunderbird folder in the output directory for each source. Equal names get a
+/// number.
 fn in_thunderbird(sources: &[Source], output: &Path) -> Result<Vec<PathBuf>, Error> {
     if names_a_file(output) {
         let shown = output.display();
@@ -87,12 +87,10 @@ fn in_thunderbird(sources: &[Source], output: &Path) -> Result<Vec<PathBuf>, Err
     Ok(named.collect())
 }
 
-/// Returns the file name of the result. If the result has another format than the source, the extension of the source
-/// is replaced by that of the format.
+/// Returns the file name of the result. If its format is not that of the source, the extension is replaced.
 fn renamed(source: &Source, name: &OsStr, options: &Options, stop: &Stop) -> OsString {
     let kind = source.kind();
-    // An archive or a file of Outlook never becomes a file of the same kind, so the result must not keep the extension of
-    // the source.
+    // No result is an archive or an Outlook file, so the extension of such a source is never kept.
     let is_other = |kind| {
         matches!(
             kind,
@@ -103,7 +101,8 @@ fn renamed(source: &Source, name: &OsStr, options: &Options, stop: &Stop) -> OsS
     if options.output_format == Format::Auto && options.by_label.is_none() && !is_always_other {
         return name.to_owned();
     }
-    // The mail of an archive becomes one mbox. If the archive contains mailboxes of Outlook, the result is a directory.
+    // The mail of an archive becomes one mbox, unless the archive contains Outlook mailboxes. The result is then a
+    // directory.
     let is_directory = || {
         let has_folders = |finds: &Finds| {
             let known = form_and_folders(finds, options, stop);

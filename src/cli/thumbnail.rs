@@ -1,4 +1,5 @@
-//! The picture on the page about a run: one of the pictures that the run retrieved, so that no request is made for it.
+//! The picture on the page about a run. It is one of the pictures that the run retrieved, so no further request is
+//! made.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +12,7 @@ use crate::error::unpoisoned;
 use crate::fetch::{Fetch, Request};
 use crate::mime::picture::sniff;
 
-/// Maximum size of the picture, in bytes. Its data: URL is a third longer.
+/// Maximum size of the picture, in bytes. As a data: URL, it is a third longer.
 const LARGEST: usize = 24 << 10;
 
 /// Minimum width and height of the picture, in pixels. Smaller pictures are usually icons and lines.
@@ -20,23 +21,25 @@ const SHORTEST: u32 = 64;
 /// Maximum width and height of the picture, in pixels.
 const LONGEST: u32 = 2000;
 
-/// Media types that every browser displays. SVG is not among them: it is a document, and can be expensive to draw.
+/// Media types that every browser displays. SVG is not included, because it is a document and can be expensive to
+/// render.
 const TYPES: [&str; 4] = ["image/gif", "image/jpeg", "image/png", "image/webp"];
 
-/// Keeps the largest suitable picture of all content that a run retrieves. The order of the responses has no effect.
+/// Selects the largest suitable picture of all content that a run retrieves. The choice does not depend on the order of
+/// the responses.
 #[derive(Clone, Default, Debug)]
 pub(super) struct ThumbnailChoice(Arc<Mutex<Option<Thumbnail>>>);
 
 #[derive(Debug)]
 struct Thumbnail {
-    /// Number of pixels, and the SHA-256 of the content if several pictures have this number.
+    /// Number of pixels. The SHA-256 decides between pictures with the same number.
     rank: (u64, String),
     media_type: &'static str,
     content: Content,
 }
 
 impl Thumbnail {
-    /// Returns `None` if the content is not a picture of a suitable type and size.
+    /// Returns `None` if the content is not a picture, or if its type or size is not suitable.
     fn of(content: &Content) -> Option<Self> {
         let bytes: &[u8] = content.bytes();
         let kind = (bytes.len() <= LARGEST).then(|| sniff(bytes))??;
@@ -57,7 +60,7 @@ impl Thumbnail {
 }
 
 impl ThumbnailChoice {
-    /// Returns a source of content that also considers each content as the picture of the page.
+    /// Wraps a source of content, so that each retrieved picture is considered for the page.
     pub(super) fn watching(&self, source: Arc<dyn Fetch>) -> Arc<dyn Fetch> {
         Arc::new(WatchedFetch {
             source,

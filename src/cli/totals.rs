@@ -15,16 +15,16 @@ use crate::engine::policy::Policy;
 use crate::engine::report::{Kind, Outcome, Reason, Report, Row, Setting};
 use crate::mailbox::{FileCounts, Summary};
 
-/// Title of each table, and its maximum number of rows: in the complete output, and in the summary of a run. The
-/// summary has at most 60 lines in total.
+/// Title of each table, with its maximum number of rows in the complete output and in the summary of a run. The whole
+/// summary has at most 60 lines.
 const TABLES: [(&str, [usize; 2]); 9] = [
     ("kind", [99, 99]),
-    // Services that store files for which mail contains only links.
+    // Cloud services that keep files to which mail only links.
     ("kept by", [99, 99]),
     ("scheme", [99, 6]),
     ("host", [40, 10]),
-    // Attachments that a mail program keeps in files next to the mailbox, and whose files are missing. Each row contains
-    // the subject and the date of a mail, and the number of its missing attachments.
+    // Missing files of attachments that a mail program keeps next to the mailbox. Each row has the subject and the date
+    // of a mail, and the number of its missing attachments.
     ("missing", [40, 10]),
     ("outcome", [99, 12]),
     ("not from", [0, 5]),
@@ -34,7 +34,7 @@ const TABLES: [(&str, [usize; 2]); 9] = [
 
 const REMEDIES: &str = "remedy";
 
-/// The classes of rows that the progress line and the end of a run count.
+/// Classes of rows in the progress line and at the end of a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum TotalClass {
     FilledIn,
@@ -42,9 +42,9 @@ pub(super) enum TotalClass {
     Detached,
     Restored,
     Left,
-    /// The file of the reference was found in a directory of `--attachments`.
+    /// Attachments whose files were found in a directory of `--attachments`.
     FoundBelow,
-    /// The file of the reference was found neither in a directory of `--attachments` nor elsewhere.
+    /// Attachments whose files were found neither in a directory of `--attachments` nor elsewhere.
     MissingBelow,
 }
 
@@ -132,8 +132,8 @@ impl Totals {
         }
     }
 
-    /// Counts the references whose files were found in the directories of `--attachments`, and those whose files were
-    /// found neither there nor elsewhere.
+    /// Counts references to files: those found in the directories of `--attachments`, and those found neither there nor
+    /// elsewhere.
     pub(super) fn count_attachments(&mut self, report: &Report, policy: &Policy) {
         if policy.attachments.is_empty() {
             return;
@@ -151,7 +151,7 @@ impl Totals {
                 .unwrap_or_default();
             let is_below = || folders.iter().any(|it| url.starts_with(it.as_str()));
             match row.outcome {
-                // The URL of a file shows whether it is below one of the directories. A file that is found by its name has
+                // The URL shows whether the file is below one of the directories. A file that was searched by name has
                 // no URL and always counts as found there.
                 Outcome::Expanded if row.kind.is_found_by_name() || is_below() => {
                     self.rows.count(TotalClass::FoundBelow, 0);
@@ -192,7 +192,7 @@ impl Totals {
         self.rows.has(&TotalClass::Left)
     }
 
-    /// Returns the counts so far, each with a comma before it.
+    /// Returns the counts so far, each preceded by a comma.
     pub(super) fn so_far(of: [&Self; 2]) -> Vec<String> {
         let counts = [
             (TotalClass::FilledIn, "filled in"),
@@ -219,8 +219,9 @@ impl Totals {
         }
     }
 
-    /// Returns the options that would allow the largest number of further references, and this number. All schemes, ports
-    /// and networks are named together: with only one of them, the next run would refuse the rest again.
+    /// Returns the options that would allow most of the refused references, and the number of these references.
+    /// Schemes, ports and networks are named together, because the next run would refuse the references again if only
+    /// one of them were allowed.
     pub(super) fn best_remedy(&self) -> Option<(String, u64)> {
         let mut opening = (OpeningOptions::default(), 0);
         let mut best: Option<(&str, u64)> = None;
@@ -249,7 +250,7 @@ impl Totals {
         lines.fold(String::new(), |text, line| text + line + "\n")
     }
 
-    /// Returns the numbers of files that contain no mail, by what they are, in a line.
+    /// Returns a line with the number of files without mail, by description.
     pub(super) fn skipped(&self) -> String {
         let names = self
             .tables
@@ -304,14 +305,14 @@ impl Totals {
     }
 }
 
-/// The options that allow requests, each with the values that several remedies need.
+/// Options that allow requests, with the values that the remedies need.
 #[derive(Default)]
 struct OpeningOptions<'r>([BTreeSet<&'r str>; 3]);
 
 impl<'r> OpeningOptions<'r> {
     const NAMES: [&'static str; 3] = ["--fetch", "--allow-net", "--allow-port"];
 
-    /// Maximum number of values that are named for each option.
+    /// Maximum number of values that are printed for each option.
     const VALUES: usize = 12;
 
     /// Adds the values of a remedy, such as `--allow-net 10.0.0.7/32 --allow-port 8080`. Returns false if the remedy
@@ -340,7 +341,7 @@ impl<'r> OpeningOptions<'r> {
         let options = Self::NAMES.iter().zip(&self.0);
         let named = options.filter(|(_, values)| !values.is_empty());
         let texts = named.map(|(name, values)| {
-            // A placeholder, such as CIDR, is named only if no value is known.
+            // A value in upper case, such as CIDR, is a placeholder. It is printed only if no real value is known.
             let is_known = |value: &&&str| !value.starts_with(|it: char| it.is_ascii_uppercase());
             let known: Vec<&str> = values.iter().filter(is_known).copied().collect();
             let named = if known.is_empty() {
@@ -364,7 +365,7 @@ fn outcome(row: &Row) -> String {
     }
 }
 
-/// Returns the number of files by verdict as a line. The line is empty if no file with mail was left out.
+/// Returns a line with the number of files by verdict, or an empty text if no file with mail was left out.
 pub(super) fn files(counts: &FileCounts) -> String {
     if counts.not_read + counts.ignored == 0 {
         String::new()
@@ -373,7 +374,7 @@ pub(super) fn files(counts: &FileCounts) -> String {
     }
 }
 
-/// Returns the number of files by verdict as a line.
+/// Returns a line with the number of files by verdict.
 pub(super) fn files_by_verdict(counts: &FileCounts) -> String {
     let by_number = |count, one, many| if count == 1 { one } else { many };
     let parts = by_number(counts.parts, "part of a mailbox", "parts of mailboxes");

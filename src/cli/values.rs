@@ -60,7 +60,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
             rest.split_at(rest.find(|it| !is_of_number(it)).unwrap_or(rest.len()));
         let (unit, behind) = behind.split_at(behind.find(is_of_number).unwrap_or(behind.len()));
         let seconds = match unit.trim() {
-            // After another unit, a number without a unit is an error, because its unit is ambiguous.
+            // After another unit, a number without a unit is ambiguous and therefore an error (`1m30`).
             "" if rest.len() != lower.len() => return Err(wrong()),
             "ms" => 0.001,
             "" | "s" | "sec" => 1.0,
@@ -79,7 +79,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     Ok(sum)
 }
 
-/// Parses a duration. 0 means no limit. A duration that rounds to zero, such as 0.0000000001s, is not 0.
+/// Parses a duration; 0 means no limit. A duration that only rounds to zero, such as 0.0000000001s, is a very short limit.
 pub(super) fn duration_or_none(text: &str) -> Result<Duration, String> {
     let duration = duration(text)?;
     let is_zero = duration.is_zero() && !text.contains(|digit| matches!(digit, '1'..='9'));
@@ -143,8 +143,8 @@ fn number(text: &str) -> Option<u64> {
     text?.parse().ok()
 }
 
-/// Returns a parser for the values of an enum. By default, clap would print their doc comments as help, but these are
-/// written for programmers. The help of the option explains the values to users instead.
+/// Returns a parser for the values of an enum. clap's own parser would print the doc comments of the variants as help,
+/// but these are for programmers. The help of the option itself explains the values.
 pub(super) fn word<T: ValueEnum + Clone + Send + Sync + 'static>()
 -> impl TypedValueParser<Value = T> {
     let words = T::value_variants()
@@ -182,11 +182,11 @@ pub(super) const OUTPUT_FORMATS: [&str; 9] = [
     "thunderbird",
 ];
 
-/// A value of `--output-format`.
+/// Value of `--output-format`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct OutputFormat {
     pub(super) format: Format,
-    /// The variant, if the value names one.
+    /// Mbox variant, if the value is one, such as `mboxrd`.
     pub(super) variant: Option<MboxVariant>,
 }
 
@@ -212,8 +212,7 @@ fn format_of_result(text: &str) -> Result<Format, String> {
         Format::Mh,
         Format::Eml,
     ];
-    // `thunderbird` is a format only for results. It is checked separately, because the values of `--format` do not
-    // include it.
+    // `thunderbird` is only a format of results, so the values of `--format` do not include it.
     if text == "thunderbird" {
         return Ok(Format::Thunderbird);
     }
@@ -237,8 +236,7 @@ pub(super) fn octal(text: &str) -> Result<u32, String> {
 #[cfg(all(unix, any(feature = "milter", feature = "serve")))]
 pub(super) fn group(text: &str) -> Result<u32, String> {
     let text = text.trim();
-    // For the system calls, the largest number means that the group is not changed, so it cannot be the number of a
-    // group.
+    // In system calls, the largest number means "do not change the group", so it cannot be a group id.
     if let Some(number) = text.parse().ok().filter(|number| *number != u32::MAX) {
         return Ok(number);
     }
@@ -290,7 +288,7 @@ pub(super) fn base_url(text: &str) -> Result<String, String> {
         ));
     };
     let site = reference.site();
-    // The base URL is written into each mail, so every reader of the mail would see the password.
+    // The base URL is written into each mail, so a password in it would be visible to every reader of the mail.
     if site.is_some_and(|site| site.userinfo.is_some()) {
         return wrong("contains a user name or password, which every reader of the mail would see");
     }

@@ -1,4 +1,4 @@
-//! The transforms of the commands: how each command processes one message, alone or in a mailbox.
+//! Transforms of the commands: how each command processes a message, alone or in a mailbox.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -27,13 +27,13 @@ pub(super) struct VerbReport {
     pub(super) report: Report,
     pub(super) survey: Option<Box<Survey>>,
     pub(super) listed: Vec<JsonList>,
-    /// Attachments that get their names when the message is reported.
+    /// Attachments that get their file names when the message is reported.
     pub(super) files: Vec<SavedAttachment>,
 }
 
 impl VerbReport {
-    /// Creates the record of a message. It contains the origin of the message if rows are printed, and always if the
-    /// mailbox has files next to it, because the table of missing files names each message.
+    /// Creates the report of a message. The origin of the message is only read if rows are printed, or if the mailbox
+    /// keeps files next to it, because the table of missing files names the message.
     pub(super) fn of(message: &Message<'_>, report: Report, tells_rows: bool) -> Self {
         let is_named = !report.rows.is_empty() && (tells_rows || message.beside.is_some());
         Self {
@@ -97,8 +97,8 @@ pub(super) struct ExpandRun {
     pub(super) mode: Mode,
     pub(super) lengths: Lengths,
     pub(super) recorder: Option<WarcRecorder>,
-    /// Whether rows are printed. Otherwise the origin of a mail is not read, because that takes as long as reading its
-    /// references.
+    /// Whether rows are printed. If not, the origin of a mail is not read, because reading it takes as long as reading
+    /// the references.
     pub(super) tells_rows: bool,
     pub(super) pictures: PictureWatch,
 }
@@ -147,8 +147,8 @@ impl Transform<VerbReport> for ExpandRun {
 }
 
 impl ExpandRun {
-    /// Expands one message. If the caller has already parsed the message, with the limits of the policy, `parts` is the result.
-    /// Then the message is not parsed again.
+    /// Expands one message. `parts` is the parsed message if the caller has already parsed it with the limits of the
+    /// policy, so that it is not parsed twice.
     pub(super) fn expand(
         &self,
         message: &Message<'_>,
@@ -178,12 +178,12 @@ impl ExpandRun {
 
 pub(super) struct DetachRun {
     pub(super) detacher: Detacher,
-    /// The directory of `--files`, and that of the objects of the store if it is on this computer.
+    /// Directory of `--files`, and the objects directory of a local store.
     pub(super) files: Option<(Arc<NamedFiles>, Option<PathBuf>)>,
 }
 
 impl DetachRun {
-    /// Keeps the contents that were moved out of a message, for files with names.
+    /// Writes the detached contents of a message to files (`--files`).
     fn kept(&self, message: &Message<'_>, detachment: &Detachment) -> Vec<SavedAttachment> {
         let Some((files, objects)) = &self.files else {
             return Vec::new();
@@ -198,7 +198,8 @@ impl DetachRun {
         });
         let kept = moved.filter_map(|(part, octets, key)| {
             files.keep(message, (&tree, part), (key, octets), |file| {
-                // A copy of the object can share its blocks, so it is preferred to the content in memory.
+                // A file of the store is preferred to the content in memory, because its copy can share its disk
+                // blocks.
                 let object = objects.as_ref().map(|objects| objects.join(key.path()));
                 if let Some(Ok(mut object)) = object.map(File::open)
                     && object.metadata()?.len() == octets

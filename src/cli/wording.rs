@@ -1,4 +1,4 @@
-//! Inserts the names of options into messages. The library does not contain them; it only names the setting.
+//! Inserts the names of command-line options into messages. The messages of the library only name the setting.
 
 use std::borrow::Cow;
 use std::error::Error as StdError;
@@ -38,7 +38,7 @@ pub(super) fn error(error: &(dyn StdError + 'static)) -> String {
     }
 }
 
-/// Returns an error for a source that is a URL. `None` if the name of the source is not a URL.
+/// Returns an error for a source that is a URL, or `None` if the source is not a URL.
 pub(super) fn not_a_file(source: &str) -> Option<String> {
     let (scheme, _) = source.split_once("://")?;
     let is_scheme = |it: char| it.is_ascii_alphanumeric() || "+-.".contains(it);
@@ -117,22 +117,22 @@ pub(super) fn follow(row: &Row) -> Option<String> {
     (row.reason == Some(Reason::NotFollowed)).then(|| format!("--follow {form}"))
 }
 
-/// Returns the options that would have allowed a reference. Each one is tested, because `--deny-host` has precedence
-/// over `--allow-host`. The test resolves no host names and follows no redirects.
+/// Returns the options that would have allowed a refused reference. Each option is tested, because `--deny-host` has
+/// precedence over `--allow-host`. The test resolves no host names and follows no redirects.
 pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
     let reason = row.reason.filter(|_| row.outcome == Outcome::Left)?;
     match reason {
-        // `--signed rewrite` applies to references and pictures. No option detaches a signed or encrypted attachment.
+        // `--signed rewrite` allows references and pictures only. No option detaches a signed or encrypted attachment.
         Reason::Signed | Reason::Encrypted if row.kind == Kind::Attachment => None,
         // `--accept-mismatch` does not help, because only a picture can replace a picture.
         Reason::TypeMismatch if row.kind == Kind::Embed => None,
-        // The message exceeded a memory limit, and not the limit of `--max-work`. The memory limit depends on the size
-        // of the message and cannot be set, so no option helps.
+        // The message exceeded a memory limit rather than `--max-work`. The memory limit depends on the size of the
+        // message and cannot be set.
         Reason::TooMuchWork if !speaks_of(row, Setting::Work) => None,
-        // The redirects form a loop. A higher limit of `--max-redirects` would not help.
+        // The redirects form a loop, so a higher `--max-redirects` would not help.
         Reason::TooManyRedirects if !speaks_of(row, Setting::Redirects) => None,
-        // A reference without a URL has a relative path as its name. Such a path is in no directory, so `--file-root`
-        // does not help.
+        // A reference without a URL is a relative path. It is outside of all directories, so `--file-root` does not
+        // help.
         Reason::OutsideFileRoot if row.url.is_none() => None,
         Reason::NotFollowed => follow(row),
         Reason::RedirectRefused => redirect(row, policy),
@@ -157,8 +157,8 @@ fn speaks_of(row: &Row, setting: Setting) -> bool {
     row.detail.settings().any(|it| it == setting)
 }
 
-/// Returns the options that must be added so that the policy allows the reference of the row. It finds them by changing
-/// a copy of the policy until it allows the reference. Returns `None` if no option helps.
+/// Returns the options with which the policy would allow the reference of the row, or `None` if no option helps. It
+/// finds them by changing a copy of the policy until the reference is allowed.
 fn opening(row: &Row, reason: Reason, policy: &Policy) -> Option<String> {
     let url = &*policy.map(row.url.as_deref().unwrap_or_default());
     let has_denied_hosts = !(policy.deny_hosts.is_empty() && policy.listed_hosts.is_empty());
@@ -192,9 +192,9 @@ fn opening(row: &Row, reason: Reason, policy: &Policy) -> Option<String> {
     }
     match words.is_empty() {
         false => Some(words.join(" ")),
-        // The policy allows the URL of the row, so it must have refused something that is not in the row: the address of
-        // the host, or the target of a redirect. If this target is a host of `--deny-host`, no option would allow it. So no
-        // option is named if there are such hosts.
+        // The policy allows the URL of the row, so it must have refused something that the row does not contain: the
+        // address of the host, or the target of a redirect. This target can be a host of `--deny-host`, for which no
+        // option helps. So no option is named if there are such hosts.
         true if reason != Reason::TypeNotAllowed && has_denied_hosts => None,
         true => match address_in(row).filter(|_| reason == Reason::PrivateAddress) {
             Some(address) => Some(given(Setting::AllowNet, IpNet::from(address))),

@@ -1,4 +1,4 @@
-//! The messages that would lose most if the servers of their pictures and attachments disappeared.
+//! Messages at risk: those that would lose most if the servers of their pictures and attachments disappeared.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,7 +10,7 @@ use crate::error::unpoisoned;
 /// Maximum number of messages that are listed.
 pub(super) const LISTED: usize = 20;
 
-/// Weight of an attachment. A picture has the weight 1.
+/// Weight of an attachment, relative to a picture, which has the weight 1.
 const ATTACHMENT: u64 = 20;
 
 /// A message with content on servers.
@@ -27,7 +27,7 @@ pub(super) fn weight(pictures: u64, attachments: u64) -> u64 {
     pictures.saturating_add(attachments.saturating_mul(ATTACHMENT))
 }
 
-/// Keeps only the messages with the largest weight. Of messages with the same weight, the first ones are kept.
+/// Keeps only the messages with the largest weights. Among equal weights, the first messages are kept.
 pub(super) fn merge(listed: &mut Vec<AtRisk>, others: Vec<AtRisk>) {
     if others.is_empty() {
         return;
@@ -37,8 +37,8 @@ pub(super) fn merge(listed: &mut Vec<AtRisk>, others: Vec<AtRisk>) {
     listed.truncate(LISTED);
 }
 
-/// The largest weights that any thread has seen. A message with a smaller weight cannot be among the first ones of a list,
-/// so its subject is not parsed.
+/// The largest weights so far, shared by all threads. A message with a smaller weight cannot get into the list, so its
+/// subject need not be parsed.
 #[derive(Debug)]
 pub(super) struct LargestWeights {
     most: usize,
@@ -53,7 +53,7 @@ impl LargestWeights {
         }
     }
 
-    /// Returns whether a message with this weight may be among the first ones of the list.
+    /// Returns whether a message with this weight can still get into the list.
     pub(super) fn may_contain(&self, weight: u64) -> bool {
         let mut seen = unpoisoned(self.seen.lock());
         if seen.len() < self.most {
@@ -65,8 +65,8 @@ impl LargestWeights {
             seen.pop();
             seen.push(Reverse(weight));
         }
-        // A message of equal weight is also a candidate: of several messages with the same weight, the list must contain
-        // the first one of the mailbox, and threads do not finish in the order of the mailbox.
+        // Equal weights count too: among them, the first message of the mailbox must be listed, and threads do not
+        // finish in the order of the mailbox.
         weight >= least
     }
 }

@@ -9,7 +9,7 @@ use crate::mime::{MessageTree, PartId, PartKind};
 /// Maximum number of places that are listed for each kind of damage.
 const PLACES: usize = 10;
 
-/// The place of a message in its mailbox.
+/// Place of a message in a mailbox.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(crate) struct SourcePlace {
     pub source: String,
@@ -52,8 +52,8 @@ impl UnreadableMessage {
     pub(crate) fn of(tree: &MessageTree<'_>, place: impl Fn() -> SourcePlace) -> Self {
         let mut broken = Self::default();
         let is_own = |id: &PartId| {
-            // Only the parts of the message itself are checked. A message inside a report or inside another message may
-            // have been shortened on purpose.
+            // Only the parts of the message itself are checked. A message inside a delivery report or inside another
+            // message may have been truncated on purpose.
             let mut above = tree.part(*id).parent;
             while let Some(id) = above {
                 if tree.part(id).content == PartKind::Message {
@@ -118,10 +118,9 @@ impl UnreadableMessage {
     }
 }
 
-/// Returns whether a base64 body ends inside a group of four characters, which shows that its end is missing. The last
-/// line is checked first: almost all encoders write complete groups in each line, so the whole body rarely has to be
-/// read. If the last line contains other characters, it is text that a mailing list appended, and the body counts as
-/// complete.
+/// Returns whether a base64 body ends inside a group of four characters, so that its end is missing. The last line is
+/// checked first: almost all encoders write complete groups in each line, so the whole body rarely has to be read. A
+/// last line that is not base64 is text that a mailing list appended, and the body counts as complete.
 fn ends_within_group(body: &[u8]) -> bool {
     let body = body.trim_ascii_end();
     let last = body
@@ -149,7 +148,7 @@ pub(crate) struct Large {
 
 pub(super) const LARGEST: usize = 10;
 
-/// Keeps only the largest messages. Of messages with the same size, the first ones are kept.
+/// Keeps only the largest messages. Among equal sizes, the first messages are kept.
 pub(super) fn merge(largest: &mut Vec<Large>, others: Vec<Large>) {
     if others.is_empty() {
         return;
@@ -188,7 +187,7 @@ mod tests {
             (format!("{base64}QUJD\nQUI=\n"), [0, 0, 0]),
             (format!("{base64}QUJD\nQUJ\n"), [0, 1, 0]),
             (format!("{base64}QUJD\n_____\nour list\n"), [0, 0, 0]),
-            // Some encoders break a line inside a group of four characters. This is not damage.
+            // Some encoders wrap lines inside a group of four characters. This is not damage.
             (format!("{base64}QUJDQ\nUJD\n"), [0, 0, 0]),
             (format!("{mixed}{base64}QUJDQU"), [1, 1, 0]),
         ] {

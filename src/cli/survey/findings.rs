@@ -1,5 +1,5 @@
-//! The meaning of a survey for the owner of the mail: one statement, the three most important numbers, and the possible
-//! steps, the most useful one first. The page and the text in the terminal contain the same findings.
+//! Conclusions of a survey for the owner of the mail: one statement, the three most important numbers, and the possible
+//! next steps, the most useful one first. The HTML page and the terminal show the same findings.
 
 use super::context::SurveyContext;
 use super::missing::{self, RecoveryWay};
@@ -8,7 +8,7 @@ use super::steps::{self, NextStep};
 use super::sum::Survey;
 use super::words::{capitalized, counted, either, grouped, share, size};
 
-/// A number, and the words that explain it.
+/// A number with the words that explain it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Tile {
     pub number: String,
@@ -18,12 +18,12 @@ pub(super) struct Tile {
 pub(super) struct Findings {
     pub statement: String,
     pub tiles: Vec<Tile>,
-    /// The steps that are possible, the most useful one first.
+    /// Possible next steps, the most useful one first.
     pub steps: Vec<NextStep>,
 }
 
-/// A fact that can become one of the three numbers. Facts about content that the mail will lose have the largest
-/// weight.
+/// A fact that may be shown as one of the three numbers. Facts about content that the mail will lose have the largest
+/// weights.
 struct Fact {
     weight: u64,
     statement: String,
@@ -62,7 +62,7 @@ pub(super) fn findings(survey: &Survey, context: &SurveyContext<'_>) -> Findings
     }
 }
 
-/// Returns all possible steps in the order of their use. `of_facts` are the steps of the most important facts.
+/// Returns all possible next steps, the most useful one first. `of_facts` are the steps of the most important facts.
 fn ranked(
     of_facts: impl Iterator<Item = NextStep>,
     survey: &Survey,
@@ -131,8 +131,7 @@ fn facts(survey: &Survey, context: &SurveyContext<'_>) -> Vec<Fact> {
         broken(survey),
     ];
     let mut facts: Vec<Fact> = findings.into_iter().flatten().collect();
-    // The page shows the three facts with the largest weight. These plain counts have weight 0, so they are shown only
-    // if there are fewer than three facts.
+    // Plain counts have weight 0, so they are shown only if there are fewer than three other facts.
     let plain = [
         (
             survey.mail.messages,
@@ -265,7 +264,7 @@ fn attachments(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
     })
 }
 
-/// Returns the files that the sender's text only links to.
+/// Returns the fact about files that the sender only linked to.
 fn linked(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
     let count = missing::sum(&survey.missing, &[RecoveryWay::Link, RecoveryWay::Shortcut]);
     (count > 0).then(|| Fact {
@@ -286,7 +285,7 @@ fn linked(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
     })
 }
 
-/// Returns the parts that only `--follow` opens.
+/// Returns the fact about parts that only `--follow` can open.
 fn packed(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
     let count = missing::sum(&survey.missing, &[RecoveryWay::Packed]);
     (count > 0).then(|| Fact {
@@ -307,7 +306,7 @@ fn packed(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
     })
 }
 
-/// Returns the files in cloud storage to which a plain text links. embody does not follow these links.
+/// Returns the fact about cloud storage links in plain text, which embody does not follow.
 fn linked_in_text(survey: &Survey) -> Option<Fact> {
     let count = survey.links.cloud_in_text;
     (count > 0).then(|| Fact {
@@ -348,7 +347,7 @@ fn pieces(survey: &Survey) -> Option<Fact> {
     })
 }
 
-/// Returns the pictures whose part another program removed from the mail.
+/// Returns the fact about pictures whose part was removed from the mail by another program.
 fn without_part(survey: &Survey) -> Option<Fact> {
     let count = survey.pictures.missing;
     (count > 0).then(|| Fact {

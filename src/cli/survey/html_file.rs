@@ -1,4 +1,4 @@
-//! Writes the file of an HTML page. A new page replaces an earlier page, but never a file with other content.
+//! Writes an HTML page to a file. A new page may replace an earlier page, but never a file with other content.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -8,7 +8,7 @@ use super::sheet::BEGIN;
 use crate::error::Error;
 use crate::mailbox::folder_of;
 
-/// Checks before a long run whether the page can be written.
+/// Checks whether the page can be written, before a long run.
 pub(crate) fn check_page(path: &Path) -> Result<(), Error> {
     check(path)
         .and_then(|()| temporary(path).map(drop))
@@ -22,7 +22,7 @@ pub(crate) fn write_page(path: &Path, page: &str) -> Result<(), Error> {
 fn check(path: &Path) -> io::Result<()> {
     let refused = |why| Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     match fs::metadata(path) {
-        // Only a regular file is opened, because opening a named pipe would wait until a program reads from it.
+        // A named pipe is refused, because opening it would block until a program reads from it.
         Ok(metadata) if !metadata.is_file() => refused(
             "the page cannot be written here, because the path is not a regular file; name a new file",
         ),
@@ -51,9 +51,8 @@ fn replace(path: &Path, page: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Creates the temporary file of the page, with the permissions that new files of the user have. `make_in` is used,
-/// because an error of `tempfile_in` would contain the random name of this file, and the user needs the path of the
-/// page.
+/// Creates a temporary file for the page, with the permissions of a new file of the user. We use `make_in`, because
+/// errors of `tempfile_in` contain the random name of the temporary file, and the user needs the path of the page.
 fn temporary(path: &Path) -> io::Result<tempfile::NamedTempFile<File>> {
     let new = |path: &Path| File::options().write(true).create_new(true).open(path);
     let mut builder = tempfile::Builder::new();

@@ -39,8 +39,8 @@ pub(crate) fn as_json(
     let references = ReportFields::default()
         .with("count", &survey.references)
         .with("kinds", &survey.kinds);
-    // Number of counts that are printed. The last two counts are about the web archive. They are left out if no archive
-    // was used, because they would be zero.
+    // Number of probe counts that are printed. The last two are about the web archive, and would be zero if none was
+    // used.
     let told = if context.has_archive { 6 } else { 4 };
     let probe = || with_first(told, ReportFields::default(), &survey.probe);
     let whole = with_all(ReportFields::default(), &survey.mail)
@@ -117,7 +117,7 @@ fn missing(survey: &Survey) -> Vec<ReportFields> {
     survey.missing.classes().map(row).collect()
 }
 
-/// Returns the number of trackers of each company, by the registered domain.
+/// Returns the number of trackers of each company, by registrable domain.
 fn trackers(survey: &Survey) -> ReportFields {
     let companies: BTreeMap<String, u64> = companies(survey).into_iter().collect();
     ReportFields::default().with("companies", &companies)
@@ -162,7 +162,7 @@ pub(crate) struct JsonList {
     kind: &'static str,
     media_type: String,
     name: Option<String>,
-    /// Size of the decoded content, in bytes.
+    /// Decoded size, in bytes.
     bytes: Option<u64>,
     sha256: Option<String>,
     disposition: Option<String>,

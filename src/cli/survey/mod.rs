@@ -1,12 +1,11 @@
-//! The survey: what a mailbox contains, in numbers (docs/survey.md). This module also writes the page about a run.
+//! The survey: what a mailbox contains, in numbers (docs/survey.md). The HTML page about a run is also written here.
 //!
-//! `gather` surveys single messages, in several threads, and `sum` adds the numbers of all messages. `tally`
-//! defines the counts, up to a limited number of hosts, types and schemes each. `findings` explains the numbers to the user. `steps`
-//! recommends commands, with the options that `context` contains. `json`, `text` and `page` print the results.
-//! `run_page` is the page about a run. `sheet` contains the elements of both pages, and `html_file` writes them.
+//! `gather` surveys single messages in parallel, and `sum` adds up their numbers. `tally` defines the counts.
+//! `findings` draws conclusions for the user. `steps` recommends commands, with the options in `context`. `json`,
+//! `text` and `page` print the results. `run_page` is the page about a run. `sheet` contains the elements of both
+//! pages, and `html_file` writes them.
 //!
-//! Memory is limited, whatever untrusted mail contains: to ten thousand hosts, types and schemes each, and a million
-//! contents.
+//! Mail is untrusted, so memory is limited: to ten thousand hosts, types and schemes each, and to a million contents.
 
 mod answer;
 mod at_risk;

@@ -1,18 +1,18 @@
-//! Numbers of a survey that several outputs need: companies with trackers, years, and hosts of pictures.
+//! Numbers that several outputs of a survey share: companies with trackers, years, and hosts of pictures.
 
 use std::collections::BTreeMap;
 
 use super::sum::Survey;
 use super::tally::{Host, Year};
 
-/// Returns the number of hosts with pictures. It can be too low: if there are more hosts than the limit on names, the
-/// others are counted together.
+/// Returns the number of hosts with pictures. It can be too low, because all hosts above the limit on names are counted
+/// as one.
 pub(super) fn pictured_hosts(survey: &Survey) -> u64 {
     let hosts = survey.hosts.names();
     hosts.filter(|(_, it)| it.pictures > 0).count() as u64
 }
 
-/// Counts trackers by the registered domain of their host, which usually identifies a company.
+/// Counts trackers by the registrable domain of their host, which usually identifies a company.
 pub(super) fn companies(survey: &Survey) -> Vec<(String, u64)> {
     let mut companies: BTreeMap<String, u64> = BTreeMap::new();
     for (host, counts) in survey.hosts.names() {
@@ -25,7 +25,7 @@ pub(super) fn companies(survey: &Survey) -> Vec<(String, u64)> {
     companies
 }
 
-/// Returns the registrable domain of a host by the Public Suffix List, and the host itself if it has none.
+/// Returns the registrable domain of a host (by the Public Suffix List), or the host itself if it has none.
 fn registered(host: &str) -> String {
     let is_address = host.contains(':') || host.parse::<std::net::Ipv4Addr>().is_ok();
     let domain = psl::domain_str(host).filter(|_| !is_address);

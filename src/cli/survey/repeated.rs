@@ -1,5 +1,5 @@
-//! Options of the command line that the commands on a page repeat, so that a later run may retrieve the same content as
-//! this one.
+//! Options of the command line that are repeated in the commands on a page, so that a later run is allowed to retrieve
+//! the same content.
 
 use std::ffi::OsString;
 
@@ -41,7 +41,7 @@ const WITH_VALUE: [&str; 28] = [
 /// Options without a value that define what may be retrieved, and from where.
 const FLAGS: [&str; 3] = ["allow-userinfo", "archive-first", "archive-any"];
 
-/// Options with a value that define what a run does. Only the page about a run repeats them.
+/// Options with a value that define what else a run does. They are only repeated on the page about a run.
 const OF_RUN: [&str; 26] = [
     "follow",
     "files",
@@ -65,7 +65,7 @@ const OF_RUN: [&str; 26] = [
     "max-header",
     "max-expanded",
     "ignore",
-    // The following options select messages of an IMAP account.
+    // The following options select the messages of an IMAP account.
     "since",
     "before",
     "folder",
@@ -88,13 +88,13 @@ pub(crate) struct RepeatedLinks {
 }
 
 impl RepeatedLinks {
-    /// Returns the options of this `inspect` command that a recommended `embed` or `recover` command must repeat, so
-    /// that it may retrieve the same content.
+    /// Returns the options of this `inspect` command that a recommended `embed` or `recover` command must repeat to
+    /// retrieve the same content.
     pub(crate) fn of_retrieval(arguments: &[OsString]) -> Self {
         Self::of(arguments, &[&WITH_VALUE], &[&FLAGS])
     }
 
-    /// Returns the options of this run that the command for another run must repeat.
+    /// Returns the options of this run that a recommended further run must repeat.
     pub(crate) fn of_run(arguments: &[OsString]) -> Self {
         Self::of(arguments, &[&WITH_VALUE, &OF_RUN], &[&FLAGS, &FLAGS_OF_RUN])
     }
@@ -117,8 +117,7 @@ impl RepeatedLinks {
             };
             if is_among(with_value, name) {
                 let value = value.or_else(|| words.next().flatten());
-                // Users may show the page to others, so an option whose value contains a password is not repeated on
-                // it.
+                // A page may be shown to other people, so an option with a password in its value is left out.
                 if let Some(value) = value.filter(|value| masked(value) == *value) {
                     options.push((name.to_owned(), Some(value.to_owned())));
                 }
@@ -133,13 +132,13 @@ impl RepeatedLinks {
         self.options.iter().any(|(option, _)| option == name)
     }
 
-    /// Returns the options as text for a command line. Options with a name in `names` are left out.
+    /// Returns the options as a part of a command line, except those with a name in `names`.
     pub(crate) fn without(&self, names: &[&str]) -> String {
         self.options
             .iter()
             .filter(|(name, _)| !names.contains(&name.as_str()))
             .map(|(name, value)| match value {
-                // Without `=`, a value that begins with a hyphen would be read as an option.
+                // Without `=`, a value with a leading hyphen would be parsed as an option.
                 Some(value) if value.starts_with('-') => format!(" --{name}={value}"),
                 Some(value) => format!(" --{name} {}", quoted(value)),
                 None => format!(" --{name}"),

@@ -1,4 +1,4 @@
-//! The survey of one message, or the sum of the surveys of many messages.
+//! Survey of one message, or the sum of the surveys of many messages.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::fetch::store::Key;
 use crate::link::value::LinkRole;
 use crate::mailbox::{FileCounts, Summary};
 
-/// Maximum number of different attachments that are compared. Their hashes need 48 MB.
+/// Maximum number of distinct attachments that are compared. Their hashes take 48 MB.
 const OBJECTS: usize = 1 << 20;
 
 /// Lower limits of the size classes of attachments, in bytes.
@@ -36,7 +36,8 @@ pub(crate) struct Survey {
     pub links: Links,
     pub link_schemes: TallyNames<u64>,
     pub link_roles: BTreeMap<LinkRole, u64>,
-    /// Number of links that a mail filter or a picture proxy wrapped, and whose URL contains the original, by service.
+    /// Links that a mail filter or a picture proxy wrapped, by service. Only links whose wrapped URL contains the
+    /// original URL are counted.
     pub wrapped: BTreeMap<&'static str, u64>,
     pub references: u64,
     pub kinds: BTreeMap<&'static str, TallyNames<u64>>,
@@ -44,9 +45,8 @@ pub(crate) struct Survey {
     pub outcomes: RowTally<String>,
     pub years: TallyNames<Year>,
     pub senders: TallyNames<Amount>,
-    /// Domain of the sender, in the survey of a single message. The domain is not in `senders` yet, because thousands of
-    /// such surveys can be in memory at the same time, and a text needs less memory than a map. When the survey is added
-    /// to the sum, the domain is counted there.
+    /// Domain of the sender in the survey of a single message. It is added to `senders` only when the survey is added
+    /// to the sum: thousands of single surveys can be in memory, and a string needs less memory than a map.
     pub sender: Option<Box<str>>,
     pub copies: CopyTally<Hash, MESSAGES>,
     pub hosts: TallyNames<Host>,
@@ -55,8 +55,8 @@ pub(crate) struct Survey {
     pub missing: Missing,
     pub largest: Vec<Large>,
     pub at_risk: Vec<AtRisk>,
-    /// Number of messages with each label, in mail of a Google Takeout. Gmail's own labels, such as `Inbox` in any
-    /// language, are counted under the name of the standard folder.
+    /// Messages by label, in mail of a Google Takeout. Gmail's own labels, such as `Inbox` in any language, are counted
+    /// under the name of the standard folder.
     pub labels: TallyNames<u64>,
     pub broken: UnreadableMessage,
     /// Files of the sources, by verdict.
@@ -66,9 +66,9 @@ pub(crate) struct Survey {
 #[derive(Default, Debug, Serialize)]
 pub(crate) struct AnswersByWhat {
     pub pictures: Answers,
-    /// Responses for references to content outside of the mail.
+    /// Probe results for external content other than pictures.
     pub attachments: Answers,
-    /// Responses for pictures, by the year of the mail.
+    /// Probe results for pictures, by the year of the mail.
     pub years: TallyNames<Answers>,
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct Dates {
     #[serde(serialize_with = "in_words")]
     pub last: Option<i64>,
     pub missing: u64,
-    /// Number of messages with an implausible date: unreadable, before 1971, or in the future.
+    /// Number of messages with an implausible date: malformed, before 1971, or in the future.
     pub implausible: u64,
 }
 
@@ -89,9 +89,9 @@ pub(crate) struct Detach {
     pub large: Amount,
     pub leave: Amount,
     pub content_octets: u64,
-    /// Attachments that a document displays. Only `detach --inline` moves them.
+    /// Attachments that the HTML of the mail displays. They are moved only by `detach --inline`.
     pub shown_inline: Amount,
-    /// Number of attachments that `detach` does not move, by reason. The attachments in `shown_inline` are included.
+    /// Number of attachments that `detach` does not move, by reason, including those in `shown_inline`.
     pub stay: BTreeMap<&'static str, u64>,
     pub saves: i64,
     pub contents: CopyTally<Key, OBJECTS>,
@@ -141,8 +141,8 @@ impl Survey {
         self.broken.add(other.broken);
     }
 
-    /// Corrects the places of messages once the path of the mailbox is known. In a mailbox of separate files, a message
-    /// is named by its file, so its number is removed.
+    /// Fills in the mailbox path of all message places. In a mailbox of separate files, the file identifies the
+    /// message, so its number is removed.
     pub(crate) fn locate(&mut self, mailbox: &Path) {
         let largest = self.largest.iter_mut().map(|it| &mut it.place);
         let at_risk = self.at_risk.iter_mut().map(|it| &mut it.message.place);
@@ -171,8 +171,7 @@ impl Survey {
         Some((sender, year, counts, self.answers.pictures))
     }
 
-    /// Completes the counts of a probe once it is known whether any server responded in the whole run. If none did, no
-    /// source counts as dead or gone.
+    /// Finishes the counts of a probe. If no server responded in the whole run, no content counts as gone.
     pub(crate) fn settle(&mut self, has_no_response: bool) {
         let answers = &mut self.answers;
         answers.pictures.settle(has_no_response);
@@ -190,9 +189,8 @@ impl Survey {
         sum
     }
 
-    /// Sets the counts that only the summary of the run contains. The survey computes the edits of `detach` for each
-    /// message, and the run counts the size after these edits but writes nothing. So the size before minus the size after
-    /// is the space that `detach` would save.
+    /// Adds the counts of the whole run. The survey computes the edits that `detach` would make, and the run counts the
+    /// sizes before and after these edits but writes nothing. The difference is the space that `detach` would save.
     pub(crate) fn walked(&mut self, summary: &Summary) {
         self.mail.mailboxes = summary.mailboxes;
         self.mail.oversized = summary.oversized;
@@ -232,8 +230,8 @@ impl Dates {
 }
 
 impl Detach {
-    /// Returns the number and size of the objects that `detach` would store. Equal contents are one object. Contents
-    /// above the limit on compared contents count as different.
+    /// Returns the number and size of the objects that `detach` would store. Equal contents are stored as one object.
+    /// Contents beyond the limit on comparisons count as different.
     pub(crate) fn objects(&self) -> Amount {
         let repeated = self.contents.repeated;
         Amount {

@@ -1,5 +1,5 @@
-//! Counts of the survey, and counts of messages and attachments that occur several times, as in an export with a mailbox
-//! for each label. Memory is limited, whatever the mail contains.
+//! Counts of a survey, and counts of repeated messages and attachments, as in an export with one mailbox for each
+//! label. Mail is untrusted, so memory is limited.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -37,48 +37,47 @@ counts! {
 
     Links {
         documents,
-        /// Documents in which links may be missing from the counts, because they were not read or not read to the end.
+        /// Documents that were not read completely, so that some of their links may be missing in the counts.
         unread,
         count,
         relative,
         with_base,
         to_parts,
-        /// Files in cloud storage to which the text of a mail without HTML links.
+        /// Cloud storage links in plain text, in mail without HTML.
         cloud_in_text,
     }
 
-    /// Responses of the sources to a probe.
+    /// Results of a probe for external content.
     Answers {
         alive,
-        /// Lost content: status 404 or 410, the host does not exist, or other content has taken its place.
+        /// Content that no longer exists: status 404 or 410, an unknown host, or other content in its place.
         gone,
-        /// No usable response this time.
+        /// No usable response in this run.
         silent,
-        /// A login or a permission is required.
+        /// The server requires a login or denies access.
         denied,
         /// The policy does not allow the request or the response.
         refused,
         unasked,
-        /// The host name could not be resolved. [`Survey::settle`](super::sum::Survey::settle) decides at the end of the
-        /// run whether such content is gone.
+        /// The host name could not be resolved. At the end of the run, [`Survey::settle`](super::sum::Survey::settle)
+        /// decides whether such content counts as gone.
         #[serde(skip)]
         unresolved,
     }
 
     /// Outcomes of the references to one host: the content was saved, is lost, may be available in another run
-    /// (`again`), or was denied by the server or the policy (`left`). `unresolved` becomes `lost` or `again` at the end of the
-    /// run.
+    /// (`again`), or was denied by the server or the policy (`left`). At the end of the run, `unresolved` is added to
+    /// `lost` or `again`.
     Fates { saved, lost, again, left, unresolved, }
 
     Probe {
         alive,
         dead,
-        /// The policy does not allow the request, or does not accept the response.
+        /// The policy does not allow the request or the response.
         refused,
         /// No request was made, because of a limit or because the picture is a tracker.
         unasked,
-        /// The content is in an archive of the web. The counts `archived` and `lost` are printed only if an archive was
-        /// used.
+        /// A web archive has the content. `archived` and `lost` are printed only if an archive was used.
         archived,
         lost,
     }
@@ -96,12 +95,13 @@ impl Answers {
         self.alive + self.gone + self.silent + self.denied + self.unresolved
     }
 
-    /// Decides about hosts that could not be resolved. If no server responded in the whole run, the network was probably
-    /// down, so a later run may find them.
+    /// Decides at the end of the run whether content on unresolvable hosts is gone. If no server responded at all, the
+    /// network was probably down, so a later run may still find the content.
     pub(super) fn settle(&mut self, has_no_response: bool) {
         let unresolved = std::mem::take(&mut self.unresolved);
         if has_no_response {
-            // The status of a response, such as 403, was then from the proxy. Content counts as gone only if a server said so.
+            // No server responded, so a status such as 403 came from a proxy. Content counts as gone only if its own
+            // server said so.
             self.silent += unresolved + std::mem::take(&mut self.denied);
             self.unasked += std::mem::take(&mut self.gone);
         } else {
@@ -143,11 +143,12 @@ impl Host {
     }
 }
 
-/// Maximum number of messages that are compared. A hash table with a million buckets (18 MB) can contain this number,
-/// and one more would double its size.
+/// Maximum number of messages that are compared. This is the capacity of a hash table with a million buckets (18 MB);
+/// one more message would double the table.
 pub(super) const MESSAGES: usize = (1 << 20) / 8 * 7;
 
-/// Header fields that can be different in copies of one message, so they are not part of its hash.
+/// Header fields that mailboxes and mail systems add to a copy. They are not hashed, because they differ between the
+/// copies of a message.
 const OF_MAILBOXES: [&str; 12] = [
     "Status",
     "X-Status",
@@ -163,8 +164,8 @@ const OF_MAILBOXES: [&str; 12] = [
     "Lines",
 ];
 
-/// A hash of a message. An attacker could create two messages with the same hash, which would only change a count.
-/// SHA-256 would take a quarter of the time of a survey.
+/// Non-cryptographic hash of a message. An attacker could construct a collision, but would only change a count. SHA-256
+/// would take a quarter of the time of a survey.
 pub(super) type Hash = u64;
 
 #[derive(Debug, Serialize)]
@@ -175,13 +176,13 @@ pub(crate) struct CopyTally<K, const MOST: usize> {
     /// Size in bytes of each known message or attachment, by hash.
     #[serde(skip)]
     known: HashMap<K, u64>,
-    /// The first message and its size are stored here and not in `known`, because a survey of a single message needs no
-    /// hash table.
+    /// The first message and its size. It is not in `known`, because the survey of a single message then needs no hash
+    /// table.
     #[serde(skip)]
     alone: Option<(K, u64)>,
 }
 
-/// `Default` is written by hand, because deriving it would require that the type of the hash has a default value.
+/// A derived `Default` would require `K: Default`.
 impl<K, const MOST: usize> Default for CopyTally<K, MOST> {
     fn default() -> Self {
         Self {
@@ -198,9 +199,9 @@ impl CopyTally<Hash, MESSAGES> {
         let mut hash = FixedState::default().build_hasher();
         let mut from = tree.root().envelope.end;
         for whole in tree.fields(PartId::ROOT).wholes() {
-            // Two copies of a mail must have the same hash, even if one has a field that its mailbox added. Such a field
-            // is not hashed. It also divides the header into two pieces, and even an empty piece changes the hash, so
-            // empty pieces are not hashed either.
+            // Two copies of a mail must have the same hash, even if one has a field that its mailbox added. Leaving out
+            // the field splits the header into two pieces. Empty pieces are not hashed, because hashing even an empty
+            // piece changes the hash.
             let before = Span::new(from, whole.start.max(from)).of(tree.original);
             if !before.is_empty() {
                 hash.write(before);
@@ -228,8 +229,7 @@ impl<K: Ord + std::hash::Hash, const MOST: usize> CopyTally<K, MOST> {
         if self.known.is_empty() {
             self.known = other.known;
         } else {
-            // The elements are added in a fixed order. If the limit is reached, the same elements are then left out in
-            // each run.
+            // The order is fixed, so that each run leaves out the same elements if the limit is reached.
             let mut known: Vec<(K, u64)> = other.known.into_iter().collect();
             known.sort_unstable();
             known.into_iter().for_each(|message| self.compare(message));
@@ -240,8 +240,8 @@ impl<K: Ord + std::hash::Hash, const MOST: usize> CopyTally<K, MOST> {
     }
 
     pub(crate) fn compare(&mut self, (hash, octets): (K, u64)) {
-        // `HashMap::entry` is not used, because it reserves space for one more element even if the key is present, and
-        // so could double the table.
+        // `HashMap::entry` reserves space for one more element even if the key exists, which could double the table. So
+        // it is not used here.
         if self.known.contains_key(&hash) {
             self.repeated.count(octets);
         } else if self.known.len() >= MOST {

@@ -43,8 +43,8 @@ pub(super) fn listed(words: &[String]) -> String {
     }
 }
 
-/// Describes a share in words: `a quarter of the`, `27% of the`. Returns `None` if the part is less than one percent or
-/// more than the whole.
+/// Describes a share in words: `a quarter of the`, `27% of the`. Returns `None` if the share is below one percent or
+/// above the whole.
 pub(super) fn share(part: u64, whole: u64) -> Option<String> {
     const FRACTIONS: [(u128, &str); 6] = [
         (100, "a tenth of the"),
@@ -80,7 +80,7 @@ pub(super) fn capitalized(text: &str) -> String {
     }
 }
 
-/// Returns a plural noun for a media type, or the media type if there is no such noun.
+/// Returns a plural noun for a media type, or the media type itself.
 pub(super) fn type_words(essence: &str) -> &str {
     const TYPES: [(&str, &[&str]); 24] = [
         ("JPEG pictures", &["image/jpeg", "image/jpg", "image/pjpeg"]),
@@ -177,7 +177,7 @@ pub(super) fn type_words(essence: &str) -> &str {
     row.map_or(essence, |row| row.0)
 }
 
-/// Quotes a file name for a shell. A name that begins with a hyphen gets the prefix `./`, so that it is not read as an
+/// Quotes a file name for a shell. A name with a leading hyphen gets the prefix `./`, so that it is not parsed as an
 /// option.
 pub(crate) fn quoted(name: &str) -> String {
     let name = if name.starts_with('-') {

@@ -93,7 +93,7 @@ proptest! {
         pieces in prop::collection::vec(prop::sample::select(PIECES), 0..24),
         larger_than in 0_u64..3000,
     ) {
-        // Some pieces are repeated, so that they are large enough to be detached.
+        // Pieces with an attachment are repeated to exceed the minimum size of `detach`.
         let times = |piece: &&str| if piece.starts_with("QUFB") { 4 } else { 1 };
         let pieces: Vec<String> = pieces.iter().map(|piece| piece.repeat(times(piece))).collect();
         let mail = format!("Content-Type: multipart/mixed; boundary=b\n{}", pieces.concat());

@@ -1,4 +1,4 @@
-//! The check before the first source is read: whether the sources, the output and the other files fit together.
+//! Checks before the first source is read: whether the sources, the output and the other files fit together.
 
 #[cfg(all(unix, feature = "imap"))]
 use super::super::remote;
@@ -26,7 +26,7 @@ impl Walk<'_> {
             let are_remote = remote::are_remote(&self.sources, &self.args.imap)?;
             self.args.check_replacing(are_remote)?;
             if are_remote {
-                // Only the URL of the account is checked here. Its folders are listed later.
+                // Only the URL of the account is checked now. Its folders are listed later.
                 for source in &self.sources {
                     remote::account(source, &self.args.imap, self.policy)?;
                 }
@@ -42,8 +42,8 @@ impl Walk<'_> {
         }
         let sources = self.known_sources().iter();
         for source in sources.clone().filter(|_| self.args.in_place) {
-            // A source that cannot be changed in place is an error before the first source is changed. Unreadable
-            // sources are reported later.
+            // An archive cannot be changed in place. This is checked for all sources before the first one is changed.
+            // Unreadable sources are reported later.
             if source.kind() == Some(StartKind::Archive) {
                 return Err(Error::Usage(not_in_place(source.path()).detail()));
             }

@@ -1,4 +1,4 @@
-//! The texts at the end of a run: what another run would need, commands that check the result, and advice after a stop.
+//! Texts at the end of a run: what another run needs, commands that check the result, and advice after a stop.
 
 use std::path::{Path, PathBuf};
 
@@ -14,15 +14,15 @@ use crate::mailbox::find::StartKind;
 use crate::mailbox::{Format, Source, Summary, folder_of};
 use crate::platform::free_space;
 
-/// Maximum number of sources for which the summary contains commands that check the result. For more sources, the
-/// summary would be too long with them.
+/// Maximum number of sources for which the summary contains check commands. With more of them, the summary would be too
+/// long.
 const PROOFS: usize = 3;
 
 impl Walk<'_> {
-    /// Returns the commands that check that the result contains all mail of its source.
+    /// Returns the `embody compare` commands that check whether the results contain all mail of the sources.
     ///
-    /// Returns no command if `embody compare` could not give a correct answer: for mail on a server, which needs
-    /// further options; for a part of a mailbox; and if a message that is twice in the source was written only once.
+    /// Returns no commands where `compare` could not give a correct answer: for mail on a server (which needs further
+    /// options), for a part of a mailbox, and if duplicate messages of the source were written only once.
     pub(super) fn proofs(&self, summary: &Summary, targets: &[PathBuf]) -> Vec<String> {
         let options = &self.options;
         let is_other_form = options.output_format != Format::Auto || options.by_label.is_some();
@@ -32,8 +32,8 @@ impl Walk<'_> {
             return Vec::new();
         }
         let new = |target: &'_ Path| match (options.output_format, self.output) {
-            // In the format of Thunderbird, the targets are folders inside the output directory. Such a folder can
-            // consist of a file and a directory, so the command names the whole output directory.
+            // A Thunderbird folder can consist of a file and a directory in the output directory, so the command names
+            // the whole output directory.
             (Format::Thunderbird, Some(output)) => output.to_owned(),
             _ => target.to_owned(),
         };
@@ -68,13 +68,14 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns whether the text at the end contains what the run would do with pictures, and the space that the result needs.
+    /// Returns whether the run ends with a forecast: what a real run would do with pictures, and how much space the
+    /// result would need.
     pub(super) fn plans_pictures(&self) -> bool {
         !self.options.mode.writes() && self.policy.embed.is_on()
     }
 
-    /// Returns the text about the pictures. `size` is the size of all sources, as [`plans_pictures`](Self::plans_pictures)
-    /// requires.
+    /// Returns the forecast. `size` is the size of all sources, or `None` if [`plans_pictures`](Self::plans_pictures)
+    /// is false.
     pub(super) fn plans(&self, counts: &Totals, size: Option<u64>) -> String {
         let Some(size) = size else {
             return String::new();
@@ -119,9 +120,8 @@ impl Walk<'_> {
     }
 }
 
-/// Returns whether the source is a file or directory that a command can name, and that `compare` can compare with its
-/// result. Standard input and servers are not files. A mailbox of Eudora cannot be compared, because all its messages
-/// are converted to MIME and are therefore different.
+/// Returns whether the source is a file or directory that `compare` can compare with its result. Standard input and
+/// servers are not. Eudora mailboxes are not either: all messages are converted to MIME, so none is the same as before.
 fn is_named_file(source: &Source) -> bool {
     let path = source.path();
     #[cfg(all(unix, feature = "imap"))]

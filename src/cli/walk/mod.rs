@@ -1,4 +1,4 @@
-//! A run over whole mailboxes, for each command that changes mail: it reads the sources, and writes the results to a new
+//! A run over whole mailboxes, for all commands that change mail: reads the sources, and writes the results to a new
 //! mailbox or in place.
 
 mod check;
@@ -48,7 +48,7 @@ use crate::mailbox::{
 };
 use crate::platform::Stream;
 
-/// One run over mailboxes, with the options of its command.
+/// A run over mailboxes, with the options of its command.
 pub(super) struct Walk<'w> {
     pub(super) sources: Vec<PathBuf>,
     pub(super) args: &'w WalkArgs,
@@ -60,15 +60,14 @@ pub(super) struct Walk<'w> {
     pub(super) word: &'static str,
     pub(super) task: Task,
     pub(super) policy: &'w Policy,
-    /// Whether the exit status is 1 if none of the files to which mail refers are in the directories of
-    /// `--attachments`.
+    /// Whether the exit status is 1 if no file was found in the directories of `--attachments`.
     pub(super) needs_attachments: bool,
-    /// Receives the attachments that the run writes as files, in the order of the mails.
+    /// Directory for attachments that the run writes as files. The files are named in the order of the mails.
     pub(super) files: Option<Arc<NamedFiles>>,
-    /// The picture on the page of `--html`.
+    /// Selects the picture on the page of `--html`.
     pub(super) thumbnail: ThumbnailChoice,
     pub(super) signals: Signals,
-    /// What the sources contain and the paths of the results, as soon as they are known.
+    /// Contents of the sources and paths of the results. They are determined on demand.
     pub(super) known: WalkSources,
 }
 
@@ -79,7 +78,7 @@ pub(super) struct WalkSources {
 }
 
 impl Walk<'_> {
-    /// Returns how the progress of reading the mailboxes of `--copies` is displayed.
+    /// Returns the progress display for reading the mailboxes of `--copies`.
     pub(super) fn copies_progress(&self) -> ProgressOption {
         match self.saying.volume() {
             OutputVolume::Quiet => ProgressOption::Never,
@@ -87,9 +86,9 @@ impl Walk<'_> {
         }
     }
 
-    /// Opens the directory next to the output in which the run keeps its journal and its responses. Returns `None` if
-    /// nothing needs to be kept, because the output is not a file or directory. `more` contains the options of the command
-    /// that determine the result and are neither in the policy nor in the options of the run.
+    /// Opens the resume directory next to the output, in which the run keeps its journal and its responses. Returns
+    /// `None` if the output is not a file or directory, so that nothing can be resumed. `more` contains the options
+    /// that determine the result but are neither in the policy nor in the options of the run.
     pub(super) fn resume(
         &self,
         args: &ResumeArgs,
@@ -104,14 +103,14 @@ impl Walk<'_> {
         if !keeps_responses && !self.sources.iter().any(|source| has_results(source)) {
             return Ok(None);
         }
-        // Number of bytes that the output may need. The kept responses must leave this space free on the disk.
+        // Space that the output may need, in bytes. The kept responses must leave this space free on the disk.
         let leaves = keeps_responses.then(|| self.sizes(true));
         let command = self.command(output, (is_offline, more));
         Resume::beside(output, &command, leaves, self.saying.volume())
     }
 
-    /// Returns a text that contains everything that determines the results, apart from the content of the sources. It does
-    /// not contain the limits on time and on parallel requests.
+    /// Returns a text that identifies the command: it contains everything that determines the results, except the
+    /// content of the sources. Limits on time and on parallel requests are not included.
     fn command(&self, output: &Path, more: (bool, &str)) -> String {
         let limits = Limits::default();
         let (timeout, deadline, in_flight) = (limits.timeout, limits.deadline, limits.in_flight);
@@ -148,7 +147,7 @@ impl Walk<'_> {
         more: impl FnOnce(&Totals) -> String,
     ) -> Result<ProgramStatus, Error> {
         let start = Instant::now();
-        // The sources are closed before the end of the run.
+        // The sizes are determined now, because the sources are closed before the end of the run.
         let planned = self.plans_pictures().then(|| self.sizes(true));
         limits_on_files_are_failed_writes();
         let (sources, targets) = (self.known_sources(), self.targets()?);
@@ -192,7 +191,7 @@ impl Walk<'_> {
                 }
                 Err(error) => {
                     // After an error, the kept responses are not deleted, and the user is advised to run the same
-                    // command again. A source that is not a mailbox would fail again, so it does not count here.
+                    // command again. This is pointless for a source that is not a mailbox.
                     has_left_some |= !matches!(error, Error::NotAMailbox { .. });
                     reporter.display.say(&say::error(&error));
                     status = ProgramStatus::of_error(&error);
@@ -208,7 +207,7 @@ impl Walk<'_> {
         let mut tally = reporter.run_tally();
         let (mut summary, counts, failure) = reporter.finish();
         tally.settle(counts.outcomes.has_no_response());
-        // The observer gets the counts of each mailbox. Only the run as a whole knows the files that are no mailboxes.
+        // The observer has the counts of each mailbox, but only the run knows the files that are not mailboxes.
         summary.files = files;
         let arguments: Vec<OsString> = std::env::args_os().collect();
         let verb = arguments.get(1).and_then(|verb| verb.to_str());
@@ -241,7 +240,7 @@ impl Walk<'_> {
         if matches!(status, ProgramStatus::Stopped(_)) {
             say::tell(&self.stopped(&summary));
         }
-        // If no source could be read, the error messages say everything that is known.
+        // If no source could be read, the errors were already printed, and a summary adds nothing.
         if self.saying.volume() >= OutputVolume::Normal
             && (has_done_some || summary.messages > 0 || status != ProgramStatus::Trouble)
         {
@@ -329,7 +328,7 @@ impl Walk<'_> {
         sizes.map(|source| source.size(compressed)).sum()
     }
 
-    /// Returns the sources of the run. Each of them is looked at once.
+    /// Returns the sources of the run. Each source is examined only once.
     pub(super) fn known_sources(&self) -> &[Source] {
         let stop = &self.signals.stop;
         let known = |path: &PathBuf| {
@@ -351,8 +350,8 @@ impl Walk<'_> {
         };
         let mut total: u64 = match progress {
             ProgressOption::Never => 0,
-            // The progress bar shows bytes that are read. With `--in-place`, compressed files are decompressed before
-            // they are read, so their compressed size is not counted.
+            // The progress bar shows bytes that are read. With `--in-place`, compressed files are decompressed first,
+            // so their compressed size is not counted.
             _ => self.sizes(self.output.is_some() || self.args.dry_run),
         };
         if let Some(range) = &self.options.range {
@@ -432,7 +431,7 @@ impl Walk<'_> {
         })
     }
 
-    /// Returns standard output. In a dry run, it contains only the report and no mail.
+    /// Returns standard output. In a dry run, only the report is written to it, and no mail.
     fn standard_output(&self) -> Result<File, Error> {
         match self.options.mode {
             Mode::Run => streams::output(),
@@ -503,8 +502,8 @@ impl Walk<'_> {
     }
 }
 
-/// Returns whether a source is a path, so that its results can be continued. Standard input cannot be read again, and a
-/// download from a server has a record of its own.
+/// Returns whether an interrupted run can continue the results of a source. Standard input cannot be read again, and a
+/// download from a server has its own record.
 fn has_results(source: &Path) -> bool {
     #[cfg(all(unix, feature = "imap"))]
     if remote::is_remote(source) {

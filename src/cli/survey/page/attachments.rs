@@ -1,4 +1,4 @@
-//! The sections about attachments: those that are not in the mail, and those that are.
+//! Sections about attachments that are missing in the mail, and about those that are in it.
 
 use super::super::super::tally::TallyCounts as _;
 use super::super::json::bound;

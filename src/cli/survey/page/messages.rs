@@ -7,16 +7,16 @@ use super::super::steps::pictures_and_attachments;
 use super::super::words::{counted, either, grouped, listed, size};
 use super::{ReportPage, short};
 
-/// The list of the largest messages is shown only if the largest one has at least this size, in bytes.
+/// Minimum size of the largest message, in bytes. If it is smaller, the list of the largest messages is not shown.
 const LARGE: u64 = 100_000;
 
-/// Number of messages at risk that are visible without unfolding the list.
+/// Number of messages at risk that are visible before the list is unfolded.
 const FIRST_AT_RISK: usize = 5;
 
 impl ReportPage<'_> {
     pub(super) fn largest(&mut self) {
         let largest = &self.survey.largest;
-        // If all messages are small, removing the largest ones would save little space, so no list is shown.
+        // Without large messages, removing the largest ones would save little space, so they are not listed.
         let is_large = largest.first().is_some_and(|it| it.octets >= LARGE);
         if largest.len() < 2 || !is_large {
             return;
@@ -56,7 +56,7 @@ impl ReportPage<'_> {
         }
     }
 
-    /// Adds a list of messages, each with a fact about it.
+    /// Adds a list of messages, each with a fact such as its size.
     fn list(&mut self, rows: &[(&Large, String)]) {
         let mut html = String::from("<ul class=\"list\">");
         for (it, fact) in rows {

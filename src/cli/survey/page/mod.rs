@@ -1,5 +1,5 @@
-//! The HTML page of a survey: first the most important findings, then the possible steps in the order of their use, the
-//! messages that would lose most, and folded sections with all numbers that are not zero.
+//! HTML page of a survey: first the most important findings, then the possible steps (the most useful one first), the
+//! messages at risk, and folded sections with all numbers that are not zero.
 
 mod attachments;
 mod messages;
@@ -18,7 +18,7 @@ use super::words::{counted, either, grouped, listed};
 /// Maximum number of sources in the title of a page.
 const NAMED: usize = 3;
 
-/// Maximum length, in characters, of the name of a host or media type on the page. Such a name is untrusted text.
+/// Maximum length of the name of a host or media type on the page, in characters. Such names are untrusted text.
 const LONG: usize = 60;
 
 pub(crate) fn page(survey: &Survey, context: &SurveyContext<'_>) -> String {
@@ -104,7 +104,7 @@ impl ReportPage<'_> {
         }
     }
 
-    /// Lists the steps after the recommended one, the most useful one first.
+    /// Lists the steps after the first, which is shown as the recommended one.
     fn more_steps(&mut self) {
         let steps = findings::findings(self.survey, self.context).steps;
         if let Some(others) = steps.get(1..).filter(|it| !it.is_empty()) {
@@ -139,7 +139,7 @@ fn tail(text: &str) -> &str {
     text.split_once(' ').map_or(text, |it| it.1)
 }
 
-/// Describes the responses to a probe in a sentence.
+/// Describes the results of a probe in a sentence.
 fn told(answers: &Answers, one: &str, many: &str) -> String {
     let mut said = Vec::new();
     for (count, word, words) in [

@@ -48,7 +48,7 @@ impl ReportPage<'_> {
     }
 }
 
-/// Returns the outcome with an explanation of its reason.
+/// Returns the name of an outcome with an explanation of its reason.
 fn explained(outcome: &str) -> String {
     let word = outcome.split_once(": ").map(|it| it.1);
     match word.and_then(|word| Reason::ALL.iter().find(|it| it.as_str() == word)) {

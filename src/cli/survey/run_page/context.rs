@@ -1,4 +1,4 @@
-//! The command of the run, and the commands that the page recommends after the run.
+//! Command line of the run, and the commands that its page recommends.
 
 use std::path::{Path, PathBuf};
 
@@ -8,22 +8,22 @@ use super::super::words::quoted;
 
 /// Data about the run that is not in the rows of its report.
 pub(crate) struct RunContext<'r> {
-    /// The command: `embed`, `recover`, `convert`, `detach` or `restore`.
+    /// Name of the command: `embed`, `recover`, `convert`, `detach` or `restore`.
     pub verb: &'r str,
     pub sources: &'r [PathBuf],
     pub output: Option<&'r Path>,
-    /// Options of this run that the recommended commands repeat.
+    /// Options of this run that recommended commands must repeat.
     pub repeated: RepeatedLinks,
     pub start: &'r str,
     pub is_stopped: bool,
-    /// Commands that compare the sources with the results.
+    /// `embody compare` commands that compare the sources with the results.
     pub proofs: &'r [String],
-    /// A retrieved picture, as a data: URL.
+    /// One of the retrieved pictures, as a data: URL.
     pub thumbnail: Option<String>,
 }
 
 impl RunContext<'_> {
-    /// Returns the paths of the mailboxes that the run wrote. `None` if a path cannot be part of a command.
+    /// Returns the paths of the mailboxes that the run wrote, or `None` if a path cannot be written in a command.
     fn results(&self) -> Option<Vec<String>> {
         let paths = match self.output {
             Some(output) => vec![output],
@@ -37,13 +37,13 @@ impl RunContext<'_> {
         names.collect()
     }
 
-    /// Returns the command that repeats the run, with the result of this run as its source.
+    /// Returns a command that runs again, with the result of this run as its source.
     pub(super) fn again(&self) -> Option<String> {
         self.further("")
     }
 
-    /// Returns the command that repeats the run with a web archive. `None` if this run had one, or if its command retrieves
-    /// nothing from the web.
+    /// Returns a command that runs again with a web archive. `None` if this run already used one, or if its command
+    /// does not use the web.
     pub(crate) fn archived(&self) -> Option<String> {
         let is_of_web = matches!(self.verb, "embed" | "recover" | "convert");
         let can_use = is_of_web && !self.repeated.has("archive") && !self.repeated.has("offline");
@@ -64,12 +64,12 @@ impl RunContext<'_> {
     }
 }
 
-/// Returns the name for a further result: `kept.mbox` becomes `kept-2.mbox`.
+/// Returns a file name for the next result: `kept.mbox` becomes `kept-2.mbox`.
 fn further_name(name: &str) -> String {
     let path = Path::new(name);
     let file_name = path.file_name().map(|it| it.to_string_lossy());
     let file = file_name.as_deref().unwrap_or("mail");
-    // All extensions are kept, so that the result is compressed like its source.
+    // All extensions are kept (`.mbox.gz`), so that the next result is compressed too.
     let (stem, endings) = match file.split_once('.') {
         Some((stem, endings)) if !stem.is_empty() => (stem, format!(".{endings}")),
         _ => (file, String::new()),

@@ -335,7 +335,7 @@ impl RunPage<'_> {
         self.attachments(&tally.listed, lost.others);
     }
 
-    /// Lists attachments that are not in the mail, of which there are `all`.
+    /// Lists missing attachments. `all` is their total number, which can be larger than the list.
     fn attachments(&mut self, listed: &[LossTally], all: u64) {
         if listed.is_empty() {
             return;
@@ -361,7 +361,7 @@ impl RunPage<'_> {
         }
     }
 
-    /// Returns the step for content that is gone, if the run used no web archive.
+    /// Returns the step that recommends a web archive for lost content, if the run used none.
     fn archive(&self) -> Option<NextStep> {
         let lost = self.tally.loss(LossClass::Lost);
         let command = self.context.archived().filter(|_| lost.sum() > 0)?;

@@ -11,21 +11,22 @@ use crate::engine::report::{Kind, Outcome, Reason, Row};
 /// Maximum number of attachments in each list.
 const LISTED: usize = 50;
 
-/// Outcome of a reference whose content the run did not put into the mail.
+/// Why the content of a reference is not in the mail after the run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum LossClass {
     Lost,
-    /// Another run may retrieve it.
+    /// The content may be retrieved by another run.
     Again,
-    /// Content of hosts that could not be resolved. It becomes `Lost` or `Again` in [`RunTally::settle`].
+    /// The host name could not be resolved. At the end of the run, [`RunTally::settle`] changes this to `Lost` or
+    /// `Again`.
     Unresolved,
     Denied,
     Refused,
-    /// Left unchanged for a reason that belongs to none of the other classes.
+    /// The reference was left unchanged for any other reason.
     Left,
 }
 
-/// The classes of references on the page about a run.
+/// Classes in which the page about a run counts references.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum RunClass {
     Picture,
@@ -33,26 +34,26 @@ pub(super) enum RunClass {
     Moved,
     Restored,
     Blanked,
-    /// Links that were made absolute.
+    /// Relative links that were made absolute.
     Link,
     Tracker,
     PictureLoss(LossClass),
     AttachmentLoss(LossClass),
 }
 
-/// Counts of the references of a run, by their outcome.
+/// References of a run, counted by their outcome.
 #[derive(Default, Debug)]
 pub(crate) struct RunTally {
     rows: RowTally<RunClass>,
-    /// Number of references by the reason of the loss, or, if the policy refused them, by the option that would allow
-    /// them.
+    /// References by cause, for each class of loss. The cause is the reason, or the option that would have allowed a
+    /// refused reference.
     causes: BTreeMap<LossClass, TallyNames<u64>>,
     pub(super) hosts: TallyNames<Fates>,
-    /// Attachments that are gone.
+    /// Attachments that are lost.
     pub(super) listed: Vec<LossTally>,
     /// Attachments that need a sign-in.
     pub(super) listed_denied: Vec<LossTally>,
-    /// Whether requests were sent, and no server responded in the whole run.
+    /// Whether requests were sent, but no server responded in the whole run.
     pub(super) has_no_response: bool,
 }
 
@@ -81,7 +82,7 @@ impl LossCounts {
 }
 
 impl RunTally {
-    /// Counts the rows of one message. `called` returns the name of the message.
+    /// Counts the rows of a message. `called` returns the name of the message.
     pub(crate) fn count(
         &mut self,
         rows: &[Row],
@@ -176,7 +177,7 @@ impl RunTally {
         *self.causes.entry(loss).or_default().exactly(cause) += count;
     }
 
-    /// Returns the number of references of a class by their causes.
+    /// Returns the references of a class of loss, by cause.
     pub(super) fn causes(&self, loss: LossClass) -> Option<&TallyNames<u64>> {
         self.causes.get(&loss)
     }
@@ -185,7 +186,7 @@ impl RunTally {
         self.rows.amount(&class)
     }
 
-    /// Returns the number of references of a class, or of links.
+    /// Returns the number of references in a class. For `Link`, a row can contain several links.
     pub(super) fn number(&self, class: RunClass) -> u64 {
         self.rows.of(&class)
     }
@@ -197,7 +198,7 @@ impl RunTally {
         }
     }
 
-    /// Counts all references of the class `from`, whose causes are known, in the class `to`.
+    /// Moves all counts of the class `from`, including the causes, to the class `to`.
     fn reclassify(&mut self, from: LossClass, to: LossClass) {
         self.rows
             .reclassify(&RunClass::PictureLoss(from), RunClass::PictureLoss(to));
@@ -210,12 +211,12 @@ impl RunTally {
         }
     }
 
-    /// Decides about hosts that could not be resolved. If no server responded in the whole run, the network was probably
-    /// down, so nothing is lost: a later run may find it.
+    /// Decides at the end of the run whether content on unresolvable hosts is lost. If no server responded at all, the
+    /// network was probably down, so a later run may still find the content.
     pub(crate) fn settle(&mut self, has_no_response: bool) {
         self.has_no_response = has_no_response;
         let unresolved = self.loss(LossClass::Unresolved).sum();
-        // The cause depends on the responses of the whole run.
+        // The cause is added again below, because its text depends on `has_no_response`.
         self.causes.remove(&LossClass::Unresolved);
         if !has_no_response {
             self.reclassify(LossClass::Unresolved, LossClass::Lost);
@@ -231,9 +232,9 @@ impl RunTally {
             let cause = "the host name could not be resolved, and no other server responded";
             self.count_cause(LossClass::Again, cause.to_owned(), unresolved);
         }
-        // A status such as 403 was from the proxy.
+        // No server responded, so a status such as 403 came from a proxy. Another run may succeed.
         self.reclassify(LossClass::Denied, LossClass::Again);
-        // Content without a request, such as a link that has expired by its date.
+        // Content that counted as lost without any request, such as an expired link, may still exist.
         self.reclassify(LossClass::Lost, LossClass::Left);
         self.listed.clear();
         self.listed_denied.clear();
@@ -261,7 +262,7 @@ impl RunTally {
 
 const UNRESOLVED: &str = "the server does not exist any more";
 
-/// Explains the reason of a row, with the status of the server.
+/// Explains the reason of a row, including the HTTP status.
 fn cause(row: &Row) -> String {
     let Some(reason) = row.reason else {
         return "the content was not retrieved in this run".to_owned();
