@@ -8,8 +8,9 @@
 //!            -> the content of one part                                  part
 //! ```
 //!
-//! A part comes from another copy of the same mail, as [`same`](crate::engine::same) defines it, or from any mail if the reference has a
-//! digest of its content. A Message-ID proves nothing. If two copies have different contents for a part, neither is used.
+//! A part comes from another copy of the same mail, as [`same`](crate::engine::same) defines it, or from any mail if
+//! the reference has a digest of its content. A Message-ID proves nothing. If two copies have different contents for a
+//! part, neither is used.
 //!
 //! Memory does not grow with the mailboxes: records are in temporary files, and contents stay where they are. Only mails of
 //! compressed mailboxes, archives and Outlook files are kept in a temporary file, because they cannot be read again in

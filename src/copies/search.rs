@@ -44,7 +44,7 @@ pub(crate) struct CopySearch {
 /// number among the notes of this part.
 type Note = (String, usize);
 
-/// What the copies of one mail contain in place of its notes (texts that programs left instead of attachments).
+/// Search results for the notes of one mail (texts that programs left instead of attachments) in the copies of the mail.
 struct CopiesOfMail {
     found: HashMap<Note, CopySearchResult>,
     /// Refusal for a note without an entry in `found`: no copy has its content.
@@ -52,7 +52,7 @@ struct CopiesOfMail {
 }
 
 enum CopySearchResult {
-    /// One copy has the content, or several copies have the same content.
+    /// The copies that have the content agree on it.
     Content {
         record: CopyRecord,
         part: (PartId, Digest),

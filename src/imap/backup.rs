@@ -1,8 +1,9 @@
 //! Writes the mail of a server folder into a Maildir, and continues an earlier backup.
 //!
-//! * A message is a file in `cur`, such as `1577872800.V3U20.embody,A=1300,S=1234:2,FS` ([`saved_name`](super::saved_name)). The
-//!   separator before the flags is `;2,` on file systems that do not allow colons. These names are the only record of the
-//!   messages that were already saved, so no second record can contradict them.
+//! * A message is a file in `cur`, such as `1577872800.V3U20.embody,A=1300,S=1234:2,FS`
+//!   ([`saved_name`](super::saved_name)). The separator before the flags is `;2,` on file systems that do not allow
+//!   colons. These names are the only record of the messages that were already saved, so no second record can
+//!   contradict them.
 //! * A UID alone does not show that a message was saved: a server that was restored from a backup gives UIDs again. The date
 //!   and the announced size of the message must be those of the file. Otherwise the message is downloaded again. If it is a
 //!   different one, both files are kept.

@@ -55,8 +55,8 @@ impl Candidates {
         }
     }
 
-    /// Lists the messages of the selected folder that might be changed. With `is_checked`, the structures of some other messages
-    /// show whether the server can search header fields. Otherwise all messages are listed.
+    /// Lists the messages of the selected folder that might be changed. With `is_checked`, the structures of some other
+    /// messages show whether the server can search header fields. Otherwise all messages are listed.
     pub(super) fn find(
         &self,
         session: &mut ImapSession,

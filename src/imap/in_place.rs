@@ -271,9 +271,9 @@ impl<'r, S: Send> AccountRun<'r, S> {
         Ok(())
     }
 
-    /// Requests messages of the selected folder with `work`, and requests those again that did not arrive because the connection
-    /// ended. `work` stores what arrives in `state`, in which `has` finds it. Returns the messages at which the server ends
-    /// the connection each time.
+    /// Requests messages of the selected folder with `work`, and requests those again that did not arrive because the
+    /// connection ended. `work` stores what arrives in `state`, in which `has` finds it. Returns the messages at which
+    /// the server ends the connection each time.
     pub(super) fn narrowed<T: RequestedMessage, R>(
         &mut self,
         messages: &[T],
@@ -503,8 +503,8 @@ impl<'r, S: Send> AccountRun<'r, S> {
                 .is_some_and(|journal| journal.is_open(folder, *uidvalidity, uid))
     }
 
-    /// Returns the [`MessageReplacer`] that replaces messages of the selected folder over the current session. Returns `None` in
-    /// a dry run, which has no journal.
+    /// Returns the [`MessageReplacer`] that replaces messages of the selected folder over the current session. Returns
+    /// `None` in a dry run, which has no journal.
     pub(super) fn replacing(&mut self) -> Result<Option<MessageReplacer<'_>>, ImapFailure> {
         match self.journal {
             Some(journal) => self.replacing_in(journal).map(Some),

@@ -64,8 +64,8 @@ pub(crate) struct AccountOverview {
 pub(crate) type EachFolder<'e> = dyn FnMut(&FolderOverview) -> Result<(), ImapFailure> + Send + 'e;
 
 impl AccountOverview {
-    /// Adds the overview of the folder with this URL, and passes it to `each`. If only this folder could not be read, the
-    /// failure is noted.
+    /// Adds the overview of the folder with this URL, and passes it to `each`. A failure that affects only this folder is
+    /// added to `failed`.
     ///
     /// # Errors
     /// Failures that affect the whole account, and errors of `each`.

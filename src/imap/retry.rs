@@ -147,13 +147,13 @@ impl<'r> ConnectionPool<'r> {
         Ok(self.rest(BREAK_PAUSES.get(at).copied().unwrap_or(BREAK_PAUSE))?)
     }
 
-    /// Notes that messages arrived.
+    /// Resets the count of broken connections, because messages arrived.
     pub(super) fn progressed(&self) {
         self.breaks.store(0, Ordering::Relaxed);
     }
 
-    /// Converts a failure that ended all attempts for a folder. If the server ends the connection only when this folder is read,
-    /// and still accepts new connections, the result affects only this folder.
+    /// Converts a failure that ended all attempts for a folder. If the server ends the connection only when this folder
+    /// is read, and still accepts new connections, the result affects only this folder.
     pub(super) fn of_folder(&self, why: ImapFailure) -> ImapFailure {
         let is_only_here = !why.costs_one_folder()
             && why.is_break()

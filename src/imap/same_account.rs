@@ -1,9 +1,9 @@
 //! Checks that the directories of a backup contain the mail of the account that is downloaded into them.
 //!
-//! Two accounts can have folders with the same UIDVALIDITY and UIDs, for example if both were created in the same second. The
-//! messages of the second account would then count as saved. So each directory names its account. If the name differs, the saved
-//! messages are compared with those of the server: their dates and sizes, and the headers of a few. If they fit, the account or
-//! its host was renamed.
+//! Two accounts can have folders with the same UIDVALIDITY and UIDs, for example if both were created in the same
+//! second. The messages of the second account would then count as saved. So each directory names its account. If the
+//! name differs, the saved messages are compared with those of the server: their dates and sizes, and the headers of a
+//! few. If they fit, the account or its host was renamed.
 
 use std::fs;
 use std::io;

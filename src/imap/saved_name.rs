@@ -1,7 +1,7 @@
-//! File names of the messages in a backup, such as `1577872800.V3U20.embody,A=1300,S=1234:2,FS`: the date of receipt in seconds,
-//! UIDVALIDITY and UID, the size that the server announced (RFC822.SIZE), the size of the file, and the flags. The names are the
-//! only record of the messages that were already saved. The announced size is recorded even if it is the size of the file,
-//! because the file can change later, for example if its attachments are detached.
+//! File names of the messages in a backup, such as `1577872800.V3U20.embody,A=1300,S=1234:2,FS`: the date of receipt in
+//! seconds, UIDVALIDITY and UID, the size that the server announced (RFC822.SIZE), the size of the file, and the flags.
+//! The names are the only record of the messages that were already saved. The announced size is recorded even if it is
+//! the size of the file, because the file can change later, for example if its attachments are detached.
 
 use super::session::Metadata;
 use crate::platform::BEFORE_FLAGS;

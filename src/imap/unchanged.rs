@@ -1,10 +1,10 @@
-//! Shortens the update of a large backup with modification sequences (CONDSTORE, RFC 7162): only messages that changed since the
-//! last update are requested.
+//! Shortens the update of a large backup with modification sequences (CONDSTORE, RFC 7162): only messages that changed
+//! since the last update are requested.
 //!
-//! After a complete update, the state of the folder is recorded next to its name: UIDVALIDITY, UIDNEXT, HIGHESTMODSEQ, and a
-//! digest of the file names. The next update is shortened only if the files are the same, and if neither UIDNEXT nor
-//! HIGHESTMODSEQ fell. A server that was restored from a snapshot gives the highest UIDs again, so the newest saved messages are
-//! always compared. If one of them is different, all are compared.
+//! After a complete update, the state of the folder is recorded next to its name: UIDVALIDITY, UIDNEXT, HIGHESTMODSEQ,
+//! and a digest of the file names. The next update is shortened only if the files are the same, and if neither UIDNEXT
+//! nor HIGHESTMODSEQ fell. A server that was restored from a snapshot gives the highest UIDs again, so the newest saved
+//! messages are always compared. If one of them is different, all are compared.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

@@ -9,8 +9,8 @@
 //!   Every other byte outside the alphabet is an error, also `-` and `_` of the URL-safe alphabet, and so is a single
 //!   symbol after the last group of four. Padding is either absent or exact. Leftover bits are discarded.
 //! * *Is the query part of the data?* Yes, `?` is an ordinary byte of the data. Only a fragment is removed.
-//! * *Which media type applies to a URL without a media type?* `text/plain;charset=US-ASCII`. Parameters without a type belong to
-//!   `text/plain`. A malformed media type counts as absent.
+//! * *Which media type applies to a URL without a media type?* `text/plain;charset=US-ASCII`. Parameters without a type
+//!   belong to `text/plain`. A malformed media type counts as absent.
 //!
 //! Deviations from Fetch. Except for the last one, the standards of mail require them:
 //! 1. Space, TAB, CR and LF are removed everywhere, also within an escape (RFC 2017 §3.1). Fetch keeps spaces, but here

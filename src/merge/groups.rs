@@ -241,7 +241,7 @@ pub(super) struct GroupVerdict {
     belongs_to: Vec<usize>,
     ambiguous: u64,
     differences: Vec<CoverDifference>,
-    /// What each copy lacks.
+    /// Number of missing parts of each copy, and whether its end is missing.
     losses: Vec<MergeLoss>,
 }
 

@@ -1,4 +1,5 @@
-//! Detects whether a picture is complete, or contains an image at all, by the structure of its format: PNG, GIF, JPEG and RIFF (WebP).
+//! Detects whether a picture is complete, or contains an image at all, by the structure of its format: PNG, GIF, JPEG
+//! and RIFF (WebP).
 //!
 //! A server can close the connection without having announced the length of the content (RFC 9112 §6.3, item 8), so the
 //! content may be cut off. A picture that is complete by its structure can be used. A negative result does not prove
@@ -143,7 +144,8 @@ fn image_of_gif(octets: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Returns the bytes after the first frame marker of a JPEG (SOF, ITU T.81 §B.1.1.3). Decoders skip wrong bytes before a marker.
+/// Returns the bytes after the first frame marker of a JPEG (SOF, ITU T.81 §B.1.1.3). Decoders skip wrong bytes before
+/// a marker.
 fn frame_of_jpeg(mut rest: &[u8]) -> Option<&[u8]> {
     loop {
         let marked = rest.get(memchr(0xff, rest)?..)?;

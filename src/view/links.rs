@@ -26,7 +26,8 @@ pub struct LinkView {
 /// Maximum number of different links that are listed. A newsletter has at most some hundred.
 const MOST_LINKS: usize = 1000;
 
-/// Returns the wrapped links in the documents and texts of the mail, each once. Links of mails inside the mail are not included.
+/// Returns the wrapped links in the documents and texts of the mail, each once. Links of mails inside the mail are not
+/// included.
 pub(super) fn wrapped_links(tree: &MessageTree<'_>) -> Vec<LinkView> {
     let policy = Policy::default();
     let mut ledger = Ledger::new(&policy.limits, tree.original.len());

@@ -4,9 +4,10 @@
 //! Eudora, `.pst`), compressed with gzip or not. It lists its mails, and makes a [`MailView`] of one of them at a time, so
 //! the memory is that of the file and of one mail.
 //!
-//! A [`MailView`] contains the decoded fields, the texts, the parts (also those that were in `winmail.dat`, in uuencoded text
-//! or in `data:` URLs), the references with their states, and the links that a mail filter wrapped. [`MailView::fill`] takes a file that the person has, and
-//! [`MailView::repaired`] returns the mail with everything that it has now.
+//! A [`MailView`] contains the decoded fields, the texts, the parts (also those that were in `winmail.dat`, in
+//! uuencoded text or in `data:` URLs), the references with their states, and the links that a mail filter wrapped.
+//! [`MailView::fill`] takes a file that the person has, and [`MailView::repaired`] returns the mail with everything
+//! that it has now.
 //!
 //! This module does no I/O and reads no clock. It decides nothing about a mail: the [engine](crate::engine) opens forms,
 //! finds references and puts content in, and this module reads the result.

@@ -181,8 +181,8 @@ impl Planner {
         self.plan_parts(&mime::scan(message, &self.limits), name, refused)
     }
 
-    /// Plans one message as [`plan`](Self::plan) does. `tree` is the parsed message, and `limits` are the limits that its parser
-    /// had. The message is parsed again only if the planner has other limits.
+    /// Plans one message as [`plan`](Self::plan) does. `tree` is the parsed message, and `limits` are the limits that
+    /// its parser had. The message is parsed again only if the planner has other limits.
     #[cfg(feature = "cli")]
     pub(crate) fn plan_parsed(
         &self,

@@ -222,8 +222,9 @@ fn encoding_of(field: &[u8]) -> Option<TransferEncoding> {
     (is_one && !is_ended && is_clean).then(|| TransferEncoding::of(Some(only.value.of(field))))
 }
 
-/// Returns the value of [`BodyNote::encoding`] for a part with this Content-Transfer-Encoding field. The outer `None` means that a
-/// note cannot represent the field, so the part cannot be restored exactly. `newline` is the line ending in the header.
+/// Returns the value of [`BodyNote::encoding`] for a part with this Content-Transfer-Encoding field. The outer `None`
+/// means that a note cannot represent the field, so the part cannot be restored exactly. `newline` is the line ending
+/// in the header.
 pub fn noted_encoding_field(
     original: &[u8],
     field: Option<&Field>,

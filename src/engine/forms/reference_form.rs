@@ -1,6 +1,7 @@
-//! The interface of a form of references: functions that tell the prefilter which bytes occur in mail with such references, and
-//! functions that find the references in a message. The [facts](crate::engine::external_body::reference::Facts) about a form, on which
-//! planning and editing depend, are in a module of a lower level.
+//! The interface of a form of references: functions that tell the prefilter which bytes occur in mail with such
+//! references, and functions that find the references in a message. The
+//! [facts](crate::engine::external_body::reference::Facts) about a form, on which planning and editing depend, are in a
+//! module of a lower level.
 
 use std::collections::HashSet;
 

@@ -24,7 +24,7 @@ use crate::link::value::{Grammar, ImageSet};
 use crate::mime::entity::{sha256, uri};
 use crate::mime::{MessageTree, PartId};
 
-/// What an earlier run did with a link, according to the mail that it wrote.
+/// How an earlier run treated a link, as far as the mail that it wrote shows this.
 #[derive(Clone, Default, Debug)]
 pub(in crate::engine) enum PictureChoice {
     /// The guide does not decide about this link, so the policy does.

@@ -39,9 +39,9 @@ impl ContentIds {
         read
     }
 
-    /// Finds the part with the Content-ID to which the reference `part` refers. `message_id` is the Message-ID in a `mid:` URL
-    /// (RFC 2392). `cites_its_own_id` is true for access-type=CONTENT-ID (RFC 1873), where the reference has the same Content-ID
-    /// as the part that it refers to.
+    /// Finds the part with the Content-ID to which the reference `part` refers. `message_id` is the Message-ID in a
+    /// `mid:` URL (RFC 2392). `cites_its_own_id` is true for access-type=CONTENT-ID (RFC 1873), where the reference has
+    /// the same Content-ID as the part that it refers to.
     pub(super) fn target(
         &mut self,
         tree: &MessageTree<'_>,

@@ -70,11 +70,11 @@ pub(crate) struct Documents<'p> {
     /// Parts by the URL in their Content-Location: for each URL, the part in each multipart/related. Documents can be
     /// nested in 64 multiparts, and one look-up of a long URL then finds the parts in all of them.
     located: HashMap<String, HashMap<PartId, PartId>>,
-    /// The parts of `located` again, by a normalised URL: all spellings that a browser treats as the same URL have the
-    /// same key.
+    /// The same parts as in `located`, but by normalised URL, so that all spellings which a browser treats as the same URL
+    /// have the same key.
     located_in_browser: HashMap<String, HashMap<PartId, PartId>>,
-    /// Total length of the URLs in `located` and `located_in_browser`, in bytes. It is limited, because ten thousand locations can be relative to one
-    /// long base.
+    /// Total length of the URLs in `located` and `located_in_browser`, in bytes. It is limited, because ten thousand
+    /// locations can be relative to one long base.
     held: usize,
     bearers: Option<Bearers>,
     /// The Content-ID of each part. Computing it again for every link would read the whole part each time.

@@ -47,9 +47,9 @@ impl Follow {
         )
     }
 
-    /// Returns true if references of this kind can be in the text of any message. An IMAP server cannot select the messages with
-    /// such references, so all messages must be downloaded. All other references are in parts of their own, which the server
-    /// reports, or in files of a mail program, which are not on a server.
+    /// Returns true if references of this kind can be in the text of any message. An IMAP server cannot select the
+    /// messages with such references, so all messages must be downloaded. All other references are in parts of their
+    /// own, which the server reports, or in files of a mail program, which are not on a server.
     #[cfg(feature = "cli")]
     pub(crate) fn is_in_any_message(self) -> bool {
         !matches!(

@@ -1,4 +1,5 @@
-//! The state of one round, and how it looks up the answers for references: retrieved content, files next to the mailbox, copies.
+//! The state of one round, and how it looks up the answers for references: retrieved content, files next to the
+//! mailbox, copies.
 
 mod copies;
 mod hosted;

@@ -1,7 +1,7 @@
 //! The part that `embody detach` leaves in place of an attachment (a stub), and the text that lists these parts.
 //!
-//! Restores a detached part exactly from its [`BodyNote`]: the fields of the phantom header (the header inside the part) return to
-//! their positions in the outer header, and the fields that embody added are removed.
+//! Restores a detached part exactly from its [`BodyNote`]: the fields of the phantom header (the header inside the
+//! part) return to their positions in the outer header, and the fields that embody added are removed.
 
 mod listing;
 
@@ -22,8 +22,8 @@ pub(crate) fn is_of_content(original: &[u8], field: &Field, is_message: bool) ->
     !is_message || (field.is_content(original) && !field.is(original, "Content-Length"))
 }
 
-/// Returns the edits that restore a part. `Err` contains the reason why this is impossible: the part differs from its [`BodyNote`],
-/// or a header contains something that must not be restored.
+/// Returns the edits that restore a part. `Err` contains the reason why this is impossible: the part differs from its
+/// [`BodyNote`], or a header contains something that must not be restored.
 pub(crate) fn restored(
     tree: &MessageTree<'_>,
     body: &ExternalBody<'_>,

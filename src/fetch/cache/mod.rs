@@ -18,8 +18,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `KeptResponses` implements `Disk` of `fetch` and handles each request, below the code that follows redirects. A redirect is therefore
-//! an entry of its own, and the policy checks each step as if the server had responded.
+//! `KeptResponses` implements `Disk` of `fetch` and handles each request, below the code that follows redirects. A
+//! redirect is therefore an entry of its own, and the policy checks each step as if the server had responded.
 //!
 //! The content of the files comes from untrusted servers. Only header values and hashes are read, and invalid ones are ignored.
 

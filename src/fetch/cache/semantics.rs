@@ -42,8 +42,8 @@ const PLAIN: [HeaderName; 8] = [
     header::LAST_MODIFIED,
 ];
 
-/// Fields whose values can contain characters that are not ASCII: valid UTF-8 in them is kept, and other bytes are percent-encoded. In the fields of [`PLAIN`],
-/// bytes that are not ASCII are replaced with `?`.
+/// Fields whose values can contain characters that are not ASCII: valid UTF-8 in them is kept, and other bytes are
+/// percent-encoded. In the fields of [`PLAIN`], bytes that are not ASCII are replaced with `?`.
 const TEXT: [HeaderName; 2] = [header::CONTENT_TYPE, header::LOCATION];
 
 pub(super) fn capture_time(headers: &HeaderMap) -> Option<(String, String)> {

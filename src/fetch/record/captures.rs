@@ -1,9 +1,9 @@
 //! The index of captures in WARC files of any program, compressed or not, in WACZ files, and in directories of them.
 //!
-//! All records are scanned once. This reads the files completely, and needs 48 bytes of memory for each capture. Content is
-//! read when it is needed. Captures are found by URL, as a URL parser writes it. If a URL has no capture, a capture counts whose
-//! URL differs only in http or https, or in a leading `www.`. Captures of embody are excepted, because its files contain exactly
-//! the URLs that were requested.
+//! All records are scanned once. This reads the files completely, and needs 48 bytes of memory for each capture.
+//! Content is read when it is needed. Captures are found by URL, as a URL parser writes it. If a URL has no capture, a
+//! capture counts whose URL differs only in http or https, or in a leading `www.`. Captures of embody are excepted,
+//! because its files contain exactly the URLs that were requested.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher as _, RandomState};

@@ -17,7 +17,8 @@ pub(in crate::imap) enum ReplacementStep {
     /// The replacement is being undone: the new message with this UID and SHA-256 may already be marked as `\Deleted`,
     /// or gone.
     TakingBack(u32, String),
-    /// The command REPLACE may have removed the old message from the server. Its content is in a file: [`ReplaceJournal::kept`](super::ReplaceJournal::kept).
+    /// The command REPLACE may have removed the old message from the server. Its content is in a file:
+    /// [`ReplaceJournal::kept`](super::ReplaceJournal::kept).
     Replacing,
     /// REPLACE removed the old message, but did not store the new one correctly. The old message may have been appended
     /// again.

@@ -134,10 +134,11 @@ pub(in crate::imap) enum MachineEvent {
     Done,
     /// Result of [`MachineCommand::Store`] or [`MachineCommand::StoreLabels`].
     Answered(Result<(), CommandRefusal>),
-    /// Result of [`MachineCommand::Append`] or [`MachineCommand::Replace`]: UIDVALIDITY and UID of the new message, if the server reports
-    /// them.
+    /// Result of [`MachineCommand::Append`] or [`MachineCommand::Replace`]: UIDVALIDITY and UID of the new message, if
+    /// the server reports them.
     Appended(Result<Option<(u32, u32)>, CommandRefusal>),
-    /// Result of [`MachineCommand::Search`] or [`MachineCommand::FindTwins`]. The error is the reason why the result is unknown.
+    /// Result of [`MachineCommand::Search`] or [`MachineCommand::FindTwins`]. The error is the reason why the result is
+    /// unknown.
     Found(Result<FoundCopies, String>),
     Read(MessageAnswer),
     /// Result of [`MachineCommand::Look`]: metadata of the old message and of the new message.

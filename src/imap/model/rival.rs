@@ -5,16 +5,16 @@ use super::server::{Content, DELETED, Mail, SEEN};
 use super::{Model, Step, World};
 use crate::imap::machine::Rule;
 
-/// Next step of the other run.
+/// Progress of the other run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Rival {
-    /// It downloaded the old message.
+    /// The other run downloaded the old message.
     Downloaded,
-    /// It appended its new message with this number.
+    /// The other run appended its new message, which has this number.
     Appended(u32),
-    /// It saw the old message, which had this modification sequence and no `\Deleted`.
+    /// The other run saw that the old message has this modification sequence and is not `\Deleted`.
     Looked(u32, u64),
-    /// It marked the old message as `\Deleted`.
+    /// The other run marked the old message as `\Deleted`.
     Marked(u32),
     Over,
 }

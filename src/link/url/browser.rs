@@ -116,8 +116,9 @@ const ESCAPED: AsciiSet = CONTROLS
     .add(b'{')
     .add(b'}');
 
-/// Returns a key for comparing absolute URLs: two URLs with equal keys are the same URL for a browser, which removes dot segments
-/// and percent-encodes blanks and characters outside ASCII. Existing escapes are not decoded, as in [`equivalence_key`].
+/// Returns a key for comparing absolute URLs: two URLs with equal keys are the same URL for a browser, which removes
+/// dot segments and percent-encodes blanks and characters outside ASCII. Existing escapes are not decoded, as in
+/// [`equivalence_key`].
 pub fn browser_key(url: &str) -> String {
     let key = equivalence_key(&absolute_as_browser(Cow::Borrowed(url)));
     let reference = UrlReference::split(&key);

@@ -1,5 +1,5 @@
-//! Finds wrapped links in plain text and in the text of HTML. A plain text has no markup that shows where a link ends, and programs break long lines inside
-//! of links, so a link counts only if its end is certain.
+//! Finds wrapped links in plain text and in the text of HTML. A plain text has no markup that shows where a link ends,
+//! and programs break long lines inside of links, so a link counts only if its end is certain.
 
 use std::ops::Range;
 
@@ -113,8 +113,8 @@ fn end_of_markup_url(content: &[u8], start: usize) -> usize {
     })
 }
 
-/// Calls `see` for each text between the tags of an HTML document: without comments, and without the content of elements that is no
-/// text.
+/// Calls `see` for each text between the tags of an HTML document: without comments, and without the content of
+/// elements that is no text.
 fn each_text(document: &[u8], mut see: impl FnMut(Range<usize>)) {
     const RAW: [&[u8]; 6] = [
         b"script",

@@ -1,4 +1,4 @@
-//! One layer of a wrapped URL, and the original in a parameter of its query.
+//! Unwraps one layer of a URL whose query contains the original URL as a parameter.
 
 use percent_encoding::percent_decode_str;
 

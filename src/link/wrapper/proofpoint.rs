@@ -46,8 +46,8 @@ fn version_three(inside: &str) -> Option<(&str, Vec<u8>)> {
     }
 }
 
-/// Puts the bytes back into the text. Each `*` stands for one byte. `**` and a letter stand for 2 bytes (`A`) to 65 bytes (`_`).
-/// The numbers count bytes, so a character of two bytes can be divided between two of these marks.
+/// Puts the bytes back into the text. Each `*` stands for one byte. `**` and a letter stand for 2 bytes (`A`) to 65
+/// bytes (`_`). The numbers count bytes, so a character of two bytes can be divided between two of these marks.
 fn filled(text: &str, octets: &[u8]) -> Option<Vec<u8>> {
     let mut octets = octets.iter().copied();
     let mut written = Vec::with_capacity(text.len() + octets.len());

@@ -17,7 +17,7 @@ pub(crate) struct MemberPlaces {
 }
 
 impl MemberPlaces {
-    /// Notes that a member begins at a position.
+    /// Records the folder of a member that begins at the offset `at`.
     pub(super) fn begin(&mut self, at: u64, name: &str, is_message: bool) {
         let folder = match self.folders.len() {
             MOST => Vec::new(),

@@ -1,8 +1,8 @@
 //! Decompresses data up to the end of the file.
 //!
 //! Compressed data may consist of several members (streams, frames) one after the other, and zeros as padding. All
-//! decompressed bytes are returned first. Then a [`CompressionDamage`] error follows if the data end too early, expand beyond the
-//! limits, or are followed by other bytes.
+//! decompressed bytes are returned first. Then a [`CompressionDamage`] error follows if the data end too early, expand
+//! beyond the limits, or are followed by other bytes.
 
 use std::io::{self, BufRead as _, Read};
 

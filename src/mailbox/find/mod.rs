@@ -5,9 +5,9 @@
 //!   recognised by its content. The names `.eml` and `.mht` (written by web browsers) count in two cases: if the start
 //!   of the file shows no other format, and if a `From ` line at the start is not followed by a second message.
 //! * An archive (`archive`) is read, also in a directory. A document that is a zip file is not.
-//! * In a directory, every other file gets a verdict (`search`): part of a mailbox, such as the files that Apple Mail and Eudora
-//!   keep next to messages, and stores and caches of embody; no mail; or not read. If such a file is named as the source, the
-//!   error says what it is and how to read it.
+//! * In a directory, every other file gets a verdict (`search`): part of a mailbox, such as the files that Apple Mail
+//!   and Eudora keep next to messages, and stores and caches of embody; no mail; or not read. If such a file is named
+//!   as the source, the error says what it is and how to read it.
 //! * The start of a pipe is not read here, because the bytes could not be read again. The reader of the pipe calls
 //!   [`kind_of`] with the start.
 
@@ -49,7 +49,7 @@ pub(crate) fn find(source: &Path, options: &Options, stop: &Stop) -> Result<Find
     of_file(source, look_at(source, options.format)?, &metadata)
 }
 
-/// Returns the source as a mailbox. `verdict` is the verdict on the file, and `metadata` is from before it was looked at.
+/// Returns a file as a source with one mailbox. `metadata` must have been read before the file was examined for `verdict`.
 ///
 /// # Errors
 /// Returns [`Error::NotAMailbox`] if the file is not read.

@@ -39,7 +39,7 @@ pub(crate) fn entries() -> Box<dyn EntryMaker> {
     Box::new(ArchiveEntries::default())
 }
 
-/// Reason why a member is not read: it has the path of a message, and contains several.
+/// Reason why a member is not read: its path is that of a single message, but it contains several messages.
 const MBOX_IN_MAILDIR: &str =
     "an mbox among messages; unpack the archive, and move the file to another directory";
 
@@ -134,8 +134,8 @@ impl EntryMaker for ArchiveEntries {
 }
 
 impl ArchiveEntries {
-    /// Returns the flags and keywords of a message in `cur` or `new` of a Maildir. Letters whose meaning is unknown are added to
-    /// `lost`.
+    /// Returns the flags and keywords of a message in `cur` or `new` of a Maildir. Letters whose meaning is unknown are
+    /// added to `lost`.
     fn flags(
         &mut self,
         name: &str,
@@ -164,8 +164,8 @@ fn divided(name: &str) -> (&str, &str) {
     name.rsplit_once('/').unwrap_or(("", name))
 }
 
-/// Returns the path of the Maildir of a message, and the path of the message in it. Returns `None` for files that are not in `cur`
-/// or `new`.
+/// Returns the path of the Maildir of a message, and the path of the message in it. Returns `None` for files that are
+/// not in `cur` or `new`.
 fn maildir_of(name: &str) -> Option<(&str, &Path)> {
     let (part, _) = divided(name);
     let (folder, last) = divided(part);

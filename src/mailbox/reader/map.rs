@@ -58,7 +58,7 @@ pub(crate) fn read_source<D: Send>(
     Ok(sum)
 }
 
-/// Does the work on each message of one mailbox.
+/// Calls `work` for each message of a mailbox, in parallel.
 fn map<D: Send>(
     reader: &mut dyn MailboxReader,
     (options, stop): (&Options, &Stop),

@@ -1,9 +1,10 @@
 //! Reading mail: the messages of a source, in order, without a change and without a result.
 //!
-//! A [`MailboxReader`](letters::MailboxReader) reads one mailbox. There is one reader for each kind of mailbox. One thread calls
-//! it, so everything that depends on the order of the messages is done there, such as the numbers of messages and the size
-//! limit of an Outlook mailbox. The [`Letters`](letters::Letters) that it returns can be opened by any thread.
-//! [`read_source`] reads all mailboxes of a source with the worker pool, and [`Messages`] reads them one after the other.
+//! A [`MailboxReader`](letters::MailboxReader) reads one mailbox. There is one reader for each kind of mailbox. One
+//! thread calls it, so everything that depends on the order of the messages is done there, such as the numbers of
+//! messages and the size limit of an Outlook mailbox. The [`Letters`](letters::Letters) that it returns can be opened
+//! by any thread. [`read_source`] reads all mailboxes of a source with the worker pool, and [`Messages`] reads them one
+//! after the other.
 //!
 //! Readers write nothing, lock nothing and make no network requests. A reader returns facts as values. The caller decides about
 //! their consequences.

@@ -19,5 +19,5 @@ use crate::engine::report::Kind;
 /// The word of `--follow` that selects the form.
 pub(crate) const FOLLOW: Follow = Follow::Eudora;
 
-/// Kind of the rows for files that Eudora stored, and for texts that it marked.
+/// Kind of the report rows about files that Eudora stored, and about texts that Eudora marked.
 pub(crate) const KIND: Kind = Kind::Eudora;

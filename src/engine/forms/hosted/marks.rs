@@ -261,8 +261,8 @@ fn mark_of(tag: &StartTag<'_>) -> Option<(Follow, bool, bool)> {
                 Follow::FileLink => words.clone().any(|word| word == wanted),
                 _ => value == wanted,
             };
-            // In quoted mail, programs add a prefix to each word of the value and may append other words. So the mark is
-            // recognized by its last word: one word of the value must end with it, after a prefix.
+            // When a mail is quoted, programs put a prefix before each word of the value and may append other words. The
+            // mark is then recognised by its last word: a word of the value must consist of a prefix and this word.
             let last = wanted.rsplit(|&byte| byte == b' ').next()?;
             let is_prefixed = words.any(|word| word.len() > last.len() && word.ends_with(last));
             (is_own || is_prefixed).then_some((follow, is_one, !is_own))

@@ -217,9 +217,9 @@ fn removed(text: &[u8]) -> impl Iterator<Item = MailmanNote<'_>> {
         .map(move |at| MailmanNote::bare(Span::new(at, at + length), Scrap::Removed, String::new()))
 }
 
-/// Returns the hashes that Mailman may have computed from a Message-ID. The URL in a note contains such a hash, which proves that
-/// the note belongs to this mail. The hashes are those of the whole value, of the id without the text around it, and of the id
-/// with its `@` restored, because digests replace the `@` by a word.
+/// Returns the hashes that Mailman may have computed from a Message-ID. The URL in a note contains such a hash, which
+/// proves that the note belongs to this mail. The hashes are those of the whole value, of the id without the text
+/// around it, and of the id with its `@` restored, because digests replace the `@` by a word.
 fn hashes(value: &[u8]) -> Vec<u32> {
     let value = crate::mime::header::unfold(value);
     let mut ids: Vec<Cow<'_, [u8]>> = vec![Cow::Borrowed(&value)];

@@ -1,8 +1,8 @@
 //! Reads Outlook mailboxes: `.pst` files of the versions 14, 15 (ANSI) and 23 (Unicode) (MS-PST).
 //!
-//! [`PstMailbox::open`] reads the index of items, and [`PstMailbox::item`] reads one item at a time. Nothing is written. Outlook
-//! only compares the password of a file, so it is not needed here. Damaged files are read as far as possible, and the damage
-//! is reported.
+//! [`PstMailbox::open`] reads the index of items, and [`PstMailbox::item`] reads one item at a time. Nothing is
+//! written. Outlook only compares the password of a file, so it is not needed here. Damaged files are read as far as
+//! possible, and the damage is reported.
 
 mod encoding;
 mod ltp;

@@ -33,7 +33,7 @@ pub fn read_whole(bytes: &[u8], depth: usize) -> Result<WholeStream<'_>, String>
         });
     }
     let sentence = |damage: &TnefDamage| match damage {
-        // These files are intact.
+        // The file is intact; embody only cannot read it completely. An undamaged copy would not help.
         TnefDamage::UnknownAttribute
         | TnefDamage::UnknownProperty
         | TnefDamage::TooDeep

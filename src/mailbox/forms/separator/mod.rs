@@ -211,7 +211,8 @@ impl<'a> FromLine<'a> {
         holds_whole_date(self.line) || ends_with_date(self.line)
     }
 
-    /// Returns whether a program, and not a person, wrote the date: mutt and Dovecot accept only dates with the day of the week.
+    /// Returns whether a program, and not a person, wrote the date: mutt and Dovecot accept only dates with the day of
+    /// the week.
     fn has_date_of_program(&self) -> bool {
         holds_weekday_and_date(self.line) || ends_with_date(self.line)
     }
