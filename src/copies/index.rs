@@ -36,8 +36,8 @@ pub(crate) struct IndexBuilder<'b> {
     writer: IndexWriter,
     /// Callback for damage: gets the path of a file that cannot be read completely, and the reason.
     damaged: &'b (dyn Fn(&Path, &Detail) + Sync),
-    /// Callback for the progress display: gets the number of bytes and of messages that were read since the last call, and the
-    /// number of bytes by which the expected total grows.
+    /// Callback for the progress display. Its arguments are the bytes and messages that were read since the last call,
+    /// and the bytes by which the expected total grows.
     advanced: &'b (dyn Fn(u64, u64, u64) + Sync),
 }
 

@@ -1,4 +1,4 @@
-//! The content of one part of a mail, and the forms of this content of which programs compute digests.
+//! A part of a mail in the forms from which programs compute digests, for example with CRLF line endings.
 
 use std::borrow::Cow;
 

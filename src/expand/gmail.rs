@@ -11,7 +11,7 @@
 
 use crate::mailbox::MailState;
 
-/// The meaning of one of Gmail's words for a mail.
+/// Meaning of a system label of Gmail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum GmailWord {
     Inbox,
@@ -29,7 +29,7 @@ enum GmailWord {
     Other,
 }
 
-/// Gmail's words in one language.
+/// Names of Gmail's system labels in one language.
 struct GmailLanguage {
     words: &'static [(&'static str, GmailWord)],
     /// Prefixes of the labels for Gmail's tabs, such as `Category Social`.

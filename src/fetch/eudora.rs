@@ -1,10 +1,12 @@
-//! Finds the attachment files of a mailbox of Eudora, which stores them outside the mailbox. They are in certain subdirectories
-//! of the directory of the mailbox or of a parent directory, up to that of Eudora, and in the directories of `--attachments`.
+//! Finds the attachment files of a Eudora mailbox. Eudora stores them next to the mailbox, in certain subdirectories of
+//! its directory or of a parent directory, up to Eudora's own directory. The directories of `--attachments` are
+//! searched too.
 //!
 //! A message contains a note, a line such as `Attachment Converted: "C:\EUDORA\ATTACH\a.doc"`, with the path on another
-//! machine. Only the last component is used. It is compared with the names in the directories, ignoring case. If it matches two
-//! files, it is refused as ambiguous. All messages share the directories, and a sender can write the name of another message's
-//! attachment into a message, so each file is used only for the first note in the mailbox that names it.
+//! machine. Only the last component of the path is used. It is compared with the names in the directories, ignoring
+//! case. If two files match, both are refused as ambiguous. All messages share the directories, and a sender can write
+//! a note with the name of another message's attachment, so each file is used only for the first note in the mailbox
+//! that names it.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};

@@ -19,7 +19,7 @@ const MOST_TWINS: usize = 16;
 
 const UNREADABLE: &str = "the server sent a response that cannot be read";
 
-/// Why a search must be repeated after a pause.
+/// Error text of a search that is repeated after a pause.
 const UNPLACED: &str =
     "another connection of this run has written an equal message whose UID is not known yet";
 

@@ -42,8 +42,8 @@ const LONGEST_OWNER: u64 = 8192;
 /// Maximum length of one level of a path, in bytes. Every file system allows this length, even with a suffix that makes the
 /// name unique.
 const LONGEST_NAME: usize = 120;
-/// Maximum number of levels of a folder name that become directories of their own, so that the path does not become too
-/// long.
+/// Maximum nesting depth of directories for a folder name. Further levels do not get directories of their own, so that
+/// the path does not become too long.
 const MOST_LEVELS: usize = 30;
 /// Number of paths at which an existing backup of a folder is searched for, starting with the preferred path. The file
 /// [`OWNER`] shows whether a directory is the backup. This is done for all folders before a folder gets a new

@@ -146,7 +146,7 @@ impl SavedIndex {
         &self.state.sources
     }
 
-    /// The names of the folders that these sources have.
+    /// Returns the folder names of the sources that were read.
     pub(crate) fn folders(&self) -> &[String] {
         &self.state.folders
     }

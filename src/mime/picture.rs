@@ -31,8 +31,8 @@ impl FileType {
     }
 }
 
-/// Maximum length in bytes of the list of brands at the start of an MP4, HEIC or AVIF file, which names the formats of
-/// the file. Brands after this length are not read.
+/// Maximum length of the brand list that is read, in bytes. Brands name the formats of an MP4, HEIC or AVIF file and
+/// are at its start.
 const BRANDS_LIMIT: usize = 256;
 
 pub fn sniff(octets: &[u8]) -> Option<FileType> {

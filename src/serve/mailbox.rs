@@ -31,7 +31,8 @@ use crate::stop::Stop;
 /// Size of the pieces of the response, in bytes.
 const PIECE: usize = 64 << 10;
 
-/// Maximum number of pieces of the response that wait for the client, and of the request that wait for the disk.
+/// Maximum number of queued pieces: of the response while the client is slow, and of the request while the disk is
+/// slow.
 const WAITING: usize = 4;
 
 /// Maximum length of the name of a directory in the archive, in bytes.

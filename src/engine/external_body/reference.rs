@@ -139,8 +139,8 @@ pub struct Facts {
     pub follow: Option<Follow>,
     /// Where in the message the content is inserted.
     pub(in crate::engine) insertion: Insertion,
-    /// Minimum number of path components that a file of `--attachments` must have in common with the URL of the
-    /// reference, counted from the end of the path. `None` if files of `--attachments` are never used for this form.
+    /// Minimum number of trailing path components in which a file of `--attachments` must match the URL of the
+    /// reference. `None` if files of `--attachments` are never used for this form.
     pub attachment_components: Option<usize>,
     /// Suffix that the mail program appended to the file name, such as `.url` in `Report.docx.url`.
     pub suffix: Option<&'static str>,

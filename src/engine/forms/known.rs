@@ -1,4 +1,4 @@
-//! Recognizes content that the message already contains.
+//! Recognises content that the message already contains.
 
 use std::collections::HashSet;
 

@@ -121,7 +121,7 @@ impl Flags {
     }
 }
 
-/// The flags of the messages of a mailbox, by the offset of the separator of the message in the mailbox.
+/// Flags of a mailbox, by the offset of each message's separator.
 pub(crate) type FlagIndex = HashMap<u64, MessageFlags>;
 
 /// The flags and the keywords of a message. [`FORWARDED`] is a keyword and a flag of the mail system: the keyword implies

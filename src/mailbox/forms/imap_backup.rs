@@ -67,9 +67,9 @@ pub(crate) struct LengthChange {
     pub(crate) after: u64,
 }
 
-/// Returns the path of the index of the original, and the path and the content of the index for a copy of the mbox at `target`,
-/// in which some messages have changed. Returns `None` if the original has no index, or if imap-backup would not find the
-/// index of the copy. `changes` are in the order of the messages.
+/// Creates the index for a copy of an mbox at `target`. Returns the path of the original index, and the path and the
+/// content of the new index. `changes` are the messages whose lengths changed, in the order of the messages. Returns
+/// `None` if the original has no index, or if imap-backup would not find the index of the copy.
 pub(crate) fn index_of_copy(
     mailbox: &Path,
     target: &Path,

@@ -174,7 +174,7 @@ impl ProtonLabels {
         let label = self.0.get(id).filter(|label| label.kind == kind)?;
         let mut path = label.name.clone();
         let mut parent = label.parent.as_deref();
-        // The parents can form a circle in a damaged file.
+        // In a damaged file, the parents can form a cycle, so the number of levels is limited.
         for _ in 0..DEEPEST {
             let Some(above) = parent.and_then(|id| self.0.get(id)) else {
                 break;

@@ -108,8 +108,8 @@ impl InputSource {
         self.as_stream().is_some_and(has_some)
     }
 
-    /// Returns the folders of the members of an archive, and the position in the archive of the next byte of this source.
-    /// The folders are those of the members that were read so far.
+    /// Returns the members of an archive that were read so far, with their folders, and the archive offset of the next
+    /// byte of this source.
     pub(crate) fn members(&self) -> Option<(Arc<Mutex<SkippedMember>>, u64)> {
         let stream = self.as_stream()?;
         let ahead = stream.end - stream.at;

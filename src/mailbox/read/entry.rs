@@ -33,8 +33,8 @@ pub(crate) const WITHOUT_PSTS: MemberRules = MemberRules {
     entries,
 };
 
-/// Creates a converter of messages. The flags in the name of a message of a Maildir and in the data of Apple Mail are written
-/// to Status fields, and the keywords of a Maildir to X-Keywords.
+/// Creates a converter of messages to mbox entries. It writes flags (from Maildir file names and the data of Apple
+/// Mail) to Status fields, and Maildir keywords to X-Keywords.
 pub(crate) fn entries() -> Box<dyn EntryMaker> {
     Box::new(ArchiveEntries::default())
 }

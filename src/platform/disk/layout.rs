@@ -1,19 +1,4 @@
-//! The names of files in an attachment store and in a cache, and how such a directory is recognized.
-//!
-//! ```text
-//! a store                                    a cache
-//! ab/cd/SHA256   an object                   bodies/ab/cd/SHA256   content
-//! .lock          empty, locked               keys/ab/SHA256        the response to a URL
-//! .tmp/          files being written         hosts/ab/SHA256       the pauses of a host
-//! .users/SHA256  a mailbox that uses it      size                  the total size, locked
-//!                                            tmp/                  files being written
-//!                                            CACHEDIR.TAG          marks the directory as a cache
-//!                                            made                  of one run: files of its output
-//! ```
-//!
-//! Stores and caches are skipped in a search for mail. A mistake would lose mail, so a directory counts as a store or a cache
-//! only if every file in it has a name of that layout. Other programs also name files by hashes, so the first object of a store
-//! is hashed and compared with its name.
+//! File names in an attachment store and in a cache, and how such a directory is recognised.
 
 use std::cell::OnceCell;
 use std::ffi::OsStr;

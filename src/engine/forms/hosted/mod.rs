@@ -160,8 +160,8 @@ struct DecodedDocument<'d> {
 }
 
 impl<'d> DecodedDocument<'d> {
-    /// Decodes a document. The first charset that exists is used: the one that the part declares, that of a byte order mark,
-    /// that of `<meta>`. A document without a charset is UTF-8 if its bytes are valid UTF-8, but ISO-2022-JP if they
+    /// Decodes a document. Its charset is the one that the part declares; if there is none, that of a byte order mark,
+    /// or that of `<meta>`. A document without a charset is UTF-8 if its bytes are valid UTF-8, but ISO-2022-JP if they
     /// contain its escape sequences. Otherwise it is windows-1252, as in browsers.
     fn of(declared: Option<Cow<'_, [u8]>>, document: &'d [u8]) -> Self {
         let known = |octets| Self {

@@ -21,7 +21,7 @@ pub(crate) const NAME: &[u8] = b"rtf-body.rtf";
 
 const TYPES: [&str; 3] = ["application/rtf", "text/rtf", "text/richtext"];
 
-/// Endings of file names and of media types of RTF, in the combinations of upper and lower case that programs write.
+/// File suffixes and media type endings of RTF, each in the upper-case and lower-case spellings that programs write.
 const WORDS: [&[u8]; 5] = [b".rtf", b".RTF", b"/rtf", b"/RTF", b"/richtext"];
 
 /// Returns byte strings of which at least one occurs in every message with an RTF file; see

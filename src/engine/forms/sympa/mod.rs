@@ -1,8 +1,8 @@
 //! Attachments that Sympa stores on its server ("urlized"). A text part replaces the attachment.
 //!
-//! The text of this part is a sentence in the language of the list, which contains the name of the file and ends with a colon,
-//! followed by a URL of the form `.../attach/LIST/FOLDER/FILE`. Up to version 6.2, FILE is the name of the file, and the
-//! sentence contains this name with underscores instead of dots.
+//! The text is a sentence in the language of the list that ends with a colon and contains the file name, followed by a
+//! URL of the form `.../attach/LIST/FOLDER/FILE`. Up to version 6.2, FILE is the name of the file, and the sentence
+//! contains this name with underscores instead of dots.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;

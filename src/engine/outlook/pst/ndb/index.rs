@@ -38,8 +38,8 @@ pub(in crate::engine::outlook) struct PstIndex {
     pub(super) bytes: Box<dyn RandomAccess>,
     pub start: HeaderValues,
     pages: Mutex<HashMap<u64, Arc<TreePage>>>,
-    /// Leaf pages of the index of nodes and of the index of blocks. They are collected only if a page above them is
-    /// damaged, because entries can then be found only by a search of all leaf pages.
+    /// Leaf pages of the node index and of the block index. They are collected only if a page above them is damaged,
+    /// because entries can then be found only by searching all leaf pages.
     leaves: [OnceLock<Leaves>; 2],
     /// The encoding of the data, guessed from the data itself. It is set only if the header names an unknown encoding.
     pub(super) guessed: OnceLock<PstEncoding>,
