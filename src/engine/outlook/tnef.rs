@@ -423,7 +423,7 @@ impl TnefReader {
     }
 }
 
-/// Returns the last attachment. If an attribute of an attachment comes before the first attachment, a new one is created.
+/// Returns the current attachment. If an attribute of an attachment comes before any attachment, creates one.
 fn last<'d, 'a>(
     attachments: &'d mut Vec<AttachmentDraft<'a>>,
 ) -> Option<&'d mut AttachmentDraft<'a>> {

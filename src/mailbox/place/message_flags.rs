@@ -81,7 +81,8 @@ impl StoredFlags {
             return Some(flags);
         }
         if let Ok(Some(mut state)) = ProtonState::beside(file) {
-            // Proton has a trash folder. Results that keep folders do not mark its messages as deleted either.
+            // A message in Proton's trash folder is not marked as deleted here, because results with a trash folder do
+            // not mark it either.
             state.states.retain(|it| *it != MailState::Trashed);
             return Some(of_fields().with(&MessageFlags::of_states(&state.states)));
         }

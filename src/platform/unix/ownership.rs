@@ -31,7 +31,7 @@ pub(crate) enum NewFile {
 
 const NOT_OURS: &str = "the file belongs to another user or group, and the system does not allow the new file to have the same owner and group; run the command as root, or write the result to a new file";
 
-/// Bits of the mode that let a program run with the rights of the owner or group of its file.
+/// The set-user-ID and set-group-ID bits of a file mode.
 const SET_ID: u32 = 0o6000;
 
 /// Returns the owner of the original file if embody runs as root, so that results do not belong to root. Returns `None`
