@@ -12,7 +12,7 @@ use crate::mailbox::begin::{MailboxJob, begun};
 use crate::mailbox::finds::Finds;
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::place::delivery::{
-    Delivery, Handler, NamedResult, PreparedMail, PreparedMessages,
+    Delivery, Handler, NamedResult, PreparedMail, PreparedMessages, ResultPlace,
 };
 use crate::mailbox::result_folders::groups::groups;
 use crate::mailbox::result_folders::source_folders;
@@ -138,7 +138,8 @@ pub(crate) struct MergeResult {
 }
 
 impl MergeResult {
-    /// Creates the mailbox that gets the name `target` when it is complete. If `has_folders` is true, each message is
+    /// Creates the mailbox that gets the name `target` when it is complete. If root runs the program, the mailbox belongs to the
+    /// owner of `like`. If `has_folders` is true, each message is
     /// written to the folders that its labels name.
     ///
     /// # Errors
@@ -147,7 +148,7 @@ impl MergeResult {
         target: &Path,
         form: Format,
         has_folders: bool,
-        (options, like): (&Options, &Path),
+        (options, like): (&Options, Option<&Path>),
     ) -> Result<Self, Error> {
         let options = Options {
             by_label: has_folders.then_some(ByLabel::All),
@@ -156,8 +157,14 @@ impl MergeResult {
         if options.mode.writes() {
             temporary::sweep(temporary::folder_of(target));
         }
-        let like = fs::metadata(like).ok();
-        let delivery = Delivery::start(form, &options, None, target, like.as_ref(), None)?;
+        let like = like.and_then(|path| fs::metadata(path).ok());
+        let delivery = Delivery::start(
+            form,
+            &options,
+            ResultPlace::Path(target),
+            like.as_ref(),
+            None,
+        )?;
         Ok(Self {
             target: target.to_owned(),
             delivery: delivery.of_distinct_mails(),

@@ -21,7 +21,7 @@ use crate::mailbox::forms::{emlx_files, imap_backup};
 use crate::mailbox::input::source::InputSource;
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::{NotMail, not_in_place};
-use crate::mailbox::place::delivery::Delivery;
+use crate::mailbox::place::delivery::{Delivery, ResultPlace};
 use crate::mailbox::place::journal::ResultJournal;
 use crate::mailbox::place::replace;
 use crate::mailbox::read::opened::kind_of_open;
@@ -224,7 +224,7 @@ fn to_path<S: Send>(
         journal.remove_results(&mut Arc::make_mut(&mut finds).mailboxes);
     }
     result::check(source, &finds, destination, options)?;
-    job.transfer(&finds, destination, None)
+    job.transfer(&finds, destination)
 }
 
 /// Converts a directory of messages, or the folders of an Outlook mailbox, to an open file.
@@ -236,7 +236,7 @@ fn to_open_file<S: Send>(
     let (source, options) = (job.path, job.options);
     let finds = looked_at.begin()?;
     result::check_open(source, result::result(&finds, options))?;
-    job.transfer(&finds, Path::new("standard output"), Some(output))
+    job.transfer_to_open(&finds, output)
 }
 
 fn in_place<S: Send>(job: &MailboxJob<'_, S>, source: &Source) -> Result<Summary, Error> {
@@ -401,13 +401,12 @@ fn opened<S: Send>(
         return job.open_to(source, None, kind, output);
     }
     let form = result_form::form(kind, options);
-    let (open, target) = match output {
-        Output::Path(target) => (None, target),
-        Output::Open(file) => (Some(file), Path::new("standard output")),
-        // No output is written here, so the target needs no name.
-        _ => (None, Path::new("")),
+    let place = match output {
+        Output::Path(target) => ResultPlace::Path(target),
+        Output::Open(file) => ResultPlace::Open(file),
+        _ => ResultPlace::Nowhere,
     };
-    let mut delivery = Delivery::start(form, options, open, target, None, None)?;
+    let mut delivery = Delivery::start(form, options, place, None, None)?;
     let summary = job.open_to(source, None, kind, Output::Delivery(&mut delivery))?;
     job.finish(delivery, &summary, None)?;
     Ok(summary)

@@ -31,10 +31,11 @@ use crate::mailbox::forms::{mmdf, rewrite, separator, uw_imap};
 use crate::mailbox::input::accounts::Accounts;
 use crate::mailbox::input::window::{WindowChunk, Windows};
 use crate::mailbox::kind::StartKind;
-use crate::mailbox::place::delivery::{Delivery, Handler, PreparedMail, StoredState};
+use crate::mailbox::place::delivery::{Delivery, Handler, PreparedMail, ResultPlace, StoredState};
 use crate::mailbox::place::journal::JournalRecord;
 use crate::mailbox::read::messages::TransformResult;
 use crate::mailbox::read::sink::Output;
+use crate::mailbox::result_folders::groups::groups;
 use crate::mailbox::result_folders::{ResultFolder, result_folders};
 use crate::mailbox::result_form::form;
 use crate::mailbox::temporary;
@@ -44,20 +45,32 @@ use crate::pool;
 use crate::prologue::{self, Prologue};
 
 impl<S: Send> MailboxJob<'_, S> {
-    /// Converts all mailboxes to `destination`, or to one mbox in the file `open`, which is standard output.
-    pub(crate) fn transfer(
-        &self,
-        finds: &Finds,
-        destination: &Path,
-        mut open: Option<File>,
-    ) -> Result<Summary, Error> {
+    /// Writes the messages of all mailboxes to one mbox in an open file.
+    pub(crate) fn transfer_to_open(&self, finds: &Finds, output: File) -> Result<Summary, Error> {
+        let options = self.options;
+        if options.mode.writes() {
+            sweep(finds, options.format);
+        }
+        let mut summary = begun(finds, self.observer);
+        let groups = groups(finds, options);
+        let founds: Vec<&SourceFind> = groups
+            .iter()
+            .flat_map(|group| group.founds.iter().copied())
+            .collect();
+        let place = ResultPlace::Open(output);
+        summary.add(&self.transfer_group(&founds, place, None)?);
+        Ok(summary)
+    }
+
+    /// Converts all mailboxes to `destination`.
+    pub(crate) fn transfer(&self, finds: &Finds, destination: &Path) -> Result<Summary, Error> {
         let options = self.options;
         let writes = options.mode.writes();
         if writes {
             sweep(finds, options.format);
         }
         let mut summary = begun(finds, self.observer);
-        if let ([found], None) = (finds.mailboxes.as_slice(), &open)
+        if let [found] = finds.mailboxes.as_slice()
             && found.is_packed()
             && found.relative.as_os_str().is_empty()
         {
@@ -91,11 +104,10 @@ impl<S: Send> MailboxJob<'_, S> {
             return Ok(summary);
         }
         let is_one = matches!(folders.as_slice(), [folder] if folder.path.as_os_str().is_empty());
-        let has_open_file = open.is_some();
         let mut at_work_in = PathBuf::new();
         let mut make_parent = |target: &Path| {
             let parent = temporary::folder_of(target);
-            if writes && !has_open_file && parent != at_work_in {
+            if writes && parent != at_work_in {
                 fs::create_dir_all(parent).map_err(cannot_write(parent))?;
                 temporary::sweep(parent);
                 at_work_in = parent.to_owned();
@@ -110,7 +122,7 @@ impl<S: Send> MailboxJob<'_, S> {
                     Some((folder.copied_message()?, destination.join(&folder.path)))
                 })
                 .collect();
-            if messages.len() > 1 && self.has_several_workers() && !has_open_file {
+            if messages.len() > 1 && self.has_several_workers() {
                 rest = rest.get(messages.len()..).unwrap_or_default();
                 summary.add(&self.copy_messages(&messages, &mut make_parent)?);
                 continue;
@@ -155,33 +167,42 @@ impl<S: Send> MailboxJob<'_, S> {
                 summary.add(&done?);
                 continue;
             }
-            let open = open.take();
-            let record = match open {
-                None => self.record_of_group(founds.clone()),
-                Some(_) => None,
-            };
+            let record = self.record_of_group(founds.clone());
             if record.as_ref().is_some_and(JournalRecord::is_made) {
                 self.observer.begin(&first.path);
                 summary.add(&self.made());
                 continue;
             }
-            let (form, like) = (form(first.kind, options), fs::metadata(first.file()).ok());
-            let like = like.as_ref();
-            let mut delivery = Delivery::start(form, options, open, &target, like, self.journal)?;
-            let labels = proton_labels(&folder.founds);
-            let of_group = MailboxJob {
-                proton: labels.as_ref(),
-                ..*self
-            };
-            let moved = of_group.deliver_each(&folder.founds, &mut delivery)?;
-            // An Outlook folder that contains only contacts or appointments has no messages, so no mailbox is created
-            // for it.
-            if first.kind != StartKind::Pst || moved.messages > 0 {
-                self.finish(delivery, &moved, record)?;
-            }
-            summary.add(&moved);
+            let place = ResultPlace::Path(&target);
+            summary.add(&self.transfer_group(&folder.founds, place, record)?);
         }
         Ok(summary)
+    }
+
+    /// Writes the messages of the mailboxes to one new mailbox, or to one for each label.
+    fn transfer_group(
+        &self,
+        founds: &[&SourceFind],
+        place: ResultPlace<'_>,
+        record: Option<JournalRecord<'_>>,
+    ) -> Result<Summary, Error> {
+        let Some(first) = founds.first() else {
+            return Ok(Summary::default());
+        };
+        let like = fs::metadata(first.file()).ok();
+        let form = form(first.kind, self.options);
+        let mut delivery = Delivery::start(form, self.options, place, like.as_ref(), self.journal)?;
+        let labels = proton_labels(founds);
+        let of_group = MailboxJob {
+            proton: labels.as_ref(),
+            ..*self
+        };
+        let moved = of_group.deliver_each(founds, &mut delivery)?;
+        // An Outlook folder that contains only contacts or appointments has no messages, so no mailbox is created for it.
+        if first.kind != StartKind::Pst || moved.messages > 0 {
+            self.finish(delivery, &moved, record)?;
+        }
+        Ok(moved)
     }
 
     /// Converts all mailboxes to folders below the Thunderbird folder at `destination`. If the source is a single
@@ -203,8 +224,7 @@ impl<S: Send> MailboxJob<'_, S> {
         let mut delivery = Delivery::start(
             Format::Thunderbird,
             self.options,
-            None,
-            destination,
+            ResultPlace::Path(destination),
             like.as_ref(),
             self.journal,
         )?;

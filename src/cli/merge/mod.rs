@@ -258,9 +258,7 @@ impl MergeRun<'_> {
             mails,
             tally,
         } = kept;
-        let like = origins
-            .first()
-            .map_or(Path::new(""), |origin| origin.source.path());
+        let like = origins.first().map(|origin| origin.source.path());
         let mut merged =
             MergeResult::start(&args.output, form, has_folders, (&self.options, like))?;
         if self.options.mode.writes() {

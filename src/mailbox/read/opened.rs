@@ -4,7 +4,7 @@
 //! incomplete.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write as _};
+use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
@@ -34,6 +34,7 @@ use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::place::delivery::StoredState;
 use crate::mailbox::place::journal::{JournalRecord, ResultPart};
+use crate::mailbox::place::output_stream::{OPEN_OUTPUT, OutputStream};
 use crate::mailbox::place::replace::{self, AtomicWriter};
 use crate::mailbox::read::entry::ALL_MAIL;
 #[cfg(feature = "cli")]
@@ -358,8 +359,8 @@ impl<S: Send> MailboxJob<'_, S> {
                 Sink::to(path, Method::of_result(path, self.method), self.journal)?
             }
             (Output::Open(file), _) => {
-                let name_of_output = Path::new("standard output");
-                let written = file.metadata().map_err(cannot_write(name_of_output))?;
+                let unwritable = Error::cannot_write(OPEN_OUTPUT);
+                let written = file.metadata().map_err(unwritable)?;
                 let metadata = original
                     .map(File::metadata)
                     .transpose()
@@ -370,7 +371,7 @@ impl<S: Send> MailboxJob<'_, S> {
                     let named = format!("{}: {what}", self.path.display());
                     return Err(Error::Usage(named.into()));
                 }
-                Sink::Directly(name_of_output.into(), BufWriter::new(file.into()))
+                Sink::Directly(OutputStream::of_open(file))
             }
         })
     }

@@ -23,7 +23,7 @@ use crate::mailbox::forms::names::FolderNames;
 use crate::mailbox::identity::FileIdentity;
 use crate::mailbox::input::source::InputSource;
 use crate::mailbox::kind::StartKind;
-use crate::mailbox::place::delivery::Delivery;
+use crate::mailbox::place::delivery::{Delivery, ResultPlace};
 use crate::mailbox::place::journal::{JournalRecord, ResultPart};
 #[cfg(feature = "outlook")]
 use crate::mailbox::pst_file;
@@ -197,9 +197,9 @@ impl<S: Send> MailboxJob<'_, S> {
         };
         let read_file = like.map(FileIdentity::of);
         let record = |part| self.record(self.path, read_file.as_ref(), part);
+        let place = ResultPlace::Path(destination);
         if is_tree {
-            let mut delivery =
-                Delivery::start(form, options, None, destination, like, self.journal)?;
+            let mut delivery = Delivery::start(form, options, place, like, self.journal)?;
             let mut summary = match kind {
                 StartKind::Pst => read(&job, Output::Nowhere)?,
                 _ => read(&job, Output::Delivery(&mut delivery))?,
@@ -215,8 +215,7 @@ impl<S: Send> MailboxJob<'_, S> {
         let mut summary = if kind == StartKind::Pst {
             read(&job, Output::Nowhere)?
         } else if is_moved(kind, options) {
-            let mut delivery =
-                Delivery::start(form, options, None, destination, like, self.journal)?;
+            let mut delivery = Delivery::start(form, options, place, like, self.journal)?;
             let summary = read(&job, Output::Delivery(&mut delivery))?;
             let has_inner = !unpoisoned(inner.found.lock()).is_empty();
             let record = record(if has_inner {
@@ -246,7 +245,7 @@ impl<S: Send> MailboxJob<'_, S> {
         if options.mode.writes() {
             fs::create_dir_all(directory).map_err(cannot_write(directory))?;
         }
-        summary.add(&self.transfer(&finds, directory, None)?);
+        summary.add(&self.transfer(&finds, directory)?);
         Ok(summary)
     }
 

@@ -1,18 +1,17 @@
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{BufWriter, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::Error;
 use crate::mailbox::compressed::Method;
-use crate::mailbox::failure::cannot_write;
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::place::delivery::{Delivery, StoredState};
 use crate::mailbox::place::journal::{JournalRecord, ResultJournal};
+use crate::mailbox::place::output_stream::OutputStream;
 use crate::mailbox::place::replace::{AtomicWriter, check_replaceable, device, start_of};
 use crate::mailbox::temporary::folder_of;
-use crate::platform::{NewFile, Stream};
+use crate::platform::NewFile;
 
 #[cfg_attr(not(feature = "cli"), allow(dead_code))] // who names an open file
 pub(crate) enum Output<'a> {
@@ -36,7 +35,7 @@ pub(crate) struct HeldMail {
 pub(crate) enum Sink<'a> {
     Nowhere,
     Beside(AtomicWriter),
-    Directly(PathBuf, BufWriter<Stream>),
+    Directly(OutputStream),
     /// A file that is replaced in place. The new file is created only when a message changes, because most runs over a
     /// converted mailbox change no message.
     InPlace {
@@ -65,7 +64,7 @@ impl<'a> Sink<'a> {
         journal: Option<&ResultJournal>,
     ) -> Result<Self, Error> {
         Ok(match device(target, journal)? {
-            Some(device) => Self::Directly(target.into(), BufWriter::new(device.into())),
+            Some(device) => Self::Directly(OutputStream::of_device(target, device)),
             None => Self::Beside(AtomicWriter::start(folder_of(target), target, method)?),
         })
     }
@@ -96,7 +95,7 @@ impl<'a> Sink<'a> {
         match self {
             Self::Nowhere | Self::Delivery(_) | Self::Held(_) | Self::InPlace { .. } => Ok(()),
             Self::Beside(beside) => beside.write(bytes),
-            Self::Directly(path, writer) => writer.write_all(bytes).map_err(cannot_write(path)),
+            Self::Directly(stream) => stream.write(bytes),
         }
     }
 
@@ -110,7 +109,7 @@ impl<'a> Sink<'a> {
     ) -> Result<(), Error> {
         match self {
             Self::Nowhere | Self::InPlace { .. } | Self::Delivery(_) | Self::Held(_) => Ok(()),
-            Self::Directly(path, mut writer) => writer.flush().map_err(cannot_write(&path)),
+            Self::Directly(stream) => stream.finish(),
             Self::Beside(beside) => {
                 let finished = match like {
                     Some(like) if matches!(kind, StartKind::Eml | StartKind::Msg) => {

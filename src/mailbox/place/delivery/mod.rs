@@ -34,11 +34,12 @@ use crate::mailbox::forms::mh::{NewSequences, SEQUENCES};
 use crate::mailbox::forms::names::FolderNames;
 use crate::mailbox::place::journal::{JournalRecord, ResultJournal};
 use crate::mailbox::place::keyword_files::{DOVECOT, letters_of};
+use crate::mailbox::place::output_stream::OutputStream;
 use crate::mailbox::place::replace::{AtomicWriter, device, exists, may_be_result, sync_folder};
 use crate::mailbox::place::tree::{FolderTree, levels_of_label, new_file, subfolders_of};
 use crate::mailbox::temporary::{folder_of, temporary_folder_in};
 use crate::mailbox::{ByLabel, Format, MboxVariant, Options, Summary};
-use crate::platform::{self, Stream};
+use crate::platform;
 pub(crate) use appear::NamedResult;
 use appear::{appear_as_folder, appear_as_tree};
 #[cfg(feature = "cli")]
@@ -105,11 +106,22 @@ enum NewMailbox {
     #[default]
     Nowhere,
     File(AtomicWriter),
-    Directly(BufWriter<Stream>),
+    Directly(OutputStream),
     Folder(TempDir),
     /// Messages are passed to a [`Handler`] instead of being written to files.
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     Handler(Arc<dyn Handler>),
+}
+
+/// Place of a new mailbox.
+pub(crate) enum ResultPlace<'p> {
+    /// The run writes nothing.
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+    Nowhere,
+    Path(&'p Path),
+    /// An open file, which gets an mbox.
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+    Open(File),
 }
 
 /// Receives the messages of mailboxes in batches of consecutive messages. Several threads fill batches at the same time,
@@ -143,20 +155,17 @@ impl Delivery {
         }
     }
 
-    /// Starts a delivery to a new mailbox. If `open` contains a file, an mbox is written to this file, and errors call
-    /// it `target`. Otherwise, the mailbox is created at `target`. If root runs the program, the mailbox belongs to the
-    /// owner of `like`. With a `journal`, the target may exist if an interrupted run can have created it.
+    /// Starts a delivery to a new mailbox. If root runs the program, the mailbox belongs to the owner of `like`. With a
+    /// `journal`, the place may exist if an interrupted run can have created it.
     pub(crate) fn start(
         form: Format,
         options: &Options,
-        open: Option<File>,
-        target: &Path,
+        place: ResultPlace<'_>,
         like: Option<&Metadata>,
         journal: Option<&ResultJournal>,
     ) -> Result<Self, Error> {
         let mut delivery = Self {
             form,
-            target: target.to_owned(),
             by_label: options.by_label,
             variant: options.mbox_variant.unwrap_or_default(),
             skips_deleted: options.skip_deleted,
@@ -165,19 +174,26 @@ impl Delivery {
             ..Self::default()
         };
         let is_file = form == Format::Mbox && options.by_label.is_none();
-        delivery.place = match open {
-            _ if !options.mode.writes() => NewMailbox::Nowhere,
-            Some(file) => NewMailbox::Directly(BufWriter::new(file.into())),
-            None if form == Format::Thunderbird => {
+        let target = match place {
+            ResultPlace::Path(target) if options.mode.writes() => target,
+            ResultPlace::Open(file) if options.mode.writes() => {
+                delivery.place = NewMailbox::Directly(OutputStream::of_open(file));
+                return Ok(delivery);
+            }
+            _ => return Ok(delivery),
+        };
+        target.clone_into(&mut delivery.target);
+        delivery.place = match form {
+            Format::Thunderbird => {
                 let made = delivery.folder_tree(target, journal);
                 NewMailbox::Folder(made.map_err(cannot_write(target))?)
             }
-            None if !is_file => {
+            _ if !is_file => {
                 let made = delivery.folder(target, journal);
                 NewMailbox::Folder(made.map_err(cannot_write(target))?)
             }
-            None => match device(target, journal)? {
-                Some(device) => NewMailbox::Directly(BufWriter::new(device.into())),
+            _ => match device(target, journal)? {
+                Some(device) => NewMailbox::Directly(OutputStream::of_device(target, device)),
                 None => {
                     let method = Method::of_result(target, None);
                     NewMailbox::File(AtomicWriter::start(folder_of(target), target, method)?)
@@ -341,10 +357,7 @@ impl Delivery {
             match &mut self.place {
                 NewMailbox::Nowhere | NewMailbox::Handler(_) => {}
                 NewMailbox::File(beside) => beside.write(bytes)?,
-                NewMailbox::Directly(writer) => {
-                    let written = writer.write_all(bytes);
-                    written.map_err(cannot_write(&self.target))?;
-                }
+                NewMailbox::Directly(stream) => stream.write(bytes)?,
                 NewMailbox::Folder(_) => {
                     let mut numbers = numbers.iter();
                     let written = numbers.try_for_each(|&number| self.append(number, bytes));
@@ -415,7 +428,7 @@ impl Delivery {
         let (target, owner) = (self.target, self.owner);
         match self.place {
             NewMailbox::Nowhere | NewMailbox::Handler(_) => Ok(()),
-            NewMailbox::Directly(mut writer) => writer.flush().map_err(cannot_write(&target)),
+            NewMailbox::Directly(stream) => stream.finish(),
             NewMailbox::File(beside) => {
                 let finished = beside.finished_privately()?;
                 let owned = platform::own(finished.temporary.as_file(), owner);
