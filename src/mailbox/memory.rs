@@ -15,7 +15,7 @@ use crate::mailbox::forms::{
 };
 pub(crate) use crate::mailbox::kind::StartKind;
 pub(crate) use crate::mailbox::not_mail::NotMail;
-use crate::mailbox::start::{as_named, before_first_message, kind_of};
+use crate::mailbox::start::{as_named, before_first_message, kind_of_file};
 use crate::prologue::{self, Prologue};
 use crate::span::front;
 
@@ -38,11 +38,7 @@ pub(crate) fn recognise(bytes: &[u8], name: &str) -> Result<StartKind, NotMail> 
     if outlook::is_packed_msg(path, start) {
         return Ok(StartKind::Msg);
     }
-    let by_start = match kind_of(start, Format::Auto) {
-        Ok(StartKind::Mbox) if eudora::starts(start) => Ok(StartKind::Eudora),
-        kind => kind,
-    };
-    as_named(by_start, path, Format::Auto)
+    as_named(kind_of_file(start, Format::Auto), path, Format::Auto)
 }
 
 /// Returns whether a file with the name of a single message starts with a `From ` line: some programs save a message with the

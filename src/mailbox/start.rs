@@ -7,61 +7,102 @@ use crate::mailbox::encoding::UnicodeEncoding;
 use crate::mailbox::forms::archive::is_archive;
 use crate::mailbox::forms::refused::refused;
 use crate::mailbox::forms::separator::{from_line_length, name_length};
-use crate::mailbox::forms::{Format, emlx, mmdf, outlook};
+use crate::mailbox::forms::{Format, emlx, eudora, mmdf, outlook};
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
 use crate::prologue::{self, BYTE_ORDER_MARK, MailFields, Prologue};
 use crate::span::{front, split_while};
 
-pub(crate) fn kind_of_start(start: &[u8]) -> Result<StartKind, NotMail> {
-    if start.is_empty() {
-        return Ok(StartKind::Mbox);
-    }
-    if let Some(read) = outlook::pst_of_start(start) {
-        return read.map(|()| StartKind::Pst);
-    }
-    if start.starts_with(b"SQLite format 3\0") {
-        return Err(NotMail::DATABASE);
-    }
-    if start.starts_with(APPLE_DOUBLE) {
-        return Err(NotMail::APPLE_DOUBLE);
-    }
-    if let Some(other) = refused(start) {
-        return Err(other);
-    }
-    let behind = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
-    let (blanks, text) = split_while(behind, |octet| matches!(octet, b'\n' | b'\r'));
-    if from_line_length(text).is_some() || mmdf::starts(start) {
-        return Ok(StartKind::Mbox);
-    }
-    if is_archive(start) {
-        return Ok(StartKind::Archive);
-    }
-    match UnicodeEncoding::of_mail(start) {
-        None => {}
-        Some(UnicodeEncoding::Utf16(_)) => return Err(NotMail::UTF16),
-        Some(UnicodeEncoding::Utf32) => return Err(NotMail::UTF32),
-        Some(UnicodeEncoding::Ebcdic) => return Err(NotMail::EBCDIC),
-    }
-    let (message, is_header) = match emlx::behind_count(start) {
-        Some(header) => (header, starts_with_mail_header(header, false)),
-        None => (start, starts_with_mail_header(text, !blanks.is_empty())),
+/// The kind of a file, or the reason why the file is not read. `None` if the file does not have the format.
+type StartVerdict = Option<Result<StartKind, NotMail>>;
+
+/// The formats that the first bytes of a file show, in the order in which they are tried. Each function judges one format. The
+/// formats with a magic number are before those that are recognised by a line of text.
+const STARTS: [fn(&[u8]) -> StartVerdict; 11] = [
+    // An empty file is an mbox without messages.
+    |start| start.is_empty().then_some(Ok(StartKind::Mbox)),
+    |start| Some(outlook::pst_of_start(start)?.map(|()| StartKind::Pst)),
+    |start| is_refused(start.starts_with(SQLITE), NotMail::DATABASE),
+    |start| is_refused(start.starts_with(APPLE_DOUBLE), NotMail::APPLE_DOUBLE),
+    |start| refused(start).map(Err),
+    |start| starts_mbox(start).then_some(Ok(StartKind::Mbox)),
+    |start| is_archive(start).then_some(Ok(StartKind::Archive)),
+    |start| {
+        Some(Err(match UnicodeEncoding::of_mail(start)? {
+            UnicodeEncoding::Utf16(_) => NotMail::UTF16,
+            UnicodeEncoding::Utf32 => NotMail::UTF32,
+            UnicodeEncoding::Ebcdic => NotMail::EBCDIC,
+        }))
+    },
+    |start| {
+        let prologue = Prologue::of(in_emlx(start))?;
+        is_refused(
+            prologue.has_separator_after_banner,
+            NotMail::MBOX_AFTER_TEXT,
+        )
+    },
+    |start| is_refused(prologue::is_news_batch(start), NotMail::NEWS_BATCH),
+    |start| starts_message(start).then_some(Ok(StartKind::Eml)),
+];
+
+fn is_refused(is_it: bool, other: NotMail) -> StartVerdict {
+    is_it.then_some(Err(other))
+}
+
+/// Returns whether the file starts with the first separator of an mbox or an MMDF mailbox.
+fn starts_mbox(start: &[u8]) -> bool {
+    let (_, text) = after_blanks(start);
+    from_line_length(text).is_some() || mmdf::starts(start)
+}
+
+/// Returns whether the file starts with the header of a mail, which other lines can precede.
+fn starts_message(start: &[u8]) -> bool {
+    let is_header = match emlx::behind_count(start) {
+        Some(header) => starts_with_mail_header(header, false),
+        None => {
+            let (blanks, text) = after_blanks(start);
+            starts_with_mail_header(text, !blanks.is_empty())
+        }
     };
-    let prologue = Prologue::of(message);
-    if prologue.is_some_and(|it| it.has_separator_after_banner) {
-        return Err(NotMail::MBOX_AFTER_TEXT);
-    }
-    if prologue::is_news_batch(start) {
-        return Err(NotMail::NEWS_BATCH);
-    }
-    if is_header || prologue.is_some() {
-        return Ok(StartKind::Eml);
-    }
-    Err(if is_binary(start) {
-        NotMail::Binary
-    } else {
-        NotMail::Text
+    is_header || Prologue::of(in_emlx(start)).is_some()
+}
+
+/// Returns the start of the message in an `.emlx` file. Any other file is the message itself.
+fn in_emlx(start: &[u8]) -> &[u8] {
+    emlx::behind_count(start).unwrap_or(start)
+}
+
+/// Returns the empty lines after a byte order mark, and the text after them.
+fn after_blanks(start: &[u8]) -> (&[u8], &[u8]) {
+    let text = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
+    split_while(text, |octet| matches!(octet, b'\n' | b'\r'))
+}
+
+/// Returns the kind of a file by its first bytes.
+///
+/// # Errors
+/// Returns what the file is, if embody does not read it as mail.
+pub(crate) fn kind_of_start(start: &[u8]) -> Result<StartKind, NotMail> {
+    let verdict = STARTS.iter().find_map(|judge| judge(start));
+    verdict.unwrap_or_else(|| {
+        Err(if is_binary(start) {
+            NotMail::Binary
+        } else {
+            NotMail::Text
+        })
     })
+}
+
+/// Returns the kind of a file that is neither compressed nor a stream. Only such a mailbox of Eudora has an index and attachments
+/// next to it.
+///
+/// # Errors
+/// Returns what the file is, if embody does not read it as mail.
+pub(crate) fn kind_of_file(start: &[u8], format: Format) -> Result<StartKind, NotMail> {
+    match kind_of(start, format)? {
+        StartKind::Mbox if format == Format::Auto && eudora::starts(start) => Ok(StartKind::Eudora),
+        kind => Ok(kind),
+    }
 }
 
 pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<StartKind, NotMail> {
@@ -138,6 +179,9 @@ fn is_binary(start: &[u8]) -> bool {
     };
     start.contains(&0) || start.iter().filter(is_control).count() * 10 > start.len() * 3
 }
+
+/// First bytes of a database of SQLite.
+const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// First bytes of an AppleDouble file, in which macOS stores the attributes of a file on a file system without them.
 const APPLE_DOUBLE: &[u8] = b"\0\x05\x16\x07";

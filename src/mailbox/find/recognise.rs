@@ -16,12 +16,12 @@ use crate::mailbox::failure::cannot_read;
 use crate::mailbox::forms::refused::{OLM, is_of_olm, refused_by_name};
 use crate::mailbox::forms::separator::is_separator_after_cr;
 use crate::mailbox::forms::state_files::archived_state;
-use crate::mailbox::forms::{Format, eudora, mmdf, outlook};
+use crate::mailbox::forms::{Format, mmdf, outlook};
 use crate::mailbox::input::second::is_one_message;
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::{ContentVerdict, NotMail, starts_like_document};
 use crate::mailbox::partial::is_path_of_message;
-use crate::mailbox::start::{as_named, before_first_message, kind_of, kind_of_start};
+use crate::mailbox::start::{as_named, before_first_message, kind_of, kind_of_file, kind_of_start};
 use crate::prologue::BYTE_ORDER_MARK;
 use crate::span::front;
 
@@ -74,13 +74,7 @@ fn verdict_of(
                 return Ok(Ok((StartKind::Msg, None)));
             }
         }
-        let by_start = match kind_of(start, format) {
-            Ok(StartKind::Mbox) if format == Format::Auto && eudora::starts(start) => {
-                Ok(StartKind::Eudora)
-            }
-            kind => kind,
-        };
-        let by_name = as_named(by_start, path, format);
+        let by_name = as_named(kind_of_file(start, format), path, format);
         let by_content = as_content(by_name, (path, format), (start, file), None)?;
         let kind = by_content.map_err(|other| damaged(path, start, other).unwrap_or(other));
         return Ok(kind.map(|kind| (kind, None)));
