@@ -79,6 +79,11 @@ pub(crate) fn check(
     destination: &Path,
     options: &Options,
 ) -> Result<(), Error> {
+    if options.output_format == Format::Mmdf {
+        let detail = Detail::default().naming(Setting::OutputFormat);
+        let why = " cannot be mmdf, because embody only reads this format";
+        return Err(Error::Usage(detail.then(why)));
+    }
     let mut found = finds.mailboxes.iter();
     if options.range.is_some() && found.any(|found| is_moved(found.kind, options)) {
         let detail = Detail::default().naming(Setting::Range);

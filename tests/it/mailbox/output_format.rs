@@ -814,6 +814,16 @@ fn a_message_that_cannot_come_along_is_named_and_the_others_do() {
 }
 
 #[test]
+fn mmdf_as_the_format_of_a_result_is_refused_before_mail_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    fs::write(at.join("in.mbox"), "From a@b x\nSubject: s\n\nb\n").unwrap();
+    let error = to(&at.join("in.mbox"), &at.join("out"), Format::Mmdf, &Look);
+    assert!(matches!(error, Err(Error::Usage(_))), "{error:?}");
+    assert_eq!(files(at).len(), 1);
+}
+
+#[test]
 fn a_run_that_is_stopped_leaves_nothing_and_what_another_is_filling_is_no_mail() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
