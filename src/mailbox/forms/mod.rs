@@ -83,13 +83,6 @@ pub enum MboxVariant {
     Cl2,
 }
 
-impl Format {
-    /// Returns whether the format has a `From ` line before each message, which separates the messages.
-    pub(super) fn has_separators(self) -> bool {
-        matches!(self, Self::Mbox | Self::Thunderbird)
-    }
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Division {
     /// Separator lines that start with `From `. In an mboxcl2 mailbox, Content-Length is used instead.

@@ -407,6 +407,32 @@ fn psts_in_an_archive_become_directories_next_to_the_mbox_of_the_archive() {
 }
 
 #[test]
+fn archive_with_psts_and_rewritten_mboxes_becomes_a_directory() {
+    let bytes = usual(UNICODE);
+    let folder = folder_with(&bytes);
+    let at = folder.path();
+    let members: [(&str, &[u8]); 2] = [("mail/a.pst", &bytes), ("mail/x.mbox", MBOX)];
+    fs::write(at.join("backup.zip"), zip(&members)).unwrap();
+    assert_eq!(run(at, "convert backup.zip --output plain").0, 0);
+    let plain = files(&at.join("plain"));
+    assert!(plain.contains_key("backup.mbox"));
+    for options in [
+        "--skip-deleted",
+        "--output-format mboxo",
+        "--output-format mboxcl2",
+    ] {
+        let output = options.replace([' ', '-'], "");
+        let command = format!("convert backup.zip --output {output} {options}");
+        let (status, _, said) = run(at, &command);
+        assert_eq!(status, 0, "{options}: {said}");
+        let found = files(&at.join(&output));
+        assert!(found.keys().eq(plain.keys()), "{options}: {found:?}");
+        let (status, _, said) = run(at, &format!("compare backup.zip {output}"));
+        assert_eq!(status, 0, "{options}: {said}");
+    }
+}
+
+#[test]
 fn psts_in_an_archive_that_cannot_be_written_or_read_are_named() {
     let bytes = usual(UNICODE);
     let folder = folder_with(&bytes);

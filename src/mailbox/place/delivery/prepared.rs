@@ -1,5 +1,4 @@
-//! Prepares messages for a new mailbox: their flags, their separator and their quoting. Several threads can do this at the same
-//! time, while one thread writes.
+//! Messages before and after they get the form of a new mailbox.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,14 +8,10 @@ use sha2::{Digest as _, Sha256};
 
 #[cfg(feature = "cli")]
 use crate::error::Error;
-use crate::from_field::{SpellingPlace, spelled};
+use crate::mailbox::Envelope;
 use crate::mailbox::forms::flags::{Flags, MessageFlags};
-use crate::mailbox::forms::keywords::{Keywords, unwritable};
+use crate::mailbox::forms::keywords::Keywords;
 use crate::mailbox::forms::proton::ProtonState;
-use crate::mailbox::forms::rewrite::for_mbox;
-use crate::mailbox::forms::separator::from_line;
-use crate::mailbox::{ByLabel, Envelope, Format, MailState, MboxVariant};
-use crate::span::Newline;
 
 pub(crate) struct PreparedMail<'m> {
     /// Content of the message, without quoting.
@@ -50,111 +45,6 @@ impl StoredState {
             flags,
             date,
             proton: None,
-        }
-    }
-}
-
-/// Determines the form of messages in a new mailbox. It is separate from [`Delivery`], so that several threads can
-/// prepare messages while one of them writes.
-#[derive(Clone, Copy)]
-pub(crate) struct MessageForm {
-    pub(super) form: Format,
-    pub(super) by_label: Option<ByLabel>,
-    pub(super) variant: MboxVariant,
-}
-
-impl MessageForm {
-    /// Returns the flags of a message: those that its source mailbox or its header fields contain, and those that its
-    /// Gmail labels mean. Programs permanently remove messages that are marked as deleted, so the trash label is
-    /// ignored if the result has a folder for it. The trash label is also ignored if the message has flags from its
-    /// mailbox or its header fields, because these flags show whether the message is deleted.
-    pub(crate) fn flags(self, letter: &PreparedMail<'_>) -> MessageFlags {
-        let flags = self.flags_without_keywords(letter);
-        if letter.keywords.is_empty() {
-            flags
-        } else {
-            MessageFlags::new(flags.system, flags.keywords.with(&letter.keywords))
-        }
-    }
-
-    fn flags_without_keywords(self, letter: &PreparedMail<'_>) -> MessageFlags {
-        let noted = letter.flags.clone();
-        let fields = || MessageFlags::of_fields(letter.content);
-        let states = &letter.envelope.states;
-        if states.is_empty() {
-            return noted.unwrap_or_else(fields);
-        }
-        let is_noted = noted.is_some() || MessageFlags::has_fields(letter.content);
-        let keeps = |state: &MailState| {
-            let says_trash = self.by_label.is_none() && self.form != Format::Thunderbird;
-            *state != MailState::Trashed || says_trash && !is_noted
-        };
-        let kept: Vec<MailState> = states.iter().copied().filter(keeps).collect();
-        let of_states = MessageFlags::of_states(&kept);
-        noted.unwrap_or_else(fields).with(&of_states)
-    }
-
-    /// Returns the flags and keywords that the mailbox cannot store, each with the reason. The letters of a Maildir are
-    /// given when the message is written, and not counted here.
-    fn lost(self, flags: &MessageFlags, content: &[u8]) -> Vec<String> {
-        match self.form {
-            Format::Mbox | Format::Thunderbird => {
-                let lost = flags.unwritable();
-                lost.map(unwritable).collect()
-            }
-            Format::Eml => {
-                let lost = flags.missing_in(&MessageFlags::of_fields(content));
-                lost.into_iter()
-                    .map(|name| format!("{name}, because .eml files have no flags"))
-                    .collect()
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    /// Returns the message as the mailbox will contain it.
-    pub(crate) fn prepared(self, letter: PreparedMail<'_>) -> PreparedMessage<'_> {
-        let flags = self.flags(&letter);
-        let spelling = if self.form.has_separators() {
-            SpellingPlace::UnquotedWithoutBlank
-        } else {
-            SpellingPlace::Unquoted
-        };
-        let spelled = spelled(letter.content, spelling);
-        let content = match self.form {
-            Format::Mbox => match &spelled {
-                Cow::Borrowed(content) => flags.put_into(content),
-                Cow::Owned(content) => flags.put_into(content).into_owned().into(),
-            },
-            Format::Thunderbird => flags.put_for_thunderbird(&spelled).into(),
-            // A message of no bytes is only a separator in an mbox. As a file it is an empty line, because an empty file is
-            // no message.
-            _ if spelled.is_empty() => Cow::Borrowed(Newline::Lf.bytes()),
-            _ => spelled,
-        };
-        let bytes = if !self.form.has_separators() {
-            content
-        } else {
-            let newline = Newline::of_first_line(&content).bytes();
-            let line = match letter.separator {
-                Some(line) => Cow::Borrowed(line),
-                None => {
-                    let sender = letter.envelope.sender.as_bytes();
-                    let line = from_line(sender, seconds(letter.envelope.date));
-                    Cow::Owned(line.into_bytes())
-                }
-            };
-            [&line, newline, &for_mbox(&content, self.variant), newline]
-                .concat()
-                .into()
-        };
-        PreparedMessage {
-            lost: self.lost(&flags, letter.content),
-            bytes,
-            system: flags.system,
-            keywords: flags.keywords,
-            date: letter.envelope.date,
-            labels: letter.envelope.labels,
         }
     }
 }

@@ -1,0 +1,123 @@
+//! A directory that is one mailbox, or contains a mailbox for each label.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::appear::{NamedResult, appear_as_folder};
+use super::writer::{MailboxFiles, MailboxList, MailboxWriter, NewResult, NumberedMessage};
+use crate::error::Error;
+use crate::mailbox::failure::cannot_write;
+use crate::mailbox::flag_losses::FlagLosses;
+use crate::mailbox::forms::names::FolderNames;
+use crate::mailbox::place::journal::JournalRecord;
+use crate::mailbox::place::replace::{exists, may_be_result, sync_folder};
+use crate::mailbox::temporary::{folder_of, temporary_folder_in};
+use crate::platform::{self, Owner};
+
+/// Creates a temporary directory for the result.
+pub(super) fn start(
+    new: &NewResult<'_>,
+    files: Box<dyn MailboxFiles>,
+) -> Result<Box<dyn MailboxWriter>, Error> {
+    let writer = DirectoryWriter::new(new, files).map_err(cannot_write(new.target))?;
+    Ok(Box::new(writer))
+}
+
+struct DirectoryWriter {
+    made: TempDir,
+    target: PathBuf,
+    owner: Option<Owner>,
+    names: FolderNames,
+    mailboxes: MailboxList,
+}
+
+impl DirectoryWriter {
+    fn new(new: &NewResult<'_>, mut files: Box<dyn MailboxFiles>) -> io::Result<Self> {
+        let target = new.target;
+        if let Some(found) = platform::absent(fs::symlink_metadata(target))?
+            && (!found.is_dir() || fs::read_dir(target)?.next().is_some())
+            && !may_be_result(target, &found, new.journal)
+        {
+            return Err(exists(new.journal));
+        }
+        let made = temporary_folder_in(folder_of(target))?;
+        // Only the user of this process may open the directory until it is complete. If root writes it for another
+        // user, that user could put links into it while it is filled.
+        platform::make_private(made.path())?;
+        files.begin(made.path())?;
+        let mut mailboxes = MailboxList::new(files, new.owner);
+        if !new.is_by_label {
+            mailboxes.files().fill(made.path(), new.owner)?;
+            mailboxes.add(made.path().to_owned());
+        }
+        Ok(Self {
+            made,
+            target: target.to_owned(),
+            owner: new.owner,
+            names: FolderNames::default(),
+            mailboxes,
+        })
+    }
+
+    fn mailbox_of_label(&mut self, label: &str) -> io::Result<PathBuf> {
+        let (directory, files, owner) = (self.made.path(), self.mailboxes.files(), self.owner);
+        // A comparison with earlier names cannot show whether a name is taken, because some file systems treat different
+        // names as the same name.
+        let name = self.names.give(label, files.suffix(), |name| {
+            let path = directory.join(name);
+            match files.make(&path, owner) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+                made => made?,
+            }
+            files.fill(&path, owner).map(|()| true)
+        });
+        Ok(directory.join(name?))
+    }
+}
+
+impl MailboxWriter for DirectoryWriter {
+    fn add_label(&mut self, label: &str) -> Result<(), Error> {
+        let mailbox = self.mailbox_of_label(label);
+        let path = mailbox.map_err(cannot_write(&self.target))?;
+        self.mailboxes.add(path);
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        message: &NumberedMessage<'_>,
+        mailboxes: &[usize],
+        losses: &mut FlagLosses,
+    ) -> Result<(), Error> {
+        let written = self.mailboxes.write(message, mailboxes, losses);
+        written.map_err(cannot_write(&self.target))
+    }
+
+    fn rename(&mut self, target: &Path) {
+        target.clone_into(&mut self.target);
+    }
+
+    fn finish(
+        mut self: Box<Self>,
+        record: Option<&JournalRecord<'_>>,
+        note: &mut dyn FnMut(&[NamedResult]),
+    ) -> Result<(), Error> {
+        let (made, target) = (self.made.path(), self.target.as_path());
+        let flushed = self.mailboxes.finish();
+        let owned = flushed.and_then(|()| platform::own_folder(made, self.owner));
+        let synced = owned.and_then(|()| {
+            platform::sync_tree(made)?;
+            note(&[NamedResult::new(made, target)]);
+            appear_as_folder(made, target, record)
+        });
+        let has_moved = synced.map_err(cannot_write(target))?;
+        if has_moved {
+            // The directory no longer exists under its temporary name, so it must not be removed at the end.
+            let _ = self.made.keep();
+        }
+        sync_folder(folder_of(&self.target))
+    }
+}

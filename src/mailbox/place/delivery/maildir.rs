@@ -1,0 +1,111 @@
+//! Messages in Maildirs.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::form::MessageForm;
+use super::prepared::{PreparedMessage, seconds};
+use super::writer::{MailboxFiles, NumberedMessage, new_folder, put_file};
+use super::written_format::WrittenFormat;
+use crate::mailbox::flag_losses::FlagLosses;
+use crate::mailbox::forms::keywords::KeywordLetters;
+use crate::mailbox::place::keyword_files::{DOVECOT, letters_of};
+use crate::platform::{self, Owner};
+
+/// Reason why a Maildir does not store a keyword.
+pub(crate) const NO_LETTER: &str =
+    "because a Maildir can store only 26 keywords, in the characters that IMAP allows";
+
+pub(super) struct MaildirFormat;
+
+impl WrittenFormat for MaildirFormat {
+    fn form(&self) -> &'static dyn MessageForm {
+        &MaildirFormat
+    }
+
+    fn files(&self) -> Box<dyn MailboxFiles> {
+        Box::new(NewMaildirs::default())
+    }
+}
+
+impl MessageForm for MaildirFormat {}
+
+struct NewMaildirs {
+    /// Character before the flags in a file name.
+    before_flags: char,
+    /// For the number of each Maildir, the letters of its keywords. Each Maildir has its own letters, because Dovecot explains
+    /// them in each folder.
+    letters: HashMap<usize, KeywordLetters>,
+}
+
+impl Default for NewMaildirs {
+    fn default() -> Self {
+        Self {
+            before_flags: ':',
+            letters: HashMap::new(),
+        }
+    }
+}
+
+impl NewMaildirs {
+    /// Returns the letters of the keywords of a message in the Maildir with this number.
+    fn letters(
+        &mut self,
+        number: usize,
+        message: &PreparedMessage<'_>,
+        losses: &mut FlagLosses,
+    ) -> String {
+        if message.keywords.is_empty() {
+            return String::new();
+        }
+        let known = self.letters.entry(number).or_default();
+        let (letters, lost) = letters_of(known, &message.keywords);
+        for name in lost {
+            losses.count(format!("keyword {name}, {NO_LETTER}"));
+        }
+        letters
+    }
+}
+
+impl MailboxFiles for NewMaildirs {
+    fn begin(&mut self, directory: &Path) -> io::Result<()> {
+        self.before_flags = platform::before_flags(directory)?;
+        Ok(())
+    }
+
+    fn fill(&self, path: &Path, owner: Option<Owner>) -> io::Result<()> {
+        let mut parts = ["cur", "new", "tmp"].into_iter();
+        parts.try_for_each(|part| new_folder(&path.join(part), owner))
+    }
+
+    fn name(
+        &mut self,
+        NumberedMessage { message, number }: &NumberedMessage<'_>,
+        mailbox: usize,
+        losses: &mut FlagLosses,
+    ) -> String {
+        let keywords = self.letters(mailbox, message, losses);
+        let (seconds, octets) = (seconds(message.date), message.bytes.len());
+        let name = format!("{seconds:010}.{number:08}.embody,S={octets}");
+        let (before, flags) = (self.before_flags, message.system);
+        // Only names in `cur` contain letters.
+        if flags.is_in_cur() || !keywords.is_empty() {
+            format!("cur/{name}{before}2,{}{keywords}", flags.letters())
+        } else {
+            format!("new/{name}")
+        }
+    }
+
+    /// Writes the file `dovecot-keywords` of each Maildir whose messages have keywords. Dovecot reads this file. Other programs
+    /// ignore it, and the letters in the file names.
+    fn finish(&mut self, mailboxes: &[PathBuf], owner: Option<Owner>) -> io::Result<()> {
+        for (number, mailbox) in mailboxes.iter().enumerate() {
+            let letters = self.letters.get(&number).filter(|it| !it.is_empty());
+            if let Some(letters) = letters {
+                put_file(&mailbox.join(DOVECOT), letters.file().as_bytes(), owner)?;
+            }
+        }
+        Ok(())
+    }
+}

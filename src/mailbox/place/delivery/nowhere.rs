@@ -1,0 +1,39 @@
+//! A result that is not written. The flags that the result could not store are counted all the same.
+
+use std::path::Path;
+
+use super::appear::NamedResult;
+use super::writer::{MailboxFiles, MailboxWriter, NumberedMessage};
+use crate::error::Error;
+use crate::mailbox::flag_losses::FlagLosses;
+use crate::mailbox::place::journal::JournalRecord;
+
+pub(super) struct NowhereWriter(pub(super) Box<dyn MailboxFiles>);
+
+impl MailboxWriter for NowhereWriter {
+    fn add_label(&mut self, _label: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        message: &NumberedMessage<'_>,
+        mailboxes: &[usize],
+        losses: &mut FlagLosses,
+    ) -> Result<(), Error> {
+        for &number in mailboxes {
+            self.0.name(message, number, losses);
+        }
+        Ok(())
+    }
+
+    fn rename(&mut self, _target: &Path) {}
+
+    fn finish(
+        self: Box<Self>,
+        _record: Option<&JournalRecord<'_>>,
+        _note: &mut dyn FnMut(&[NamedResult]),
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+}
