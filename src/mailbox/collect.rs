@@ -221,7 +221,8 @@ impl MergeResult {
         )
     }
 
-    /// Calls `take` with each flag and keyword that the mailbox cannot store, and the number of its messages.
+    /// Calls `take` with a description of each flag and keyword that the mailbox cannot store, and the number of
+    /// messages that lose it.
     pub(crate) fn take_losses(&mut self, take: &mut dyn FnMut(&str, u64)) {
         self.delivery.take_losses().each(take);
     }

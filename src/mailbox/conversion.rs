@@ -52,7 +52,7 @@ use crate::mailbox::{result, result_form};
 #[must_use = "call `run` to convert the mailbox"]
 pub struct Conversion<'c> {
     source: &'c Path,
-    /// The source, if the caller may have looked at it already.
+    /// Search result for the source, if the caller may already have searched it.
     looked_at: Option<&'c Source>,
     /// Content of the source, if the caller has opened it.
     stream: Option<InputSource>,

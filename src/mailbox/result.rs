@@ -42,8 +42,8 @@ pub(crate) fn result_of(source: &Source, options: &Options) -> Option<Format> {
     result(&finds, options)
 }
 
-/// Checks the output name before the conversion starts. The source is looked at for this only if the name or the options
-/// could conflict with the format of the result. Other errors are left for the conversion to report.
+/// Checks the output name before the conversion starts. The source is searched for this only if the name or the options
+/// could conflict with the format of the result. Other errors are reported by the conversion.
 pub(crate) fn check_early(
     source: &Source,
     destination: Option<&Path>,
@@ -71,8 +71,8 @@ fn is_folder(destination: &Path) -> bool {
     destination.is_dir() || destination.as_os_str().as_bytes().ends_with(b"/")
 }
 
-/// Returns an error if the output name belongs to another format than the result, or if embody cannot write the result.
-/// The error contains both ways out: another name, or another format.
+/// Returns an error if the output name belongs to a format other than that of the result, or if embody cannot write the
+/// result. The error text contains both solutions: another name, or another format.
 pub(crate) fn check(
     source: &Path,
     finds: &Finds,
@@ -94,7 +94,8 @@ pub(crate) fn check(
         .mailboxes
         .iter()
         .any(|it| it.kind == StartKind::Archive);
-    // If an archive contains mailboxes of Outlook, its result is a directory, which an interrupted run can have created.
+    // An interrupted run may have created the directory, because the result of an archive with Outlook mailboxes is a
+    // directory.
     let is_of_stopped_run = is_archive && journal::is_beside(destination);
     let is_folder = is_folder(destination) && !is_of_stopped_run;
     let result = result(finds, options);
@@ -128,8 +129,7 @@ pub(crate) fn check(
         (Some(StartKind::Mbox), _) if result == Some(Format::Eml) => {
             ("the name of an mbox", "choose another name")
         }
-        // Apple Mail has directories whose names end in `.mbox`, so this name is allowed for a directory if the source
-        // has it too.
+        // Apple Mail has directories named `NAME.mbox`, so a directory may have such a name if the source has it too.
         (Some(said), false) if !source.is_dir() || named(source) != Some(said) => match said {
             StartKind::Mbox => ("the name of an mbox", "name a folder"),
             _ => ("the name of a message", "name a folder"),

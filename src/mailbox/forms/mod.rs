@@ -92,7 +92,7 @@ pub(super) enum Division {
     /// Separator lines of Eudora (`From ???@??? `). With `has_cr`, a bare CR ends a line. No lines are quoted, and
     /// Content-Length has no meaning.
     Eudora { has_cr: bool },
-    /// A format that finds wrong ends of messages on purpose. With it, the tests check that a run notices lost bytes
+    /// A test format that finds wrong ends of messages on purpose, to check that a run notices lost bytes
     /// (`input::accounts`).
     #[cfg(test)]
     Lying(lie::Lie),

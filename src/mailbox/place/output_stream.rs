@@ -1,4 +1,4 @@
-//! Output that is written to directly, and does not appear under a name when it is complete.
+//! Output that is written directly to a stream, instead of to a temporary file that is renamed when it is complete.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::error::Error;
 use crate::platform::Stream;
 
-/// Name of an open output file in errors. The caller has opened it, so the program knows no path for it.
+/// Name of an open output file in error messages. The caller opened the file, so its path is unknown.
 pub(crate) const OPEN_OUTPUT: &str = "standard output";
 
 /// Standard output, a device or a pipe. If the run fails, the bytes that were written stay.

@@ -17,12 +17,12 @@ use crate::platform::NewFile;
 pub(crate) enum Output<'a> {
     Nowhere,
     Path(&'a Path),
-    /// A file in a directory of results. If the source is an incomplete message of Apple Mail (`N.partial.emlx`) and
+    /// A file in a result directory. If the source is an incomplete message of Apple Mail (`N.partial.emlx`) and
     /// becomes complete, the file gets the name `N.emlx` instead.
     InFolder(&'a Path),
     Open(File),
     Delivery(&'a mut Delivery),
-    /// Keeps a single message, which is delivered later to a mailbox of another format.
+    /// Slot for a single message, which is delivered later to a mailbox of another format.
     Held(&'a mut Option<HeldMail>),
 }
 
@@ -46,9 +46,9 @@ pub(crate) enum Sink<'a> {
         backup: Option<&'a OsStr>,
         unchanged: u64,
     },
-    /// A mailbox of another format, which receives single messages.
+    /// Delivery of single messages to a mailbox of another format.
     Delivery(&'a mut Delivery),
-    /// A place for one message, which is delivered later.
+    /// Slot for a single message that is delivered later.
     Held(&'a mut Option<HeldMail>),
 }
 

@@ -10,7 +10,7 @@ use crate::mailbox::place::replace::exists;
 use crate::mailbox::place::tree::subfolders_of;
 use crate::platform;
 
-/// A complete file or directory, with the name that it has and the one that it gets.
+/// A complete file or directory: its temporary name and its final name.
 pub(crate) struct NamedResult {
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     pub(crate) temporary: PathBuf,

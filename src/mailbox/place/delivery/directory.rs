@@ -1,4 +1,4 @@
-//! A directory that is one mailbox, or contains a mailbox for each label.
+//! Writes a directory: a single mailbox, or a mailbox for each label.
 
 use std::fs;
 use std::io;
@@ -44,8 +44,8 @@ impl DirectoryWriter {
             return Err(exists(new.journal));
         }
         let made = temporary_folder_in(folder_of(target))?;
-        // Only the user of this process may open the directory until it is complete. If root writes it for another
-        // user, that user could put links into it while it is filled.
+        // Until the directory is complete, only the user of this process may open it. If root writes it for another
+        // user, that user could otherwise put symbolic links into it while it is filled.
         platform::make_private(made.path())?;
         files.begin(made.path())?;
         let mut mailboxes = MailboxList::new(files, new.owner);
@@ -64,8 +64,8 @@ impl DirectoryWriter {
 
     fn mailbox_of_label(&mut self, label: &str) -> io::Result<PathBuf> {
         let (directory, files, owner) = (self.made.path(), self.mailboxes.files(), self.owner);
-        // A comparison with earlier names cannot show whether a name is taken, because some file systems treat different
-        // names as the same name.
+        // Only creating the mailbox shows whether its name is taken, because some file systems treat different names as
+        // the same.
         let name = self.names.give(label, files.suffix(), |name| {
             let path = directory.join(name);
             match files.make(&path, owner) {
@@ -115,7 +115,7 @@ impl MailboxWriter for DirectoryWriter {
         });
         let has_moved = synced.map_err(cannot_write(target))?;
         if has_moved {
-            // The directory no longer exists under its temporary name, so it must not be removed at the end.
+            // The directory was renamed, so its temporary name must not be removed at the end.
             let _ = self.made.keep();
         }
         sync_folder(folder_of(&self.target))

@@ -1,4 +1,5 @@
-//! The forms of messages in the formats of mailboxes. Several threads prepare messages at the same time, while one thread writes.
+//! Forms of messages: how each mailbox format writes them. Several threads prepare messages in parallel, while one
+//! thread writes.
 
 use std::borrow::Cow;
 
@@ -10,8 +11,8 @@ use crate::span::Newline;
 
 /// The form of a message in mailboxes of one format.
 pub(super) trait MessageForm: Sync {
-    /// Returns the bytes of a message: the content of its file, or the separator and the quoted content in an mbox of this
-    /// variant. A message of no bytes is a file with an empty line, because an empty file is no message.
+    /// Returns the bytes of a message: the content of its file, or the separator and the quoted content in an mbox of
+    /// this variant. An empty message becomes a file with an empty line, because an empty file is not a message.
     fn bytes<'m>(
         &self,
         letter: &PreparedMail<'m>,
@@ -36,14 +37,14 @@ pub(super) trait MessageForm: Sync {
         false
     }
 
-    /// Whether the result has folders, so that one of them can be that of deleted messages.
+    /// Whether the result has folders, so that one of them can be the trash.
     fn has_folders(&self) -> bool {
         false
     }
 }
 
-/// The form of messages in a result. It is separate from [`Delivery`](super::Delivery), so that several threads can prepare
-/// messages while one of them writes.
+/// How messages are written in a result. It is separate from [`Delivery`](super::Delivery), so that several threads can
+/// prepare messages while one of them writes.
 #[derive(Clone, Copy)]
 pub(crate) struct ResultForm {
     pub(super) format: &'static dyn MessageForm,

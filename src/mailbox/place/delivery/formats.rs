@@ -8,7 +8,7 @@ use super::thunderbird::ThunderbirdFormat;
 use super::written_format::WrittenFormat;
 use crate::mailbox::Format;
 
-/// Returns a format by its name. MMDF is refused before mail is read, because embody only reads it.
+/// Returns the writer of a format. MMDF is refused before mail is read, because embody does not write it.
 pub(super) fn written_format(format: Format) -> &'static dyn WrittenFormat {
     match format {
         Format::Auto | Format::Mbox | Format::Mmdf => &MboxFormat,

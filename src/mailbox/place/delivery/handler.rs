@@ -1,4 +1,4 @@
-//! Messages that are passed to another part of the program instead of being written to files.
+//! Interface for messages that are not written to files, but passed to another part of the program.
 
 use super::prepared::PreparedMail;
 use crate::error::Error;

@@ -1,4 +1,4 @@
-//! The mailboxes of labels (`--by-label`).
+//! Chooses the mailboxes of a message by its labels (`--by-label`).
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,14 +20,14 @@ const UNLABELLED: &str = "No label";
 /// Determines the mailboxes of a message from its labels.
 pub(super) struct LabelMailboxes {
     by_label: ByLabel,
-    /// The number of the mailbox of each label. The key `None` is for mail without a label.
+    /// Mailbox number of each label. The key `None` is for mail without a label.
     numbers: HashMap<Option<String>, usize>,
     /// Digests of the delivered mails, 16 bytes each, to find repeated mails: an archive can contain a mail once for
     /// each of its labels.
     known: HashSet<[u8; 16]>,
-    /// Whether the caller guarantees that no mail occurs twice, as `merge` does. `known` is then not used. The labels
-    /// of a mail are the folders of the sources that contained it, so [`MOST_LABELS`] and [`LONGEST_LABEL`] do not
-    /// apply.
+    /// Whether the caller guarantees that no mail occurs twice, as `merge` does, so that `known` is not needed. In a
+    /// merge, the labels of a mail are the source folders that contained it, so [`MOST_LABELS`] and [`LONGEST_LABEL`]
+    /// do not apply.
     pub(super) is_distinct: bool,
 }
 
@@ -49,9 +49,9 @@ impl LabelMailboxes {
         }
     }
 
-    /// Returns the numbers of the mailboxes for these labels. If no label can be used, this is the mailbox for mail
-    /// without labels. If labels exceed a limit, they are left out, and the mail is counted in `summary`. `add` creates the
-    /// mailbox of a label.
+    /// Returns the mailbox numbers for these labels. Labels that exceed a limit are left out, and the mail is counted
+    /// in `summary`. If no label remains, the mailbox for mail without labels is used. `add` creates the mailbox of a
+    /// label.
     pub(super) fn numbers(
         &mut self,
         labels: &[String],

@@ -32,10 +32,10 @@ impl WrittenFormat for MaildirFormat {
 impl MessageForm for MaildirFormat {}
 
 struct NewMaildirs {
-    /// Character before the flags in a file name.
+    /// Separator before the flags in a file name: a colon, or `;` if the file system does not allow colons.
     before_flags: char,
-    /// For the number of each Maildir, the letters of its keywords. Each Maildir has its own letters, because Dovecot explains
-    /// them in each folder.
+    /// Keyword letters of each Maildir, by its number. Each Maildir has its own letters, because Dovecot explains them
+    /// separately in each folder.
     letters: HashMap<usize, KeywordLetters>,
 }
 
@@ -89,7 +89,7 @@ impl MailboxFiles for NewMaildirs {
         let (seconds, octets) = (seconds(message.date), message.bytes.len());
         let name = format!("{seconds:010}.{number:08}.embody,S={octets}");
         let (before, flags) = (self.before_flags, message.system);
-        // Only names in `cur` contain letters.
+        // A message with keyword letters is written to `cur`, because a file name in `new` cannot contain them.
         if flags.is_in_cur() || !keywords.is_empty() {
             format!("cur/{name}{before}2,{}{keywords}", flags.letters())
         } else {
@@ -97,8 +97,8 @@ impl MailboxFiles for NewMaildirs {
         }
     }
 
-    /// Writes the file `dovecot-keywords` of each Maildir whose messages have keywords. Dovecot reads this file. Other programs
-    /// ignore it, and the letters in the file names.
+    /// Writes `dovecot-keywords` to each Maildir whose messages have keywords. Only Dovecot reads this file and the
+    /// keyword letters in file names; other programs ignore both.
     fn finish(&mut self, mailboxes: &[PathBuf], owner: Option<Owner>) -> io::Result<()> {
         for (number, mailbox) in mailboxes.iter().enumerate() {
             let letters = self.letters.get(&number).filter(|it| !it.is_empty());

@@ -1,4 +1,4 @@
-//! Messages in mboxes: one file, a stream, or the mboxes in a directory.
+//! Writes mboxes: a file, a stream, or several mboxes in a directory.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -72,7 +72,7 @@ impl MessageForm for MboxFormat {
     }
 }
 
-/// Returns the message without a From field that programs read as a separator.
+/// Returns the message with its From field rewritten if programs would read this field as a separator.
 pub(super) fn spelled_for_mbox<'m>(letter: &PreparedMail<'m>) -> Cow<'m, [u8]> {
     spelled(letter.content, SpellingPlace::UnquotedWithoutBlank)
 }

@@ -27,7 +27,7 @@ impl MessageForm for MhFormat {}
 
 #[derive(Default)]
 struct NewMhFolders {
-    /// For the number of each MH folder, the sequences of its messages.
+    /// Sequences of each MH folder, by its number.
     sequences: HashMap<usize, NewSequences>,
 }
 
@@ -47,8 +47,8 @@ impl MailboxFiles for NewMhFolders {
         name.to_string()
     }
 
-    /// Writes the sequences of each folder. An MH folder is recognised by the file of its sequences, so even an empty folder
-    /// gets one.
+    /// Writes the sequences file of each folder, even of an empty one, because this file marks a directory as an MH
+    /// folder.
     fn finish(&mut self, mailboxes: &[PathBuf], owner: Option<Owner>) -> io::Result<()> {
         for (number, mailbox) in mailboxes.iter().enumerate() {
             let sequences = self.sequences.get(&number).map(NewSequences::file);

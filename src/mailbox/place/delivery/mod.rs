@@ -62,7 +62,7 @@ pub(crate) enum ResultPlace<'p> {
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     Nowhere,
     Path(&'p Path),
-    /// An open file, which gets an mbox.
+    /// An open file to which an mbox is written.
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     Open(File),
 }
@@ -74,7 +74,7 @@ pub(crate) struct Delivery {
     /// The mailboxes of labels. `None` if the result is not sorted by labels.
     labels: Option<LabelMailboxes>,
     skips_deleted: bool,
-    /// Number of the mailbox for mail that is not sorted by its labels.
+    /// Number of the mailbox for mail that is not assigned by labels.
     current: usize,
     /// Number of messages that were written.
     delivered: u64,
@@ -162,8 +162,8 @@ impl Delivery {
         }
     }
 
-    /// Prepares the delivery for `merge`, which delivers no mail twice, so no memory for digests of mails is needed. The
-    /// labels of a mail are the folders that contained it, so the mail is delivered to all of them.
+    /// Prepares the delivery for `merge`. It delivers no mail twice, so no digests need to be kept. The labels of a
+    /// mail are the source folders that contained it, so the mail is delivered to all of them.
     #[cfg(feature = "cli")]
     pub(crate) fn of_distinct_mails(mut self) -> Self {
         if let Some(labels) = &mut self.labels {
@@ -182,8 +182,8 @@ impl Delivery {
         Ok(())
     }
 
-    /// Counts a folder of a message as lost, unless the result keeps folders apart: a handler does, and a mailbox for each
-    /// label.
+    /// Counts a folder as lost if the result is a single mailbox. A handler and a mailbox for each label keep folders
+    /// apart.
     pub(crate) fn lose_folder(&mut self, folder: &str) {
         if self.labels.is_none() && self.handler().is_none() {
             let what = format!("folder {folder}, because the result is one mailbox");

@@ -1,4 +1,4 @@
-//! A result that is not written. The flags that the result could not store are counted all the same.
+//! A result for runs that write nothing. It still counts the flags that the format could not store.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Messages in a tree of folders of Thunderbird.
+//! Writes messages to a tree of Thunderbird folders.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -74,7 +74,7 @@ struct ThunderbirdTree {
     owner: Option<Owner>,
     tree: FolderTree,
     mailboxes: MailboxList,
-    /// For each folder that [`enter`](MailboxWriter::enter) has returned so far, the number of its mailbox.
+    /// Mailbox number of each folder that [`enter`](MailboxWriter::enter) has returned so far.
     entered: HashMap<Vec<String>, usize>,
 }
 

@@ -19,7 +19,7 @@ pub(super) struct NumberedMessage<'m> {
     pub(super) number: u64,
 }
 
-/// Writes prepared messages to the mailboxes of a result. One thread at a time calls the methods.
+/// Writes prepared messages to the mailboxes of a result. The methods are called by one thread at a time.
 pub(super) trait MailboxWriter: Send {
     /// Creates the mailbox of a label. The mailboxes of a result are numbered from 0.
     ///
@@ -27,8 +27,8 @@ pub(super) trait MailboxWriter: Send {
     /// Returns [`Error::Write`].
     fn add_label(&mut self, label: &str) -> Result<(), Error>;
 
-    /// Returns the number of the mailbox for the folder with the names `levels`. Only a result with folders creates it. Any other
-    /// result is one mailbox.
+    /// Returns the mailbox number of the folder with the names `levels`. If the result has folders, the folder is
+    /// created if necessary. Otherwise all folders have the same mailbox.
     ///
     /// # Errors
     /// Returns [`Error::Write`].
@@ -106,8 +106,9 @@ pub(super) trait MailboxFiles: Send {
         Ok(())
     }
 
-    /// Returns the path of the file for a message in the mailbox with this number. The path is empty if all messages of a mailbox
-    /// are in one file. Counts the flags that the mailbox cannot store. A run that writes nothing calls only this method.
+    /// Returns the path of a message's file in the mailbox with this number, and counts the flags that the mailbox
+    /// cannot store. The path is empty if all messages of a mailbox are in one file. This is the only method that a dry
+    /// run calls.
     fn name(
         &mut self,
         message: &NumberedMessage<'_>,

@@ -1,11 +1,11 @@
-//! What a format of new mailboxes consists of.
+//! Interface of a mailbox format that embody can write.
 
 use super::directory;
 use super::form::MessageForm;
 use super::writer::{MailboxFiles, MailboxWriter, NewResult};
 use crate::error::Error;
 
-/// A format in which new mailboxes are written.
+/// A mailbox format that embody can write.
 pub(super) trait WrittenFormat: Sync {
     /// Returns the form of the messages.
     fn form(&self) -> &'static dyn MessageForm;
