@@ -57,6 +57,7 @@ pub(crate) mod wording;
 
 use std::ffi::OsString;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
@@ -111,6 +112,12 @@ fn parse_and_run(arguments: &[OsString]) -> ProgramStatus {
                 say::tell(&format!("in {}:", file.place_of(&problem)));
             }
             let _ = problem.print();
+            if let Some(file) = file_named_as_command(&problem) {
+                let file = survey::quoted(&file);
+                say::tell(&format!(
+                    "to see what the mail in this file refers to, run: embody inspect {file}"
+                ));
+            }
             ProgramStatus::of_usage(&merged, &suggested(&problem))
         }
     }
@@ -149,6 +156,14 @@ fn suggested(problem: &clap::Error) -> Vec<String> {
         Some(ContextValue::String(name)) => vec![name.clone()],
         Some(ContextValue::Strings(names)) => names.clone(),
         _ => Vec::new(),
+    }
+}
+
+/// Returns the word at the place of the command if the word is an existing file or directory, as in `embody takeout.zip`.
+fn file_named_as_command(problem: &clap::Error) -> Option<String> {
+    match problem.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(name)) if Path::new(name).exists() => Some(name.clone()),
+        _ => None,
     }
 }
 

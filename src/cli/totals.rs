@@ -331,7 +331,7 @@ impl<'r> OpeningOptions<'r> {
         }
         for (place, value) in values {
             if let Some(values) = self.0.get_mut(place) {
-                values.insert(value);
+                values.extend(value.split(','));
             }
         }
         true
@@ -427,6 +427,14 @@ mod tests {
                 12,
             ),
             (&[("--allow-net CIDR", 4)], "--allow-net CIDR", 4),
+            (
+                &[
+                    ("--fetch ftp,http,https", 1),
+                    ("--fetch file,http,https", 1),
+                ],
+                "--fetch file,ftp,http,https",
+                2,
+            ),
             (
                 &[("--fetch http", 5), ("--trackers fetch", 6)],
                 "--trackers fetch",

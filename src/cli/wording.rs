@@ -215,8 +215,7 @@ fn open(policy: &mut Policy, reason: Reason, reference: &UrlReference<'_>) -> Op
     Some(match reason {
         Reason::SchemeNotAllowed => {
             let scheme = Scheme::from_name(reference.scheme?.as_bytes())?;
-            policy.fetch.insert(scheme);
-            given(Setting::Fetch, scheme.as_str())
+            fetch_also(policy, scheme)
         }
         Reason::HostNotAllowed => {
             let host = site?.host.to_ascii_lowercase();
@@ -250,6 +249,14 @@ fn open(policy: &mut Policy, reason: Reason, reference: &UrlReference<'_>) -> Op
     })
 }
 
+/// Adds a scheme to the policy, and returns the `--fetch` option of this policy. The option contains all schemes of the
+/// policy: `--fetch ftp` alone would forbid http and https, which `embed` allows by default.
+fn fetch_also(policy: &mut Policy, scheme: Scheme) -> String {
+    policy.fetch.insert(scheme);
+    let schemes: Vec<&str> = policy.fetch.iter().map(|it| it.as_str()).collect();
+    given(Setting::Fetch, schemes.join(","))
+}
+
 /// Returns the option that would have allowed a redirect. Redirects can lead only to http or https, so the missing
 /// scheme is the one that `--fetch` does not contain. No option allows a redirect from https to http.
 fn redirect(row: &Row, policy: &Policy) -> Option<String> {
@@ -260,7 +267,7 @@ fn redirect(row: &Row, policy: &Policy) -> Option<String> {
     let scheme = schemes.find(|scheme| !policy.fetch.contains(scheme))?;
     let from = UrlReference::split(row.url.as_deref()?);
     let is_downward = from.has_scheme("https") && scheme == Scheme::Http;
-    (!is_downward).then(|| given(Setting::Fetch, scheme.as_str()))
+    (!is_downward).then(|| fetch_also(&mut policy.clone(), scheme))
 }
 
 /// Returns the word that users see for an outcome. The JSON report calls unchanged references "left", which could also

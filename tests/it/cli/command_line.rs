@@ -729,6 +729,26 @@ fn a_password_is_never_shown() {
 }
 
 #[test]
+fn file_in_place_of_a_command_is_answered_with_a_command_that_reads_it() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("my mail.mbox"), "").unwrap();
+    for (word, tip) in [
+        ("my mail.mbox", Some("run: embody inspect 'my mail.mbox'\n")),
+        ("absent.mbox", None),
+    ] {
+        let output = embody()
+            .arg(word)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert_eq!(said.contains("embody inspect"), tip.is_some(), "{said}");
+        assert!(said.ends_with(tip.unwrap_or_default()), "{said}");
+    }
+}
+
+#[test]
 fn a_refusal_names_the_option_that_would_allow_it() {
     let mail = with_url("https://example.org/x", "Content-Type: text/plain\n");
     let said = stderr(&run(&["filter"], &mail));
@@ -740,6 +760,13 @@ fn a_refusal_names_the_option_that_would_allow_it() {
     let said = stderr(&run(&["filter"], &mail));
     assert!(
         said.contains("--fetch file --file-root DIR would allow it"),
+        "{said}"
+    );
+    // `recover` allows http and https by default, and `--fetch ftp` alone would forbid both.
+    let mail = with_url("ftp://ftp.example.org/x", "Content-Type: text/plain\n");
+    let said = stderr(&run(&["recover"], &mail));
+    assert!(
+        said.contains("--fetch http,https,ftp would allow it"),
         "{said}"
     );
     let mail = with_url("data:text/html,x", "Content-Type: text/plain\n");

@@ -141,7 +141,7 @@ fn without_options_no_request_is_made_and_nothing_changes() {
         (
             "--fetch https,ftp,file".to_owned(),
             "scheme-not-allowed",
-            format!("; --fetch http {opened}"),
+            format!("; --fetch http,https,ftp,file {opened}"),
         ),
         (
             "--deny-host 127.0.0.1".to_owned(),
