@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 
+use super::outcomes::counted;
 use super::report_file::ReportFields;
 use super::say::{duration, harmless};
 use super::tally::{CountedRow, NAMES, RowTally, TallyNames};
@@ -133,18 +134,19 @@ impl Forecast {
         }
         let (remote, data) = (self.remote(), self.pictures.amount(&PictureClass::Data));
         text += &format!(
-            "{} pictures would be retrieved; {} more are trackers; {} pictures in data: URLs have {} bytes\n",
-            remote,
+            "{} would be retrieved; trackers: {}; pictures in data: URLs: {} with {}\n",
+            counted(remote, "picture"),
             self.pictures.of(&PictureClass::Tracker),
             data.count,
-            data.octets
+            counted(data.octets, "byte")
         );
         let hosts = self.hosts.heaviest(|count| *count);
         for (host, count) in hosts.iter().take(HOSTS) {
             text += &format!("  {count} from {}\n", harmless(host));
         }
         if hosts.len() > HOSTS {
-            text += &format!("  and {} hosts more\n", hosts.len() - HOSTS);
+            let others = (hosts.len() - HOSTS) as u64;
+            text += &format!("  and {}\n", counted(others, "more host"));
         }
         if let Some(count) = self.hosts.others() {
             text += &format!(
@@ -166,8 +168,8 @@ impl Forecast {
             0 => format!(
                 " and the size of the retrieved content, which is not known, but is at most {most} bytes (--max-growth){per}"
             ),
-            remote => format!(
-                " and the size of {remote} pictures that would be retrieved: at most {each} bytes for each picture (--max-body) and {most} bytes for all (--max-growth){per}"
+            _ => format!(
+                " and the size of the retrieved pictures: at most {each} bytes for each picture (--max-body) and {most} bytes for all (--max-growth){per}"
             ),
         };
         text + &format!("{whose} would grow by at most {growth} bytes{retrieved}\n")
@@ -188,7 +190,7 @@ impl Forecast {
     fn time(&self, limits: &Limits) -> String {
         let distinct = self.urls.len();
         let more = if distinct < URLS { "" } else { " or more" };
-        let hosts = self.hosts.names().count();
+        let hosts = counted(self.hosts.names().count() as u64, "host");
         let rounds = distinct.div_ceil(limits.in_flight.max(1)) as f64;
         let timeout = limits.timeout.as_secs_f64();
         let mut longest = String::new();
@@ -205,7 +207,7 @@ impl Forecast {
                 &format!(", or at most {time} if each request takes {timeout} s (--timeout)");
         }
         format!(
-            "{distinct}{more} different URLs on {hosts} hosts would be requested, each once; this takes {} if one request takes {TYPICAL} s and {} run at \
+            "{distinct}{more} different URLs on {hosts} would be requested, each once; this takes {} if one request takes {TYPICAL} s and {} run at \
              the same time (--max-in-flight){longest}\n",
             duration(rounds * TYPICAL),
             limits.in_flight,

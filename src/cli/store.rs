@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use super::args::{StoreAction, StoreArgs};
 use super::detach::{is_missing, missing};
 use super::exit::{ProgramStatus, Signals};
+use super::outcomes::counted;
 use super::say::{self, harmless, shown};
 use super::sources::{CliSources, holds_mail};
 use super::streams::{self, is_reader_gone, write_error};
@@ -156,14 +157,17 @@ fn check(args: &StoreArgs, stop: &Stop) -> Result<ProgramStatus, Failure> {
         let octets: u64 = objects.iter().map(|object| object.size).sum();
         let _ = write!(
             lines,
-            "{} objects, {octets} bytes, {wrong} damaged",
-            objects.len()
+            "{}, {}, {wrong} damaged",
+            counted(objects.len() as u64, "object"),
+            counted(octets, "byte")
         );
         if !args.sources.is_empty() {
-            let (files, octets, wanted) = (sources.files, sources.octets, wanted.len());
+            let read = counted(sources.files, "file");
+            let referred = counted(wanted.len() as u64, "object");
             let _ = write!(
                 lines,
-                "; {files} files with {octets} bytes read; these files refer to {wanted} objects, {missing} missing"
+                "; {read} with {} bytes read, referring to {referred}, {missing} missing",
+                sources.octets
             );
         }
         lines.push('\n');
@@ -308,8 +312,11 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<ProgramStatus, Failure> {
     };
     if !args.quiet {
         say::tell(&format!(
-            "{all} objects, {} files, {} bytes read; {count} objects, {octets} bytes {done}; {young} unused objects are younger than a day",
-            sources.files, sources.octets,
+            "{}, {}, {} bytes read; {}, {octets} bytes {done}; unused but younger than a day: {young}",
+            counted(all as u64, "object"),
+            counted(sources.files, "file"),
+            sources.octets,
+            counted(count, "object"),
         ));
     }
     Ok(if incomplete || failed {

@@ -100,17 +100,17 @@ fn check_accepts_intact_referenced_objects() {
     ended(&output, 0);
     let said = stdout(&output);
     assert!(
-        said.starts_with("1 objects, 3 bytes, 0 damaged; 2 files"),
+        said.starts_with("1 object, 3 bytes, 0 damaged; 2 files"),
         "{said}"
     );
     assert!(
-        said.ends_with("these files refer to 1 objects, 0 missing\n"),
+        said.ends_with(", referring to 1 object, 0 missing\n"),
         "{said}"
     );
     assert_eq!(stderr(&output), "");
     let output = place.store(&["check"], &[]);
     ended(&output, 0);
-    assert_eq!(stdout(&output), "1 objects, 3 bytes, 0 damaged\n");
+    assert_eq!(stdout(&output), "1 object, 3 bytes, 0 damaged\n");
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn gc_keeps_young_objects_and_files_that_are_not_objects() {
         );
     }
     assert!(fs::symlink_metadata(&link).is_ok());
-    assert!(stderr(&output).contains("1 unused objects are younger than a day"));
+    assert!(stderr(&output).contains("unused but younger than a day: 1"));
 }
 
 /// In each of these places, a reference keeps the object.
