@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read as _, Seek as _, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,8 +28,8 @@ use crate::error::Error;
 use crate::expand::Expander;
 use crate::mailbox::find::{NotMail, StartKind, look_at};
 use crate::mailbox::{
-    Format, Message, Options, Quoting, Stop, Transform, as_mail, has_second_message,
-    holds_second_message, starts_like_msg, takes_separators,
+    Format, Message, Options, Quoting, Stop, Transform, as_mail, holds_mailbox, is_mailbox,
+    starts_like_msg,
 };
 use crate::mime::scan;
 
@@ -154,8 +154,8 @@ impl<'j> FilterRun<'j> {
     ) -> Result<(), Error> {
         let mut output = streams::output()?;
         let file = self.file.filter(|path| !is_standard(path));
-        // Standard input is always read as one message. Otherwise a sender could write a line that looks like the start
-        // of an mbox, and the mail would be refused and delayed.
+        // A mailbox on standard input is passed on unchanged. If it were refused like a FILE, a sender could write a line
+        // that looks like the start of a second message, and the mail would be delayed.
         let named = file.filter(|path| {
             *path != Path::new("/dev/stdin") && fs::metadata(path).is_ok_and(|data| data.is_file())
         });
@@ -171,24 +171,25 @@ impl<'j> FilterRun<'j> {
             }
             None => Input::read(streams::input()?, prefilter).map_err(streams::read_error)?,
         };
-        let second = match &input {
-            Input::Message(message, _) => has_second_message(message),
-            Input::Untouched(spooled) => starts_like_mbox(spooled)
-                .and_then(|starts| Ok(starts && holds_second_message(spooled)?))
-                .map_err(Error::cannot_read("the temporary file"))?,
+        let is_mailbox = match &input {
+            Input::Message(message, _) => is_mailbox(message),
+            Input::Untouched(spooled) => {
+                holds_mailbox(spooled).map_err(Error::cannot_read("the temporary file"))?
+            }
         };
-        if second {
-            if let Some(path) = named {
-                return Err(self.refusal(path, "a mailbox of several messages"));
-            }
-            if self.saying.volume() > OutputVolume::Quiet {
-                say::tell(&format!(
-                    "standard input contains a \"From \" line, as a mailbox with several messages does, but was processed as one message (for a mailbox, {})",
-                    self.mailboxes
-                ));
-            }
+        if let Some(path) = named.filter(|_| is_mailbox) {
+            return Err(self.refusal(path, "a mailbox of several messages"));
         }
         let message = match input {
+            Input::Message(message, _) if is_mailbox => {
+                output
+                    .write_all(&message)
+                    .and_then(|()| output.flush())
+                    .map_err(write_error)?;
+                self.mail_is_out();
+                self.tell_mailbox();
+                return Ok(());
+            }
             Input::Message(message, trouble) => {
                 let message = self.as_mail(message)?;
                 if let Some(why) = trouble.filter(|_| self.saying.volume() >= OutputVolume::Normal)
@@ -202,7 +203,9 @@ impl<'j> FilterRun<'j> {
                     .and_then(|_| output.flush())
                     .map_err(write_error)?;
                 self.mail_is_out();
-                if self.saying.volume() >= OutputVolume::Verbose {
+                if is_mailbox {
+                    self.tell_mailbox();
+                } else if self.saying.volume() >= OutputVolume::Verbose {
                     say::tell("nothing to do");
                 }
                 return Ok(());
@@ -218,22 +221,15 @@ impl<'j> FilterRun<'j> {
             beside: None,
         })?;
         said.name(&name);
-        // The message contains a line that can be the separator of a second message, so standard input may contain an mbox
-        // instead of one message. If the edits would replace such a line, nothing is changed, so that no message of this
-        // mbox is damaged.
-        let is_left = second && takes_separators(&message, &edits);
         let mut buffered = BufWriter::with_capacity(message.len().min(64 << 10), &mut output);
-        if is_left {
-            said.leave_for_separator();
-            buffered.write_all(&message)
-        } else {
-            edits.splice(&message).write_to(&mut buffered)
-        }
-        .and_then(|()| buffered.flush())
-        .map_err(write_error)?;
+        edits
+            .splice(&message)
+            .write_to(&mut buffered)
+            .and_then(|()| buffered.flush())
+            .map_err(write_error)?;
         drop(buffered);
         self.mail_is_out();
-        if let Some(files) = self.files.filter(|_| !is_left) {
+        if let Some(files) = self.files {
             files.place(&said.files);
             let (text, is_whole) = files.ended();
             if !is_whole || self.saying.volume() >= OutputVolume::Verbose {
@@ -243,6 +239,16 @@ impl<'j> FilterRun<'j> {
         // The mail was written, so an error of the report must not change the exit status.
         self.report(&name, &said, &message, policy, mark);
         Ok(())
+    }
+
+    /// Says that a mailbox on standard input was passed on unchanged.
+    fn tell_mailbox(&self) {
+        if self.saying.volume() > OutputVolume::Quiet {
+            say::tell(&format!(
+                "standard input looks like a mailbox with several messages, but {} reads only one message; the mail was passed on unchanged (for a mailbox, {})",
+                self.command, self.mailboxes
+            ));
+        }
     }
 
     /// Converts a message of Outlook to a mail. Content that could not be converted is reported on standard error,
@@ -351,14 +357,4 @@ impl<'j> FilterRun<'j> {
             _ => Ok(()),
         }
     }
-}
-
-fn starts_like_mbox(mut file: &File) -> io::Result<bool> {
-    let mut start = Vec::new();
-    file.take(1 << 10).read_to_end(&mut start)?;
-    file.rewind()?;
-    let text = start
-        .iter()
-        .skip_while(|byte| matches!(byte, b'\n' | b'\r'));
-    Ok(text.take(5).eq(b"From "))
 }

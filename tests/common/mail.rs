@@ -134,6 +134,63 @@ pub fn expanding() -> Vec<u8> {
     with_url("data:text/plain,x", "Content-Type: text/plain\n")
 }
 
+/// Returns mailboxes of two messages, each of which contains a reference that every policy fills in. The forms are those that
+/// mail programs write: with other line endings, text before the first separator, or incomplete separators.
+pub fn mailboxes_of_two() -> Vec<(&'static str, Vec<u8>)> {
+    let message = expanding();
+    let separator = b"From a@b Sat Jan  3 01:05:34 1996\n".as_slice();
+    let mbox = [separator, &message, b"\n"].concat().repeat(2);
+    let close = message.trim_ascii_end();
+    let mark = b"\x01\x01\x01\x01\n";
+    let text = String::from_utf8_lossy(&mbox).into_owned();
+    vec![
+        ("mbox", mbox.clone()),
+        ("mbox with CR LF", text.replace('\n', "\r\n").into_bytes()),
+        ("mbox after empty lines", [b"\n\n", &*mbox].concat()),
+        ("mbox with a mark", [b"\xef\xbb\xbf", &*mbox].concat()),
+        (
+            "mbox without empty lines",
+            [separator, close, b"\n"].concat().repeat(2),
+        ),
+        (
+            "mbox without dates",
+            [b"From \n", &*message, b"\n"].concat().repeat(2),
+        ),
+        ("MMDF", [mark, &*message, mark].concat().repeat(2)),
+    ]
+}
+
+/// Returns single messages that are not mailboxes, although lines of them start with `From `. Each contains a reference that
+/// every policy fills in.
+pub fn singles_with_from_lines() -> Vec<(&'static str, Vec<u8>)> {
+    let message = expanding();
+    let text = String::from_utf8_lossy(&message).into_owned();
+    let separator = "From a@b Sat Jan  3 01:05:34 1996\n";
+    let preamble = |lines: &str| text.replacen("\n\n", &format!("\n\n{lines}"), 1);
+    vec![
+        ("a separator alone", format!("{separator}{text}")),
+        ("prose", preamble("From here on it is easy.\n\n")),
+        (
+            "a separator and prose",
+            format!("{separator}{}", preamble("From here on it is easy.\n\n")),
+        ),
+        (
+            "another mail in the body",
+            preamble(&format!("\n{separator}From: c@d\nSubject: old\n\nold\n\n")),
+        ),
+        (
+            "a From field that looks like a separator",
+            format!(
+                "From : a@b\n{}",
+                preamble(&format!("\n{separator}From: c@d\n\nold\n\n"))
+            ),
+        ),
+    ]
+    .into_iter()
+    .map(|(name, text)| (name, text.into_bytes()))
+    .collect()
+}
+
 /// Returns the part that replaced the external body of [`with_external_body`].
 pub fn second_part(output: &[u8]) -> String {
     let text = String::from_utf8_lossy(output).into_owned();

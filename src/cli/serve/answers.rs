@@ -12,7 +12,7 @@ use super::super::{say, wording};
 use crate::engine::parts::guessed;
 use crate::error::Error;
 use crate::fetch::store::StoreError;
-use crate::serve::Problem;
+use crate::serve::{Problem, Verb};
 
 /// Returns a mail with the given `winmail.dat` as its only part.
 pub(super) fn wrapped(tnef: &[u8]) -> Vec<u8> {
@@ -31,6 +31,15 @@ pub(super) fn wrapped(tnef: &[u8]) -> Vec<u8> {
 pub(super) fn without_store() -> Problem {
     let detail = "this service has no store; start embody serve with --store DIR";
     Problem::new(StatusCode::NOT_FOUND, detail)
+}
+
+/// Returns the problem of a mailbox that was sent to a request for one message.
+pub(super) fn of_mailbox(verb: Verb) -> Problem {
+    let verb = verb.as_str();
+    let detail = format!(
+        "the body looks like a mailbox with several messages, but /v1/{verb} reads only one message; nothing was changed. Send a mailbox to /v1/messages, and each message of the response to /v1/{verb}. Send a single message without the \"From \" line at its start"
+    );
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
 }
 
 pub(super) fn failed(error: &Error) -> Problem {

@@ -22,7 +22,9 @@ use super::super::report_file::{ReportFields, ReportLog};
 use super::super::say;
 use super::super::survey_run::SurveyRun;
 use super::super::verb::{DetachRun, ExpandRun, VerbReport};
-use super::answers::{failed, line, media_type, of_store, rows, without_store, wrapped};
+use super::answers::{
+    failed, line, media_type, of_mailbox, of_store, rows, without_store, wrapped,
+};
 use super::expanders::{ExpanderMaker, Ready};
 use super::options::{self, RequestOptions, narrowed, parsed};
 use super::store::ServedStore;
@@ -35,8 +37,8 @@ use crate::expand::Expander;
 use crate::expand::detach::{Detacher, Settings};
 use crate::fetch::store::{Key, StoreError};
 use crate::mailbox::{
-    Message, Options, Quoting, Stop, Transform, as_mail, has_second_message, starts_like_msg,
-    takes_separators, temporary_folder_in,
+    Message, Options, Quoting, Stop, Transform, as_mail, is_mailbox, starts_like_msg,
+    temporary_folder_in,
 };
 use crate::serve::{Backend, BackendResult, ObjectContent, Parameters, Problem, SharedSink, Verb};
 
@@ -380,10 +382,12 @@ impl Backend for Service {
         parameters: &Parameters,
         message: Vec<u8>,
     ) -> Result<BackendResult, Problem> {
+        if is_mailbox(&message) {
+            return Err(of_mailbox(verb));
+        }
         let transform = self.transform(verb, parameters)?;
         let mut notes = Vec::new();
         let mail = self.as_mail(&message, &mut notes);
-        let second = has_second_message(&mail);
         let (edits, mut said) = transform
             .transform(&Message {
                 number: 1,
@@ -395,12 +399,6 @@ impl Backend for Service {
             })
             .map_err(|error| failed(&error))?;
         said.name("-");
-        // As in `filter`, the message may be a part of an mbox. A line that looks like a separator must therefore not
-        // be removed.
-        let is_left = second && takes_separators(&mail, &edits);
-        if is_left {
-            said.leave_for_separator();
-        }
         if said.origin.is_none() && (!said.report.rows.is_empty() || !said.listed.is_empty()) {
             said.origin = Some(RunOrigin::new("-", 1, &mail));
         }
@@ -412,7 +410,7 @@ impl Backend for Service {
             return Ok(BackendResult::Report(line(&report)));
         }
         self.log(&said);
-        let new = if is_left || edits.is_empty() {
+        let new = if edits.is_empty() {
             mail
         } else {
             Cow::Owned(edits.splice(&mail).into_bytes().into_owned())

@@ -240,12 +240,6 @@ fn text_of(content: &[u8]) -> usize {
     }
 }
 
-#[cfg(feature = "cli")]
-pub(crate) fn takes_separators(content: &[u8], edits: &Edits) -> bool {
-    let taken = |new: Vec<u8>| kept_lines(content, &new, edits, |_| true).is_err();
-    spliced(content, edits).is_ok_and(|new| new.is_some_and(taken))
-}
-
 /// Applies the edits to a file with a single message. The file could be an mbox whose first separator is damaged, so a
 /// line that looks like a separator may be the start of another message. A change that would remove such a line is refused.
 pub(crate) fn spliced_in_file(content: &[u8], edits: &Edits) -> Rewritten {

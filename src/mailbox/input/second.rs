@@ -1,29 +1,50 @@
-//! Finds out whether a file that starts like an mbox contains more than one message. A file with a single message may
-//! start with the separator that the message had in an mbox.
+//! Finds out whether a file or an input that starts like an mbox contains more than one message. A single message may
+//! start with the separator that it had in an mbox, and mail systems pass such messages to their filters.
 
 use std::fs::File;
-use std::io::{self, Seek as _};
+use std::io::{self, Read as _, Seek as _};
 use std::sync::Arc;
 
 use crate::mailbox::compressed::{Decoder, Method};
+use crate::mailbox::forms::mmdf;
 use crate::mailbox::forms::separator::next_in_message;
 use crate::mailbox::input::source::InputSource;
 use crate::mailbox::input::window::Windows;
+use crate::mailbox::start::before_first_message;
 
 const WINDOW: usize = 1 << 20;
 
 /// Maximum number of bytes that are searched for a second message, so that compressed data cannot delay a run.
 const SEARCHED: u64 = 256 << 20;
 
-pub(crate) fn has_second_message(bytes: &[u8]) -> bool {
-    let line_ends = bytes.iter().take_while(|b| matches!(b, b'\n' | b'\r'));
-    let first = &bytes[line_ends.count()..];
-    first.starts_with(b"From ") && next_in_message(first).is_some()
+/// Number of bytes at the start of a file that show whether it can be a mailbox.
+#[cfg(feature = "cli")]
+const LOOKED_AT: u64 = 1 << 10;
+
+/// Returns whether an input for one message is a mailbox: an mbox with a second message, or MMDF. A change that is right
+/// for one message would damage the messages of a mailbox, because its MIME structure would span all of them.
+///
+/// A message that does not start with a separator is never a mailbox, whatever lines its body contains.
+#[cfg(feature = "cli")]
+pub(crate) fn is_mailbox(bytes: &[u8]) -> bool {
+    mmdf::starts(bytes)
+        || before_first_message(bytes).is_some_and(|at| next_in_message(&bytes[at..]).is_some())
 }
 
-pub(crate) fn holds_second_message(file: &File) -> io::Result<bool> {
-    let file = Arc::new(file.try_clone()?);
-    let mut windows = Windows::new(InputSource::file(&file), WINDOW, WINDOW);
+/// Returns for a file what [`is_mailbox`] returns for bytes.
+#[cfg(feature = "cli")]
+pub(crate) fn holds_mailbox(mut file: &File) -> io::Result<bool> {
+    let mut start = Vec::new();
+    file.take(LOOKED_AT).read_to_end(&mut start)?;
+    file.rewind()?;
+    if mmdf::starts(&start) {
+        return Ok(true);
+    }
+    if before_first_message(&start).is_none() {
+        return Ok(false);
+    }
+    let shared = Arc::new(file.try_clone()?);
+    let mut windows = Windows::new(InputSource::file(&shared), WINDOW, WINDOW);
     Ok(windows.count(2)? > 1)
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::common::mail::{assert_bytes, expanding};
+use crate::common::mail::{assert_bytes, expanding, mailboxes_of_two, singles_with_from_lines};
 use crate::common::programs::{embody, fed, stderr};
 use tempfile::TempDir;
 
@@ -101,10 +101,7 @@ fn a_file_that_is_no_plain_message_is_refused_by_filters() {
             for line in [filter.to_owned(), format!("{filter} /dev/stdin")] {
                 let output = run(folder.path(), &line, &bytes);
                 assert_eq!(output.status.code(), Some(0), "{line} < {file}");
-                // One command reads a mailbox with two mails, another reads it as a single mail.
-                if file != "two.mbox" {
-                    assert_bytes(&output.stdout, &bytes, &format!("{line} < {file}"));
-                }
+                assert_bytes(&output.stdout, &bytes, &format!("{line} < {file}"));
             }
         }
         for file in ["plain.eml", "one.mbox"] {
@@ -112,6 +109,41 @@ fn a_file_that_is_no_plain_message_is_refused_by_filters() {
             assert_eq!(output.status.code(), Some(0), "{filter} {file}");
             assert!(!output.stdout.is_empty(), "{filter} {file}");
         }
+    }
+}
+
+#[test]
+fn mailbox_on_standard_input_is_passed_on_unchanged_by_commands_for_one_message() {
+    let folder = forms();
+    let filters = FILTERS.into_iter().chain([
+        "detach --larger-than 1 --store store",
+        "embed --embed data",
+        "recover",
+    ]);
+    for filter in filters {
+        let name = filter.split(' ').next().unwrap();
+        for (kind, bytes) in mailboxes_of_two() {
+            let output = run(folder.path(), filter, &bytes);
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(0), "{filter}, {kind}: {said}");
+            assert_bytes(&output.stdout, &bytes, &format!("{filter}, {kind}"));
+            let line = format!(
+                "looks like a mailbox with several messages, but {name} reads only one message; the mail was passed on unchanged"
+            );
+            assert!(said.contains(&line), "{filter}, {kind}: {said}");
+            let output = run(folder.path(), &format!("{filter} --quiet"), &bytes);
+            assert_bytes(&output.stdout, &bytes, &format!("{filter} --quiet, {kind}"));
+            assert_eq!(stderr(&output), "", "{filter}, {kind}");
+        }
+    }
+    let stored = fs::read_dir(folder.path().join("store/sha256"));
+    assert!(stored.is_err(), "detach stored attachments of a mailbox");
+    for (kind, bytes) in singles_with_from_lines() {
+        let output = run(folder.path(), "filter", &bytes);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{kind}: {said}");
+        assert!(!said.contains("looks like a mailbox"), "{kind}: {said}");
+        assert_ne!(output.stdout, bytes, "{kind}");
     }
 }
 

@@ -243,7 +243,7 @@ fn filter_refuses_a_mailbox_by_name_and_passes_one_on_that_is_fed_to_it() {
             assert_eq!(status, 0, "{said}");
             assert!(out.as_bytes() == bytes, "{arguments:?}");
             assert!(
-                said.contains("as a mailbox with several messages does"),
+                said.contains("looks like a mailbox with several messages"),
                 "{said}"
             );
         }

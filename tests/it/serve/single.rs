@@ -8,7 +8,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
-use crate::common::mail::{assert_bytes, changed_samples, with_url};
+use crate::common::mail::{
+    assert_bytes, changed_samples, mailboxes_of_two, singles_with_from_lines, with_url,
+};
 use crate::common::programs::{embody, fed};
 use crate::common::reports;
 use crate::common::serve::{Answer, Service, objects, octets, with_attachment};
@@ -66,6 +68,34 @@ fn detached_mail_is_restored_byte_for_byte() {
     let small = service.post("/v1/detach?larger-than=1k&note=1", &mail);
     assert_eq!(small.field("embody-changed"), Some("1"));
     assert_mail(&service.post("/v1/restore", &small.body), &mail, "1", "0");
+}
+
+#[test]
+fn mailbox_sent_to_a_request_for_one_message_gets_a_422_and_changes_nothing() {
+    let service = Service::start(&[]);
+    for (kind, mailbox) in mailboxes_of_two() {
+        for path in [
+            "/v1/filter",
+            "/v1/embed",
+            "/v1/recover",
+            "/v1/detach?larger-than=1",
+            "/v1/restore",
+            "/v1/inspect",
+        ] {
+            let detail = service.post(path, &mailbox).problem(422);
+            assert!(
+                detail.contains("a mailbox with several messages")
+                    && detail.contains("Send a mailbox to /v1/messages"),
+                "{path}, {kind}: {detail}"
+            );
+        }
+    }
+    assert!(objects(&service.path("store")).is_empty());
+    for (kind, message) in singles_with_from_lines() {
+        let answer = service.post("/v1/filter", &message);
+        assert_eq!(answer.status, 200, "{kind}: {answer:?}");
+        assert_eq!(answer.field("embody-changed"), Some("1"), "{kind}");
+    }
 }
 
 #[test]
