@@ -216,7 +216,7 @@ impl Client {
     async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, Refusal> {
         let found = tokio::net::lookup_host((host, port)).await;
         let not_found =
-            |why: std::io::Error| Refusal::temporary(Reason::NameNotFound, why.to_string());
+            |why: std::io::Error| Refusal::temporary(Reason::NameServerFailed, why.to_string());
         let addresses: Vec<SocketAddr> = found.map_err(not_found)?.collect();
         for address in &addresses {
             self.policy.judge_address(address.ip())?;

@@ -96,6 +96,7 @@ fn response(row: &Row) -> Option<OutcomeClass> {
         Some(
             reason @ (Reason::ConnectionFailed
             | Reason::NameNotFound
+            | Reason::NameServerFailed
             | Reason::TlsFailed
             | Reason::Timeout),
         ) if row.status.is_none() => Some(OutcomeClass::Unreachable(phrase(reason))),
@@ -445,6 +446,7 @@ fn phrase(reason: Reason) -> &'static str {
         Reason::Deadline => "above the time limit (--deadline)",
         Reason::ConnectionFailed => "on servers that did not accept a connection",
         Reason::NameNotFound => "on hosts whose names cannot be resolved",
+        Reason::NameServerFailed => "on hosts whose names could not be looked up",
         Reason::TlsFailed => "on servers without a valid certificate",
         Reason::HttpStatus => "refused by the server",
         Reason::FtpStatus => "refused by an FTP server",

@@ -106,8 +106,8 @@ impl FetchFailure {
 impl From<Refusal> for FetchFailure {
     fn from(refusal: Refusal) -> Self {
         let unresponsive = match (refusal.reason, refusal.retry) {
-            // If the name does not exist, requests for other URLs of this host would fail, too. After a temporary failure of
-            // the name server, it is not known whether the host exists.
+            // If the name does not exist, requests for other URLs of this host would fail, too. After a temporary failure
+            // (a `Names` of another program can return one), it is not known whether the host exists.
             (Reason::NameNotFound, Retry::Never) => Some(UnresponsiveScope::Host),
             _ => None,
         };

@@ -97,10 +97,10 @@ impl Fetcher {
     ) -> Result<Self, Error> {
         let policy = policy.into();
         #[cfg(feature = "http")]
-        let servers = Arc::new(Servers::new(&policy, Arc::clone(&names), None)?);
+        let servers = Arc::new(Servers::new(&policy, names, None)?);
         let system = System::new(
             policy,
-            #[cfg(feature = "ftp")]
+            #[cfg(not(feature = "http"))]
             names,
             #[cfg(feature = "http")]
             servers,
@@ -111,12 +111,7 @@ impl Fetcher {
     #[cfg(feature = "http")]
     pub(crate) fn over(policy: Arc<Policy>, servers: Arc<Servers>) -> Result<Self, Error> {
         let is_stopped = Arc::clone(&servers.is_stopped);
-        let system = System::new(
-            policy,
-            #[cfg(feature = "ftp")]
-            Arc::new(SystemNames),
-            servers,
-        )?;
+        let system = System::new(policy, servers)?;
         let mut fetcher = Self::around(system);
         fetcher.gate.is_stopped = is_stopped;
         Ok(fetcher)

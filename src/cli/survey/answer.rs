@@ -47,6 +47,7 @@ impl ProbeAnswer {
             R::Timeout
             | R::HostUnresponsive
             | R::ConnectionFailed
+            | R::NameServerFailed
             | R::TlsFailed
             | R::IncompleteBody
             | R::BadResponse

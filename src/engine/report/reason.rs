@@ -80,7 +80,8 @@ reasons! {
     HostUnresponsive "host-unresponsive" Timeout "three requests in a row to the host timed out, so this run sent no further requests to it";
     Deadline "deadline" Deadline "the message and its retrievals took longer than the time limit for one message";
     ConnectionFailed "connection-failed" none "the connection failed or was interrupted";
-    NameNotFound "name-not-found" none "the host name cannot be resolved";
+    NameNotFound "name-not-found" none "the host name does not exist, or has no address";
+    NameServerFailed "name-server-failed" none "the name server failed or did not respond, so it is not known whether the host exists";
     TlsFailed "tls-failed" CaFile "the certificate of the server is not trusted, or the TLS handshake failed";
     HttpStatus "http-status" none "the server returned a status other than 200 and 203";
     FtpStatus "ftp-status" none "the FTP server refused a command";

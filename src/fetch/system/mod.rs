@@ -26,7 +26,9 @@ use super::allowance::{FetchFailure, UnresponsiveScope, is_long};
 #[cfg(feature = "http")]
 use super::exchange::FetchMethod;
 #[cfg(feature = "ftp")]
-use super::names::{self, Names};
+use super::names::NameLookups;
+#[cfg(all(feature = "ftp", not(feature = "http")))]
+use super::names::Names;
 use super::request::{Fetch, Request, answer_by_fetching, just_now};
 #[cfg(feature = "ftp")]
 use crate::engine::policy::Host;
@@ -40,7 +42,7 @@ pub(super) struct System {
     #[cfg(feature = "file")]
     roots: Roots,
     #[cfg(feature = "ftp")]
-    names: Arc<dyn Names>,
+    lookups: Arc<NameLookups>,
     #[cfg(feature = "http")]
     servers: Arc<Servers>,
 }
@@ -48,15 +50,17 @@ pub(super) struct System {
 impl System {
     pub(super) fn new(
         policy: Arc<Policy>,
-        #[cfg(feature = "ftp")] names: Arc<dyn Names>,
+        #[cfg(all(feature = "ftp", not(feature = "http")))] names: Arc<dyn Names>,
         #[cfg(feature = "http")] servers: Arc<Servers>,
     ) -> Result<Self, Error> {
         Ok(Self {
             #[cfg(feature = "file")]
             roots: Roots::open(&policy.file_roots)?,
             policy,
-            #[cfg(feature = "ftp")]
-            names,
+            #[cfg(all(feature = "ftp", feature = "http"))]
+            lookups: Arc::clone(&servers.lookups),
+            #[cfg(all(feature = "ftp", not(feature = "http")))]
+            lookups: Arc::new(NameLookups::new(names)),
             #[cfg(feature = "http")]
             servers,
         })
@@ -97,7 +101,8 @@ impl System {
             hosts.judge(&host.to_string(), port)?;
         }
         let policy = Some(&*self.policy);
-        let socket = names::addresses(policy, &self.names, &host, port, allowance)
+        let found = self.lookups.addresses(policy, &host, port, allowance);
+        let socket = found
             .map_err(FetchFailure::from)
             .and_then(|addresses| ftp::connect(target, &addresses, allowance))
             .map_err(|mut failed| {

@@ -41,7 +41,7 @@ use crate::fetch::exchange::{
     is_success, now,
 };
 use crate::fetch::gate::IsStopped;
-use crate::fetch::names::{self, Names};
+use crate::fetch::names::{NameLookups, Names};
 use crate::fetch::pace::Pace;
 use crate::fetch::tap::{self, ExchangeTap, Recorder};
 use crate::fetch::unresponsive::Unresponsive;
@@ -67,6 +67,7 @@ pub(crate) struct Servers {
     pub(crate) unresponsive: Option<Unresponsive>,
     pub(super) policy: Arc<Policy>,
     pub(super) recorder: Option<Arc<dyn Recorder>>,
+    pub(super) lookups: Arc<NameLookups>,
     resolver: JudgedAddresses,
     extra_roots: Vec<Certificate<'static>>,
     /// Clients without and with TLS certificates. Each is built at its first use, because reading the system's certificates
@@ -81,6 +82,7 @@ impl Servers {
         names: Arc<dyn Names>,
         recorder: Option<Arc<dyn Recorder>>,
     ) -> Result<Self, Error> {
+        let lookups = Arc::new(NameLookups::new(names));
         Ok(Self {
             disk: None,
             pace: Pace::default(),
@@ -88,9 +90,10 @@ impl Servers {
             unresponsive: None,
             policy: Arc::clone(policy),
             recorder,
+            lookups: Arc::clone(&lookups),
             resolver: JudgedAddresses {
                 policy: Arc::clone(policy),
-                names,
+                lookups,
                 found: Arc::default(),
             },
             extra_roots: certificates(policy)?,
@@ -248,7 +251,7 @@ impl Servers {
 #[derive(Clone, Debug)]
 struct JudgedAddresses {
     policy: Arc<Policy>,
-    names: Arc<dyn Names>,
+    lookups: Arc<NameLookups>,
     found: Resolved,
 }
 
@@ -265,8 +268,10 @@ impl Resolver for JudgedAddresses {
         // If a proxy is configured, ureq resolves only the name of the proxy here, never that of the server. The policy does
         // not restrict the address of the proxy.
         let policy = config.proxy().is_none().then_some(&*self.policy);
-        let addresses =
-            names::addresses(policy, &self.names, &host, port, allowance).map_err(refused)?;
+        let addresses = self
+            .lookups
+            .addresses(policy, &host, port, allowance)
+            .map_err(refused)?;
         let mut found = unpoisoned(self.found.lock());
         if found.len() >= MOST_HOSTS {
             found.clear();
@@ -318,7 +323,10 @@ fn failed(error: ureq::Error, policy: &Policy, allowance: RequestAllowance) -> F
         // With a proxy, ureq resolves only the name of the proxy and connects only to it. So the proxy caused the failure, and
         // the message names it.
         let reason = failed.refusal.reason;
-        if matches!(reason, Reason::ConnectionFailed | Reason::NameNotFound) {
+        if matches!(
+            reason,
+            Reason::ConnectionFailed | Reason::NameNotFound | Reason::NameServerFailed
+        ) {
             let detail = format!("the proxy {}: {}", proxy.place(), failed.refusal.detail);
             failed.refusal = Refusal::temporary(Reason::ConnectionFailed, detail);
         }
