@@ -3,12 +3,15 @@
 //! * A request waits until the limit allows it, but not beyond the deadline of the message. `--timeout` begins when the
 //!   request is sent.
 //! * If the limit would allow the request only after the deadline, the request is refused immediately.
+//! * If the archive does not respond to three requests in a row, requests are refused immediately during a pause, so that not
+//!   every message waits for its deadline. After the pause, one request finds out whether the archive responds again.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::allowance::{FetchFailure, RequestAllowance};
+use super::allowance::{FetchFailure, RequestAllowance, is_long};
 use super::exchange::{FetchResponse, LONGEST_PAUSE, RequestPurpose, captured, retry_after};
+use super::unresponsive::TIMEOUTS;
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::error::unpoisoned;
 
@@ -19,8 +22,10 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(500);
 struct Rates {
     between: Duration,
     between_questions: Duration,
-    /// Minimum pause after a 429, or after a failed connection. It is long, because archives block clients that ignore a 429.
+    /// Minimum pause after a 429. It is long, because archives block clients that ignore a 429.
     pause: Duration,
+    /// Pause after a failed connection. After the third one, [`pause`](Self::pause) applies.
+    between_connections: Duration,
     strikes: u32,
     end: Option<Duration>,
 }
@@ -29,6 +34,7 @@ const RATES: Rates = Rates {
     between: Duration::from_millis(125),
     between_questions: Duration::from_millis(2500),
     pause: Duration::from_secs(60),
+    between_connections: Duration::from_secs(10),
     strikes: 3,
     end: None,
 };
@@ -46,14 +52,14 @@ struct PaceState {
     paused: Option<(Instant, &'static str)>,
     strikes: u32,
     ended: Option<Instant>,
-    /// Whether the last request to the archive got no response.
-    is_unreachable: bool,
+    /// Number of failures since the last response: failed connections, and requests that timed out.
+    failures: u32,
 }
 
 const TOO_MANY: &str = "the archive requested a pause (status 429)";
 const UNAVAILABLE: &str = "the archive requested a pause (status 503)";
 const UNREACHABLE: &str =
-    "the archive could not be reached a short time ago, so embody waits before the next request";
+    "the archive could not be reached a short time ago, so no request was sent to it";
 
 impl Default for Pace {
     fn default() -> Self {
@@ -82,7 +88,7 @@ impl Pace {
                 paused: None,
                 strikes: 0,
                 ended: None,
-                is_unreachable: false,
+                failures: 0,
             }),
         }
     }
@@ -112,7 +118,11 @@ impl Pace {
                 at = at.max(state.next_question);
             }
             let paused = state.paused.filter(|(until, _)| *until > now);
-            if let Some((until, _)) = paused {
+            let is_silent = state.failures >= TIMEOUTS;
+            if let Some((until, why)) = paused {
+                if is_silent && why == UNREACHABLE {
+                    return Err(unreachable());
+                }
                 at = at.max(until);
             }
             let wait = at.saturating_duration_since(now);
@@ -121,14 +131,18 @@ impl Pace {
                 if whose == RequestPurpose::Index {
                     state.next_question = now + self.limits.between_questions;
                 }
+                if is_silent {
+                    // This request is the only one until the archive responds.
+                    state.paused = Some((now + self.limits.pause, UNREACHABLE));
+                }
                 return Ok(());
             }
-            let is_unreachable = state.is_unreachable;
+            let has_failed = state.failures > 0;
             drop(state);
             if wait >= remaining {
                 // The archive did not respond, so it is not busy, and its failure must not count as a response.
-                if is_unreachable {
-                    return Err(Refusal::temporary(Reason::ConnectionFailed, UNREACHABLE));
+                if has_failed {
+                    return Err(unreachable());
                 }
                 let late = Detail::from(
                     "other requests to the archive are waiting, and this request could not be sent before ",
@@ -139,21 +153,65 @@ impl Pace {
         }
     }
 
-    pub(super) fn heed(&self, given: &Result<FetchResponse, FetchFailure>) {
-        if given.is_ok() {
-            unpoisoned(self.state.lock()).is_unreachable = false;
-        }
+    /// Records the result of a request that took `took`. `patience` is the time limit for a request.
+    pub(super) fn heed(
+        &self,
+        given: &Result<FetchResponse, FetchFailure>,
+        took: Duration,
+        patience: Duration,
+    ) {
         match given {
-            Err(failed) if failed.unresponsive.is_some() => self.pause(UNREACHABLE, None),
-            Ok(answer) if captured(&answer.headers).is_none() => {
-                let wanted = retry_after(&answer.headers);
-                match (answer.status, wanted) {
-                    (429, _) => self.pause(TOO_MANY, wanted),
-                    (503, Some(_)) => self.pause(UNAVAILABLE, wanted),
-                    _ => {}
+            Err(failed) => {
+                let reason = failed.refusal.reason;
+                let is_late = matches!(reason, Reason::Timeout | Reason::Deadline);
+                if is_late && is_long(took, patience) {
+                    self.fail(false);
+                } else if failed.unresponsive.is_some() {
+                    self.fail(true);
                 }
             }
-            _ => {}
+            Ok(answer) => {
+                self.respond();
+                if captured(&answer.headers).is_none() {
+                    let wanted = retry_after(&answer.headers);
+                    match (answer.status, wanted) {
+                        (429, _) => self.pause(TOO_MANY, wanted),
+                        (503, Some(_)) => self.pause(UNAVAILABLE, wanted),
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends a pause that began because the archive did not respond.
+    fn respond(&self) {
+        let mut state = unpoisoned(self.state.lock());
+        state.failures = 0;
+        state.paused = state.paused.filter(|(_, why)| *why != UNREACHABLE);
+    }
+
+    /// Counts a failure. A refused connection begins a pause. A single time-out does not, because archives are often slow. If
+    /// the connections of several requests that were sent at the same time are refused, they count as one failure.
+    fn fail(&self, is_refused: bool) {
+        let mut state = unpoisoned(self.state.lock());
+        let now = Instant::now();
+        let is_paused = state
+            .paused
+            .is_some_and(|(until, why)| until > now && why == UNREACHABLE);
+        if !is_paused || !is_refused || state.failures == 0 {
+            state.failures = state.failures.saturating_add(1);
+        }
+        if is_refused || state.failures >= TIMEOUTS {
+            let is_silent = state.failures >= TIMEOUTS;
+            let until = if is_silent {
+                now + self.limits.pause
+            } else {
+                now + self.limits.between_connections
+            };
+            if state.paused.is_none_or(|(before, _)| before < until) {
+                state.paused = Some((until, UNREACHABLE));
+            }
         }
     }
 
@@ -162,7 +220,6 @@ impl Pace {
         let mut state = unpoisoned(self.state.lock());
         let now = Instant::now();
         let before = state.paused.filter(|(until, _)| *until > now);
-        state.is_unreachable = why == UNREACHABLE;
         if why == TOO_MANY && before.is_none_or(|(_, before)| before != why) {
             state.strikes = state.strikes.saturating_add(1);
             state.ended = self.limits.end.map(|end| now + end);
@@ -175,6 +232,10 @@ impl Pace {
     }
 }
 
+fn unreachable() -> Refusal {
+    Refusal::temporary(Reason::ConnectionFailed, UNREACHABLE)
+}
+
 fn busy(detail: impl Into<Detail>) -> Refusal {
     Refusal::temporary(Reason::ArchiveBusy, detail)
 }
@@ -182,12 +243,14 @@ fn busy(detail: impl Into<Detail>) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fetch::UnresponsiveScope;
 
     fn pace() -> Pace {
         Pace::with(Rates {
             between: Duration::from_millis(20),
             between_questions: Duration::from_millis(100),
             pause: Duration::from_millis(300),
+            between_connections: Duration::from_millis(300),
             strikes: 3,
             end: None,
         })
@@ -198,6 +261,7 @@ mod tests {
     fn pausing() -> Pace {
         Pace::with(Rates {
             pause: Duration::from_secs(60 * 60),
+            between_connections: Duration::from_secs(60 * 60),
             ..pace().limits
         })
     }
@@ -270,20 +334,105 @@ mod tests {
     #[test]
     fn archive_that_could_not_be_reached_is_not_called_busy() {
         let pace = pausing();
-        pace.pause(UNREACHABLE, None);
+        refuse(&pace);
         assert_eq!(turn(&pace).0.unwrap_err().reason, Reason::ConnectionFailed);
 
         // The pause is over, and another request takes the time that is left.
         let pace = Pace::with(Rates {
             between: Duration::from_secs(60 * 60),
-            pause: Duration::ZERO,
+            between_connections: Duration::ZERO,
             ..pace.limits
         });
-        pace.pause(UNREACHABLE, None);
+        refuse(&pace);
         turn(&pace).0.unwrap();
         assert_eq!(turn(&pace).0.unwrap_err().reason, Reason::ConnectionFailed);
-        pace.heed(&responded(200));
+        answer(&pace, &responded(200));
         assert_eq!(turn(&pace).0.unwrap_err().reason, Reason::ArchiveBusy);
+    }
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn answer(pace: &Pace, given: &Result<FetchResponse, FetchFailure>) {
+        pace.heed(given, PATIENCE, PATIENCE);
+    }
+
+    fn refuse(pace: &Pace) {
+        let refusal = Refusal::temporary(Reason::ConnectionFailed, "refused");
+        let unresponsive = Some(UnresponsiveScope::Port);
+        answer(
+            pace,
+            &Err(FetchFailure {
+                refusal,
+                unresponsive,
+            }),
+        );
+    }
+
+    fn time_out(pace: &Pace, took: Duration) {
+        let late = Refusal::temporary(Reason::Timeout, "late");
+        pace.heed(&Err(late.into()), took, PATIENCE);
+    }
+
+    /// Returns how a request fares whose deadline is later than the end of a pause: it may be sent, must wait, or is refused.
+    fn fate(pace: &Pace) -> &'static str {
+        let looks = std::cell::Cell::new(0);
+        let is_stopped = || {
+            looks.set(looks.get() + 1);
+            looks.get() > 1
+        };
+        let allowance = RequestAllowance::of(Duration::from_secs(5 * 60 * 60));
+        match pace.turn(RequestPurpose::Archive, allowance, &is_stopped) {
+            Ok(()) => "sent",
+            Err(refusal) if refusal.reason == Reason::ConnectionFailed => "refused",
+            Err(_) => "waits",
+        }
+    }
+
+    fn end_pause(pace: &Pace) {
+        unpoisoned(pace.state.lock()).paused = None;
+    }
+
+    #[test]
+    fn requests_wait_after_a_failed_connection_and_are_refused_after_three() {
+        let pace = Pace::with(Rates {
+            between: Duration::ZERO,
+            ..pausing().limits
+        });
+        for expected in ["waits", "waits", "refused"] {
+            assert_eq!(fate(&pace), "sent");
+            // The connections of three requests that were sent at the same time fail.
+            for _ in 0..3 {
+                refuse(&pace);
+            }
+            assert_eq!(fate(&pace), expected);
+            end_pause(&pace);
+        }
+        // After the pause, one request finds out whether the archive responds again.
+        assert_eq!((fate(&pace), fate(&pace)), ("sent", "refused"));
+        answer(&pace, &responded(404));
+        assert_eq!((fate(&pace), fate(&pace)), ("sent", "sent"));
+    }
+
+    #[test]
+    fn requests_are_refused_after_three_time_outs_in_a_row() {
+        let pace = Pace::with(Rates {
+            between: Duration::ZERO,
+            ..pausing().limits
+        });
+        for _ in 0..2 {
+            time_out(&pace, PATIENCE);
+        }
+        answer(&pace, &responded(200));
+        for _ in 0..9 {
+            // The deadline of a message ended soon after its request was sent.
+            time_out(&pace, Duration::from_secs(1));
+        }
+        for _ in 0..2 {
+            time_out(&pace, PATIENCE);
+            assert_eq!(fate(&pace), "sent");
+        }
+        time_out(&pace, PATIENCE);
+        assert_eq!((fate(&pace), fate(&pace)), ("refused", "refused"));
     }
 
     fn responded(status: u16) -> Result<FetchResponse, FetchFailure> {
@@ -316,11 +465,11 @@ mod tests {
             for (name, value) in fields {
                 headers.insert(*name, value.parse().unwrap());
             }
-            let mut answer = responded(status);
-            if let Ok(answer) = &mut answer {
-                answer.headers = headers;
+            let mut given = responded(status);
+            if let Ok(response) = &mut given {
+                response.headers = headers;
             }
-            pace.heed(&answer);
+            answer(&pace, &given);
             reasons.push(None);
         }
         (asked, reasons)

@@ -123,11 +123,13 @@ impl Servers {
             // The request has waited until the rate limit of the archive allowed it. The time limit begins now, so that waiting
             // does not count.
             let timeout = self.policy.limits.timeout;
+            let begun = Instant::now();
             let given = self.over_wire(&ExchangeRequest {
                 allowance: asked.allowance.at_most(timeout),
                 ..*asked
             });
-            self.pace.heed(&given);
+            let patience = timeout.min(self.policy.limits.deadline);
+            self.pace.heed(&given, begun.elapsed(), patience);
             return given;
         }
         let (Some(hosts), Some(host)) = (&self.unresponsive, asked.target.host()) else {

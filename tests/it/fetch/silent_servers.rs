@@ -96,6 +96,51 @@ fn a_host_that_times_out_three_times_in_a_row_is_not_asked_again() {
     );
 }
 
+/// The archive accepts connections and never responds. The messages after the third one do not wait for it.
+#[test]
+fn archive_that_times_out_three_times_in_a_row_is_not_waited_for() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let archive = server(move |stream| {
+        count.fetch_add(1, Ordering::SeqCst);
+        thread::sleep(Duration::from_secs(60));
+        drop(stream);
+    });
+    let source = server(|mut stream| {
+        let answer = "HTTP/1.1 404 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        stream.write_all(answer.as_bytes()).unwrap();
+    });
+    let url = |number: usize| format!("http://127.0.0.1:{source}/{number}.png");
+    let dated = |number| {
+        let date = "Date: Mon, 1 Jan 2024 10:00:00 +0000\nSubject: ";
+        mail(number, Some(&url(number)), 100).replacen("Subject: ", date, 1)
+    };
+    let mailbox: String = (0..9).map(dated).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let template = format!("http://127.0.0.1:{archive}/{{date}}id_/{{url}}");
+    let options = [
+        "--archive",
+        &template,
+        "--archive-any",
+        "--timeout",
+        "1s",
+        "--max-in-flight",
+        "1",
+    ];
+    let (output, rows) = embed(folder.path(), &mailbox, &[source, archive], &options);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(asked.load(Ordering::SeqCst), 3, "{said}");
+    assert_eq!(rows.matches("\"status\":404").count(), 9, "{rows}");
+    assert_eq!(
+        rows.matches("the archive cannot be used: ").count(),
+        9,
+        "{rows}"
+    );
+    let immediate = "the archive could not be reached a short time ago";
+    assert_eq!(rows.matches(immediate).count(), 6, "{rows}");
+    assert_eq!(output.status.code(), Some(0), "{said}");
+}
+
 #[test]
 fn url_with_a_temporary_failure_is_requested_once_per_run() {
     let asked = Arc::new(AtomicUsize::new(0));
