@@ -8,7 +8,7 @@ use super::tally::RowTally;
 use super::wording;
 use crate::engine::Mode;
 use crate::engine::policy::Policy;
-use crate::engine::report::{Kind, Outcome, Provenance, Reason, Row};
+use crate::engine::report::{Kind, Outcome, Provenance, Reason, Row, ServerContact};
 use crate::span::starts_like;
 
 /// The task of a run, which determines the verbs in the sentences of the summary.
@@ -92,6 +92,13 @@ fn may_be_of_proxy(row: &Row, policy: &Policy) -> bool {
 
 /// Returns whether a server sent a response for this row, or could not be reached. `None` if no request was made.
 fn response(row: &Row) -> Option<OutcomeClass> {
+    match row.contact {
+        ServerContact::Responded => return Some(OutcomeClass::Answered),
+        ServerContact::Unreachable(reason) => {
+            return Some(OutcomeClass::Unreachable(phrase(reason)));
+        }
+        ServerContact::AsReason => {}
+    }
     match row.reason.filter(|_| row.outcome == Outcome::Left) {
         Some(
             reason @ (Reason::ConnectionFailed
@@ -103,11 +110,9 @@ fn response(row: &Row) -> Option<OutcomeClass> {
         // With each of these reasons, a server sent a response but no content. The row can lack the status of the
         // response, so the reason alone shows that the server responded.
         Some(
-            Reason::ArchiveBusy
-            | Reason::BadResponse
+            Reason::BadResponse
             | Reason::HttpStatus
             | Reason::IncompleteBody
-            | Reason::NotArchived
             | Reason::RedirectRefused
             | Reason::TooManyRedirects
             | Reason::WebPage,

@@ -14,6 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use mail_parser::DateTime;
 
 pub use self::reason::Reason;
+pub(crate) use self::refusal::ServerContact;
 pub use self::refusal::{Refusal, Retry};
 use crate::detail::words;
 pub use crate::detail::{Detail, Setting};
@@ -218,6 +219,9 @@ pub struct Row {
     /// digest or the length.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub proved: bool,
+    /// Whether a server responded, for the sentence that no server of the run did.
+    #[serde(skip)]
+    pub(crate) contact: ServerContact,
 }
 
 fn shared<S: serde::Serializer>(text: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -252,6 +256,7 @@ impl Row {
             hosted: None,
             copy: None,
             proved: false,
+            contact: ServerContact::AsReason,
         }
     }
 
@@ -292,6 +297,7 @@ impl Row {
         self.outcome = Outcome::Left;
         self.reason = Some(refusal.reason);
         self.detail = refusal.detail;
+        self.contact = refusal.contact;
         if self.from == Provenance::Message {
             self.from = Provenance::None;
         }

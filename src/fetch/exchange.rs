@@ -118,6 +118,13 @@ pub(crate) enum ResponseSource {
     Kept { first: u64 },
 }
 
+impl ResponseSource {
+    /// Returns whether the response was sent in this run.
+    pub(crate) fn is_server(&self) -> bool {
+        !matches!(self, Self::Kept { .. })
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct RecordedExchange {
     pub(crate) id: String,

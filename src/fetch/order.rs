@@ -1,6 +1,6 @@
 //! The order of source and archive: which of them gets the first request, and which refusal is reported if both fail.
 
-use crate::engine::report::{Reason, Refusal, Retry};
+use crate::engine::report::{Reason, Refusal, Retry, ServerContact};
 
 /// Retrieves content from the source, and from the archive if the source no longer has it. With `archive_first`
 /// (`--archive-first`), the archive gets the first request.
@@ -22,7 +22,7 @@ pub(super) fn either<T>(
                 if may_be_archived(&refusal) {
                     both(refusal, other)
                 } else {
-                    refusal
+                    refusal.after_response(other.contact == ServerContact::Responded)
                 }
             }),
             answer => answer,
@@ -45,11 +45,13 @@ pub(super) fn both(source: Refusal, archive: Refusal) -> Refusal {
     } else {
         Retry::Never
     };
+    let contact = contact(&source, &archive);
     match archive.reason {
         Reason::NotArchived | Reason::ArchiveBusy | Reason::SecretUrl => Refusal {
             detail: source.detail.then("; ").then(archive.detail),
             status: source.status,
             retry,
+            contact,
             ..archive
         },
         Reason::Offline if source.reason == Reason::Offline => source,
@@ -62,8 +64,26 @@ pub(super) fn both(source: Refusal, archive: Refusal) -> Refusal {
                 .then("; the archive cannot be used: ")
                 .then(archive.detail),
             retry,
+            contact,
             ..source
         },
+    }
+}
+
+/// Returns whether the source or the archive responded. The reason alone does not show it: after [`Reason::NotArchived`],
+/// files of captures or the cache may have answered for the archive, or the mail has no date and the archive got no request.
+fn contact(source: &Refusal, archive: &Refusal) -> ServerContact {
+    let responses = [source.contact, archive.contact];
+    let is_unreachable = matches!(
+        source.reason,
+        Reason::ConnectionFailed | Reason::NameNotFound | Reason::NameServerFailed
+    );
+    if responses.contains(&ServerContact::Responded) || source.status.is_some() {
+        ServerContact::Responded
+    } else if is_unreachable {
+        ServerContact::Unreachable(source.reason)
+    } else {
+        ServerContact::AsReason
     }
 }
 

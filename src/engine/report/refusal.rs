@@ -19,6 +19,22 @@ pub struct Refusal {
     /// Whether the source is gone, so that a web archive may be used: HTTP 404 or 410, an unknown host, or a host
     /// where no connection is possible.
     pub(crate) is_gone: bool,
+    /// Whether a server or a web archive responded. A refusal with a status or with a reason such as
+    /// [`Reason::BadResponse`] is a response in any case.
+    pub(crate) contact: ServerContact,
+}
+
+/// Whether a request of this run reached a server. An answer from a cache or from files shows nothing about servers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub(crate) enum ServerContact {
+    /// The reason and the status of the refusal show it, or no request was sent.
+    #[default]
+    AsReason,
+    /// A server responded, although the reason of the refusal does not show it.
+    Responded,
+    /// No server responded, for this reason. The reason of the refusal is another one, for example that files of captures do
+    /// not contain the URL.
+    Unreachable(Reason),
 }
 
 /// Whether a retry may succeed.
@@ -40,6 +56,7 @@ impl Refusal {
             retry: Retry::Never,
             status: None,
             is_gone: false,
+            contact: ServerContact::AsReason,
         }
     }
 
@@ -49,6 +66,16 @@ impl Refusal {
             retry: Retry::Later,
             ..Self::lasting(reason, detail)
         }
+    }
+
+    /// Adds the fact that a server responded before the refusal, such as with a redirect to a host that does not exist.
+    pub(crate) fn after_response(self, has_response: bool) -> Self {
+        let contact = if has_response {
+            ServerContact::Responded
+        } else {
+            self.contact
+        };
+        Self { contact, ..self }
     }
 
     #[cfg(feature = "http")]

@@ -7,6 +7,7 @@
 //! * The policy checks the URL in the mail, the targets of captured redirects, and each URL of the archive.
 //! * At most one request is sent to the capture index, and at most one capture from its response is tried.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -85,6 +86,18 @@ impl Fetch for Archive {
 
 impl Archive {
     fn find(&self, request: &Request, how: FetchMethod) -> Result<ArchiveCapture, Refusal> {
+        let has_response = Cell::new(false);
+        let found = self.find_nearest(request, how, &has_response);
+        found.map_err(|refusal| refusal.after_response(has_response.get()))
+    }
+
+    /// Finds the capture. Sets `has_response` when the archive sent a response.
+    fn find_nearest(
+        &self,
+        request: &Request,
+        how: FetchMethod,
+        has_response: &Cell<bool>,
+    ) -> Result<ArchiveCapture, Refusal> {
         let date = time::seconds(request.date.ok_or_else(undated)?);
         let original = self.original(request.url())?;
         let wish = ExchangeRequest {
@@ -96,15 +109,16 @@ impl Archive {
             is_personal: false,
             allowance: RequestAllowance::until(request.deadline),
         };
-        let (why, instead) = match self.nearest(&wish, date, date)? {
+        let nearest = |at| self.nearest(&wish, date, at, has_response);
+        let (why, instead) = match nearest(date)? {
             Nearest::Wanted(found) => return Ok(found),
             Nearest::Other(why, instead) => (why, instead),
         };
         let Some(index) = &self.index else {
             return instead.ok_or_else(|| not_archived(why));
         };
-        let listed = self.listed(&wish, date, index);
-        let better = listed.and_then(|at| at.map(|at| self.nearest(&wish, date, at)).transpose());
+        let listed = self.listed(&wish, date, index, has_response);
+        let better = listed.and_then(|at| at.map(nearest).transpose());
         match (better, instead) {
             (Ok(Some(Nearest::Wanted(found))), _) | (Ok(_), Some(found)) => Ok(found),
             (Ok(_), None) => Err(not_archived(why)),
@@ -134,7 +148,13 @@ impl Archive {
         Err(Refusal::lasting(Reason::SecretUrl, detail))
     }
 
-    fn nearest(&self, wish: &ExchangeRequest<'_>, date: i64, at: i64) -> Result<Nearest, Refusal> {
+    fn nearest(
+        &self,
+        wish: &ExchangeRequest<'_>,
+        date: i64,
+        at: i64,
+        has_response: &Cell<bool>,
+    ) -> Result<Nearest, Refusal> {
         let mut original = wish.target.clone();
         let url = self
             .template
@@ -146,7 +166,7 @@ impl Archive {
                 target: &target,
                 ..*wish
             };
-            let answer = self.ask(&step)?;
+            let answer = self.ask(&step, has_response)?;
             let captured = captured(&answer.headers);
             match (answer.status, captured) {
                 (status, _) if is_redirect(status) => {
@@ -240,6 +260,7 @@ impl Archive {
         wish: &ExchangeRequest<'_>,
         date: i64,
         index: &IndexTemplate,
+        has_response: &Cell<bool>,
     ) -> Result<Option<i64>, Refusal> {
         let url = index.expand(&time::stamp(date), &wish.target.request_url());
         let question = ExchangeRequest {
@@ -249,7 +270,7 @@ impl Archive {
             whose: RequestPurpose::Index,
             ..*wish
         };
-        let answer = self.ask(&question)?;
+        let answer = self.ask(&question, has_response)?;
         match answer.status {
             200 | 203 if answer.body.len() <= index::LONGEST => {}
             200 | 203 => {
@@ -268,8 +289,16 @@ impl Archive {
             .min_by_key(|at| (at.abs_diff(date), *at)))
     }
 
-    fn ask(&self, asked: &ExchangeRequest<'_>) -> Result<FetchResponse, Refusal> {
-        self.servers.exchange(asked).map_err(|failed| {
+    fn ask(
+        &self,
+        asked: &ExchangeRequest<'_>,
+        has_response: &Cell<bool>,
+    ) -> Result<FetchResponse, Refusal> {
+        let given = self.servers.exchange(asked);
+        if given.as_ref().is_ok_and(|answer| answer.source.is_server()) {
+            has_response.set(true);
+        }
+        given.map_err(|failed| {
             let mut refusal = failed.refusal;
             // Only the cache returns `HttpStatus` here: the archive requested a pause earlier, so no request was sent.
             // The reason is changed to `ArchiveBusy`, which says this.

@@ -94,18 +94,21 @@ pub(super) fn check(
                 continue;
             };
             let until = i64::try_from(silence.until).unwrap_or(0);
+            let detail = format!(
+                "{} (recorded in the cache); embody tries again after {}, or after you delete {}",
+                silence.detail,
+                DateTime::from_timestamp(until).to_rfc3339(),
+                folder.path(Area::Hosts, &key).display()
+            );
             return Err(Refusal {
                 is_gone: matches!(reason, Reason::NameNotFound | Reason::ConnectionFailed),
-                reason,
                 status: silence.status,
-                detail: format!(
-                    "{} (recorded in the cache); embody tries again after {}, or after you delete {}",
-                    silence.detail,
-                    DateTime::from_timestamp(until).to_rfc3339(),
-                    folder.path(Area::Hosts, &key).display()
-                )
-                .into(),
-                retry: if silence.is_temporary { Retry::Later } else { Retry::Never },
+                retry: if silence.is_temporary {
+                    Retry::Later
+                } else {
+                    Retry::Never
+                },
+                ..Refusal::lasting(reason, detail)
             });
         }
     }

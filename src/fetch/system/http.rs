@@ -54,9 +54,23 @@ impl Servers {
     pub(super) fn follow(
         &self,
         request: &Request,
+        target: Target,
+        how: FetchMethod,
+        allowance: RequestAllowance,
+    ) -> Result<(Target, FetchResponse), Refusal> {
+        let mut has_response = false;
+        let found = self.follow_redirects(request, target, how, allowance, &mut has_response);
+        found.map_err(|refusal| refusal.after_response(has_response))
+    }
+
+    /// Sends requests until a response is no redirect. Sets `has_response` when a server sent a response.
+    fn follow_redirects(
+        &self,
+        request: &Request,
         mut target: Target,
         how: FetchMethod,
         allowance: RequestAllowance,
+        has_response: &mut bool,
     ) -> Result<(Target, FetchResponse), Refusal> {
         let policy = &self.policy;
         let mut visited = vec![target.request_url()];
@@ -73,6 +87,7 @@ impl Servers {
                 allowance,
             };
             let answer = self.exchange(&asked).map_err(FetchFailure::into_refusal)?;
+            *has_response |= answer.source.is_server();
             let status = answer.status;
             match status {
                 _ if is_success(status) => return Ok((target, answer)),

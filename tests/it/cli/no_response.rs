@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::process::Output;
 
 use crate::common::programs::{embody, fed, free_port, stderr};
-use crate::common::raw::Raw;
+use crate::common::raw::{Raw, redirect};
 use crate::common::reports;
 
 const NO_RESPONSE: &str = "embody: No server responded: ";
@@ -318,5 +318,120 @@ fn host_without_an_address_is_no_loss_unless_another_server_responded() {
         assert_eq!(survey["probe"]["dead"], gone, "{survey}");
         let host = &survey["by"]["host"]["names"]["nothere1.invalid"];
         assert_eq!(host["dead"], i32::from(!is_down), "{survey}");
+    }
+}
+
+/// Options for a run that may send requests to these ports of 127.0.0.1, and asks an archive on one of them.
+fn archive_options(archive: &str, ports: &[&str]) -> Vec<String> {
+    let ports = ports.iter().flat_map(|port| ["--allow-port", port]);
+    let options = ["--archive", archive, "--archive-any", "--deadline", "5s"];
+    options
+        .into_iter()
+        .chain(ports)
+        .map(str::to_owned)
+        .collect()
+}
+
+fn summary_and_status(urls: &[&str], options: &[String]) -> (String, Option<i32>) {
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let (output, _) = converted(urls, &options);
+    (stderr(&output), output.status.code())
+}
+
+#[test]
+fn archive_that_has_no_capture_is_a_response_only_if_its_server_sent_it() {
+    let closed = free_port().to_string();
+    let source = format!("http://127.0.0.1:{closed}/a");
+    let folder = tempfile::tempdir().unwrap();
+
+    // Files of captures answer without a server.
+    let captures = folder.path().join("captures.warc");
+    fs::write(
+        &captures,
+        "WARC/1.0\r\nWARC-Type: warcinfo\r\nWARC-Date: 2015-07-06T10:00:00Z\r\nContent-Length: 0\r\n\r\n\r\n\r\n",
+    )
+    .unwrap();
+    let of_files = archive_options(captures.to_str().unwrap(), &[&closed]);
+    let of_files: Vec<String> = of_files
+        .into_iter()
+        .filter(|it| it != "--archive-any")
+        .collect();
+    let (said, status) = summary_and_status(&[&source, &source], &of_files);
+    assert!(said.starts_with(NO_RESPONSE), "{said}");
+    assert!(said.contains("2 on servers that did not accept"), "{said}");
+    assert!(!said.contains("web archive"), "{said}");
+    assert_eq!(status, Some(1), "{said}");
+
+    // The archive on a server says so itself, and its answer is stored in the cache.
+    let server = with_status(404);
+    let open = server.address.port().to_string();
+    let template = server.url("/{date}id_/{url}");
+    let mut of_server = archive_options(&template, &[&closed, &open]);
+    let cache = folder.path().join("cache");
+    of_server.extend(["--cache".to_owned(), cache.to_str().unwrap().to_owned()]);
+    let (said, status) = summary_and_status(&[&source, &source], &of_server);
+    assert!(!said.contains("No server responded"), "{said}");
+    assert!(said.contains("2 gone and not in the archive"), "{said}");
+    assert_eq!(status, Some(0), "{said}");
+    let requests = server.count();
+    assert!(requests > 0);
+
+    // Now the cache answers for the archive, and no server responds.
+    let (said, status) = summary_and_status(&[&source, &source], &of_server);
+    assert_eq!(server.count(), requests);
+    assert!(said.starts_with(NO_RESPONSE), "{said}");
+    assert_eq!(status, Some(1), "{said}");
+}
+
+#[test]
+fn undated_mail_for_which_the_archive_gets_no_request_is_no_response() {
+    let closed = free_port().to_string();
+    let server = with_status(404);
+    let open = server.address.port().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let mail = message(&format!("http://127.0.0.1:{closed}/a"));
+    let undated = mail.replace("Date: Mon, 6 Jul 2015 10:00:00 +0000\n", "");
+    let from = folder.path().join("in.mbox");
+    fs::write(
+        &from,
+        format!("From a@b Mon Jul  6 10:00:00 2015\n{undated}\n"),
+    )
+    .unwrap();
+    let mut command = embody();
+    command
+        .arg("convert")
+        .arg(&from)
+        .arg("--output")
+        .arg(folder.path().join("out.mbox"));
+    command.args(["--fetch", "http", "--allow-net", "127.0.0.0/8"]);
+    command.args(archive_options(
+        &server.url("/{date}id_/{url}"),
+        &[&closed, &open],
+    ));
+    let output = command.output().unwrap();
+    let said = stderr(&output);
+    assert!(said.starts_with(NO_RESPONSE), "{said}");
+    assert_eq!(
+        (output.status.code(), server.count()),
+        (Some(1), 0),
+        "{said}"
+    );
+}
+
+#[test]
+fn redirect_to_a_host_that_does_not_respond_is_a_response() {
+    let closed = free_port().to_string();
+    let away = format!("http://127.0.0.1:{closed}/b");
+    for location in ["http://nothere.invalid/b", &away] {
+        let response = redirect(location);
+        let server = Raw::http(move |_, stream| {
+            let _ = stream.write_all(&response);
+        });
+        let open = server.address.port().to_string();
+        let options = ["--allow-port", &closed, "--allow-port", &open];
+        let (output, _) = converted(&[&server.url("/a")], &options);
+        let said = stderr(&output);
+        assert!(!said.contains("No server responded"), "{said}");
+        assert_eq!(output.status.code(), Some(0), "{said}");
     }
 }
