@@ -162,6 +162,9 @@ impl<'j> FilterRun<'j> {
         if let Some(path) = named {
             self.refuse_mailbox(path)?;
         }
+        if let Some(path) = file.filter(|path| path.is_dir()) {
+            return Err(self.refusal(path, "a directory"));
+        }
         let input = match file {
             Some(path) => {
                 let failed = Error::cannot_read(path.display());

@@ -133,7 +133,15 @@ fn started(args: &MilterArgs, listeners: usize) -> String {
 }
 
 fn cannot(what: &str) -> impl FnOnce(io::Error) -> Failure {
-    move |source| io::Error::new(source.kind(), format!("cannot {what}: {source}")).into()
+    move |source| {
+        // The directory of a Unix socket is missing.
+        let advice = if source.kind() == io::ErrorKind::NotFound {
+            "; create its directory first"
+        } else {
+            ""
+        };
+        io::Error::new(source.kind(), format!("cannot {what}: {source}{advice}")).into()
+    }
 }
 
 fn handed_over() -> Result<Vec<MilterListener>, Failure> {

@@ -362,6 +362,10 @@ impl Outcomes {
                 (_, _, Mode::Probe | Mode::DryRun) => "would not be",
             };
             let _ = write!(text, " {count} {not}: {}.", listed(&reasons));
+            let is_store_empty = reasons.contains_key(phrase(Reason::NotInStore));
+            if thing == ReferenceGroup::Stored && done == 0 && is_store_empty {
+                text += " The store does not contain them: check that --store names the directory or server that embody detach used.";
+            }
             let displayed = self.0.amount(&OutcomeClass::Displayed).octets;
             if displayed > 0 && thing == ReferenceGroup::Stored {
                 let size = super::sizes::size(displayed);

@@ -158,6 +158,15 @@ impl WalkArgs {
             || self.compressed.max_expanded.is_some()
             || !self.compressed.ignore.is_empty();
         let what = match sources {
+            [_, result] if !result.exists() => {
+                return Err(Error::Usage(
+                    format!(
+                        "this command reads only one message; if {} is the result, write --output before its name",
+                        result.display()
+                    )
+                    .into(),
+                ));
+            }
             [_, _, ..] => {
                 "this command reads only one message; for several sources, name --output or --in-place, as in --output FOLDER"
             }

@@ -85,6 +85,21 @@ impl SurveyContext<'_> {
         ))
     }
 
+    /// Returns the sentence about the results of the commands that write.
+    pub(crate) fn result_is_new(&self) -> &'static str {
+        let is_message = |source: &NamedSource| source.kind == SourceKind::Message;
+        match self.sources.as_slice() {
+            [source] if is_message(source) => {
+                "The result is a new file, and your message is not changed."
+            }
+            [_] | [] => "The result is a new mailbox, and your mailbox is not changed.",
+            sources if sources.iter().all(is_message) => {
+                "The results are new files, and your messages are not changed."
+            }
+            _ => "The results are new mailboxes, and your mailboxes are not changed.",
+        }
+    }
+
     /// Returns the commands of [`commands`](Self::commands), followed by one `embody compare` command for each source.
     /// The user checks the result against the source with this command.
     pub(crate) fn compared(&self, verb: &str, options: &str, purpose: &str) -> Vec<String> {

@@ -199,7 +199,7 @@ fn pictures(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
                     either(answers.gone, "is", "are")
                 ),
             },
-            step: steps::fill_in(survey, context),
+            step: steps::fill_in(survey, context).or_else(|| steps::archive(survey, context)),
         });
     }
     (remote > 0).then(|| Fact {
@@ -260,7 +260,7 @@ fn attachments(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
             number: grouped(count),
             words,
         },
-        step: steps::fill_in(survey, context),
+        step: steps::fill_in(survey, context).or_else(|| steps::archive(survey, context)),
     })
 }
 

@@ -284,13 +284,24 @@ impl Survey {
     }
 }
 
+/// Shortens a text to [`LONGEST_TEXT`] characters, of which the last one is an ellipsis.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_TEXT) {
+        None => text.to_owned(),
+        Some(_) => {
+            let shown: String = text.chars().take(LONGEST_TEXT - 1).collect();
+            format!("{}…", shown.trim_end())
+        }
+    }
+}
+
 fn large(tree: &MessageTree<'_>, place: SourcePlace, date: Option<String>) -> Large {
     let content_type = tree.value(PartId::ROOT, "Content-Type");
     let label = content_type.and_then(|value| MediaType::parse(value).parameter("charset"));
     let value = |name| {
         let value = front(tree.value(PartId::ROOT, name)?, LONGEST_FROM);
         let decoded = decoded_text(&unfold(value), label.as_deref());
-        let text: String = decoded.trim().chars().take(LONGEST_TEXT).collect();
+        let text = shortened(decoded.trim());
         (!text.is_empty()).then_some(text)
     };
     Large {

@@ -58,6 +58,16 @@ pub(super) fn sum(missing: &Missing, ways: &[RecoveryWay]) -> u64 {
     of.map(|(_, count)| count).sum()
 }
 
+/// Returns the words of `--follow` for the content to which the mail only links.
+pub(super) fn follow_words(missing: &Missing) -> String {
+    let words = [
+        (RecoveryWay::Link, "links"),
+        (RecoveryWay::Shortcut, "shortcuts"),
+    ];
+    let used = words.iter().filter(|(way, _)| sum(missing, &[*way]) > 0);
+    used.map(|(_, word)| *word).collect::<Vec<_>>().join(",")
+}
+
 /// Returns the source and the name of missing content. `None` if the row is not about content outside of the mail.
 pub(super) fn of(row: &Row) -> Option<(RecoveryWay, MissingNames)> {
     let named = named(row)?;

@@ -125,7 +125,7 @@ impl Sheet {
     }
 
     pub(super) fn step(&mut self, step: &NextStep) {
-        self.commands("act", &step.title, &step.words, &step.commands);
+        self.commands(("act", "h3"), &step.title, &step.words, &step.commands);
     }
 
     /// Adds a list of steps that are folded, with numbers that begin with `first`.
@@ -144,10 +144,17 @@ impl Sheet {
     /// Adds the recommended step.
     pub(super) fn next_step(&mut self, step: &NextStep) {
         let title = format!("Next step: {}", lowered(&step.title));
-        self.commands("act next", &title, &step.words, &step.commands);
+        // No heading comes between the title of the page and this one, so its level is 2.
+        self.commands(("act next", "h2"), &title, &step.words, &step.commands);
     }
 
-    fn commands(&mut self, class: &str, title: &str, words: &str, commands: &[String]) {
+    fn commands(
+        &mut self,
+        (class, level): (&str, &str),
+        title: &str,
+        words: &str,
+        commands: &[String],
+    ) {
         // Commands are not cut, because the file names in them must be complete. Other text is cut.
         let lines: Vec<String> = commands
             .iter()
@@ -156,7 +163,7 @@ impl Sheet {
         let script = lines.join("\n");
         let words = in_code(words);
         self.add(&format!(
-            "<div class=\"{class}\"><h3>{title}</h3><p>{words}</p><pre>{script}</pre></div>"
+            "<div class=\"{class}\"><{level}>{title}</{level}><p>{words}</p><pre>{script}</pre></div>"
         ));
     }
 

@@ -66,7 +66,8 @@ pub(super) fn embed(survey: &Survey, context: &SurveyContext<'_>) -> Option<Next
     (has_pictures && may_succeed(&survey.answers.pictures, survey, context)).then(|| NextStep {
         title: "Keep the pictures".to_owned(),
         words: format!(
-            "This puts the pictures into the mail, except pictures that their servers no longer have. The result is a new mailbox, and your mailbox is not changed.{}",
+            "This puts the pictures into the mail, except pictures that their servers no longer have. {}{}",
+            context.result_is_new(),
             compare(context)
         ),
         commands: context.compared("embed", &context.repeated.all(), "embedded"),
@@ -155,8 +156,9 @@ pub(super) fn recover(survey: &Survey, context: &SurveyContext<'_>) -> Option<Ne
     is_there.then(|| NextStep {
         title: "Put the missing attachments back".to_owned(),
         words: format!(
-            "This puts {} back into the mail, {from}. The result is a new mailbox, and your mailbox is not changed.",
-            counted(count, "attachment", "attachments")
+            "This puts {} back into the mail, {from}. {}",
+            counted(count, "attachment", "attachments"),
+            context.result_is_new()
         ),
         commands: context.commands("recover", &options, "recovered"),
     })
@@ -183,10 +185,11 @@ pub(super) fn detach(survey: &Survey, context: &SurveyContext<'_>) -> Option<Nex
     (detach.leave.count > 0 && saves > 0).then(|| NextStep {
         title: "Make the mailbox smaller".to_owned(),
         words: format!(
-            "This moves {} into a directory next to the mailbox, {}, and the mail becomes {} smaller.{once} `embody restore` puts every byte back. The result is a new mailbox, and your mailbox is not changed.",
+            "This moves {} into a directory next to the mailbox, {}, and the mail becomes {} smaller.{once} `embody restore` puts every byte back. {}",
             counted(detach.leave.count, "large attachment", "large attachments"),
             size(objects.octets),
             size(saves),
+            context.result_is_new()
         ),
         commands: context.commands("detach", &options, "small"),
     })
@@ -249,14 +252,12 @@ pub(super) fn cloud_links(survey: &Survey, context: &SurveyContext<'_>) -> Optio
     let [links, shortcuts] =
         [RecoveryWay::Link, RecoveryWay::Shortcut].map(|way| missing::sum(&survey.missing, &[way]));
     let mut what = Vec::new();
-    let mut words = Vec::new();
     if links > 0 {
         what.push(counted(
             links,
             "link to a file in a cloud",
             "links to files in clouds",
         ));
-        words.push("links");
     }
     if shortcuts > 0 {
         what.push(counted(
@@ -264,8 +265,8 @@ pub(super) fn cloud_links(survey: &Survey, context: &SurveyContext<'_>) -> Optio
             "attached shortcut to a web address",
             "attached shortcuts to web addresses",
         ));
-        words.push("shortcuts");
     }
+    let follow = missing::follow_words(&survey.missing);
     let sum = links + shortcuts;
     (sum > 0 && !context.is_probed).then(|| NextStep {
         title: "Attach what links lead to".to_owned(),
@@ -276,7 +277,7 @@ pub(super) fn cloud_links(survey: &Survey, context: &SurveyContext<'_>) -> Optio
         ),
         commands: context.commands(
             "recover",
-            &format!(" --follow {}{}", words.join(","), context.repeated.all()),
+            &format!(" --follow {follow}{}", context.repeated.all()),
             "linked-files",
         ),
     })

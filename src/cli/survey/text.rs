@@ -1,5 +1,7 @@
 //! The survey as text for the terminal. It contains the same findings as the start of the page. `--by` adds tables.
 
+use std::fmt::Write as _;
+
 use super::super::args::SurveyGroup;
 use super::super::say::{harmless, harmless_within};
 use super::super::tally::{Amount, TallyCounts, TallyNames};
@@ -134,7 +136,9 @@ fn linked_in_text(survey: &Survey) -> String {
 fn linked(survey: &Survey) -> String {
     let mut text = kinds(survey, |way| LINKED.contains(&way));
     if !text.is_empty() {
-        text += " (embody recover --follow links,shortcuts attaches them)";
+        let follow = missing::follow_words(&survey.missing);
+        let them = either(missing::sum(&survey.missing, &LINKED), "it", "them");
+        let _ = write!(text, " (embody recover --follow {follow} attaches {them})");
     }
     text
 }

@@ -23,6 +23,15 @@ fn mail(urls: &[&str]) -> String {
     )
 }
 
+/// Returns a mail with an attachment of 171 kB, which `detach` moves by default.
+fn large_mail() -> String {
+    let content = format!("{}\n", "QUJD".repeat(19)).repeat(3000);
+    format!(
+        "From: a@b.example\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=x\n\n--x\nContent-Type: application/pdf\n\
+         Content-Disposition: attachment; filename=a.pdf\nContent-Transfer-Encoding: base64\n\n{content}--x--\n"
+    )
+}
+
 fn mbox(mails: &[String]) -> String {
     let mails = mails
         .iter()
@@ -191,6 +200,18 @@ fn gone_pictures_have_the_whole_command_for_a_web_archive() {
         text.contains("  embody embed box --output box-archived.mbox --archive"),
         "{text}"
     );
+    // Large attachments are less important than pictures that are gone.
+    let large = large_mail();
+    fs::write(
+        folder.path().join("large"),
+        mbox(&[mail(&[&server.url("/a.gif")]), large]),
+    )
+    .unwrap();
+    let (text, _) = run(folder.path(), &["inspect", "--probe", "large"], &ports);
+    assert!(
+        text.contains("Next step: look for what is gone in a web archive"),
+        "{text}"
+    );
     let embed = ["embed", "box", "--output", "new.mbox", "--no-resume"];
     let (_, said) = run(folder.path(), &embed, &ports);
     assert!(
@@ -272,4 +293,84 @@ fn probe_needs_no_fetch_in_inspect_and_is_refused_in_convert() {
     let output = embody_in(folder.path(), &convert);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("add --fetch http,https"));
+}
+
+#[test]
+fn directory_without_output_gets_the_option_that_processes_mailboxes() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("Mail")).unwrap();
+    for (command, advice) in [
+        (
+            "embed",
+            "name --output or --in-place, as in --output new.mbox",
+        ),
+        (
+            "recover",
+            "name --output or --in-place, as in --output new.mbox",
+        ),
+        ("filter", "use embody convert"),
+    ] {
+        let output = embody_in(folder.path(), &[command, "Mail"]);
+        let expected =
+            format!("embody: Mail: a directory, but {command} reads only one message; {advice}\n");
+        assert_eq!(stderr(&output), expected);
+        assert_eq!(output.status.code(), Some(75));
+    }
+}
+
+#[test]
+fn second_file_that_does_not_exist_is_taken_for_the_result() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("in.mbox"), mbox(&[mail(&[])])).unwrap();
+    let output = embody_in(folder.path(), &["embed", "in.mbox", "new.mbox"]);
+    let said = stderr(&output);
+    assert!(
+        said.ends_with("if new.mbox is the result, write --output before its name\n"),
+        "{said}"
+    );
+    assert_eq!(output.status.code(), Some(2));
+    let output = embody_in(folder.path(), &["embed", "in.mbox", "in.mbox"]);
+    assert!(
+        stderr(&output).contains("for several sources"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn restore_from_another_store_says_that_the_store_may_be_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("in.mbox"), mbox(&[large_mail()])).unwrap();
+    let run = |arguments: &[&str]| stderr(&embody_in(folder.path(), arguments));
+    let said = run(&[
+        "detach",
+        "--store",
+        "one",
+        "in.mbox",
+        "--output",
+        "small.mbox",
+    ]);
+    assert!(said.contains("1 attachment moved"), "{said}");
+    fs::create_dir(folder.path().join("two")).unwrap();
+    let said = run(&[
+        "restore",
+        "--store",
+        "two",
+        "small.mbox",
+        "--output",
+        "back.mbox",
+    ]);
+    let advice = "The store does not contain them: check that --store names";
+    assert!(said.contains(advice), "{said}");
+    let said = run(&[
+        "restore",
+        "--store",
+        "one",
+        "small.mbox",
+        "--output",
+        "back2.mbox",
+    ]);
+    assert!(
+        said.contains("1 attachment put back") && !said.contains(advice),
+        "{said}"
+    );
 }

@@ -351,8 +351,7 @@ fn archive_that_has_no_capture_is_a_response_only_if_its_server_sent_it() {
         "WARC/1.0\r\nWARC-Type: warcinfo\r\nWARC-Date: 2015-07-06T10:00:00Z\r\nContent-Length: 0\r\n\r\n\r\n\r\n",
     )
     .unwrap();
-    let of_files = archive_options(captures.to_str().unwrap(), &[&closed]);
-    let of_files: Vec<String> = of_files
+    let of_files: Vec<String> = archive_options(captures.to_str().unwrap(), &[&closed])
         .into_iter()
         .filter(|it| it != "--archive-any")
         .collect();

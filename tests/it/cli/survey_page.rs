@@ -207,6 +207,7 @@ fn decoded(html: &str) -> String {
 
 /// Returns the commands of a page, each with the title before it.
 fn commands(page: &str) -> Vec<(String, String)> {
+    let page = page.replace("<h2>", "<h3>").replace("</h2>", "</h3>");
     let pieces = page.split("<h3>").skip(1);
     let found = pieces.filter_map(|piece| {
         let (title, rest) = piece.split_once("</h3>")?;
