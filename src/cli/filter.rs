@@ -43,8 +43,8 @@ pub(super) fn run(
     let cache = Cache::of(&common.policy, Mode::Run, None)?;
     let policy = args.policy();
     let pictures = PictureWatch::of(&policy);
-    // The filter is started for each message. The default options contain the number of processors, which takes twenty
-    // system calls to find out, so they are made only if they are needed.
+    // Default options include the number of processors, which takes twenty system calls to find out. The filter is
+    // started for each message, so the options are created only if they are needed.
     let copies = if policy.copies.is_empty() {
         CopyMailboxes::default()
     } else {

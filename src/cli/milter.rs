@@ -30,7 +30,7 @@ use crate::milter::{
     MilterWork, ServerLog, bind_metrics,
 };
 
-/// Time for finishing messages after a signal requested the end of the server, in addition to the time for retrievals.
+/// Time limit for finishing messages after a stop signal, in addition to the time for retrievals.
 const DRAINING: Duration = Duration::from_secs(15);
 
 /// Default of `--connections`. Postfix has 100 processes, and each of them can open one connection.

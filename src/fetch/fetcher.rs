@@ -174,8 +174,8 @@ impl Fetcher {
         (!is_question).then_some((*archive_first, &**archive))
     }
 
-    /// Returns the request with a date: that of the mail, or the default date. The archive returns the capture nearest
-    /// to this date. Returns a refusal if there is no date.
+    /// Adds a date to the request: that of the mail, or the default date. The archive returns the capture nearest to
+    /// this date. Returns a refusal if there is no date.
     fn dated(&self, request: &Request) -> Result<Request, Refusal> {
         // Without a date, the key in [`AnswerMemory`] would be the same as for the source, and the answer of the source would be
         // returned as that of the archive.

@@ -68,8 +68,8 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Creates the pace of a service, which runs for months: after three 429 responses it uses the archive again one day later.
-    /// In a run that ends, three 429 responses stop the use of the archive for the whole run.
+    /// Creates the pace of a service. A service runs for months, so after three 429 responses it uses the archive again
+    /// one day later. In a run that ends, three 429 responses stop the use of the archive for the whole run.
     #[cfg(any(test, feature = "milter", feature = "serve"))]
     pub(crate) fn of_service() -> Self {
         Self::with(Rates {
@@ -337,7 +337,7 @@ mod tests {
         refuse(&pace);
         assert_eq!(turn(&pace).0.unwrap_err().reason, Reason::ConnectionFailed);
 
-        // The pause is over, and another request takes the time that is left.
+        // The pause is over, but another request has already taken the next time slot.
         let pace = Pace::with(Rates {
             between: Duration::from_secs(60 * 60),
             between_connections: Duration::ZERO,

@@ -12,7 +12,7 @@ pub(super) enum ProbeAnswer {
     Gone,
     /// The host name cannot be resolved. The content is gone, unless no server responded in the whole run.
     Unresolved,
-    /// The source sent no usable response this time: a timeout, a 5xx status, or a broken connection.
+    /// The source sent no usable response in this run: a timeout, a 5xx status, or a broken connection.
     Silent,
     /// The server requires a login or a permission.
     Denied,
@@ -20,7 +20,7 @@ pub(super) enum ProbeAnswer {
     Refused,
     /// A limit for the message or the run was reached before this request. Another run may make it.
     Limited,
-    /// No request was made, for a reason that is neither the policy nor a limit.
+    /// No request was made, for a reason other than the policy or a limit.
     Unasked,
 }
 

@@ -1,5 +1,4 @@
-//! Computes the survey of one message. This runs in several threads; the sums are made later, in the order of the
-//! messages.
+//! Surveys single messages, in parallel. The sums are made later, in the order of the messages.
 
 use std::collections::HashMap;
 use std::time::SystemTime;

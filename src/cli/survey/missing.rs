@@ -1,4 +1,4 @@
-//! Content that is stored outside of the mail, with the name that users give it, and the way to add it to the mail.
+//! Content that the mail lacks: its name for users, and the way to add it to the mail.
 
 use serde::Serialize;
 
@@ -41,7 +41,7 @@ pub(super) const PIECE: (RecoveryWay, MissingNames) = (
     },
 );
 
-/// Words of `--follow` that open what is [`Packed`](RecoveryWay::Packed).
+/// Values of `--follow` that open [`Packed`](RecoveryWay::Packed) content.
 pub(super) const PACKED: &str = "winmail,rtf-body,msg,uuencode";
 
 /// Number of references, by the source of their content and by their name in the singular and the plural.
@@ -172,9 +172,9 @@ fn way(row: &Row) -> RecoveryWay {
         return RecoveryWay::Ftp;
     }
     match row.kind {
-        // This row has no URL, which is possible if the options did not allow this kind of reference: `followed_by` is
-        // then the word for `--follow`. Mailing lists and cloud storage have their content on the web, so the URL is
-        // not needed here.
+        // A row without a URL, because the options did not allow this kind of reference: `followed_by` is then the
+        // value for `--follow`. The content of mailing lists and cloud storage is on the web, so the URL is not needed
+        // here.
         Kind::Mailman | Kind::Hosted if followed_by.is_some() => RecoveryWay::Web,
         Kind::Detached => RecoveryWay::Directory,
         _ if names_directory() => RecoveryWay::Directory,

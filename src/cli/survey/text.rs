@@ -102,7 +102,7 @@ fn trackers(survey: &Survey) -> String {
     format!("{}: {}", grouped(count), listed(&names))
 }
 
-/// Ways of files to which the text of the mail only links. They are not missing from the mail, because its sender sent
+/// Ways to get files that the text of the mail only links to. They do not count as missing, because the sender sent
 /// links.
 const LINKED: [RecoveryWay; 2] = [RecoveryWay::Link, RecoveryWay::Shortcut];
 

@@ -1,4 +1,4 @@
-//! Stores for each host until when it gets no requests: because it was not reachable, or because it requested a pause
+//! Stores the time until which a host gets no requests, because it was not reachable or because it requested a pause
 //! (Retry-After).
 
 use std::time::Duration;
@@ -20,8 +20,8 @@ const NOBODY: Duration = Duration::from_secs(60 * 60);
 /// affected, so the pause is short. An archive can request a longer one.
 const LONGEST_OF_SOURCE: Duration = Duration::from_secs(60 * 60);
 
-/// If this many URLs of a server have a pause, all its URLs get one. A single URL is not enough: it may be a page of an
-/// attacker, who could block the whole server with it.
+/// Number of paused URLs of a server from which on all its URLs are paused. A single URL is not enough: it may be a
+/// page of an attacker, who could block the whole server with it.
 const PAGES: usize = 3;
 
 #[derive(Debug, Serialize, Deserialize)]
