@@ -1,7 +1,6 @@
 //! The events of a run as values. Each message that is converted in parallel has its own event log. The logs are passed
 //! to the [`Observer`] of the run in the order of the messages.
 
-#[cfg(feature = "cli")]
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -58,7 +57,6 @@ impl<S> MailboxEvent<S> {
     }
 }
 
-#[cfg(feature = "cli")]
 impl MailboxEvent<Infallible> {
     /// Converts an event of a run that only reads messages, and so has no results, to the event type of any other run.
     pub(crate) fn of_run<D>(self) -> MailboxEvent<D> {

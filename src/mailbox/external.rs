@@ -1,11 +1,11 @@
 //! Converts messages that are not in a file, such as messages from a server: the caller passes them in one by one and
 //! receives the results.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::error::Error;
-use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::forms::rewrite;
+use crate::mailbox::read::messages::MessageTransform;
 use crate::mailbox::{Observer, Options, Stop, Summary, Transform};
 use crate::pool;
 
@@ -42,41 +42,14 @@ impl<S: Send> ExternalMessages<'_, S> {
     /// Returns the errors of `next`, `put` and the transform, or [`Error::Interrupted`].
     pub fn run<T: Send + Sync>(
         &self,
-        next: impl FnMut() -> Result<Option<ExternalMessage<T>>, Error> + Send,
+        mut next: impl FnMut() -> Result<Option<ExternalMessage<T>>, Error> + Send,
         mut put: impl FnMut(&ExternalMessage<T>, Option<&[u8]>) -> Result<(), Error> + Send,
     ) -> Result<Summary, Error> {
-        let job = MailboxJob::new(
-            Path::new(""),
-            self.options,
-            self.transform,
-            self.observer,
-            self.stop,
-        );
-        job.external(
-            Summary::default(),
-            next,
-            |_| true,
-            |message, new, summary| {
-                put(message, new)?;
-                let octets = new.unwrap_or(&message.content).len();
-                summary.bytes_out += octets as u64;
-                Ok(())
-            },
-        )
-    }
-}
-
-impl<S: Send> MailboxJob<'_, S> {
-    /// Does the same as [`ExternalMessages::run`], but adds to the counts in `summary`. An item for which `is_message` returns
-    /// false is not transformed. It is passed to `put` without a change, between the messages before and after it.
-    pub(crate) fn external<T: Send + Sync>(
-        &self,
-        mut summary: Summary,
-        mut next: impl FnMut() -> Result<Option<ExternalMessage<T>>, Error> + Send,
-        is_message: impl Fn(&T) -> bool + Sync,
-        mut put: impl FnMut(&ExternalMessage<T>, Option<&[u8]>, &mut Summary) -> Result<(), Error>
-        + Send,
-    ) -> Result<Summary, Error> {
+        let mut summary = Summary::default();
+        let transform = MessageTransform {
+            transform: Some(self.transform),
+            stop: self.stop,
+        };
         pool::run(
             self.options.pool_limits(),
             self.stop,
@@ -87,30 +60,23 @@ impl<S: Send> MailboxJob<'_, S> {
                     (message, weight)
                 }))
             },
-            |message| {
-                is_message(&message.about)
-                    .then_some(0)
-                    .into_iter()
-                    .collect()
-            },
+            |_| vec![0],
             |message, _| {
                 let from = (message.number, message.source.as_path());
-                self.single(from, &message.content, None, rewrite::spliced)
+                transform.single(from, &message.content, None, rewrite::spliced)
             },
             // While one message is slow, the pool frees the memory of later messages that can be read again. Messages from a
-            // server or a stream cannot be read again, so this function returns `None`.
+            // server cannot be read again, so this function returns `None`.
             |_, _| None,
             |message: ExternalMessage<T>, done| {
-                if !is_message(&message.about) {
-                    return put(&message, None, &mut summary);
-                }
                 let done = done.into_iter().find_map(|(_, done)| done);
                 let new = done.as_ref().and_then(|done| done.new.as_deref());
                 let octets = message.content.len() as u64;
                 summary.messages += 1;
                 summary.changed += u64::from(new.is_some());
                 summary.bytes_in += octets;
-                put(&message, new, &mut summary)?;
+                put(&message, new)?;
+                summary.bytes_out += new.unwrap_or(&message.content).len() as u64;
                 if let Some(done) = done {
                     done.tell(self.observer);
                 }

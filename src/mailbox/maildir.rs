@@ -36,6 +36,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::SystemTime;
 
 use crate::detail::{Detail, Setting};
 use crate::error::{Error, unpoisoned};
@@ -59,7 +60,7 @@ use crate::mailbox::place::folder::{
 };
 use crate::mailbox::place::journal::ResultPart;
 use crate::mailbox::place::keyword_files::{COURIER, DOVECOT, FolderKeywords, replace_file};
-use crate::mailbox::place::listing::{GONE, ListedMessages};
+use crate::mailbox::place::listing::{GONE, ListedMessages, MISSED};
 use crate::mailbox::place::lock::Dotlock;
 use crate::mailbox::place::replace::{AtomicWriter, sync_folder};
 use crate::mailbox::place::supersede::OldFile;
@@ -250,6 +251,16 @@ impl<S: Send> MailboxJob<'_, S> {
         outcome.map(|()| summary)
     }
 
+    /// Reports the messages of an MH folder that may have been missed because the folder changed. Returns their number.
+    pub(crate) fn name_missed(&self, messages: &ListedMessages) -> Result<u64, Error> {
+        let missed = messages.missed().map_err(cannot_read(self.path))?;
+        for name in &missed {
+            let why = MISSED.into();
+            self.observer.damaged(&self.path.join(name), &why);
+        }
+        Ok(missed.len() as u64)
+    }
+
     /// Copies a file in which a program stores flags, if it exists. The numbers or letters in the file mean the same in the
     /// result, so the copy is valid.
     pub(crate) fn copy_file(&self, path: &Path, to: &Path) -> Result<(), Error> {
@@ -369,6 +380,7 @@ impl<S> MaildirFiles<'_, S> {
             method,
             content: whole,
             _alone,
+            ..
         } = match read {
             Ok(read) => read,
             Err(why) => return damaged(why),
@@ -509,6 +521,8 @@ pub(crate) struct FolderMessage<'l> {
     file: Arc<File>,
     /// Identity of the file before it was read.
     pub(crate) before: FileIdentity,
+    /// Modification time of the file. `None` if the file system has none.
+    pub(crate) modified: Option<SystemTime>,
     method: Option<Method>,
     /// The decompressed message. Otherwise the reason why it cannot be read, or `None` if it is too large.
     pub(crate) content: Result<Vec<u8>, Option<Detail>>,
@@ -548,7 +562,8 @@ impl<'l> FolderMessage<'l> {
     ) -> Result<Self, Detail> {
         let mut alone = None;
         let mut read = || -> io::Result<_> {
-            let before = FileIdentity::of(&file.metadata()?);
+            let metadata = file.metadata()?;
+            let before = FileIdentity::of(&metadata);
             let method = method_of(&file)?;
             let most = options.max_message;
             let at_first = method.map_or(most, |_| most.min(SMALL));
@@ -560,9 +575,9 @@ impl<'l> FolderMessage<'l> {
                 }
                 content => content,
             };
-            Ok((before, method, content))
+            Ok((before, metadata.modified().ok(), method, content))
         };
-        let (before, method, content) = read().map_err(|error| unread(&error))?;
+        let (before, modified, method, content) = read().map_err(|error| unread(&error))?;
         let content = match content {
             CompressedContent::Whole(content) => match refused_message(&content) {
                 None => Ok(content),
@@ -575,6 +590,7 @@ impl<'l> FolderMessage<'l> {
             name,
             file,
             before,
+            modified,
             method,
             content,
             _alone: alone,

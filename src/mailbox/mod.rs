@@ -7,7 +7,8 @@
 //!
 //! `source` is what a run reads, and `find` recognises what it contains. `begin` starts a run, and `result` determines the
 //! output format. `conversion` is the entry: `convert`, `in_place` and `maildir` convert within one format or in place, and
-//! `transfer` converts to another format.
+//! `transfer` converts to another format. `reader` reads messages without a change, and `deliver` writes the messages of a reader
+//! to a mailbox of another format.
 //!
 //! Compressed mail and archives need the feature `archives`.
 //!
@@ -23,6 +24,7 @@ mod compressed;
 mod conversion;
 mod convert;
 mod damaged;
+mod deliver;
 mod each;
 mod encoding;
 mod event;
@@ -34,8 +36,8 @@ mod file;
 pub(crate) mod find;
 mod finds;
 mod flag_losses;
+mod folder_flags;
 mod forms;
-mod from_folder;
 mod identity;
 mod in_place;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]

@@ -9,7 +9,7 @@ use crate::mailbox::forms::carriage;
 use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::rewrite::{self, RewriteRefusal, Rewritten};
 use crate::mailbox::input::window::WindowChunk;
-use crate::mailbox::{Message, Observer, Program, Transform};
+use crate::mailbox::{Message, Observer, Program, Stop, Transform};
 
 pub(crate) struct MessageReader<'a, S> {
     pub(crate) job: &'a MailboxJob<'a, S>,
@@ -79,7 +79,8 @@ impl<S> MessageReader<'_, S> {
             );
         };
         let lengths = transform.lengths();
-        self.job.transformed(transform, &message, |edits| {
+        let run = self.job.message_transform();
+        run.transformed(transform, &message, |edits| {
             if self.job.is_eudora {
                 return rewrite::spliced(content, edits);
             }
@@ -125,7 +126,35 @@ impl<S> MessageReader<'_, S> {
     }
 }
 
-impl<S> MailboxJob<'_, S> {
+/// The transform of a run, for messages one by one.
+pub(crate) struct MessageTransform<'a, S> {
+    /// `None` if the run only reads.
+    pub(crate) transform: Option<&'a dyn Transform<S>>,
+    pub(crate) stop: &'a Stop,
+}
+
+impl<'a, S> MailboxJob<'a, S> {
+    pub(crate) fn message_transform(&self) -> MessageTransform<'a, S> {
+        MessageTransform {
+            transform: self.transform,
+            stop: self.stop,
+        }
+    }
+
+    pub(crate) fn single(
+        &self,
+        place: (u64, &Path),
+        content: &[u8],
+        beside: Option<Program>,
+        splice: fn(&[u8], &Edits) -> Rewritten,
+    ) -> Result<Option<TransformResult<S>>, Error> {
+        let run = self.message_transform();
+        run.single(place, content, beside, splice)
+    }
+}
+
+impl<S> MessageTransform<'_, S> {
+    /// Transforms a message that is not in an mbox. Returns `None` if no change is possible.
     pub(crate) fn single(
         &self,
         (number, source): (u64, &Path),

@@ -1,19 +1,17 @@
-//! Reads the messages of a folder in an Outlook mailbox (`.pst`), one at a time, in the order of the file.
+//! The items of a folder in an Outlook mailbox (`.pst`): mail, and items that are not mail.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use crate::detail::{Detail, Setting};
-use crate::engine::outlook::pst::{ItemKind, TOO_LARGE};
+use crate::engine::outlook::pst::TOO_LARGE;
 use crate::engine::outlook::source;
-use crate::error::Error;
+use crate::mailbox::Summary;
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::failure::too_large;
 use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::forms::outlook::OutlookMail;
-use crate::mailbox::place::delivery::{Delivery, StoredState};
-use crate::mailbox::pst_file::{OpenPst, PstFolder};
-use crate::mailbox::{ExternalMessage, Summary};
+use crate::mailbox::pst_file::OpenPst;
 
 /// The result of reading one item of a `.pst` file.
 pub(crate) enum PstLetter {
@@ -23,79 +21,10 @@ pub(crate) enum PstLetter {
         subject: Option<String>,
         missing: Vec<String>,
     },
-    Other(&'static str),
     Lost(Detail),
 }
 
 impl<S: Send> MailboxJob<'_, S> {
-    /// Delivers the messages of a folder. Without a delivery, the messages are read and transformed, but not written.
-    pub(crate) fn pst_to(
-        &self,
-        folder: &PstFolder,
-        mut delivery: Option<&mut Delivery>,
-    ) -> Result<Summary, Error> {
-        let mailbox = &folder.opened.mailbox;
-        let mut items = folder.items().iter();
-        let mut number = 0;
-        let mut others: BTreeMap<&'static str, u64> = BTreeMap::new();
-        let next = || {
-            let Some(item) = items.next() else {
-                return Ok(None);
-            };
-            self.stop.check()?;
-            if let ItemKind::Other(name) = mailbox.kind(*item) {
-                return Ok(Some(self.letter(
-                    number,
-                    PstLetter::Other(name),
-                    Vec::new(),
-                )));
-            }
-            number += 1;
-            let (letter, content) = self.read_item(&folder.opened, *item, number);
-            Ok(Some(self.letter(number, letter, content)))
-        };
-        let summary = Summary::of(|sum| sum.mailboxes = 1);
-        let is_mail = |letter: &PstLetter| matches!(letter, PstLetter::Mail { .. });
-        let done = self.external(summary, next, is_mail, |letter, new, summary| {
-            match &letter.about {
-                PstLetter::Mail {
-                    flags,
-                    received,
-                    subject,
-                    missing,
-                } => {
-                    let content = new.unwrap_or(&letter.content);
-                    match &mut delivery {
-                        Some(delivery) => self.deliver_message(
-                            content,
-                            StoredState::new(Some((*flags).into()), *received),
-                            delivery,
-                            summary,
-                        )?,
-                        None => summary.bytes_out += content.len() as u64,
-                    }
-                    let called = called(letter.number, subject.as_deref());
-                    summary.damaged += u64::from(!missing.is_empty());
-                    for what in missing {
-                        let what = format!("{called}: {what}");
-                        self.observer.damaged(self.path, &what.into());
-                    }
-                }
-                PstLetter::Other(name) => *others.entry(name).or_default() += 1,
-                PstLetter::Lost(why) => {
-                    summary.damaged += 1;
-                    self.observer.lost(self.path, why);
-                }
-            }
-            Ok(())
-        });
-        let summary = done?;
-        self.observer.done(&summary);
-        let mut summary = summary;
-        self.report_others(others, &mut summary);
-        Ok(summary)
-    }
-
     /// Reports the items that are not mail. `others` contains the number of items of each kind.
     pub(crate) fn report_others(&self, others: BTreeMap<&'static str, u64>, summary: &mut Summary) {
         for (what, count) in others {
@@ -109,20 +38,7 @@ impl<S: Send> MailboxJob<'_, S> {
         }
     }
 
-    fn letter(
-        &self,
-        number: u64,
-        about: PstLetter,
-        content: Vec<u8>,
-    ) -> ExternalMessage<PstLetter> {
-        ExternalMessage {
-            about,
-            number,
-            source: self.path.to_owned(),
-            content,
-        }
-    }
-
+    /// Reads an item of the file. The number is that of the message.
     pub(crate) fn read_item(
         &self,
         opened: &OpenPst,

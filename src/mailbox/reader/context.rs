@@ -13,7 +13,7 @@ use crate::mailbox::pst_file::PstFolder;
 use crate::mailbox::{Options, Stop};
 
 #[derive(Clone)]
-pub(super) struct ReadContext {
+pub(crate) struct ReadContext {
     pub(super) path: PathBuf,
     pub(super) options: Arc<Options>,
     pub(super) method: Option<Method>,
@@ -38,6 +38,20 @@ impl ReadContext {
             inner: Arc::default(),
             large: Arc::default(),
             stop: stop.clone(),
+        }
+    }
+
+    /// Describes the mailbox of a job.
+    pub(crate) fn of_job<S>(job: &MailboxJob<'_, S>) -> Self {
+        Self {
+            method: job.method,
+            is_within: job.is_within,
+            pst: job.pst.cloned(),
+            ..Self::of_source(
+                job.path.to_owned(),
+                &Arc::new(job.options.clone()),
+                job.stop,
+            )
         }
     }
 

@@ -1,24 +1,31 @@
-//! Reads the messages of a Maildir or an MH folder, in the order of their names.
+//! Reads the messages of a Maildir or an MH folder. The messages are in the order of their names, or in the order of their
+//! arrival for a mailbox of another format. Their numbers are always those of the names.
 
 use std::collections::VecDeque;
 use std::fs;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use super::context::ReadContext;
-use super::letters::{LetterFacts, Letters, MailboxReader, ReadEvent, SeeLetter};
+use super::letters::{Letter, LetterFacts, Letters, MailboxReader, ReadEvent, SeeLetter};
 use crate::detail::Detail;
-use crate::error::Error;
+use crate::error::{Error, unpoisoned};
 use crate::mailbox::each::{limits_for_files, weight_of_file};
 use crate::mailbox::event::{EventLog, MailboxEvent, MailboxFact};
+use crate::mailbox::failure::{LEFT_OUT, too_large};
+use crate::mailbox::flag_losses::FlagLosses;
+use crate::mailbox::folder_flags::FolderFlags;
+use crate::mailbox::forms::carriage;
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::maildir::{FolderMessage, read_folder_message};
+use crate::mailbox::place::delivery::StoredState;
 use crate::mailbox::place::folder::MessageFolder;
 use crate::mailbox::place::listing::ListedMessages;
 use crate::mailbox::{Message, Quoting, Summary};
+use crate::platform::OsStrExt as _;
 use crate::pool::PoolLimits;
 
-pub(super) struct FolderReader {
+pub(crate) struct FolderReader {
     shared: Arc<SharedFolder>,
     rest: VecDeque<(u64, PathBuf)>,
     /// Paths that are named like messages and are not files.
@@ -29,6 +36,9 @@ struct SharedFolder {
     context: Arc<ReadContext>,
     place: MessageFolder,
     messages: ListedMessages,
+    /// Flags of the messages. `None` if the messages are not read for a mailbox of another format.
+    flags: Option<FolderFlags>,
+    losses: Mutex<FlagLosses>,
 }
 
 struct FolderLetter {
@@ -37,18 +47,40 @@ struct FolderLetter {
     /// Path of the message when the folder was listed, relative to the folder.
     listed: PathBuf,
     weight: usize,
+    /// Flags that are lost.
+    lost: Mutex<Vec<String>>,
 }
 
 impl FolderReader {
     pub(super) fn new(context: &Arc<ReadContext>, kind: StartKind) -> Self {
+        Self::with_flags(context, kind, |_| None)
+    }
+
+    /// Reads the messages with their flags, in the order of arrival. A message that cannot be read is reported as lost.
+    pub(crate) fn for_other_format(context: &Arc<ReadContext>, kind: StartKind) -> Self {
+        let mut reader = Self::with_flags(context, kind, |place| Some(FolderFlags::of(place)));
+        if !reader.shared.place.is_mh {
+            let rest = reader.rest.make_contiguous();
+            rest.sort_by_cached_key(|(_, name)| arrival(name));
+        }
+        reader
+    }
+
+    fn with_flags(
+        context: &Arc<ReadContext>,
+        kind: StartKind,
+        flags: impl FnOnce(&MessageFolder) -> Option<FolderFlags>,
+    ) -> Self {
         let place = MessageFolder::of(&context.path, kind, context.options.format);
         let (messages, others) = place.messages();
         let rest = (1..).zip(messages.names().iter().cloned()).collect();
         Self {
             shared: Arc::new(SharedFolder {
                 context: Arc::clone(context),
+                flags: flags(&place),
                 place,
                 messages,
+                losses: Mutex::default(),
             }),
             rest,
             others,
@@ -78,6 +110,7 @@ impl MailboxReader for FolderReader {
                 number,
                 listed,
                 weight: weight_of_file(length, false),
+                lost: Mutex::default(),
             });
             letter
         }))
@@ -85,10 +118,14 @@ impl MailboxReader for FolderReader {
 
     fn end(&mut self, summary: &mut Summary) -> Result<Vec<ReadEvent>, Error> {
         let SharedFolder {
-            context, messages, ..
+            context,
+            messages,
+            losses,
+            ..
         } = &*self.shared;
         let log = EventLog::new();
         let job = context.job(&log);
+        std::mem::take(&mut *unpoisoned(losses.lock())).report(job.observer);
         let missed = job.name_missed(messages)?;
         summary.damaged += missed;
         summary.files.not_read += missed;
@@ -113,11 +150,98 @@ impl Letters for FolderLetter {
     fn open(&self, _index: usize, see: SeeLetter<'_>) -> Result<LetterFacts, Error> {
         let SharedFolder {
             context,
-            place,
             messages,
+            flags,
+            ..
         } = &*self.shared;
-        let mut counts = Summary::default();
         let read = read_folder_message(messages, &self.listed, &context.options, &context.large);
+        match flags {
+            Some(flags) => self.open_with_flags(flags, read, see),
+            None => self.open_alone(read, see),
+        }
+    }
+
+    fn let_go(&mut self) -> usize {
+        size_of::<Self>() + self.listed.as_os_str().len()
+    }
+
+    fn facts_after(&mut self) -> LetterFacts {
+        let mut losses = unpoisoned(self.shared.losses.lock());
+        for what in std::mem::take(&mut *unpoisoned(self.lost.lock())) {
+            losses.count(what);
+        }
+        LetterFacts::default()
+    }
+}
+
+impl FolderLetter {
+    /// Reads the message for a mailbox of another format.
+    fn open_with_flags(
+        &self,
+        flags: &FolderFlags,
+        read: Result<FolderMessage<'_>, Detail>,
+        see: SeeLetter<'_>,
+    ) -> Result<LetterFacts, Error> {
+        let SharedFolder { context, place, .. } = &*self.shared;
+        let (name, why) = match read {
+            Err(why) => (self.listed.clone(), why.then(LEFT_OUT)),
+            Ok(FolderMessage {
+                name,
+                modified,
+                content: Ok(content),
+                ..
+            }) => {
+                let (flags, lost) = flags.of_message(&name, &content);
+                *unpoisoned(self.lost.lock()) = lost;
+                let content = carriage::with_line_feeds_alone(content);
+                see(Letter {
+                    message: self.message(&place.folder.join(name), &content),
+                    stored: StoredState::new(flags, modified),
+                })?;
+                let octets = content.len() as u64;
+                let mut counts = Summary {
+                    messages: 1,
+                    bytes_in: octets,
+                    bytes_out: octets,
+                    ..Summary::default()
+                };
+                counts.files.count_read(true);
+                let events = vec![MailboxEvent::Advance(octets, 1)];
+                return Ok(LetterFacts { counts, events });
+            }
+            Ok(FolderMessage { name, content, .. }) => match content.err().flatten() {
+                Some(why) => (name, why.then(LEFT_OUT)),
+                None => (name, too_large(None, &context.options)),
+            },
+        };
+        let mut counts = Summary::of(|sum| sum.damaged = 1);
+        counts.files.count_read(false);
+        let lost = MailboxFact::Lost(place.folder.join(name), why);
+        Ok(LetterFacts {
+            counts,
+            events: vec![MailboxEvent::Fact(lost)],
+        })
+    }
+
+    fn message<'m>(&self, source: &'m Path, content: &'m [u8]) -> Message<'m> {
+        Message {
+            number: self.number,
+            source,
+            content,
+            at: None,
+            quoting: Quoting::None,
+            beside: None,
+        }
+    }
+
+    /// Reads the message without its flags.
+    fn open_alone(
+        &self,
+        read: Result<FolderMessage<'_>, Detail>,
+        see: SeeLetter<'_>,
+    ) -> Result<LetterFacts, Error> {
+        let place = &self.shared.place;
+        let mut counts = Summary::default();
         let damage = match read {
             Err(why) => Some(why),
             Ok(message) => {
@@ -134,14 +258,8 @@ impl Letters for FolderLetter {
                 (counts.messages, counts.bytes_in, counts.bytes_out) = (1, octets, octets);
                 match content {
                     Ok(content) => {
-                        see(&Message {
-                            number: self.number,
-                            source: &place.folder.join(name),
-                            content,
-                            at: None,
-                            quoting: Quoting::None,
-                            beside: None,
-                        })?;
+                        let source = place.folder.join(name);
+                        see(Letter::of(self.message(&source, content)))?;
                         None
                     }
                     Err(Some(why)) => Some(why.clone().then("; the message was not changed")),
@@ -161,7 +279,14 @@ impl Letters for FolderLetter {
         }
         Ok(LetterFacts { counts, events })
     }
-    fn let_go(&mut self) -> usize {
-        size_of::<Self>() + self.listed.as_os_str().len()
-    }
+}
+
+/// Returns the delivery time at the start of a Maildir file name, followed by the complete name, as a sort key.
+fn arrival(name: &Path) -> (u64, Vec<u8>) {
+    let name = name.file_name().unwrap_or_default().as_bytes();
+    let end = name.iter().position(|octet| !octet.is_ascii_digit());
+    let (digits, _) = name.split_at(end.unwrap_or(name.len()));
+    let digits = std::str::from_utf8(digits).ok();
+    let number = digits.and_then(|digits| digits.parse().ok());
+    (number.unwrap_or(u64::MAX), name.to_owned())
 }

@@ -4,11 +4,29 @@ use std::convert::Infallible;
 
 use crate::error::Error;
 use crate::mailbox::event::MailboxEvent;
+use crate::mailbox::place::delivery::StoredState;
 use crate::mailbox::{Message, Summary};
 use crate::pool::PoolLimits;
 
+/// A message that was read.
+pub(crate) struct Letter<'l> {
+    pub(crate) message: Message<'l>,
+    /// Data that the mailbox stores outside of the message. Only readers for a mailbox of another format return it.
+    pub(crate) stored: StoredState,
+}
+
+impl<'l> Letter<'l> {
+    /// Returns a message without the data that its mailbox stores outside of it.
+    pub(crate) fn of(message: Message<'l>) -> Self {
+        Self {
+            message,
+            stored: StoredState::default(),
+        }
+    }
+}
+
 /// Function that gets a message.
-pub(crate) type SeeLetter<'s> = &'s mut dyn FnMut(&Message<'_>) -> Result<(), Error>;
+pub(crate) type SeeLetter<'s> = &'s mut dyn FnMut(Letter<'_>) -> Result<(), Error>;
 
 /// An event of a run that only reads, so that messages have no results.
 pub(crate) type ReadEvent = MailboxEvent<Infallible>;
@@ -56,6 +74,12 @@ pub(crate) trait Letters: Send + Sync {
     /// # Errors
     /// Returns the error of `see`, or an error that ends the mailbox.
     fn open(&self, index: usize, see: SeeLetter<'_>) -> Result<LetterFacts, Error>;
+
+    /// Returns the content of a message that is in memory until [`let_go`](Self::let_go). Returns `None` if the content is in
+    /// memory only while the message is open.
+    fn content(&self, _index: usize) -> Option<&[u8]> {
+        None
+    }
 
     /// Frees the memory of the messages, after all of them were opened. Returns the memory that is still needed, in bytes.
     fn let_go(&mut self) -> usize;

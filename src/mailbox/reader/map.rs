@@ -118,8 +118,8 @@ fn result_of<D>(
     stop: &Stop,
 ) -> Result<(Option<D>, LetterFacts), Error> {
     let mut result = None;
-    let facts = letters.open(index, &mut |message| {
-        result = Some((work.work)(message)?);
+    let facts = letters.open(index, &mut |letter| {
+        result = Some((work.work)(&letter.message)?);
         // Work that was stopped may have skipped requests, so its result may be incomplete and is not used.
         stop.check()
     })?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::context::ReadContext;
-use super::letters::{LetterFacts, Letters, SeeLetter};
+use super::letters::{Letter, LetterFacts, Letters, SeeLetter};
 use crate::error::Error;
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::event::{EventLog, MailboxEvent};
@@ -139,14 +139,14 @@ impl Letters for MboxLetters {
         let path = self.context.path.as_path();
         let text = self.chunk.text(index).map_err(unreadable(path))?;
         let (from_line, content, _) = text.parts();
-        see(&Message {
+        see(Letter::of(Message {
             number: self.before + self.chunk.first_number + index as u64,
             source: path,
             content,
             at: self.chunk.place_of(content),
             quoting: rewrite::declared_quoting(from_line, self.quoting),
             beside: self.is_eudora.then_some(Program::Eudora),
-        })?;
+        }))?;
         Ok(LetterFacts::default())
     }
 

@@ -169,8 +169,8 @@ impl Messages {
                 return Ok(false);
             }
             let ready = &mut self.ready;
-            let facts = letters.open(*index, &mut |message| {
-                ready.push_back(Ok(OwnedMessage::of(message)));
+            let facts = letters.open(*index, &mut |letter| {
+                ready.push_back(Ok(OwnedMessage::of(&letter.message)));
                 Ok(())
             })?;
             *index += 1;

@@ -6,6 +6,9 @@
 //! by any thread. [`read_source`] reads all mailboxes of a source with the worker pool, and [`Messages`] reads them one
 //! after the other.
 //!
+//! A conversion to another format reads Outlook folders, Maildirs and MH folders through their readers (`deliver`). Mboxes and
+//! single messages still have a loop of their own in a conversion, which shares the windows of messages with this module.
+//!
 //! Readers write nothing, lock nothing and make no network requests. A reader returns facts as values. The caller decides about
 //! their consequences.
 
@@ -25,11 +28,16 @@ mod pst;
 mod sequence;
 mod single;
 
+pub(crate) use context::ReadContext;
 #[cfg(feature = "cli")]
 pub(crate) use errors::FactErrors;
+pub(crate) use folder::FolderReader;
+pub(crate) use letters::{Letter, LetterFacts, Letters, MailboxReader};
 #[cfg(feature = "cli")]
 pub(crate) use map::{LetterWork, read_source};
 pub use messages::{Messages, OwnedMessage};
+#[cfg(feature = "outlook")]
+pub(crate) use pst::PstReader;
 
 #[cfg(test)]
 mod tests;

@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::context::ReadContext;
-use super::letters::{LetterFacts, Letters, MailboxReader, ReadEvent, SeeLetter};
+use super::letters::{Letter, LetterFacts, Letters, MailboxReader, ReadEvent, SeeLetter};
 use crate::engine::outlook::pst::ItemKind;
 use crate::error::Error;
 use crate::mailbox::event::{EventLog, MailboxEvent, MailboxFact};
+use crate::mailbox::place::delivery::StoredState;
 use crate::mailbox::pst_file::{OpenPst, PstFolder};
 use crate::mailbox::read::pst::{PstLetter, called};
 use crate::mailbox::{Message, Quoting, Summary};
 
-pub(super) struct PstReader {
+pub(crate) struct PstReader {
     context: Arc<ReadContext>,
     opened: Arc<OpenPst>,
     rest: VecDeque<u32>,
@@ -30,7 +31,7 @@ struct PstLetters {
 }
 
 impl PstReader {
-    pub(super) fn new(context: &Arc<ReadContext>, folder: &PstFolder) -> Self {
+    pub(crate) fn new(context: &Arc<ReadContext>, folder: &PstFolder) -> Self {
         Self {
             context: Arc::clone(context),
             opened: Arc::clone(&folder.opened),
@@ -109,19 +110,27 @@ impl Letters for PstLetters {
                 let lost = MailboxFact::Lost(path(), why.clone());
                 facts.events.push(MailboxEvent::Fact(lost));
             }
-            PstLetter::Other(_) => {}
         }
         facts
     }
 
     fn open(&self, _index: usize, see: SeeLetter<'_>) -> Result<LetterFacts, Error> {
-        see(&Message {
-            number: self.number,
-            source: &self.context.path,
-            content: &self.content,
-            at: None,
-            quoting: Quoting::None,
-            beside: None,
+        let stored = match &self.letter {
+            PstLetter::Mail {
+                flags, received, ..
+            } => StoredState::new(Some((*flags).into()), *received),
+            PstLetter::Lost(_) => StoredState::default(),
+        };
+        see(Letter {
+            message: Message {
+                number: self.number,
+                source: &self.context.path,
+                content: &self.content,
+                at: None,
+                quoting: Quoting::None,
+                beside: None,
+            },
+            stored,
         })?;
         let octets = self.content.len() as u64;
         Ok(LetterFacts {
@@ -134,6 +143,11 @@ impl Letters for PstLetters {
             events: vec![MailboxEvent::Advance(octets, 1)],
         })
     }
+
+    fn content(&self, _index: usize) -> Option<&[u8]> {
+        Some(&self.content)
+    }
+
     fn let_go(&mut self) -> usize {
         self.content = Vec::new();
         size_of::<Self>()

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::context::ReadContext;
-use super::letters::{LetterFacts, Letters, SeeLetter};
+use super::letters::{Letter, LetterFacts, Letters, SeeLetter};
 use crate::error::Error;
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::convert::MessageExtent;
@@ -116,12 +116,12 @@ pub(super) fn see_message(
     extent: &MessageExtent,
     see: SeeLetter<'_>,
 ) -> Result<(), Error> {
-    see(&Message {
+    see(Letter::of(Message {
         number: 1,
         source: path,
         content: content.get(extent.range.clone()).unwrap_or_default(),
         at: None,
         quoting: Quoting::None,
         beside: emlx_files::beside(path).filter(|_| extent.is_wrapped),
-    })
+    }))
 }

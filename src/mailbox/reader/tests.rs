@@ -41,7 +41,8 @@ impl ReadRecord {
                 order.reverse();
             }
             for index in order {
-                let facts = letters.open(index, &mut |message| {
+                let facts = letters.open(index, &mut |letter| {
+                    let message = &letter.message;
                     let content = String::from_utf8_lossy(message.content);
                     let text = format!("{} {:?} {content}", message.number, message.at);
                     opened.push((index, text));
