@@ -140,7 +140,7 @@ impl RunSummary<'_> {
         text
     }
 
-    /// Returns the options that would allow most of the refused references.
+    /// Returns the options that would allow the largest number of refused references.
     pub(super) fn remedy(&self) -> String {
         let Some((remedy, count)) = self.totals.best_remedy() else {
             return String::new();

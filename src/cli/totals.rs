@@ -219,9 +219,9 @@ impl Totals {
         }
     }
 
-    /// Returns the options that would allow most of the refused references, and the number of these references.
-    /// Schemes, ports and networks are named together, because the next run would refuse the references again if only
-    /// one of them were allowed.
+    /// Returns the options that would allow the largest number of refused references, and this number. Schemes, ports
+    /// and networks are named together, because the next run would refuse the references again if only one of them were
+    /// allowed.
     pub(super) fn best_remedy(&self) -> Option<(String, u64)> {
         let mut opening = (OpeningOptions::default(), 0);
         let mut best: Option<(&str, u64)> = None;

@@ -263,8 +263,7 @@ fn location<'a>(
     let Ok(own) = ServerUrl::parse(own) else {
         return Cow::Borrowed("");
     };
-    // `own` contains a mask instead of the password. A URL with the mask would be wrong, so user name and password are
-    // removed.
+    // `own` contains a mask instead of the password. A URL with the mask would be wrong, so the mask is removed.
     Cow::Owned(own.without_fragment().without_password().into())
 }
 

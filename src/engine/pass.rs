@@ -136,8 +136,8 @@ fn begin<'t>(
             ..told
         }
     } else {
-        // Two kinds of references never occur in inserted content: Apple Mail and Eudora keep files only for mails in
-        // the mailbox, and only the mail itself contains Mailman notes.
+        // Two kinds of references are not followed in inserted content: Apple Mail and Eudora keep files only for mails
+        // in the mailbox, and only the mail itself contains Mailman notes.
         ReferenceParse {
             beside: None,
             forms: told.forms.without_notes(),
@@ -146,7 +146,7 @@ fn begin<'t>(
     };
     let base = place.base.clone();
     let mut plan = Plan::of_references(tree, policy, &reading, base, room);
-    // A long base URL makes the URLs of ten thousand parts long, so their total length counts as work.
+    // A long base URL makes the URLs of ten thousand parts long, so their total length is limited and counts as work.
     session.ledger.spend(plan.held);
     session.ledger.hold_urls(plan.held);
     if session.settings.detached_only {
@@ -164,7 +164,8 @@ fn begin<'t>(
         guide.answer_references(tree, references, &mut session.given, &mut session.answers);
     }
     let in_group = by_member(&plan.rivals);
-    // Of several references that offer the same attachment, only the first is retrieved in advance.
+    // Of several references that offer the same attachment, only the first is retrieved in advance, together with all
+    // references that are the only source of their content.
     let is_first = |(index, _): &(usize, &PlanItem<'_>)| {
         let members = in_group.get(index);
         members.is_none_or(|members| members.first() == Some(index))

@@ -11,7 +11,7 @@ use crate::mime::{Field, MessageTree, PartId, TransferEncoding};
 use crate::span::{Newline, Span};
 
 /// Returns the edits that wrap a part in a multipart. `own` are other edits of the part, and `parts` are added after
-/// it. `field` returns the Content-Type field of the multipart for a boundary.
+/// it. `field` returns the Content-Type field of the multipart for a boundary, with CRLF line endings.
 pub(super) fn around<'s, W: FnOnce(&mut Vec<u8>)>(
     tree: &MessageTree<'_>,
     part: PartId,

@@ -28,7 +28,8 @@ use crate::mailbox::{Observer, Stop, Summary, Transform};
 /// interrupted connection, and store a copy after the folder was examined.
 pub(super) const SETTLING: Duration = Duration::from_secs(1);
 
-/// Observer of a run that changes messages in place.
+/// Observer of a run that changes messages in place. Receives the outcome of each message, in addition to the events of
+/// an [`Observer`].
 pub(crate) trait InPlaceObserver<S>: Observer<S> {
     /// Reports a processed message. `fate` is `None` if the message did not need a replacement, and in a dry run.
     fn message_at(&self, said: S, place: MessagePlace, fate: Option<ReplaceResult>);

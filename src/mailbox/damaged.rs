@@ -52,8 +52,8 @@ const AFTER_ZEROS: NotMail = NotMail::Format(
     "remove the NUL bytes at the start of the file, and read the file again",
 );
 
-/// Minimum length of a run of NUL bytes at the start of a file that counts as mail damaged by a crash. Some programs
-/// write shorter runs on purpose.
+/// Minimum length, in bytes, of a file of NUL bytes that counts as mail emptied by a crash. Some programs keep shorter
+/// files of NUL bytes for their own purposes.
 const LEAST_EMPTIED: usize = 64;
 
 /// Suffixes that make any file without a mail format suspicious. Suffixes such as `.mbx` or `.msg` are not in this

@@ -146,7 +146,7 @@ impl Service {
         self.filter.policy.limits.deadline
     }
 
-    /// Reports the errors of the cache and of the request log when the service ends.
+    /// Reports the errors of the cache and of `--record` when the service ends.
     pub(super) fn finish(&self) {
         self.cache.tell_trouble(self.args.common.saying.volume());
         self.cache.tell_record();

@@ -73,7 +73,8 @@ pub(crate) struct ContentForm {
 
 /// All forms. To add a form, create a directory and add an entry here.
 pub(crate) const FORMS: &[ContentForm] = &[
-    // Parts in the transfer encoding `x-uuencode` come first, because their decoded content can be any other form.
+    // Parts in the transfer encoding `x-uuencode` come first, because their decoded content can be any other form. The
+    // last form has the same kind, so its rows replace those of the parts that stay unchanged here.
     ContentForm {
         follow: Follow::Uuencode,
         kind: Kind::Uuencode,

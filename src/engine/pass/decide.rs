@@ -101,8 +101,8 @@ impl PendingReference<'_, '_, '_> {
         let part = self.tree.part(item.body.part);
         // Checks the limits before encoding, which counts as work and which a hostile mail can cause many times.
         let octets = obtained.content.len();
-        // Text, messages and multiparts may be written unencoded. All other content is base64, so its length in the
-        // message is already known.
+        // Text, messages and multiparts may be written in an encoding other than base64. All other content is base64, so
+        // its length in the message is already known.
         let is_readable = obtained.essence.starts_with("text/") || is_composite(&obtained.essence);
         let is_exact = item.body.facts.shape == ReferenceShape::ExternalBody && !is_readable;
         let least = obtained.content.least_body(is_exact) as i64 - part.span.len() as i64;

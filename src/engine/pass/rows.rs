@@ -33,8 +33,8 @@ impl PendingReference<'_, '_, '_> {
 
     pub(super) fn leave(&mut self, item: &PlanItem<'_>, refusal: Refusal) {
         let mut row = self.row(item);
-        // The reference points to a part by its Content-ID. This part may only be inserted in place of another
-        // reference, so another pass may resolve it.
+        // The reference points to a part by its Content-ID. If this part is inserted in place of another reference,
+        // another pass can resolve the reference.
         self.progress.pass.waits |= matches!(item.body.target, Ok(Referent::ContentId { .. }))
             && !refusal.reason.is_bound();
         if refusal.retry == Retry::Later {

@@ -251,8 +251,8 @@ pub(super) struct Glimpse {
     pub(super) date: Option<InternalDate>,
     pub(super) size: Option<u64>,
     pub(super) modseq: Option<u64>,
-    /// First bytes of the message: [`START`] bytes, or the whole message if it is shorter. `None` if the server sent
-    /// none, or different ones for the same message.
+    /// First bytes of the message: at least [`START`] bytes, or the whole message if it is shorter. `None` if the server
+    /// sent none, or different ones for the same message.
     pub(super) start: Option<Vec<u8>>,
     has_different_starts: bool,
 }

@@ -47,7 +47,7 @@ impl Machine {
             }
             Err(refusal) => {
                 // The server may have set `\Deleted` despite the refusal. If the old message disappears later, that may
-                // be the reason, so the new message must be kept.
+                // be the reason, so the new message must be kept. Another program may also have moved the old message.
                 self.is_ours = true;
                 self.was_there = true;
                 self.is_untold = true;

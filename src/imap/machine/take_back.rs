@@ -33,8 +33,8 @@ impl Machine {
         let is_marked = copy.as_ref().is_some_and(|copy| has(&copy.flags, DELETED));
         let is_by_us = matches!(self.entry.step, ReplacementStep::TakingBack(..));
         let old = match old {
-            // The old message is gone, because of embody's `\Deleted` or by another program. The new message may be the
-            // only one, and is kept.
+            // The old message is gone: because of embody's `\Deleted`, or because the server or another program removed
+            // it. The new message may be the only one, and is kept.
             None => {
                 if self.is_resumed && is_marked && is_by_us {
                     return self.unmark_copy();

@@ -11,8 +11,11 @@ pub(super) struct Member {
     pub(super) without_mail: Option<&'static str>,
 }
 
-/// The members of an archive, in order. An error is an I/O error of the system, or contains a [`Damage`]. If
-/// [`Damage::goes_on`] is true, only one member is damaged, and the members after it can still be read.
+/// The members of an archive, in order. An error is an I/O error of the system, or contains a [`CompressionDamage`]. If
+/// [`CompressionDamage::goes_on`] is true, only one member is damaged, and the members after it can still be read.
+///
+/// [`CompressionDamage`]: crate::mailbox::compressed::CompressionDamage
+/// [`CompressionDamage::goes_on`]: crate::mailbox::compressed::CompressionDamage::goes_on
 pub(super) trait Members: Read {
     /// Skips the unread bytes of the current member, and returns the next member.
     fn next(&mut self) -> io::Result<Option<Member>>;

@@ -86,7 +86,8 @@ pub(crate) fn names_psts(file: File, most: u64, stop: &Stop) -> io::Result<bool>
 }
 
 /// Returns the limit of the decompressed size of nested archives, in bytes. Nested archives are copied to the disk, and
-/// a small file must not be able to fill it, so the limit depends on the size of the file.
+/// a small file must not be able to fill it, so the limit is not only `most`, but also a multiple of the size of the
+/// file (at least [`UNJUDGED`]).
 fn expanded_of(packed: &PackedFile, most: u64) -> io::Result<u64> {
     let length = packed.file.metadata()?.len();
     Ok(most.min(length.saturating_mul(RATIO).max(UNJUDGED)))

@@ -48,8 +48,8 @@ pub(crate) fn method_of(file: &File) -> io::Result<Option<Method>> {
     if let Some(method) = Method::of_start(&start) {
         return Ok(Some(method));
     }
-    // UTF-16 text has a NUL byte or a byte order mark in its first four bytes; mail in other encodings has neither. So
-    // more of the file is read only if these bytes are not plain ASCII.
+    // The first four bytes of mail in UTF-16 contain a NUL byte or a byte order mark. Other mail usually begins with
+    // plain ASCII, so more of the file is read only if these bytes are not plain ASCII.
     let is_plain = front(&start, 4).iter().all(|byte| matches!(byte, 1..=0x7f));
     if is_plain {
         return Ok(None);

@@ -167,7 +167,8 @@ const CHECKED: usize = LOOK_AHEAD + 2 * MAX_TRAILING_LINE_ENDS;
 /// of the message. Offsets are relative to the start of the message.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct MessageEndSearch {
-    /// Offset at which the search for the next separator continues. There is no separator before this offset.
+    /// Offset at which the search for the next separator continues. The line ending before this separator is at or
+    /// after this offset.
     pub(crate) searched: usize,
     header: HeaderReader,
     /// Whether the Content-Length was checked and rejected. The message then ends at the next separator.

@@ -33,6 +33,9 @@ pub(super) enum SourceStep {
 
 impl SourceSequence {
     /// Searches a source. Returns its mailboxes as a sequence, and the facts about its other files.
+    ///
+    /// # Errors
+    /// Returns an error if the source cannot be read, or contains no mail.
     pub(super) fn begin(
         path: &Path,
         options: &Arc<Options>,

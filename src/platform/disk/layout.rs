@@ -1,4 +1,19 @@
 //! File names in an attachment store and in a cache, and how such a directory is recognised.
+//!
+//! ```text
+//! store                                      cache
+//! ab/cd/SHA256   object                      bodies/ab/cd/SHA256   content
+//! .lock          empty, locked               keys/ab/SHA256        response to a URL
+//! .tmp/          files being written         hosts/ab/SHA256       pauses of a host
+//! .users/SHA256  mailbox that uses it        size                  total size, locked
+//!                                            tmp/                  files being written
+//!                                            CACHEDIR.TAG          marks the directory as a cache
+//!                                            made                  cache of one run: files of its output
+//! ```
+//!
+//! A search for mail skips stores and caches, so a directory that is mistaken for one would lose mail. A directory
+//! therefore counts as a store or a cache only if every file in it has a name of that layout. Other programs also name
+//! files by hashes, so the first object of a store is hashed and compared with its name.
 
 use std::cell::OnceCell;
 use std::ffi::OsStr;

@@ -21,8 +21,9 @@ use crate::mime::{MessageTree, PartId};
 
 const SHOWN_DATA: usize = 48;
 
-/// Memory for one place until the document is written, in bytes: its new URL and its edits. `THING` is the memory for
-/// one picture, without the content: its row and its new part. Both values were measured and rounded up.
+/// Memory for one place until the document is written, in bytes, including its new URL and its edits. `THING` is the
+/// memory for one picture, including its row and its new part, but not the content. Both values were measured and
+/// rounded up.
 const PLACE: usize = 400;
 const THING: usize = 1_900;
 

@@ -1,6 +1,6 @@
 //! Puts the body that Apple Mail stored in a file back into its part. The body is encoded as the part's header
 //! declares. Apple Mail recorded the length of the original body; if it shows where lines were broken, they are broken
-//! there again. Only the field with the length is removed.
+//! there again. Only the field with the length is removed; everything else in the part stays unchanged.
 
 use super::part::{LENGTH_FIELD, torn_delimiter};
 use crate::edit::{Edit, Group};

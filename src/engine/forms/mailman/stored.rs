@@ -72,7 +72,7 @@ pub(super) fn attachment(
             return Err(Refusal::lasting(Reason::SizeMismatch, detail));
         }
     };
-    // The file may be a PDF or a picture that the server declares as text.
+    // The file may be a PDF or a picture, which must not be labelled as text, whatever the server declares.
     let octets = was.as_deref().unwrap_or(octets);
     let is_other = matches!(note.scrap, Scrap::Html | Scrap::Text) && is_binary(octets);
     let essence = match is_other.then(|| guessed(None, octets)) {
