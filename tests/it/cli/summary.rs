@@ -98,7 +98,7 @@ fn a_run_over_3000_messages_says_in_60_lines_what_was_left_and_why() {
         said.contains("6 files contain no mail and were skipped."),
         "{said}"
     );
-    assert!(said.contains("--fetch https would allow "), "{said}");
+    assert!(said.contains("--fetch http,https would allow "), "{said}");
     assert!(!said.contains("outcome "), "{said}");
     // Tables are printed only with --verbose.
     let verbose = at("verbose").display().to_string();
