@@ -87,7 +87,8 @@ fn in_thunderbird(sources: &[Source], output: &Path) -> Result<Vec<PathBuf>, Err
     Ok(named.collect())
 }
 
-/// Returns the file name of the result. If its format is not that of the source, the extension is replaced.
+/// Returns the file name of the result. If its format is not that of the source, the extension is replaced by that of
+/// the result (a directory has none).
 fn renamed(source: &Source, name: &OsStr, options: &Options, stop: &Stop) -> OsString {
     let kind = source.kind();
     // No result is an archive or an Outlook file, so the extension of such a source is never kept.

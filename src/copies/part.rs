@@ -44,8 +44,8 @@ impl PartDigests {
     }
 }
 
-/// Cache of the parts of one mail, in order. A mail can lack a thousand parts that one copy has, and this copy is
-/// scanned only once.
+/// Cache of the parts of one mail, in the order of their ids. A mail can lack a thousand parts that one copy has, and
+/// this copy is scanned only once.
 #[derive(Default)]
 pub(super) struct Parts(Vec<PartLocation>);
 

@@ -71,7 +71,8 @@ pub fn judge(
         }
     }));
     let defect = || HandoverResult::Trouble("a defect of embody; please report it".to_owned());
-    // After an error, the message is accepted unchanged, so the report is emptied: it lists changes that were not made.
+    // After an error, the message is accepted unchanged, so the report is emptied. It would list changes that were not
+    // made.
     judged
         .unwrap_or_else(|_| Err(defect()))
         .unwrap_or_else(|left| (FilterVerdict::Unchanged(left), Report::default()))

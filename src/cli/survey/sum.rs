@@ -171,7 +171,8 @@ impl Survey {
         Some((sender, year, counts, self.answers.pictures))
     }
 
-    /// Finishes the counts of a probe. If no server responded in the whole run, no content counts as gone.
+    /// Finishes the counts of a probe. If no server responded in the whole run, no content counts as gone, and no
+    /// reference or host as dead.
     pub(crate) fn settle(&mut self, has_no_response: bool) {
         let answers = &mut self.answers;
         answers.pictures.settle(has_no_response);

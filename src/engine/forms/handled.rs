@@ -1,4 +1,5 @@
-//! Tracks which parts were already opened (replaced by their content), so that no part is opened twice.
+//! Tracks which parts were already opened (replaced by their content), in an earlier pass or in the current one, so that
+//! no part is opened twice.
 
 use std::collections::HashSet;
 

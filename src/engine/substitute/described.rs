@@ -35,8 +35,8 @@ impl Substitute<'_> {
             && source_boundary.is_some()
             && declared.parameter("boundary").as_deref() != source_boundary.map(str::as_bytes)
         {
-            // The header in the mail declares another boundary than the source. With the wrong boundary, the parts
-            // would not be found, so the Content-Type of the source is used.
+            // The phantom header (the header in the mail for the content) declares another boundary than the source. With
+            // the wrong boundary, the parts would not be found, so the Content-Type of the source is used.
             return self.written_type(obtained);
         }
         let main = declared.main();

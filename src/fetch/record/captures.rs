@@ -78,7 +78,7 @@ pub(crate) struct Captures {
     pub(super) volumes: Vec<WarcVolume>,
     /// Entries of the index, sorted by URL and time.
     captures: Vec<Capture>,
-    /// Captures with their own payload, sorted by its digest, through which a revisit record finds its payload.
+    /// Indexes of the captures with their own payload, sorted by its digest. A revisit record finds its payload in them.
     by_digest: Vec<u32>,
     hashes: RandomState,
     /// Messages about files that could not be read completely. The captures before the error are in the index.
@@ -380,7 +380,7 @@ impl Captures {
 #[derive(Default)]
 struct ScanState {
     is_ours: bool,
-    /// Capture that was read last, and its record id. The next record may contain its request.
+    /// Index of the capture that was read last, and its record id. The next record may contain its request.
     last: Option<(usize, Option<String>)>,
     /// Last request that was not a GET: its record id, and the id of its response. That response is useless, because it
     /// is not the content of the URL.
