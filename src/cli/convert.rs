@@ -18,6 +18,7 @@ use crate::engine::lengths::Lengths;
 use crate::engine::policy::Trackers;
 use crate::error::Error;
 use crate::expand::Expander;
+use crate::mailbox::Options;
 
 pub(super) fn run(args: &ConvertArgs) -> Result<ProgramStatus, Error> {
     let common = &args.common;
@@ -27,7 +28,10 @@ pub(super) fn run(args: &ConvertArgs) -> Result<ProgramStatus, Error> {
         args: &args.walk,
         output: args.walk.output.as_deref(),
         saying: &common.saying,
-        options: args.options(&policy)?,
+        options: Options {
+            may_lack_mail: args.sources.len() > 1,
+            ..args.options(&policy)?
+        },
         #[cfg(all(unix, feature = "imap"))]
         candidates: remote::candidates(&policy, common.mark != Mark::Off),
         word: match args.mode() {

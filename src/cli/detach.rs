@@ -260,6 +260,7 @@ fn over_mailboxes<'a>(
         sources => (sources.to_vec(), args.output.as_deref()),
     };
     let mut options = args.options(policy, mode);
+    options.may_lack_mail = sources.len() > 1;
     // A message that waits for a server uses no core, so there can be more messages in flight than cores. With `waits`,
     // an mbox that is changed in place is not locked while servers are slow, so that deliveries are not delayed.
     if store.is_some_and(is_remote) {

@@ -7,6 +7,7 @@ use super::merge::{Collector, MergeSummary, SourceSettings, united};
 use super::progress::Display;
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
+use super::say;
 use super::streams::{is_standard, print, write_error};
 use crate::engine::Mode;
 use crate::error::Error;
@@ -35,6 +36,7 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<ProgramStatus, Error
     let options = args.compressed.added_to(Options {
         format: args.format,
         mode: Mode::DryRun,
+        may_lack_mail: args.sources.len() > 1,
         ..Options::default()
     });
     #[cfg(all(unix, feature = "imap"))]
@@ -53,6 +55,7 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<ProgramStatus, Error
     let collector = Collector::new(MergeIndex::new(&directory)?, false, &[]);
     let mut form = None;
     let mut has_read = false;
+    let mut without_mail = 0;
     let (mut files, mut not_read) = (Some(FileCounts::default()), Vec::new());
     for (number, source) in args.sources.iter().enumerate() {
         let mut read = || {
@@ -69,6 +72,7 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<ProgramStatus, Error
             has_read = true;
             files = united(files, read.files);
             not_read.extend(read.not_read);
+            without_mail += usize::from(read.lacks_mail);
             Ok(read.is_whole && !origin.is_damaged)
         };
         match read() {
@@ -83,6 +87,10 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<ProgramStatus, Error
     }
     if !has_read {
         return Ok(status);
+    }
+    if without_mail == args.sources.len() {
+        say::tell(say::NO_MAIL);
+        status = ProgramStatus::Trouble;
     }
     let (index, _) = collector.finish()?;
     let kept = index.decide(Order::First, true, (options.pool_limits(), stop))?;

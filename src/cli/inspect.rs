@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -127,8 +128,10 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
                 Mode::DryRun => defaults.jobs,
                 _ => policy.limits.in_flight.max(defaults.jobs),
             },
+            may_lack_mail: sources.len() > 1,
             ..defaults
         }),
+        lacks_mail: Cell::new(false),
         is_of_mailbox: Cell::new(false),
         trouble: Cell::new(false),
         start: RunStart::now(None),
@@ -148,8 +151,12 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
         }
     };
     let sources: Vec<Source> = sources.iter().map(known).collect();
+    let mut without_mail = HashSet::new();
     for source in &sources {
         let inspected = inspection.run(source);
+        if inspection.lacks_mail.take() {
+            without_mail.insert(source.path());
+        }
         source.close();
         match inspected {
             Ok(of_source) => {
@@ -162,6 +169,10 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
                 status = ProgramStatus::Trouble;
             }
         }
+    }
+    if sources.iter().all(|it| without_mail.contains(it.path())) {
+        say::tell(say::NO_MAIL);
+        status = ProgramStatus::Trouble;
     }
     let has_no_response = sum.outcomes.has_no_response();
     sum.survey.settle(has_no_response);
@@ -184,7 +195,10 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
         // Nothing could be read, and the errors were already printed. An empty survey would only hide them.
         return Ok(status);
     }
-    let named = sources.iter().map(|source| NamedSource {
+    let with_mail = sources
+        .iter()
+        .filter(|source| !without_mail.contains(source.path()));
+    let named = with_mail.map(|source| NamedSource {
         name: source.path().display().to_string(),
         kind: source_kind(source),
     });
@@ -301,6 +315,8 @@ struct Inspection<'i> {
     says: InspectOutput,
     named: bool,
     options: Options,
+    /// Whether the source that was read last is an archive without mail.
+    lacks_mail: Cell<bool>,
     is_of_mailbox: Cell<bool>,
     trouble: Cell<bool>,
     start: RunStart,
@@ -423,13 +439,16 @@ impl Inspection<'_> {
         if summary.damaged > 0 {
             self.trouble.set(true);
         }
-        totals.survey.walked(&summary);
         self.is_of_mailbox.set(true);
+        self.lacks_mail.set(summary.without_mail > 0);
+        totals.survey.walked(&summary);
         if self.says != InspectOutput::Text {
             return Ok(totals);
         }
         let mut text = self.heading(source);
-        text += &format!("{}, {}\n", read(&summary), in_units(summary.bytes_in));
+        if summary.without_mail == 0 {
+            text += &format!("{}, {}\n", read(&summary), in_units(summary.bytes_in));
+        }
         text += &files(&summary.files);
         text += &if self.args.verbose {
             totals.table(false)

@@ -48,6 +48,10 @@ pub(super) fn skipped(path: &Path, what: &str) -> String {
     format!("{}: skipped: {what}", shown(path))
 }
 
+/// The error of a run whose sources are all archives without mail.
+pub(super) const NO_MAIL: &str =
+    "no source contains mail; name the file or directory that contains the mail";
+
 /// Returns a line about lost flags in the layout of the summary's tables.
 pub(super) fn lost_flags(what: &str, count: u64) -> String {
     format!("{NOT_KEPT:<8} {count:>8}  {}", harmless(what))

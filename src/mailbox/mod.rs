@@ -337,6 +337,10 @@ pub struct Options {
     pub quoting: Option<Quoting>,
     /// Files of a source that are ignored. They are neither opened nor copied.
     pub ignore: IgnorePatterns,
+    /// Accepts a source that is an archive without mail. Such an archive is normally an error, because its user named the
+    /// wrong file; but if several sources are the volumes of one export, some volumes contain only other files.
+    /// [`Summary::without_mail`] counts such archives.
+    pub may_lack_mail: bool,
     /// Restricts the conversion to the messages that begin between these byte offsets. The source must be an mbox file.
     pub range: Option<Range<u64>>,
     /// Required length of the source in bytes, if `range` is set. Another length means that the file has changed.
@@ -365,6 +369,7 @@ impl Default for Options {
             window: 256 << 10,
             quoting: None,
             ignore: IgnorePatterns::default(),
+            may_lack_mail: false,
             range: None,
             length: None,
             modified: None,
@@ -414,6 +419,8 @@ pub struct Summary {
     pub oversized: u64,
     /// Files in a directory that contain no mail, such as indexes. They are neither copied nor changed.
     pub skipped_files: u64,
+    /// Archives without mail that are sources ([`Options::may_lack_mail`]). All of their members were examined.
+    pub without_mail: u64,
     /// All files of the source, by verdict. Mail that is not in files, such as that of a pipe or a server, is not contained.
     pub files: FileCounts,
     /// Messages that were delivered to an mbox during the run, while it was not locked. They were copied without being
@@ -459,6 +466,7 @@ impl Summary {
         self.bytes_out += other.bytes_out;
         self.oversized += other.oversized;
         self.skipped_files += other.skipped_files;
+        self.without_mail += other.without_mail;
         self.files.add(&other.files);
         self.late += other.late;
         self.moved += other.moved;

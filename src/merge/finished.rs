@@ -29,6 +29,9 @@ pub(crate) struct FinishedReport {
     pub(crate) text: String,
     pub(crate) json: String,
     pub(crate) is_damaged: bool,
+    /// Indices of the sources that are archives without mail.
+    #[serde(default)]
+    pub(crate) without_mail: Vec<usize>,
 }
 
 #[derive(Serialize, Deserialize)]

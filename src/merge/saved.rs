@@ -52,6 +52,9 @@ pub(crate) struct ReadSource {
     /// Files of the source, by verdict. `None` if they are not known, because a stopped run has read a part of the source.
     #[serde(default)]
     pub(crate) files: Option<FileCounts>,
+    /// Whether the source is an archive without mail.
+    #[serde(default)]
+    pub(crate) lacks_mail: bool,
 }
 
 impl ReadSource {
@@ -61,6 +64,7 @@ impl ReadSource {
         is_whole: true,
         lines: Vec::new(),
         files: None,
+        lacks_mail: false,
     };
 }
 

@@ -51,6 +51,7 @@ pub(super) fn run(args: &MergeArgs) -> Result<ProgramStatus, Error> {
             } else {
                 Mode::Run
             },
+            may_lack_mail: args.sources.len() > 1,
             ..Options::default()
         }),
         stop: &signals.stop,
@@ -230,8 +231,12 @@ impl MergeRun<'_> {
         let mut before = partial.cloned();
         let complete_sources = already.iter().take(complete);
         let (mut files, mut not_read) = (Some(FileCounts::default()), Vec::new());
-        for source in complete_sources {
+        let mut without_mail = Vec::new();
+        for (number, source) in complete_sources.enumerate() {
             files = united(files, source.files);
+            if source.lacks_mail {
+                without_mail.push(number);
+            }
         }
         let numbered = origins.iter().zip(&args.sources).enumerate();
         for (number, (origin, source)) in numbered.skip(complete) {
@@ -246,6 +251,17 @@ impl MergeRun<'_> {
             is_damaged |= !read.is_whole;
             files = united(files, read.files);
             not_read.extend(read.not_read);
+            if read.lacks_mail {
+                without_mail.push(number);
+            }
+        }
+        if let Some(first) = args.sources.first()
+            && without_mail.len() == args.sources.len()
+        {
+            return Err(Error::NotAMailbox {
+                path: first.clone(),
+                why: say::NO_MAIL.into(),
+            });
         }
         let (index, folders) = collector.finish()?;
         let kept = index.decide(
@@ -291,7 +307,10 @@ impl MergeRun<'_> {
         }
         let mut lost = Vec::new();
         merged.take_losses(&mut |what, count| lost.push(say::lost_flags(what, count)));
-        let report = self.report((&tally, files, &not_read), is_damaged, &lost)?;
+        let report = FinishedReport {
+            without_mail,
+            ..self.report((&tally, files, &not_read), is_damaged, &lost)?
+        };
         merged.finish(&mut |named| {
             if let Some(saved) = &saved
                 && let Some(command) = self.command_of_result()
@@ -411,6 +430,7 @@ impl MergeRun<'_> {
                 .fold(summary.text(false), |text, line| text + line + "\n"),
             json: String::from_utf8_lossy(&json).into_owned(),
             is_damaged,
+            without_mail: Vec::new(),
         })
     }
 
@@ -429,7 +449,7 @@ impl MergeRun<'_> {
                 text.push_str("Some files or messages could not be read completely, and are missing or incomplete in the result. Do what the lines above say about them, and run merge again with a new DEST.\n");
             }
             if !args.dry_run && !is_damaged {
-                text.push_str(&self.proofs());
+                text.push_str(&self.proofs(&report.without_mail));
             }
             say::tell(text.trim_end());
         }
@@ -440,8 +460,9 @@ impl MergeRun<'_> {
         })
     }
 
-    /// Returns the commands that check that no mail was lost.
-    fn proofs(&self) -> String {
+    /// Returns the commands that check that no mail was lost. `without_mail` are the indices of the sources without mail,
+    /// which `compare` cannot read.
+    fn proofs(&self, without_mail: &[usize]) -> String {
         let args = self.args;
         let is_plain = |path: &Path| {
             path.to_str()
@@ -467,7 +488,9 @@ impl MergeRun<'_> {
         } else {
             shell(&args.output)
         };
-        let lines = args.sources.iter().map(|old| {
+        let sources = args.sources.iter().enumerate();
+        let with_mail = sources.filter(|(index, _)| !without_mail.contains(index));
+        let lines = with_mail.map(|(_, old)| {
             format!(
                 "to check that no mail was lost: embody compare --merged {} {new}\n",
                 shell(old)

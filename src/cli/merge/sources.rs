@@ -135,6 +135,8 @@ pub(crate) struct SourceResult {
     /// Files and messages that were not read completely, each with the reason. Those that an interrupted run has
     /// reported are missing.
     pub(crate) not_read: Vec<(PathBuf, String)>,
+    /// Whether the source is an archive without mail.
+    pub(crate) lacks_mail: bool,
 }
 
 /// Adds the messages of the sources to an index, one source after the other.
@@ -249,6 +251,7 @@ impl Collector {
                 is_whole: is_whole(done),
                 lines: unpoisoned(reading.lines.lock()).clone(),
                 files: files(done),
+                lacks_mail: done.without_mail > 0,
             };
             saved.note(
                 number,
@@ -276,6 +279,7 @@ impl Collector {
             is_whole: is_whole(&done),
             files: files(&done),
             not_read: unpoisoned(reading.not_read.into_inner()),
+            lacks_mail: done.without_mail > 0,
         })
     }
 
@@ -368,6 +372,10 @@ impl Observer<()> for SourceObserver<'_> {
 
     fn passed_over(&self, path: &Path, what: &str) {
         self.say(say::skipped(path, what));
+    }
+
+    fn noted(&self, path: &Path, what: &str) {
+        self.say(say::damaged(path, what));
     }
 
     fn unused_flags(&self, path: &Path, what: &'static str) {

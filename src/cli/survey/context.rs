@@ -1,6 +1,7 @@
 //! The sources and options of a survey, and the commands that it recommends. Each command reads the same sources and
 //! writes a new mailbox, so that the original mail is not changed.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -57,12 +58,16 @@ pub(crate) struct SurveyContext<'l> {
 }
 
 impl SurveyContext<'_> {
-    /// Returns one command for each source: `embody VERB SOURCE --output RESULT OPTIONS`.
+    /// Returns the commands `embody VERB SOURCE... --output RESULT OPTIONS`: one for all sources, whose results are then
+    /// in one directory, or one for each source if two of these results would have the same name.
     pub(crate) fn commands(&self, verb: &str, options: &str, purpose: &str) -> Vec<String> {
         let options = format!("{options}{}", self.format);
         match self.named() {
             None => vec![format!("embody {verb} MAILBOX --output NEW{options}")],
-            Some(sources) => commands(verb, &names(sources), &results(sources, purpose), &options),
+            Some(sources) => match together(sources, purpose) {
+                Some(result) => vec![command(verb, &all_quoted(sources), &result, &options)],
+                None => commands(verb, &names(sources), &results(sources, purpose), &options),
+            },
         }
     }
 
@@ -76,13 +81,15 @@ impl SurveyContext<'_> {
         purpose: &str,
     ) -> Option<Vec<String>> {
         let sources = self.named()?;
-        let [from, to] = [first, purpose].map(|purpose| results(sources, purpose));
-        Some(commands(
-            verb,
-            &from,
-            &to,
-            &format!("{options}{}", self.format),
-        ))
+        let options = format!("{options}{}", self.format);
+        let [one, other] = [first, purpose].map(|purpose| together(sources, purpose));
+        Some(match (one, other) {
+            (Some(from), Some(to)) => vec![command(verb, &from, &to, &options)],
+            _ => {
+                let [from, to] = [first, purpose].map(|purpose| results(sources, purpose));
+                commands(verb, &from, &to, &options)
+            }
+        })
     }
 
     /// Returns the sentence about the results of the commands that write.
@@ -111,7 +118,11 @@ impl SurveyContext<'_> {
     /// Returns the commands that check the results of a step against the sources.
     pub(crate) fn compares(&self, purpose: &str) -> Vec<String> {
         let sources = self.named().unwrap_or_default();
-        let pairs = sources.iter().zip(results(sources, purpose));
+        let results = match together(sources, purpose) {
+            Some(result) => vec![result; sources.len()],
+            None => results(sources, purpose),
+        };
+        let pairs = sources.iter().zip(results);
         let compare = |(source, result): (&NamedSource, String)| {
             let (name, result) = (quoted(&source.name), quoted(&result));
             format!("embody compare {name} {result}{}", self.format)
@@ -151,11 +162,32 @@ fn names(sources: &[NamedSource]) -> Vec<String> {
 }
 
 fn commands(verb: &str, from: &[String], to: &[String], options: &str) -> Vec<String> {
-    let lines = from.iter().zip(to).map(|(from, to)| {
-        let (from, to) = (quoted(from), quoted(to));
-        format!("embody {verb} {from} --output {to}{options}")
-    });
+    let lines = from
+        .iter()
+        .zip(to)
+        .map(|(from, to)| command(verb, &quoted(from), &quoted(to), options));
     lines.collect()
+}
+
+/// `sources` and `result` are words of a shell.
+fn command(verb: &str, sources: &str, result: &str, options: &str) -> String {
+    format!("embody {verb} {sources} --output {result}{options}")
+}
+
+/// Returns the directory for the results of all sources. Returns `None` for a single source, and if the results of two
+/// sources could have the same name.
+fn together(sources: &[NamedSource], purpose: &str) -> Option<String> {
+    let mut taken = HashSet::new();
+    let is_free = |source: &NamedSource| {
+        let name = plain_name(source);
+        name.is_some_and(|name| taken.insert(name.to_lowercase()))
+    };
+    if sources.len() < 2 || !sources.iter().all(is_free) {
+        return None;
+    }
+    let numbered = (2..).map(|number| format!("{purpose}-{number}"));
+    let mut results = std::iter::once(purpose.to_owned()).chain(numbered);
+    results.find(|name| !taken.contains(name))
 }
 
 fn results(sources: &[NamedSource], purpose: &str) -> Vec<String> {
@@ -164,7 +196,8 @@ fn results(sources: &[NamedSource], purpose: &str) -> Vec<String> {
     sources.iter().map(result).collect()
 }
 
-fn result(source: &NamedSource, purpose: &str, taken: &mut HashSet<String>) -> String {
+/// Returns the name of a source without its directory and without the endings of archives and mailboxes.
+fn plain_name(source: &NamedSource) -> Option<Cow<'_, str>> {
     let mut path = Path::new(&source.name);
     while let (Some(stem), Some(ending)) = (path.file_stem(), path.extension())
         && source.kind != SourceKind::Folder
@@ -172,8 +205,11 @@ fn result(source: &NamedSource, purpose: &str, taken: &mut HashSet<String>) -> S
     {
         path = Path::new(stem);
     }
-    let file_name = path.file_name().map(|name| name.to_string_lossy());
-    let name = file_name.as_deref().unwrap_or("mail");
+    path.file_name().map(|name| name.to_string_lossy())
+}
+
+fn result(source: &NamedSource, purpose: &str, taken: &mut HashSet<String>) -> String {
+    let name = plain_name(source).unwrap_or(Cow::Borrowed("mail"));
     let ending = match source.kind {
         SourceKind::Folder => "",
         SourceKind::Message => ".eml",

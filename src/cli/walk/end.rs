@@ -23,7 +23,12 @@ impl Walk<'_> {
     ///
     /// Returns no commands where `compare` could not give a correct answer: for mail on a server (which needs further
     /// options), for a part of a mailbox, and if duplicate messages of the source were written only once.
-    pub(super) fn proofs(&self, summary: &Summary, targets: &[PathBuf]) -> Vec<String> {
+    /// `without_mail` are the indices of the sources without mail, which have no result.
+    pub(super) fn proofs(
+        &self,
+        summary: &Summary,
+        (targets, without_mail): (&[PathBuf], &[usize]),
+    ) -> Vec<String> {
         let options = &self.options;
         let is_other_form = options.output_format != Format::Auto || options.by_label.is_some();
         let is_whole = options.range.is_none() && summary.repeated + summary.damaged == 0;
@@ -41,7 +46,9 @@ impl Walk<'_> {
             .known_sources()
             .iter()
             .zip(targets)
-            .map(|(source, target)| {
+            .enumerate()
+            .filter(|(index, _)| !without_mail.contains(index))
+            .map(|(_, (source, target))| {
                 let is_file = is_named_file(source) && !is_standard(target);
                 let pair = [source.path().to_owned(), new(target)];
                 let [old, new] = pair.each_ref().map(|path| path.to_str());

@@ -162,6 +162,7 @@ impl Walk<'_> {
         let reporter = self.reporter(&started)?;
         let mut status = ProgramStatus::Success;
         let (mut has_done_some, mut has_left_some) = (false, false);
+        let mut without_mail = Vec::new();
         let mut files = FileCounts::default();
         for (index, source) in sources.iter().enumerate() {
             let target = targets.get(index).map(PathBuf::as_path);
@@ -180,6 +181,9 @@ impl Walk<'_> {
                 Ok(summary) => {
                     has_done_some = true;
                     files.add(&summary.files);
+                    if summary.without_mail > 0 {
+                        without_mail.push(index);
+                    }
                     if summary.damaged + summary.moved > 0 {
                         status = ProgramStatus::Trouble;
                     }
@@ -201,6 +205,10 @@ impl Walk<'_> {
                 }
             }
         }
+        if !sources.is_empty() && without_mail.len() == sources.len() {
+            reporter.display.say(say::NO_MAIL);
+            status = ProgramStatus::Trouble;
+        }
         if let Some(resume) = resume.filter(|_| has_done_some && !has_left_some) {
             resume.is_whole.set(true);
         }
@@ -213,7 +221,7 @@ impl Walk<'_> {
         let verb = arguments.get(1).and_then(|verb| verb.to_str());
         let proofs = match status {
             ProgramStatus::Success if !counts.outcomes.has_no_response() => {
-                self.proofs(&summary, targets)
+                self.proofs(&summary, (targets, &without_mail))
             }
             _ => Vec::new(),
         };

@@ -269,9 +269,14 @@ impl<S: Send> MailboxJob<'_, S> {
         let mut skipped = source.skipped();
         let has_inner = self.keep_inner(&mut skipped, summary);
         // A directory can contain archives without mail, such as archives of pictures. Only an archive that is named as the
-        // source must contain mail.
+        // source must contain mail, unless other sources can be the volumes of the same export that contain the mail.
         let lacks_mail = source.damage().is_some_and(|damage| damage.is_without_mail);
-        let damage = source.damage().filter(|_| !(lacks_mail && self.is_within));
+        let is_accepted = lacks_mail && (self.is_within || self.options.may_lack_mail);
+        let damage = source.damage().filter(|_| !is_accepted);
+        if is_accepted && !self.is_within && !has_inner {
+            summary.without_mail = 1;
+            summary.mailboxes = 0;
+        }
         if let Some(packed) = source.packed() {
             self.observer.advance(packed.rest(), 0);
         }
@@ -288,6 +293,10 @@ impl<S: Send> MailboxJob<'_, S> {
     fn report_source(&self, end: SourceEnd<'_>, summary: &mut Summary) {
         if let Some(damage) = end.damage {
             self.damaged(damage, summary);
+        }
+        if summary.without_mail > 0 {
+            self.observer
+                .noted(self.path, "this archive contains no mail");
         }
         // Skipped files are reported one by one below, so the counts that are reported here do not contain them.
         self.observer.done(summary);

@@ -58,3 +58,4 @@ mod utf16;
 mod variants;
 mod verdict_kinds;
 mod verdicts;
+mod volumes;
