@@ -132,7 +132,6 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
             ..defaults
         }),
         lacks_mail: Cell::new(false),
-        is_of_mailbox: Cell::new(false),
         trouble: Cell::new(false),
         start: RunStart::now(None),
     };
@@ -227,11 +226,9 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
             }),
         start: &inspection.start.time,
     };
-    // For a single message, the rows contain everything, so the JSON output has a survey only for mailboxes or with
-    // `--by`.
-    let is_told = inspection.is_of_mailbox.get() || !args.by.is_empty();
     match inspection.says {
-        InspectOutput::Rows if is_told || tells_embeds => {
+        // The rows of a single message do not contain its pictures and trackers, so the survey follows them, too.
+        InspectOutput::Rows => {
             let embed = tells_embeds.then(|| sum.forecast.embed(&policy));
             let line = as_json(&sum.survey, &context, embed);
             print(&json(&line).map_err(write_error)?)?;
@@ -245,7 +242,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
             };
             print(lines(&sum.survey, &context, skipped).as_bytes())?;
         }
-        _ => {}
+        InspectOutput::Nothing => {}
     }
     match &args.html {
         Some(_) if is_page_printed => print(page(&sum.survey, &context).as_bytes())?,
@@ -317,7 +314,6 @@ struct Inspection<'i> {
     options: Options,
     /// Whether the source that was read last is an archive without mail.
     lacks_mail: Cell<bool>,
-    is_of_mailbox: Cell<bool>,
     trouble: Cell<bool>,
     start: RunStart,
 }
@@ -397,7 +393,11 @@ impl Inspection<'_> {
                 if let Some(why) = why {
                     self.damaged(source, why);
                 }
-                self.message(source, message, beside)
+                let mut totals = self.message(source, message, beside)?;
+                if !is_standard(source) {
+                    totals.survey.files.count_read(!self.trouble.get());
+                }
+                Ok(totals)
             }
         }
     }
@@ -439,7 +439,6 @@ impl Inspection<'_> {
         if summary.damaged > 0 {
             self.trouble.set(true);
         }
-        self.is_of_mailbox.set(true);
         self.lacks_mail.set(summary.without_mail > 0);
         totals.survey.walked(&summary);
         if self.says != InspectOutput::Text {

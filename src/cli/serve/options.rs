@@ -246,9 +246,21 @@ fn of_clap(problem: &clap::Error) -> Problem {
 
 fn wider(name: &str) -> Problem {
     let detail = format!(
-        "'{name}' would allow more than the options with which embody serve was started; a request can only allow less"
+        "'{name}' would allow more than the options with which embody serve was started; a request can only allow less. To allow it, start embody serve with another value of --{name}"
     );
     Problem::of_parameter(name, detail)
+}
+
+/// Returns the problem of `embed` with more than the start allows. The options say which of `data` and `remote` the request
+/// contains.
+fn wider_embed((data, remote): (bool, bool)) -> Problem {
+    let kinds = [(data, "data"), (remote, "remote")];
+    let words: Vec<&str> = kinds.iter().filter(|it| it.0).map(|it| it.1).collect();
+    let detail = format!(
+        "'embed' would allow more than the options with which embody serve was started; start embody serve with --embed {}, and the request can use it",
+        words.join(",")
+    );
+    Problem::of_parameter("embed", detail)
 }
 
 fn at_most<T: PartialOrd>(name: &str, own: &mut T, asked: T) -> Result<(), Problem> {
@@ -316,8 +328,10 @@ pub(super) fn narrowed(
             }
             "embed" => {
                 let (own, asked) = (&mut policy.embed, &asked.embed);
-                at_most(name, &mut own.data, asked.data)?;
-                at_most(name, &mut own.remote, asked.remote)?;
+                if asked.data > own.data || asked.remote > own.remote {
+                    return Err(wider_embed((asked.data, asked.remote)));
+                }
+                (own.data, own.remote) = (asked.data, asked.remote);
             }
             "embed-kinds" => {
                 let (own, asked) = (&mut policy.embed, &asked.embed);

@@ -20,6 +20,7 @@ use super::super::origin::RunOrigin;
 use super::super::picture_watch::PictureWatch;
 use super::super::report_file::{ReportFields, ReportLog};
 use super::super::say;
+use super::super::survey::{RepeatedLinks, Survey, SurveyContext, survey_fields};
 use super::super::survey_run::SurveyRun;
 use super::super::verb::{DetachRun, ExpandRun, VerbReport};
 use super::answers::{
@@ -365,6 +366,28 @@ impl Service {
         line(&report)
     }
 
+    /// Returns the survey of a message, as the last line of `inspect --json` contains it.
+    fn surveyed(&self, mut survey: Survey, larger_than: u64) -> ReportFields {
+        survey.mail.mailboxes = 1;
+        survey.settle(false);
+        let context = SurveyContext {
+            larger_than,
+            base_url: &self.base_url,
+            is_probed: false,
+            has_no_response: false,
+            has_archive: false,
+            by: &[],
+            sources: Vec::new(),
+            store: None,
+            format: String::new(),
+            repeated: RepeatedLinks::default(),
+            page: None,
+            remedy: None,
+            start: "",
+        };
+        survey_fields(&survey, &context, None)
+    }
+
     fn log(&self, said: &VerbReport) {
         let (Some(report), Some(origin)) = (&self.report, &said.origin) else {
             return;
@@ -402,11 +425,13 @@ impl Backend for Service {
         if said.origin.is_none() && (!said.report.rows.is_empty() || !said.listed.is_empty()) {
             said.origin = Some(RunOrigin::new("-", 1, &mail));
         }
-        if verb == Verb::Inspect {
+        if let PreparedRequest::Inspect(_, larger_than) = &*self.prepared(verb, parameters)? {
+            let survey = said.survey.take().unwrap_or_default();
             let report = ReportFields::default()
                 .with("kind", &"inspection")
                 .with("notes", &notes)
-                .with("rows", &rows(&said));
+                .with("rows", &rows(&said))
+                .with("survey", &self.surveyed(*survey, *larger_than));
             return Ok(BackendResult::Report(line(&report)));
         }
         self.log(&said);

@@ -16,7 +16,19 @@ use crate::engine::plan::documents::DisplayState;
 use crate::fetch::store::Key;
 use crate::mime::{MessageTree, PartId};
 
+/// Returns the last line of `inspect --json`.
 pub(crate) fn as_json(
+    survey: &Survey,
+    context: &SurveyContext<'_>,
+    embed: Option<ReportFields>,
+) -> ReportFields {
+    ReportFields::default()
+        .with("kind", &"survey")
+        .with("survey", &survey_fields(survey, context, embed))
+}
+
+/// Returns the fields of a survey (docs/survey.md). `embed` is what a run with the same options would embed.
+pub(crate) fn survey_fields(
     survey: &Survey,
     context: &SurveyContext<'_>,
     embed: Option<ReportFields>,
@@ -43,7 +55,7 @@ pub(crate) fn as_json(
     // used.
     let told = if context.has_archive { 6 } else { 4 };
     let probe = || with_first(told, ReportFields::default(), &survey.probe);
-    let whole = with_all(ReportFields::default(), &survey.mail)
+    with_all(ReportFields::default(), &survey.mail)
         .with("files", &survey.files)
         .with("dates", &survey.dates)
         .with("attachments", &attachments(survey))
@@ -65,10 +77,7 @@ pub(crate) fn as_json(
             "by",
             (!context.by.is_empty()).then(|| by(survey, context.by)),
         )
-        .with_some("embed", embed);
-    ReportFields::default()
-        .with("kind", &"survey")
-        .with("survey", &whole)
+        .with_some("embed", embed)
 }
 
 fn with_all(fields: ReportFields, counts: &impl TallyCounts) -> ReportFields {

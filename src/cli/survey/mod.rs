@@ -30,7 +30,7 @@ mod words;
 pub(super) use self::context::{NamedSource, SourceKind, SurveyContext};
 pub(super) use self::gather::MessageSurveyor;
 pub(super) use self::html_file::{check_page, write_page};
-pub(super) use self::json::{JsonList, as_json};
+pub(super) use self::json::{JsonList, as_json, survey_fields};
 pub(super) use self::page::page;
 pub(super) use self::repeated::RepeatedLinks;
 pub(super) use self::run_page::{RunContext, RunTally, run_page};

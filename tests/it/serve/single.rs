@@ -153,9 +153,14 @@ fn inspect_request_gives_the_rows_of_the_command() {
     let answer = service.post("/v1/inspect", &mail);
     assert_eq!(answer.field("content-type"), Some("application/json"));
     let output = fed(embody().args(["inspect", "--json"]), &mail);
-    let line = String::from_utf8(output.stdout).unwrap();
-    let mut row = reports::object(line.trim());
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let (line, last) = lines.trim().split_once('\n').unwrap();
+    let mut row = reports::object(line);
     let mut rows = answer.json()["rows"].clone();
+    let mut survey = reports::object(last)["survey"].clone();
+    // The service predicts the size after `detach` into its own store.
+    survey["detach"]["base_url"] = answer.json()["survey"]["detach"]["base_url"].clone();
+    assert_eq!(answer.json()["survey"], survey);
     row["time"] = "".into();
     rows[0]["time"] = "".into();
     // The options of both differ: the store of the service is a directory from which files may be read.
@@ -163,6 +168,35 @@ fn inspect_request_gives_the_rows_of_the_command() {
     rows[0]["detail"] = "".into();
     assert_eq!(rows, serde_json::json!([row]));
     assert!(service.post("/v1/inspect", b"Subject: x\n\n").json()["rows"] == serde_json::json!([]));
+}
+
+#[test]
+fn inspect_request_counts_pictures_without_options_and_names_the_option_for_rows() {
+    let mail = b"Subject: x\nMIME-Version: 1.0\nContent-Type: text/html\n\n<img src=https://a.example/1.png><img src=https://a.example/2.png><img src=https://a.example/t.gif width=1 height=1>\n";
+    let service = Service::start(&[]);
+    let answer = service.post("/v1/inspect", mail).json();
+    assert_eq!(answer["rows"], serde_json::json!([]));
+    assert_eq!(answer["survey"]["pictures"]["remote"], 2);
+    assert_eq!(answer["survey"]["pictures"]["trackers"], 1);
+    for (value, option) in [("remote", "remote"), ("remote,data", "data,remote")] {
+        let refused = service.post(&format!("/v1/inspect?embed={value}"), mail);
+        assert_eq!(refused.json()["parameter"], "embed");
+        let detail = refused.problem(400);
+        let advice = format!("start embody serve with --embed {option},");
+        assert!(detail.contains(&advice), "{detail}");
+    }
+    let wide = service.post("/v1/inspect?max-body=1G", mail).problem(400);
+    assert!(
+        wide.contains("start embody serve with another value of --max-body"),
+        "{wide}"
+    );
+    let embedding = Service::start(&["--embed", "remote", "--fetch", "https"]);
+    let with_rows = embedding.post("/v1/inspect?embed=remote", mail).json();
+    assert_eq!(
+        with_rows["rows"].as_array().unwrap().len(),
+        3,
+        "{with_rows}"
+    );
 }
 
 #[test]
