@@ -4,13 +4,15 @@
 //! The summary, the forecast, the page about a run and the survey each have an enum of classes. They read a row as
 //! [`CountedRow`], decide on its class, and count it in a [`RowTally`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::BuildHasher as _;
 
+use foldhash::quality::FixedState;
 use serde::{Serialize, Serializer};
 
 use crate::engine::policy::countable;
-use crate::engine::report::Row;
-use crate::link::url::UrlReference;
+use crate::engine::report::{Kind, Row};
+use crate::link::url::{UrlReference, browser_key, without_fragment};
 
 /// Maximum number of distinct names. Together they take about a megabyte.
 pub(crate) const NAMES: usize = 10_000;
@@ -69,6 +71,19 @@ impl Amount {
         self.count += 1;
         self.octets += octets;
     }
+}
+
+/// Returns the rows of one message without rows about a picture that an earlier row with the same outcome is about. The report
+/// has a row for each document that displays a picture, but the picture is retrieved and stored once.
+pub(crate) fn distinct_rows(rows: &[Row]) -> impl Iterator<Item = &Row> {
+    let mut known = HashSet::new();
+    rows.iter().filter(move |row| match &row.url {
+        Some(url) if row.kind == Kind::Embed => {
+            let key = browser_key(without_fragment(url));
+            known.insert(FixedState::default().hash_one((key, row.outcome_and_reason())))
+        }
+        _ => true,
+    })
 }
 
 /// A row of a report, with its URL split into components.

@@ -9,7 +9,7 @@ use super::forecast::Forecast;
 use super::outcomes::Outcomes;
 use super::say::{NOT_KEPT, harmless, shown};
 use super::survey::Survey;
-use super::tally::{CountedRow, NAMES, RowTally, TallyNames};
+use super::tally::{CountedRow, NAMES, RowTally, TallyNames, distinct_rows};
 use super::wording::{follow, outcome_and_reason, remedy};
 use crate::engine::policy::Policy;
 use crate::engine::report::{Kind, Outcome, Reason, Report, Row, Setting};
@@ -77,7 +77,7 @@ pub(super) struct Totals {
 impl Totals {
     pub(super) fn count(&mut self, report: &Report, policy: &Policy) {
         let mut has_open_content = false;
-        for row in &report.rows {
+        for row in distinct_rows(&report.rows) {
             let counted = CountedRow::of(row);
             has_open_content |= self.forecast.count(&counted);
             self.outcomes.count(row, policy);

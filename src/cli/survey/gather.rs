@@ -5,12 +5,13 @@ use std::time::SystemTime;
 
 use mail_parser::parsers::MessageStream;
 
-use super::super::tally::{CountedRow, TallyCounts as _};
+use super::super::tally::{CountedRow, TallyCounts as _, distinct_rows};
 use super::answer::ProbeAnswer;
 use super::at_risk::{self, AtRisk, LargestWeights};
 use super::broken::{LARGEST, Large, SourcePlace, UnreadableMessage};
 use super::json::JsonList;
 use super::missing::{self, RecoveryWay};
+use super::shown_pictures::ShownPictures;
 use super::sum::{SIZES, Survey, day};
 use super::tally::CopyTally;
 use crate::edit::Edits;
@@ -103,13 +104,19 @@ impl MessageSurveyor {
         } else {
             Vec::new()
         };
-        (survey.links.documents, survey.links.unread) =
-            expander.look(tree, |shown, target| survey.link(shown, &target));
+        let mut pictures = ShownPictures::default();
+        (survey.links.documents, survey.links.unread) = expander.look(tree, |shown, target| {
+            survey.link(shown, &target);
+            if shown.link.role == LinkRole::Picture {
+                pictures.add(shown, &target);
+            }
+        });
+        pictures.count_in(&mut survey);
         survey.links.cloud_in_text = expander.cloud_files_in_texts(tree) as u64;
         expander.look_for_wrapped(tree, |service| {
             *survey.wrapped.entry(service).or_default() += 1
         });
-        for row in &report.rows {
+        for row in distinct_rows(&report.rows) {
             survey.row(row, self.is_probed);
         }
         let is_piece = |part: &PartId| tree.part(*part).essence == "message/partial";
@@ -225,27 +232,6 @@ impl Survey {
                 *self.link_schemes.of("cid") += 1;
             }
             (None, LookTarget::Nowhere) => {}
-        }
-        if shown.link.role != LinkRole::Picture {
-            return;
-        }
-        let pictures = &mut self.pictures;
-        match target {
-            LookTarget::Part => pictures.in_mail += 1,
-            LookTarget::MissingPart => pictures.missing += 1,
-            LookTarget::Data(octets) => {
-                pictures.data += 1;
-                pictures.data_octets += *octets as u64;
-            }
-            LookTarget::Web { host, .. } if shown.link.hidden => {
-                pictures.trackers += 1;
-                self.hosts.of(host).trackers += 1;
-            }
-            LookTarget::Web { host, .. } => {
-                pictures.remote += 1;
-                self.hosts.of(host).pictures += 1;
-            }
-            LookTarget::Scheme(_) | LookTarget::Nowhere => pictures.elsewhere += 1,
         }
     }
 

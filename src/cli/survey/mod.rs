@@ -21,6 +21,7 @@ mod page;
 mod repeated;
 mod run_page;
 mod sheet;
+mod shown_pictures;
 mod steps;
 mod sum;
 mod tally;

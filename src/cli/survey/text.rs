@@ -70,7 +70,10 @@ fn told(counts: &[(u64, &str)]) -> String {
 fn pictures(survey: &Survey) -> String {
     let pictures = &survey.pictures;
     let servers = numbers::pictured_hosts(survey);
-    let on = format!("on {}", counted(servers, "server", "servers"));
+    let mut on = format!("on {}", counted(servers, "server", "servers"));
+    if pictures.trackers > 0 {
+        on += " (trackers are not counted here)";
+    }
     told(&[
         (pictures.remote, &on),
         (pictures.in_mail, "in the mail"),

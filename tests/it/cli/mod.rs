@@ -22,5 +22,6 @@ mod signals;
 mod standard_streams;
 mod summary;
 mod survey;
+mod survey_counts;
 mod survey_page;
 mod survey_run;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::super::tally::{Amount, CountedRow, RowTally, TallyNames};
+use super::super::super::tally::{Amount, CountedRow, RowTally, TallyNames, distinct_rows};
 use super::super::answer::ProbeAnswer;
 use super::super::steps::pictures_and_attachments;
 use super::super::tally::Fates;
@@ -89,7 +89,7 @@ impl RunTally {
         called: impl Fn() -> String,
         remedy: impl Fn(&Row) -> Option<String>,
     ) {
-        for row in rows {
+        for row in distinct_rows(rows) {
             let counted = CountedRow::of(row);
             let links = row.links.unwrap_or(0);
             self.rows.count_several(RunClass::Link, links);
