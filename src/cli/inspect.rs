@@ -182,6 +182,9 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
     if let Some(files) = &inspection.surveying.files {
         let (text, is_whole) = files.ended();
         say::tell(&text);
+        if let Some(packed) = inspection.surveying.packed_files() {
+            say::tell(&packed);
+        }
         inspection
             .trouble
             .set(inspection.trouble.get() || !is_whole);

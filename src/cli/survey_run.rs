@@ -1,6 +1,7 @@
 //! The transform of `inspect`: expands each message in a dry run or a probe, and surveys it.
 
 use std::io::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::named_files::{NamedFiles, SavedAttachment};
 use super::survey::MessageSurveyor;
@@ -9,7 +10,7 @@ use super::verb::{ExpandRun, VerbReport};
 use crate::edit::Edits;
 use crate::engine::detach::is_attachment;
 use crate::engine::lengths::Lengths;
-use crate::engine::report::{Kind, Outcome, Provenance};
+use crate::engine::report::{Kind, Outcome, Provenance, Row};
 use crate::error::Error;
 use crate::fetch::store::Key;
 use crate::mailbox::{Message, Transform};
@@ -21,6 +22,8 @@ pub(super) struct SurveyRun {
     pub(super) tells_embeds: bool,
     /// The directory of `--save-attachments`.
     pub(super) files: Option<NamedFiles>,
+    /// Number of attachments in a format of Outlook that embody opens in the mail. They are saved as they are.
+    packed: AtomicU64,
 }
 
 impl SurveyRun {
@@ -38,7 +41,21 @@ impl SurveyRun {
             surveyor,
             tells_embeds,
             files: None,
+            packed: AtomicU64::new(0),
         }
+    }
+
+    /// Returns a sentence about the saved files that only Outlook opens, or `None` if there are no such files.
+    pub(super) fn packed_files(&self) -> Option<String> {
+        let count = self.packed.load(Ordering::Relaxed);
+        let (start, them) = match count {
+            0 => return None,
+            1 => ("1 file is".to_owned(), "it"),
+            _ => (format!("{count} files are"), "them"),
+        };
+        Some(format!(
+            "{start} in a format of Outlook, such as winmail.dat, that most programs cannot open; embody convert MAILBOX --output NEW opens {them} in the mail"
+        ))
     }
 
     /// Writes all attachments of a message to files (`--save-attachments`).
@@ -100,6 +117,11 @@ impl Transform<VerbReport> for SurveyRun {
                 .survey(expander, message, (&tree, &limits), &said.report);
         said.survey = Some(survey);
         said.files = self.saved(message, (&tree, &limits));
+        if self.files.is_some() {
+            let is_packed = |row: &&Row| matches!(row.kind, Kind::Tnef | Kind::Msg);
+            let packed = said.report.rows.iter().filter(is_packed).count();
+            self.packed.fetch_add(packed as u64, Ordering::Relaxed);
+        }
         if !listed.is_empty() {
             said.list(message, listed);
         }

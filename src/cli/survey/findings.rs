@@ -285,9 +285,10 @@ fn linked(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
     })
 }
 
-/// Returns the fact about parts that only `--follow` can open.
+/// Returns the fact about parts that most mail programs cannot open.
 fn packed(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
-    let count = missing::sum(&survey.missing, &[RecoveryWay::Packed]);
+    let ways = [RecoveryWay::Packed, RecoveryWay::Unopened];
+    let count = missing::sum(&survey.missing, &ways);
     (count > 0).then(|| Fact {
         weight: count.saturating_mul(5),
         statement: format!(

@@ -24,8 +24,11 @@ pub(crate) enum RecoveryWay {
     Link,
     /// In the file or page to which an attached `.url` file links. Only `--follow shortcuts` retrieves it.
     Shortcut,
-    /// In the mail itself, in a form that most mail programs cannot open. Only `--follow` opens it.
+    /// In the mail itself, in a form that most mail programs cannot open. embody opens it, with `--follow` if the command
+    /// does not open it by default.
     Packed,
+    /// In the mail itself, in a form that embody recognises and cannot open either, for example because it is damaged.
+    Unopened,
     /// In other mails: the mail is a piece of a divided mail (RFC 2046, 5.2.2). embody does not join the pieces.
     Piece,
     /// The content is lost.
@@ -154,8 +157,13 @@ fn way(row: &Row) -> RecoveryWay {
         ) => return RecoveryWay::Never,
         _ if followed_by == Some("links") => return RecoveryWay::Link,
         _ if followed_by == Some("shortcuts") => return RecoveryWay::Shortcut,
-        (Kind::Tnef | Kind::Rtf | Kind::Msg | Kind::Uuencode, Some(Reason::NotFollowed)) => {
-            return RecoveryWay::Packed;
+        (Kind::Tnef | Kind::Rtf | Kind::Msg | Kind::Uuencode, reason) => {
+            let is_opened = matches!(row.outcome, Outcome::WouldExpand | Outcome::Expanded);
+            return if is_opened || reason == Some(Reason::NotFollowed) {
+                RecoveryWay::Packed
+            } else {
+                RecoveryWay::Unopened
+            };
         }
         _ if matches!(row.outcome, Outcome::WouldExpand | Outcome::Expanded) => {
             return RecoveryWay::Here;

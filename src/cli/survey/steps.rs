@@ -150,6 +150,8 @@ pub(super) fn recover(survey: &Survey, context: &SurveyContext<'_>) -> Option<Ne
     }
     let from = if here == count {
         "from the files next to the mailbox and from the mail itself"
+    } else if here > 0 {
+        "from the files next to the mailbox and from the mail itself, and from servers if these still have the files"
     } else {
         "if the servers still have the files"
     };

@@ -110,7 +110,8 @@ fn trackers(survey: &Survey) -> String {
 const LINKED: [RecoveryWay; 2] = [RecoveryWay::Link, RecoveryWay::Shortcut];
 
 fn missing(survey: &Survey) -> String {
-    let is_other = |way| LINKED.contains(&way) || way == RecoveryWay::Packed;
+    let is_other =
+        |way| LINKED.contains(&way) || matches!(way, RecoveryWay::Packed | RecoveryWay::Unopened);
     let mut text = kinds(survey, |way| !is_other(way));
     if missing::sum(&survey.missing, &[RecoveryWay::Directory]) > 0 {
         text += " (name their directory with --attachments)";
@@ -122,6 +123,11 @@ fn packed(survey: &Survey) -> String {
     let mut text = kinds(survey, |way| way == RecoveryWay::Packed);
     if !text.is_empty() {
         text += &format!(" (embody convert --follow {} opens them)", missing::PACKED);
+    }
+    let unopened = kinds(survey, |way| way == RecoveryWay::Unopened);
+    if !unopened.is_empty() {
+        let separator = if text.is_empty() { "" } else { "; " };
+        text += &format!("{separator}{unopened} (embody cannot open them)");
     }
     text
 }

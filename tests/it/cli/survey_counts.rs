@@ -1,4 +1,5 @@
-//! The survey counts a picture once for each message that displays it, as `embed` does.
+//! The survey counts a picture once for each message that displays it, as `embed` does, and says of packed parts that they are
+//! in the mail.
 
 use std::fs;
 use std::path::Path;
@@ -8,6 +9,7 @@ use tempfile::TempDir;
 
 use crate::common::programs::{embody_in, stderr};
 use crate::common::reports;
+use crate::common::tnef::usual;
 
 const PICTURES: &str = "<div style=\"background: url(https://a.example/h.png)\"><img src=\"https://a.example/h.png\">\
     <img src=\"https://a.example/h.png#x\"><img src=\"HTTPS://A.example/h.png\"></div>\
@@ -69,7 +71,7 @@ fn picture_in_several_places_of_a_message_counts_once() {
         );
         let plan = printed(at, &["embed", "--dry-run", name]);
         assert!(
-            plan.contains("4 pictures would be retrieved; 1 more "),
+            plan.contains("4 pictures would be retrieved; trackers: 1;"),
             "{plan}"
         );
         assert!(
@@ -101,4 +103,78 @@ fn json_of_one_message_ends_with_the_survey() {
         assert_eq!(counts["files"]["read"], messages, "{counts}");
         assert_eq!(counts["pictures"]["remote"], 4 * messages);
     }
+}
+
+fn with_winmail(tnef: &[u8]) -> Vec<u8> {
+    use base64::Engine as _;
+    let text = base64::engine::general_purpose::STANDARD.encode(tnef);
+    let mut mail = b"Subject: x\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain\n\nx\n--b\n\
+        Content-Type: application/ms-tnef; name=\"winmail.dat\"\nContent-Transfer-Encoding: base64\n\
+        Content-Disposition: attachment; filename=\"winmail.dat\"\n\n"
+        .to_vec();
+    for line in text.as_bytes().chunks(76) {
+        mail.extend_from_slice(line);
+        mail.push(b'\n');
+    }
+    mail.extend_from_slice(b"--b--\n");
+    mail
+}
+
+#[test]
+fn winmail_dat_is_in_the_mail_and_needs_no_server() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    fs::write(at.join("in.eml"), with_winmail(&usual())).unwrap();
+    let text = printed(at, &["inspect", "in.eml"]);
+    for wrong in [
+        "not in this mail",
+        "not in the mail",
+        "servers",
+        "missing  ",
+    ] {
+        assert!(!text.contains(wrong), "{wrong}: {text}");
+    }
+    for right in [
+        "1 part of this mail is in a form that most mail programs cannot open.",
+        "\npacked       1 winmail.dat of Outlook, which most mail programs cannot open (embody convert",
+        "Next step: open what most mail programs cannot open\n",
+    ] {
+        assert!(text.contains(right), "{right}: {text}");
+    }
+    assert_eq!(survey(at, &["in.eml"])["missing"][0]["way"], "packed");
+    let page = at.join("page.html");
+    printed(at, &["inspect", "--html", page.to_str().unwrap(), "in.eml"]);
+    let html = fs::read_to_string(&page).unwrap();
+    assert!(
+        html.contains("Parts that most mail programs cannot open"),
+        "{html}"
+    );
+    assert!(!html.contains("if the servers still have"), "{html}");
+    // The file is written as it is, and a line says so.
+    let saved = printed(at, &["inspect", "--save-attachments", "files", "in.eml"]);
+    assert!(
+        saved.contains("1 file is in a format of Outlook, such as winmail.dat, that most programs cannot open; embody convert MAILBOX --output NEW opens it"),
+        "{saved}"
+    );
+    let written = fs::read_dir(at.join("files"))
+        .unwrap()
+        .map(|it| it.unwrap().path());
+    let contents: Vec<Vec<u8>> = written.map(|it| fs::read(it).unwrap()).collect();
+    assert!(contents.contains(&usual()), "{contents:?}");
+}
+
+#[test]
+fn winmail_dat_that_embody_cannot_open_is_not_called_missing() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    // A wrong checksum.
+    let damaged = [&usual()[..6], b"\x01\x06\x90\x08\0\x04\0\0\0\0\0\0\x01\0"].concat();
+    fs::write(at.join("cut.eml"), with_winmail(&damaged)).unwrap();
+    assert_eq!(survey(at, &["cut.eml"])["missing"][0]["way"], "unopened");
+    let text = printed(at, &["inspect", "cut.eml"]);
+    assert!(text.contains("(embody cannot open them)"), "{text}");
+    assert!(
+        !text.contains("not in this mail") && !text.contains("come back"),
+        "{text}"
+    );
 }

@@ -15,9 +15,17 @@ impl ReportPage<'_> {
             return;
         }
         let all: u64 = survey.missing.classes().map(|(_, count)| count).sum();
-        self.sheet
-            .fold("Attachments that are not in the mail", &grouped(all));
-        let ways: [(RecoveryWay, &str); 10] = [
+        let packed = missing::sum(
+            &survey.missing,
+            &[RecoveryWay::Packed, RecoveryWay::Unopened],
+        );
+        let title = match packed {
+            0 => "Attachments that are not in the mail",
+            _ if packed == all => "Parts that most mail programs cannot open",
+            _ => "Attachments that are not in the mail, or that most mail programs cannot open",
+        };
+        self.sheet.fold(title, &grouped(all));
+        let ways: [(RecoveryWay, &str); 11] = [
             (
                 RecoveryWay::Here,
                 "in a file next to the mailbox, or in the mail",
@@ -31,6 +39,10 @@ impl ReportPage<'_> {
             (
                 RecoveryWay::Packed,
                 "in the mail, in a form that most mail programs cannot open",
+            ),
+            (
+                RecoveryWay::Unopened,
+                "in the mail, in a form that embody cannot open either",
             ),
             (RecoveryWay::Piece, "in other mails"),
             (RecoveryWay::Never, "nowhere"),
