@@ -48,7 +48,8 @@ use crate::expand::detach::Choice;
 use crate::mailbox::find::{NotMail, StartKind};
 use crate::mailbox::{
     Conversion, Format, InputSource, Message, Options, Program, Quoting, Source, Stop,
-    Transform as _, as_mail, in_full, kind_of_open, not_encoded, shown, with_line_feeds_alone,
+    Transform as _, appended_to_file, as_mail, in_full, kind_of_open, not_encoded, shown,
+    starts_like_msg, with_line_feeds_alone,
 };
 use crate::mime::scan;
 
@@ -374,31 +375,38 @@ impl Inspection<'_> {
                     }
                     None => message = std::fs::read(source).map_err(&failed)?,
                 }
+                let mut reasons = Vec::new();
                 if let Some(damage) = stream.as_ref().and_then(|opened| opened.damage()) {
                     if !damage.whole {
                         return Err(failed(io::Error::other(damage.clone())));
                     }
-                    self.damaged(source, &wording::detail(&damage.detail()));
+                    reasons.push(wording::detail(&damage.detail()));
+                }
+                if message.is_empty() {
+                    self.damaged(source, &reasons)?;
+                    return Ok(Totals::default());
                 }
                 if stream.as_ref().is_some_and(InputSource::is_utf16) {
                     match in_declared_charsets(&message) {
                         Ok(encoded) => message = encoded.unwrap_or(message),
-                        Err(why) => self.damaged(source, &not_encoded(why)),
+                        Err(why) => reasons.push(not_encoded(why)),
                     }
                 }
                 let message = with_line_feeds_alone(message);
+                if !starts_like_msg(&message) {
+                    let appended = appended_to_file(&message, stream.is_none());
+                    reasons.extend(appended.map(|why| wording::detail(&why)));
+                }
                 let made = as_mail(Cow::Owned(message), source);
                 let (message, missing) = made.map_err(|why| failed(io::Error::other(why)))?;
-                for what in missing {
-                    self.damaged(source, &what);
-                }
+                reasons.extend(missing);
                 let (message, why, beside) = shown(&message, source);
-                if let Some(why) = why {
-                    self.damaged(source, why);
-                }
+                reasons.extend(why.map(str::to_owned));
+                self.damaged(source, &reasons)?;
                 let mut totals = self.message(source, message, beside)?;
+                totals.survey.broken.files = reasons.len() as u64;
                 if !is_standard(source) {
-                    totals.survey.files.count_read(!self.trouble.get());
+                    totals.survey.files.count_read(reasons.is_empty());
                 }
                 Ok(totals)
             }
@@ -469,9 +477,17 @@ impl Inspection<'_> {
         heading.unwrap_or_default()
     }
 
-    fn damaged(&self, source: &Path, why: &str) {
-        self.trouble.set(true);
-        say::tell(&say::damaged(source, why));
+    /// Names a file that could not be read completely, with all reasons.
+    fn damaged(&self, source: &Path, reasons: &[String]) -> Result<(), Error> {
+        for why in reasons {
+            self.trouble.set(true);
+            say::tell(&say::damaged(source, why));
+            if self.says == InspectOutput::Rows {
+                let written = ReportFile::Stdout.write_not_read(&self.start, source, why);
+                written.map_err(write_error)?;
+            }
+        }
+        Ok(())
     }
 
     fn message(

@@ -64,6 +64,8 @@ mod stored;
 mod stub;
 mod substitute;
 pub(crate) mod text_lines;
+#[cfg(feature = "mailbox")]
+pub(crate) mod undeclared;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 mod unflatten;
 mod unwrap;

@@ -11,6 +11,7 @@ use std::sync::{Arc, MutexGuard};
 use crate::detail::{Detail, Setting};
 use crate::engine::Mode;
 use crate::error::{Error, unpoisoned};
+use crate::mailbox::appended::appended_to_file;
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::compressed::{CompressionDamage, LEFT_AS_UTF16};
 use crate::mailbox::failure::{in_full, unreadable};
@@ -89,10 +90,16 @@ impl<S: Send> MailboxJob<'_, S> {
                 return Ok(summary);
             }
             // A run that writes nothing compares the mail with one that was written in another format.
-            CompressedContent::Whole(content) if !self.options.mode.writes() => {
-                self.message_of(&carriage::with_line_feeds_alone(content))?
+            CompressedContent::Whole(content) => {
+                let read = if self.options.mode.writes() {
+                    content
+                } else {
+                    carriage::with_line_feeds_alone(content)
+                };
+                let (mut summary, done) = self.message_of(&read)?;
+                self.report_appended_to_file(&read, &mut summary);
+                (summary, done)
             }
-            CompressedContent::Whole(content) => self.message_of(&content)?,
             CompressedContent::TooLarge => (self.oversized(before.length)?, None),
             CompressedContent::Damaged(damage) => (self.all_damaged(&damage), None),
         };
@@ -247,6 +254,25 @@ impl<S: Send> MailboxJob<'_, S> {
         self.observer.damaged(self.path, &why);
     }
 
+    /// Reports data of other formats in the messages of a chunk. `before` is the number of messages before the source.
+    pub(crate) fn report_appended(&self, chunk: &WindowChunk, before: u64, summary: &mut Summary) {
+        for place in chunk.appended() {
+            let number = before + chunk.first_number + place.index as u64;
+            let message = format!("message {number}");
+            let why = place.data.detail(&message, place.offset);
+            self.observer.damaged(self.path, &why);
+            summary.damaged += 1;
+        }
+    }
+
+    /// Reports data of another format in a file with one message.
+    pub(crate) fn report_appended_to_file(&self, content: &[u8], summary: &mut Summary) {
+        if let Some(why) = appended_to_file(content, self.method.is_none()) {
+            self.observer.damaged(self.path, &why);
+            summary.damaged += 1;
+        }
+    }
+
     pub(crate) fn quoting(&self, source: &mut InputSource) -> Result<Quoting, Error> {
         match self.options.quoting {
             _ if self.is_eudora => Ok(Quoting::None),
@@ -355,6 +381,7 @@ impl<S: Send> MailboxJob<'_, S> {
                 for (_, done) in done {
                     done.tell(self.observer);
                 }
+                self.report_appended(&chunk, stages.before, summary);
                 self.count(&chunk, summary);
                 Ok(())
             },

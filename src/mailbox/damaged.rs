@@ -121,6 +121,10 @@ pub(crate) fn damaged(name: &Path, start: &[u8], other: NotMail) -> Option<NotMa
     let is_of_zeros = start.len() >= LEAST_EMPTIED && start.iter().all(|&byte| byte == 0);
     let file_name = name.file_name();
     let is_state = file_name.is_some_and(|name| is_state_file(name, false).is_some());
+    if is_one_of(&["eml", "mht", "mhtml"]) && start.starts_with(b"\0") {
+        let is_empty = start.iter().all(|&byte| byte == 0);
+        return Some(if is_empty { EMPTIED } else { DAMAGED });
+    }
     (is_of_zeros && suffix.is_none() && !is_state).then_some(EMPTIED)
 }
 

@@ -40,6 +40,7 @@ use std::time::SystemTime;
 
 use crate::detail::{Detail, Setting};
 use crate::error::{Error, unpoisoned};
+use crate::mailbox::appended::AppendedData;
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::compressed::{LEFT_AS_UTF16, Method, method_of};
 use crate::mailbox::each::{limits_for_files, weight_of_file};
@@ -47,7 +48,6 @@ use crate::mailbox::failure::{cannot_read, cannot_write, unread};
 use crate::mailbox::flag_losses::FlagLosses;
 use crate::mailbox::forms::carriage::{ends_lines_with_cr, in_line_feeds};
 use crate::mailbox::forms::flags::MessageFlags;
-use crate::mailbox::forms::refused::refused_message;
 use crate::mailbox::forms::rewrite;
 use crate::mailbox::forms::state_files::{FILES_BY_NUMBER, unused_beside};
 use crate::mailbox::identity::FileIdentity;
@@ -58,13 +58,14 @@ use crate::mailbox::place::folder::{
     MessageFolder, base_of, distinct_bases, noted_in_name, resized, with_base, with_common_name,
     with_separator,
 };
-use crate::mailbox::place::journal::ResultPart;
+use crate::mailbox::place::journal::{JournalRecord, ResultPart};
 use crate::mailbox::place::keyword_files::{COURIER, DOVECOT, FolderKeywords, replace_file};
 use crate::mailbox::place::listing::{GONE, ListedMessages, MISSED};
 use crate::mailbox::place::lock::Dotlock;
 use crate::mailbox::place::replace::{AtomicWriter, sync_folder};
 use crate::mailbox::place::supersede::OldFile;
 use crate::mailbox::read::messages::TransformResult;
+use crate::mailbox::start::refused_among_messages;
 use crate::mailbox::temporary;
 use crate::mailbox::{Format, Options, Summary};
 use crate::platform::{self, NewFile, OsStrExt as _, absent};
@@ -379,6 +380,7 @@ impl<S> MaildirFiles<'_, S> {
             before,
             method,
             content: whole,
+            appended,
             _alone,
             ..
         } = match read {
@@ -413,10 +415,11 @@ impl<S> MaildirFiles<'_, S> {
         };
         summary.bytes_in = content.len() as u64;
         summary.bytes_out = summary.bytes_in;
+        summary.damaged = u64::from(appended.is_some());
         let job = self.job;
         let mut transformed = job.single((number, &path), &content, None, rewrite::spliced)?;
         let mut new = transformed.as_mut().and_then(|done| done.new.take());
-        let mut why = None;
+        let mut why = appended;
         if new.is_some() && method.is_some_and(Method::is_utf16) {
             (new, transformed) = (None, None);
             summary.damaged = 1;
@@ -506,7 +509,11 @@ impl<S> MaildirFiles<'_, S> {
                             .finished(&file, NewFile::Copy)?
                     }
                 };
-                let record = self.job.record(&path, Some(&before), ResultPart::Whole);
+                let complete = self.job.record(&path, Some(&before), ResultPart::Whole);
+                let record = complete.map(|record| JournalRecord {
+                    is_damaged: why.is_some(),
+                    ..record
+                });
                 finished.appear_as(record.as_ref(), false)?;
             }
         }
@@ -526,6 +533,8 @@ pub(crate) struct FolderMessage<'l> {
     method: Option<Method>,
     /// The decompressed message. Otherwise the reason why it cannot be read, or `None` if it is too large.
     pub(crate) content: Result<Vec<u8>, Option<Detail>>,
+    /// Sentence about data of another format in the message.
+    pub(crate) appended: Option<Detail>,
     /// Lock that is held while a large compressed message is in memory.
     _alone: Option<MutexGuard<'l, ()>>,
 }
@@ -578,9 +587,13 @@ impl<'l> FolderMessage<'l> {
             Ok((before, metadata.modified().ok(), method, content))
         };
         let (before, modified, method, content) = read().map_err(|error| unread(&error))?;
+        let mut appended = None;
         let content = match content {
-            CompressedContent::Whole(content) => match refused_message(&content) {
-                None => Ok(content),
+            CompressedContent::Whole(content) => match refused_among_messages(&content) {
+                None => {
+                    appended = appended_to_message(&content, method);
+                    Ok(content)
+                }
                 Some(other) => Err(Some(other.detail())),
             },
             CompressedContent::Damaged(damage) => Err(Some(damage.detail())),
@@ -593,9 +606,16 @@ impl<'l> FolderMessage<'l> {
             modified,
             method,
             content,
+            appended,
             _alone: alone,
         })
     }
+}
+
+/// Returns the sentence about data of another format in the file of a message.
+fn appended_to_message(content: &[u8], method: Option<Method>) -> Option<Detail> {
+    let data = AppendedData::in_message(content)?;
+    Some(data.detail("the message", method.is_none().then_some(0)))
 }
 
 /// Returns the message for a search in its header: with an LF in place of each CR if its lines end with CR alone.

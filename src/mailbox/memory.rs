@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 
+use crate::mailbox::appended::AppendedData;
+pub(crate) use crate::mailbox::appended::appended_to_file;
 use crate::mailbox::forms::mbox::{Frame, MboxReadState, MessageEndSearch, content_start};
 use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::refused::refused_by_name;
@@ -38,7 +40,8 @@ pub(crate) fn recognise(bytes: &[u8], name: &str) -> Result<StartKind, NotMail> 
     if outlook::is_packed_msg(path, start) {
         return Ok(StartKind::Msg);
     }
-    as_named(kind_of_file(start, Format::Auto), path, Format::Auto)
+    let by_start = kind_of_file(start, Format::Auto);
+    as_named(by_start, (path, start), Format::Auto)
 }
 
 /// Returns whether a file with the name of a single message starts with a `From ` line: some programs save a message with the
@@ -126,6 +129,22 @@ impl MemoryMailbox {
 
     pub(crate) fn len(&self) -> usize {
         self.frames.len()
+    }
+
+    /// Returns sentences about data of other formats in the messages. `is_whole_file` is false if the file was compressed, so that
+    /// offsets in `bytes` are not those in the file.
+    pub(crate) fn appended(&self, bytes: &[u8], is_whole_file: bool) -> Vec<String> {
+        let in_message = |(number, frame): (usize, &Frame)| {
+            let (from_line, content, _) = frame.looked_at(bytes).parts(bytes);
+            let data = AppendedData::in_message(content)?;
+            let offset = (frame.start + from_line.len()) as u64;
+            let why = data.detail(
+                &format!("message {number}"),
+                is_whole_file.then_some(offset),
+            );
+            Some(why.to_string())
+        };
+        (1..).zip(&self.frames).filter_map(in_message).collect()
     }
 
     /// Returns the bytes of a message with its separator, as they are in the mailbox.

@@ -15,6 +15,7 @@
 //! Three properties of files are not preserved: the last access time, holes in sparse files, and the inode number of a
 //! changed message in a Maildir.
 
+mod appended;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod archive;
 mod begin;
@@ -104,6 +105,7 @@ pub(crate) use temporary::temporary_folder_in;
 pub use verdict::{FileCounts, IgnorePatterns};
 #[cfg(feature = "cli")]
 pub(crate) use {
+    appended::appended_to_file,
     archive::{MemberRules, MemberVerdict, SkippedMember, spool_in, unpacked, untarred},
     collect::{AtMailboxes, MergeResult, form_and_folders, read_letters},
     compressed::{CompressionDamage, Decoder, Method, not_encoded},

@@ -105,6 +105,16 @@ impl NotMail {
         "write each article to a file of its own first",
     );
 
+    pub(crate) const FILE_AMONG_MESSAGES: Self = Self::Format(
+        "a picture, a document or other data among messages",
+        "the file is not a message; move it to another directory, or get another copy of it",
+    );
+
+    pub(crate) const EMPTY_WITH_INDEX: Self = Self::Format(
+        "an empty mailbox with an index of Eudora that lists messages",
+        "get another copy of the mailbox",
+    );
+
     pub(crate) const NO_MESSAGE: Self = Self::Empty("an empty file without a message");
 
     pub(crate) const EMPTY: Self = Self::Other("an empty file");

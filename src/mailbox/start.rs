@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::mailbox::compressed::plain_suffix;
 use crate::mailbox::encoding::UnicodeEncoding;
 use crate::mailbox::forms::archive::is_archive;
-use crate::mailbox::forms::refused::refused;
+use crate::mailbox::forms::refused::{refused, refused_message};
 use crate::mailbox::forms::separator::{from_line_length, name_length};
 use crate::mailbox::forms::{Format, emlx, eudora, mmdf, outlook};
 use crate::mailbox::kind::StartKind;
@@ -140,16 +140,18 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<StartKind, NotMail
     }
 }
 
-/// Treats a file named `.eml` or `.mht` as a message if its start shows no other format. Otherwise a mail with one
+/// Treats a file named `.eml` or `.mht` as a message if `start`, its first bytes, show no other format. Otherwise a mail with one
 /// damaged byte in its header would be skipped.
 pub(crate) fn as_named(
     kind: Result<StartKind, NotMail>,
-    path: &Path,
+    (path, start): (&Path, &[u8]),
     format: Format,
 ) -> Result<StartKind, NotMail> {
     let suffix = plain_suffix(path);
     let ends_with = |other: &str| suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(other));
     let suffixes: &[&str] = match (kind, format) {
+        // After a crash of the system, a file can begin with NULs or consist of them.
+        _ if start.starts_with(b"\0") => &[],
         (Err(NotMail::Text), Format::Auto) => &["eml", "mht", "mhtml"],
         (Err(NotMail::Binary), Format::Auto | Format::Eml) => &["eml"],
         _ => &[],
@@ -159,6 +161,52 @@ pub(crate) fn as_named(
     } else {
         kind
     }
+}
+
+/// Returns the reason why a file among the messages of a Maildir or an MH folder is not read: its content is not a message.
+pub(crate) fn refused_among_messages(content: &[u8]) -> Option<NotMail> {
+    const LOOKED_AT: usize = 64 << 10;
+    if let Some(other) = refused_message(content) {
+        return Some(other);
+    }
+    let start = front(content, LOOKED_AT);
+    if is_known_file(start) {
+        return Some(NotMail::FILE_AMONG_MESSAGES);
+    }
+    match kind_of_start(start) {
+        Err(NotMail::Binary | NotMail::Other(_) | NotMail::Beside(_)) => {
+            Some(NotMail::FILE_AMONG_MESSAGES)
+        }
+        Err(other @ (NotMail::UTF32 | NotMail::EBCDIC)) => Some(other),
+        _ => None,
+    }
+}
+
+/// Returns whether bytes are the start of a picture, a document, a sound, a film or a program.
+fn is_known_file(start: &[u8]) -> bool {
+    const MAGICS: [&[u8]; 15] = [
+        b"\x89PNG\r\n\x1a\n",
+        b"\xff\xd8\xff",
+        b"GIF87a",
+        b"GIF89a",
+        b"%PDF-",
+        b"II*\0",
+        b"MM\0*",
+        b"OggS\0",
+        b"fLaC\0",
+        b"\x7fELF",
+        b"\xca\xfe\xba\xbe",
+        b"\0\0\x01\0",
+        b"wOFF",
+        b"\x30\x26\xb2\x75\x8e\x66",
+        b"%!PS-Adobe-",
+    ];
+    let kind = start.get(8..12).unwrap_or_default();
+    let is_riff = start.starts_with(b"RIFF") && [&b"WEBP"[..], b"WAVE", b"AVI "].contains(&kind);
+    let is_film = start.get(4..8) == Some(b"ftyp");
+    let is_sound = matches!(start, [b'I', b'D', b'3', 0..=4, ..]);
+    let is_program = matches!(start, [b'M', b'Z', _, 0, ..]);
+    is_riff || is_film || is_sound || is_program || MAGICS.iter().any(|it| start.starts_with(it))
 }
 
 /// Returns whether the file contains binary data: the first lines contain neither a header field nor a separator, and

@@ -347,6 +347,7 @@ impl<S: Send> MailboxJob<'_, S> {
         let form = delivery.message_form();
         let mut accounts = Accounts::of(windows);
         let (first, before) = (windows.offset, summary.bytes_in);
+        let before_messages = summary.messages;
         pool::run(
             self.options.pool_limits(),
             self.stop,
@@ -367,6 +368,7 @@ impl<S: Send> MailboxJob<'_, S> {
                     Ok(())
                 };
                 let lines = self.letters((chunk, start), iter::empty(), quoting, &mut add)?;
+                chunk.appended();
                 Ok((batch, lines))
             },
             // This function frees the memory of chunks that wait because the work on an earlier chunk takes long, for
@@ -379,6 +381,7 @@ impl<S: Send> MailboxJob<'_, S> {
                     self.count_lines(lines, summary);
                 }
                 self.report_oversized(&chunk, summary);
+                self.report_appended(&chunk, before_messages, summary);
                 self.count(&chunk, summary);
                 Ok(())
             },

@@ -1,6 +1,7 @@
 //! The formats of mailboxes on a system without files, such as WebAssembly. There, this file is the module `mailbox`: it has
 //! the modules that do no I/O, and `memory`, which reads mailboxes in memory.
 
+mod appended;
 mod compressed {
     mod method;
 

@@ -34,8 +34,11 @@ impl MailFile {
     /// # Errors
     /// Returns what the file is, if it is not a file with mail that can be shown.
     pub fn open(bytes: impl Into<Bytes>, name: &str) -> Result<Self, ViewError> {
-        let (bytes, name, damage) = unpacked(bytes.into(), name)?;
-        let notes: Vec<String> = damage.into_iter().collect();
+        let packed = bytes.into();
+        let length = packed.len();
+        let (bytes, name, damage) = unpacked(packed, name)?;
+        let is_whole_file = bytes.len() == length;
+        let mut notes: Vec<String> = damage.into_iter().collect();
         #[cfg(feature = "outlook")]
         if let Some(format) = OutlookFile::format_of(&bytes) {
             let outlook = OutlookFile::open(bytes, format)?;
@@ -46,13 +49,24 @@ impl MailFile {
         }
         let kind = memory::recognise(&bytes, name).map_err(refused)?;
         match kind {
-            StartKind::Eml => Ok(Self::of(bytes, FileFormat::Eml, FileMessages::One, notes)),
+            StartKind::Eml => {
+                let appended = memory::appended_to_file(&bytes, is_whole_file);
+                notes.extend(appended.map(|why| why.to_string()));
+                Ok(Self::of(bytes, FileFormat::Eml, FileMessages::One, notes))
+            }
             StartKind::Mbox | StartKind::Eudora => {
                 let mut bytes = Vec::from(bytes);
                 let mailbox = MemoryMailbox::of(&mut bytes, kind, name);
                 let (format, messages) = match mailbox {
-                    Some(mailbox) => (FileFormat::Mbox, FileMessages::Mailbox(mailbox)),
-                    None => (FileFormat::Eml, FileMessages::One),
+                    Some(mailbox) => {
+                        notes.extend(mailbox.appended(&bytes, is_whole_file));
+                        (FileFormat::Mbox, FileMessages::Mailbox(mailbox))
+                    }
+                    None => {
+                        let appended = memory::appended_to_file(&bytes, is_whole_file);
+                        notes.extend(appended.map(|why| why.to_string()));
+                        (FileFormat::Eml, FileMessages::One)
+                    }
                 };
                 Ok(Self::of(bytes.into(), format, messages, notes))
             }

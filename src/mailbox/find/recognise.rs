@@ -13,6 +13,7 @@ use crate::mailbox::compressed::{
 };
 use crate::mailbox::damaged::damaged;
 use crate::mailbox::failure::cannot_read;
+use crate::mailbox::forms::eudora_files::lists_messages;
 use crate::mailbox::forms::refused::{OLM, is_of_olm, refused_by_name};
 use crate::mailbox::forms::separator::is_separator_after_cr;
 use crate::mailbox::forms::state_files::archived_state;
@@ -74,7 +75,10 @@ fn verdict_of(
                 return Ok(Ok((StartKind::Msg, None)));
             }
         }
-        let by_name = as_named(kind_of_file(start, format), path, format);
+        let by_name = as_named(kind_of_file(start, format), (path, start), format);
+        if by_name == Ok(StartKind::Mbox) && start.is_empty() && lists_messages(path) {
+            return Ok(Err(NotMail::EMPTY_WITH_INDEX));
+        }
         let by_content = as_content(by_name, (path, format), (start, file), None)?;
         let kind = by_content.map_err(|other| damaged(path, start, other).unwrap_or(other));
         return Ok(kind.map(|kind| (kind, None)));
@@ -104,7 +108,7 @@ fn verdict_of(
         }
         Err(_) if is_damaged && format != Format::Maildir => Ok((StartKind::Mbox, Some(method))),
         by_start => {
-            let by_name = as_named(by_start, path, format);
+            let by_name = as_named(by_start, (path, &plain), format);
             let by_content = as_content(by_name, (path, format), (&plain, file), Some(method))?;
             let name = match Method::of_name(path) {
                 Some(_) => Path::new(path.file_stem().unwrap_or_default()),
@@ -236,7 +240,7 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> MemberVerdict {
     if outlook::is_packed_msg(path, start) {
         return MemberVerdict::Message(StartKind::Msg);
     }
-    match as_named(kind_of_start(start), path, Format::Auto) {
+    match as_named(kind_of_start(start), (path, start), Format::Auto) {
         // A message of a Maildir can begin with the separator that it had in an mbox. Its flags are in its name.
         Ok(StartKind::Mbox) if is_path_of_message(path) && !mmdf::starts(start) => {
             MemberVerdict::Message(StartKind::Eml)

@@ -20,6 +20,9 @@ use crate::span::front;
 const DIGITS: usize = 12;
 const LINE: usize = 64;
 
+/// Last characters of a property list.
+pub(crate) const LIST_END: &[u8] = b"</plist>";
+
 struct Count {
     octets: u64,
     width: usize,
@@ -92,6 +95,30 @@ pub(crate) fn noted(file: &[u8]) -> (Option<MessageFlags>, Option<SystemTime>) {
     (flags.map(|flags| Flags::of_apple_mail(flags).into()), came)
 }
 
+/// Returns whether bytes begin with an `.emlx` file that has a property list with flags, as Apple Mail writes it.
+pub(crate) fn has_list(bytes: &[u8]) -> bool {
+    let Some(Ok(range)) = message(bytes) else {
+        return false;
+    };
+    let behind = bytes.get(range.end..).unwrap_or_default();
+    let list = front(behind, list_length(behind));
+    value(list, b"flags").is_some()
+}
+
+/// Returns the length of the property list at the start of `bytes`. Returns 0 if there is none.
+pub(crate) fn list_length(bytes: &[u8]) -> usize {
+    let blanks = bytes.len() - bytes.trim_ascii_start().len();
+    let list = bytes.get(blanks..).unwrap_or_default();
+    let end = memmem::find(list, LIST_END).filter(|_| starts_list(list));
+    end.map_or(0, |end| blanks + end + LIST_END.len())
+}
+
+fn starts_list(list: &[u8]) -> bool {
+    [b"<?xml".as_slice(), b"<!DOCTYPE", b"<plist", b"bplist"]
+        .iter()
+        .any(|start| list.starts_with(start))
+}
+
 fn counted(file: &[u8], start: usize, octets: u64) -> Result<Range<usize>, &'static str> {
     let end = usize::try_from(octets)
         .ok()
@@ -106,10 +133,7 @@ fn counted(file: &[u8], start: usize, octets: u64) -> Result<Range<usize>, &'sta
     if list.is_empty() && within.ends_with(b"</plist>") {
         return Err("the size in the first line of the file includes the property list");
     }
-    let is_list = [b"<?xml".as_slice(), b"<!DOCTYPE", b"<plist", b"bplist"]
-        .iter()
-        .any(|start| list.starts_with(start));
-    if list.is_empty() || is_list {
+    if list.is_empty() || starts_list(list) {
         Ok(start..end)
     } else {
         Err(

@@ -20,18 +20,35 @@ const ENTRY: usize = 218;
 /// Reads the index file next to a mailbox, which contains the flags. Returns `None` if no index exists or the index cannot
 /// be read. If the index does not match the mailbox, returns the path of the index as an error.
 pub(crate) fn index_beside(mailbox: &Path, file: &File) -> Result<Option<FlagIndex>, PathBuf> {
+    let Some((octets, path)) = read_index(mailbox) else {
+        return Ok(None);
+    };
+    let length = file.metadata().map_or(0, |metadata| metadata.len());
+    index(&octets, file, length).ok_or(path).map(Some)
+}
+
+/// Reads the index file next to a mailbox. Returns its content and its path.
+fn read_index(mailbox: &Path) -> Option<(Vec<u8>, PathBuf)> {
     let names = ["toc", "TOC", "Toc"].map(|suffix| mailbox.with_extension(suffix));
     let is_index = |path: &PathBuf| {
         // A link or a pipe is not read, because it could lead to a file outside the source or never end.
         let metadata = fs::symlink_metadata(path);
         metadata.is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LONGEST)
     };
-    let path = names.into_iter().find(is_index);
-    let Some((octets, path)) = path.and_then(|path| Some((fs::read(&path).ok()?, path))) else {
-        return Ok(None);
-    };
-    let length = file.metadata().map_or(0, |metadata| metadata.len());
-    index(&octets, file, length).ok_or(path).map(Some)
+    let path = names.into_iter().find(is_index)?;
+    Some((fs::read(&path).ok()?, path))
+}
+
+/// Returns whether the index file next to a mailbox lists messages. An index of an empty mailbox has only its first 104 bytes.
+pub(crate) fn lists_messages(mailbox: &Path) -> bool {
+    let index = read_index(mailbox);
+    let entries = index.as_ref().and_then(|(octets, _)| octets.get(HEAD..));
+    entries.is_some_and(|entries| {
+        let has_length = |entry: &[u8]| entry.get(4..8).is_some_and(|it| it != [0; 4]);
+        !entries.is_empty()
+            && entries.len() % ENTRY == 0
+            && entries.chunks_exact(ENTRY).all(has_length)
+    })
 }
 
 fn index(octets: &[u8], file: &File, length: u64) -> Option<FlagIndex> {

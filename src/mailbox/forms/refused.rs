@@ -126,6 +126,15 @@ const MAGICS: &[Magic] = &[
     (0x8001, b"CD001", "an image of a CD or DVD", UNPACK_ARCHIVE),
 ];
 
+/// Returns the magic numbers that no text contains, with the names of their formats.
+pub(crate) fn binary_magics() -> impl Iterator<Item = (&'static [u8], &'static str)> {
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    let binary = MAGICS.iter().filter(move |(offset, magic, ..)| {
+        *offset == 0 && magic.len() >= 4 && !magic.iter().all(is_text)
+    });
+    binary.map(|(_, magic, name, _)| (*magic, *name))
+}
+
 const ARJ: NotMail = NotMail::Format("an ARJ archive", UNPACK_ARCHIVE);
 
 const DBOX: NotMail = NotMail::Format(
@@ -292,7 +301,7 @@ fn is_arj(start: &[u8]) -> bool {
 
 /// Returns whether a file is a dbox file of Dovecot (sdbox and mdbox). Its first line contains the version, the size of the
 /// header of a message in hexadecimal digits (`M`), and the time of creation (`C`).
-fn is_dbox(start: &[u8]) -> bool {
+pub(crate) fn is_dbox(start: &[u8]) -> bool {
     let line = front(start, 64);
     let Some(end) = memchr::memchr(b'\n', line) else {
         return false;

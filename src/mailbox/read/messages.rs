@@ -39,6 +39,8 @@ impl<S> TransformResult<S> {
 
 impl<S> MessageReader<'_, S> {
     pub(crate) fn touched(&self, chunk: &WindowChunk) -> Vec<usize> {
+        // The search needs the bytes, which may be freed later.
+        chunk.appended();
         let (Some(transform), Some(first)) = (self.job.transform, chunk.frames.first()) else {
             return Vec::new();
         };

@@ -486,7 +486,8 @@ impl<S: Send> MailboxJob<'_, S> {
             }
         };
         let (mut summary, done) = self.message_of(&content)?;
-        if kept.is_some() {
+        let is_of_outlook = kept.is_some();
+        if is_of_outlook {
             summary.bytes_in = octets;
         }
         let new = done.as_ref().and_then(|done| done.new.as_deref());
@@ -529,6 +530,9 @@ impl<S: Send> MailboxJob<'_, S> {
         }
         if let Some(done) = done {
             done.tell(self.observer);
+        }
+        if !is_of_outlook {
+            self.report_appended_to_file(&content, &mut summary);
         }
         self.report_missing(missing, &mut summary);
         Ok(summary)
@@ -684,7 +688,7 @@ pub(crate) fn kind_of_open(
     if source.damage().is_none() {
         find::check_outlook(name, &start)?;
     }
-    let kind = find::as_named(find::kind_of(&start, format), name, format);
+    let kind = find::as_named(find::kind_of(&start, format), (name, &start), format);
     if kind.is_err() && source.as_file().is_none() {
         // Reads ahead to find damage. If the data are damaged nearby, the damage is reported, because it explains more
         // than an unrecognised start.

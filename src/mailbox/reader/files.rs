@@ -111,10 +111,11 @@ fn read_mail_file(job: &MailboxJob<'_, Infallible>, see: SeeLetter<'_>) -> Resul
         }
         CompressedContent::Whole(content) => {
             let content = carriage::with_line_feeds_alone(content);
-            let (summary, extent) = job.counted_message(&content)?;
+            let (mut summary, extent) = job.counted_message(&content)?;
             if let Some(extent) = extent {
                 see_message(job.path, &content, &extent, see)?;
             }
+            job.report_appended_to_file(&content, &mut summary);
             summary
         }
         CompressedContent::TooLarge => job.oversized(file.before.length)?,

@@ -189,6 +189,7 @@ impl FolderLetter {
                 name,
                 modified,
                 content: Ok(content),
+                appended,
                 ..
             }) => {
                 let (flags, lost) = flags.of_message(&name, &content);
@@ -205,8 +206,13 @@ impl FolderLetter {
                     bytes_out: octets,
                     ..Summary::default()
                 };
-                counts.files.count_read(true);
-                let events = vec![MailboxEvent::Advance(octets, 1)];
+                counts.damaged = u64::from(appended.is_some());
+                counts.files.count_read(appended.is_none());
+                let mut events = vec![MailboxEvent::Advance(octets, 1)];
+                if let Some(why) = appended {
+                    let damaged = MailboxFact::Damaged(place.folder.join(&name), why);
+                    events.push(MailboxEvent::Fact(damaged));
+                }
                 return Ok(LetterFacts { counts, events });
             }
             Ok(FolderMessage { name, content, .. }) => match content.err().flatten() {
@@ -249,6 +255,7 @@ impl FolderLetter {
                     name,
                     before,
                     content,
+                    appended,
                     ..
                 } = &message;
                 let octets = match content {
@@ -260,7 +267,7 @@ impl FolderLetter {
                     Ok(content) => {
                         let source = place.folder.join(name);
                         see(Letter::of(self.message(&source, content)))?;
-                        None
+                        appended.clone()
                     }
                     Err(Some(why)) => Some(why.clone().then("; the message was not changed")),
                     Err(None) => {

@@ -6,7 +6,7 @@ use super::context::ReadContext;
 use super::letters::{Letter, LetterFacts, Letters, SeeLetter};
 use crate::error::Error;
 use crate::mailbox::begin::MailboxJob;
-use crate::mailbox::event::{EventLog, MailboxEvent};
+use crate::mailbox::event::{EventLog, MailboxEvent, MailboxFact};
 use crate::mailbox::failure::{in_full, unreadable};
 use crate::mailbox::find;
 use crate::mailbox::forms::mbox::MboxReadState;
@@ -147,7 +147,18 @@ impl Letters for MboxLetters {
             quoting: rewrite::declared_quoting(from_line, self.quoting),
             beside: self.is_eudora.then_some(Program::Eudora),
         }))?;
-        Ok(LetterFacts::default())
+        let Some(place) = self.chunk.appended_to(index) else {
+            return Ok(LetterFacts::default());
+        };
+        let number = self.before + self.chunk.first_number + index as u64;
+        let why = place
+            .data
+            .detail(&format!("message {number}"), place.offset);
+        let damaged = MailboxFact::Damaged(self.context.path.clone(), why);
+        Ok(LetterFacts {
+            counts: Summary::of(|sum| sum.damaged = 1),
+            events: vec![MailboxEvent::Fact(damaged)],
+        })
     }
 
     fn let_go(&mut self) -> usize {

@@ -98,6 +98,8 @@ pub(super) fn read_single<S: Send>(
     let (mut summary, extent) = job.counted_message(&read.content)?;
     if read.kept.is_some() {
         summary.bytes_in = read.octets;
+    } else {
+        job.report_appended_to_file(&read.content, &mut summary);
     }
     if let Some(extent) = extent {
         take(read.content, extent)?;

@@ -296,3 +296,169 @@ fn directory_of_a_maildir_that_cannot_be_read_is_named_and_counted_once() {
     }
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
 }
+
+/// Returns the starts of files that are no messages.
+fn files_without_mail() -> [Vec<u8>; 9] {
+    let noise: Vec<u8> = (0..600_u32)
+        .map(|number| (number * 97 % 251) as u8)
+        .collect();
+    let with = |start: &[u8]| [start, &noise].concat();
+    [
+        with(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"),
+        with(b"\xff\xd8\xff\xe0\0\x10JFIF\0From: x\nSubject: y\n"),
+        with(b"GIF89a\x01\0\x01\0"),
+        with(b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n1 0 obj\n"),
+        with(b"RIFF\x24\0\0\0WEBPVP8 "),
+        with(b"\0\0\0\x18ftypmp42"),
+        with(b"\x7fELF\x02\x01\x01"),
+        with(b"SQLite format 3\0"),
+        vec![0; 4096],
+    ]
+}
+
+#[test]
+fn file_without_mail_among_messages_is_named_and_not_read_as_a_message() {
+    for content in files_without_mail() {
+        for other in ["cur/1578304801.M2P1.h:2,S", "new/photo.png", "2"] {
+            let temporary = tempfile::tempdir().unwrap();
+            let place = temporary.path();
+            let kept = if other == "2" {
+                fs::create_dir(place.join("box")).unwrap();
+                fs::write(place.join("box/.mh_sequences"), "").unwrap();
+                "1"
+            } else {
+                for part in ["cur", "new", "tmp"] {
+                    fs::create_dir_all(place.join("box").join(part)).unwrap();
+                }
+                "cur/1578304800.M1P1.h:2,S"
+            };
+            fs::write(place.join("box").join(kept), mail("kept")).unwrap();
+            fs::write(place.join("box").join(other), &content).unwrap();
+            let shown = content[..12].escape_ascii().to_string();
+            let (status, counts, stderr) = verdicts(place, "box");
+            assert_eq!(
+                (status, counts[0], counts[3]),
+                (1, 1, 1),
+                "{shown}: {stderr}"
+            );
+            let arguments = [
+                "convert",
+                "box",
+                "--output-format",
+                "mbox",
+                "--output",
+                "new.mbox",
+            ];
+            let (status, _, stderr) = run(place, &arguments);
+            assert_eq!(status, 1, "{shown}: {stderr}");
+            let written = fs::read_to_string(place.join("new.mbox")).unwrap();
+            assert_eq!(
+                written.matches("\nMessage-ID: ").count(),
+                1,
+                "{shown}: {written}"
+            );
+            assert_eq!(
+                written.matches("\nFrom MAILER").count(),
+                0,
+                "{shown}: {written}"
+            );
+        }
+    }
+}
+
+#[test]
+fn mail_with_an_odd_start_among_messages_is_read() {
+    for content in [
+        format!("\r\n\n{}", mail("odd")),
+        format!("\u{feff}{}", mail("odd")),
+        format!("+OK 120 octets\r\n{}", mail("odd")),
+        format!("\u{1}\u{2}\n{}", mail("odd")),
+        format!("X-Raw: \u{1}\u{2}\0\n{}", mail("odd")),
+        format!("{}\0\0\u{1}\n", mail("odd")),
+        "no header at all\nodd\n".to_owned(),
+    ] {
+        let temporary = tempfile::tempdir().unwrap();
+        let place = temporary.path();
+        for part in ["cur", "new", "tmp"] {
+            fs::create_dir_all(place.join("box").join(part)).unwrap();
+        }
+        fs::write(place.join("box/cur/1578304800.M1P1.h:2,S"), &content).unwrap();
+        let (status, counts, stderr) = verdicts(place, "box");
+        assert_eq!((status, counts), (0, [1, 0, 0, 0]), "{content:?}: {stderr}");
+    }
+}
+
+#[test]
+fn message_file_that_begins_with_zeros_is_named() {
+    for (content, said) in [
+        (vec![0; 10], "NUL bytes"),
+        (vec![0; 5000], "NUL bytes"),
+        (
+            [&[0; 40][..], mail("zeros").as_bytes()].concat(),
+            "NUL bytes",
+        ),
+        ([&[0; 40][..], b"rest of a text\n"].concat(), "damaged"),
+    ] {
+        let temporary = tempfile::tempdir().unwrap();
+        let place = temporary.path();
+        fs::create_dir(place.join("mail")).unwrap();
+        fs::write(place.join("mail/kept.eml"), mail("kept")).unwrap();
+        fs::write(place.join("mail/x.eml"), &content).unwrap();
+        let (status, counts, stderr) = verdicts(place, "mail");
+        assert_eq!((status, counts), (1, [1, 0, 0, 1]), "{stderr}");
+        assert!(stderr.contains(said), "{stderr}");
+        let (status, _, stderr) = run(place, &["inspect", "mail/x.eml"]);
+        assert_eq!(status, 1, "{stderr}");
+    }
+}
+
+#[test]
+fn empty_mailbox_with_an_index_that_lists_messages_is_named() {
+    let entry = |length: u32| {
+        let mut entry = vec![0; 218];
+        entry[4..8].copy_from_slice(&length.to_le_bytes());
+        entry
+    };
+    let head = vec![1; 104];
+    let full = [&head[..], &entry(400), &entry(500)].concat();
+    for (name, index, content, is_named) in [
+        ("In.mbx", "In.toc", full.clone(), true),
+        ("In.mbx", "In.TOC", full.clone(), true),
+        ("In.mbx", "In.toc", head.clone(), false),
+        ("In.mbx", "In.toc", [&head[..], b"other"].concat(), false),
+        ("In.mbx", "In.toc", [&head[..], &entry(0)].concat(), false),
+        (
+            "In",
+            "In.msf",
+            b"// <!-- <mdb:mork:z v=\"1.4\"/> -->".to_vec(),
+            false,
+        ),
+    ] {
+        let temporary = tempfile::tempdir().unwrap();
+        let place = temporary.path();
+        fs::create_dir(place.join("mail")).unwrap();
+        fs::write(place.join("mail/kept.eml"), mail("kept")).unwrap();
+        fs::write(place.join("mail").join(name), "").unwrap();
+        fs::write(place.join("mail").join(index), &content).unwrap();
+        let (status, counts, stderr) = verdicts(place, "mail");
+        assert_eq!(status, i32::from(is_named), "{index}: {stderr}");
+        assert_eq!(counts[3], u64::from(is_named), "{index}: {stderr}");
+        assert_eq!(stderr.contains("lists messages"), is_named, "{stderr}");
+    }
+}
+
+#[test]
+fn inspect_of_nothing_finds_no_mail() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    for name in ["empty.mbox", "empty.eml"] {
+        fs::write(place.join(name), "").unwrap();
+        let (status, stdout, stderr) = run(place, &["inspect", name]);
+        assert_eq!(status, 0, "{stderr}");
+        assert!(stdout.contains("There is no mail here."), "{stdout}");
+    }
+    let mut command = crate::common::programs::embody();
+    let output = crate::common::programs::fed(command.arg("inspect"), b"");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains("There is no mail here."), "{stdout}");
+}

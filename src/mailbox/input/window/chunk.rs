@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hasher as _};
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::engine::declared_charsets::in_declared_charsets;
 use crate::error::unpoisoned;
+use crate::mailbox::appended::{AppendedData, ends_unlike_text};
 use crate::mailbox::forms::carriage;
 use crate::mailbox::forms::mbox::Frame;
 use crate::mailbox::input::message_check::check_message;
@@ -44,6 +45,18 @@ pub(crate) struct WindowChunk {
     /// Whether the bytes were decoded from UTF-16. The text of a message is then encoded again, in the charsets that its
     /// parts declare.
     pub(super) is_utf16: bool,
+    /// Data of other formats in the messages, after they were searched for.
+    pub(super) appended: OnceLock<Vec<AppendedPlace>>,
+}
+
+/// Data of another format in a message of a chunk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AppendedPlace {
+    /// Index of the message in the chunk.
+    pub(crate) index: usize,
+    /// Offset of the content of the message in the source, in bytes. `None` if the source is compressed, or is no file.
+    pub(crate) offset: Option<u64>,
+    pub(crate) data: AppendedData,
 }
 
 impl WindowChunk {
@@ -112,6 +125,41 @@ impl WindowChunk {
         let start = bytes.as_ptr();
         let is_within = within.contains(&start) && bytes.as_ptr_range().end <= within.end;
         is_within.then(|| offset + (start.addr() - within.start.addr()) as u64)
+    }
+
+    /// Returns the data of other formats in the messages. The messages are searched at the first call, which needs the bytes of
+    /// the chunk.
+    pub(crate) fn appended(&self) -> &[AppendedPlace] {
+        self.appended.get_or_init(|| {
+            let bytes = self.bytes();
+            let mut zero = memchr::memchr(0, bytes);
+            let mut found = Vec::new();
+            for (index, frame) in self.frames.iter().enumerate() {
+                if zero.is_some_and(|zero| zero < frame.start) {
+                    let behind = memchr::memchr(0, &bytes[frame.start..]);
+                    zero = behind.map(|distance| frame.start + distance);
+                }
+                let has_zero = zero.is_some_and(|zero| zero < frame.end);
+                if has_zero || ends_unlike_text(&bytes[frame.start..frame.end]) {
+                    found.extend(self.appended_to(index));
+                }
+            }
+            found
+        })
+    }
+
+    /// Returns the data of another format in one message.
+    pub(crate) fn appended_to(&self, index: usize) -> Option<AppendedPlace> {
+        // A mail in UTF-16 was decoded, so its bytes are not those of the file.
+        let text = self.text(index).ok().filter(|_| !self.is_utf16)?;
+        let (from_line, content, _) = text.parts();
+        let data = AppendedData::in_message(content)?;
+        let start = self.frames[index].start + from_line.len();
+        Some(AppendedPlace {
+            index,
+            offset: self.place.as_ref().map(|_| self.offset + start as u64),
+            data,
+        })
     }
 
     /// Returns the bytes of the message as they are in the mailbox.

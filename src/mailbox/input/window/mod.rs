@@ -9,7 +9,7 @@ mod chunk;
 
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::source::InputSource;
 #[cfg(test)]
@@ -121,6 +121,7 @@ impl Windows {
             oversized: 0,
             is_torn: false,
             is_utf16: self.source.is_utf16(),
+            appended: OnceLock::new(),
         };
         let is_end = loop {
             let whole = self.fill(&mut buffer[..full], &mut filled)?;

@@ -1,0 +1,43 @@
+//! Data of another format that were found in a message, and the sentence about them.
+
+use crate::detail::Detail;
+
+/// Data of another format in a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct AppendedData {
+    /// Offset of the data in the message.
+    pub(crate) at: usize,
+    /// Name of the format.
+    pub(crate) format: &'static str,
+}
+
+impl AppendedData {
+    pub(super) fn shifted(self, by: usize) -> Self {
+        Self {
+            at: self.at + by,
+            ..self
+        }
+    }
+
+    /// Returns the sentence for a report. `message` names the message, and `offset` is the offset of the message in its file. It is
+    /// `None` if the file does not contain the bytes of the message.
+    pub(crate) fn detail(self, message: &str, offset: Option<u64>) -> Detail {
+        let Self { at, format } = self;
+        let what = format!("data of another format were appended to {message}: {format}");
+        match offset {
+            Some(offset) => {
+                let first = offset + at as u64;
+                format!(
+                    "{what}, from byte {first} on; mail in them was not read; copy these bytes to a file of their own, for \
+                     example with tail -c +{}, and read that file",
+                    first + 1
+                )
+            }
+            None => format!(
+                "{what}, from byte {at} of the message on; mail in them was not read; unpack the file, copy these bytes to a \
+                 file of their own, and read that file"
+            ),
+        }
+        .into()
+    }
+}

@@ -1,0 +1,75 @@
+//! Finds mail of another format in a message. A person who runs `cat old.mbox.gz >> Inbox` appends the compressed mail to the
+//! last message of the mailbox, and no program reads it there. The data stay where they are, and the run names them.
+//!
+//! Each message is first searched for bytes that hardly occur in text. This must run at memory speed. Only a message with such
+//! bytes is divided into its parts, and the places in which no part declares binary data are searched for the signatures of all
+//! formats (`signature`). Data count only if their header is right and, if they are compressed, they do not expand to
+//! something that is certainly no mail. So the formats can be described in a mail, and attached to it.
+
+mod found;
+mod signature;
+
+use crate::detail::Detail;
+use crate::engine::undeclared::undeclared_spans;
+use crate::mailbox::forms::emlx::{self, LIST_END, list_length};
+use crate::span::{Span, rest_or_empty};
+pub(crate) use found::AppendedData;
+use signature::SignatureSearch;
+
+/// Number of bytes at the end of a message that are searched for control characters. The formats that may contain no NUL end
+/// with such characters, or with compressed data, which contain them everywhere.
+const TAIL: usize = 256;
+
+impl AppendedData {
+    /// Returns the data in the content of a file with one message.
+    pub(crate) fn in_file(content: &[u8]) -> Option<Self> {
+        match emlx::message(content) {
+            Some(Ok(range)) => {
+                let message = content.get(range.clone()).unwrap_or_default();
+                let after = range.end + list_length(rest_or_empty(content, range.end));
+                let in_message = Self::in_message(message).map(|data| data.shifted(range.start));
+                in_message.or_else(|| {
+                    let behind = rest_or_empty(content, after);
+                    Self::in_text(behind).map(|data| data.shifted(after))
+                })
+            }
+            Some(Err(_)) => None,
+            None => Self::in_message(content),
+        }
+    }
+
+    /// Returns the data in a message.
+    pub(crate) fn in_message(message: &[u8]) -> Option<Self> {
+        let may_be = memchr::memchr(0, message).is_some() || ends_unlike_text(message);
+        if !may_be {
+            return None;
+        }
+        let spans = undeclared_spans(message);
+        SignatureSearch::new(message).first(&spans)
+    }
+
+    /// Returns the data in bytes that belong to no message.
+    fn in_text(text: &[u8]) -> Option<Self> {
+        let all = Span::new(0, text.len());
+        SignatureSearch::new(text).first(&[all])
+    }
+}
+
+/// Returns a sentence about data of another format in a file with one message. `is_plain` is false if the file contains other
+/// bytes than `content`, because it is compressed or encoded.
+pub(crate) fn appended_to_file(content: &[u8], is_plain: bool) -> Option<Detail> {
+    let data = AppendedData::in_file(content)?;
+    Some(data.detail("the message", is_plain.then_some(0)))
+}
+
+/// Returns whether the end of a message contains bytes that do not occur in text, or is that of a property list.
+pub(crate) fn ends_unlike_text(message: &[u8]) -> bool {
+    let tail = rest_or_empty(message, message.len().saturating_sub(TAIL));
+    // Both minimums are computed with vector instructions. The unit separator (1F) is the last byte of a Babyl mailbox.
+    let (mut least, mut separator) = (u8::MAX, u8::MAX);
+    for &byte in tail {
+        least = least.min(byte);
+        separator = separator.min(byte ^ 0x1f);
+    }
+    least < b'\t' || separator == 0 || tail.trim_ascii_end().ends_with(LIST_END)
+}

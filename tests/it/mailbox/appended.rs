@@ -1,0 +1,497 @@
+//! Mail of another format that was appended to a mailbox or a message, as by `cat old.mbox.gz >> Inbox`. It is named, and its bytes
+//! stay where they are.
+
+use std::fs;
+use std::io::{Cursor, Write as _};
+use std::path::Path;
+use std::process::Output;
+
+use crate::common::archives::{tar, zip};
+use crate::common::programs::embody_in;
+use crate::common::reports;
+
+const FROM: &str = "From ann@example.org Mon Jan  6 10:00:00 2020\n";
+
+fn mail(name: &str) -> String {
+    format!(
+        "From: Ann <ann@example.org>\nTo: bob@example.org\nSubject: {name}\nDate: Mon, 6 Jan 2020 10:00:00 +0000\n\
+         Message-ID: <{name}@example.org>\n\nhello {name}\n"
+    )
+}
+
+fn mbox(names: &[&str]) -> String {
+    names
+        .iter()
+        .map(|name| format!("{FROM}{}\n", mail(name)))
+        .collect()
+}
+
+fn gzip(plain: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+    encoder.write_all(plain).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn bzip2(plain: &[u8]) -> Vec<u8> {
+    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::new(9));
+    encoder.write_all(plain).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn xz(plain: &[u8]) -> Vec<u8> {
+    let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 0);
+    encoder.write_all(plain).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Returns text in code units of `width` bytes, with a byte order mark if `is_marked`.
+fn wide(text: &str, width: usize, is_big: bool, is_marked: bool) -> Vec<u8> {
+    let mark = if is_marked { "\u{feff}" } else { "" };
+    let unit = |character: char| {
+        let bytes = (character as u32).to_be_bytes();
+        let mut unit = bytes[4 - width..].to_vec();
+        if !is_big {
+            unit.reverse();
+        }
+        unit
+    };
+    [mark, text].concat().chars().flat_map(unit).collect()
+}
+
+fn emlx(name: &str) -> String {
+    let message = mail(name);
+    format!(
+        "{:<10}\n{message}<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<plist version=\"1.0\">\n<dict>\n<key>flags</key>\n\
+         <integer>1</integer>\n</dict>\n</plist>\n",
+        message.len()
+    )
+}
+
+fn msg() -> Vec<u8> {
+    let mut file = cfb::CompoundFile::create(Cursor::new(Vec::new())).unwrap();
+    file.create_stream("/__properties_version1.0").unwrap();
+    file.flush().unwrap();
+    file.into_inner().into_inner()
+}
+
+/// Returns a part of the name of each format, and data in it.
+fn kinds() -> Vec<(&'static str, Vec<u8>)> {
+    let old = mbox(&["old", "older"]);
+    let plain = old.as_bytes();
+    let padded = |start: &[u8], length: usize| {
+        let mut bytes = start.to_vec();
+        bytes.resize(length, 0);
+        bytes
+    };
+    let lz4_frame = [
+        &b"\x04\x22\x4d\x18\x60\x40\x82"[..],
+        &(plain.len() as u32 | 1 << 31).to_le_bytes(),
+        plain,
+        &[0; 4],
+    ];
+    let block = lz4_flex::block::compress(plain);
+    let dovecot = [
+        &b"Dovecot-LZ4\x0d\x2a\x9b\xc5\0\x01\0\0"[..],
+        &(block.len() as u32).to_be_bytes(),
+        &block,
+    ];
+    let mbx = [
+        padded(b"*mbx*\r\n5e1302000000000a\r\n", 2048),
+        format!(
+            " 6-Jan-2020 10:00:00 +0000,{};000000000001-00000001\r\n",
+            mail("old").len()
+        )
+        .into(),
+        mail("old").into(),
+    ];
+    let babyl = format!(
+        "BABYL OPTIONS: -*- rmail -*-\nVersion: 5\nLabels:\nNote:   This is the header of an rmail file.\n\u{1f}\u{c}\n\
+         0, unseen,,\n*** EOOH ***\n{}\u{1f}",
+        mail("old")
+    );
+    let mmdf = format!(
+        "\u{1}\u{1}\u{1}\u{1}\n{}\u{1}\u{1}\u{1}\u{1}\n",
+        mail("old")
+    );
+    let dbox = format!(
+        "2 M1e C5e130200\n\u{1}\u{2}N                  {:016x}\n{}\n\u{1}\u{3}\nR5e130200\nV7b\n\n",
+        mail("old").len(),
+        mail("old")
+    );
+    let mut kinds = vec![
+        ("gzip", gzip(plain)),
+        ("gzip", gzip(&tar(&[("Inbox", b'0', plain)]))),
+        ("gzip", gzip(&gzip(plain))),
+        ("gzip", gzip(plain)[..60].to_vec()),
+        ("bzip2", bzip2(plain)),
+        ("xz", xz(plain)),
+        ("zstd", zstd::encode_all(plain, 3).unwrap()),
+        ("(lz4)", lz4_frame.concat()),
+        ("lz4 of Dovecot", dovecot.concat()),
+        ("zip archive", zip(&[("Inbox", plain)])),
+        ("tar archive", tar(&[("Inbox", b'0', plain)])),
+        (
+            "7z archive",
+            b"7z\xbc\xaf\x27\x1c\0\x04\x01\x02\x03".to_vec(),
+        ),
+        ("RAR archive", b"Rar!\x1a\x07\0\xcf\x90\x73".to_vec()),
+        ("RAR archive", b"Rar!\x1a\x07\x01\0\x33\x92".to_vec()),
+        (
+            "mailbox of Outlook",
+            padded(b"!BDN\x11\x22\x33\x44SM\x17\0", 512),
+        ),
+        (
+            "Outlook Express",
+            padded(b"\xcf\xad\x12\xfe\xc5\xfd\x74\x6f\x66\xe3\xd1\x11", 512),
+        ),
+        ("MBX mailbox", mbx.concat()),
+        ("Babyl mailbox", babyl.into()),
+        ("MMDF mailbox", mmdf.clone().into()),
+        ("MMDF mailbox", mmdf.replace('\n', "\r\n").into()),
+        ("dbox", dbox.into()),
+        (
+            "TNEF",
+            padded(
+                b"\x78\x9f\x3e\x22\x01\0\x01\x06\x90\x08\0\x04\0\0\0\0\0\x01\0",
+                64,
+            ),
+        ),
+        (".msg", msg()),
+        (".emlx", emlx("old").into()),
+        (".emlx", [emlx("old"), emlx("older")].concat().into()),
+    ];
+    for is_big in [false, true] {
+        for is_marked in [false, true] {
+            kinds.push(("UTF-16", wide(&old, 2, is_big, is_marked)));
+            kinds.push(("UTF-16", wide(&mail("old"), 2, is_big, is_marked)));
+            kinds.push(("UTF-32", wide(&old, 4, is_big, is_marked)));
+        }
+    }
+    kinds
+}
+
+/// Returns messages of all kinds of structure. The last two have no final line ending.
+fn messages() -> [String; 6] {
+    let multipart = "From: a@example.org\nSubject: s\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n\
+                     --b\nContent-Type: application/pdf\nContent-Transfer-Encoding: base64\n\nJVBERi0xLjQK\n--b--\n";
+    let binary = multipart.replace("Encoding: base64", "Encoding: binary");
+    let encoded = "From: a@example.org\nSubject: s\nMIME-Version: 1.0\nContent-Type: application/pdf\n\
+                   Content-Transfer-Encoding: base64\n\nJVBERi0xLjQK\n";
+    [
+        mail("kept"),
+        multipart.to_owned(),
+        binary,
+        encoded.to_owned(),
+        mail("kept").trim_end().to_owned(),
+        multipart.trim_end().to_owned(),
+    ]
+}
+
+/// Returns whether data of a format are tested after all messages and in all files. The other formats are recognised in the same
+/// ways, so each is tested in one of them.
+fn is_tested_in_all(format: &str) -> bool {
+    ["xz", "MMDF mailbox", ".emlx"].contains(&format)
+}
+
+fn run(place: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = embody_in(place, arguments);
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    (status.code().unwrap(), text(&stdout), text(&stderr))
+}
+
+/// Checks that `inspect` names the data in a source with one or two files, and that `convert` copies all bytes.
+fn check(place: &Path, (source, file): (&str, &str), format: &str, what: &str) {
+    let (status, stdout, stderr) = run(place, &["inspect", "--json", source]);
+    assert_eq!(status, 1, "{what}: {stderr}");
+    assert!(stderr.contains(format), "{what}: {stderr}");
+    assert!(
+        stderr.contains("mail in them was not read"),
+        "{what}: {stderr}"
+    );
+    let rows = reports::objects(&stdout);
+    let not_read = rows
+        .iter()
+        .filter(|row| row["outcome"] == "not-read")
+        .count();
+    assert_eq!(not_read, 1, "{what}: {stdout}");
+    // A single message has no survey.
+    let survey = rows.iter().find_map(|row| row.get("survey"));
+    if let Some(survey) = survey {
+        assert_eq!(survey["files"]["not_read"], 1, "{what}: {survey}");
+        assert_eq!(survey["files"]["not_mail"], 0, "{what}: {survey}");
+    }
+    let (status, _, stderr) = run(place, &["convert", source, "--output", "new"]);
+    assert_eq!(status, 1, "{what}: {stderr}");
+    assert!(stderr.contains(format), "{what}: {stderr}");
+    let copy = if source == file {
+        place.join("new")
+    } else {
+        place
+            .join("new")
+            .join(file.strip_prefix(source).unwrap().trim_start_matches('/'))
+    };
+    let (before, after) = (fs::read(place.join(file)).unwrap(), fs::read(copy).unwrap());
+    assert!(before == after, "{what}: convert changed the file");
+}
+
+#[test]
+fn mail_of_another_format_after_an_mbox_is_named() {
+    for (turn, (format, data)) in kinds().into_iter().enumerate() {
+        for (number, message) in messages().iter().enumerate() {
+            let ends = [(false, ""), (true, ""), (false, "\n")];
+            for (variant, (has_crlf, end)) in ends.into_iter().enumerate() {
+                let is_turn = turn % 6 == number && turn / 6 % 3 == variant;
+                if !is_turn && !is_tested_in_all(format) {
+                    continue;
+                }
+                let mut host = format!("{}{FROM}{message}{end}", mbox(&["first"]));
+                if has_crlf {
+                    host = host.replace('\n', "\r\n");
+                }
+                let temporary = tempfile::tempdir().unwrap();
+                let place = temporary.path();
+                fs::write(place.join("Inbox"), [host.as_bytes(), &data].concat()).unwrap();
+                let what = format!("{format} after message {number}, CRLF {has_crlf}, {end:?}");
+                check(place, ("Inbox", "Inbox"), format, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn mail_of_another_format_between_messages_is_named() {
+    for (format, data) in kinds() {
+        let temporary = tempfile::tempdir().unwrap();
+        let place = temporary.path();
+        let (host, later) = (mbox(&["first"]), mbox(&["later"]));
+        let bytes = [host.as_bytes(), &data, b"\n\n", later.as_bytes()].concat();
+        fs::write(place.join("Inbox"), bytes).unwrap();
+        check(place, ("Inbox", "Inbox"), format, format);
+    }
+}
+
+#[test]
+fn mail_of_another_format_after_a_single_message_is_named() {
+    let files = [
+        ("x.eml", "x.eml"),
+        ("box", "box/cur/1578304800.M1P1.h:2,S"),
+        ("box", "box/7"),
+    ];
+    for (turn, (format, data)) in kinds().into_iter().enumerate() {
+        for (number, message) in messages().iter().enumerate() {
+            for (variant, (source, file)) in files.into_iter().enumerate() {
+                let is_turn = turn % 6 == number && turn / 6 % 3 == variant;
+                if !is_turn && !is_tested_in_all(format) {
+                    continue;
+                }
+                let temporary = tempfile::tempdir().unwrap();
+                let place = temporary.path();
+                if file == "box/7" {
+                    fs::create_dir(place.join("box")).unwrap();
+                    fs::write(place.join("box/.mh_sequences"), "cur: 7\n").unwrap();
+                } else if source == "box" {
+                    for part in ["cur", "new", "tmp"] {
+                        fs::create_dir_all(place.join("box").join(part)).unwrap();
+                    }
+                }
+                fs::write(place.join(file), [message.as_bytes(), &data].concat()).unwrap();
+                let what = format!("{format} after message {number} in {file}");
+                check(place, (source, file), format, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn mail_of_another_format_after_an_emlx_file_is_named() {
+    for (format, data) in kinds() {
+        let temporary = tempfile::tempdir().unwrap();
+        let place = temporary.path();
+        fs::write(
+            place.join("1.emlx"),
+            [emlx("kept").as_bytes(), &data].concat(),
+        )
+        .unwrap();
+        let (status, _, stderr) = run(place, &["inspect", "1.emlx"]);
+        assert_eq!(status, 1, "{format}: {stderr}");
+        assert!(stderr.contains(format), "{format}: {stderr}");
+    }
+}
+
+#[test]
+fn every_command_names_mail_of_another_format() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    let old = gzip(mbox(&["old"]).as_bytes());
+    let host = mbox(&["first", "last"]);
+    fs::write(place.join("Inbox"), [host.as_bytes(), &old].concat()).unwrap();
+    fs::write(place.join("copy"), [host.as_bytes(), &old].concat()).unwrap();
+    fs::create_dir(place.join("box")).unwrap();
+    fs::write(place.join("box/.mh_sequences"), "").unwrap();
+    fs::write(place.join("box/1"), [mail("one").as_bytes(), &old].concat()).unwrap();
+    fs::write(
+        place.join("one.eml"),
+        [mail("one").as_bytes(), &old].concat(),
+    )
+    .unwrap();
+    let named = |arguments: &[&str]| {
+        let (status, stdout, stderr) = run(place, arguments);
+        let said = format!("{stdout}{stderr}");
+        assert_eq!(status, 1, "{arguments:?}: {said}");
+        assert!(said.contains("gzip"), "{arguments:?}: {said}");
+        said
+    };
+    for source in ["Inbox", "one.eml", "box"] {
+        for command in ["convert", "embed", "recover", "restore"] {
+            let mut arguments = vec![command, source, "--output", "new"];
+            if command == "restore" {
+                arguments.extend(["--store", "store"]);
+                fs::create_dir_all(place.join("store")).unwrap();
+            }
+            named(&arguments);
+            arguments.push("--dry-run");
+            let _ = fs::remove_file(place.join("new"));
+            let _ = fs::remove_dir_all(place.join("new"));
+            named(&arguments);
+            let _ = fs::remove_file(place.join("new"));
+            let _ = fs::remove_dir_all(place.join("new"));
+        }
+        for format in ["mbox", "maildir", "eml"] {
+            let to = format!("{source}-{format}");
+            named(&[
+                "convert",
+                source,
+                "--output-format",
+                format,
+                "--output",
+                &to,
+            ]);
+        }
+        named(&["inspect", source]);
+        named(&["inspect", source, "--json"]);
+        let merged = format!("{source}-merged.mbox");
+        named(&["merge", source, "--output", &merged]);
+        named(&["compare", source, &merged]);
+        named(&[
+            "detach",
+            source,
+            "--store",
+            "parts",
+            "--output",
+            &format!("{source}-detached"),
+        ]);
+    }
+    let said = named(&["inspect", "Inbox"]);
+    let first = host.len() + 1;
+    assert!(said.contains("appended to message 2"), "{said}");
+    assert!(said.contains(&format!("tail -c +{first}")), "{said}");
+    named(&["convert", "--in-place", "copy"]);
+    assert!(fs::read(place.join("copy")).unwrap().ends_with(&old));
+    // The advice works: the bytes are a file that is read.
+    let bytes = fs::read(place.join("Inbox")).unwrap();
+    fs::write(place.join("rest"), &bytes[first - 1..]).unwrap();
+    let (status, _, stderr) = run(place, &["convert", "rest", "--output", "rest.mbox"]);
+    assert_eq!(status, 0, "{stderr}");
+    assert!(
+        fs::read_to_string(place.join("rest.mbox"))
+            .unwrap()
+            .contains("hello old")
+    );
+}
+
+#[test]
+fn mail_of_another_format_from_a_pipe_or_an_archive_is_named() {
+    let old = gzip(mbox(&["old"]).as_bytes());
+    let inbox = [mbox(&["first", "last"]).as_bytes(), &old].concat();
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    fs::write(place.join("a.zip"), zip(&[("Inbox", &inbox)])).unwrap();
+    fs::write(
+        place.join("Inbox.zst"),
+        zstd::encode_all(&inbox[..], 3).unwrap(),
+    )
+    .unwrap();
+    for (source, output) in [("a.zip", "a.mbox"), ("Inbox.zst", "b.mbox")] {
+        let (status, _, stderr) = run(place, &["convert", source, "--output", output]);
+        assert_eq!(status, 1, "{stderr}");
+        assert!(stderr.contains("gzip"), "{stderr}");
+        assert_eq!(fs::read(place.join(output)).unwrap(), inbox, "{source}");
+    }
+    let mut command = crate::common::programs::embody();
+    let output =
+        crate::common::programs::fed(command.args(["convert", "-", "--output", "-"]), &inbox);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.stdout, inbox);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("gzip"));
+}
+
+#[test]
+fn mail_that_declares_or_describes_data_is_not_named() {
+    let old = mbox(&["old"]);
+    let packed = gzip(old.as_bytes());
+    let part = |fields: &str, data: &[u8]| {
+        let head = format!(
+            "From: a@example.org\nSubject: s\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n\
+             --b\n{fields}\n"
+        );
+        [head.as_bytes(), data, b"\n--b--\n"].concat()
+    };
+    let single = |fields: &str, data: &[u8]| {
+        let head = format!("From: a@example.org\nSubject: s\nMIME-Version: 1.0\n{fields}\n");
+        [head.as_bytes(), data].concat()
+    };
+    let text = "A gzip file begins with 1f 8b 08, a bzip2 file with BZh91AY&SY, a zip file with PK\\x03\\x04,\n\
+                an MBX mailbox with *mbx*\nand a Babyl mailbox with\nBABYL OPTIONS: -*- rmail -*-\nVersion: 5\n\
+                A mailbox of Outlook begins with !BDN, a RAR archive with Rar! and a tar archive has ustar at 257.\n\
+                12\nSubject: x\n\n<?xml version=\"1.0\"?>\n<plist version=\"1.0\">\n</plist>\n";
+    let mut document = zip(&[
+        ("[Content_Types].xml", b"<Types/>"),
+        ("word/document.xml", b"<w/>"),
+    ]);
+    document.extend_from_slice(b"\n");
+    let picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\x01\0\0";
+    let yenc = [
+        &b"=ybegin line=128 size=300 name=x.bin\n"[..],
+        &[0x1f, 0x8b, 0x08, 0x2a, 0x01, 0x02],
+        b"\n=yend size=300\n",
+    ];
+    let japanese = single(
+        "Content-Type: text/plain; charset=ISO-2022-JP\n",
+        b"\x1b$B%a\x1b(B PK\x03 \x1f\x8b\n",
+    );
+    for message in [
+        part("Content-Type: application/gzip\nContent-Transfer-Encoding: binary\n", &packed),
+        part("Content-Type: application/x-gzip\n", &packed),
+        part("Content-Type: application/octet-stream\nContent-Transfer-Encoding: 8bit\n", &wide(&old, 2, false, true)),
+        part("Content-Type: text/plain; name=\"old.mbox.gz\"\nContent-Transfer-Encoding: 8bit\n", &packed),
+        part("Content-Type: text/plain; charset=UTF-16\nContent-Transfer-Encoding: binary\n", &wide(&old, 2, false, true)),
+        part("Content-Type: message/rfc822\n", &part("Content-Type: application/zip\n", &zip(&[("Inbox", old.as_bytes())]))),
+        single("Content-Type: application/gzip\nContent-Transfer-Encoding: binary\n", &packed),
+        single("", text.as_bytes()),
+        single("", &gzip(picture)),
+        single("", &bzip2(b"notes of a meeting\n")),
+        single("", &document),
+        single("", picture),
+        single("", &yenc.concat()),
+        single("", b"-----BEGIN PGP MESSAGE-----\n\n\x85\x01\x0c\x03\0\x01\x02\n-----END PGP MESSAGE-----\n"),
+        single("", b"NULs: \0\0\0\0 \0 and \x01\x01\x01\x01 in a text\n\x01\x01\x01\x01\n"),
+        single("", b"An info file.\n\x1f\nFile: x\n\x1f\x0c\n"),
+        japanese,
+    ] {
+        let temporary = tempfile::tempdir().unwrap();
+        let place = temporary.path();
+        let shown = message.escape_ascii().to_string();
+        fs::write(place.join("x.eml"), &message).unwrap();
+        let entry = [FROM.as_bytes(), &message, b"\n\n"].concat();
+        fs::write(place.join("Inbox"), [&entry[..], &entry, mbox(&["last"]).as_bytes()].concat()).unwrap();
+        for source in ["x.eml", "Inbox"] {
+            let (status, stdout, stderr) = run(place, &["inspect", source]);
+            assert_eq!(status, 0, "{source}: {stdout}{stderr}\n{shown}");
+            assert!(!stderr.contains("another format"), "{source}: {stderr}\n{shown}");
+        }
+    }
+}
