@@ -353,6 +353,109 @@ fn large_file_that_one_run_unpacked_and_a_later_run_detached_is_proved() {
     assert_proved("uuencode", old.as_bytes(), &new);
 }
 
+/// Returns a mail in which Mailman left notes in place of pages, messages and texts.
+fn scrubbed() -> Vec<u8> {
+    let url = |name: &str| {
+        format!("<https://lists.example.org/pipermail/x/attachments/20240514/50f524a0/{name}>")
+    };
+    let mut text = format!("{HEADER}\nsee below\n");
+    for name in [
+        "plain.html",
+        "escaped.html",
+        "utf8.html",
+        "latin1.html",
+        "escaped-utf8.html",
+        "escaped-latin1.html",
+        "greek.html",
+        "bytes.html",
+        "long.html",
+        "crlf.html",
+    ] {
+        let part = "-------------- next part --------------\n";
+        let note = format!(
+            "{part}An HTML attachment was scrubbed...\nURL: {}\n",
+            url(name)
+        );
+        text.push_str(&note);
+    }
+    let message = stored_message(false);
+    for (name, size) in [("message.htm", message.len()), ("escaped.htm", 5)] {
+        let note = format!(
+            "-------------- next part --------------\nAn embedded message was scrubbed...\nFrom: Bob <bob@example.org>\n\
+             Subject: inner\nDate: Mon, 2 Jan 2023 10:00:00 +0000\nSize: {size}\nURL: {}\n",
+            url(name)
+        );
+        text.push_str(&note);
+    }
+    text.into_bytes()
+}
+
+/// Returns a message as Mailman stores it. Its markup can be escaped, but not in a way that can be undone.
+fn stored_message(is_damaged: bool) -> String {
+    let entity = if is_damaged { "&eacute;" } else { "" };
+    format!(
+        "From bob Mon Jan  2 10:00:00 2023\nFrom: Bob\nSubject: inner\n\nhello {entity}{}\n",
+        "and a line\n".repeat(90)
+    )
+}
+
+/// Returns what Mailman stored for the notes of [`scrubbed`].
+fn stored(need: &Need) -> Result<Content, Refusal> {
+    let url = need.url().unwrap_or_default();
+    let page = |text: &str| format!("<tt>\n{text}\n</tt>\n").into_bytes();
+    let word = "a word and another one, ".repeat(50);
+    let lines = word.replace(", ", ",<br>\n");
+    let bytes = match url.rsplit('/').next().unwrap_or_default() {
+        "plain.html" => page(&lines.replace(' ', "&nbsp;")),
+        "escaped.html" => page(&format!("{lines}&#64;")),
+        "utf8.html" => "<p>gr\u{fc}n and a line\n".repeat(40).into_bytes(),
+        "latin1.html" => b"<p>gr\xfcn and a line\n".repeat(40),
+        "escaped-utf8.html" => page(&format!("{lines}\u{fc}&#64;")),
+        "escaped-latin1.html" => [&page(&format!("{lines}&#64;"))[..], b"\xfc\n"].concat(),
+        "greek.html" => "<p>\u{3b1}\u{3b2}\u{3b3}\u{3b4}\u{3b5}</p>\n"
+            .repeat(60)
+            .into_bytes(),
+        "bytes.html" => b"\xe1\xe2\xe3\xe4\xe5\xe6\xe7\n".repeat(90),
+        "long.html" => format!("<p>{word}</p>\n").into_bytes(),
+        "crlf.html" => b"<p>a line\r\n".repeat(90),
+        "message.htm" => stored_message(false).into_bytes(),
+        "escaped.htm" => stored_message(true).into_bytes(),
+        _ => return refused(),
+    };
+    Ok(Content::new(url, Some("text/html".to_owned()), bytes))
+}
+
+#[test]
+fn pages_of_mailman_that_one_run_retrieved_and_a_later_run_detached_are_proved() {
+    let old = scrubbed();
+    for old in [old.clone(), with_newlines(old, Newline::CrLf)] {
+        for engine in [embedding(), engine(|policy| policy)] {
+            let whole = drive(&engine, &old, &stored);
+            assert_eq!(
+                String::from_utf8_lossy(&whole).matches("filename=").count(),
+                4
+            );
+            assert_proved("recovered", &old, &whole);
+            for how in [(Stub::ExternalBody, false), (Stub::Thunderbird, true)] {
+                let mut store = HashMap::new();
+                let new = detached(&whole, how, &mut store);
+                assert_proved("detached", &old, &new);
+                assert_proved("restored", &new, &restored(&new, &store));
+                for (from, to) in [
+                    ("unknown-8bit", "utf-8"),
+                    ("filename=\"escaped.html\"", "filename=\"plain.html\""),
+                    ("encoding=quoted-printable", "encoding=base64; line=76"),
+                    ("see below", "see above"),
+                ] {
+                    let changed = String::from_utf8_lossy(&new).replacen(from, to, 1);
+                    assert_ne!(changed.as_bytes(), new, "{from}");
+                    assert!(proved(&old, changed.as_bytes()).is_err(), "{from}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn results_of_older_versions_are_proved() {
     let samples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");

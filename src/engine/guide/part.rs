@@ -144,6 +144,10 @@ impl GuidePart {
         field.as_deref().unwrap_or_default()
     }
 
+    pub(super) fn is_base64(&self) -> bool {
+        self.encoding == TransferEncoding::Base64
+    }
+
     pub(super) fn is_printable_text(&self) -> bool {
         self.encoding == TransferEncoding::QuotedPrintable && self.essence.starts_with("text/")
     }

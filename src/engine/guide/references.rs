@@ -31,15 +31,39 @@ use crate::mime::transfer::{canonical_text, encode_base64, with_newlines};
 use crate::mime::{MessageTree, TransferEncoding};
 use crate::span::Newline;
 
+fn plan_of<'t>(tree: &MessageTree<'t>, policy: &Policy, ledger: &Ledger) -> Plan<'t> {
+    let room = ledger.room_for_urls();
+    let reading = references::with_parts_in_files(policy.reading());
+    Plan::of_references(tree, policy, &reading, None, room)
+}
+
+/// Returns the pages and messages that notes in the texts of a mail name: the name of each on its server, and its kind.
+pub(in crate::engine) fn noted_pages(
+    tree: &MessageTree<'_>,
+    policy: &Policy,
+) -> Vec<(String, Scrap)> {
+    let plan = plan_of(
+        tree,
+        policy,
+        &Ledger::new(&policy.limits, tree.original.len()),
+    );
+    let notes = plan
+        .references
+        .iter()
+        .filter_map(|item| item.body.text_note.as_ref());
+    let pages = notes.filter(|note| matches!(note.scrap, Scrap::Html | Scrap::Message));
+    pages
+        .map(|note| (note.stored_name.clone(), note.scrap))
+        .collect()
+}
+
 /// Counts the references that a mail still has, by their digests.
 pub(super) fn left_in(
     tree: &MessageTree<'_>,
     policy: &Policy,
     ledger: &mut Ledger,
 ) -> HashMap<u64, usize> {
-    let room = ledger.room_for_urls();
-    let reading = references::with_parts_in_files(policy.reading());
-    let plan = Plan::of_references(tree, policy, &reading, None, room);
+    let plan = plan_of(tree, policy, ledger);
     let mut left = HashMap::new();
     for item in &plan.references {
         *left.entry(digest(tree, item)).or_default() += 1;
@@ -166,7 +190,9 @@ impl Guide {
                 return None;
             }
             let is_here = part.number == item.number;
-            if is_whole || matches!(body.facts.insertion, Insertion::Body(_)) {
+            // A note in a text has the number of the text, not that of the part that replaces the note.
+            let is_of_part = is_whole && body.text_note.is_none();
+            if is_of_part || matches!(body.facts.insertion, Insertion::Body(_)) {
                 return is_here.then_some(8).or(Some(1));
             }
             let content = part.content();
@@ -184,7 +210,10 @@ impl Guide {
             let octets = content.bytes();
             let is_noted = body.content_md5.is_some_and(|value| is_md5(value, octets));
             let is_size = body.size == Some(octets.len() as u64);
-            let has_name = body.file_name.is_some() && body.file_name == part.name;
+            // A page of Mailman whose original could not be restored has the name that it has on the server.
+            let stored_name = body.text_note.as_ref().map(|note| &note.stored_name);
+            let has_name = body.file_name.is_some() && body.file_name == part.name
+                || stored_name.is_some() && stored_name == part.name.as_ref();
             Some(
                 u32::from(is_noted) * 16
                     + u32::from(is_at || is_named) * 8
@@ -282,10 +311,12 @@ fn answer(tree: &MessageTree<'_>, item: &PlanItem<'_>, part: &GuidePart) -> (Ans
                 Newline::CrLf,
             )),
         },
-        Some(note) if note.scrap == Scrap::Message => {
+        // A page whose original could not be restored, and a file that is no message, are inserted as they are.
+        Some(note) if note.scrap == Scrap::Message && part.essence == "message/rfc822" => {
             stored_message(&content, note.message_size.or(body.size))
         }
-        Some(_) if part.essence.starts_with("text/") => {
+        // Base64 keeps the line endings of a text. They are often the reason for which it was chosen.
+        Some(_) if part.essence.starts_with("text/") && !part.is_base64() => {
             Some(with_newlines(content.bytes().to_vec(), Newline::Lf))
         }
         _ => None,

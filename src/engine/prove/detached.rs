@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::made::ResultParts;
 use super::outcome::{Budget, Changes};
+use super::variant::Variant;
 use crate::engine::Mode;
 use crate::engine::detach::{Choice, DetachedBefore, Planner, Refused, Stub};
-use crate::engine::external_body::{ReferenceShape, Referent, newline_of};
+use crate::engine::external_body::{ReferenceShape, Referent, Scrap, name_of, newline_of};
 use crate::engine::forms::references;
-use crate::engine::guide::{StandIn, StandIns};
+use crate::engine::guide::{StandIn, StandInFacts, StandIns, noted_pages};
 use crate::engine::policy::Policy;
 use crate::key::Key;
 use crate::mime::exact::{EditManner, FieldText};
@@ -26,6 +27,9 @@ struct DetachNote {
     length: usize,
     md5: Option<[u8; 16]>,
     manner: EditManner,
+    charset: Option<String>,
+    /// File name of the content, decoded.
+    name: Option<String>,
 }
 
 /// The references that the new mail has and the old one has not.
@@ -59,8 +63,12 @@ impl DetachNotes {
     }
 
     /// Returns contents in place of those that none of `mails` contains, because only the store has them. Returns none if they
-    /// are too large.
+    /// are too large. The first one of `mails` is the old mail.
     pub(super) fn stand_ins(&self, mails: &[&MessageTree<'_>], budget: &mut Budget) -> StandIns {
+        let policy = Variant::default().policy();
+        let mut pages = mails
+            .first()
+            .map_or_else(Vec::new, |old| noted_pages(old, &policy));
         let known: HashSet<Key> = mails
             .iter()
             .flat_map(|tree| tree.ids().filter_map(|part| key_of(tree, part)))
@@ -73,8 +81,20 @@ impl DetachNotes {
             if budget.hold(note.length).is_none() {
                 return StandIns::default();
             }
-            let file = (&*note.essence, note.length);
-            stand_ins.push(StandIn::new(note.key, note.md5, file, note.manner));
+            // A page has the name that it has on the server only if its original could not be restored.
+            let is_page = |page: &(String, Scrap)| note.name.as_ref() == Some(&page.0);
+            let found = pages
+                .iter()
+                .position(is_page)
+                .filter(|_| note.essence == "text/html");
+            let facts = StandInFacts {
+                essence: note.essence.clone(),
+                charset: note.charset.clone(),
+                length: note.length,
+                manner: note.manner,
+                page: found.map(|at| pages.remove(at).1),
+            };
+            stand_ins.push(StandIn::new(note.key, note.md5, &facts));
         }
         stand_ins.into()
     }
@@ -203,6 +223,13 @@ fn notes(tree: &MessageTree<'_>, policy: &Policy) -> Vec<DetachNote> {
             length: usize::try_from(length.unwrap_or_default()).ok()?,
             md5: body.content_md5.and_then(md5),
             manner: body.note()?.wording.manner,
+            charset: declared
+                .and_then(|it| it.parameter("charset"))
+                .map(|charset| {
+                    let name = String::from_utf8_lossy(&charset);
+                    name.to_ascii_lowercase()
+                }),
+            name: name_of(tree.original, &body.phantom.fields).text(),
             form: match body.facts.shape {
                 ReferenceShape::ExternalBody => Stub::ExternalBody,
                 _ => Stub::Thunderbird,
