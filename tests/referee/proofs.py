@@ -1,10 +1,11 @@
 """Proves every result of a program with `embody compare`: `run --compare PROGRAM`, or `run --compare OLD NEW` to prove the
 results of an older version.
 
-Each option set runs over each case. Then `compare` must find that each result is the work of embody: with its source, and
-with the result before it in the same option set. Results that are not meant to have all mail are skipped.
+Each option set and each chain (`sets.CHAINS`) runs over each case. Then `compare` must find that each result is the work of
+embody: with its source, and in a chain with each result before it. Results that are not meant to have all mail are skipped.
 """
 
+import itertools
 import json
 import multiprocessing
 import subprocess
@@ -39,13 +40,14 @@ def unproven(program, root, old, new):
 def judge(place, task):
     """Runs one option set over one case, and compares its results. Returns the number of changed messages and the lines."""
     case, name, older, program = task
-    place.run(older, case, sets.SETS[name], name)
+    place.run(older, case, (sets.SETS | sets.CHAINS)[name], name)
     made = sorted(
         (path for path in place.root.iterdir()
          if path.name not in place.kept | OTHERS and not path.name.startswith("rows") and not path.name.endswith(".warc.gz")),
         key=lambda path: path.stat().st_mtime)
     pairs = [(place.source, path.name) for path in made]
-    pairs += [(one.name, other.name) for one, other in zip(made, made[1:]) if name in ("detach", "detach-thunderbird", "twice")]
+    if name in sets.CHAINS or name in ("detach", "detach-thunderbird", "twice"):
+        pairs += [(one.name, other.name) for one, other in itertools.combinations(made, 2)]
     changed, lines = 0, []
     for old, new in pairs:
         count, found = unproven(program, place.root, old, new)

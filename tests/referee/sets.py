@@ -96,6 +96,60 @@ SETS = {
     "in-place": [step(f"convert {PICTURES} @web --in-place --backup .old @copy --report rows.json --verbose --progress never")],
     "twice": [convert(f"{PICTURES} @web", "out-1"), step(f"convert {PICTURES} @web out-1 --output out-2 --report rows-2.json --verbose --progress never")],
 }
+
+
+def recover(source, result):
+    """Returns a step that retrieves everything to which the mail in `source` refers."""
+    return step(
+        f"recover {source} --output {result} --report rows-{result}.json --progress never @web --attachments @run/files")
+
+
+def embed(source, result, options="--embed data,remote --embed-kinds image,font,media,style --follow all"):
+    """Returns a step that embeds pictures and other files, and follows references."""
+    return step(
+        f"convert {options} @web --attachments @run/files {source} --output {result} --report rows-{result}.json --progress never")
+
+
+def detach(source, result, options="--larger-than 500"):
+    """Returns a step that moves attachments to the store of the case."""
+    return step(
+        f"detach --store @run/store --base-url http://store.example.org/ {options} {source} --output {result} "
+        f"--report rows-{result}.json --progress never")
+
+
+def restore(source, result):
+    """Returns a step that puts the attachments in the store of the case back."""
+    return step(f"restore --store @run/store {source} --output {result} --report rows-{result}.json --progress never")
+
+
+def rewrite(source, result, kind):
+    """Returns a step that writes the mail in another format."""
+    return step(f"convert {source} --output-format {kind} --output {result} --report rows-{result}.json --progress never")
+
+
+# Runs in a row, for --compare: `compare` must prove each result with the source, and with each result before it.
+CHAINS = {
+    "recover-detach": [recover("@in", "one"), detach("one", "two")],
+    "recover-detach-inline": [recover("@in", "one"), detach("one", "two", "--larger-than 1 --inline --note --form thunderbird")],
+    "recover-embed": [recover("@in", "one"), embed("one", "two")],
+    "embed-detach": [embed("@in", "one"), detach("one", "two", "--larger-than 500 --inline")],
+    "embed-recover": [embed("@in", "one", PICTURES), recover("one", "two")],
+    "embed-embed": [embed("@in", "one", "--embed data"), embed("one", "two")],
+    "detach-embed": [detach("@in", "one"), embed("one", "two")],
+    "detach-recover": [detach("@in", "one", "--larger-than 500 --note"), recover("one", "two")],
+    "recover-detach-restore": [recover("@in", "one"), detach("one", "two"), restore("two", "three")],
+    "embed-detach-restore": [embed("@in", "one"), detach("one", "two", "--inline --note"), restore("two", "three")],
+    "recover-embed-detach": [recover("@in", "one"), embed("one", "two"), detach("two", "three", "--larger-than 1 --inline")],
+    "detach-embed-restore": [detach("@in", "one"), embed("one", "two"), restore("two", "three")],
+    "detach-restore-embed": [detach("@in", "one", "--larger-than 1"), restore("one", "two"), embed("two", "three")],
+    "embed-recover-detach": [embed("@in", "one", "--embed data"), recover("one", "two"), detach("two", "three", "--note")],
+    "maildir-mbox": [rewrite("@in", "one", "maildir"), rewrite("one", "two", "mbox")],
+    "mh-mboxrd": [rewrite("@in", "one", "mh"), rewrite("one", "two", "mboxrd")],
+    "eml-mboxcl2": [rewrite("@in", "one", "eml"), rewrite("one", "two", "mboxcl2")],
+    "thunderbird-mboxo": [rewrite("@in", "one", "thunderbird"), rewrite("one", "two", "mboxo")],
+    "mboxrd-maildir-mh": [rewrite("@in", "one", "mboxrd"), rewrite("one", "two", "maildir"), rewrite("two", "three", "mh")],
+    "recover-maildir-detach": [recover("@in", "one"), rewrite("one", "two", "maildir"), detach("two", "three")],
+}
 # The program for --resolver.
 RESOLVER = """#!/bin/sh
 # Answers a question with a file, with a permanent error or with a temporary error (75), depending on its length.
