@@ -34,6 +34,9 @@ pub(crate) enum NotMail {
     /// A symbolic link in a directory. It is not followed, because its target may belong to another user. The target is
     /// in the same source, does not exist, or contains no mail.
     Link,
+    /// A symbolic link in a directory whose target does not exist, with the name of a mailbox or a message. The target may be
+    /// on a disk that is not mounted.
+    DeadLink,
     /// A symbolic link in a directory whose target outside of the source contains mail.
     LinkToMail,
     Special,
@@ -56,9 +59,11 @@ pub(crate) enum ContentVerdict {
 impl NotMail {
     pub(crate) fn verdict(self) -> ContentVerdict {
         match self {
-            Self::Format(..) | Self::OtherFormat(_) | Self::ReadAs(..) | Self::LinkToMail => {
-                ContentVerdict::NotRead
-            }
+            Self::Format(..)
+            | Self::OtherFormat(_)
+            | Self::ReadAs(..)
+            | Self::LinkToMail
+            | Self::DeadLink => ContentVerdict::NotRead,
             Self::Beside(_) | Self::Ours(_) | Self::Object => ContentVerdict::Part,
             Self::Other(_)
             | Self::Binary
@@ -163,6 +168,9 @@ impl NotMail {
             Self::Link => {
                 "a symbolic link, which embody does not follow; name the link as a source to read the target"
             }
+            Self::DeadLink => {
+                "a symbolic link with the name of mail whose target does not exist; make the target available, or remove the link"
+            }
             Self::LinkToMail => {
                 "a symbolic link to mail outside of the source, which embody does not follow; name the link as a source to read the target"
             }
@@ -187,6 +195,7 @@ impl NotMail {
             | Self::Object
             | Self::Link
             | Self::LinkToMail
+            | Self::DeadLink
             | Self::Special => self.name().into(),
             Self::OtherFormat(why) => why.into(),
             Self::ReadAs(what, formats) => Detail::from(what).naming(Setting::Format).then(formats),

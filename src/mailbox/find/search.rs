@@ -324,7 +324,11 @@ impl<'s> TreeSearch<'s> {
     /// the source.
     fn link(&self, path: &Path) -> NotMail {
         let Ok(target) = path.canonicalize() else {
-            return NotMail::Link;
+            return if is_named_as_mail(path) {
+                NotMail::DeadLink
+            } else {
+                NotMail::Link
+            };
         };
         let is_mail = match fs::metadata(&target) {
             _ if target.starts_with(&self.whole) => false,
@@ -384,6 +388,16 @@ impl DirectorySearch {
             None => None,
         }
     }
+}
+
+/// Returns whether a file of this name usually contains mail. A suffix of a compression may follow.
+fn is_named_as_mail(path: &Path) -> bool {
+    const SUFFIXES: [&str; 9] = [
+        "eml", "emlx", "mbox", "mbs", "mbx", "mmdf", "msg", "ost", "pst",
+    ];
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut suffixes = name.split('.').skip(1);
+    suffixes.any(|suffix| SUFFIXES.iter().any(|it| it.eq_ignore_ascii_case(suffix)))
 }
 
 /// Returns whether the directory of `path` contains a file with the name `wanted`. If `is_whole` is false, `wanted` is

@@ -677,3 +677,34 @@ fn archive_or_file_of_outlook_among_the_messages_of_a_folder_is_named() {
         }
     }
 }
+
+#[test]
+fn link_with_the_name_of_mail_and_without_a_target_is_named() {
+    let temporary = tempfile::tempdir().unwrap();
+    let at = |name: &str| temporary.path().join(name);
+    std::fs::create_dir(at("mail")).unwrap();
+    let mail = "From: a@example.org\nSubject: x\nMessage-ID: <1@example.org>\n\ntext\n";
+    std::fs::write(at("mail/1.eml"), mail).unwrap();
+    std::fs::write(at("new.eml"), mail).unwrap();
+    let link = |name: &str| std::os::unix::fs::symlink("/nowhere/mail", at("mail").join(name));
+    // Programs use links without a target as locks.
+    for name in [".#notes", "lock", "notes.txt"] {
+        link(name).unwrap();
+        let output = embody_in(temporary.path(), &["compare", "mail", "new.eml"]);
+        assert_eq!(output.status.code(), Some(0), "{name}");
+        std::fs::remove_file(at("mail").join(name)).unwrap();
+    }
+    for name in ["2020.mbox", "2.EML", "old.mbox.gz", "archive.pst"] {
+        link(name).unwrap();
+        for arguments in [
+            ["compare", "mail", "new.eml"],
+            ["inspect", "--json", "mail"],
+        ] {
+            let output = embody_in(temporary.path(), &arguments);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(1), "{name}: {said}");
+            assert!(said.contains(name), "{said}");
+        }
+        std::fs::remove_file(at("mail").join(name)).unwrap();
+    }
+}
