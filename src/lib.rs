@@ -228,6 +228,8 @@ mod key;
 mod link;
 #[cfg(all(feature = "mailbox", any(unix, windows)))]
 pub mod mailbox;
+#[cfg(feature = "mailbox")]
+mod mailbox_field;
 // A system without files has only the formats of mailboxes, which `view` opens in memory.
 #[cfg(all(feature = "view", not(any(unix, windows))))]
 #[path = "mailbox/without_files.rs"]

@@ -8,7 +8,7 @@ use crate::span::split_while;
 ///
 /// A bare CR is a line ending only if the mail contains no LF, as on an old Macintosh. In other mails a bare CR is content: two
 /// files that differ in it are different.
-pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     let is_old = memchr::memchr(b'\n', text).is_none();
     let mut rest = text;
     std::iter::from_fn(move || {

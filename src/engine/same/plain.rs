@@ -7,28 +7,13 @@ use sha2::{Digest as _, Sha256};
 
 use crate::engine::text_lines::{lines, unquoted};
 use crate::from_field::{SpellingPlace, has_header, is_field, is_quoted_from_line, spelled};
+use crate::mailbox_field::is_of_mailbox;
 use crate::mime::date;
 use crate::prologue::{BYTE_ORDER_MARK, Prologue, is_exchange_banner};
-use crate::span::{is_from_line, starts_like};
+use crate::span::{is_from_line, split_once};
 
-/// Header fields that mail clients and embody write when they store a message: flags, numbers in the mailbox, lengths of the
-/// body, and the field of `--mark`. In lower case.
-const FIELDS_OF_MAILBOXES: [&[u8]; 14] = [
-    b"status",
-    b"x-status",
-    b"x-keywords",
-    b"x-mozilla-status",
-    b"x-mozilla-status2",
-    b"x-mozilla-keys",
-    b"x-uid",
-    b"x-uidl",
-    b"x-imap",
-    b"x-imapbase",
-    b"x-evolution",
-    b"content-length",
-    b"lines",
-    b"x-embody",
-];
+/// The field of `--mark`, in lower case.
+const MARK: &[u8] = b"x-embody";
 
 /// The first half of a SHA-256 hash. It is long enough to distinguish messages, and saves memory.
 #[derive(
@@ -75,8 +60,9 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 /// * every line ends with a line feed ([`lines`]);
 /// * the lines before the header ([`Prologue`]) are removed;
 /// * the quoting of `From ` lines is removed, even if it was added several times;
-/// * fields that mailboxes add, and separators and banners of Exchange in the header, are removed. In a header with a line
-///   that is not a field, this ends at that line: if the empty line after the header is missing, the rest is text;
+/// * fields that mailboxes add ([`mailbox_field`](crate::mailbox_field)), the field of `--mark`, and separators and banners
+///   of Exchange in the header are removed. In a header with a line that is not a field, this ends at that line: if the empty
+///   line after the header is missing, the rest is text;
 /// * a text without a header follows an empty line, because a mailbox that adds fields to it adds this line, too;
 /// * the From field is not quoted, and has no blank before its colon ([`from_field`](crate::from_field));
 /// * empty lines at the end are removed.
@@ -87,7 +73,8 @@ pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
     let mut header = HeaderLines::of(content);
     let has_returns = memchr::memchr(b'\r', content).is_some();
     let mut read = 0;
-    for line in lines(content) {
+    let mut rest = lines(content);
+    while let Some(line) = rest.next() {
         if header.is_over && !has_returns {
             // Each line of the body already ends with a line feed, so the body is not divided into lines.
             append_unquoted(&mut plain, content.get(read..).unwrap_or_default());
@@ -96,7 +83,7 @@ pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
         // Each line is counted with one line feed. With carriage returns, a line ending can have two bytes and this number
         // would be wrong. It is used above only if the message has no carriage returns.
         read += line.len() + 1;
-        if header.drops(line) {
+        if header.drops(line, &rest) {
             continue;
         }
         // In a header, `>From : Ann` is a field and not a quoted line.
@@ -131,6 +118,8 @@ fn with_line_feeds(mail: &[u8]) -> Cow<'_, [u8]> {
 struct HeaderLines {
     /// Whether the message begins with a header.
     has_fields: bool,
+    /// Whether the message begins with folded lines, and a field follows. The lines may also be a text.
+    is_header_doubtful: bool,
     /// Whether the empty line after the header was read.
     is_over: bool,
     /// Whether no line can be dropped any more, because the text may have begun.
@@ -142,29 +131,30 @@ struct HeaderLines {
 impl HeaderLines {
     fn of(content: &[u8]) -> Self {
         // A mailbox of Thunderbird adds fields after such lines, because they would become a part of a field before them.
-        let without_fold =
-            lines(content).find(|line| !line.starts_with(b" ") && !line.starts_with(b"\t"));
-        let has_fields = has_header(content) || without_fold.is_some_and(is_field);
+        let without_fold = lines(content).find(|line| !is_folded(line));
+        let has_header = has_header(content);
+        let has_fields = has_header || without_fold.is_some_and(is_field);
         Self {
             has_fields,
+            is_header_doubtful: !has_header,
             is_over: false,
             may_be_text: !has_fields,
             is_field_dropped: false,
         }
     }
 
-    /// Returns whether the next line is dropped.
-    fn drops(&mut self, line: &[u8]) -> bool {
+    /// Returns whether the next line is dropped. `rest` contains the lines after it.
+    fn drops<'l>(&mut self, line: &[u8], rest: &(impl Iterator<Item = &'l [u8]> + Clone)) -> bool {
         self.is_over |= line.is_empty();
         if self.is_over || self.may_be_text {
             return false;
         }
-        if line.starts_with(b" ") || line.starts_with(b"\t") {
+        if is_folded(line) {
             return self.is_field_dropped;
         }
-        self.is_field_dropped = is_field_of_mailboxes(line);
-        let is_trace =
-            self.is_field_dropped || is_dated_separator(line) || is_exchange_banner(line);
+        self.is_field_dropped = is_field_of_mailboxes(line, rest);
+        let is_line_of_program = || is_dated_separator(line) || is_exchange_banner(line);
+        let is_trace = self.is_field_dropped || !self.is_header_doubtful && is_line_of_program();
         self.may_be_text = !is_trace && !is_field(line);
         is_trace
     }
@@ -216,10 +206,26 @@ pub(crate) fn identity(plain: &[u8]) -> Digest {
     Digest::of(plain)
 }
 
-fn is_field_of_mailboxes(line: &[u8]) -> bool {
-    FIELDS_OF_MAILBOXES.iter().any(|name| {
-        starts_like(line, name) && line[name.len()..].trim_ascii_start().starts_with(b":")
-    })
+fn is_folded(line: &[u8]) -> bool {
+    line.starts_with(b" ") || line.starts_with(b"\t")
+}
+
+/// Returns whether a program that stores mail wrote the field that begins with `line`. `rest` contains the lines after it.
+fn is_field_of_mailboxes<'l>(line: &[u8], rest: &(impl Iterator<Item = &'l [u8]> + Clone)) -> bool {
+    let Some((name, value)) = split_once(b':', line) else {
+        return false;
+    };
+    let name = name.trim_ascii_end();
+    let whole_value = || {
+        let mut folded = rest.clone().take_while(|line| is_folded(line)).peekable();
+        match folded.peek() {
+            None => Cow::Borrowed(value),
+            Some(_) => {
+                Cow::Owned(folded.fold(value.to_vec(), |all, line| [&all, line].join(&b'\n')))
+            }
+        }
+    };
+    name.eq_ignore_ascii_case(MARK) || is_of_mailbox(name, whole_value)
 }
 
 #[cfg(test)]
@@ -282,6 +288,27 @@ mod tests {
         }
         // The first line is a field of the header, and a line of the text.
         assert_ne!(plain(b"Subject: a\n\nx\n"), plain(b"\nSubject: a\n\nx\n"));
+    }
+
+    #[test]
+    fn plain_form_keeps_text_behind_folded_lines_that_looks_like_a_field() {
+        for text in [
+            " Dear Ann,\nStatus: anything\nbye\n",
+            " Dear Ann,\nNote: x\nLines: none\nX-UID: call me\n\nbye\n",
+            "\tfolded\nNote: x\nFrom a@b Sat Jan  3 01:05:34 2015\nMicrosoft Mail Internet Headers Version 2.0\n",
+            " Dear Ann,\nStatus: R\n and more\n",
+        ] {
+            assert_eq!(plain(text.as_bytes()), format!("\n{text}").as_bytes());
+        }
+    }
+
+    #[test]
+    fn plain_form_keeps_fields_of_mailboxes_with_values_of_a_sender() {
+        let fields = "Subject: a\nStatus: order shipped\nStatus: RO\n to Ann\nX-Mozilla-Status: read\nX-UID: esmfr-4710\nLines: 3 of 5\n";
+        let mail = format!("{fields}\nx\n");
+        assert_eq!(String::from_utf8_lossy(&plain(mail.as_bytes())), mail);
+        let stored = format!("Status: RO\nX-UID:\n 12\n{mail}");
+        assert_eq!(plain(stored.as_bytes()), mail.as_bytes());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! If several Status fields exist, their flags are combined, as in mutt and Dovecot. Fields of Thunderbird take
 //! precedence, but only at the start of the header, where Thunderbird writes them: further down, the sender may have
-//! written them.
+//! written them. A field whose value no program writes, such as `Status: order shipped`, is content of the sender, and is kept.
 
 use std::borrow::Cow;
 
@@ -15,6 +15,7 @@ use crate::mailbox::forms::keywords::{
 };
 use crate::mailbox::forms::mbox::{self, MboxHeader};
 use crate::mailbox::forms::quoting::replaced;
+use crate::mailbox_field::is_of_mailbox;
 use crate::prologue::BYTE_ORDER_MARK;
 use crate::span::{Newline, Span, SpanLines, is_from_line, split_while, starts_like};
 
@@ -183,7 +184,13 @@ impl MessageFlags {
                     break;
                 }
                 is_dropped = false;
-                if let Some((name, value)) = mbox::field(text) {
+                if let Some((name, value)) = mbox::field(text)
+                    && is_of_mailbox(name, || {
+                        let start = line.content.start + value.start;
+                        let field_end = folded_end(&content, line.whole.end, end);
+                        Span::new(start, field_end).of(&content).into()
+                    })
+                {
                     let mut fields = OF_THUNDERBIRD.iter().zip(&mut noted);
                     let own = fields.find(|(field, _)| field.eq_ignore_ascii_case(name));
                     if let Some((_, place)) = own {
@@ -418,7 +425,8 @@ fn fields(content: &[u8]) -> impl Iterator<Item = (FlagField, Span, Span)> {
     let mut is_in_front = true;
     let mark = content.strip_prefix(BYTE_ORDER_MARK);
     let start = mark.map_or(0, |behind| content.len() - behind.len());
-    SpanLines::new(content, Span::new(start, header_end(content))).filter_map(move |line| {
+    let end = header_end(content);
+    SpanLines::new(content, Span::new(start, end)).filter_map(move |line| {
         let text = line.content.of(content);
         if is_folded(text) {
             return None;
@@ -432,7 +440,12 @@ fn fields(content: &[u8]) -> impl Iterator<Item = (FlagField, Span, Span)> {
             noted,
             FlagField::Mozilla | FlagField::MoreMozilla | FlagField::Tags
         );
+        let value = value.shifted(line.content.start);
+        let whole_value = || {
+            let folded_end = folded_end(content, line.whole.end, end);
+            Span::new(value.start, folded_end).of(content).into()
+        };
         let counts = is_in_front || !is_of_thunderbird;
-        counts.then(|| (*noted, line.whole, value.shifted(line.content.start)))
+        (counts && is_of_mailbox(name, whole_value)).then_some((*noted, line.whole, value))
     })
 }

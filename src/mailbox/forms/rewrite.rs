@@ -25,6 +25,7 @@ use crate::mailbox::forms::mbox::{self, Frame, MboxHeader};
 use crate::mailbox::forms::quoting::{self, Quoting};
 use crate::mailbox::forms::separator::{self, next_in_message};
 use crate::mailbox::forms::{cost, mmdf};
+use crate::mailbox_field::is_of_mailbox;
 use crate::prologue::{BYTE_ORDER_MARK, Prologue};
 use crate::span::{Newline, Span, SpanLines};
 
@@ -177,8 +178,10 @@ pub(crate) fn for_mbox(content: &[u8], variant: MboxVariant) -> Cow<'_, [u8]> {
     let body = body_of(&new);
     let octets = (new.len() - body) as u64;
     let wrong = length_fields(&new, body).filter_map(|(measure, value)| {
-        let is_wrong = measure == Measure::Octets && mbox::number(value.of(&new)) != Some(octets);
-        is_wrong.then(|| (value, octets.to_string()))
+        let digits = value.of(&new);
+        let is_wrong = measure == Measure::Octets && mbox::number(digits) != Some(octets);
+        (is_wrong && is_of_mailbox(b"Content-Length", || digits.into()))
+            .then(|| (value, octets.to_string()))
     });
     let new = quoting::replaced(&new, ROOM, wrong).map_or(new, Cow::Owned);
     match variant {
@@ -212,8 +215,10 @@ fn with_length(mut content: Vec<u8>) -> Vec<u8> {
         // A text without a header gets one, so that the text is its body.
         (0, 0, newline)
     };
-    let is_there =
-        body > 0 && length_fields(&content, body).any(|(measure, _)| measure == Measure::Octets);
+    let is_there = body > 0
+        && length_fields(&content, body).any(|(measure, value)| {
+            measure == Measure::Octets && mbox::number(value.of(&content)).is_some()
+        });
     if is_there {
         return content;
     }

@@ -12,6 +12,7 @@ const MODULES: &[(&str, u8)] = &[
     // Files at the top level, which all modules use.
     ("span", 0),
     ("from_field", 0),
+    ("mailbox_field", 0),
     ("prologue", 0),
     ("detail", 0),
     ("error", 0),
@@ -46,6 +47,7 @@ const ALSO: &[(&str, &str)] = &[
     ("key", "error"),
     ("edit", "span"),
     ("from_field", "span"),
+    ("mailbox_field", "span"),
     ("prologue", "span"),
     // A stopped run ends with an error.
     ("stop", "error"),
@@ -64,6 +66,7 @@ const MAILBOX_USES: &[&str] = &[
     "span",
     "prologue",
     "from_field",
+    "mailbox_field",
     "detail",
     "error",
     "platform",
