@@ -272,7 +272,7 @@ fn host_without_an_address_is_no_loss_unless_another_server_responded() {
         let again = "remove out.mbox, and run the same command again";
         assert_eq!(said.contains(again), is_down, "{said}");
         let page = fs::read_to_string(at("run.html")).unwrap();
-        assert_eq!(page.contains("gone from the web"), !is_down, "{page}");
+        assert_eq!(page.contains("no longer available"), !is_down, "{page}");
         assert_eq!(page.contains("does not exist any more"), !is_down, "{page}");
         assert!(
             page.contains("embody embed out.mbox --output out-2.mbox"),

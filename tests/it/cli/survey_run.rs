@@ -98,9 +98,9 @@ fn page_about_embed_says_what_is_saved_lost_and_to_try_again() {
         run(folder.path(), &server, &arguments);
         let page = fs::read_to_string(folder.path().join("run.html")).unwrap();
         for text in [
-            "<h1>1 attachment is back in the mail, 1 picture is now part of the mail and 3 are gone from the web.</h1>",
+            "<h1>1 attachment is back in the mail, 1 picture is now part of the mail and 3 are no longer available.</h1>",
             "<b>2</b><span>saved, ",
-            "<b>3</b><span>gone from the web</span>",
+            "<b>3</b><span>no longer available</span>",
             "<b>1</b><span>to try again</span>",
             "The server does not have the file any more (404)",
             "The server has a web page or something else in its place",
@@ -161,12 +161,12 @@ fn page_about_each_command_says_what_it_did() {
     run(folder.path(), &server, &arguments);
     let page = fs::read_to_string(folder.path().join("run.html")).unwrap();
     assert!(
-        page.contains("<h1>1 attachment is back in the mail and 1 is gone from the web.</h1>"),
+        page.contains("<h1>1 attachment is back in the mail and 1 is no longer available.</h1>"),
         "{page}"
     );
     assert_eq!(command(&page), "embody compare box whole.mbox");
     shell(folder.path(), &command(&page));
-    let (_, gone) = page.split_once("<h2>Gone from the web</h2>").unwrap();
+    let (_, gone) = page.split_once("<h2>No longer available</h2>").unwrap();
     assert!(
         command(gone).contains("embody recover whole.mbox --output whole-2.mbox")
             && command(gone).contains("--archive 'https://"),

@@ -95,7 +95,7 @@ impl RunPage<'_> {
             ),
             (
                 tally.loss(LossClass::Lost).sum(),
-                "gone from the web".to_owned(),
+                "no longer available".to_owned(),
             ),
             (to_retry.sum(), "to try again".to_owned()),
         ] {
@@ -190,7 +190,7 @@ impl RunPage<'_> {
                 grouped(lost.sum())
             };
             said.push(format!(
-                "{words} {} gone from the web",
+                "{words} {} no longer available",
                 either(lost.sum(), "is", "are")
             ));
         }
@@ -322,9 +322,9 @@ impl RunPage<'_> {
         if lost.sum() == 0 {
             return;
         }
-        self.sheet.heading("Gone from the web");
+        self.sheet.heading("No longer available");
         self.sheet.say(&format!(
-            "{} {} not on the web any more. The mail keeps the address.",
+            "{} {} no longer available: the source does not exist, or has something else. The mail keeps the reference.",
             capitalized(&lost.words()),
             either(lost.sum(), "is", "are"),
         ));

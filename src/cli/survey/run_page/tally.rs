@@ -260,7 +260,7 @@ impl RunTally {
     }
 }
 
-const UNRESOLVED: &str = "the server does not exist any more";
+const UNRESOLVED: &str = "the host name does not exist any more";
 
 /// Explains the reason of a row, including the HTTP status.
 fn cause(row: &Row) -> String {
