@@ -51,7 +51,8 @@ pub(super) fn prepared(program: Command, arguments: &[OsString]) -> Command {
     let mut program = program;
     program.build();
     match arguments.get(1).and_then(|name| name.to_str()) {
-        Some(name) if program.find_subcommand(name).is_some() => {
+        // clap's own command `help` has no option that this function could change.
+        Some(name) if name != "help" && program.find_subcommand(name).is_some() => {
             program.mut_subcommand(name, shown)
         }
         _ => shown(program),

@@ -327,6 +327,7 @@ fn a_bad_option_delays_mail_and_is_bad_usage_elsewhere() {
     }
     for arguments in [
         &["--help"][..],
+        &["help", "--help"],
         &["--version"],
         &["filter", "--help"],
         &["inspect", "--help"],
