@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::ahead::LookAhead;
 use super::members::Members;
-use super::names::has_member_of_document;
+use super::names::is_packed_document;
 use super::opened::opened;
 use crate::mailbox::Stop;
 use crate::mailbox::file::{PackedFile, octets_at};
@@ -35,7 +35,7 @@ impl NestedArchive {
     ) -> io::Result<Option<Self>> {
         let packed = PackedFile::new(&Arc::new(file), stop);
         let start = octets_at(&packed.file, 0, BLOCK)?;
-        if is_zip(&start) && has_member_of_document(packed.file.try_clone()?) {
+        if is_zip(&start) && is_packed_document(packed.file.try_clone()?) {
             return Ok(None);
         }
         let (members, is_archive) = opened(&packed, most)?;

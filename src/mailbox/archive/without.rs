@@ -10,7 +10,7 @@ use crate::mailbox::file::{PackedFile, octets_at};
 use crate::mailbox::forms::archive::{BLOCK, is_archive};
 
 /// Without the feature `archives`, the members of a zip archive cannot be listed, so its first member decides.
-pub(crate) fn has_member_of_document(_: std::fs::File) -> bool {
+pub(crate) fn is_packed_document(_: std::fs::File) -> bool {
     true
 }
 

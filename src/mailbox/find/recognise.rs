@@ -7,7 +7,7 @@ use std::io::{self, Read as _, Seek as _};
 use std::path::Path;
 
 use crate::error::Error;
-use crate::mailbox::archive::{MemberVerdict, has_member_of_document};
+use crate::mailbox::archive::{MemberVerdict, is_packed_document};
 use crate::mailbox::compressed::{
     CompressionDamage, Decoder, MAGIC, Method, check_built, plain_suffix,
 };
@@ -42,7 +42,7 @@ pub(super) fn look_in_directory(path: &Path, format: Format) -> Result<(FileVerd
     let (file, start) = opened(path)?;
     let verdict = verdict_of((path, format), (&start, &file))?;
     let is_archive = matches!(verdict, Ok((StartKind::Archive, _)));
-    let is_document = is_archive && starts_like_document(&start) && has_member_of_document(file);
+    let is_document = is_archive && starts_like_document(&start) && is_packed_document(file);
     Ok((verdict, is_document))
 }
 
