@@ -196,7 +196,7 @@ impl FolderLetter {
                 *unpoisoned(self.lost.lock()) = lost;
                 let content = carriage::with_line_feeds_alone(content);
                 see(Letter {
-                    message: self.message(&place.folder.join(name), &content),
+                    message: self.message(&place.folder.join(&name), &content),
                     stored: StoredState::new(flags, modified),
                 })?;
                 let octets = content.len() as u64;
