@@ -34,6 +34,8 @@ pub(super) fn run(args: &ConvertArgs) -> Result<ProgramStatus, Error> {
         },
         #[cfg(all(unix, feature = "imap"))]
         candidates: remote::candidates(&policy, common.mark != Mark::Off),
+        #[cfg(all(unix, feature = "imap"))]
+        objects: None,
         word: match args.mode() {
             _ if policy.fetch.is_empty() => "dry run, nothing was written: ",
             Mode::DryRun => "dry run, nothing was written or retrieved: ",

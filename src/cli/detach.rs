@@ -80,7 +80,8 @@ fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<ProgramStatus, Error
     walk.check()?;
     let resume = walk.resume(&args.resume, false, &args.kept())?;
     let (detaching, store) = detacher(args, policy, files.clone())?;
-    let status = walk.run(&detaching, store.as_deref(), resume.as_ref(), |counts| {
+    let walk_with_store = walk.with_objects(store.clone());
+    let status = walk_with_store.run(&detaching, store.as_deref(), resume.as_ref(), |counts| {
         if !counts.has_large_attachments() {
             return nothing_is_large(args.choice().larger_than);
         }
@@ -186,7 +187,7 @@ fn restore_one(args: &RestoreArgs, policy: &Policy, opened: &OnceCell<Cache>) ->
     let job = FilterRun::begin(&args.saying, file, "restore", MAILBOXES)?;
     let no_resume = args.resume.no_resume && !args.cache.offline;
     args.walk.one_message(&args.sources, no_resume)?;
-    let restoring = restorer(args, restore_mode(args), &Stop::default(), None, opened)?;
+    let (restoring, _) = restorer(args, restore_mode(args), &Stop::default(), None, opened)?;
     job.run(&restoring, &Prefilter::of_detached(), policy, Mark::Off)
 }
 
@@ -202,8 +203,9 @@ fn restore_all(
     let more = format!("{:?}", (&args.store, &args.cache.cache));
     let resume = walk.resume(&args.resume, args.cache.offline, &more)?;
     let mode = walk.options.mode;
-    let restoring = restorer(args, mode, &walk.signals.stop, resume.as_ref(), opened)?;
-    walk.run(&restoring, None, resume.as_ref(), |_| String::new())
+    let (restoring, objects) = restorer(args, mode, &walk.signals.stop, resume.as_ref(), opened)?;
+    let walk_with_store = walk.with_objects(objects);
+    walk_with_store.run(&restoring, None, resume.as_ref(), |_| String::new())
 }
 
 fn restorer(
@@ -212,7 +214,7 @@ fn restorer(
     stop: &Stop,
     resume: Option<&Resume>,
     opened: &OnceCell<Cache>,
-) -> Result<ExpandRun, Error> {
+) -> Result<(ExpandRun, Option<Arc<dyn Store>>), Error> {
     let is_remote = args.store.as_deref().is_some_and(is_remote);
     if is_remote && args.cache.offline {
         let what = "--store names a store on a server, but --offline makes no requests";
@@ -225,17 +227,21 @@ fn restorer(
     let mut builder = Expander::builder(args.policy())
         .fetch_with(|policy| shared_fetcher(policy, cache, stop))?
         .restoring();
+    let mut objects = None;
     if let Some(store) = &args.store {
-        builder = builder.store(open(store, StorePurpose::Read, &args.policy())?);
+        let opened_store = open(store, StorePurpose::Read, &args.policy())?;
+        builder = builder.store(Arc::clone(&opened_store));
+        objects = Some(opened_store);
     }
-    Ok(ExpandRun {
+    let run = ExpandRun {
         expander: builder.build()?,
         mode,
         lengths: Lengths::Reversible,
         recorder: None,
         tells_rows: true,
         pictures: PictureWatch::default(),
-    })
+    };
+    Ok((run, objects))
 }
 
 /// Creates the run over mailboxes. Without a source, `--output` and `--in-place`, a dry run reads one message from
@@ -275,6 +281,8 @@ fn over_mailboxes<'a>(
         options,
         #[cfg(all(unix, feature = "imap"))]
         candidates: Candidates::References,
+        #[cfg(all(unix, feature = "imap"))]
+        objects: None,
         word: "dry run, nothing was written: ",
         task: Task::Restore,
         policy,

@@ -62,12 +62,16 @@ impl<S: Send> AccountRun<'_, S> {
             self.summary.damaged += u64::from(ReplaceResult::may_be_doubled(fate));
             self.job.observer.resumed(&url, uid, fate);
         }
+        // The replacement is still unfinished, so this run must not replace the message again.
+        let uidvalidity = open.replacement.uidvalidity;
+        if fate.is_some() && journal.is_open(&folder, uidvalidity, uid) {
+            self.avoided.push((folder.clone(), uidvalidity, uid));
+        }
         match done {
             Err(ImapFailure::Unknown(why) | ImapFailure::Refused { text: why, .. }) => {
                 if is_of_account {
                     self.summary.damaged += 1;
                     self.job.observer.unsettled(&url, &why);
-                    let uidvalidity = open.replacement.uidvalidity;
                     self.avoided.push((folder, uidvalidity, uid));
                 }
                 Ok(())

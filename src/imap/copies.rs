@@ -51,6 +51,7 @@ impl MessageReplacer<'_> {
         if uid != entry.uid || !work.starts.contains_key(&uid) {
             work.was_read(uid, &content);
         }
+        work.add_references(uid, &content);
         Ok(MessageAnswer::Content {
             digest: Key::of(&content).to_string(),
             is_kin,
@@ -246,6 +247,7 @@ impl MessageReplacer<'_> {
             match self.content(uid, size)? {
                 Ok(Some(content)) if Some(&Key::of(&content).to_string()) == digest => {
                     work.starts.insert(uid, start(&content));
+                    work.add_references(uid, &content);
                     same.push(uid);
                 }
                 Ok(_) => {}

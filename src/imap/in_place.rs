@@ -22,6 +22,7 @@ use super::session::{ImapSession, RemoteFolder, SelectResponse};
 use crate::engine::Mode;
 use crate::engine::report::Reason;
 use crate::error::Error;
+use crate::fetch::store::Store;
 use crate::mailbox::{Observer, Stop, Summary, Transform};
 
 /// Waiting time before unfinished replacements are examined. The server may still execute the last command of an
@@ -53,6 +54,8 @@ pub(crate) struct InPlace<'a, S> {
     pub(crate) by_replace: bool,
     /// Directory of the journal.
     pub(crate) state: &'a Path,
+    /// Store of the command with detached attachments. `None` if the command has no store.
+    pub(crate) objects: Option<&'a dyn Store>,
     /// Number of threads that process messages.
     pub(crate) jobs: usize,
     /// Maximum size of a message, in bytes. Larger messages are skipped.
@@ -527,6 +530,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
             selected: &self.selected,
             trash: self.trash.as_deref(),
             by_replace: self.job.by_replace,
+            objects: self.job.objects,
             stop: self.job.stop,
         })
     }

@@ -55,6 +55,7 @@ mod machine;
 mod model;
 mod names;
 mod narrowing;
+mod objects;
 mod originals;
 pub(crate) mod overview;
 pub(crate) mod place;

@@ -21,7 +21,7 @@
 //! reading its flags there, would have the same gap inside MOVE: RFC 6851 requires a complete copy, but not the latest flags.
 //! It would also exclude Courier, which has no MOVE, and leave a temporary folder behind after a crash.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::failure::ImapFailure;
@@ -37,6 +37,7 @@ use super::names::shown;
 use super::session::{GmailMetadata, ImapSession, InternalDate, Metadata, SelectResponse};
 use crate::engine::report::Reason;
 use crate::error::Error;
+use crate::fetch::store::Store;
 use crate::key::Key;
 use crate::mailbox::Stop;
 
@@ -55,6 +56,8 @@ pub(super) struct MessageReplacer<'r> {
     /// Whether the command REPLACE (RFC 8508) may be used. It is needed if the quota has no room for the old and the
     /// new message at the same time.
     pub(super) by_replace: bool,
+    /// Store of the run with detached attachments. `None` if the command has no store.
+    pub(super) objects: Option<&'r dyn Store>,
     pub(super) stop: &'r Stop,
 }
 
@@ -87,6 +90,9 @@ pub(super) struct ReplaceWork<'w> {
     /// First bytes of the messages that were read in this session, by UID. They show whether a UID still belongs to the
     /// same message.
     pub(super) starts: BTreeMap<u32, Vec<u8>>,
+    /// References to detached attachments in the messages that were read, by UID. Only a replacement of an earlier
+    /// session needs them.
+    pub(super) references: BTreeMap<u32, BTreeSet<Key>>,
     /// Message-ID of the old and the new message. `None` as long as neither was read.
     pub(super) message_id: Option<Vec<u8>>,
 }
@@ -100,6 +106,7 @@ impl ReplaceWork<'_> {
             original: &[],
             turn: None,
             starts: BTreeMap::new(),
+            references: BTreeMap::new(),
             message_id: None,
         }
     }
@@ -276,6 +283,9 @@ impl MessageReplacer<'_> {
                 self.session.noop_with_next();
                 let (old, copy) = self.both(old, copy, work)?;
                 MachineEvent::Seen(old, copy)
+            }
+            MachineCommand::CheckObjects { copy } => {
+                MachineEvent::Checked(self.check_objects(entry, copy, work))
             }
             MachineCommand::Store(uid, change, flags) => {
                 MachineEvent::Answered(answer(self.session.store_flags(uid, change, &flags))?)

@@ -57,6 +57,10 @@ pub(super) struct Walk<'w> {
     pub(super) options: Options,
     #[cfg(all(unix, feature = "imap"))]
     pub(super) candidates: Candidates,
+    /// Store with detached attachments. A replacement on a server that an earlier run left unfinished is completed only
+    /// if the store contains the attachments.
+    #[cfg(all(unix, feature = "imap"))]
+    pub(super) objects: Option<Arc<dyn Store>>,
     pub(super) word: &'static str,
     pub(super) task: Task,
     pub(super) policy: &'w Policy,
@@ -78,6 +82,18 @@ pub(super) struct WalkSources {
 }
 
 impl Walk<'_> {
+    /// Sets the store with detached attachments.
+    #[cfg(all(unix, feature = "imap"))]
+    pub(super) fn with_objects(self, objects: Option<Arc<dyn Store>>) -> Self {
+        Self { objects, ..self }
+    }
+
+    /// Returns the run unchanged: without IMAP accounts, no run needs the store.
+    #[cfg(not(all(unix, feature = "imap")))]
+    pub(super) fn with_objects(self, _: Option<Arc<dyn Store>>) -> Self {
+        self
+    }
+
     /// Returns the progress display for reading the mailboxes of `--copies`.
     pub(super) fn copies_progress(&self) -> ProgressOption {
         match self.saying.volume() {
@@ -467,6 +483,7 @@ impl Walk<'_> {
             trash: replacing.trash.as_deref(),
             by_replace: replacing.replace,
             state: &state,
+            objects: self.objects.as_deref(),
             jobs: options.max_in_flight.max(options.jobs),
             max_message: options.max_message,
             transform,

@@ -2,7 +2,8 @@
 //! the old message is removed.
 
 use super::events::{
-    AppendContent, Conclusion, LabelReport, MachineCommand, MessageMetadata, MessageStart, Sight,
+    AppendContent, Conclusion, LabelReport, MachineCommand, MessageMetadata, MessageStart,
+    ReplaceResult, Sight,
 };
 use super::texts::{
     CARRIED, COPY_MARKED, COPY_WENT, COPY_WENT_EARLIER, LABELS, MARKED, MARKED_STAYS, NO_DATE,
@@ -136,6 +137,10 @@ impl Machine {
                 self.both(Reason::AmbiguousCopy, NOT_THE_ORIGINAL)
             };
         }
+        if !self.is_stored && !self.is_off(Rule::Objects) {
+            let command = MachineCommand::CheckObjects { copy: self.copy };
+            return self.to(MachineState::CheckingObjects, command);
+        }
         if (old.date.is_none() || old.size.is_none()) && !self.is_off(Rule::Identity) {
             if self.doubts >= DOUBTS {
                 let why = Some((Reason::ServerRefused, NO_SIZE.to_owned()));
@@ -154,6 +159,22 @@ impl Machine {
             Some(_) => {}
         }
         self.bring_flags(&old, &copy)
+    }
+
+    /// Continues if the store contains the detached attachments of the new message. Otherwise the old message may be the
+    /// only place that still has them: both messages are kept, and the journal keeps the entry, so that a later run can
+    /// finish the replacement with the right store.
+    pub(super) fn checked_objects(&mut self, answer: Result<(), String>) -> MachineCommand {
+        match answer {
+            Ok(()) => {
+                self.is_stored = true;
+                self.look(false)
+            }
+            Err(why) => {
+                let fate = ReplaceResult::Both(Reason::StoreFailed, why);
+                MachineCommand::Give(Conclusion::Settled(fate))
+            }
+        }
     }
 
     /// Searches for the new message of an earlier session, whose UID in the journal does not exist. The server may have

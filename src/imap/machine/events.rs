@@ -103,6 +103,9 @@ pub(in crate::imap) enum MachineCommand {
     /// Fetch the metadata of the old and the new message, after a NOOP, so that the server reports recent changes. The
     /// first bytes of the messages are compared in the same round trip.
     Look { copy: u32 },
+    /// Check that the store contains all detached attachments to which the new message with this UID refers, but the
+    /// old message does not.
+    CheckObjects { copy: u32 },
     /// Change the flags of the message with this UID.
     Store(u32, FlagChange, Vec<String>),
     /// Mark the old message as `\Deleted`, unless it changed since this modification sequence.
@@ -143,6 +146,8 @@ pub(in crate::imap) enum MachineEvent {
     Read(MessageAnswer),
     /// Result of [`MachineCommand::Look`]: metadata of the old message and of the new message.
     Seen(Sight, Sight),
+    /// Result of [`MachineCommand::CheckObjects`]. The error says which attachments are missing, and what to do.
+    Checked(Result<(), String>),
     /// Result of [`MachineCommand::Mark`].
     Marked {
         /// `Ok(true)` if the server did not set `\Deleted` because the old message had changed. `Err` if the server

@@ -25,7 +25,9 @@
 //! 6. After the old message was removed, other messages with the same content or the same Message-ID show that another run
 //!    replaced the message, too. They are reported and kept.
 //! 7. If the new message left the folder, another program may have moved it to another folder. This is reported.
-//! 8. If a resumed replacement finds any other state, both messages are kept and reported.
+//! 8. A resumed replacement deletes the old message only if the store contains each detached attachment to which the
+//!    new message refers. Otherwise both messages are kept, and the journal keeps the entry.
+//! 9. If a resumed replacement finds any other state, both messages are kept and reported.
 
 mod append;
 mod by_replace;
@@ -103,6 +105,9 @@ pub(super) enum Rule {
     Twins,
     /// If the new message left the folder, it may be in another one, so this is reported.
     Elsewhere,
+    /// Before a resumed replacement deletes the old message, the store must contain the detached attachments of the new
+    /// message. It may have been lost since the earlier run.
+    Objects,
     /// If a command fails and the session can continue, the replacement in the journal is resumed. It is not begun
     /// afresh, which would append another new message.
     #[cfg(test)]
@@ -149,6 +154,7 @@ enum MachineState {
     ReadingEarlier(u32),
     Reading(u32),
     Looking(bool),
+    CheckingObjects,
     Unmarking,
     NotingFlags,
     Carrying,
@@ -219,6 +225,8 @@ pub(super) struct Machine {
     is_kin: bool,
     /// Whether the old message was read in this session and has the expected content, so that it may be deleted.
     is_original_read: bool,
+    /// Whether the store contains the detached attachments of the new message. A new run has just stored them.
+    is_stored: bool,
     /// Whether a `\Deleted` on the old message may be embody's own. Only then embody may remove it.
     is_ours: bool,
     /// Whether the old message was still in the folder, as far as known, when embody marked or removed it. If the
@@ -283,6 +291,7 @@ impl Machine {
             is_found: false,
             is_kin: false,
             is_original_read: true,
+            is_stored: true,
             is_ours: false,
             was_there: false,
             is_proven: false,
@@ -320,6 +329,7 @@ impl Machine {
             goal,
             is_resumed: true,
             is_original_read: false,
+            is_stored: false,
             // With a trash folder, embody moves the old message instead of marking it, so any `\Deleted` is another
             // program's.
             is_ours: is_deleting && !terms.has_trash,
@@ -364,6 +374,9 @@ impl Machine {
             }
             (MachineState::Looking(is_again), MachineEvent::Seen(old, copy)) => {
                 self.seen(old, copy, is_again)
+            }
+            (MachineState::CheckingObjects, MachineEvent::Checked(answer)) => {
+                self.checked_objects(answer)
             }
             (
                 MachineState::Unmarking | MachineState::UnmarkingCopy,

@@ -26,6 +26,10 @@ impl Model {
                 Content::Foreign => false,
             };
             assert!(is_ours, "{command:?} removes {gone:?}");
+            assert!(
+                gone.content != Content::Old || after.has_objects,
+                "{command:?} removes the old message, but the store does not contain its attachments"
+            );
         }
         // REPLACE removes the old message before embody can compare the new one. This is allowed only because embody
         // keeps the old message in a file (`is_kept`).

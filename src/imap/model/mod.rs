@@ -103,6 +103,8 @@ struct World {
     read: Vec<(u32, Content)>,
     /// Another run of embody, with a journal of its own, that replaces the same message.
     rival: Rival,
+    /// Whether the store contains the attachments that were detached from the old message.
+    has_objects: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -119,6 +121,8 @@ struct Model {
     is_old_journal: bool,
     /// Whether another run of embody replaces the same message.
     has_rival: bool,
+    /// Whether the store can be lost after a crash.
+    loses_store: bool,
     download: Download,
 }
 
@@ -153,6 +157,7 @@ impl Model {
             has_read_altered: false,
             read: Vec::new(),
             rival: Rival::Downloaded,
+            has_objects: true,
         };
         self.settle(world)
     }
@@ -338,6 +343,11 @@ impl Model {
                 next.journal = next.unsynced_end.take();
                 steps.push(("power cut".into(), next));
             }
+            if self.loses_store && world.has_objects && world.process == Process::Dead {
+                let mut next = world.clone();
+                next.has_objects = false;
+                steps.push(("the store is lost".into(), next));
+            }
             if world.budget.restores > 0 {
                 let mut next = world.clone();
                 next.budget.restores -= 1;
@@ -383,6 +393,7 @@ impl Model {
                 | MachineCommand::Keep
                 | MachineCommand::Drop
                 | MachineCommand::Rest(_)
+                | MachineCommand::CheckObjects { .. }
         );
         if world.budget.faults == 0 || is_local {
             return;

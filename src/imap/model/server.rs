@@ -283,7 +283,13 @@ impl Model {
                 MachineEvent::Done
             }
             MachineCommand::Rest(_) => MachineEvent::Done,
+            MachineCommand::CheckObjects { .. } => {
+                let missing = || "the store does not contain the attachments".to_owned();
+                MachineEvent::Checked(world.has_objects.then_some(()).ok_or_else(missing))
+            }
             MachineCommand::Append(_) | MachineCommand::Replace => {
+                // The attachments are stored before the new message is appended.
+                world.has_objects |= *command != MachineCommand::Append(AppendContent::Original);
                 let is_original = *command == MachineCommand::Append(AppendContent::Original);
                 let is_replace = *command == MachineCommand::Replace;
                 if nature.is_full
@@ -621,7 +627,7 @@ pub(super) fn refused(event: &MachineEvent, code: &str) -> Vec<MachineEvent> {
             MachineEvent::Labels(old.clone(), None),
             MachineEvent::Labels(None, copy.clone()),
         ],
-        MachineEvent::Begin | MachineEvent::Done => Vec::new(),
+        MachineEvent::Begin | MachineEvent::Done | MachineEvent::Checked(_) => Vec::new(),
     }
 }
 

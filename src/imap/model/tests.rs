@@ -22,6 +22,7 @@ fn model(nature: Nature) -> Model {
         has_empty_snapshot: false,
         is_old_journal: false,
         has_rival: false,
+        loses_store: false,
         download: Download::Right,
     }
 }
@@ -239,6 +240,20 @@ fn a_server_restored_from_a_snapshot_loses_and_doubles_nothing() {
 }
 
 #[test]
+fn old_message_stays_if_the_store_is_lost_after_a_crash() {
+    for (name, nature) in natures() {
+        for (faults, client) in [(0, 1), (1, 0)] {
+            let model = Model {
+                loses_store: true,
+                budget: budget(faults, client, 1, 0),
+                ..model(nature)
+            };
+            holds(&format!("{name}, the store is lost"), &model);
+        }
+    }
+}
+
+#[test]
 fn a_server_that_takes_the_new_message_for_the_old_one_loses_nothing() {
     for (name, nature) in deduplicating() {
         explored(&name, nature, &[(1, 0, 0), (0, 1, 0), (0, 0, 1)]);
@@ -335,10 +350,12 @@ fn model_finds_lost_or_doubled_mail_if_a_rule_is_omitted() {
         (Rule::Resume, plain, budget(1, 0, 0, 0)),
         (Rule::Twins, plain, budget(0, 1, 0, 0)),
         (Rule::Elsewhere, plain, budget(0, 1, 0, 0)),
+        (Rule::Objects, plain, budget(0, 0, 1, 0)),
     ] {
         let whole = Model {
             budget,
             has_rival: rule == Rule::Twins,
+            loses_store: rule == Rule::Objects,
             ..model(nature)
         };
         whole.explore().unwrap();

@@ -387,6 +387,38 @@ fn replacement_of_a_killed_run_is_finished_under_another_name_of_the_server() {
     }
 }
 
+/// The store is lost after the new message was appended. The old message then contains the attachment, and no run may
+/// delete it.
+#[test]
+fn original_of_a_killed_run_is_kept_until_the_store_contains_its_attachment() {
+    for verb in ["detach", "restore", "embed"] {
+        let model = Arc::new(Mutex::new(Model::new(Nature::Honest)));
+        let folder = tempfile::tempdir().unwrap();
+        let server = killed_after_append(folder.path(), &model);
+        let store = folder.path().join("store");
+        std::fs::remove_dir_all(&store).unwrap();
+        if verb == "restore" {
+            std::fs::create_dir(&store).unwrap();
+        }
+        let (status, said) = run_with(folder.path(), verb, &server.url("INBOX"), &[]);
+        assert_eq!(status, 1, "{verb}: {said}");
+        let is_named = said.contains("UID 5: ") && said.contains("(UID 6)");
+        assert!(is_named && said.contains("--store"), "{verb}: {said}");
+        assert_eq!(model.lock().unwrap().inbox.len(), 2, "{verb}: {said}");
+        // `detach` stores the attachments of the old message again.
+        let mut statuses = Vec::new();
+        for _ in 0..2 {
+            let (again, text) = run(folder.path(), "detach", &server);
+            statuses.push(again);
+            eprintln!("{verb}: {text}");
+        }
+        assert_eq!(statuses[1], 0, "{verb}: {statuses:?}");
+        let left = model.lock().unwrap();
+        assert_eq!(left.inbox.len(), 1, "{verb}");
+        assert!(left.inbox[0].text.contains(DETACHED), "{verb}");
+    }
+}
+
 /// Another account with the same UIDVALIDITY and UIDs, and a message that differs.
 #[test]
 fn journal_of_another_account_is_left_alone() {
