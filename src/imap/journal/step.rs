@@ -12,8 +12,11 @@ pub(in crate::imap) enum ReplacementStep {
     /// The new message was appended and has this UID.
     Appended(u32),
     /// The new message with this UID was compared and is correct. The old message may already be marked as `\Deleted` by
-    /// embody, or be gone.
+    /// embody. If it is gone, another program removed or moved it, because embody has not sent a command that removes it.
     Deleting(u32),
+    /// The new message with this UID was compared and is correct. The command that removes the old message may have been
+    /// sent.
+    Removing(u32),
     /// The replacement is being undone: the new message with this UID and SHA-256 may already be marked as `\Deleted`,
     /// or gone.
     TakingBack(u32, String),
@@ -29,7 +32,10 @@ impl ReplacementStep {
     /// Returns the UID of the new message, if it is known.
     pub(in crate::imap) fn copy(&self) -> Option<u32> {
         match self {
-            Self::Appended(uid) | Self::Deleting(uid) | Self::TakingBack(uid, _) => Some(*uid),
+            Self::Appended(uid)
+            | Self::Deleting(uid)
+            | Self::Removing(uid)
+            | Self::TakingBack(uid, _) => Some(*uid),
             Self::Begun | Self::Replacing | Self::PuttingBack => None,
         }
     }

@@ -35,6 +35,7 @@ impl Machine {
             }
             ReplacementStep::Appended(uid)
             | ReplacementStep::Deleting(uid)
+            | ReplacementStep::Removing(uid)
             | ReplacementStep::TakingBack(uid, _) => *uid,
         };
         self.copy = uid;

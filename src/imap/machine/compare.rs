@@ -47,6 +47,12 @@ impl Machine {
 
     /// Removes the `\Deleted` that embody set from the old message.
     pub(super) fn unmark(&mut self) -> MachineCommand {
+        // The old message still exists, so the removal that the journal announces did not happen. If the message is
+        // missing later, another program removed it.
+        if let ReplacementStep::Removing(copy) = self.entry.step {
+            self.entry.step = ReplacementStep::Deleting(copy);
+            return self.to(MachineState::NotingUnmark, MachineCommand::Note);
+        }
         self.rounds += 1;
         if self.rounds > ROUNDS * 2 {
             return MachineCommand::Give(Conclusion::Unknown(STAYS_MARKED.to_owned()));

@@ -155,6 +155,7 @@ enum MachineState {
     Reading(u32),
     Looking(bool),
     CheckingObjects,
+    NotingUnmark,
     Unmarking,
     NotingFlags,
     Carrying,
@@ -163,6 +164,7 @@ enum MachineState {
     Storing,
     NotingDeleting,
     Marking,
+    NotingRemoving,
     Removing,
     LookingAfter(bool),
     CarryingLast,
@@ -319,7 +321,8 @@ impl Machine {
 
     /// Resumes a replacement from a journal entry. `doubt` is the reason why the entry cannot be trusted, if any.
     pub(super) fn resumed(terms: ServerTerms, entry: Replacement, doubt: Option<String>) -> Self {
-        let is_deleting = matches!(entry.step, ReplacementStep::Deleting(_));
+        let is_removing = matches!(entry.step, ReplacementStep::Removing(_));
+        let is_deleting = is_removing || matches!(entry.step, ReplacementStep::Deleting(_));
         let goal = match (doubt, &entry.step) {
             (Some(why), _) => Goal::LeaveBoth(why),
             (None, ReplacementStep::TakingBack(..)) => Goal::TakeBack(None),
@@ -333,7 +336,7 @@ impl Machine {
             // With a trash folder, embody moves the old message instead of marking it, so any `\Deleted` is another
             // program's.
             is_ours: is_deleting && !terms.has_trash,
-            was_there: is_deleting,
+            was_there: is_removing,
             remark: Some(FINISHED),
             ..Self::new(terms, entry)
         }
@@ -399,6 +402,10 @@ impl Machine {
                 Err(refusal) => self.refused(&refusal),
             },
             (MachineState::NotingDeleting, MachineEvent::Done) => self.delete(),
+            (MachineState::NotingRemoving, MachineEvent::Done) => {
+                self.to(MachineState::Removing, MachineCommand::Remove)
+            }
+            (MachineState::NotingUnmark, MachineEvent::Done) => self.look(false),
             (MachineState::Marking, MachineEvent::Marked { answer, flags }) => {
                 self.marked(answer, flags)
             }

@@ -6,8 +6,8 @@ use super::events::{
     ReplaceResult, Sight,
 };
 use super::texts::{
-    BOTH_WENT, BOTH_WENT_EARLIER, CARRIED, GONE, GONE_ALTERED, LAST_UNKNOWN, MARK_REMOVED, MOVED,
-    NEW_WENT, NOT_CARRIED, NOT_OURS_ALONE, RENEWED, UNTOLD,
+    BOTH_WENT, BOTH_WENT_EARLIER, CARRIED, GONE, GONE_ALTERED, GONE_EARLIER, LAST_UNKNOWN,
+    MARK_REMOVED, MOVED, NEW_WENT, NOT_CARRIED, NOT_OURS_ALONE, RENEWED, UNTOLD,
 };
 use super::{DELETED, DOUBTS, Machine, MachineState, RetryState, Rule, has, is, without};
 use crate::engine::report::Reason;
@@ -16,7 +16,12 @@ use crate::imap::session::FlagChange;
 
 impl Machine {
     pub(super) fn note_deleting(&mut self) -> MachineCommand {
-        self.entry.step = ReplacementStep::Deleting(self.copy);
+        // With a trash folder, no `\Deleted` is set: the next command moves the old message.
+        self.entry.step = if self.terms.has_trash {
+            ReplacementStep::Removing(self.copy)
+        } else {
+            ReplacementStep::Deleting(self.copy)
+        };
         self.to(MachineState::NotingDeleting, MachineCommand::Note)
     }
 
@@ -43,7 +48,10 @@ impl Machine {
                 // UNCHANGEDSINCE lets only one client mark the message, so of several runs only this one can remove it.
                 self.is_proven = self.modseq.is_some() && flags.is_some();
                 self.last = flags.or(self.last.take());
-                self.to(MachineState::Removing, MachineCommand::Remove)
+                // Without this step in the journal, a later run could not tell whether embody or another program removed
+                // the old message.
+                self.entry.step = ReplacementStep::Removing(self.copy);
+                self.to(MachineState::NotingRemoving, MachineCommand::Note)
             }
             Err(refusal) => {
                 // The server may have set `\Deleted` despite the refusal. If the old message disappears later, that may
@@ -135,6 +143,9 @@ impl Machine {
             return match (is_by_us, self.is_resumed) {
                 // The earlier run removed the old message, and the user removed or moved the new one later.
                 (true, true) => self.left(Reason::ChangedMeanwhile, BOTH_WENT),
+                (false, true) if matches!(self.entry.step, ReplacementStep::Deleting(_)) => {
+                    self.both(Reason::ChangedMeanwhile, BOTH_WENT_EARLIER)
+                }
                 (_, true) => self.end(Conclusion::Nothing),
                 (_, false) => self.both(Reason::ChangedMeanwhile, BOTH_WENT),
             };
@@ -159,7 +170,7 @@ impl Machine {
             return self.read(self.copy);
         };
         if digest == self.entry.sha256 {
-            self.doubled = Some(GONE);
+            self.doubled = Some(if self.is_resumed { GONE_EARLIER } else { GONE });
             return self.finished_with(&copy);
         }
         if Some(&digest) == self.entry.original.as_ref() {

@@ -36,6 +36,7 @@ pub(super) const KIN: &str = "embody cannot tell whether a new message with the 
 pub(super) const SHIFTING: &str = "the server gave the new message a UID that belonged to a different message; the server changes UIDs, so nothing was deleted, and the message now exists twice";
 pub(super) const WRONG_UID: &str = "the server reported the UID of a different message for the new message, and embody cannot find the new message; the message may exist twice";
 pub(super) const GONE: &str = "the message disappeared after the new message was written, so the new message is kept; if another program moved the message, it exists twice";
+pub(super) const GONE_EARLIER: &str = "the original is not in the folder any more, although the earlier run had not deleted it yet, so the new message is kept; if another program moved the original, the message exists twice";
 pub(super) const GONE_ALTERED: &str = "the message disappeared after the new message was written, and the server altered the new message while storing it; the altered message is kept";
 pub(super) const UNTOLD: &str = "another program removed the message at the same moment, so the new message is kept; if another program moved or replaced the message, it exists twice";
 pub(super) const RENEWED: &str = "the server treated the new message as a copy of the old one: it discarded the new content and gave the old message a new UID; if another program moved the old message, it exists twice";

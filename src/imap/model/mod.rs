@@ -588,11 +588,12 @@ impl Model {
                 self.renumber(server);
             });
             // The second client moves a message only if embody can notice it. While embody is removing a message, only
-            // the same run can: it sees that the server did not report the removal. A later run takes the moved message
-            // for removed. And no run can know that the new message existed before the journal has its UID.
+            // the same run can: it sees that the server did not report the removal. If the journal shows that the command
+            // for the removal may have been sent, a later run takes the moved message for removed. And no run can know
+            // that the new message existed before the journal has its UID.
             let is_certain = match world.journal.as_ref().map(|it| &it.step) {
                 Some(ReplacementStep::Begun) => false,
-                Some(ReplacementStep::Deleting(_)) => !is_original || is_running,
+                Some(ReplacementStep::Removing(_)) => !is_original || is_running,
                 Some(ReplacementStep::TakingBack(..)) => is_original || is_running,
                 _ => true,
             };

@@ -310,6 +310,51 @@ fn killed_after_append(folder: &Path, model: &Arc<Mutex<Model>>) -> Scripted {
     server
 }
 
+/// A server on which runs are killed.
+struct KillingServer {
+    server: Scripted,
+    /// Start of the command at which the next run is killed, and whether the server executes this command.
+    at: Arc<Mutex<Option<(&'static str, bool)>>>,
+    is_sent: Arc<AtomicBool>,
+}
+
+impl KillingServer {
+    fn of(model: &Arc<Mutex<Model>>) -> Self {
+        let (at, is_sent) = (Arc::default(), Arc::default());
+        let (begin, sent): (Arc<Mutex<Option<(&str, bool)>>>, Arc<AtomicBool>) =
+            (Arc::clone(&at), Arc::clone(&is_sent));
+        let server = server(model, move |model, command| {
+            if let Some((first, is_executed)) = *begin.lock().unwrap()
+                && command.starts_with(first)
+                && !sent.swap(true, Ordering::SeqCst)
+                && is_executed
+            {
+                model.answer(command);
+            }
+            // No connection of the killed run gets another response.
+            sent.load(Ordering::SeqCst).then(|| CLOSE.into())
+        });
+        Self {
+            server,
+            at,
+            is_sent,
+        }
+    }
+
+    /// Kills a run when it sends a command that begins with `first`.
+    fn kill(&self, folder: &Path, first: &'static str, is_executed: bool) {
+        *self.at.lock().unwrap() = Some((first, is_executed));
+        let mut child = started(folder, "detach", &self.server.url("INBOX"));
+        eventually(30, "the command is sent", || {
+            self.is_sent.load(Ordering::SeqCst)
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        *self.at.lock().unwrap() = None;
+        self.is_sent.store(false, Ordering::SeqCst);
+    }
+}
+
 /// Another program, such as a Sieve script of the server, moves the new message to another folder.
 #[test]
 fn new_message_that_leaves_the_folder_is_named() {
@@ -416,6 +461,25 @@ fn original_of_a_killed_run_is_kept_until_the_store_contains_its_attachment() {
         let left = model.lock().unwrap();
         assert_eq!(left.inbox.len(), 1, "{verb}");
         assert!(left.inbox[0].text.contains(DETACHED), "{verb}");
+    }
+}
+
+/// The run is killed before or after the original is marked, and another program moves the original to another folder.
+#[test]
+fn original_that_is_moved_before_the_killed_run_deleted_it_is_named() {
+    for is_marked in [false, true] {
+        let model = Arc::new(Mutex::new(Model::new(Nature::Honest)));
+        let folder = tempfile::tempdir().unwrap();
+        let killing = KillingServer::of(&model);
+        killing.kill(folder.path(), "UID STORE 5 +FLAGS", is_marked);
+        model.lock().unwrap().inbox.retain(|it| it.uid != 5);
+        for expected in [1, 0] {
+            let (status, said) = run(folder.path(), "detach", &killing.server);
+            assert_eq!(status, expected, "{is_marked}: {said}");
+            let is_named = said.contains("UID 5: ") && said.contains("exists twice");
+            assert_eq!(is_named, expected == 1, "{is_marked}: {said}");
+            assert_eq!(model.lock().unwrap().inbox.len(), 1, "{is_marked}: {said}");
+        }
     }
 }
 
