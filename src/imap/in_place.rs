@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::account::Account;
 use super::candidates::Candidates;
 use super::failure::ImapFailure;
-use super::journal::{JournalAccount, OpenReplacement, ReplaceJournal};
+use super::journal::{JournalAccount, NamedMessage, OpenReplacement, ReplaceJournal};
 use super::names::{means, shown};
 use super::narrowing::{AT_A_TIME, BreakSearch, RequestedMessage};
 use super::place::MessagePlace;
@@ -102,6 +102,7 @@ impl<S: Send> InPlace<'_, S> {
                 None => Ok(None),
             })
         };
+        run.name_earlier();
         run.resume_earlier()?;
         run.adopt_others()?;
         let before = used(&mut run)?;
@@ -119,6 +120,7 @@ impl<S: Send> InPlace<'_, S> {
         let summary = run.summary;
         run.end();
         if let Some(journal) = journal {
+            journal.forget_named()?;
             journal.close()?;
         }
         Ok(InPlaceCounts {
@@ -392,6 +394,16 @@ impl<'r, S: Send> AccountRun<'r, S> {
         Ok(Some(found.name))
     }
 
+    /// Names the messages that may exist twice according to earlier runs, which were killed before their end.
+    fn name_earlier(&mut self) {
+        let named = self.journal.map(ReplaceJournal::named_ones);
+        for NamedMessage { folder, uid, why } in named.unwrap_or_default() {
+            self.summary.damaged += 1;
+            let fate = ReplaceResult::Both(Reason::ChangedMeanwhile, why);
+            self.job.observer.resumed(&self.url_of(&folder), uid, &fate);
+        }
+    }
+
     /// Finishes or undoes the unfinished replacements of earlier runs, in all folders.
     fn resume_earlier(&mut self) -> Result<(), ImapFailure> {
         let Some(journal) = self.journal else {
@@ -471,13 +483,13 @@ impl<'r, S: Send> AccountRun<'r, S> {
                 continue;
             }
             if replacement.uidvalidity != self.selected.uidvalidity {
-                journal.end(*id)?;
                 let mut why =
                     "the folder was deleted or created again during the run; the message may now exist twice".to_owned();
                 let kept = journal.kept(replacement);
                 if kept.is_file() {
                     why.push_str(&format!("; the message is in {}", kept.display()));
                 }
+                journal.name(*id, why.clone())?;
                 fates.push((uid, ReplaceResult::Both(Reason::ChangedMeanwhile, why)));
                 continue;
             }

@@ -10,6 +10,8 @@
 //!   version 0.3.0 have neither checksum nor identity, and are still read.
 //! * While REPLACE may have removed a message from the server, the message is in a file next to the journal.
 //! * A run locks the file. A second run for the same account ends with an error.
+//! * If a replacement ended and the message may exist twice, a line with the report is kept until a run has named the
+//!   message and has ended. A run that is killed before its end has no exit status, so the report must not be lost.
 //! * If no replacement is unfinished, the file is emptied.
 //!
 //! Unfinished replacements in another journal, on another computer or with another `--state`, are unknown to this run. Their
@@ -49,6 +51,14 @@ pub(super) struct OpenReplacement {
     pub(super) doubt: Option<String>,
 }
 
+/// A message that may exist twice, and that a run must name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct NamedMessage {
+    pub(super) folder: String,
+    pub(super) uid: u32,
+    pub(super) why: String,
+}
+
 /// The locked journal of one account. Several threads can use it.
 #[derive(Debug)]
 pub(super) struct ReplaceJournal {
@@ -61,6 +71,8 @@ pub(super) struct ReplaceJournal {
 #[derive(Debug)]
 struct JournalState {
     open: BTreeMap<u64, NotedReplacement>,
+    /// Messages that may exist twice, until the run that named them has ended.
+    named: BTreeMap<u64, NamedMessage>,
     /// UIDs of the new messages of replacements that ended in this run, by the name and the UIDVALIDITY of the folder.
     finished: BTreeMap<(String, u32), BTreeSet<u32>>,
     next: u64,
@@ -144,14 +156,23 @@ impl ReplaceJournal {
             let what = format!("{}: the journal does not name its account", path.display());
             Error::Usage(what.into())
         })?;
-        let (open, whole) = unfinished(&text, &account);
+        let (lines, whole) = unfinished(&text, &account);
         // An incomplete line at the end is removed. Otherwise the next line would be appended to it and become unreadable.
         if whole < text.len() as u64 {
             file.set_len(whole).map_err(&failed)?;
         }
+        let next = lines.last_key_value().map_or(0, |(id, _)| id + 1);
+        let (mut open, mut named) = (BTreeMap::new(), BTreeMap::new());
+        for (id, line) in lines {
+            match line.named.clone() {
+                None => drop(open.insert(id, line)),
+                Some(why) => drop(named.insert(id, NamedMessage::of(line.replacement, why))),
+            }
+        }
         let noted = Mutex::new(JournalState {
-            next: open.last_key_value().map_or(0, |(id, _)| id + 1),
+            next,
             open,
+            named,
             finished: BTreeMap::new(),
             length: whole,
             server: None,
@@ -248,12 +269,13 @@ impl ReplaceJournal {
     pub(super) fn note(&self, id: u64, replacement: Replacement) -> Result<(), Error> {
         {
             let mut noted = self.noted();
-            self.write(id, Some(replacement.clone()), &mut noted)?;
+            self.write(id, Some(replacement.clone()), None, &mut noted)?;
             let server = noted.server.clone();
             let it = NotedReplacement {
                 replacement,
                 server,
                 doubt: None,
+                named: None,
             };
             noted.open.insert(id, it);
         }
@@ -267,19 +289,40 @@ impl ReplaceJournal {
         let Some(ended) = noted.open.remove(&id) else {
             return Ok(());
         };
-        let Replacement {
-            folder,
-            uidvalidity,
-            step,
-            ..
-        } = ended.replacement;
-        if let Some(uid) = step.copy() {
-            let of_folder = noted.finished.entry((folder, uidvalidity)).or_default();
-            of_folder.insert(uid);
-        }
-        self.write(id, None, &mut noted)?;
-        if noted.open.is_empty() && noted.length > LONG {
+        noted.add_finished(&ended.replacement);
+        self.write(id, None, None, &mut noted)?;
+        if noted.is_done() && noted.length > LONG {
             self.empty(&mut noted)?;
+        }
+        Ok(())
+    }
+
+    /// Records that a replacement ended, but that the message may exist twice, for the reason `why`. The record is
+    /// synced to disk, and is kept until [`forget_named`](Self::forget_named).
+    pub(super) fn name(&self, id: u64, why: String) -> Result<(), Error> {
+        {
+            let mut noted = self.noted();
+            let Some(NotedReplacement { replacement, .. }) = noted.open.remove(&id) else {
+                return Ok(());
+            };
+            noted.add_finished(&replacement);
+            self.write(id, Some(replacement.clone()), Some(why.clone()), &mut noted)?;
+            noted.named.insert(id, NamedMessage::of(replacement, why));
+        }
+        crate::platform::sync(&self.file).map_err(self.failed())
+    }
+
+    /// Returns the messages that may exist twice, and that earlier runs named before they were killed.
+    pub(super) fn named_ones(&self) -> Vec<NamedMessage> {
+        self.noted().named.values().cloned().collect()
+    }
+
+    /// Removes the records of messages that may exist twice, because this run has named them and ends with exit status
+    /// 1.
+    pub(super) fn forget_named(&self) -> Result<(), Error> {
+        let mut noted = self.noted();
+        for id in std::mem::take(&mut noted.named).into_keys() {
+            self.write(id, None, None, &mut noted)?;
         }
         Ok(())
     }
@@ -326,7 +369,7 @@ impl ReplaceJournal {
     /// Empties the file if no replacement is unfinished.
     pub(super) fn close(self) -> Result<(), Error> {
         let mut noted = self.noted();
-        if noted.open.is_empty() && noted.length > 0 {
+        if noted.is_done() && noted.length > 0 {
             self.empty(&mut noted)
         } else {
             Ok(())
@@ -343,11 +386,13 @@ impl ReplaceJournal {
         &self,
         id: u64,
         open: Option<Replacement>,
+        named: Option<String>,
         noted: &mut JournalState,
     ) -> Result<(), Error> {
         let line = JournalLine {
             id,
             open,
+            named,
             account: Some(self.account.clone()),
             server: noted.server.clone(),
         };
@@ -360,6 +405,30 @@ impl ReplaceJournal {
 
     fn failed(&self) -> impl Fn(io::Error) -> Error {
         Error::cannot_write(self.path.display().to_string())
+    }
+}
+
+impl NamedMessage {
+    fn of(replacement: Replacement, why: String) -> Self {
+        Self {
+            folder: replacement.folder,
+            uid: replacement.uid,
+            why,
+        }
+    }
+}
+
+impl JournalState {
+    /// Whether no line of the file is needed any more.
+    fn is_done(&self) -> bool {
+        self.open.is_empty() && self.named.is_empty()
+    }
+
+    fn add_finished(&mut self, ended: &Replacement) {
+        if let Some(uid) = ended.step.copy() {
+            let folder = (ended.folder.clone(), ended.uidvalidity);
+            self.finished.entry(folder).or_default().insert(uid);
+        }
     }
 }
 

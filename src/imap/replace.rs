@@ -239,6 +239,10 @@ impl MessageReplacer<'_> {
                 self.journal.end(work.id)?;
                 MachineEvent::Done
             }
+            MachineCommand::Name(why) => {
+                self.journal.name(work.id, self.with_kept(entry, why))?;
+                MachineEvent::Done
+            }
             MachineCommand::Keep => {
                 self.journal.keep(entry, work.original)?;
                 MachineEvent::Done

@@ -23,6 +23,10 @@ pub(super) struct JournalLine {
     pub(super) id: u64,
     /// The replacement with its last step, as long as it is unfinished. `None` means that it was finished or undone.
     pub(super) open: Option<Replacement>,
+    /// Why the message may exist twice, if the replacement ended in this way. The line is kept until a run has named the
+    /// message and has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) named: Option<String>,
     /// Account to which the journal belongs. `None` in a journal of version 0.3.0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) account: Option<JournalAccount>,
@@ -40,6 +44,8 @@ pub(super) struct NotedReplacement {
     pub(super) replacement: Replacement,
     pub(super) server: Option<String>,
     pub(super) doubt: Option<String>,
+    /// Why the message may exist twice. `None` if the replacement is unfinished.
+    pub(super) named: Option<String>,
 }
 
 fn checksum(line: &[u8]) -> String {
@@ -112,6 +118,7 @@ pub(super) fn unfinished(
             replacement,
             server: line.server,
             doubt,
+            named: line.named,
         };
         open.insert(line.id, noted);
     }

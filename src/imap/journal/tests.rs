@@ -195,3 +195,25 @@ fn journal_directory_writable_by_other_users_is_refused() {
     std::fs::set_permissions(folder.path(), all).unwrap();
     assert!(ReplaceJournal::open(folder.path(), account("me")).is_err());
 }
+
+#[test]
+fn message_that_may_exist_twice_is_kept_until_a_run_has_named_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = reopened(folder.path(), "me");
+    let id = begun(&journal, replacement(1));
+    journal.name(id, "it exists twice".to_owned()).unwrap();
+    let named = [NamedMessage::of(
+        replacement(1),
+        "it exists twice".to_owned(),
+    )];
+    assert_eq!(journal.named_ones(), named);
+    journal.close().unwrap();
+    let again = reopened(folder.path(), "me");
+    assert_eq!(open_of(&again), []);
+    assert_eq!(again.named_ones(), named);
+    assert_eq!(again.next_id(), id + 1);
+    again.forget_named().unwrap();
+    let path = again.path.clone();
+    again.close().unwrap();
+    assert_eq!(std::fs::metadata(path).unwrap().len(), 0);
+}

@@ -123,6 +123,9 @@ pub(in crate::imap) enum MachineCommand {
     Rest(u64),
     /// Remove the entry of the replacement from the journal.
     End,
+    /// Record in the journal that the replacement ended, but that the message may exist twice, for this reason. The
+    /// record is kept until a run has named the message and has ended with exit status 1.
+    Name(String),
     /// End with this result.
     Give(Conclusion),
 }

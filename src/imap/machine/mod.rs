@@ -516,9 +516,16 @@ impl Machine {
         )
     }
 
-    /// Removes the entry of the replacement from the journal, and then ends the replacement with the conclusion.
+    /// Removes the entry of the replacement from the journal, and then ends the replacement with the conclusion. If the
+    /// message may exist twice, the journal keeps this report.
     fn end(&mut self, conclusion: Conclusion) -> MachineCommand {
-        self.to(MachineState::Ending(conclusion), MachineCommand::End)
+        let command = match &conclusion {
+            Conclusion::Settled(ReplaceResult::Both(_, why) | ReplaceResult::Doubled(_, why)) => {
+                MachineCommand::Name(why.clone())
+            }
+            _ => MachineCommand::End,
+        };
+        self.to(MachineState::Ending(conclusion), command)
     }
 
     fn left(&mut self, reason: Reason, why: impl Into<String>) -> MachineCommand {

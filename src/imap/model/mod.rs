@@ -390,6 +390,7 @@ impl Model {
             command,
             MachineCommand::Note
                 | MachineCommand::End
+                | MachineCommand::Name(_)
                 | MachineCommand::Keep
                 | MachineCommand::Drop
                 | MachineCommand::Rest(_)

@@ -274,6 +274,12 @@ impl Model {
                 world.unsynced_end = world.journal.take();
                 MachineEvent::Done
             }
+            // The report is synced to the disk, and each later run names the message until one has ended.
+            MachineCommand::Name(_) => {
+                world.journal = None;
+                world.unsynced_end = None;
+                MachineEvent::Done
+            }
             MachineCommand::Keep => {
                 world.is_kept = true;
                 MachineEvent::Done

@@ -483,6 +483,25 @@ fn original_that_is_moved_before_the_killed_run_deleted_it_is_named() {
     }
 }
 
+/// A run names a doubled message, and is killed before it ends: it has no exit status, so the next run names the message
+/// again.
+#[test]
+fn doubled_message_of_a_run_that_is_killed_later_is_named_again() {
+    let model = several(2);
+    let folder = tempfile::tempdir().unwrap();
+    let killing = KillingServer::of(&model);
+    killing.kill(folder.path(), "UID STORE 1 +FLAGS", true);
+    model.lock().unwrap().inbox.retain(|it| it.uid != 1);
+    // The second run names message 1, and is killed at the replacement of message 2.
+    killing.kill(folder.path(), "APPEND", false);
+    for expected in [1, 0] {
+        let (status, said) = run(folder.path(), "detach", &killing.server);
+        assert_eq!(status, expected, "{said}");
+        let is_named = said.contains("UID 1: ") && said.contains("exists twice");
+        assert_eq!(is_named, expected == 1, "{said}");
+    }
+}
+
 /// Another account with the same UIDVALIDITY and UIDs, and a message that differs.
 #[test]
 fn journal_of_another_account_is_left_alone() {
