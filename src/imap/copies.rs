@@ -177,6 +177,34 @@ impl MessageReplacer<'_> {
         Ok(Ok(FoundCopies { same, kin }))
     }
 
+    /// Finds the old and the new message of a replacement in a folder whose UIDs have changed, also if they have
+    /// `\Deleted`. Returns the UIDs of the messages with the old content, and of those with the new content. The inner
+    /// error is the reason why the server did not allow the search.
+    pub(super) fn both_by_content(
+        &mut self,
+        entry: &Replacement,
+    ) -> Result<Result<(Vec<u32>, Vec<u32>), String>, ImapFailure> {
+        let mut all = Vec::new();
+        let contents = [
+            (entry.original.as_ref(), entry.original_size),
+            (Some(&entry.sha256), entry.size),
+        ];
+        for (digest, size) in contents {
+            let (least, most) = (size.saturating_sub(1), size.saturating_add(1));
+            let uids = match self.found(&format!("LARGER {least} SMALLER {most}"))? {
+                Ok(uids) => uids,
+                Err(why) => return Ok(Err(why)),
+            };
+            let work = &mut ReplaceWork::empty(0);
+            match self.equal(&uids, digest, Some(size), entry, work)? {
+                Ok(same) => all.push(same),
+                Err(why) => return Ok(Err(why)),
+            }
+        }
+        let new = all.pop().unwrap_or_default();
+        Ok(Ok((all.pop().unwrap_or_default(), new)))
+    }
+
     /// Returns whether the server has both messages of a replacement, with the content that the journal lists. The journal
     /// then belongs to this account, even if it was written under another name of the server.
     pub(super) fn has_both(&mut self, open: &OpenReplacement) -> Result<bool, ImapFailure> {

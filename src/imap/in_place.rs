@@ -475,21 +475,13 @@ impl<'r, S: Send> AccountRun<'r, S> {
         };
         let mut unknown = None;
         for open in journal.open_ones() {
-            let OpenReplacement {
-                id, replacement, ..
-            } = &open;
+            let OpenReplacement { replacement, .. } = &open;
             let uid = replacement.uid;
             if replacement.folder != folder || only.is_some_and(|only| uid != only) {
                 continue;
             }
             if replacement.uidvalidity != self.selected.uidvalidity {
-                let mut why =
-                    "the folder was deleted or created again during the run; the message may now exist twice".to_owned();
-                let kept = journal.kept(replacement);
-                if kept.is_file() {
-                    why.push_str(&format!("; the message is in {}", kept.display()));
-                }
-                journal.name(*id, why.clone())?;
+                let why = self.renumbered(journal, &open)?;
                 fates.push((uid, ReplaceResult::Both(Reason::ChangedMeanwhile, why)));
                 continue;
             }

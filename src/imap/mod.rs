@@ -60,6 +60,7 @@ mod originals;
 pub(crate) mod overview;
 pub(crate) mod place;
 mod reading;
+mod renumbered;
 pub(crate) mod replace;
 mod response;
 mod retry;

@@ -448,7 +448,10 @@ fn original_of_a_killed_run_is_kept_until_the_store_contains_its_attachment() {
         let (status, said) = run_with(folder.path(), verb, &server.url("INBOX"), &[]);
         assert_eq!(status, 1, "{verb}: {said}");
         let is_named = said.contains("UID 5: ") && said.contains("(UID 6)");
-        assert!(is_named && said.contains("--store"), "{verb}: {said}");
+        assert!(
+            is_named && said.contains("with the store of the interrupted run"),
+            "{verb}: {said}"
+        );
         assert_eq!(model.lock().unwrap().inbox.len(), 2, "{verb}: {said}");
         // `detach` stores the attachments of the old message again.
         let mut statuses = Vec::new();
@@ -479,6 +482,47 @@ fn original_that_is_moved_before_the_killed_run_deleted_it_is_named() {
             let is_named = said.contains("UID 5: ") && said.contains("exists twice");
             assert_eq!(is_named, expected == 1, "{is_marked}: {said}");
             assert_eq!(model.lock().unwrap().inbox.len(), 1, "{is_marked}: {said}");
+        }
+    }
+}
+
+/// Between two runs, the folder gets another UIDVALIDITY, and the new message disappears. The only copy of the message has
+/// the `\Deleted` of the killed run.
+#[test]
+fn original_with_the_mark_of_a_killed_run_is_unmarked_or_named_if_its_folder_is_made_anew() {
+    for is_found in [true, false] {
+        let model = Arc::new(Mutex::new(Model::new(Nature::Honest)));
+        let folder = tempfile::tempdir().unwrap();
+        let killing = KillingServer::of(&model);
+        killing.kill(folder.path(), "UID STORE 5 +FLAGS", true);
+        {
+            let mut changed = model.lock().unwrap();
+            changed.uidvalidity = 8;
+            changed.inbox.retain(|it| it.uid == 5);
+            if !is_found {
+                changed.inbox.clear();
+            }
+        }
+        let mut runs = Vec::new();
+        for _ in 0..2 {
+            runs.push(run(folder.path(), "detach", &killing.server));
+        }
+        let left = model.lock().unwrap();
+        let (status, said) = &runs[0];
+        assert_eq!(*status, 1, "{said}");
+        assert!(said.contains("UID 5: ") && said.contains("exist"), "{said}");
+        if is_found {
+            assert!(said.contains("not marked as deleted any more"), "{said}");
+            assert_eq!(left.inbox.len(), 1, "{runs:?}");
+            assert!(!left.inbox[0].flags.contains(&"\\Deleted".into()));
+            assert_eq!(runs[1].0, 0, "{runs:?}");
+        } else {
+            assert!(said.contains("remove the mark"), "{said}");
+            assert!(said.contains("delete the journal"), "{said}");
+            assert!(
+                runs[1].0 == 1 && runs[1].1.contains("remove the mark"),
+                "{runs:?}"
+            );
         }
     }
 }

@@ -46,6 +46,7 @@ pub(super) struct Stored {
 
 pub(super) struct Model {
     nature: Nature,
+    pub(super) uidvalidity: u32,
     pub(super) next: u32,
     pub(super) inbox: Vec<Stored>,
     pub(super) trash: Vec<Stored>,
@@ -73,6 +74,7 @@ impl Model {
         };
         Self {
             nature,
+            uidvalidity: 7,
             next: 6,
             inbox: vec![old],
             trash: Vec::new(),
@@ -111,14 +113,17 @@ impl Model {
                 "* LIST () \"/\" INBOX\r\n* LIST (\\All) \"/\" All\r\n* LIST (\\Trash) \"/\" Bin\r\n".into(),
             ),
             ["SELECT" | "EXAMINE", ..] => ok(format!(
-                "* {} EXISTS\r\n* OK [UIDVALIDITY 7] valid\r\n* OK [UIDNEXT {}] next\r\n\
+                "* {} EXISTS\r\n* OK [UIDVALIDITY {}] valid\r\n* OK [UIDNEXT {}] next\r\n\
                  * OK [PERMANENTFLAGS (\\Seen \\Deleted \\Flagged \\*)] all\r\n",
                 self.inbox.len(),
+                self.uidvalidity,
                 self.next
             )),
             ["MYRIGHTS", ..] => ok("* MYRIGHTS INBOX lrsw\r\n".into()),
             ["UID", "SEARCH", ..] => {
-                let found = self.inbox.iter().filter(|it| !it.flags.iter().any(|flag| flag == "\\Deleted"));
+                let found = self.inbox.iter().filter(|it| {
+                    !command.contains("UNDELETED") || !it.flags.iter().any(|flag| flag == "\\Deleted")
+                });
                 let uids: String = found.map(|it| format!(" {}", it.uid)).collect();
                 ok(format!("* SEARCH{uids}\r\n"))
             }
@@ -217,7 +222,9 @@ impl Model {
             Nature::OtherOctets => text.insert_str(0, "X-Exchange: was here\r\n"),
             Nature::OtherDate => date = date.replace("2020", "2026"),
             Nature::DropsKeywords => flags.retain(|flag| flag != "Keyword"),
-            Nature::StoresNothing => return format!("TAG OK [APPENDUID 7 {uid}] done\r\n"),
+            Nature::StoresNothing => {
+                return format!("TAG OK [APPENDUID {} {uid}] done\r\n", self.uidvalidity);
+            }
             Nature::Gmail { gives_back: true } => {
                 return "TAG OK [APPENDUID 7 5] done\r\n".into();
             }
@@ -236,7 +243,10 @@ impl Model {
         });
         match self.nature {
             Nature::NoAppendUid => "TAG OK done\r\n".into(),
-            _ => format!("* OK [APPENDUID 7 {uid}] there\r\nTAG OK [APPENDUID 7 {uid}] done\r\n"),
+            _ => {
+                let code = format!("[APPENDUID {} {uid}]", self.uidvalidity);
+                format!("* OK {code} there\r\nTAG OK {code} done\r\n")
+            }
         }
     }
 
