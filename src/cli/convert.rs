@@ -94,7 +94,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<ProgramStatus, Error> {
         tells_rows: common.saying.tells_rows() || args.walk.html.is_some(),
         pictures: PictureWatch::of(&policy),
     };
-    let done = walk.run(&expanding, None, resume.as_ref(), |_| {
+    let done = walk.run(&expanding, None, resume.as_ref(), |_, _| {
         if expanding.pictures.has_met() {
             format!("{NOTICE}.\n")
         } else {

@@ -81,8 +81,9 @@ fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<ProgramStatus, Error
     let resume = walk.resume(&args.resume, false, &args.kept())?;
     let (detaching, store) = detacher(args, policy, files.clone())?;
     let walk_with_store = walk.with_objects(store.clone());
-    let status = walk_with_store.run(&detaching, store.as_deref(), resume.as_ref(), |counts| {
-        if !counts.has_large_attachments() {
+    let status = walk_with_store.run(&detaching, store.as_deref(), resume.as_ref(), |counts, is_whole| {
+        // After an error, the mailbox may contain large attachments that the run did not see.
+        if !counts.has_large_attachments() && is_whole {
             return nothing_is_large(args.choice().larger_than);
         }
         let (objects, octets) = detaching.detacher.foreseen();
@@ -205,7 +206,7 @@ fn restore_all(
     let mode = walk.options.mode;
     let (restoring, objects) = restorer(args, mode, &walk.signals.stop, resume.as_ref(), opened)?;
     let walk_with_store = walk.with_objects(objects);
-    walk_with_store.run(&restoring, None, resume.as_ref(), |_| String::new())
+    walk_with_store.run(&restoring, None, resume.as_ref(), |_, _| String::new())
 }
 
 fn restorer(

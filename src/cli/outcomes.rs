@@ -214,6 +214,14 @@ impl Outcomes {
         has_failed && !self.0.has(&OutcomeClass::Answered)
     }
 
+    /// Returns whether a mail server refused a message, or had no room for it.
+    pub(super) fn has_server_refusals(&self) -> bool {
+        let words = [Reason::QuotaFull, Reason::ServerRefused].map(phrase);
+        self.0.classes().any(|(class, _)| {
+            matches!(class, OutcomeClass::Kept(_, reason) if words.contains(&reason.as_str()))
+        })
+    }
+
     /// Returns the number of references whose server no longer has the content, or 0 if no server responded.
     pub(super) fn gone(&self) -> u64 {
         if self.has_no_response() {

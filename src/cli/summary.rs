@@ -34,6 +34,8 @@ pub(super) struct RunSummary<'e> {
     pub(super) task: Task,
     pub(super) mode: Mode,
     pub(super) seconds: f64,
+    /// Whether the sources are accounts on servers.
+    pub(super) is_remote: bool,
     /// How to repeat the run.
     pub(super) again: &'e str,
     /// Whether a preview of `--embed` follows this text. It contains the numbers of pictures, so the summary leaves
@@ -62,6 +64,17 @@ impl RunSummary<'_> {
             summary.changed
         );
         text.push_str(&outcomes.sentences(self.task, self.mode, self.pictures_follow));
+        let damaged = if self.is_remote {
+            [
+                "folder or message could not be processed completely, or a message may exist twice; a line above names it",
+                "folders or messages could not be processed completely, or may exist twice; lines above name them",
+            ]
+        } else {
+            [
+                "file or message could not be read completely; a line above names this file",
+                "files or messages could not be read completely; lines above name these files",
+            ]
+        };
         for (count, one, many) in [
             (
                 summary.oversized,
@@ -105,8 +118,8 @@ impl RunSummary<'_> {
             ),
             (
                 summary.damaged.max(summary.files.not_read),
-                "file or message could not be read completely; a line above names this file",
-                "files or messages could not be read completely; lines above name these files",
+                damaged[0],
+                damaged[1],
             ),
             (
                 summary.skipped_files,

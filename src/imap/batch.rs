@@ -143,7 +143,13 @@ impl<S: Send> AccountRun<'_, S> {
         self.again(|run| run.select(&folder.name))?;
         check_uidvalidity(&job.account.choice, &self.selected)?;
         if let Some(why) = self.obstacle() {
-            job.observer.passed_over(&url, &why);
+            // If the run skips all folders, it has done nothing, so the exit status is 1.
+            if self.is_only_folder {
+                job.observer.damaged(&url, &why.into());
+                self.summary.damaged += 1;
+            } else {
+                job.observer.passed_over(&url, &why);
+            }
             return Ok(());
         }
         job.observer.begin(&url);

@@ -112,6 +112,9 @@ impl ImapSession {
                     let absent: Vec<&str> = absent.iter().map(|name| name.as_str()).collect();
                     no_folder(&absent.join(", "))
                 }
+                None if all.is_empty() => {
+                    "the server lists no folders; if the account has mail, name a folder in the URL, such as INBOX".to_owned()
+                }
                 None => "the options exclude all folders; embody inspect lists the folders of the account"
                     .to_owned(),
             };

@@ -106,6 +106,7 @@ impl<S: Send> InPlace<'_, S> {
         run.resume_earlier()?;
         run.adopt_others()?;
         let before = used(&mut run)?;
+        run.is_only_folder = folders.len() == 1;
         for folder in &folders {
             self.stop.check()?;
             let done = run.folder(folder);
@@ -141,6 +142,8 @@ pub(super) struct AccountRun<'r, S> {
     /// Trash folder in the spelling of the server.
     trash: Option<String>,
     pub(super) selected: SelectResponse,
+    /// Whether the run processes only one folder.
+    pub(super) is_only_folder: bool,
     /// Smallest UID that a new message in the folder can get. A message with a smaller UID existed before the run.
     pub(super) least: u32,
     /// UID of the message that this connection is replacing.
@@ -166,6 +169,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
             journal,
             trash: None,
             selected: SelectResponse::default(),
+            is_only_folder: false,
             least: 0,
             in_work: None,
             resumed: None,
@@ -204,6 +208,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
             journal: self.journal,
             trash: self.trash.clone(),
             selected: self.selected.clone(),
+            is_only_folder: self.is_only_folder,
             least: self.least,
             in_work: None,
             resumed: None,

@@ -160,7 +160,7 @@ impl Walk<'_> {
         transform: &dyn Transform<VerbReport>,
         store: Option<&dyn Store>,
         resume: Option<&Resume>,
-        more: impl FnOnce(&Totals) -> String,
+        more: impl FnOnce(&Totals, bool) -> String,
     ) -> Result<ProgramStatus, Error> {
         let start = Instant::now();
         // The sizes are determined now, because the sources are closed before the end of the run.
@@ -280,6 +280,7 @@ impl Walk<'_> {
                 task: self.task,
                 mode: self.options.mode,
                 seconds,
+                is_remote: self.sources.iter().all(|source| is_of_account(source)),
                 again: &again,
                 pictures_follow: !plans.is_empty(),
             };
@@ -310,7 +311,8 @@ impl Walk<'_> {
                 .iter()
                 .map(|command| format!("to check that no mail was lost: {command}\n"))
                 .collect();
-            let more = more(&counts);
+            let is_whole = status == ProgramStatus::Success && summary.mailboxes > 0;
+            let more = more(&counts, is_whole);
             let all = format!(
                 "{word}{text}{table}{missing}{plans}{more}{remedy}{names}{archived}{proof}"
             );
@@ -339,6 +341,10 @@ impl Walk<'_> {
             say::tell(&counts.outcomes.no_response(&again));
         }
         if status == ProgramStatus::Success && counts.outcomes.has_no_response() {
+            status = ProgramStatus::Trouble;
+        }
+        let is_refused = self.options.mode.writes() && counts.outcomes.has_server_refusals();
+        if status == ProgramStatus::Success && is_refused {
             status = ProgramStatus::Trouble;
         }
         if status == ProgramStatus::Success && failure.is_some() {
@@ -535,6 +541,10 @@ fn has_results(source: &Path) -> bool {
         return false;
     }
     !is_standard(source)
+}
+
+fn is_of_account(source: &Path) -> bool {
+    !has_results(source) && !is_standard(source)
 }
 
 fn whole(path: &Path) -> PathBuf {

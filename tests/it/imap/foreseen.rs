@@ -191,7 +191,7 @@ fn a_full_quota_leaves_each_message_as_it_is_and_room_for_one_suffices() {
         )
     };
     let (status, said) = detach();
-    assert_eq!(status, Some(0), "{said}");
+    assert_eq!(status, Some(1), "{said}");
     assert_eq!(client.all("INBOX"), before);
     assert!(
         said.contains("7 kept: 7 above the quota") && said.contains("0 changed"),

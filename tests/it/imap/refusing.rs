@@ -312,13 +312,13 @@ fn a_message_stays_as_it_was_where_the_server_does_not_do_what_it_says() {
         (Nature::StoresNothing, "altered-by-server", 1),
         (Nature::OtherDate, "altered-by-server", 0),
         (Nature::DropsKeywords, "flags-not-kept", 0),
-        (Nature::QuotaFull, "quota-full", 0),
-        (Nature::QuotaFullWithReplace, "quota-full", 0),
-        (Nature::RefusesToDelete, "server-refused", 0),
-        (Nature::ExpungesNothing, "server-refused", 0),
+        (Nature::QuotaFull, "quota-full", 1),
+        (Nature::QuotaFullWithReplace, "quota-full", 1),
+        (Nature::RefusesToDelete, "server-refused", 1),
+        (Nature::ExpungesNothing, "server-refused", 1),
         (Nature::Lies, "wrong-size", 0),
         (Nature::NoUidplus, "", 2),
-        (Nature::LacksRights, "", 0),
+        (Nature::LacksRights, "not-read", 1),
         (Nature::Gmail { gives_back: true }, "altered-by-server", 0),
     ] {
         let (model, found, said, why) = detached(nature, &[]);
@@ -342,6 +342,22 @@ fn a_message_stays_as_it_was_where_the_server_does_not_do_what_it_says() {
     );
     let (_, _, said, _) = detached(Nature::LacksRights, &[]);
     assert!(said.contains("do not have all rights"), "{said}");
+    // The attachment was not examined, so there is no advice about its size, and nothing about files.
+    let has_advice = said.contains("No attachment has") || said.contains("this file");
+    assert!(!has_advice, "{said}");
+}
+
+#[test]
+fn server_that_lists_no_folders_is_not_taken_for_options_that_exclude_all() {
+    let server = Scripted::instead("LIST", "TAG OK done\r\n");
+    let folder = tempfile::tempdir().unwrap();
+    let output = command(folder.path(), "detach", &server.url(""))
+        .arg("--dry-run")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{said}");
+    assert!(!said.contains("options exclude"), "{said}");
 }
 
 #[test]
