@@ -5,7 +5,7 @@ use super::events::{
     MessageAnswer, ReplaceResult,
 };
 use super::texts::{
-    BY_REPLACE, EARLIER, KIN, NO_LABELS, NOT_OURS, NOT_PUT_BACK, NOT_SAID, NOT_STORED,
+    BY_REPLACE, COPY_LEFT, EARLIER, KIN, NO_LABELS, NOT_OURS, NOT_PUT_BACK, NOT_STORED,
     NOT_THE_ORIGINAL, OTHER_BYTES, RENUMBERED, SAME, SEVERAL, SHIFTING, UNREADABLE, WRONG_UID,
 };
 use super::{Goal, Machine, MachineState, RetryState, Rule, SearchPurpose, altered};
@@ -122,7 +122,14 @@ impl Machine {
                 self.is_found = is_doubtful;
                 self.has_copy(*uid)
             }
-            (SearchPurpose::AfterAppend(None), _) => self.both(Reason::AmbiguousCopy, NOT_SAID),
+            (SearchPurpose::AfterAppend(None), uids) => {
+                let candidates: Vec<u32> = uids.iter().chain(&kin).copied().collect();
+                let which = match candidates.as_slice() {
+                    [] => String::new(),
+                    uids => format!(" (possibly UID {})", listed(uids)),
+                };
+                self.both(Reason::AmbiguousCopy, format!("{COPY_LEFT}{which}"))
+            }
             // The server may have altered the new message, so a new message with the same Message-ID counts, too.
             (
                 SearchPurpose::AfterAppend(Some(_))

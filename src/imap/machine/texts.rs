@@ -48,6 +48,7 @@ pub(super) const LABELS: &str = "the server does not store the labels on the new
 
 pub(super) const SEVERAL: &str = "an earlier run wrote a new message, and several messages may be that message; all of them are kept";
 pub(super) const NOT_SAID: &str = "the server does not report which message is the new message";
+pub(super) const COPY_LEFT: &str = "the server stored the new message, but does not report its UID, and embody cannot tell which message it is; the new message stays in the folder, so the message exists twice: compare it with the newest messages of the folder, and delete one of the two";
 pub(super) const NOT_OURS: &str =
     "the UID of the new message belongs to a different message; nothing was deleted";
 pub(super) const NOT_OURS_ALONE: &str = "the UID of the new message belongs to a different message, and the original is missing; look for the message in this folder and in the trash";

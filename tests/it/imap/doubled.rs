@@ -489,7 +489,7 @@ fn original_that_is_moved_before_the_killed_run_deleted_it_is_named() {
 /// Between two runs, the folder gets another UIDVALIDITY, and the new message disappears. The only copy of the message has
 /// the `\Deleted` of the killed run.
 #[test]
-fn original_with_the_mark_of_a_killed_run_is_unmarked_or_named_if_its_folder_is_made_anew() {
+fn original_with_the_mark_of_a_killed_run_is_unmarked_or_named_if_its_folder_is_created_again() {
     for is_found in [true, false] {
         let model = Arc::new(Mutex::new(Model::new(Nature::Honest)));
         let folder = tempfile::tempdir().unwrap();
