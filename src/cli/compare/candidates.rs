@@ -6,15 +6,15 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Mutex;
 
 use super::matching::{ProvedPair, matched};
+use super::pending::{PendingMessage, PendingMessages};
 use super::reading::{LostMessage, MessageResult};
-use super::stored::{CandidateRecord, StoredMessage, read_at};
+use super::stored::{CandidateRecord, MessageKeys, stored, temporary};
 use crate::engine::prove::{Budget, Changes, Proof, Unproven, prove};
 use crate::engine::same::{
-    CutPlace, Digest, MOST_COMPARED, MailCopy, change_key, copy_key, covers, identity, plain,
+    CutPlace, Digest, MOST_COMPARED, MailCopy, change_key, copy_key, covers,
 };
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::MessageFlags;
@@ -55,6 +55,8 @@ pub(super) struct FoundCounts {
     pub(super) changes: Changes,
     /// Number of contents in NEW that came from outside of OLD, such as from a server, so that OLD cannot prove them.
     pub(super) unchecked: usize,
+    /// Length of the temporary files, in bytes.
+    pub(super) spooled: u64,
 }
 
 /// Reason why a message of OLD counts as lost: it is missing in NEW, was altered, or lacks flags.
@@ -91,11 +93,44 @@ pub(super) struct MessageCandidates {
     /// By digest: number of messages of NEW that OLD has identical copies of, but fewer. The surplus messages can still
     /// be the results of changes.
     surplus: Mutex<HashMap<Digest, u32>>,
+    /// Messages of NEW with more candidates than [`MOST_MATCHED`].
+    crowd: PendingMessages,
 }
 
 /// Maximum number of candidates with one Message-ID for which all pairs with messages of NEW are tried. If there are
-/// more candidates, the first proved pair is used.
+/// more candidates, `crowded` selects the pairs that are tried.
 const MOST_MATCHED: usize = 16;
+
+/// A message of NEW that is compared with candidates.
+pub(super) struct NewMessage<'n> {
+    content: &'n [u8],
+    flags: Option<&'n MessageFlags>,
+    /// `None` if copies are not accepted.
+    copy: Option<MailCopy>,
+}
+
+/// A candidate that was compared with a message of NEW.
+pub(super) struct TriedCandidate {
+    candidate: u32,
+    /// `None` if embody was not run again.
+    proof: Option<Result<Proof, Unproven>>,
+    /// Whether the message of NEW is a copy that is at least as complete as the candidate.
+    is_copy: bool,
+    lost_flags: Vec<String>,
+}
+
+/// Result of [`MessageCandidates::place`]: the digest of the message, and its candidates. `None` if nothing was tried.
+pub(super) struct PlacedMessage(Option<(Digest, TriedPlaces)>);
+
+enum TriedPlaces {
+    Now {
+        tried: Vec<TriedCandidate>,
+        /// Whether the pairs are selected after all of them are known.
+        is_matched: bool,
+    },
+    /// The message has too many candidates, and is compared after all of NEW was read.
+    Later(PendingMessage),
+}
 
 /// Index of the candidates by key.
 #[derive(Default)]
@@ -116,35 +151,12 @@ impl CandidateWriter {
 
     /// Stores a message of OLD as a candidate, and returns its entry for [`CandidateCollector::add`].
     pub(super) fn store(&self, message: &MessageResult<'_>) -> Result<AddedMessage, Error> {
-        let length = message.content.len() as u64;
-        let stored = match message.at {
-            Some(at) => StoredMessage::File {
-                path: PathBuf::from(&message.named.source),
-                at,
-                length,
-            },
-            None => {
-                let mut file = unpoisoned(self.file.lock());
-                StoredMessage::Spooled {
-                    at: file.push(message.content).map_err(temporary)?,
-                    length,
-                }
-            }
-        };
+        let stored = stored(message, &self.file).map_err(temporary)?;
         let copy = self.is_merged.then(|| MailCopy::of(message.plain, &[]));
         let keys = keys_of(message.plain, self.is_merged);
         let place = copy.as_ref().and_then(MailCopy::cut_at);
         let cut = place.map(|place| (copy_key(message.plain), place));
-        let record = CandidateRecord {
-            identity: message.seen.identity,
-            named: message.named.clone(),
-            stored,
-            flags: message.seen.flags.as_ref().map(|flags| {
-                let keywords = flags.keywords.names().map(str::to_owned);
-                (flags.system.to_byte(), keywords.collect())
-            }),
-            copy,
-        };
+        let record = CandidateRecord::of(message, stored, copy);
         let bytes = serde_json::to_vec(&record).map_err(|error| temporary(error.into()))?;
         let mut file = unpoisoned(self.file.lock());
         let at = file.push_block(&bytes).map_err(temporary)?;
@@ -199,6 +211,7 @@ impl CandidateCollector {
             pairs: Mutex::default(),
             is_merged: writer.is_merged,
             surplus: Mutex::new(surplus),
+            crowd: PendingMessages::new()?,
         })
     }
 }
@@ -220,95 +233,181 @@ impl MessageCandidates {
         unpoisoned(self.surplus.lock()).contains_key(identity)
     }
 
-    /// Finds the candidates that a message of NEW replaces: the message from which embody made it and, if copies are
-    /// accepted, all messages of which it is a copy. `number` is the position of the message in NEW.
-    pub(super) fn place(&self, number: u64, new: &MessageResult<'_>) -> Result<(), Error> {
+    /// Tries the candidates that a message of NEW may replace: the message from which embody made it and, if copies are
+    /// accepted, all messages of which it is a copy. Several threads call this function at the same time, so it marks no
+    /// candidate as found: [`add`](Self::add) does this in the order of NEW.
+    pub(super) fn place(&self, new: &MessageResult<'_>) -> Result<PlacedMessage, Error> {
         let keys = keys_of(new.plain, self.is_merged);
-        let mut candidates: Vec<u32> = Vec::new();
-        for key in keys.into_iter().flatten() {
-            candidates.extend(self.with_key(key));
-        }
-        candidates.sort_unstable();
-        candidates.dedup();
-        if candidates.is_empty() {
-            return Ok(());
-        }
-        if !self.is_merged && self.is_used_up(&new.seen.identity) {
-            return Ok(());
-        }
-        let is_matched = !self.is_merged && (2..=MOST_MATCHED).contains(&candidates.len());
-        let mut proved_copy = None;
-        for candidate in self.open(&candidates) {
-            let record = self.record(candidate).map_err(temporary)?;
-            // The message was moved out of OLD or changed during the run, so it cannot be compared.
-            let Some(old) = self.content(&record).map_err(temporary)? else {
-                continue;
-            };
-            let mut budget = Budget::of(old.len(), new.content.len());
-            match prove(&old, new.content, &mut budget) {
-                Ok(proof) if is_matched => {
-                    let pair = ProvedPair {
-                        number,
-                        identity: new.seen.identity,
-                        candidate,
-                        proof,
-                        lost_flags: lost(&record.flags(), &new.seen.flags, false),
-                    };
-                    unpoisoned(self.pairs.lock()).push(pair);
-                }
-                Ok(proof) => {
-                    let lost_flags = lost(&record.flags(), &new.seen.flags, self.is_merged);
-                    let found = (CandidateMatch::Changed(proof), lost_flags);
-                    if self.claim(candidate, &new.seen.identity, found) {
-                        proved_copy = record.copy;
-                        break;
+        let candidates = self.with_keys(keys, MOST_MATCHED + 1);
+        let tried = if candidates.len() > MOST_MATCHED {
+            TriedPlaces::Later(self.crowd.store(keys, new).map_err(temporary)?)
+        } else {
+            // `add` marks candidates in the order of NEW, so an earlier message was made from this candidate.
+            let is_over = |candidate: &u32| !self.is_merged && self.is_found(*candidate);
+            match candidates.as_slice() {
+                [] => return Ok(PlacedMessage(None)),
+                [one] if is_over(one) => return Ok(PlacedMessage(None)),
+                _ => {}
+            }
+            let message = self.new_message(new.content, new.plain, new.seen.flags.as_ref());
+            let tried = self.tried(&candidates, &message, candidates.len())?;
+            let is_matched = !self.is_merged && candidates.len() > 1;
+            TriedPlaces::Now { tried, is_matched }
+        };
+        Ok(PlacedMessage(Some((new.seen.identity, tried))))
+    }
+
+    /// Marks the candidates that a message of NEW replaces. Must be called in the order of NEW; `number` is the position of
+    /// the message there.
+    pub(super) fn add(&self, number: u64, placed: PlacedMessage) {
+        let Some((identity, tried)) = placed.0 else {
+            return;
+        };
+        match tried {
+            TriedPlaces::Later(pending) => self.crowd.add(pending.numbered(number)),
+            TriedPlaces::Now { tried, is_matched } if is_matched => {
+                for tried in tried {
+                    match tried.proof {
+                        Some(Ok(proof)) => unpoisoned(self.pairs.lock()).push(ProvedPair {
+                            number,
+                            identity,
+                            candidate: tried.candidate,
+                            proof,
+                            lost_flags: tried.lost_flags,
+                        }),
+                        Some(Err(why)) => self.note(tried.candidate, number, why),
+                        None => {}
                     }
                 }
-                Err(why) => self.note(candidate, number, why),
+            }
+            TriedPlaces::Now { tried, .. } => {
+                self.settle(number, &identity, tried);
             }
         }
-        if self.is_merged {
-            self.place_copies(&candidates, new, proved_copy.as_ref())?;
-        }
-        Ok(())
     }
 
-    fn place_copies(
+    /// Returns the candidates with one of the keys in the order of OLD, but at most `most` for each key.
+    pub(super) fn with_keys(&self, keys: MessageKeys, most: usize) -> Vec<u32> {
+        let keys = keys.into_iter().flatten();
+        let mut candidates: Vec<u32> = keys.flat_map(|key| self.with_key(key).take(most)).collect();
+        candidates.sort_unstable();
+        candidates.dedup();
+        candidates
+    }
+
+    pub(super) fn new_message<'n>(
+        &self,
+        content: &'n [u8],
+        plain: &[u8],
+        flags: Option<&'n MessageFlags>,
+    ) -> NewMessage<'n> {
+        let copy = self.is_merged.then(|| {
+            let cuts = self.index.cuts.get(&copy_key(plain));
+            MailCopy::of(plain, cuts.map_or(&[][..], Vec::as_slice))
+        });
+        NewMessage {
+            content,
+            flags,
+            copy,
+        }
+    }
+
+    /// Compares a message of NEW with candidates. For the first `proofs` of them, embody is run again.
+    pub(super) fn tried(
         &self,
         candidates: &[u32],
-        new: &MessageResult<'_>,
-        proved: Option<&MailCopy>,
-    ) -> Result<(), Error> {
-        let cuts = self.index.cuts.get(&copy_key(new.plain));
-        let places = cuts.map_or(&[][..], Vec::as_slice);
-        let of_new = MailCopy::of(new.plain, places);
-        for candidate in self.open(candidates) {
+        new: &NewMessage<'_>,
+        proofs: usize,
+    ) -> Result<Vec<TriedCandidate>, Error> {
+        let mut all = Vec::with_capacity(candidates.len());
+        let mut copies = Vec::new();
+        for (at, &candidate) in candidates.iter().enumerate() {
             let record = self.record(candidate).map_err(temporary)?;
-            let Some(copy) = &record.copy else { continue };
-            // The message of NEW is either a copy itself, or embody made it from a copy.
-            let is_of_proved = || proved.is_some_and(|proved| covers(proved, copy).is_ok());
-            if covers(&of_new, copy).is_ok() || is_of_proved() {
-                let lost_flags = lost(&record.flags(), &new.seen.flags, true);
-                let found = (CandidateMatch::Copied, lost_flags);
-                self.claim(candidate, &new.seen.identity, found);
+            let mut proof = None;
+            // Without its content, the message was moved out of OLD or changed during the run, so it cannot be compared.
+            if at < proofs
+                && let Some(old) = self.content(&record).map_err(temporary)?
+            {
+                let mut budget = Budget::of(old.len(), new.content.len());
+                proof = Some(prove(&old, new.content, &mut budget));
+            }
+            all.push(TriedCandidate {
+                candidate,
+                proof,
+                is_copy: false,
+                lost_flags: lost(record.flags().as_ref(), new.flags, self.is_merged),
+            });
+            copies.push(record.copy);
+        }
+        let Some(of_new) = &new.copy else {
+            return Ok(all);
+        };
+        // The message of NEW is either a copy itself, or embody made it from a copy.
+        let is_proved = |tried: &TriedCandidate| matches!(tried.proof, Some(Ok(_)));
+        let proved: Vec<&MailCopy> = all
+            .iter()
+            .zip(&copies)
+            .filter(|(tried, _)| is_proved(tried))
+            .filter_map(|(_, copy)| copy.as_ref())
+            .collect();
+        for (tried, copy) in all.iter_mut().zip(&copies) {
+            let Some(copy) = copy else { continue };
+            let mut whole = std::iter::once(of_new).chain(proved.iter().copied());
+            tried.is_copy = whole.any(|whole| covers(whole, copy).is_ok());
+        }
+        Ok(all)
+    }
+
+    /// Marks the first candidate from which embody made the message of NEW and, if copies are accepted, all candidates of
+    /// which it is a copy. Returns the marked candidates.
+    pub(super) fn settle(
+        &self,
+        number: u64,
+        identity: &Digest,
+        tried: Vec<TriedCandidate>,
+    ) -> Vec<u32> {
+        let mut claimed = Vec::new();
+        let mut is_changed = false;
+        let mut copies = Vec::new();
+        for tried in tried {
+            let candidate = tried.candidate;
+            match tried.proof {
+                Some(Ok(proof)) if !is_changed => {
+                    let found = (CandidateMatch::Changed(proof), tried.lost_flags.clone());
+                    is_changed = self.claim(candidate, identity, found);
+                    claimed.extend(is_changed.then_some(candidate));
+                }
+                Some(Err(why)) => self.note(candidate, number, why),
+                _ => {}
+            }
+            if tried.is_copy {
+                copies.push((candidate, tried.lost_flags));
             }
         }
-        Ok(())
+        for (candidate, lost_flags) in copies {
+            let found = (CandidateMatch::Copied, lost_flags);
+            if self.claim(candidate, identity, found) {
+                claimed.push(candidate);
+            }
+        }
+        claimed
     }
 
-    /// Returns the candidates that were not found yet, but at most [`MOST_COMPARED`]. Without this limit, a million
-    /// messages with the same Message-ID would take quadratic time.
-    fn open(&self, candidates: &[u32]) -> Vec<u32> {
-        let entries = unpoisoned(self.entries.lock());
-        let is_open = |number: &&u32| {
-            let entry = entries.get(**number as usize);
-            entry.is_some_and(|entry| !entry.result.is_found())
-        };
-        let open = candidates.iter().filter(is_open);
-        open.take(MOST_COMPARED).copied().collect()
+    /// Records the differences between a message of NEW and candidates, without marking any as found.
+    pub(super) fn note_difference(&self, number: u64, tried: Vec<TriedCandidate>) {
+        for tried in tried {
+            if let Some(Err(why)) = tried.proof {
+                self.note(tried.candidate, number, why);
+            }
+        }
     }
 
-    fn is_used_up(&self, identity: &Digest) -> bool {
+    pub(super) fn is_merged(&self) -> bool {
+        self.is_merged
+    }
+
+    /// Returns whether OLD has as many messages with this digest as NEW, counting those that were found.
+    pub(super) fn is_used_up(&self, identity: &Digest) -> bool {
         unpoisoned(self.surplus.lock()).get(identity) == Some(&0)
     }
 
@@ -336,10 +435,17 @@ impl MessageCandidates {
         true
     }
 
-    fn is_found(&self, candidate: u32) -> bool {
+    pub(super) fn is_found(&self, candidate: u32) -> bool {
         let entries = unpoisoned(self.entries.lock());
         let entry = entries.get(candidate as usize);
         entry.is_none_or(|entry| entry.result.is_found())
+    }
+
+    /// Returns whether no message of NEW was compared with this candidate yet.
+    pub(super) fn is_untried(&self, candidate: u32) -> bool {
+        let entries = unpoisoned(self.entries.lock());
+        let entry = entries.get(candidate as usize);
+        entry.is_some_and(|entry| matches!(entry.result, CandidateState::Nothing))
     }
 
     /// Marks a candidate as found, and counts it.
@@ -381,7 +487,7 @@ impl MessageCandidates {
         }
     }
 
-    fn record(&self, candidate: u32) -> io::Result<CandidateRecord> {
+    pub(super) fn record(&self, candidate: u32) -> io::Result<CandidateRecord> {
         let at = {
             let entries = unpoisoned(self.entries.lock());
             entries.get(candidate as usize).map_or(0, |entry| entry.at)
@@ -390,18 +496,15 @@ impl MessageCandidates {
     }
 
     /// Reads the content of a candidate again. Returns `None` if the message was moved or changed since.
-    fn content(&self, record: &CandidateRecord) -> io::Result<Option<Vec<u8>>> {
-        let content = match &record.stored {
-            StoredMessage::Spooled { at, length } => {
-                return self.file.read(*at, *length).map(Some);
-            }
-            StoredMessage::File { path, at, length } => match read_at(path, *at, *length) {
-                Ok(content) => content,
-                Err(_) => return Ok(None),
-            },
-        };
-        let is_same = record.identity == identity(&plain(&content));
-        Ok(is_same.then_some(content))
+    pub(super) fn content(&self, record: &CandidateRecord) -> io::Result<Option<Vec<u8>>> {
+        record.content(&self.file)
+    }
+
+    /// Returns the messages of NEW with too many candidates, and the temporary file with their records.
+    pub(super) fn take_pending(&mut self) -> Result<(Vec<PendingMessage>, Spool), Error> {
+        let crowd = std::mem::replace(&mut self.crowd, PendingMessages::new()?);
+        self.spooled += crowd.length();
+        crowd.finish()
     }
 
     /// Calls `lose` for each candidate that was not found completely, in the order of OLD, and returns the counts of
@@ -426,12 +529,9 @@ impl MessageCandidates {
             let record: CandidateRecord = self.file.value(entry.at).map_err(temporary)?;
             lose(record.named, loss);
         }
-        Ok(*unpoisoned(self.found.get_mut()))
-    }
-
-    /// Returns the length of the temporary file, in bytes.
-    pub(super) fn spooled(&self) -> u64 {
-        self.spooled
+        let mut counts = *unpoisoned(self.found.get_mut());
+        counts.spooled = self.spooled;
+        Ok(counts)
     }
 }
 
@@ -448,10 +548,6 @@ pub(super) struct AddedMessage {
     cut: Option<(Digest, CutPlace)>,
 }
 
-/// Key for changes and key for copies. The second is `None` if copies are not accepted or if both keys are equal. Keys
-/// are half digests: a collision only causes a needless comparison.
-type MessageKeys = [Option<u64>; 2];
-
 fn keys_of(plain: &[u8], is_merged: bool) -> MessageKeys {
     let change = change_key(plain).half();
     let copy = is_merged.then(|| copy_key(plain).half());
@@ -462,8 +558,8 @@ fn keys_of(plain: &[u8], is_merged: bool) -> MessageKeys {
 /// as lost. In a merged mailbox, a missing "deleted" flag is not lost, because `merge` keeps this flag only if all
 /// copies have it.
 pub(super) fn lost(
-    old: &Option<MessageFlags>,
-    new: &Option<MessageFlags>,
+    old: Option<&MessageFlags>,
+    new: Option<&MessageFlags>,
     is_merged: bool,
 ) -> Vec<String> {
     let (Some(old), Some(new)) = (old, new) else {
@@ -472,8 +568,4 @@ pub(super) fn lost(
     let mut lost = old.missing_in(new);
     lost.retain(|flag| !(is_merged && flag == "flag deleted"));
     lost
-}
-
-fn temporary(error: io::Error) -> Error {
-    Error::cannot_write("a temporary file")(error)
 }

@@ -6,16 +6,19 @@
 //! file, so that memory contains less than 100 bytes for each message.
 
 mod candidates;
+mod crowded;
 mod matching;
+mod pending;
 mod reading;
 mod side;
 mod stored;
 mod verdict;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use self::candidates::{CandidateCollector, CandidateLoss, CandidateWriter, lost};
+use self::crowded::compare_crowded;
 use self::reading::{MessageResult, SeenMessages, read};
 use self::side::{Side, side};
 use self::verdict::{Loss, Verdict};
@@ -108,7 +111,7 @@ impl OldMessages {
                 keywords.cloned().unwrap_or_default(),
             ))
         });
-        lost(&old, &new, is_merged)
+        lost(old.as_ref(), new.as_ref(), is_merged)
     }
 }
 
@@ -286,20 +289,23 @@ fn compare(
     // The messages that are still left were only in the first reading of OLD, so they disappeared during the run.
     verdict.gone = losses.messages() as u64;
     drop(losses);
-    let candidates = collector.finish(writer, surplus)?;
+    let mut candidates = collector.finish(writer, surplus)?;
     if !candidates.is_empty() {
-        let next = AtomicU64::new(0);
+        let mut number = 0;
         let is_candidate = |identity: &Digest| {
             others.contains(&identity.half()) || candidates.has_surplus(identity)
         };
-        let place = |message: MessageResult<'_>| {
-            candidates.place(next.fetch_add(1, Ordering::Relaxed), &message)
+        let place = |message: MessageResult<'_>| candidates.place(&message);
+        let add = |_: SeenMessages, placed| {
+            number += 1;
+            if let Some(placed) = placed {
+                candidates.add(number, placed);
+            }
         };
-        let examined = (is_candidate, place);
-        let placed = read(&new.path, options, stop, examined, |_, _| {}, None)?;
+        let placed = read(&new.path, options, stop, (is_candidate, place), add, None)?;
         verdict.is_damaged |= placed.is_damaged;
     }
-    verdict.spooled = candidates.spooled();
+    compare_crowded(&mut candidates)?;
     let lost = &mut verdict.lost;
     let found = candidates.results(|named, loss| {
         let loss = match loss {
@@ -312,5 +318,6 @@ fn compare(
     verdict.changed = found.changed;
     verdict.changes = found.changes;
     verdict.unchecked = found.unchecked;
+    verdict.spooled = found.spooled;
     Ok(verdict)
 }

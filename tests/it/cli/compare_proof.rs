@@ -441,3 +441,61 @@ fn message_that_two_copies_can_become_counts_for_the_one_without_another_result(
     assert_eq!(status, 1);
     assert_eq!(counts(&lines)["changed"], 1, "{lines:#?}");
 }
+
+/// Returns an mbox of messages with one Message-ID, and with a picture in a `data:` URL.
+fn crowd(numbers: impl Iterator<Item = usize>, text: impl Fn(usize) -> String) -> String {
+    let picture = base64(GIF).replace('\n', "");
+    let message = |number| {
+        let text = text(number);
+        format!(
+            "{FROM}{HEADER}Content-Type: text/html\n\n<p>{text}<img src=\"data:image/gif;base64,{picture}\">\n\n"
+        )
+    };
+    numbers.map(message).collect()
+}
+
+#[test]
+fn many_changed_messages_with_one_message_id_are_found_in_each_run() {
+    let folder = Folder::new();
+    let count = 60;
+    // Without `is_distinct`, two messages each are identical, and nothing shows from which of them a message of NEW was made.
+    for is_distinct in [true, false] {
+        let text = |number: usize| format!("no. {}", if is_distinct { number } else { number / 2 });
+        let (old, new) = (
+            format!("{is_distinct}.mbox"),
+            format!("{is_distinct}-new.mbox"),
+        );
+        folder.write(&old, crowd(0..count, text));
+        folder.run(&format!("convert --embed data {old} --output {new}"));
+        for options in ["", "", "--merged"] {
+            let counts = assert_whole(&folder, options, &old, &new);
+            assert_eq!(counts["changed"], count, "{counts}");
+        }
+        // Additional messages of NEW change nothing, and messages that were lost are named.
+        let made = folder.read(&new);
+        let mut messages: Vec<&str> = made.split(FROM).skip(1).collect();
+        messages.drain(20..35);
+        let others = crowd(0..20, |number| format!("other {number}"));
+        let fewer: String = messages.iter().map(|it| format!("{FROM}{it}")).collect();
+        folder.write("fewer.mbox", others + &fewer);
+        let (status, lines) = compared(&folder, "", &old, "fewer.mbox");
+        assert_eq!((status, lines.len()), (1, 16), "{:?}", lines.last());
+        assert_eq!(counts(&lines)["altered"], 15);
+        let indexes = lines.iter().filter_map(|line| line["index"].as_u64());
+        assert_eq!(indexes.collect::<Vec<_>>(), (21..36).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn many_altered_messages_with_one_message_id_are_not_called_missing() {
+    let folder = Folder::new();
+    folder.write("old.mbox", crowd(0..50, |number| format!("old {number}")));
+    folder.write("new.mbox", crowd(0..40, |number| format!("new {number}")));
+    let (status, lines) = compared(&folder, "", "old.mbox", "new.mbox");
+    assert_eq!((status, lines.len()), (1, 51));
+    let counts = counts(&lines);
+    assert_eq!(
+        (&counts["altered"], &counts["missing"]),
+        (&50.into(), &0.into())
+    );
+}
