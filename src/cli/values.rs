@@ -8,9 +8,10 @@ use clap::ValueEnum;
 use clap::builder::{BoolValueParser, PathBufValueParser, PossibleValuesParser, TypedValueParser};
 
 use super::streams::is_standard;
+use crate::engine::detach::base_url_problem;
 use crate::engine::policy::{HostPattern, Scheme};
 use crate::fetch::archive::ArchiveWindow;
-use crate::link::url::{UrlReference, masked};
+use crate::link::url::masked;
 use crate::mailbox::{Format, MboxVariant};
 
 pub(super) fn scheme(text: &str) -> Result<Scheme, String> {
@@ -268,37 +269,11 @@ pub(super) fn day(text: &str) -> Result<String, String> {
 pub(super) fn base_url(text: &str) -> Result<String, String> {
     const LONGEST: usize = 500;
     let wrong = |what: &str| Err(format!("'{}' {what}", masked(text)));
-    let needs_escape = |byte| !u8::is_ascii_graphic(&byte) || b"\"<>\\".contains(&byte);
-    if text.bytes().any(needs_escape) {
-        return wrong(
-            "contains blanks, quotes or other characters that must be percent-encoded in a URL",
-        );
-    }
     if text.len() > LONGEST {
         return wrong("is too long for a header field of a mail");
     }
-    let reference = UrlReference::split(text);
-    if reference.is_relative() || reference.query.is_some() || reference.fragment.is_some() {
-        return wrong("is not an absolute URL without ? and #, such as https://files.example.org/");
-    }
-    let Some(scheme) = Scheme::of_url(text) else {
-        let names = Scheme::names();
-        return wrong(&format!(
-            "has a scheme that cannot be retrieved; use {names}"
-        ));
-    };
-    let site = reference.site();
-    // The base URL is written into each mail, so a password in it would be visible to every reader of the mail.
-    if site.is_some_and(|site| site.userinfo.is_some()) {
-        return wrong("contains a user name or password, which every reader of the mail would see");
-    }
-    let has_host = site.is_some_and(|site| !site.host.is_empty());
-    if scheme != Scheme::File && !has_host {
-        return wrong("has no host; write a URL such as https://files.example.org/");
-    }
-    let is_elsewhere = has_host && site.is_some_and(|site| site.host != "localhost");
-    if scheme == Scheme::File && (is_elsewhere || !reference.path.starts_with('/')) {
-        return wrong("is not a directory of this machine; write a URL such as file:///srv/store/");
+    if let Some(problem) = base_url_problem(text) {
+        return wrong(&problem);
     }
     Ok(if text.ends_with('/') {
         text.to_owned()

@@ -20,10 +20,12 @@
 //! assert!(detachment.edits.splice(&mail).into_bytes().len() < 1000);
 //! ```
 
+mod base_url;
 mod choice;
 mod part;
 mod planner;
 
+pub(crate) use self::base_url::base_url_problem;
 #[cfg(feature = "cli")]
 pub(crate) use self::choice::is_attachment;
 pub use self::choice::{Choice, Stub};

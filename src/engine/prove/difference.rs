@@ -41,6 +41,17 @@ impl Difference {
         }
     }
 
+    /// Returns the difference for a reference in the new mail whose URL no run writes.
+    pub(super) fn of_url(tree: &MessageTree<'_>, part: PartId) -> Self {
+        Self {
+            at: usize::MAX,
+            words: format!(
+                "the URL of the detached attachment in part {} is not one that embody detach writes",
+                number(tree, part)
+            ),
+        }
+    }
+
     pub(super) fn words(&self) -> String {
         self.words.clone()
     }

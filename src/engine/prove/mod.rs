@@ -15,6 +15,7 @@ mod eudora;
 mod made;
 mod outcome;
 mod respelled;
+mod store_url;
 mod target;
 mod variant;
 
@@ -97,7 +98,9 @@ impl Prover<'_> {
     fn search(&mut self, tree: &MessageTree<'_>, guide: &Arc<Guide>) -> Option<ResultParts> {
         let (old, target) = (self.old, self.target);
         let policy = Variant::default().policy();
-        if let Some(difference) = lost_attachment(tree, target) {
+        let difference = lost_attachment(tree, target)
+            .or_else(|| store_url::foreign_url(tree, target.mail, &policy));
+        if let Some(difference) = difference {
             self.nearest = Some(difference);
             return None;
         }
