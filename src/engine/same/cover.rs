@@ -211,7 +211,8 @@ fn covers_header(other: &CopyHeader, copy: &CopyHeader) -> Result<(), CoverDiffe
 }
 
 fn is_same(leaf: &Leaf, other: &Leaf) -> bool {
-    let is_same_text = leaf.text.is_some() && leaf.text == other.text;
+    let is_exact = leaf.is_exact && other.is_exact;
+    let is_same_text = !is_exact && leaf.text.is_some() && leaf.text == other.text;
     leaf.fields == other.fields && (leaf.content == other.content || is_same_text)
 }
 

@@ -55,6 +55,9 @@ pub(super) struct Leaf {
     pub(super) content: Digest,
     /// Digest of a text without the footers of mailing lists. [`PlainText`](super::plain_text::PlainText) describes its form.
     pub(super) text: Option<Digest>,
+    /// Whether `content` is the exact content of an attached text file: base64 protects its line endings. In other encodings,
+    /// servers and mailboxes change them.
+    pub(super) is_exact: bool,
     /// Two digests of a [plain](super::body::is_plain_text) text, with and without the footers of mailing lists. Addresses such
     /// as `ann at example.org`, as archives write them, are replaced with real addresses first.
     pub(super) shown: Option<[Digest; 2]>,

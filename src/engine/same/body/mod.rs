@@ -21,7 +21,7 @@ use super::spelling::with_addresses_shown;
 use crate::engine::external_body::{ExternalBody, text_of_part};
 use crate::engine::forms::mailman::{divided, scrubbed};
 use crate::engine::policy::ReferenceParse;
-use crate::mime::{MessageTree, PartId, PartKind};
+use crate::mime::{MessageTree, PartId, PartKind, TransferEncoding};
 use crate::span::Span;
 
 /// Maximum number of items that are compared one by one if copies are discarded. If a mail has more, it equals only a mail with
@@ -87,6 +87,7 @@ impl MailBody {
             encoded: 0,
             content: Digest::of(all.as_bytes()),
             text: None,
+            is_exact: false,
             shown: None,
             charset: None,
             has_two_names: false,
@@ -261,16 +262,20 @@ impl Describer<'_> {
             .iter()
             .filter(|place| place.item == self.items.len());
         let cut_at = is_cut.then_some(compared.len() as u64);
+        let name = name_of_part(tree, id);
+        let is_file =
+            is_text && !is_plain && (name.is_some() || tree.has_disposition(id, "attachment"));
         let lengths: BTreeSet<u64> = places.map(|place| place.length).chain(cut_at).collect();
         let leaf = Leaf {
             fields: fields_of_part(tree, id, decoded.is_none()),
             essence: hash(part.essence.as_bytes()),
-            name: name_of_part(tree, id),
+            name,
             description: description_of(tree.original, tree.fields(id)),
             size: content.len() as u64,
             encoded: body.len() as u64,
             content: Digest::of(content),
             text: plain.as_ref().map(|plain| Digest::of(plain.own())),
+            is_exact: is_file && part.encoding == TransferEncoding::Base64,
             shown: plain.as_ref().filter(|_| is_plain).map(shown),
             charset: charset_of(tree, id, content),
             has_two_names: has_two_names(tree, id),
@@ -345,6 +350,7 @@ impl Describer<'_> {
                 encoded: content.len() as u64,
                 content: Digest::of(content),
                 text: Some(Digest::of(plain.own())),
+                is_exact: false,
                 shown: Some(shown(&plain)),
                 charset: charset_of(tree, id, content),
                 has_two_names: false,

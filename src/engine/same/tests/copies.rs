@@ -63,6 +63,12 @@ fn copies_that_differ_only_in_transport_cover_each_other() {
             "spelling of fields",
             hello.replace("10:00:00 +0200", "08:00 Z (UTC)"),
         ),
+        (
+            "spelling of fields",
+            hello
+                .replace("a test", "a  test")
+                .replace("Mon, 6 May 2024", "Tue, 6 May 24"),
+        ),
         ("quoting of From", hello.replace("From here", ">>From here")),
         ("line endings", hello.replace('\n', "\r\n")),
         ("line endings", format!("{hello}\n\n")),

@@ -606,6 +606,11 @@ fn mail_with_other_lines_in_a_header_is_another_mail() {
             encoded(b"a\rb"),
             encoded(b"a\nb"),
         ),
+        (
+            "line endings of a file in base64",
+            encoded(b"a,b\r\n"),
+            encoded(b"a,b\n"),
+        ),
     ]);
 }
 
