@@ -25,11 +25,18 @@ pub(super) fn program() -> Command {
     with_flags(program)
 }
 
-/// Replaces `embody help COMMAND` by `embody COMMAND --help`.
+/// Replaces `embody help COMMAND` by `embody COMMAND --help`, and `embody help --help` by `embody --help`.
 pub(super) fn without_help_command(arguments: &[OsString]) -> Option<Vec<OsString>> {
     let [first, help, name] = arguments else {
         return None;
     };
+    if help == "help"
+        && ["-h", "--help", "--help-all"]
+            .iter()
+            .any(|flag| name == *flag)
+    {
+        return Some(vec![first.clone(), name.clone()]);
+    }
     let is_known = help == "help" && Cli::command().find_subcommand(name).is_some();
     is_known.then(|| vec![first.clone(), name.clone(), "--help".into()])
 }

@@ -23,6 +23,13 @@ const UNREADABLE: &str = "the server sent a response that cannot be read";
 const UNPLACED: &str =
     "another connection of this run has written an equal message whose UID is not known yet";
 
+/// UIDs of the old and of the new message of a replacement, found by their content. Each list can have several entries,
+/// because a folder can contain equal messages.
+pub(super) struct FoundMessages {
+    pub(super) old: Vec<u32>,
+    pub(super) new: Vec<u32>,
+}
+
 impl MessageReplacer<'_> {
     /// Reads a complete message, and stores its first bytes, by which a later check detects that its UID belongs to
     /// another message.
@@ -178,12 +185,11 @@ impl MessageReplacer<'_> {
     }
 
     /// Finds the old and the new message of a replacement in a folder whose UIDs have changed, also if they have
-    /// `\Deleted`. Returns the UIDs of the messages with the old content, and of those with the new content. The inner
-    /// error is the reason why the server did not allow the search.
+    /// `\Deleted`. The inner error is the reason why the server did not allow the search.
     pub(super) fn both_by_content(
         &mut self,
         entry: &Replacement,
-    ) -> Result<Result<(Vec<u32>, Vec<u32>), String>, ImapFailure> {
+    ) -> Result<Result<FoundMessages, String>, ImapFailure> {
         let mut all = Vec::new();
         let contents = [
             (entry.original.as_ref(), entry.original_size),
@@ -202,7 +208,8 @@ impl MessageReplacer<'_> {
             }
         }
         let new = all.pop().unwrap_or_default();
-        Ok(Ok((all.pop().unwrap_or_default(), new)))
+        let old = all.pop().unwrap_or_default();
+        Ok(Ok(FoundMessages { old, new }))
     }
 
     /// Returns whether the server has both messages of a replacement, with the content that the journal lists. The journal

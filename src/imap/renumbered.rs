@@ -2,6 +2,7 @@
 //! denote no messages. The old message may still have the `\Deleted` that embody set. If it is the only copy, the next
 //! EXPUNGE of any mail program would remove it.
 
+use super::copies::FoundMessages;
 use super::failure::ImapFailure;
 use super::in_place::AccountRun;
 use super::journal::{OpenReplacement, ReplaceJournal, Replacement, ReplacementStep};
@@ -22,9 +23,10 @@ impl<S: Send> AccountRun<'_, S> {
         let mut why = match &entry.step {
             ReplacementStep::Deleting(_) | ReplacementStep::Removing(_) => {
                 let has_folder = !self.selected.folder.is_empty();
-                let found = match has_folder && entry.original.is_some() {
-                    true => self.replacing_in(journal)?.unmark_by_content(entry)?,
-                    false => None,
+                let found = if has_folder && entry.original.is_some() {
+                    self.replacing_in(journal)?.unmark_by_content(entry)?
+                } else {
+                    None
                 };
                 match found {
                     Some(found) => format!("{RECREATED}; {found}"),
@@ -46,7 +48,7 @@ impl MessageReplacer<'_> {
     /// Finds the old message by its size and SHA-256, and removes `\Deleted` from it. Returns `None` if the message was
     /// not found, or if the server did not remove the flag.
     fn unmark_by_content(&mut self, entry: &Replacement) -> Result<Option<String>, ImapFailure> {
-        let Ok((old, new)) = self.both_by_content(entry)? else {
+        let Ok(FoundMessages { old, new }) = self.both_by_content(entry)? else {
             return Ok(None);
         };
         if old.is_empty() {

@@ -328,7 +328,7 @@ pub(super) fn narrowed(
             }
             "embed" => {
                 let (own, asked) = (&mut policy.embed, &asked.embed);
-                if asked.data > own.data || asked.remote > own.remote {
+                if (asked.data && !own.data) || (asked.remote && !own.remote) {
                     return Err(wider_embed((asked.data, asked.remote)));
                 }
                 (own.data, own.remote) = (asked.data, asked.remote);

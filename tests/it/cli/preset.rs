@@ -79,7 +79,7 @@ fn embed_gives_the_same_result_as_filter_or_convert_with_its_options() {
 #[test]
 fn unsupported_option_of_a_preset_is_refused_with_the_status_of_its_command() {
     for (line, status, word) in [
-        ("embed a.eml b.eml", 2, "name --output or --in-place"),
+        ("embed a.eml b.eml", 2, "write --output before its name"),
         (
             "embed box",
             75,
