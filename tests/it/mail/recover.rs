@@ -316,7 +316,7 @@ fn recover_of_one_message_takes_files_of_clouds_and_leaves_links() {
 fn recover_that_cannot_work_is_refused_with_the_status_of_its_command() {
     let place = Place::new();
     for (line, status, word) in [
-        ("recover a.eml b.eml", 2, "name --output or --in-place"),
+        ("recover a.eml b.eml", 2, "write --output before its name"),
         (
             LIST,
             75,
