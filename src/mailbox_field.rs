@@ -45,12 +45,14 @@ pub(crate) fn is_of_mailbox<'v>(name: &[u8], value: impl FnOnce() -> Cow<'v, [u8
     })
 }
 
-/// Returns whether the value consists of different letters, each of which stands for a flag.
+/// Returns whether the value consists of different letters, each of which stands for a flag. Programs also read the letters
+/// of a folded value.
 fn is_flags(value: &[u8], letters: &[u8]) -> bool {
     let is_flag = |(at, letter): (usize, &u8)| {
         letters.contains(letter) && value.get(..at).is_some_and(|it| !it.contains(letter))
     };
-    value.iter().enumerate().all(is_flag)
+    let mut found = value.iter().enumerate();
+    found.all(|it| it.1.is_ascii_whitespace() || is_flag(it))
 }
 
 /// Returns whether the value is a list of keywords. Programs store labels in these fields, whose names can contain any
@@ -85,11 +87,15 @@ fn is_state_of_mailbox(value: &[u8]) -> bool {
     has_number() && has_number() && is_keywords(value)
 }
 
-/// Returns whether the value is `UID-FLAGS`, two hexadecimal numbers, as Evolution writes it.
+/// Returns whether the value is `UID-FLAGS` or `UID-FLAGS;TAGS`, with two hexadecimal numbers, as Evolution writes it.
 fn is_evolution(value: &[u8]) -> bool {
-    let (uid, behind) = split_while(value, u8::is_ascii_hexdigit);
-    let flags = behind.strip_prefix(b"-");
-    is_hexadecimal(uid) && flags.is_some_and(is_hexadecimal)
+    let (uid, after_uid) = split_while(value, u8::is_ascii_hexdigit);
+    let Some(rest) = after_uid.strip_prefix(b"-") else {
+        return false;
+    };
+    let (flags, tags) = split_while(rest, u8::is_ascii_hexdigit);
+    let has_tags = tags.is_empty() || tags.starts_with(b";") && is_keywords(tags);
+    is_hexadecimal(uid) && is_hexadecimal(flags) && has_tags
 }
 
 #[cfg(test)]
@@ -109,6 +115,7 @@ mod tests {
             "STATUS:",
             "Status: U",
             "Status: N ",
+            "Status: R\n O",
             "X-Status: AFDT",
             "X-Status: RC",
             "X-Status: ",
@@ -122,6 +129,7 @@ mod tests {
             "X-IMAP: 1234567890 0000000012",
             "X-IMAPbase: 1234567890 0000000012 $Forwarded Junk",
             "X-Evolution: 0000000a-0010",
+            "X-Evolution: 0000000a-0010;important",
             "Content-Length: 12",
             "Lines: 45",
         ] {
