@@ -38,6 +38,8 @@ function cleanCss(css, picture) {
       const found = picture((one ?? two ?? three ?? "").trim());
       return found ? `url("${found}")` : "none";
     })
+    // The frame of a mail is white, also if the page is dark, so rules for dark windows could make its text white on white.
+    .replace(/prefers-color-scheme/gi, "x-color-scheme")
     .replace(/behavior\s*:|-moz-binding\s*:/gi, "x-none:")
     .replace(/position\s*:\s*(?:fixed|sticky)/gi, "position:static");
 }

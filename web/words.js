@@ -24,7 +24,7 @@ const LANGUAGES = {
     cannotShow: (why) => `This item cannot be shown: ${why}.`,
     close: (name) => `Close ${name}`,
     found: (count) => counted(count, "mail", "mails"),
-    foundOf: (count, all) => `${count.toLocaleString("en")} of ${counted(all, "mail", "mails")}`,
+    foundOf: (count, all) => count ? `${count.toLocaleString("en")} of ${counted(all, "mail", "mails")}` : "No mail matches the search",
     more: (count) => `Show ${count.toLocaleString("en")} more`,
     chooseMail: "Choose a mail from the list.",
     empty: "The mailbox contains no mail.",

@@ -49,7 +49,9 @@ fn html_has_a_frame_of_its_height_and_wrapped_links_show_their_targets() {
         return;
     };
     let link = "https://eur01.safelinks.protection.outlook.com/?url=https%3A%2F%2Fwww.example.org%2Fa&amp;data=05";
-    let line = format!("<p><a href=\"{link}\">agenda</a></p>");
+    // The frame is white, so a rule for dark windows must not apply in it.
+    let style = "<style>@media (prefers-color-scheme: dark) { p { color: white } }</style>";
+    let line = format!("{style}<p><a href=\"{link}\">agenda</a></p>");
     for browser in browsers {
         let mail = mail_of(&line);
         let mut driver = browser.opened(&with_mail(&page, mail.as_bytes()), IS_READY);
@@ -66,6 +68,9 @@ fn html_has_a_frame_of_its_height_and_wrapped_links_show_their_targets() {
                 dom.contains(expected) || dom.contains(&expected.replace("&quot;", "\""));
             assert!(is_there, "{}: {expected}", driver.name());
         }
+        let source = "document.querySelector('.body iframe').srcdoc";
+        let found = format!("[/color: white/, /prefers-color/].map((it) => it.test({source}))");
+        assert_eq!(driver.value(&found), serde_json::json!([true, false]));
         // The text of the file that is in the page is not shown.
         assert_eq!(
             driver.value("document.querySelector('script.mail').offsetHeight"),
