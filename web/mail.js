@@ -91,6 +91,10 @@ function missingBox(opened) {
   const references = opened.mail.references.map((reference, index) => ({ reference, index }));
   const missing = references.filter(({ reference }) => reference.state === "missing");
   if (missing.length === 0) {
+    // RFC 2046 section 5.2.2: a mail that was too large for a server was sent in several mails.
+    if (opened.mail.parts.some((part) => part.media_type === "message/partial")) {
+      return element("p", { className: "box warn", textContent: WORDS.oneOfSeveral });
+    }
     const is_whole = opened.mail.notes.length === 0 && references.every(({ reference }) => ["included", "filled"].includes(reference.state));
     return is_whole ? element("p", { className: "box good", textContent: WORDS.nothingMissing }) : null;
   }

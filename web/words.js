@@ -40,6 +40,7 @@ const LANGUAGES = {
     saveMailHelp: "Saves the mail as .eml, with everything that was found or chosen",
     saveZip: "Save all attachments",
     print: "Print",
+    oneOfSeveral: "This mail is only one part of a mail that was sent in several mails. The other parts are in the other mails.",
     nothingMissing: "Nothing is missing in this mail.",
     missing: (count) => `${counted(count, "file is", "files are")} missing`,
     missingHelp: "The mail only says where these files are. If you have a file, choose it, and save the mail with it.",

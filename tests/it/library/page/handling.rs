@@ -85,6 +85,24 @@ fn html_has_a_frame_of_its_height_and_wrapped_links_show_their_targets() {
 }
 
 #[test]
+fn part_of_a_mail_that_was_sent_in_several_mails_is_not_called_whole() {
+    let test = "part_of_a_mail_that_was_sent_in_several_mails_is_not_called_whole";
+    let Some((page, browsers)) = page_and_browsers(test) else {
+        return;
+    };
+    let mail =
+        "From: a@b\nContent-Type: message/partial; id=\"x@b\"; number=2; total=3\n\nmiddle\n";
+    for browser in browsers {
+        let dom = shown(&browser, &with_mail(&page, mail.as_bytes()));
+        assert!(
+            dom.contains("box warn\">This mail is only one part"),
+            "{dom}"
+        );
+        assert!(!dom.contains("class=\"box good\""), "{dom}");
+    }
+}
+
+#[test]
 fn mailbox_is_listed_and_hostile_nesting_is_shown_as_text() {
     let test = "mailbox_is_listed_and_hostile_nesting_is_shown_as_text";
     let Some((page, browsers)) = page_and_browsers(test) else {
