@@ -55,6 +55,9 @@ pub(crate) struct ReadSource {
     /// Whether the source is an archive without mail.
     #[serde(default)]
     pub(crate) lacks_mail: bool,
+    /// Names of the files and messages that were not read completely, with the reasons.
+    #[serde(default)]
+    pub(crate) not_read: Vec<(String, String)>,
 }
 
 impl ReadSource {
@@ -65,6 +68,7 @@ impl ReadSource {
         lines: Vec::new(),
         files: None,
         lacks_mail: false,
+        not_read: Vec::new(),
     };
 }
 

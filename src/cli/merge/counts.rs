@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -22,8 +22,8 @@ pub(crate) struct MergeSummary<'s> {
     pub(crate) tally: &'s Tally,
     /// Files of the sources, by verdict. `None` if unknown.
     pub(crate) files: Option<FileCounts>,
-    /// Files and messages that were not read completely, each with the reason.
-    pub(crate) not_read: &'s [(PathBuf, String)],
+    /// Names of files and messages that were not read completely, each with the reason.
+    pub(crate) not_read: &'s [(String, String)],
 }
 
 impl MergeSummary<'_> {
@@ -236,7 +236,7 @@ impl MergeSummary<'_> {
         };
         let mut lines = Vec::new();
         for (path, why) in self.not_read {
-            lines.extend(json(&not_read(path, why))?);
+            lines.extend(json(&not_read(Path::new(path), why))?);
         }
         let fields = ReportFields::default().with("kind", &name);
         lines.extend(json(&fields.with(name, &counts))?);

@@ -237,6 +237,7 @@ impl MergeRun<'_> {
             if source.lacks_mail {
                 without_mail.push(number);
             }
+            not_read.extend(source.not_read.iter().cloned());
         }
         let numbered = origins.iter().zip(&args.sources).enumerate();
         for (number, (origin, source)) in numbered.skip(complete) {
@@ -412,7 +413,7 @@ impl MergeRun<'_> {
 
     fn report(
         &self,
-        (tally, files, not_read): (&Tally, Option<FileCounts>, &[(PathBuf, String)]),
+        (tally, files, not_read): (&Tally, Option<FileCounts>, &[(String, String)]),
         is_damaged: bool,
         lost: &[String],
     ) -> Result<FinishedReport, Error> {

@@ -1,6 +1,6 @@
 //! Sources of a merge: checks each source, and adds its messages to the index.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 #[cfg(all(unix, feature = "imap"))]
@@ -132,11 +132,11 @@ pub(crate) struct SourceResult {
     /// Files of the source, by verdict. `None` if an interrupted run has already read a part of the source, because its
     /// counts are unknown.
     pub(crate) files: Option<FileCounts>,
-    /// Files and messages that were not read completely, each with the reason. Those that an interrupted run has
-    /// reported are missing.
-    pub(crate) not_read: Vec<(PathBuf, String)>,
     /// Whether the source is an archive without mail.
     pub(crate) lacks_mail: bool,
+    /// Names of files and messages that were not read completely, each with the reason. They include those that an
+    /// interrupted run has reported.
+    pub(crate) not_read: Vec<(String, String)>,
 }
 
 /// Adds the messages of the sources to an index, one source after the other.
@@ -235,7 +235,7 @@ impl Collector {
         let reading = SourceObserver {
             display,
             lines: Mutex::new(before.lines),
-            not_read: Mutex::default(),
+            not_read: Mutex::new(before.not_read),
         };
         let is_whole = |done: &Summary| before.is_whole && done.damaged == 0 && done.oversized == 0;
         let is_continued = before.mailboxes.is_some();
@@ -252,6 +252,7 @@ impl Collector {
                 lines: unpoisoned(reading.lines.lock()).clone(),
                 files: files(done),
                 lacks_mail: done.without_mail > 0,
+                not_read: unpoisoned(reading.not_read.lock()).clone(),
             };
             saved.note(
                 number,
@@ -313,7 +314,7 @@ struct SourceObserver<'r> {
     display: &'r Display,
     /// All printed lines. They are saved with the index, and a run that continues this one prints them first.
     lines: Mutex<Vec<String>>,
-    not_read: Mutex<Vec<(PathBuf, String)>>,
+    not_read: Mutex<Vec<(String, String)>>,
 }
 
 impl<'r> SourceObserver<'r> {
@@ -366,7 +367,7 @@ impl Observer<()> for SourceObserver<'_> {
     fn damaged(&self, path: &Path, why: &Detail) {
         let why = wording::detail(why);
         if self.say(say::damaged(path, &why)) {
-            unpoisoned(self.not_read.lock()).push((path.to_owned(), why));
+            unpoisoned(self.not_read.lock()).push((path.display().to_string(), why));
         }
     }
 

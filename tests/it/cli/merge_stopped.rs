@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::merge::{base64, tree};
 use crate::common::folder::Folder;
 use crate::common::programs::{embody, signalled, stderr};
+use crate::common::reports;
 
 const LINE: &str = "merge a.mbox b.mbox --output all.mbox";
 
@@ -476,4 +477,21 @@ fn folders_flags_and_lines_about_a_source_survive_a_stopped_merge() {
     assert_eq!(expected.len(), 3);
     assert!(tree(&folder.at("all")) == expected);
     assert_eq!(saved(&folder), None);
+}
+
+#[test]
+fn continued_merge_lists_in_json_what_the_stopped_run_could_not_read() {
+    let (folder, _) = large();
+    let mut bytes = fs::read(folder.at("a.mbox")).unwrap();
+    bytes.extend_from_slice(b"7z\xbc\xaf\x27\x1c\0\x04");
+    folder.write("a.mbox", bytes);
+    let line = format!("{LINE} --json");
+    stopped(&folder, &line, 1, "KILL");
+    let output = folder.output(&line);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("continuing a stopped run"));
+    let rows = reports::objects(&output.stdout);
+    let not_read = rows.iter().filter(|row| row["outcome"] == "not-read");
+    let sources: Vec<&str> = not_read.filter_map(|row| row["source"].as_str()).collect();
+    assert_eq!(sources, ["a.mbox"]);
 }
