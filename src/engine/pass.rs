@@ -164,8 +164,8 @@ fn begin<'t>(
         guide.answer_references(tree, references, &mut session.given, &mut session.answers);
     }
     let in_group = by_member(&plan.rivals);
-    // Of several references that offer the same attachment, only the first is retrieved in advance, together with all
-    // references that are the only source of their content.
+    // If several references offer the same attachment, only the first is retrieved in advance. References that are the only
+    // source of their content are always retrieved in advance.
     let is_first = |(index, _): &(usize, &PlanItem<'_>)| {
         let members = in_group.get(index);
         members.is_none_or(|members| members.first() == Some(index))

@@ -169,7 +169,7 @@ impl<S: Send> MailboxJob<'_, S> {
                 summary.damaged = 1;
                 summary.files.not_read = u64::from(is_file);
             }
-            // The search accepted the file as a mailbox, but its full content shows that it is none, such as a zip
+            // The search accepted the file as a mailbox, but its full content is not a mailbox. An example is a zip
             // archive that was compressed again.
             Err(Error::NotAMailbox { why, .. }) if self.is_within => {
                 self.observer.damaged(self.path, &why);

@@ -28,7 +28,7 @@ struct Signature {
     judge: fn(&mut SignatureSearch<'_>, usize) -> SignatureHit,
 }
 
-/// What is at a signature.
+/// Result of checking the bytes at which a signature was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SignatureHit {
     /// Other bytes that contain the needle.

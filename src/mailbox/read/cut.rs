@@ -276,7 +276,7 @@ mod tests {
     use crate::mailbox::input::window::tests::pieces;
     use proptest::prelude::*;
 
-    /// What was read from a mailbox or a piece of it: its bytes, its messages, and the number of its first message.
+    /// Result of reading a mailbox or a piece of it: its bytes, its messages, and the number of its first message.
     #[derive(Default)]
     struct ReadPiece {
         joined: Vec<u8>,
