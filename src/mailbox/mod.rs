@@ -92,6 +92,8 @@ pub use external::{ExternalMessage, ExternalMessages};
 pub(crate) use forms::modified_utf7;
 pub use forms::quoting::Quoting;
 pub use forms::{Format, MboxVariant};
+#[cfg(all(unix, feature = "serve"))]
+pub(crate) use input::other::{OtherInput, no_message};
 #[cfg(feature = "cli")]
 pub(crate) use place::journal::{JournalFiles, ResultJournal, place_beside, place_inside};
 pub use program::Program;

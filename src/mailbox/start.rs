@@ -183,7 +183,7 @@ pub(crate) fn refused_among_messages(content: &[u8]) -> Option<NotMail> {
 }
 
 /// Returns whether bytes are the start of a picture, a document, a sound, a film or a program.
-fn is_known_file(start: &[u8]) -> bool {
+pub(crate) fn is_known_file(start: &[u8]) -> bool {
     const MAGICS: [&[u8]; 15] = [
         b"\x89PNG\r\n\x1a\n",
         b"\xff\xd8\xff",

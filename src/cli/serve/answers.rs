@@ -12,6 +12,7 @@ use super::super::{say, wording};
 use crate::engine::parts::guessed;
 use crate::error::Error;
 use crate::fetch::store::StoreError;
+use crate::mailbox::OtherInput;
 use crate::serve::{Problem, Verb};
 
 /// Returns a mail with the given `winmail.dat` as its only part.
@@ -38,6 +39,38 @@ pub(super) fn of_mailbox(verb: Verb) -> Problem {
     let verb = verb.as_str();
     let detail = format!(
         "the body looks like a mailbox with several messages, but /v1/{verb} reads only one message; nothing was changed. Send a mailbox to /v1/messages, and each message of the response to /v1/{verb}. Send a single message without the \"From \" line at its start"
+    );
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+}
+
+/// Returns the problem of messages in another form that were sent to a request for one message, such as a zip archive.
+pub(super) fn of_other(verb: Verb, other: OtherInput) -> Problem {
+    let verb = verb.as_str();
+    let takes = format!("/v1/{verb} reads only one message");
+    let what = match other {
+        OtherInput::Compressed(method) => format!("compressed with {}", method.name()),
+        OtherInput::Archive => "an archive".to_owned(),
+        OtherInput::Pst => "a mailbox of Outlook".to_owned(),
+        OtherInput::Utf16 => "mail in UTF-16".to_owned(),
+        OtherInput::Unread(format) => {
+            let detail = format!(
+                "{takes}; nothing was changed. The body is {}",
+                &*format.detail()
+            );
+            return Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
+        }
+    };
+    let detail = format!(
+        "the body is {what}, but {takes}; nothing was changed. Send the body to /v1/messages, and each message of the response to /v1/{verb}"
+    );
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+}
+
+/// Returns the problem of a body that is not a message. `what` says what the body is.
+pub(super) fn of_no_message(verb: Verb, what: &str) -> Problem {
+    let verb = verb.as_str();
+    let detail = format!(
+        "the body is {what}, but /v1/{verb} reads one message; send the message with its header, as it was received"
     );
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
 }

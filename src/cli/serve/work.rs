@@ -24,7 +24,8 @@ use super::super::survey::{RepeatedLinks, Survey, SurveyContext, survey_fields};
 use super::super::survey_run::SurveyRun;
 use super::super::verb::{DetachRun, ExpandRun, VerbReport};
 use super::answers::{
-    failed, line, media_type, of_mailbox, of_store, rows, without_store, wrapped,
+    failed, line, media_type, of_mailbox, of_no_message, of_other, of_store, rows, without_store,
+    wrapped,
 };
 use super::expanders::{ExpanderMaker, Ready};
 use super::options::{self, RequestOptions, narrowed, parsed};
@@ -38,8 +39,8 @@ use crate::expand::Expander;
 use crate::expand::detach::{Detacher, Settings};
 use crate::fetch::store::{Key, StoreError};
 use crate::mailbox::{
-    Message, Options, Quoting, Stop, Transform, as_mail, is_mailbox, starts_like_msg,
-    temporary_folder_in,
+    Message, Options, OtherInput, Quoting, Stop, Transform, as_mail, is_mailbox, no_message,
+    starts_like_msg, temporary_folder_in,
 };
 use crate::serve::{Backend, BackendResult, ObjectContent, Parameters, Problem, SharedSink, Verb};
 
@@ -321,6 +322,9 @@ impl Service {
     /// Converts an Outlook message file to a mail. If this fails, the message is left unchanged, and the reason is
     /// added to `notes`.
     fn as_mail<'m>(&self, message: &'m [u8], notes: &mut Vec<String>) -> Cow<'m, [u8]> {
+        if !is_of_outlook(message) {
+            return Cow::Borrowed(message);
+        }
         if starts_like_msg(message) {
             return match as_mail(Cow::Borrowed(message), Path::new("message")) {
                 Ok((mail, missing)) => {
@@ -332,9 +336,6 @@ impl Service {
                     Cow::Borrowed(message)
                 }
             };
-        }
-        if !message.starts_with(tnef::SIGNATURE) {
-            return Cow::Borrowed(message);
         }
         let wrapped = wrapped(message);
         match self.opening.expand(&wrapped, "") {
@@ -398,6 +399,11 @@ impl Service {
     }
 }
 
+/// Returns whether the message is an Outlook message or a `winmail.dat`.
+fn is_of_outlook(message: &[u8]) -> bool {
+    starts_like_msg(message) || message.starts_with(tnef::SIGNATURE)
+}
+
 impl Backend for Service {
     fn process(
         &self,
@@ -407,6 +413,16 @@ impl Backend for Service {
     ) -> Result<BackendResult, Problem> {
         if is_mailbox(&message) {
             return Err(of_mailbox(verb));
+        }
+        if let Some(other) = OtherInput::of(&message) {
+            return Err(of_other(verb, other));
+        }
+        // The other requests return such a body unchanged. A survey of it would say that nothing is missing from the mail.
+        if verb == Verb::Inspect
+            && !is_of_outlook(&message)
+            && let Some(what) = no_message(&message)
+        {
+            return Err(of_no_message(verb, what));
         }
         let transform = self.transform(verb, parameters)?;
         let mut notes = Vec::new();

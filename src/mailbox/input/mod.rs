@@ -5,6 +5,8 @@ pub(super) mod accounts;
 mod background;
 pub(super) mod content;
 mod message_check;
+#[cfg(all(unix, feature = "serve"))]
+pub(crate) mod other;
 pub(super) mod quoted_twice;
 pub(super) mod second;
 pub(super) mod source;

@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
+use crate::common::archives::zip;
 use crate::common::mail::{
     assert_bytes, changed_samples, mailboxes_of_two, singles_with_from_lines, with_url,
 };
@@ -217,8 +219,75 @@ fn messages_that_cannot_be_parsed_are_returned_unchanged() {
             let answer = service.post(&format!("/v1/{verb}"), mail);
             assert_mail(&answer, mail, "0", "0");
         }
-        assert_eq!(service.post("/v1/inspect", mail).status, 200);
+        // A survey of such a body would say that nothing is missing.
+        let is_binary = mail.is_empty() || mail.starts_with(b"\0");
+        let answer = service.post("/v1/inspect", mail);
+        if is_binary {
+            let detail = answer.problem(422);
+            assert!(detail.contains("/v1/inspect reads one message"), "{detail}");
+        } else {
+            assert_eq!(answer.status, 200);
+        }
     }
+}
+
+#[test]
+fn body_with_messages_in_another_form_gets_a_422_that_names_the_form() {
+    let service = Service::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let mail = with_attachment(4, &octets(150_000, 4));
+    fs::write(folder.path().join("mail.eml"), &mail).unwrap();
+    let made = |program: &str, arguments: &[&str], result: &str| {
+        let status = Command::new(program)
+            .args(arguments)
+            .current_dir(folder.path())
+            .status()
+            .unwrap();
+        assert!(status.success(), "{program}");
+        fs::read(folder.path().join(result)).unwrap()
+    };
+    let utf16: Vec<u8> = "\u{feff}Subject: x\r\nFrom: a@example.org\r\n\r\nhello\r\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    for (what, body) in [
+        ("an archive", zip(&[("mail.eml", &mail)])),
+        (
+            "an archive",
+            made("tar", &["-cf", "mail.tar", "mail.eml"], "mail.tar"),
+        ),
+        (
+            "compressed with gzip",
+            made("gzip", &["-k", "mail.eml"], "mail.eml.gz"),
+        ),
+        (
+            "compressed with gzip",
+            made("tar", &["-czf", "mail.tgz", "mail.eml"], "mail.tgz"),
+        ),
+        ("a mailbox of Outlook", [&b"!BDN"[..], &[0; 600]].concat()),
+        ("mail in UTF-16", utf16),
+        ("a 7z archive", b"7z\xbc\xaf\x27\x1c\0\x04".to_vec()),
+    ] {
+        for verb in ["filter", "embed", "recover", "detach", "restore", "inspect"] {
+            let detail = service.post(&format!("/v1/{verb}"), &body).problem(422);
+            assert!(
+                detail.contains(what) && detail.contains("reads only one message"),
+                "{verb}, {what}: {detail}"
+            );
+            let is_readable = what != "a 7z archive";
+            assert_eq!(
+                detail.contains("Send the body to /v1/messages"),
+                is_readable,
+                "{verb}, {what}: {detail}"
+            );
+        }
+    }
+    for picture in [&b"\x89PNG\r\n\x1a\n and more"[..], b"%PDF-1.7\n"] {
+        let detail = service.post("/v1/inspect", picture).problem(422);
+        assert!(detail.contains("a picture, a document"), "{detail}");
+        assert_mail(&service.post("/v1/filter", picture), picture, "0", "0");
+    }
+    assert!(objects(&service.path("store")).is_empty());
 }
 
 #[test]
