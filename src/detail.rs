@@ -4,6 +4,7 @@
 //! records where its text mentions a [`Setting`], and the program inserts the name of the option there
 //! (`cli/wording.rs`).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 
@@ -91,6 +92,26 @@ impl fmt::Display for Setting {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.as_str())
     }
+}
+
+/// Maximum number of characters that a sentence quotes from a response of a server.
+pub(crate) const QUOTED: usize = 300;
+
+/// Returns the start of a text that a server or another program sent, for a sentence about this text. A text of more than
+/// `longest` characters ends with `…` and the number of the characters that are left out, so that a cut text is never taken for
+/// the whole text.
+pub(crate) fn excerpt(text: &str, longest: usize) -> Cow<'_, str> {
+    if text.len() <= longest {
+        return Cow::Borrowed(text);
+    }
+    let Some((at, _)) = text.char_indices().nth(longest) else {
+        return Cow::Borrowed(text);
+    };
+    let (start, rest) = text.split_at(at);
+    Cow::Owned(match rest.chars().count() {
+        1 => format!("{start}… (1 more character)"),
+        count => format!("{start}… ({count} more characters)"),
+    })
 }
 
 /// A sentence for the user, without a full stop. It can quote the mail, and it can mention [`Setting`]s. A `Detail`
@@ -231,6 +252,14 @@ mod tests {
             Setting::Range => "RANGE",
             _ => "OTHER",
         }
+    }
+
+    #[test]
+    fn excerpt_of_a_longer_text_counts_the_characters_that_are_left_out() {
+        assert!(matches!(excerpt("äöü", 3), Cow::Borrowed("äöü")));
+        assert_eq!(excerpt("äöüß", 3), "äöü… (1 more character)");
+        assert_eq!(excerpt("äöüß!", 3), "äöü… (2 more characters)");
+        assert_eq!(excerpt("", 0), "");
     }
 
     #[test]

@@ -224,7 +224,7 @@ impl Cache {
     pub(super) fn tell_trouble(&self, volume: OutputVolume) {
         if volume >= OutputVolume::Normal {
             for trouble in self.troubles() {
-                say::tell(&say::harmless(&trouble));
+                say::tell(&say::harmless_sentence(&trouble));
             }
         }
     }
@@ -344,7 +344,7 @@ impl Drop for Resume {
         let told = |why| {
             format!(
                 " (embody could not store further responses: {})",
-                say::harmless(why)
+                say::harmless_sentence(why)
             )
         };
         let trouble = folder.cache.trouble().map(told).unwrap_or_default();

@@ -257,7 +257,7 @@ impl ServerLog for Log {
             if let Some(trouble) = recorder.trouble()
                 && !self.is_record_told.swap(true, Ordering::Relaxed)
             {
-                say::tell(&say::harmless(&trouble));
+                say::tell(&say::harmless_sentence(&trouble));
             }
         }
         let tell = |line: &str| self.tell(queue_id, line);
@@ -269,7 +269,7 @@ impl ServerLog for Log {
             // An error is always logged, because `--quiet` hides only the normal outcomes.
             FilterVerdict::Unchanged(HandoverResult::Trouble(why)) => tell(&format!(
                 "the message was not changed: {}",
-                say::harmless(why)
+                say::harmless_sentence(why)
             )),
             FilterVerdict::Unchanged(HandoverResult::TooLarge(why))
                 if self.volume >= OutputVolume::Normal =>
@@ -283,7 +283,7 @@ impl ServerLog for Log {
                 let why = wording::detail(why);
                 tell(&format!(
                     "the message must be tried again later: {}",
-                    say::harmless(&why)
+                    say::harmless_sentence(&why)
                 ));
             }
             FilterVerdict::Unchanged(_) | FilterVerdict::Changed(..) | FilterVerdict::Later(_) => {}

@@ -206,7 +206,7 @@ fn reread(arguments: &[OsString]) -> Result<args::MilterArgs, String> {
                 .unwrap_or_default()
                 .trim_start_matches("error: ");
             let place = file.map(|file| format!("in {}: ", file.place_of(&problem)));
-            Err(say::harmless(&(place.unwrap_or_default() + line)).into_owned())
+            Err(say::harmless_sentence(&(place.unwrap_or_default() + line)).into_owned())
         }
     }
 }

@@ -294,7 +294,7 @@ impl NamedFiles {
             text += &format!(
                 " {} could not be written: {}; run the same command again after this is mended.",
                 counted(state.failed, "attachment"),
-                say::harmless(why)
+                say::harmless_sentence(why)
             );
         }
         (text, state.failed == 0)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::say::harmless;
+use super::say::{harmless, harmless_sentence};
 use super::tally::RowTally;
 use super::wording;
 use crate::engine::Mode;
@@ -260,7 +260,7 @@ impl Outcomes {
             }
             Task::Restore | Task::FillIn => format!("{count} could not be read from the store"),
         };
-        let cause = harmless(cause);
+        let cause = harmless_sentence(cause);
         Some(format!("{what}: {cause}. When this is mended, {again}."))
     }
 

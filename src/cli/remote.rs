@@ -212,7 +212,7 @@ impl InPlaceObserver<VerbReport> for Reporter<'_> {
             }
             ReplaceResult::Left(_, why)
             | ReplaceResult::Both(_, why)
-            | ReplaceResult::Doubled(_, why) => say::harmless(why).into_owned(),
+            | ReplaceResult::Doubled(_, why) => say::harmless_sentence(why).into_owned(),
         };
         let folder = say::shown(folder);
         self.display.say(&format!(
@@ -221,7 +221,7 @@ impl InPlaceObserver<VerbReport> for Reporter<'_> {
     }
 
     fn unsettled(&self, folder: &Path, why: &str) {
-        let (folder, why) = (say::shown(folder), say::harmless(why));
+        let (folder, why) = (say::shown(folder), say::harmless_sentence(why));
         self.display.say(&format!(
             "{folder}: an earlier run was stopped while it replaced a message, and embody could not finish the replacement now: {why}; run the same command again later"
         ));
@@ -231,7 +231,7 @@ impl InPlaceObserver<VerbReport> for Reporter<'_> {
 impl Reporter<'_> {
     /// Prints the folder and UID of a message, and the reason `why`. Returns `why` without control characters.
     fn name_message(&self, place: &MessagePlace, why: &str) -> String {
-        let why = say::harmless(why).into_owned();
+        let why = say::harmless_sentence(why).into_owned();
         let folder = say::harmless(&place.folder);
         self.display
             .say(&format!("{folder}, UID {}: {why}", place.uid));

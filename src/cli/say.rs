@@ -8,11 +8,17 @@ use std::path::Path;
 
 use super::args::OutputVolume;
 use super::wording::{self, remedy};
+use crate::detail::excerpt;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Report, Row};
 use crate::platform;
 
+/// Maximum number of characters of a name, a URL or another text from outside.
 const LONGEST: usize = 300;
+
+/// Maximum number of characters of a sentence. A sentence can quote texts from outside, of which it contains only the start,
+/// and ends with the advice for the user, so it must be larger than [`LONGEST`].
+const LONGEST_SENTENCE: usize = 2_000;
 
 /// Writes a line to standard error. Errors are ignored, because the reader may have closed the pipe (`2>&1 | head`) and
 /// the run must continue.
@@ -21,9 +27,16 @@ pub(super) fn tell(line: &str) {
     let _ = platform::stream_or_null(io::stderr()).and_then(|mut it| it.write_all(line.as_bytes()));
 }
 
-/// Turns text from a mail or a server into a single line without control characters, cut at [`LONGEST`].
+/// Turns text from a mail or a server into a single line without control characters, of at most [`LONGEST`] characters and the
+/// number of those that are left out.
 pub(super) fn harmless(text: &str) -> Cow<'_, str> {
     cleaned(text, LONGEST)
+}
+
+/// Does the same as [`harmless`] with a sentence of embody that quotes such texts. The sentence has at most
+/// [`LONGEST_SENTENCE`] characters.
+pub(super) fn harmless_sentence(text: &str) -> Cow<'_, str> {
+    cleaned(text, LONGEST_SENTENCE)
 }
 
 /// Removes control characters from a text without cutting it. For sentences that contain a short untrusted text.
@@ -69,15 +82,12 @@ fn cleaned(text: &str, longest: usize) -> Cow<'_, str> {
         symbol.is_control()
             || matches!(symbol, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{fffd}')
     };
-    if !text.contains(risky) && text.len() <= longest {
-        return Cow::Borrowed(text);
+    let text = excerpt(text, longest);
+    if !text.contains(risky) {
+        return text;
     }
     let mut harmless = String::new();
-    for (index, symbol) in text.chars().enumerate() {
-        if index >= longest {
-            harmless.push_str("...");
-            break;
-        }
+    for symbol in text.chars() {
         if risky(symbol) {
             let _ = write!(harmless, "\\u{{{:x}}}", u32::from(symbol));
         } else {
@@ -95,7 +105,8 @@ pub(super) fn line(row: &Row, policy: &Policy) -> String {
     };
     line.push_str(&wording::outcome_and_reason(row));
     if !row.detail.is_empty() {
-        let _ = write!(line, ": {}", harmless(&wording::detail(&row.detail)));
+        let detail = wording::detail(&row.detail);
+        let _ = write!(line, ": {}", harmless_sentence(&detail));
     }
     if let Some(url) = &row.url {
         let _ = write!(line, " <{}>", harmless(url));
@@ -142,10 +153,10 @@ pub(super) fn error(error: &(dyn std::error::Error + 'static)) -> String {
         && source.kind() == io::ErrorKind::NotFound
         && let Some(why) = wording::not_a_file(what)
     {
-        return harmless(&why).into_owned();
+        return harmless_sentence(&why).into_owned();
     }
     let causes: Vec<String> = std::iter::successors(Some(error), |error| error.source())
-        .map(|error| harmless(&wording::error(error)).into_owned())
+        .map(|error| harmless_sentence(&wording::error(error)).into_owned())
         .collect();
     causes.join(": ")
 }
@@ -163,7 +174,15 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut() {
-        assert!(harmless(&"x".repeat(1_000_000)).len() < 400);
+    fn long_text_is_cut_and_says_how_much_is_left_out() {
+        let text = "x".repeat(1_000_000);
+        for (longest, cut) in [
+            (LONGEST, harmless(&text)),
+            (LONGEST_SENTENCE, harmless_sentence(&text)),
+        ] {
+            let rest = text.len() - longest;
+            let is = format!("{}… ({rest} more characters)", &text[..longest]);
+            assert_eq!(cut, is);
+        }
     }
 }

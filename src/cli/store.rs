@@ -11,7 +11,7 @@ use super::args::{StoreAction, StoreArgs};
 use super::detach::{is_missing, missing};
 use super::exit::{ProgramStatus, Signals};
 use super::outcomes::counted;
-use super::say::{self, harmless, shown};
+use super::say::{self, harmless, harmless_sentence, shown};
 use super::sources::{CliSources, holds_mail};
 use super::streams::{self, is_reader_gone, write_error};
 use crate::error::Error;
@@ -105,7 +105,7 @@ fn listed(store: &Folder) -> Result<Vec<StoreObject>, Failure> {
 }
 
 fn told(sources: &CliSources) -> bool {
-    let line = |trouble: &String| harmless(trouble).into_owned();
+    let line = |trouble: &String| harmless_sentence(trouble).into_owned();
     tell_first(
         sources.trouble.iter(),
         line,

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::content_source::{ContentSource, OCTETS};
 use super::context::Context;
+use crate::detail::{QUOTED, excerpt};
 use crate::engine::Content;
 use crate::engine::external_body::{BodyNote, ExternalBody, ReferenceShape, Referent};
 use crate::engine::policy::{Policy, Scheme, size_in_words};
@@ -172,7 +173,8 @@ pub(super) fn admit(
                 || source_type == OCTETS
                 || declared.essence == OCTETS;
             if !agree && !policy.accept_mismatch {
-                let declared = &declared.essence;
+                let declared = excerpt(&declared.essence, QUOTED);
+                let source_type = excerpt(source_type, QUOTED);
                 let detail =
                     format!("the mail declares {declared}, but the content is {source_type}");
                 return Err(Refusal::lasting(Reason::TypeMismatch, detail));

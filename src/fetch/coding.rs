@@ -12,6 +12,7 @@ use std::io::{self, Read};
 use flate2::read::MultiGzDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 
+use crate::detail::{QUOTED, excerpt};
 use crate::mime::charset;
 use crate::mime::media_type::MediaType;
 use crate::mime::picture::is_recognised;
@@ -98,8 +99,9 @@ impl CodingMethod {
         if is_recognised(content) || is_text() {
             Ok(())
         } else {
+            let shown = excerpt(value, QUOTED);
             Err(format!(
-                "the Content-Encoding field has the value {value}, which is not a content coding, and the bytes are not recognizable as a picture or as text of the declared type"
+                "the Content-Encoding field has the value {shown}, which is not a content coding, and the bytes are not recognizable as a picture or as text of the declared type"
             ))
         }
     }

@@ -15,6 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::allowance::RequestAllowance;
+use crate::detail::{QUOTED, excerpt};
 use crate::engine::policy::{Host, Policy};
 use crate::engine::report::{Detail, Reason, Refusal, Retry};
 use crate::error::unpoisoned;
@@ -60,6 +61,7 @@ impl Names for SystemNames {
             ..AddrInfoHints::default()
         };
         let found = getaddrinfo(Some(name), None, Some(hints)).map_err(|error| {
+            let name = excerpt(name, QUOTED);
             match error.kind() {
                 // getaddrinfo(3) returns EAI_AGAIN if no name server responded or the name server failed (SERVFAIL), and
                 // EAI_FAIL if it refused the query. None of them shows that the name does not exist.

@@ -16,6 +16,9 @@ use super::substitute::SUBSTITUTED;
 use crate::detail::Detail;
 use crate::mailbox::Summary;
 
+/// Maximum number of ranges of UIDs in a report.
+const MOST_RANGES: usize = 40;
+
 impl<S: Send> Download<'_, S> {
     /// Reports the messages that the server lists but does not return, unless they were deleted during the run.
     pub(super) fn name_missing(
@@ -100,11 +103,7 @@ impl<S: Send> Download<'_, S> {
         } else {
             ""
         };
-        let mut set = sequence_set(&uids);
-        if set.len() > 300 {
-            set.truncate(300);
-            set.push_str("...");
-        }
+        let set = shown_ranges(&sequence_set(&uids));
         let why = format!(
             "{} messages (UID {set}) were saved without keywords that IMAP does not allow: {}{more}",
             uids.len(),
@@ -169,5 +168,31 @@ impl<S: Send> Download<'_, S> {
             count += 1;
         }
         Ok(count)
+    }
+}
+
+/// Returns the first [`MOST_RANGES`] ranges of a sequence set, and the number of the ranges that are left out.
+fn shown_ranges(set: &str) -> String {
+    let ranges: Vec<&str> = set.split(',').collect();
+    match ranges.split_at_checked(MOST_RANGES) {
+        Some((shown, rest)) if !rest.is_empty() => {
+            format!("{} and {} more ranges", shown.join(","), rest.len())
+        }
+        _ => set.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_ranges_of_uids_are_cut_between_two_ranges_and_the_rest_is_counted() {
+        let ranges: Vec<String> = (1..=40).map(|it| (it * 1000).to_string()).collect();
+        assert_eq!(shown_ranges(&ranges.join(",")), ranges.join(","));
+        let set = format!("{},90000:90007,95000", ranges.join(","));
+        let is = format!("{} and 2 more ranges", ranges.join(","));
+        assert_eq!(shown_ranges(&set), is);
+        assert_eq!(shown_ranges("7"), "7");
     }
 }

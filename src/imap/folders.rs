@@ -12,6 +12,7 @@ use super::failure::ImapFailure;
 use super::names::{self, INBOX};
 use super::response::{ResponseValue, ServerResponse, announced, values};
 use super::session::{ImapSession, RemoteFolder};
+use crate::detail::excerpt;
 use crate::error::Error;
 use crate::mailbox::modified_utf7::encoded;
 
@@ -356,15 +357,12 @@ fn literal(line: &[u8]) -> Option<(&[u8], usize)> {
     Some((text, end + 1 + text.len()))
 }
 
-/// Formats an unreadable response as a message for the user. A long response is cut.
+/// Formats an unreadable response as a message for the user, with the start of the response.
 fn quoted_response(rest: &[u8]) -> String {
     let response = String::from_utf8_lossy(rest);
-    let text = response.trim();
-    let cut: String = text.chars().take(MOST_QUOTED).collect();
-    let dots = if cut.len() < text.len() { "..." } else { "" };
     format!(
-        "the server lists a folder in a response that embody cannot read; the mail in this folder was not processed: LIST {}{dots}",
-        cut.escape_debug()
+        "the server lists a folder in a response that embody cannot read; the mail in this folder was not processed: LIST {}",
+        excerpt(response.trim(), MOST_QUOTED).escape_debug()
     )
 }
 

@@ -80,7 +80,7 @@ impl MessageReplacer<'_> {
     }
 }
 
-/// Returns the report about an original that was not found. Reports have at most 300 characters.
+/// Returns the report about an original that was not found.
 fn may_be_marked(entry: &Replacement) -> String {
     let (date, _) = &entry.date;
     format!(

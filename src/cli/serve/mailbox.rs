@@ -190,7 +190,7 @@ impl MailboxObserver {
 pub(super) fn without_path(text: &str, source: &Path) -> String {
     let path = source.display().to_string();
     let text = text.replace(&format!("{path}/"), "");
-    say::harmless(&text.replace(&path, "the mailbox")).into_owned()
+    say::harmless_sentence(&text.replace(&path, "the mailbox")).into_owned()
 }
 
 impl Transform<()> for MailboxObserver {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::detail::{QUOTED, excerpt};
 use crate::engine::obtained::not_decoded;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Reason, Refusal};
@@ -63,6 +64,7 @@ pub(super) fn admitted(
         }
         return Err(match declared {
             Some(declared) if declared.starts_with("image/") => {
+                let declared = excerpt(declared, QUOTED);
                 let detail = format!(
                     "the content is declared as {declared}, but the bytes are of a different type"
                 );

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use super::check::{decoded, label};
 use super::pictures::{self, Pictures};
 use super::wanted::{SHEET, SourceUrls};
+use crate::detail::{QUOTED, excerpt};
 use crate::engine::Content;
 use crate::engine::plan::documents::absolute_sheet;
 use crate::engine::policy::Policy;
@@ -69,6 +70,7 @@ fn admit(octets: &[u8], declared: Option<&str>, policy: &Policy) -> Result<(), R
     match declared {
         Some(SHEET) => {}
         Some(declared) => {
+            let declared = excerpt(declared, QUOTED);
             return refuse(format!(
                 "the content is not a style sheet (text/css), but {declared}"
             ));

@@ -5,6 +5,7 @@ use std::path::{Component, Path};
 
 use super::host::{self, Host};
 use super::{Follow, IpNet, Policy, Scheme, Target, TypePattern, address, target};
+use crate::detail::{QUOTED, excerpt};
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
 
 impl Policy {
@@ -59,13 +60,11 @@ impl Policy {
             .join(location)
             .ok_or_else(|| refused("the redirect has an invalid URL".into()))?;
         let (name, _) = target::split_scheme(&next)?;
-        let scheme = Scheme::from_name(name.as_bytes())
-            .filter(|scheme| scheme.is_http())
-            .ok_or_else(|| {
-                refused(
-                    format!("the server redirects to {name}:, which embody never follows").into(),
-                )
-            })?;
+        let scheme = Scheme::from_name(name.as_bytes());
+        let name = excerpt(name, QUOTED);
+        let scheme = scheme.filter(|scheme| scheme.is_http()).ok_or_else(|| {
+            refused(format!("the server redirects to {name}:, which embody never follows").into())
+        })?;
         if !self.fetch.contains(&scheme) {
             let detail = Detail::from(format!("the server redirects to {name}:, which "))
                 .naming(Setting::Fetch)
@@ -196,10 +195,11 @@ impl Policy {
     /// [`Reason::TypeNotAllowed`].
     pub fn judge_type(&self, essence: &str) -> Result<(), Refusal> {
         let matches = |pattern: &TypePattern| pattern.matches(essence);
+        let shown = excerpt(essence, QUOTED);
         let detail = if self.deny_types.iter().any(matches) {
-            Detail::from(format!("{essence} is denied by ")).naming(Setting::DenyType)
+            Detail::from(format!("{shown} is denied by ")).naming(Setting::DenyType)
         } else if !self.allow_types.is_empty() && !self.allow_types.iter().any(matches) {
-            not_among(essence, Setting::AllowType)
+            not_among(&shown, Setting::AllowType)
         } else {
             return Ok(());
         };

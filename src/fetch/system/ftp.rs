@@ -22,6 +22,7 @@ use percent_encoding::percent_decode_str;
 use suppaftp::{Encoding, FtpError, FtpStream, Mode, Status};
 
 use super::whole::read_whole;
+use crate::detail::{QUOTED, excerpt};
 use crate::engine::policy::{Policy, Target};
 use crate::engine::report::{Reason, Refusal};
 use crate::fetch::allowance::{FetchFailure, RequestAllowance, UnresponsiveScope};
@@ -197,7 +198,8 @@ impl From<FtpError> for Refusal {
         match error {
             FtpError::ConnectionError(why) => broken(&why),
             FtpError::UnexpectedResponse(response) => {
-                let detail = format!("the server responded with {response}");
+                let said = response.to_string();
+                let detail = format!("the server responded with {}", excerpt(&said, QUOTED));
                 let refusal = match response.status.code() {
                     // RFC 959 §4.2.1: codes from 400 to 499 are temporary failures.
                     400..500 => Self::temporary(Reason::FtpStatus, detail),
@@ -206,7 +208,10 @@ impl From<FtpError> for Refusal {
                 let status = u16::try_from(response.status.code()).ok();
                 Self { status, ..refusal }
             }
-            other => Self::lasting(Reason::BadResponse, other.to_string()),
+            other => {
+                let said = other.to_string();
+                Self::lasting(Reason::BadResponse, excerpt(&said, QUOTED).into_owned())
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::super::allowance::RequestAllowance;
 use super::super::request::just_now;
+use crate::detail::excerpt;
 use crate::engine::Content;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Provenance, Reason, Refusal};
@@ -118,8 +119,8 @@ fn read(pipe: Option<impl Read + Send + 'static>, most: u64) -> Receiver<Vec<u8>
 fn last_line(text: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(text);
     let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
-    let shown = line.trim().chars().filter(|letter| !letter.is_control());
-    Some(shown.take(SHOWN).collect())
+    let shown = line.trim().replace(char::is_control, "");
+    Some(excerpt(&shown, SHOWN).into_owned())
 }
 
 struct RunningResolver {

@@ -14,6 +14,8 @@ pub(crate) use values::{
     values,
 };
 
+use crate::detail::{QUOTED, excerpt};
+
 /// First word of a status response. In a tagged response, OK, NO or BAD is the result of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
@@ -36,19 +38,15 @@ pub(crate) struct StatusResponse<'a> {
 }
 
 impl StatusResponse<'_> {
-    /// Returns the text of the response for display: on one line, and cut to 200 characters. Returns the response code if the
-    /// text is empty.
+    /// Returns the text of the response for display: on one line, and only its start if it is long. Returns the response code if the text is empty.
     pub(crate) fn said(&self) -> String {
-        let text: String = String::from_utf8_lossy(self.text)
-            .chars()
-            .map(|symbol| if symbol.is_control() { ' ' } else { symbol })
-            .take(200)
-            .collect();
-        match (text.trim(), self.code.as_str()) {
-            ("", "") => "the server gives no reason".to_owned(),
-            ("", code) => code.to_owned(),
-            (text, _) => text.to_owned(),
-        }
+        let text = String::from_utf8_lossy(self.text).replace(char::is_control, " ");
+        let said = match (text.trim(), self.code.as_str()) {
+            ("", "") => "the server gives no reason",
+            ("", code) => code,
+            (text, _) => text,
+        };
+        excerpt(said, QUOTED).into_owned()
     }
 }
 

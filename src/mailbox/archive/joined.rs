@@ -15,6 +15,7 @@ use super::members::Members;
 use super::nested::NestedArchive;
 use super::skipped::SkippedMember;
 use super::spooled::SpooledFile;
+use crate::detail::excerpt;
 use crate::error::unpoisoned;
 use crate::mailbox::compressed::CompressionDamage;
 use crate::mailbox::kind::StartKind;
@@ -540,9 +541,9 @@ impl<M: Members> ArchiveReader<M> {
     }
 }
 
-/// Returns the first characters of the path of a member, for messages.
+/// Returns the path of a member for messages. Only the start of a very long path is shown.
 fn shown(name: &str) -> String {
-    name.chars().take(SHOWN).collect()
+    excerpt(name, SHOWN).into_owned()
 }
 
 /// Reads the start of a member, up to `LOOKED_AT` bytes. If a read fails because of damage, the bytes of this read are
