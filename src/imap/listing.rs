@@ -300,23 +300,30 @@ impl ImapSession {
         if messages.count == 0 {
             return Ok(listing);
         }
-        let mut found = self.counted_search(&criteria.search(), &mut messages)?;
+        let is_all = *criteria == Criteria::default();
+        let has_ranges = self.has("ESEARCH") || self.has("IMAP4REV2");
+        // With ESEARCH (RFC 4731), the UIDs of all messages are a few ranges instead of a number for each message.
+        let all_keys = if has_ranges {
+            "RETURN (ALL) ALL"
+        } else {
+            "ALL"
+        };
+        let keys = criteria.search();
+        let keys = if is_all { all_keys } else { &keys };
+        let mut found = self.counted_search(keys, &mut messages)?;
+        let are_gaps_listed = found.uids.len() > messages.count as usize;
+        if is_all && has_ranges && (found.is_refused || are_gaps_listed) {
+            found = self.counted_search("ALL", &mut messages)?;
+        }
         if found.is_refused && !criteria.headers.is_empty() {
             // Some servers refuse to search certain header fields. The search is repeated without header fields. Its result
             // then contains more messages than necessary, but misses none.
             found = self.counted_search(&criteria.without_headers().search(), &mut messages)?;
         }
-        let is_all = *criteria == Criteria::default();
         let all = if is_all {
             None
         } else {
-            let has_ranges = self.has("ESEARCH") || self.has("IMAP4REV2");
-            let search = if has_ranges {
-                "RETURN (ALL) ALL"
-            } else {
-                "ALL"
-            };
-            Some(self.counted_search(search, &mut messages)?)
+            Some(self.counted_search(all_keys, &mut messages)?)
         };
         let is_short = |it: &SearchResult, count: u32| {
             it.is_cut || u32::try_from(it.uids.len()).unwrap_or(u32::MAX) < count

@@ -211,7 +211,9 @@ impl ImapSession {
         let done = self.exchange.run(command, &mut |read| {
             match read {
                 ServerResponse::Numbered(count, word, _) if word == "EXISTS" => {
-                    selected.exists = *count;
+                    // A number can only fall with EXPUNGE, so the largest one counts. If the folder lists fewer messages, they are
+                    // requested by number, and reported if they are missing.
+                    selected.exists = selected.exists.max(*count);
                     is_counted = true;
                 }
                 ServerResponse::Numbered(_, word, _) => return Ok(word == "RECENT"),

@@ -56,6 +56,44 @@ fn search_with_fewer_messages_than_exists_is_completed_by_number() {
 }
 
 #[test]
+fn ranges_of_esearch_list_all_messages_and_wrong_ones_are_not_trusted() {
+    for (says, searches) in [
+        ("* ESEARCH (TAG \"TAG\") UID ALL 1:2\r\nTAG OK done\r\n", 1),
+        ("* SEARCH 1 2\r\nTAG OK done\r\n", 1),
+        ("* ESEARCH (TAG \"TAG\") UID ALL 2\r\nTAG OK done\r\n", 1),
+        ("* ESEARCH (TAG \"TAG\") UID\r\nTAG OK done\r\n", 1),
+        // A range over UIDs that do not exist.
+        ("* ESEARCH (TAG \"TAG\") UID ALL 1:7\r\nTAG OK done\r\n", 2),
+        ("TAG BAD what\r\n", 2),
+        ("TAG NO no\r\n", 2),
+    ] {
+        let server = Scripted::answering(move |command| match command {
+            "greeting" => {
+                Some("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN SASL-IR ESEARCH] hi\r\n".into())
+            }
+            "CAPABILITY" => {
+                Some("* CAPABILITY IMAP4rev1 AUTH=PLAIN SASL-IR ESEARCH\r\nTAG OK done\r\n".into())
+            }
+            "UID SEARCH RETURN (ALL) ALL" => Some(says.into()),
+            _ => None,
+        });
+        assert_all(&converted(&server), says);
+        let heard = server.heard();
+        let sent = heard.iter().filter(|it| it.starts_with("UID SEARCH"));
+        assert_eq!(sent.count(), searches, "{says}: {heard:?}");
+    }
+}
+
+#[test]
+fn number_of_messages_that_falls_without_expunge_is_not_believed() {
+    let server = Scripted::answering(|command| {
+        let is_opened = command.starts_with("EXAMINE");
+        is_opened.then(|| plain(command).replace("TAG OK", "* 0 EXISTS\r\nTAG OK"))
+    });
+    assert_all(&converted(&server), "EXISTS falls");
+}
+
+#[test]
 fn messages_that_a_server_counts_and_never_shows_are_counted_and_the_status_is_1() {
     for numbers in ["TAG OK done\r\n", "TAG NO no\r\n", "TAG BAD no\r\n"] {
         let server = Scripted::answering(move |command| match command {
