@@ -316,10 +316,10 @@ fn listed_name(line: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let line = line.trim_ascii_end();
-    // Extended data such as `("CHILDINFO" ("SUBSCRIBED"))` can follow the name. The name ends before this data.
-    let extended = memchr::memmem::find(line, b" (\"").filter(|_| line.ends_with(b")"));
     let Some(quoted) = line.strip_prefix(b"\"") else {
-        let atom = &line[..extended.unwrap_or(line.len())];
+        let mut ends = memchr::memmem::find_iter(line, b" (");
+        let end = ends.find(|at| is_extended_data(&line[*at..]));
+        let atom = &line[..end.unwrap_or(line.len())];
         return Some(atom.trim_ascii_end().to_vec());
     };
     let mut name = Vec::with_capacity(quoted.len());
@@ -331,7 +331,7 @@ fn listed_name(line: &[u8]) -> Option<Vec<u8>> {
                 at += 2;
             }
             (b'"', rest) => {
-                let is_end = rest.is_none() || quoted[at + 1..].starts_with(b" (\"");
+                let is_end = rest.is_none() || is_extended_data(&quoted[at + 1..]);
                 if is_end {
                     return Some(name);
                 }
@@ -347,6 +347,21 @@ fn listed_name(line: &[u8]) -> Option<Vec<u8>> {
     // line.
     let last = memchr::memrchr(b'"', quoted)?;
     Some(quoted[..last].to_vec())
+}
+
+/// Returns whether the rest of a LIST response is extended data (RFC 5258, RFC 9051 §6.3.9), such as
+/// `("CHILDINFO" ("SUBSCRIBED"))` or `(OLDNAME ("Old"))`. Servers that send names with blanks without quotes can send names such
+/// as `Photos (2020)`, so a tag that is not in quotes must be a known one.
+fn is_extended_data(rest: &[u8]) -> bool {
+    const TAGS: [&[u8]; 2] = [b"CHILDINFO (", b"OLDNAME ("];
+    let Some(data) = rest.strip_prefix(b" (").filter(|it| it.ends_with(b")")) else {
+        return false;
+    };
+    let is_tag = |tag: &&[u8]| {
+        let start = data.get(..tag.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(tag))
+    };
+    data.starts_with(b"\"") || TAGS.iter().any(is_tag)
 }
 
 /// Parses a literal at the start. Returns its contents, and its length including the `{N}` before it.
@@ -409,6 +424,20 @@ mod tests {
                 br#"() "/" "a b" ("CHILDINFO" ("SUBSCRIBED"))"#,
                 Some('/'),
                 "a b",
+            ),
+            (br#"() "/" a (OLDNAME ("b"))"#, Some('/'), "a"),
+            (
+                br#"() "/" a b (childinfo ("SUBSCRIBED"))"#,
+                Some('/'),
+                "a b",
+            ),
+            (br#"() "/" "a b" (OLDNAME ("b"))"#, Some('/'), "a b"),
+            (br#"() "/" Photos (2020)"#, Some('/'), "Photos (2020)"),
+            (br#"() "/" "Photos (2020)""#, Some('/'), "Photos (2020)"),
+            (
+                br#"() "/" Photos (2020) ("CHILDINFO" ("SUBSCRIBED"))"#,
+                Some('/'),
+                "Photos (2020)",
             ),
             (b"() \"/\" \"Entw\xfcrfe\"", Some('/'), "Entw\u{f7fc}rfe"),
             (
