@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
+use super::doubts::ShortMessage;
 use super::download::check_uidvalidity;
 use super::failure::ImapFailure;
 use super::in_place::{AccountRun, account_url};
@@ -142,19 +143,13 @@ impl<S: Send> AccountRun<'_, S> {
         self.selected = SelectResponse::default();
         self.again(|run| run.select(&folder.name))?;
         check_uidvalidity(&job.account.choice, &self.selected)?;
-        if let Some(why) = self.obstacle() {
-            // If the run skips all folders, it has done nothing, so the exit status is 1.
-            if self.is_only_folder {
-                job.observer.damaged(&url, &why.into());
-                self.summary.damaged += 1;
-            } else {
-                job.observer.passed_over(&url, &why);
-            }
-            return Ok(());
-        }
         job.observer.begin(&url);
         let before = std::mem::take(&mut self.summary);
         let done = self.candidates().and_then(|chosen| {
+            if let Some(why) = self.obstacle() {
+                self.skip(&url, &why, chosen.len());
+                return Ok(());
+            }
             self.summary.mailboxes = 1;
             job.observer
                 .expects(chosen.iter().map(|(_, size)| size).sum());
@@ -164,6 +159,25 @@ impl<S: Send> AccountRun<'_, S> {
         let of_folder = std::mem::replace(&mut self.summary, before);
         self.summary.add(&of_folder);
         done
+    }
+
+    /// Reports that no message of the folder can be replaced. `count` is the number of its messages that the command might
+    /// change. If there are any, the run did not do all that it was started for, so they count as an error.
+    fn skip(&mut self, url: &Path, why: &str, count: usize) {
+        self.summary.messages = 0;
+        self.skipped_folders += 1;
+        let observer = self.job.observer;
+        let might = match count {
+            0 => {
+                let why = format!("{why}; no message in it needs a change");
+                observer.passed_over(url, &why);
+                return;
+            }
+            1 => "1 message that may need a change was not changed".to_owned(),
+            count => format!("{count} messages that may need a change were not changed"),
+        };
+        observer.damaged(url, &format!("{why}; {might}").into());
+        self.summary.damaged += 1;
     }
 
     /// Returns the reason why no message can be replaced in the folder, if there is one.
@@ -189,7 +203,7 @@ impl<S: Send> AccountRun<'_, S> {
         let missing: String = "lrswite".chars().filter(|right| !has(*right)).collect();
         (!missing.is_empty()).then(|| {
             format!(
-                "the folder was not changed, because you do not have all rights on it that are needed to replace messages (missing: {missing}; needed: lrswite)"
+                "you do not have all rights on the folder that are needed to replace messages (missing: {missing}; needed: lrswite)"
             )
         })
     }
@@ -246,22 +260,44 @@ impl<S: Send> AccountRun<'_, S> {
                         Ok(_) => other.work(work),
                         Err(_) => Ok(()),
                     };
-                    let summary = other.summary;
+                    let (summary, doubts) = (other.summary, std::mem::take(&mut other.doubts));
                     other.end();
-                    (done, summary)
+                    (done, summary, doubts)
                 })
             };
             let others: Vec<_> = others.into_iter().map(begin).collect();
             let mut done = self.work(&work);
             for other in others {
-                let (of_other, summary) = other
+                let (of_other, summary, doubts) = other
                     .join()
                     .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 self.summary.add(&summary);
+                self.doubts.add(doubts);
                 done = done.and(of_other);
             }
+            self.name_short();
             done
         })
+    }
+
+    /// Reports the messages that did not change and are shorter than the server announced: the missing rest may contain what
+    /// needs a change. If the announced sizes of most messages are wrong, they show nothing.
+    fn name_short(&mut self) {
+        let doubts = std::mem::take(&mut self.doubts);
+        if doubts.sizes_are_wrong() {
+            return;
+        }
+        for short in doubts.short.iter().filter(|short| !short.is_closed) {
+            let ShortMessage {
+                uid, size, given, ..
+            } = short;
+            self.damaged(
+                *uid,
+                format!(
+                    "the server announced {size} bytes for the message but sent {given}; the message was not changed"
+                ),
+            );
+        }
     }
 
     /// Downloads and replaces messages until all are done, or until another connection fails permanently.
@@ -361,6 +397,7 @@ impl<S: Send> AccountRun<'_, S> {
             done,
         } = item;
         self.summary.bytes_in += content.len() as u64;
+        self.doubts.judge(&metadata, &content);
         let Some(done) = done else {
             self.summary.bytes_out += content.len() as u64;
             return Ok(());
@@ -382,6 +419,8 @@ impl<S: Send> AccountRun<'_, S> {
             self.damaged(metadata.uid, why.clone());
             Some(ReplaceResult::Left(Reason::FlagsNotKept, why))
         } else if content.len() as u64 != metadata.size {
+            // The report about the message says this.
+            self.doubts.short.retain(|it| it.uid != metadata.uid);
             let why = match metadata.size {
                 0 => "the server does not report the size of the message".to_owned(),
                 size => format!(

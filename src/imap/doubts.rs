@@ -67,6 +67,17 @@ impl Doubts {
         }
     }
 
+    /// Adds the doubts of another connection about messages of the same folder.
+    pub(super) fn add(&mut self, other: Self) {
+        self.untold.extend(other.untold);
+        self.untold_given.extend(other.untold_given);
+        self.short.extend(other.short);
+        self.substitutes.extend(other.substitutes);
+        self.is_restored |= other.is_restored;
+        self.exact += other.exact;
+        self.wrong += other.wrong;
+    }
+
     /// Compares the announced size of a message with the size of the saved message. The comparison shows whether the
     /// announced sizes of the folder can be trusted.
     pub(super) fn remember(&mut self, about: &Metadata, saved: Option<u64>) {

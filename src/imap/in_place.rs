@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::account::Account;
 use super::candidates::Candidates;
+use super::doubts::Doubts;
 use super::failure::ImapFailure;
 use super::journal::{JournalAccount, NamedMessage, OpenReplacement, ReplaceJournal};
 use super::names::{means, shown};
@@ -28,6 +29,10 @@ use crate::mailbox::{Observer, Stop, Summary, Transform};
 /// Waiting time before unfinished replacements are examined. The server may still execute the last command of an
 /// interrupted connection, and store a copy after the folder was examined.
 pub(super) const SETTLING: Duration = Duration::from_secs(1);
+
+/// Report about a run that skipped each selected folder.
+const NO_FOLDER: &str =
+    "no selected folder allows embody to replace messages, so the run changed nothing";
 
 /// Observer of a run that changes messages in place. Receives the outcome of each message, in addition to the events of
 /// an [`Observer`].
@@ -106,7 +111,6 @@ impl<S: Send> InPlace<'_, S> {
         run.resume_earlier()?;
         run.adopt_others()?;
         let before = used(&mut run)?;
-        run.is_only_folder = folders.len() == 1;
         for folder in &folders {
             self.stop.check()?;
             let done = run.folder(folder);
@@ -116,6 +120,12 @@ impl<S: Send> InPlace<'_, S> {
                 }
                 done => done?,
             }
+        }
+        if run.skipped_folders == folders.len() && run.summary.damaged == 0 {
+            // The run was started to change messages, and could not have changed any.
+            let account = PathBuf::from(account_url(self.account));
+            self.observer.damaged(&account, &NO_FOLDER.into());
+            run.summary.damaged += 1;
         }
         let after = used(&mut run)?;
         let summary = run.summary;
@@ -142,8 +152,10 @@ pub(super) struct AccountRun<'r, S> {
     /// Trash folder in the spelling of the server.
     trash: Option<String>,
     pub(super) selected: SelectResponse,
-    /// Whether the run processes only one folder.
-    pub(super) is_only_folder: bool,
+    /// Number of folders in which no message can be replaced.
+    pub(super) skipped_folders: usize,
+    /// Messages of the folder that this connection downloaded and that may be incomplete.
+    pub(super) doubts: Doubts,
     /// Smallest UID that a new message in the folder can get. A message with a smaller UID existed before the run.
     pub(super) least: u32,
     /// UID of the message that this connection is replacing.
@@ -169,7 +181,8 @@ impl<'r, S: Send> AccountRun<'r, S> {
             journal,
             trash: None,
             selected: SelectResponse::default(),
-            is_only_folder: false,
+            skipped_folders: 0,
+            doubts: Doubts::default(),
             least: 0,
             in_work: None,
             resumed: None,
@@ -208,7 +221,8 @@ impl<'r, S: Send> AccountRun<'r, S> {
             journal: self.journal,
             trash: self.trash.clone(),
             selected: self.selected.clone(),
-            is_only_folder: self.is_only_folder,
+            skipped_folders: 0,
+            doubts: Doubts::default(),
             least: self.least,
             in_work: None,
             resumed: None,
@@ -358,11 +372,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
             }
         }
         let chosen = session.folders(choice)?;
-        for why in &chosen.unreadable {
-            let account = PathBuf::from(account_url(account));
-            self.job.observer.passed_over(&account, why);
-        }
-        for why in chosen.absent {
+        for why in chosen.unreadable.into_iter().chain(chosen.absent) {
             let account = PathBuf::from(account_url(account));
             self.job.observer.damaged(&account, &why.into());
             self.summary.damaged += 1;

@@ -17,6 +17,7 @@ mod named;
 mod one_thing;
 mod prompt;
 mod proxy;
+mod read_only;
 mod reading;
 mod refused_once;
 mod refusing;
