@@ -4,10 +4,12 @@
 The script must run as root, on Linux. It starts Dovecot on 127.0.0.1 with MAILS messages of the mboxes. `embody convert` and
 mbsync (Debian's isync) alternately download these messages into Maildirs, TURNS times each. After that, `embody inspect` and
 dry runs of `detach`, `restore` and `embed` read SMALL small messages through a proxy that counts the transferred bytes, and
-`embody convert` and mbsync alternately update Maildirs that already contain the SMALL messages. If MAILS or SMALL is 0, its
-part is skipped. MAILS, TURNS and SMALL are environment variables.
+`embody convert` and mbsync alternately update Maildirs that already contain the SMALL messages, first without a change and then
+after the flags of CHANGED messages changed. If MAILS or SMALL is 0, its part is skipped. MAILS, TURNS and SMALL are environment
+variables.
 """
 import contextlib
+import imaplib
 import mailbox
 import os
 import shutil
@@ -22,6 +24,8 @@ import time
 MAILS = int(os.environ.get("MAILS", "10000"))
 SMALL = int(os.environ.get("SMALL", "100000"))
 TURNS = int(os.environ.get("TURNS", "5"))
+# Number of messages whose flags change before an update.
+CHANGED = 100
 NOBODY = 65534
 
 
@@ -212,12 +216,23 @@ def timed(command):
     return time.monotonic() - begun
 
 
-def written(folder):
+def written(folder, flag=""):
+    """Returns the number of messages below a folder that have this flag in their names."""
     found = 0
     for base, _, names in os.walk(folder):
         if os.path.basename(base) in ("cur", "new"):
-            found += len(names)
+            found += sum(flag in name.partition(":2,")[2] for name in names)
     return found
+
+
+def set_flag(port, is_set):
+    """Sets or removes the flag `\\Flagged` of messages in the middle of the folder of the user `small`."""
+    with imaplib.IMAP4("127.0.0.1", port) as connection:
+        connection.login("small", "secret")
+        connection.select("INBOX")
+        first = SMALL // 2
+        verb = "+FLAGS.SILENT" if is_set else "-FLAGS.SILENT"
+        connection.uid("STORE", f"{first}:{first + CHANGED - 1}", verb, r"(\Flagged)")
 
 
 def updates(program, port, folder):
@@ -226,17 +241,24 @@ def updates(program, port, folder):
         "embody": embody(program, port, "small", f"{folder}/update-embody"),
         "mbsync": mbsync(port, "small", f"{folder}/update-mbsync", True),
     }
-    times = {name: [] for name in commands}
     # The first turn downloads the messages, and the second one is not counted.
-    for turn in range(TURNS + 2):
-        for name, command in commands.items():
-            took = timed(command)
-            there = written(f"{folder}/update-{name}")
-            assert there == SMALL, f"{name} wrote {there} of {SMALL} messages"
-            if turn > 1:
-                times[name].append(took)
-    ours, theirs = (statistics.median(times[name]) for name in ("embody", "mbsync"))
-    print(f"| update of {SMALL} unchanged mails | {ours:.2f} s | mbsync, {theirs:.2f} s | {ours / theirs:.2f} | at most 1.1 |")
+    for turn in range(2):
+        for command in commands.values():
+            timed(command)
+    for what, is_changed in (("unchanged mails", False), (f"mails, {CHANGED} with a changed flag", True)):
+        times = {name: [] for name in commands}
+        for turn in range(TURNS):
+            flagged = min(CHANGED, SMALL) if is_changed and turn % 2 == 0 else 0
+            if is_changed:
+                set_flag(port, flagged > 0)
+            for name, command in commands.items():
+                times[name].append(timed(command))
+                there = written(f"{folder}/update-{name}")
+                assert there == SMALL, f"{name} wrote {there} of {SMALL} messages"
+                marked = written(f"{folder}/update-{name}", "F")
+                assert marked == flagged, f"{name} marked {marked} messages"
+        ours, theirs = (statistics.median(times[name]) for name in ("embody", "mbsync"))
+        print(f"| update of {SMALL} {what} | {ours:.2f} s | mbsync, {theirs:.2f} s | {ours / theirs:.2f} | at most 1.1 |")
 
 
 def measure(program, port, folder, count, total):
