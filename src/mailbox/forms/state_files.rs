@@ -22,38 +22,42 @@ const FILES: &[(&str, &str, &str)] = &[
     ("courierimap", "", OF_SERVER),
     ("courierpop3", "", OF_SERVER),
     ("cyrus.", "", OF_SERVER),
-    ("maildirsize", "", OF_SERVER),
-    ("maildirfolder", "", OF_SERVER),
-    ("subscriptions", "", OF_SERVER),
-    (".mh_sequences", "", OF_CLIENT),
-    (".xmhcache", "", OF_CLIENT),
-    (".mew_cache", "", OF_CLIENT),
-    (".mew-cache", "", OF_CLIENT),
     (".sylpheed_", "", OF_CLIENT),
     (".claws_", "", OF_CLIENT),
-    (".marks", "", OF_CLIENT),
     (".", ".index", OF_CLIENT),
-    (".overview", "", OF_CLIENT),
     (".isyncuidmap", "", OF_CLIENT),
     (".mbsyncstate", "", OF_CLIENT),
-    (".uidvalidity", "", OF_CLIENT),
     ("", ".msf", OF_CLIENT),
     ("", ".cmeta", OF_CLIENT),
     ("", ".ibex.index", OF_CLIENT),
     ("", ".ibex.index.data", OF_CLIENT),
     ("", ".index.ids", OF_CLIENT),
     ("", ".index.sorted", OF_CLIENT),
-    ("table_of_contents", "", OF_CLIENT),
     ("", ".ev-summary", OF_CLIENT),
     ("", ".ev-summary-meta", OF_CLIENT),
     ("", ".snm", OF_CLIENT),
-    ("winmail.fol", "", OF_CLIENT),
     ("", ".oeaccount", OF_CLIENT),
     ("", ".fld", OF_SERVER),
     ("", ".mrk", OF_SERVER),
+];
+
+/// Names of files in which programs keep the state of mailboxes, each with a description. A folder of mail can have a similar
+/// name, such as `subscriptions.2020`, so the whole name must be the same.
+const WHOLE_NAMES: &[(&str, &str)] = &[
+    ("maildirsize", OF_SERVER),
+    ("maildirfolder", OF_SERVER),
+    ("subscriptions", OF_SERVER),
+    (".mh_sequences", OF_CLIENT),
+    (".xmhcache", OF_CLIENT),
+    (".mew_cache", OF_CLIENT),
+    (".mew-cache", OF_CLIENT),
+    (".marks", OF_CLIENT),
+    (".overview", OF_CLIENT),
+    (".uidvalidity", OF_CLIENT),
+    ("table_of_contents", OF_CLIENT),
+    ("winmail.fol", OF_CLIENT),
     (
         "embody-folder",
-        "",
         "a file of embody about a folder of a server",
     ),
 ];
@@ -137,7 +141,11 @@ pub(crate) fn is_state_file(name: &OsStr, is_empty: bool) -> Option<&'static str
     let is_of = |(start, end, _): &&(&str, &str, &str)| {
         name.starts_with(start.as_bytes()) && name.ends_with(end.as_bytes())
     };
-    let known = FILES.iter().find(is_of).map(|(.., what)| *what);
+    let named = WHOLE_NAMES
+        .iter()
+        .find(|(whole, _)| name == whole.as_bytes());
+    let similar = FILES.iter().find(is_of).map(|(.., what)| *what);
+    let known = similar.or(named.map(|(_, what)| *what));
     let is_lock = name.ends_with(b".lock") || name.ends_with(b".lck");
     let is_mark = is_empty && name.starts_with(b".") || is_lock;
     known.or(is_mark.then_some("a lock or a mark that programs keep next to mail"))
@@ -222,6 +230,9 @@ mod tests {
             ("Subscriptions", true, false),
             ("dovecot", false, false),
             ("Inbox.msf", true, true),
+            ("table_of_contents", false, true),
+            ("table_of_contents.2020", false, false),
+            ("subscriptions of 2020", false, false),
         ] {
             let found = is_state_file(OsStr::new(name), is_empty);
             assert_eq!(found.is_some(), expected, "{name}");

@@ -97,6 +97,45 @@ fn file_next_to_a_mailbox_has_the_verdict_of_its_content_and_is_named_if_it_is_n
 }
 
 #[test]
+fn index_is_a_part_of_a_mailbox_and_mail_with_a_similar_name_is_read_or_named() {
+    let mork =
+        b"// <!-- <mdb:mork:z v=\"1.4\"/> -->\n< <(a=c)> // (f=iso-8859-1)\n  (B8=Inbox)(B9=0)>\n"
+            .to_vec();
+    let zeros = vec![0; 100];
+    let binary = [&b"\0\0\0\x0bTOC1\0\x01\x02"[..], &[0xff; 90]].concat();
+    let other = mbox(&["other"]).into_bytes();
+    let after_zeros = [&zeros[..], &other].concat();
+    // The numbers of files that are read, that are parts, without mail and not read, with the mailbox next to the file.
+    for (name, content, expected) in [
+        ("Inbox.msf", &mork, [1, 1, 0, 0]),
+        ("Inbox.msf", &Vec::new(), [1, 1, 0, 0]),
+        ("table_of_contents", &binary, [1, 1, 0, 0]),
+        ("table_of_contents", &zeros, [1, 1, 0, 0]),
+        ("dovecot.index.cache", &binary, [1, 1, 0, 0]),
+        ("maildirsize", &b"1000S\n10 1\n".to_vec(), [1, 1, 0, 0]),
+        // The content decides first.
+        ("Inbox.msf", &other, [2, 0, 0, 0]),
+        ("table_of_contents", &other, [2, 0, 0, 0]),
+        ("Inbox.msf", &after_zeros, [1, 0, 0, 1]),
+        ("table_of_contents", &after_zeros, [1, 0, 0, 1]),
+        // Mailboxes with similar names, which a crash has emptied or damaged.
+        ("table_of_contents of 2020", &zeros, [1, 0, 0, 1]),
+        ("subscriptions and news", &zeros, [1, 0, 0, 1]),
+        ("table_of_contents.mbox", &binary, [1, 0, 0, 1]),
+        ("notes", &mork, [1, 0, 1, 0]),
+    ] {
+        let temporary = tempfile::tempdir().unwrap();
+        let place = temporary.path();
+        fs::create_dir(place.join("mail")).unwrap();
+        fs::write(place.join("mail/Inbox"), mbox(&["kept"])).unwrap();
+        fs::write(place.join("mail").join(name), content).unwrap();
+        let (status, counts, stderr) = verdicts(place, "mail");
+        assert_eq!(counts, expected, "{name}: {stderr}");
+        assert_eq!(status, i32::from(expected[3] > 0), "{name}: {stderr}");
+    }
+}
+
+#[test]
 fn empty_file_with_an_index_of_thunderbird_is_a_mailbox() {
     let temporary = tempfile::tempdir().unwrap();
     let place = temporary.path();
