@@ -26,6 +26,27 @@ pub(crate) fn undeclared_spans(message: &[u8]) -> Vec<Span> {
     spans
 }
 
+/// Returns the place of text that was appended to a message, outside of its parts: the body of a single text or of encoded data,
+/// or the text after the last part of a multipart. Returns `None` if the end of the last part is unknown, or if the message
+/// declares binary data or a file.
+pub(crate) fn place_of_appended(message: &[u8]) -> Option<Span> {
+    let tree = scan(message, &ScanLimits::default());
+    let mut ids = tree.ids();
+    let mut id = ids.next()?;
+    loop {
+        let part = tree.part(id);
+        match &part.content {
+            PartKind::Multipart(multipart) => {
+                let is_ended = multipart.close.is_some() && multipart.overflow.is_none();
+                return is_ended.then_some(multipart.epilogue);
+            }
+            PartKind::Leaf => return declared(&tree, id).is_none().then_some(part.body),
+            PartKind::Opaque(_) => return None,
+            PartKind::Message => id = ids.find(|inner| tree.part(*inner).parent == Some(id))?,
+        }
+    }
+}
+
 /// Returns the place in which a part declares binary data.
 fn declared(tree: &MessageTree<'_>, id: PartId) -> Option<Span> {
     let part = tree.part(id);

@@ -614,7 +614,7 @@ impl<'l> FolderMessage<'l> {
 
 /// Returns the sentence about data of another format in the file of a message.
 fn appended_to_message(content: &[u8], method: Option<Method>) -> Option<Detail> {
-    let data = AppendedData::in_message(content)?;
+    let data = AppendedData::in_single(content)?;
     Some(data.detail("the message", method.is_none().then_some(0)))
 }
 

@@ -11,7 +11,20 @@ pub(crate) struct AppendedData {
     pub(crate) format: &'static str,
 }
 
+/// Name of the format mbox.
+const MBOX: &str = "an mbox";
+
 impl AppendedData {
+    /// Returns an mbox at an offset.
+    pub(super) fn mbox(at: usize) -> Self {
+        Self { at, format: MBOX }
+    }
+
+    /// Returns whether the data are an mbox. A search in all bytes of a file reads its text.
+    pub(crate) fn is_mbox(self) -> bool {
+        self.format == MBOX
+    }
+
     pub(super) fn shifted(self, by: usize) -> Self {
         Self {
             at: self.at + by,
@@ -22,8 +35,8 @@ impl AppendedData {
     /// Returns the sentence for a report. `message` names the message, and `offset` is the offset of the message in its file. It is
     /// `None` if the file does not contain the bytes of the message.
     pub(crate) fn detail(self, message: &str, offset: Option<u64>) -> Detail {
-        let Self { at, format } = self;
-        let what = format!("data of another format were appended to {message}: {format}");
+        let at = self.at;
+        let what = self.named(message);
         match offset {
             Some(offset) => {
                 let first = offset + at as u64;
@@ -39,5 +52,10 @@ impl AppendedData {
             ),
         }
         .into()
+    }
+
+    fn named(self, message: &str) -> String {
+        let Self { format, .. } = self;
+        format!("data of another format were appended to {message}: {format}")
     }
 }

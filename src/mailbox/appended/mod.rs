@@ -7,6 +7,8 @@
 //! something that is certainly no mail. So the formats can be described in a mail, and attached to it.
 
 mod found;
+mod lzw;
+mod plain;
 mod signature;
 
 use crate::detail::Detail;
@@ -14,6 +16,7 @@ use crate::engine::undeclared::undeclared_spans;
 use crate::mailbox::forms::emlx::{self, LIST_END, list_length};
 use crate::span::{Span, rest_or_empty};
 pub(crate) use found::AppendedData;
+use plain::{mbox_at_start, mbox_in};
 use signature::SignatureSearch;
 
 /// Number of bytes at the end of a message that are searched for control characters. The formats that may contain no NUL end
@@ -26,19 +29,29 @@ impl AppendedData {
         match emlx::message(content) {
             Some(Ok(range)) => {
                 let message = content.get(range.clone()).unwrap_or_default();
-                let after = range.end + list_length(rest_or_empty(content, range.end));
-                let in_message = Self::in_message(message).map(|data| data.shifted(range.start));
-                in_message.or_else(|| {
-                    let behind = rest_or_empty(content, after);
-                    Self::in_text(behind).map(|data| data.shifted(after))
-                })
+                let in_message = Self::in_single(message).map(|data| data.shifted(range.start));
+                in_message.or_else(|| Self::behind_list(content))
             }
             Some(Err(_)) => None,
-            None => Self::in_message(content),
+            None => Self::in_single(content),
         }
     }
 
-    /// Returns the data in a message.
+    /// Returns the data in a message that is not divided at `From ` lines, so that it can contain an mbox.
+    pub(crate) fn in_single(message: &[u8]) -> Option<Self> {
+        Self::in_message(message).or_else(|| mbox_in(message).map(Self::mbox))
+    }
+
+    /// Returns the data after the property list in the content of an `.emlx` file.
+    pub(crate) fn behind_list(content: &[u8]) -> Option<Self> {
+        let range = emlx::message(content)?.ok()?;
+        let after = range.end + list_length(rest_or_empty(content, range.end));
+        let behind = rest_or_empty(content, after);
+        let data = Self::in_text(behind).or_else(|| mbox_at_start(behind).map(Self::mbox));
+        data.map(|data| data.shifted(after))
+    }
+
+    /// Returns the data of other formats than mbox in a message.
     pub(crate) fn in_message(message: &[u8]) -> Option<Self> {
         let may_be = memchr::memchr(0, message).is_some() || ends_unlike_text(message);
         if !may_be {
@@ -62,7 +75,8 @@ pub(crate) fn appended_to_file(content: &[u8], is_plain: bool) -> Option<Detail>
     Some(data.detail("the message", is_plain.then_some(0)))
 }
 
-/// Returns whether the end of a message contains bytes that do not occur in text, or is that of a property list.
+/// Returns whether the end of a message contains bytes that do not occur in text, is text in EBCDIC, or is the end of a property
+/// list.
 pub(crate) fn ends_unlike_text(message: &[u8]) -> bool {
     let tail = rest_or_empty(message, message.len().saturating_sub(TAIL));
     // Both minimums are computed with vector instructions. The unit separator (1F) is the last byte of a Babyl mailbox.
@@ -71,5 +85,15 @@ pub(crate) fn ends_unlike_text(message: &[u8]) -> bool {
         least = least.min(byte);
         separator = separator.min(byte ^ 0x1f);
     }
-    least < b'\t' || separator == 0 || tail.trim_ascii_end().ends_with(LIST_END)
+    let text = tail.trim_ascii_end();
+    least < b'\t' || separator == 0 || text.ends_with(LIST_END) || ends_like_ebcdic(text)
+}
+
+/// Returns whether the last bytes of a text may be in EBCDIC: most of them are not ASCII, and neither a blank nor a line feed is
+/// among them. In most texts, the first of these bytes shows that they are not.
+fn ends_like_ebcdic(text: &[u8]) -> bool {
+    const END: usize = 32;
+    let end = rest_or_empty(text, text.len().saturating_sub(END));
+    let high = || end.iter().filter(|byte| !byte.is_ascii()).count();
+    end.len() == END && !end.iter().any(|byte| matches!(byte, b' ' | b'\n')) && high() * 2 > END
 }

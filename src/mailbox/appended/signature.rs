@@ -5,12 +5,18 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 
 use super::found::AppendedData;
-use crate::mailbox::compressed::Method;
+use super::lzw;
+use crate::mailbox::compressed::{MAGIC, Method};
 use crate::mailbox::encoding::UnicodeEncoding;
 use crate::mailbox::forms::archive::{BLOCK, is_tar};
 use crate::mailbox::forms::emlx;
 use crate::mailbox::forms::refused::{binary_magics, is_dbox};
+#[cfg(any(unix, windows))]
+use crate::mailbox::not_mail::ContentVerdict;
+#[cfg(not(any(unix, windows)))]
+use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::not_mail::starts_like_document;
+use crate::mailbox::start::kind_of_start;
 use crate::prologue::starts_mail;
 use crate::span::{Span, front, rest_or_empty, split_while};
 
@@ -50,6 +56,10 @@ const SIGNATURES: &[Signature] = &[
     Signature {
         needle: b"1AY&SY",
         judge: |search, at| search.bzip2(at),
+    },
+    Signature {
+        needle: lzw::MAGIC,
+        judge: |search, at| search.compress(at),
     },
     Signature {
         needle: b"\x28\xb5\x2f\xfd",
@@ -166,7 +176,7 @@ impl<'m> SignatureSearch<'m> {
     /// Returns the first data in `spans` that may contain mail.
     pub(super) fn first(&mut self, spans: &[Span]) -> Option<AppendedData> {
         let by_signature = self.by_signature(spans);
-        let others = [self.wide_text(spans), self.emlx(spans)];
+        let others = [self.wide_text(spans), self.ebcdic(spans), self.emlx(spans)];
         others
             .into_iter()
             .chain([by_signature])
@@ -231,6 +241,31 @@ impl<'m> SignatureSearch<'m> {
         }
     }
 
+    /// Judges data of compress(1). Their magic number has only two bytes, so their start must be data that can be decompressed.
+    fn compress(&mut self, at: usize) -> SignatureHit {
+        const SHORTEST: usize = 32;
+        const LOOKED_AT: usize = 64 << 10;
+        let data = self.from(at);
+        let is_long = |content: &Vec<u8>| content.len() >= SHORTEST;
+        if !lzw::start_of_content(data, SHORTEST)
+            .as_ref()
+            .is_some_and(is_long)
+        {
+            return SignatureHit::Nothing;
+        }
+        let content = if self.may_look() {
+            lzw::start_of_content(data, LOOKED_AT)
+        } else {
+            Some(Vec::new())
+        };
+        match content {
+            Some(content) if content.is_empty() || !is_other_content(&content) => {
+                mail(at, "compressed data (compress)")
+            }
+            _ => SignatureHit::Nothing,
+        }
+    }
+
     fn bzip2(&mut self, at: usize) -> SignatureHit {
         let Some(start) = at.checked_sub(4) else {
             return SignatureHit::Nothing;
@@ -287,14 +322,14 @@ impl<'m> SignatureSearch<'m> {
     }
 
     /// Judges a line of four Control-A characters. It begins a mailbox only if a mail without a separator follows. After a
-    /// separator, the mail is read as that of an mbox.
+    /// separator, the mail is read or found as that of an mbox.
     fn mmdf(&self, at: usize) -> SignatureHit {
         let behind = rest_or_empty(self.from(at), 4);
         let text = behind.strip_prefix(b"\r").unwrap_or(behind);
         let Some(text) = text.strip_prefix(b"\n") else {
             return SignatureHit::Nothing;
         };
-        if starts_mail(front(text, NEAR)) {
+        if !text.starts_with(b"From ") && starts_mail(front(text, NEAR)) {
             mail(at, "an MMDF mailbox")
         } else {
             SignatureHit::Nothing
@@ -354,6 +389,27 @@ impl<'m> SignatureSearch<'m> {
         })
     }
 
+    /// Returns mail in EBCDIC at the end of the message. It contains no line feed, so it is in the last line.
+    fn ebcdic(&self, spans: &[Span]) -> Option<AppendedData> {
+        let line = last_line(self.message);
+        let rest = self.from(line);
+        let starts = (0..rest.len()).filter(|&at| {
+            let is_ascii = |at: usize| rest.get(at).is_some_and(u8::is_ascii);
+            !is_ascii(at) && at.checked_sub(1).is_none_or(is_ascii)
+        });
+        let is_mail = |at: &usize| {
+            let is_undeclared = spans.iter().any(|span| (span.start..span.end).contains(at));
+            let encoding = UnicodeEncoding::of_mail(self.from(*at));
+            is_undeclared && encoding == Some(UnicodeEncoding::Ebcdic)
+        };
+        let starts = starts.map(|at| line + at);
+        let at = starts.take(MOST_LOOKS).find(is_mail)?;
+        Some(AppendedData {
+            at,
+            format: "mail in EBCDIC",
+        })
+    }
+
     /// Returns the first message of Apple Mail: a line with the size of the message, the message, and a property list.
     fn emlx(&self, spans: &[Span]) -> Option<AppendedData> {
         let is_blank = |byte: &u8| matches!(byte, b' ' | b'\r');
@@ -403,9 +459,7 @@ impl<'m> SignatureSearch<'m> {
 fn is_without_mail(method: Method, data: &[u8]) -> bool {
     use std::io::Read as _;
 
-    use crate::mailbox::compressed::{Decoder, MAGIC};
-    use crate::mailbox::not_mail::ContentVerdict;
-    use crate::mailbox::start::kind_of_start;
+    use crate::mailbox::compressed::Decoder;
 
     const LOOKED_AT: u64 = 64 << 10;
     let mut plain = Vec::new();
@@ -414,10 +468,24 @@ fn is_without_mail(method: Method, data: &[u8]) -> bool {
     if plain.is_empty() {
         return read.is_ok();
     }
-    let is_packed = Method::of_start(front(&plain, MAGIC)).is_some();
-    let is_mail = match kind_of_start(&plain) {
+    is_other_content(&plain)
+}
+
+/// Returns the offset of the line in which a message ends.
+fn last_line(message: &[u8]) -> usize {
+    let text = message.trim_ascii_end();
+    memchr::memrchr(b'\n', text).map_or(0, |end| end + 1)
+}
+
+/// Returns whether content is certainly no mail, by its start.
+fn is_other_content(plain: &[u8]) -> bool {
+    let is_packed = Method::of_start(front(plain, MAGIC)).is_some();
+    let is_mail = match kind_of_start(plain) {
         Ok(_) => true,
+        #[cfg(any(unix, windows))]
         Err(other) => other.verdict() == ContentVerdict::NotRead,
+        #[cfg(not(any(unix, windows)))]
+        Err(other) => !matches!(other, NotMail::Text | NotMail::Binary),
     };
     !is_packed && !is_mail
 }

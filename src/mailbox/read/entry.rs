@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::Path;
 
+use crate::mailbox::appended::AppendedData;
 use crate::mailbox::archive::{EntryMaker, MOST_KEYWORDS, MboxEntry, MemberRules};
 use crate::mailbox::find;
 use crate::mailbox::flag_losses::FlagLosses;
@@ -35,7 +36,7 @@ pub(crate) const WITHOUT_PSTS: MemberRules = MemberRules {
 
 /// Creates a converter of messages to mbox entries. It writes flags (from Maildir file names and the data of Apple
 /// Mail) to Status fields, and Maildir keywords to X-Keywords.
-pub(crate) fn entries() -> Box<dyn EntryMaker> {
+fn entries() -> Box<dyn EntryMaker> {
     Box::new(ArchiveEntries::default())
 }
 
@@ -87,6 +88,13 @@ impl EntryMaker for ArchiveEntries {
                 "its attachments are in other files of the archive, so unpack the archive first";
             missing.push(what.to_owned());
         }
+        // The reader of the mbox finds data of other formats in the entry. It does not find an mbox, whose separators are quoted
+        // in the entry, and data after a property list, which are not part of the entry.
+        let unseen = AppendedData::behind_list(content).or_else(|| {
+            let data = AppendedData::in_file(content);
+            data.filter(|data| data.is_mbox())
+        });
+        missing.extend(unseen.map(|data| data.detail("the message", None).to_string()));
         Ok(MboxEntry {
             bytes: entry(message, flags.as_ref()),
             missing,

@@ -1,6 +1,7 @@
 //! Mail of another format that was appended to a mailbox or a message, as by `cat old.mbox.gz >> Inbox`. It is named, and its bytes
 //! stay where they are.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::{Cursor, Write as _};
 use std::path::Path;
@@ -10,23 +11,23 @@ use crate::common::archives::{tar, zip};
 use crate::common::programs::embody_in;
 use crate::common::reports;
 
-const FROM: &str = "From ann@example.org Mon Jan  6 10:00:00 2020\n";
+pub(crate) const FROM: &str = "From ann@example.org Mon Jan  6 10:00:00 2020\n";
 
-fn mail(name: &str) -> String {
+pub(crate) fn mail(name: &str) -> String {
     format!(
         "From: Ann <ann@example.org>\nTo: bob@example.org\nSubject: {name}\nDate: Mon, 6 Jan 2020 10:00:00 +0000\n\
          Message-ID: <{name}@example.org>\n\nhello {name}\n"
     )
 }
 
-fn mbox(names: &[&str]) -> String {
+pub(crate) fn mbox(names: &[&str]) -> String {
     names
         .iter()
         .map(|name| format!("{FROM}{}\n", mail(name)))
         .collect()
 }
 
-fn gzip(plain: &[u8]) -> Vec<u8> {
+pub(crate) fn gzip(plain: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
     encoder.write_all(plain).unwrap();
     encoder.finish().unwrap()
@@ -44,6 +45,68 @@ fn xz(plain: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+/// Compresses data as compress(1) does.
+fn compress(plain: &[u8]) -> Vec<u8> {
+    const WIDEST: usize = 16;
+    let mut table: HashMap<Vec<u8>, usize> = (0..=u8::MAX)
+        .map(|byte| (vec![byte], usize::from(byte)))
+        .collect();
+    let (mut width, mut free, mut begun) = (9, 257, 0);
+    let mut bits: Vec<bool> = Vec::new();
+    let mut current = Vec::new();
+    for &byte in plain {
+        let longer = [&current[..], &[byte]].concat();
+        if current.is_empty() || table.contains_key(&longer) {
+            current = longer;
+            continue;
+        }
+        bits.extend((0..width).map(|bit| table[&current] >> bit & 1 == 1));
+        if free < 1 << WIDEST {
+            table.insert(longer, free);
+            // The codes of one width fill groups of eight codes.
+            if free == 1 << width && width < WIDEST {
+                let length = (bits.len() - begun).next_multiple_of(8 * width);
+                bits.resize(begun + length, false);
+                (begun, width) = (bits.len(), width + 1);
+            }
+            free += 1;
+        }
+        current = vec![byte];
+    }
+    bits.extend((0..width).map(|bit| table[&current] >> bit & 1 == 1));
+    let byte = |bits: &[bool]| {
+        let numbered = bits.iter().enumerate();
+        numbered.fold(0, |byte, (at, &bit)| byte | u8::from(bit) << at)
+    };
+    let codes = bits.chunks(8).map(byte);
+    b"\x1f\x9d\x90".iter().copied().chain(codes).collect()
+}
+
+/// Returns text in EBCDIC, with line ends as z/OS writes them.
+fn ebcdic(text: &str) -> Vec<u8> {
+    let byte = |byte: u8| match byte {
+        b'\n' => 0x15,
+        b' ' => 0x40,
+        b'.' => 0x4b,
+        b'<' => 0x4c,
+        b'+' => 0x4e,
+        b'-' => 0x60,
+        b',' => 0x6b,
+        b'>' => 0x6e,
+        b':' => 0x7a,
+        b'@' => 0x7c,
+        b'a'..=b'i' => byte - b'a' + 0x81,
+        b'j'..=b'r' => byte - b'j' + 0x91,
+        b's'..=b'z' => byte - b's' + 0xa2,
+        b'A'..=b'I' => byte - b'A' + 0xc1,
+        b'J'..=b'R' => byte - b'J' + 0xd1,
+        b'S'..=b'Z' => byte - b'S' + 0xe2,
+        b'0'..=b'9' => byte - b'0' + 0xf0,
+        other => panic!("{other} in EBCDIC"),
+    };
+    text.bytes().map(byte).collect()
+}
+
 /// Returns text in code units of `width` bytes, with a byte order mark if `is_marked`.
 fn wide(text: &str, width: usize, is_big: bool, is_marked: bool) -> Vec<u8> {
     let mark = if is_marked { "\u{feff}" } else { "" };
@@ -58,7 +121,7 @@ fn wide(text: &str, width: usize, is_big: bool, is_marked: bool) -> Vec<u8> {
     [mark, text].concat().chars().flat_map(unit).collect()
 }
 
-fn emlx(name: &str) -> String {
+pub(crate) fn emlx(name: &str) -> String {
     let message = mail(name);
     format!(
         "{:<10}\n{message}<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<plist version=\"1.0\">\n<dict>\n<key>flags</key>\n\
@@ -75,7 +138,7 @@ fn msg() -> Vec<u8> {
 }
 
 /// Returns a part of the name of each format, and data in it.
-fn kinds() -> Vec<(&'static str, Vec<u8>)> {
+pub(crate) fn kinds() -> Vec<(&'static str, Vec<u8>)> {
     let old = mbox(&["old", "older"]);
     let plain = old.as_bytes();
     let padded = |start: &[u8], length: usize| {
@@ -124,6 +187,11 @@ fn kinds() -> Vec<(&'static str, Vec<u8>)> {
         ("gzip", gzip(&gzip(plain))),
         ("gzip", gzip(plain)[..60].to_vec()),
         ("bzip2", bzip2(plain)),
+        ("(compress)", compress(plain)),
+        ("(compress)", compress(&old.repeat(200).into_bytes())),
+        ("(compress)", compress(&tar(&[("Inbox", b'0', plain)]))),
+        ("EBCDIC", ebcdic(&old)),
+        ("EBCDIC", ebcdic(&mail("old"))),
         ("xz", xz(plain)),
         ("zstd", zstd::encode_all(plain, 3).unwrap()),
         ("(lz4)", lz4_frame.concat()),
@@ -171,7 +239,7 @@ fn kinds() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 /// Returns messages of all kinds of structure. The last two have no final line ending.
-fn messages() -> [String; 6] {
+pub(crate) fn messages() -> [String; 6] {
     let multipart = "From: a@example.org\nSubject: s\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n\
                      --b\nContent-Type: application/pdf\nContent-Transfer-Encoding: base64\n\nJVBERi0xLjQK\n--b--\n";
     let binary = multipart.replace("Encoding: base64", "Encoding: binary");
@@ -429,6 +497,130 @@ fn mail_of_another_format_from_a_pipe_or_an_archive_is_named() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("gzip"));
 }
 
+/// Returns files with a message and an mbox after it. `is_multipart` selects the kind of the message.
+fn hosts_of_mbox(is_multipart: bool, mbox: &str) -> Vec<(&'static str, Vec<u8>)> {
+    let message = if is_multipart {
+        messages()[1].clone()
+    } else {
+        mail("kept")
+    };
+    let eudora = "From ???@??? Tue May 14 12:00:00 2024";
+    let with_crlf = |text: &str| text.replace('\n', "\r\n");
+    let of_mac = emlx("kept") + mbox;
+    vec![
+        ("x.eml", format!("{message}{mbox}").into()),
+        ("x.eml", with_crlf(&format!("{message}{mbox}")).into()),
+        ("x.eml", format!("{}{mbox}", with_crlf(&message)).into()),
+        ("x.eml", format!("{}{mbox}", message.trim_end()).into()),
+        ("x.eml", format!("{message}\n{mbox}").into()),
+        ("box/7", format!("{message}{mbox}").into()),
+        (
+            "box/cur/1578304800.M1P1.h:2,S",
+            format!("{message}{mbox}").into(),
+        ),
+        ("1.emlx", of_mac.clone().into()),
+        (
+            "MMDF",
+            format!("\u{1}\u{1}\u{1}\u{1}\n{message}\u{1}\u{1}\u{1}\u{1}\n{mbox}").into(),
+        ),
+        (
+            "In.mbx",
+            format!("{eudora}\r\n{}{mbox}", with_crlf(&message)).into(),
+        ),
+        (
+            "In",
+            format!("{eudora}\n{message}{mbox}")
+                .replace('\n', "\r")
+                .into(),
+        ),
+        (
+            "x.zip",
+            zip(&[("x.eml", format!("{message}{mbox}").as_bytes())]),
+        ),
+        ("y.zip", zip(&[("1.emlx", of_mac.as_bytes())])),
+        ("x.eml.gz", gzip(format!("{message}{mbox}").as_bytes())),
+    ]
+}
+
+fn put(place: &Path, name: &str, content: &[u8]) {
+    if name.starts_with("box/cur") {
+        for part in ["cur", "new", "tmp"] {
+            fs::create_dir_all(place.join("box").join(part)).unwrap();
+        }
+    } else if name.starts_with("box") {
+        fs::create_dir(place.join("box")).unwrap();
+        fs::write(place.join("box/.mh_sequences"), "cur: 7\n").unwrap();
+    }
+    fs::write(place.join(name), content).unwrap();
+}
+
+#[test]
+fn mbox_after_a_single_message_is_named() {
+    for is_multipart in [false, true] {
+        for mbox in [mbox(&["old"]), mbox(&["old", "older"])] {
+            for (name, content) in hosts_of_mbox(is_multipart, &mbox) {
+                let temporary = tempfile::tempdir().unwrap();
+                let place = temporary.path();
+                put(place, name, &content);
+                let source = name.split('/').next().unwrap();
+                for command in ["inspect", "convert"] {
+                    let mut arguments = vec![command, source];
+                    if command == "convert" {
+                        arguments.extend(["--output", "new"]);
+                    }
+                    let (status, stdout, stderr) = run(place, &arguments);
+                    let what = format!("{command} {name} {content:?}: {stdout}{stderr}");
+                    assert_eq!(status, 1, "{what}");
+                    assert!(stderr.contains(": an mbox, from byte"), "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn mail_with_a_patch_or_an_mbox_is_not_named() {
+    let old = mbox(&["old"]);
+    let patch = format!(
+        "From 1f2e3d4c Mon Sep 17 00:00:00 2001\n{}---\n x | 1 +\n",
+        mail("patch")
+    );
+    let quoted: String = old.lines().map(|line| format!("> {line}\n")).collect();
+    let attached = |fields: &str| {
+        format!(
+            "From: a@example.org\nSubject: s\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n\
+             --b\n{fields}\n{old}--b--\n"
+        )
+    };
+    for message in [
+        format!("{}{patch}", mail("kept")),
+        format!("{}\n{quoted}", mail("kept")),
+        attached("Content-Type: text/plain\n"),
+        attached("Content-Type: application/mbox\n"),
+        attached("Content-Type: text/plain; name=old.mbox\nContent-Disposition: attachment\n"),
+        attached("Content-Type: message/rfc822\n"),
+    ] {
+        for name in ["x.eml", "box/7", "box/cur/1578304800.M1P1.h:2,S"] {
+            let temporary = tempfile::tempdir().unwrap();
+            put(temporary.path(), name, message.as_bytes());
+            let source = name.split('/').next().unwrap();
+            let (status, stdout, stderr) = run(temporary.path(), &["inspect", source]);
+            assert_eq!(status, 0, "{name}: {stdout}{stderr}\n{message}");
+        }
+    }
+    // In an mbox, a message whose length is given by Content-Length can contain a separator.
+    let body = format!("text\n{old}");
+    let counted = format!(
+        "{FROM}From: a@example.org\nSubject: s\nContent-Length: {}\n\n{body}\n{}",
+        body.len(),
+        mbox(&["last"])
+    );
+    let temporary = tempfile::tempdir().unwrap();
+    fs::write(temporary.path().join("Inbox"), counted).unwrap();
+    let (status, stdout, stderr) = run(temporary.path(), &["inspect", "Inbox"]);
+    assert_eq!(status, 0, "{stdout}{stderr}");
+}
+
 #[test]
 fn mail_that_declares_or_describes_data_is_not_named() {
     let old = mbox(&["old"]);
@@ -474,6 +666,8 @@ fn mail_that_declares_or_describes_data_is_not_named() {
         single("", text.as_bytes()),
         single("", &gzip(picture)),
         single("", &bzip2(b"notes of a meeting\n")),
+        single("", &compress(b"notes of a meeting, which is not a mail\n")),
+        single("", &ebcdic("notes of a meeting, which is not a mail\n")),
         single("", &document),
         single("", picture),
         single("", &yenc.concat()),

@@ -1,6 +1,6 @@
 //! Mailboxes: where messages begin, which changes are allowed, locks, and other programs that read at the same time.
 
-mod appended;
+pub(crate) mod appended;
 mod apple_mail;
 mod archived_flags;
 mod archives;

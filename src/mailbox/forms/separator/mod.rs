@@ -83,6 +83,11 @@ pub(crate) fn is_plausible(bytes: &[u8]) -> bool {
     FromLine::of(bytes).is_some_and(|from| holds_date(from.line))
 }
 
+/// Returns whether a line that starts with `From ` contains a complete date with the day of the week, as a program writes it.
+pub(crate) fn has_date_of_program(bytes: &[u8]) -> bool {
+    FromLine::of(bytes).is_some_and(|from| from.has_date_of_program())
+}
+
 /// Returns whether a line that follows a bare CR is a separator. The line must contain a date, because an ordinary text
 /// may contain a bare CR before `From `.
 pub(crate) fn is_separator_after_cr(bytes: &[u8]) -> bool {

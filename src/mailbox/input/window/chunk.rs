@@ -45,6 +45,8 @@ pub(crate) struct WindowChunk {
     /// Whether the bytes were decoded from UTF-16. The text of a message is then encoded again, in the charsets that its
     /// parts declare.
     pub(super) is_utf16: bool,
+    /// Whether the messages do not end at `From ` lines, so that an mbox can be appended to the last one.
+    pub(super) may_contain_mbox: bool,
     /// Data of other formats in the messages, after they were searched for.
     pub(super) appended: OnceLock<Vec<AppendedPlace>>,
 }
@@ -140,7 +142,8 @@ impl WindowChunk {
                     zero = behind.map(|distance| frame.start + distance);
                 }
                 let has_zero = zero.is_some_and(|zero| zero < frame.end);
-                if has_zero || ends_unlike_text(&bytes[frame.start..frame.end]) {
+                let message = &bytes[frame.start..frame.end];
+                if has_zero || self.may_contain_mbox || ends_unlike_text(message) {
                     found.extend(self.appended_to(index));
                 }
             }
@@ -153,7 +156,11 @@ impl WindowChunk {
         // A mail in UTF-16 was decoded, so its bytes are not those of the file.
         let text = self.text(index).ok().filter(|_| !self.is_utf16)?;
         let (from_line, content, _) = text.parts();
-        let data = AppendedData::in_message(content)?;
+        let data = if self.may_contain_mbox {
+            AppendedData::in_single(content)?
+        } else {
+            AppendedData::in_message(content)?
+        };
         let start = self.frames[index].start + from_line.len();
         Some(AppendedPlace {
             index,
