@@ -5,26 +5,19 @@
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
-use std::io::{self, Read};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::say;
 use super::streams::is_standard;
 use crate::error::Error;
 use crate::fetch::store::layers::Layers;
 use crate::mailbox::find::{LOOKED_AT, NotMail, StartKind, find, kind_of};
-use crate::mailbox::{
-    Decoder, Format, MemberRules, MemberVerdict, Method, Options, PackedFile, Stop,
-    archive_entries, unpacked,
-};
+use crate::mailbox::{Format, MemberVerdict, Method, Options, Stop, WholeFile, starts_mmdf};
 use crate::platform::disk::layout::is_name_of_store;
 use crate::platform::{MetadataExt as _, OsStrExt as _};
-use crate::span::front;
 
 const ROUNDS: usize = 10;
-
-const PIECE: usize = 1 << 20;
 
 /// Magic numbers of files that may contain mail but cannot be read here, each with a description.
 const CLOSED: &[(&[u8], &str)] = &[
@@ -229,57 +222,36 @@ impl CliSources {
         if !self.seen.insert(hash(&state)) {
             return Ok(());
         }
-        let mut start = Vec::new();
-        let read = (&file).take(LOOKED_AT).read_to_end(&mut start);
-        read.map_err(&failed)?;
         self.files += 1;
-        let file = Arc::new(file);
-        let most = Options::default().max_expanded;
-        let packed = PackedFile::new(&file, stop);
-        let unpacked = unpacked(&packed, most, RULES, &Arc::default());
-        let plain = || -> Box<dyn Read + Send> {
-            let encoded = Method::of_text(&start);
-            let whole = io::Cursor::new(start).chain(&*file);
-            match encoded {
-                // Base64 and similar encodings are found only after the UTF-16 text is decoded.
-                Some(method) => Box::new(Decoder::new(method, whole, most)),
-                None => Box::new(whole),
-            }
-        };
-        let mut reader = unpacked.map_err(&failed)?.unwrap_or_else(plain);
-        let mut piece = Vec::new();
-        let mut layers = Layers::default();
-        let mut at = 0;
-        loop {
-            stop.check()?;
-            piece.clear();
-            let most = &mut (&mut reader).take(PIECE as u64);
-            let read = most.read_to_end(&mut piece);
-            stop.check()?;
-            if read.map_err(&failed)? == 0 {
-                break;
-            }
-            let start = front(&piece, LOOKED_AT as usize);
-            if at == 0
-                && let Some((_, what)) = hidden(path, start)
-            {
-                self.cannot_read(path, &what);
-                return Ok(());
-            }
-            layers.push(&piece, &mut |window| visit(path, at, window));
-            at += piece.len() as u64;
-            self.octets += piece.len() as u64;
+        let options = Options::default();
+        let whole = WholeFile::open(file, judged, &options, stop).map_err(&failed)?;
+        if let Some((_, what)) = hidden(path, whole.start()) {
+            self.cannot_read(path, &what);
+            return Ok(());
         }
-        layers.finish(&mut |window| visit(path, at, window));
+        let mut layers = Layers::default();
+        let mut end = 0;
+        let octets = &mut self.octets;
+        let mut named = Vec::new();
+        let read = whole.read(
+            &options,
+            stop,
+            &mut |at, piece| {
+                layers.push(piece, &mut |window| visit(path, at, window));
+                end = at + piece.len() as u64;
+                *octets += piece.len() as u64;
+            },
+            &mut |sentence| named.push(sentence),
+        );
+        stop.check()?;
+        for sentence in named {
+            self.cannot_read(path, &sentence);
+        }
+        read.map_err(&failed)?;
+        layers.finish(&mut |window| visit(path, end, window));
         Ok(())
     }
 }
-
-/// Members are passed on as they are: `judged` never asks for the conversion of a message.
-const RULES: MemberRules = MemberRules {
-    judge: judged,
-    entries: archive_entries,
-};
 
 fn judged(name: &[u8], start: &[u8]) -> MemberVerdict {
     if Method::of_start(start).is_some() {
@@ -290,8 +262,12 @@ fn judged(name: &[u8], start: &[u8]) -> MemberVerdict {
         Some((what, _)) => MemberVerdict::Left(what),
         // Unknown binary data with a name that `hidden` accepts is an index, for example of Dovecot. It must be skipped
         // here: `hidden` would later check its content without the name, and stop the command.
-        None if is_binary(start) && !is_open(start) => MemberVerdict::Skipped("an index"),
-        None => MemberVerdict::Taken,
+        None => match kind_of(start, Format::Auto) {
+            Ok(StartKind::Mbox) if !starts_mmdf(start) => MemberVerdict::Taken,
+            Ok(kind) => MemberVerdict::Message(kind),
+            Err(_) if is_binary(start) && !is_open(start) => MemberVerdict::Skipped("an index"),
+            Err(_) => MemberVerdict::Message(StartKind::Eml),
+        },
     }
 }
 

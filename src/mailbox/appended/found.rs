@@ -54,6 +54,28 @@ impl AppendedData {
         .into()
     }
 
+    /// Returns the sentence for a search for references in all bytes of a file, which stops at such data. The arguments are those
+    /// of [`detail`](Self::detail).
+    #[cfg(feature = "cli")]
+    pub(crate) fn advice_for_search(self, message: &str, offset: Option<u64>) -> String {
+        let what = self.named(message);
+        match offset {
+            Some(offset) => {
+                let first = offset + self.at as u64;
+                format!(
+                    "{what}, from byte {first} on; their content was not searched; move these bytes to a file of their own \
+                     (tail -c +{} prints the file from there on), and name that file too",
+                    first + 1
+                )
+            }
+            None => format!(
+                "{what}, from byte {} of the message on; their content was not searched; unpack the file, move these bytes to \
+                 a file of their own, and name both files",
+                self.at
+            ),
+        }
+    }
+
     fn named(self, message: &str) -> String {
         let Self { format, .. } = self;
         format!("data of another format were appended to {message}: {format}")

@@ -10,3 +10,5 @@ pub(super) mod packed;
 pub(super) mod pst;
 pub(super) mod sink;
 pub(super) mod touch;
+#[cfg(feature = "cli")]
+pub(crate) mod whole_file;

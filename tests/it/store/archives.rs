@@ -100,8 +100,14 @@ fn gc_deletes_nothing_if_an_archive_cannot_be_fully_read() {
         &packed(&inner),
         "z.zip (an archive within an archive)",
     );
-    // Archives in these formats are read.
+    // Archives in these formats are read, also if a message contains a NUL.
+    let with_zero = [
+        &b"From a Sat Jan  3 01:05:34 1996\nSubject: x\n\n\0\n\n"[..],
+        &mbox,
+    ]
+    .concat();
     for (name, content) in [
+        ("n.zip", zip(&[("m.mbox", &with_zero)])),
         ("d.zip", zip(&[("m/", &mbox)])),
         ("t.tar", tar(&[("m", b'Z', &mbox)])),
         ("t.tgz", packed(&tar(&[("m", b'1', &mbox)]))),
