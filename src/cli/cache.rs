@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use super::args::{ArchiveArgs, ArchivePlace, CacheArgs, OutputVolume, PolicyArgs};
 use super::streams::is_standard;
 use super::values::CacheMax;
-use super::{report_file, say};
+use super::{exit, report_file, say};
 use crate::engine::Mode;
 use crate::engine::policy::Policy;
 use crate::error::Error;
@@ -255,7 +255,7 @@ impl Cache {
 /// The resume directory next to the output, with the journal of the run and its responses. It is removed when the
 /// output is complete.
 pub(super) struct Resume {
-    folder: RunFolder,
+    folder: Arc<RunFolder>,
     /// Whether responses of servers are kept, and not only the journal.
     keeps_responses: bool,
     pub(super) journal: ResultJournal,
@@ -321,7 +321,7 @@ impl Resume {
             say::tell(&format!("continuing an earlier run, {with}"));
         }
         Ok(Some(Self {
-            folder,
+            folder: Arc::new(folder),
             keeps_responses,
             journal,
             is_whole: Cell::new(false),
@@ -335,10 +335,17 @@ impl Drop for Resume {
         let (answers, path) = (folder.answers(), say::shown(&folder.path));
         let is_of_use = answers > 0 || self.journal.is_any();
         if self.is_whole.get() || !is_of_use {
-            if !folder.remove() {
-                let what = "was not removed, because it contains files that embody did not create";
-                say::tell(&format!("{path} {what}"));
-            }
+            let folder = Arc::clone(folder);
+            exit::at_end(move || {
+                let is_removed = folder.remove();
+                if !is_removed {
+                    let what =
+                        "was not removed, because it contains files that embody did not create";
+                    say::tell(&format!("{path} {what}"));
+                }
+                // The process ends. It closes the files of the directory faster than this function.
+                std::mem::forget(folder);
+            });
             return;
         }
         let told = |why| {

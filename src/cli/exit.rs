@@ -6,8 +6,8 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read as _;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use clap::CommandFactory as _;
 #[cfg(unix)]
@@ -17,11 +17,29 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use super::args::Cli;
 use super::say;
 use super::streams::is_reader_gone;
-use crate::error::Error;
+use crate::error::{Error, unpoisoned};
 use crate::mailbox::{Stop, field_of_stat};
 
 pub(super) const FILTERS: [&str; 4] = ["detach", "restore", "embed", "recover"];
 pub(super) const WALKS: [&str; 3] = ["output", "in-place", "dry-run"];
+
+type LastAction = Box<dyn FnOnce() + Send>;
+
+static LAST_ACTIONS: Mutex<Vec<LastAction>> = Mutex::new(Vec::new());
+
+/// Adds an action that follows everything else in the process, after all reports were written and memory was freed. The action
+/// removes the record with which the same command recognises the result of a killed run. Without the record, the result would be
+/// an existing file that the same command must not overwrite, so as little time as possible must pass between the removal and the
+/// end of the process.
+pub(super) fn at_end(action: impl FnOnce() + Send + 'static) {
+    unpoisoned(LAST_ACTIONS.lock()).push(Box::new(action));
+}
+
+/// Performs the actions of [`at_end`].
+pub(super) fn act_last() {
+    let actions = std::mem::take(&mut *unpoisoned(LAST_ACTIONS.lock()));
+    actions.into_iter().for_each(|action| action());
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ProgramStatus {

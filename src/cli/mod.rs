@@ -74,9 +74,10 @@ pub fn run() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // After a panic, the exit status must be one with which a mail system tries again. Another status could return mail
     // to its sender.
-    std::panic::catch_unwind(|| parse_and_run(&arguments))
-        .unwrap_or_else(|_| ProgramStatus::of_usage(&arguments, &[]))
-        .into()
+    let status = std::panic::catch_unwind(|| parse_and_run(&arguments))
+        .unwrap_or_else(|_| ProgramStatus::of_usage(&arguments, &[]));
+    exit::act_last();
+    status.into()
 }
 
 /// The tables of URL schemes in Markdown. `tests/unit/schemes.rs` tests each row.

@@ -126,7 +126,7 @@ pub(crate) fn record(
 }
 
 /// Returns the report of an earlier run of the same command that was killed after it had finished the result. Its
-/// files are removed. Returns `None` if there is no such run, if the sources have changed since, or if the files at
+/// files are removed, except for the record. Returns `None` if there is no such run, if the sources have changed since, or if the files at
 /// `target` are not its result.
 pub(crate) fn finished(
     target: &Path,
@@ -149,7 +149,14 @@ pub(crate) fn finished(
     }
     sweep_temporary(folder_of(target));
     discard(target);
-    // An error is ignored: a remaining record is harmless, because it describes only this result.
-    let _ = fs::remove_file(&path);
     Some(record.report)
+}
+
+/// Removes the record of the result at `target`. This is the last action of a run: without the record, the same command does not
+/// recognise the result as its own.
+pub(crate) fn remove_record(target: &Path) {
+    if let Some(path) = record_of(target) {
+        // An error is ignored: a remaining record is harmless, because it describes only this result.
+        let _ = fs::remove_file(path);
+    }
 }

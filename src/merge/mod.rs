@@ -27,7 +27,7 @@ mod spool;
 mod stamp;
 mod words;
 
-pub(crate) use self::finished::{FinishedReport, finished, record};
+pub(crate) use self::finished::{FinishedReport, finished, record, remove_record};
 pub(crate) use self::index::{
     ArrivalBatch, KeptSelection, MOST_SOURCES, MergeIndex, Numbers, Order, Tally,
 };

@@ -240,9 +240,8 @@ impl SavedIndex {
             return Some(self.directory);
         }
         // Errors are ignored: a remaining directory is harmless, and the next run for this result uses it. The record
-        // of the result is removed last, so that a run killed here leaves it.
+        // of the result remains, so that a run killed here leaves it.
         let _ = fs::remove_dir_all(&self.directory);
-        let _ = fs::remove_file(record_beside(&self.directory));
         None
     }
 }

@@ -15,7 +15,7 @@ pub(super) use self::counts::MergeSummary;
 use self::counts::counted;
 pub(super) use self::sources::{Collector, SourceOrigin, SourceSettings};
 use super::args::{MergeArgs, ProgressOption};
-use super::exit::{ProgramStatus, Signals, limits_on_files_are_failed_writes};
+use super::exit::{self, ProgramStatus, Signals, limits_on_files_are_failed_writes};
 use super::progress::Display;
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
@@ -32,6 +32,7 @@ use crate::mailbox::{
 };
 use crate::merge::{
     FinishedReport, KeptSelection, MergeIndex, ReadSource, SavedIndex, Tally, finished, record,
+    remove_record,
 };
 
 /// Maximum number of sources for which the summary contains commands that check the result. For more sources, the
@@ -85,6 +86,7 @@ impl MergeRun<'_> {
         let args = self.args;
         self.check()?;
         if let Some(report) = self.finished() {
+            self.remove_record_at_end();
             return self.tell_again(&report);
         }
         self.check_target()?;
@@ -111,7 +113,11 @@ impl MergeRun<'_> {
         let mut saved = self.saved(form, has_folders);
         let done = self.merge((&origins, form, has_folders), &sources, saved.as_mut());
         let is_stopped = matches!(done, Err(Error::Interrupted));
+        let has_index = saved.is_some();
         let kept = saved.and_then(|saved| saved.end(is_stopped));
+        if has_index && kept.is_none() {
+            self.remove_record_at_end();
+        }
         if is_stopped {
             let what = match kept {
                 None => "run the same command again".to_owned(),
@@ -165,6 +171,11 @@ impl MergeRun<'_> {
             return None;
         }
         finished(&args.output, &self.command_of_result()?, &args.sources)
+    }
+
+    fn remove_record_at_end(&self) {
+        let output = self.args.output.clone();
+        exit::at_end(move || remove_record(&output));
     }
 
     /// Prints the report of the earlier, stopped run that had already finished the result.

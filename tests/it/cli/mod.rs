@@ -8,6 +8,7 @@ mod dry_run;
 mod duplicates;
 mod faults;
 mod first_minutes;
+mod killed;
 mod merge;
 mod merge_stopped;
 mod milter;
