@@ -127,7 +127,7 @@ pub(crate) use {
     input::second::{holds_mailbox, is_mailbox},
     input::source::InputSource,
     place::delivery::{Batch, Handler, NamedResult, PreparedMail},
-    place::message_flags::{StoredFlags, offset_in_own_file},
+    place::message_flags::{SeenFlags, StoredFlags, offset_in_own_file},
     place::tree::subfolders_of,
     read::cut::{MboxPiece, pieces},
     read::entry::ALL_MAIL,

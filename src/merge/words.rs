@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use base64::Engine as _;
 use serde::{Deserialize, Serialize};
 
-use crate::mailbox::Keywords;
+use crate::mailbox::{Flags, Keywords, MessageFlags};
 use crate::mime::Header;
 use crate::mime::encoded_words::decoded_words;
 use crate::mime::header::unfold;
@@ -23,6 +23,9 @@ const FIELDS: [(&str, bool); 4] = [
     ("X-Label", true),
 ];
 
+/// Start of the names of the fields in which Thunderbird stores flags.
+const STATUS: &str = "X-Mozilla-Status";
+
 const LONGEST_HEADER: usize = 1 << 20;
 
 /// Maximum number of words in one field. Gmail allows this number of labels for a whole account.
@@ -37,12 +40,17 @@ const LONGEST_ENCODED: usize = 42;
 pub(super) struct MailWords {
     fields: [Vec<String>; 4],
     keywords: Vec<String>,
+    /// Flags and keywords in fields of Thunderbird that follow other fields: the bits of [`Flags`], and names. They count
+    /// only if copies are merged, so that the kept copy has the flags of all of them.
+    #[serde(default)]
+    further: (u8, Vec<String>),
 }
 
 impl MailWords {
     pub(super) fn of(content: &[u8]) -> Self {
         // Most messages have no such field, and this search is faster than parsing the header.
-        if !contains_name(content) {
+        let [one, two, three, four] = FIELDS.map(|(name, _)| name);
+        if !contains(content, &[one, two, three, four, STATUS]) {
             return Self::default();
         }
         let header = Header::of_message(content, LONGEST_HEADER);
@@ -53,6 +61,12 @@ impl MailWords {
                 unite(own, words_in(field.value.of(content), by_comma));
             }
         }
+        if contains(content, &[STATUS]) {
+            let further = MessageFlags::of_all_fields(content, false);
+            let names = further.keywords.names().filter(|name| !name.contains(' '));
+            let flags = further.system.without_deleted().to_byte();
+            words.further = (flags, names.map(str::to_owned).collect());
+        }
         words
     }
 
@@ -62,13 +76,22 @@ impl MailWords {
         self
     }
 
+    /// Returns the flags and keywords in fields that no program reads.
+    pub(super) fn further(&self) -> MessageFlags {
+        let (flags, names) = &self.further;
+        let keywords = Keywords::of_names(names.iter().map(String::as_str));
+        MessageFlags::new(Flags::of_byte(*flags), keywords)
+    }
+
     /// Returns the keywords that were added with [`with_keywords`](Self::with_keywords).
     pub(super) fn keywords(&self) -> Keywords {
         Keywords::of_names(self.keywords.iter().map(String::as_str))
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.fields.iter().all(Vec::is_empty) && self.keywords.is_empty()
+        let (flags, names) = &self.further;
+        let has_none = *flags == 0 && names.is_empty();
+        self.fields.iter().all(Vec::is_empty) && self.keywords.is_empty() && has_none
     }
 
     pub(super) fn unite(&mut self, other: Self) {
@@ -76,6 +99,8 @@ impl MailWords {
             unite(own, others);
         }
         unite(&mut self.keywords, other.keywords);
+        self.further.0 |= other.further.0;
+        unite(&mut self.further.1, other.further.1);
     }
 
     /// Adds the missing words to the fields of the message. No word is removed.
@@ -146,12 +171,12 @@ impl MailWords {
     }
 }
 
-/// Returns whether the name of a field in [`FIELDS`] occurs anywhere in the message.
-fn contains_name(content: &[u8]) -> bool {
+/// Returns whether one of these names of fields, which begin with `X-`, occurs anywhere in the message.
+fn contains(content: &[u8], names: &[&str]) -> bool {
     memchr::memchr_iter(b'-', content).any(|at| {
         let start = at.checked_sub(1).and_then(|start| content.get(start..));
-        let mut names = FIELDS.iter().map(|(name, _)| name.as_bytes());
-        start.is_some_and(|start| names.any(|name| starts_like(start, name)))
+        let is_at = |start: &[u8]| names.iter().any(|name| starts_like(start, name.as_bytes()));
+        start.is_some_and(is_at)
     })
 }
 

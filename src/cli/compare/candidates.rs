@@ -17,7 +17,7 @@ use crate::engine::same::{
     CutPlace, Digest, MOST_COMPARED, MailCopy, change_key, copy_key, covers,
 };
 use crate::error::{Error, unpoisoned};
-use crate::mailbox::MessageFlags;
+use crate::mailbox::{MessageFlags, SeenFlags};
 use crate::spool::{Spool, SpoolWriter};
 
 /// State of a candidate. There can be millions of candidates, so rare data are boxed to keep the entry small.
@@ -104,7 +104,7 @@ const MOST_MATCHED: usize = 16;
 /// A message of NEW that is compared with candidates.
 pub(super) struct NewMessage<'n> {
     content: &'n [u8],
-    flags: Option<&'n MessageFlags>,
+    flags: &'n SeenFlags,
     /// `None` if copies are not accepted.
     copy: Option<MailCopy>,
 }
@@ -249,7 +249,7 @@ impl MessageCandidates {
                 [one] if is_over(one) => return Ok(PlacedMessage(None)),
                 _ => {}
             }
-            let message = self.new_message(new.content, new.plain, new.seen.flags.as_ref());
+            let message = self.new_message(new.content, new.plain, &new.seen.flags);
             let tried = self.tried(&candidates, &message, candidates.len())?;
             let is_matched = !self.is_merged && candidates.len() > 1;
             TriedPlaces::Now { tried, is_matched }
@@ -299,7 +299,7 @@ impl MessageCandidates {
         &self,
         content: &'n [u8],
         plain: &[u8],
-        flags: Option<&'n MessageFlags>,
+        flags: &'n SeenFlags,
     ) -> NewMessage<'n> {
         let copy = self.is_merged.then(|| {
             let cuts = self.index.cuts.get(&copy_key(plain));
@@ -335,7 +335,7 @@ impl MessageCandidates {
                 candidate,
                 proof,
                 is_copy: false,
-                lost_flags: lost(record.flags().as_ref(), new.flags, self.is_merged),
+                lost_flags: lost(&record.flags(), new.flags, self.is_merged),
             });
             copies.push(record.copy);
         }
@@ -554,18 +554,21 @@ fn keys_of(plain: &[u8], is_merged: bool) -> MessageKeys {
     [Some(change), copy.filter(|copy| *copy != change)]
 }
 
-/// Returns the flags and keywords that `new` lacks, in words. If one of the formats cannot store flags, nothing counts
-/// as lost. In a merged mailbox, a missing "deleted" flag is not lost, because `merge` keeps this flag only if all
-/// copies have it.
-pub(super) fn lost(
-    old: Option<&MessageFlags>,
-    new: Option<&MessageFlags>,
-    is_merged: bool,
-) -> Vec<String> {
-    let (Some(old), Some(new)) = (old, new) else {
-        return Vec::new();
+/// Returns the flags and keywords that `new` lacks, in words. If one of the formats cannot store flags, only flags in header
+/// fields can be lost. In a merged mailbox, a missing "deleted" flag is not lost, because `merge` keeps this flag only if all
+/// copies have it, and neither are marks of threads, because `merge` keeps those of one copy.
+pub(super) fn lost(old: &SeenFlags, new: &SeenFlags, is_merged: bool) -> Vec<String> {
+    let mut lost = match (&old.stored, &new.stored) {
+        (Some(old), Some(new)) => old.missing_in(new),
+        _ => Vec::new(),
     };
-    let mut lost = old.missing_in(new);
-    lost.retain(|flag| !(is_merged && flag == "flag deleted"));
+    if !old.fields.is_empty() {
+        let none = MessageFlags::default();
+        let all = new.stored.as_ref().unwrap_or(&none).clone();
+        let mut more = old.fields.missing_in(&all.with(&new.fields));
+        more.retain(|flag| !lost.contains(flag));
+        lost.extend(more);
+    }
+    lost.retain(|flag| !(is_merged && (flag == "flag deleted" || flag.starts_with("mark "))));
     lost
 }

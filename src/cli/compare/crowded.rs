@@ -137,9 +137,7 @@ impl<'c> CrowdedKey<'c> {
             return Ok(None);
         };
         let (plain, flags) = (plain(&content), record.flags());
-        let new = self
-            .candidates
-            .new_message(&content, &plain, flags.as_ref());
+        let new = self.candidates.new_message(&content, &plain, &flags);
         let places = self.places(&plain, (next, since), order);
         let numbers: Vec<u32> = places
             .iter()
@@ -227,9 +225,10 @@ impl<'c> CrowdedKey<'c> {
             let Some(content) = record.content(self.file).map_err(temporary)? else {
                 continue;
             };
+            let flags = record.flags();
             let new = self
                 .candidates
-                .new_message(&content, &plain(&content), None);
+                .new_message(&content, &plain(&content), &flags);
             let tried = self.candidates.tried(&[candidate], &new, 1)?;
             self.candidates.note_difference(message.number, tried);
         }

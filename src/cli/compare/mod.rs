@@ -29,7 +29,7 @@ use super::remote;
 use super::streams::{is_standard, print, write_error};
 use crate::engine::same::Digest;
 use crate::error::Error;
-use crate::mailbox::{Flags, Keywords, MessageFlags, Options, Stop};
+use crate::mailbox::{Flags, Keywords, MessageFlags, Options, SeenFlags, Stop};
 
 pub(super) fn run(args: &CompareArgs) -> Result<ProgramStatus, Error> {
     let signals = Signals::watch();
@@ -75,43 +75,47 @@ struct OldMessages {
     left: u32,
     /// Number of messages of NEW with this digest for which OLD has no identical message.
     surplus: u32,
-    /// Flags of these messages in OLD and in NEW.
-    flags: [Flags; 2],
+    /// Flags of these messages that OLD and NEW store, and those in header fields.
+    flags: [[Flags; 2]; 2],
     /// Keywords of these messages in OLD and in NEW. Most messages have none.
-    keywords: Option<Box<[Keywords; 2]>>,
+    keywords: Option<Box<[[Keywords; 2]; 2]>>,
     /// Whether a mailbox of NEW with an identical message can store flags. If not, missing flags are not reported.
     can_hold_flags: bool,
     is_found: bool,
 }
 
 impl OldMessages {
-    fn add_flags(&mut self, side: usize, flags: Option<MessageFlags>) {
-        let Some(flags) = flags else { return };
+    fn add_flags(&mut self, side: usize, flags: SeenFlags) {
         let Some(known) = self.flags.get_mut(side) else {
             return;
         };
-        *known = known.with(flags.system);
-        if !flags.keywords.is_empty()
-            && let Some(known) = self.keywords.get_or_insert_default().get_mut(side)
-        {
-            *known = std::mem::take(known).with(&flags.keywords);
+        let both = [flags.stored.unwrap_or_default(), flags.fields];
+        for (at, (known, flags)) in known.iter_mut().zip(both).enumerate() {
+            *known = known.with(flags.system);
+            if !flags.keywords.is_empty()
+                && let Some(of_side) = self.keywords.get_or_insert_default().get_mut(side)
+                && let Some(known) = of_side.get_mut(at)
+            {
+                *known = std::mem::take(known).with(&flags.keywords);
+            }
         }
     }
 
     /// Returns the flags and keywords that NEW lacks, described in words.
     fn lost_flags(&self, is_merged: bool) -> Vec<String> {
-        if !self.is_found || !self.can_hold_flags {
+        if !self.is_found {
             return Vec::new();
         }
-        let [old, new] = [0, 1].map(|side| {
-            let keywords = self.keywords.as_ref().and_then(|both| both.get(side));
-            let flags = self.flags.get(side).copied().unwrap_or_default();
-            Some(MessageFlags::new(
-                flags,
-                keywords.cloned().unwrap_or_default(),
-            ))
-        });
-        lost(old.as_ref(), new.as_ref(), is_merged)
+        let keywords = self.keywords.as_deref().cloned().unwrap_or_default();
+        let side =
+            |[stored, fields]: [Flags; 2], [of_stored, of_fields]: [Keywords; 2]| SeenFlags {
+                stored: self
+                    .can_hold_flags
+                    .then(|| MessageFlags::new(stored, of_stored)),
+                fields: MessageFlags::new(fields, of_fields),
+            };
+        let ([old, new], [of_old, of_new]) = (self.flags, keywords);
+        lost(&side(old, of_old), &side(new, of_new), is_merged)
     }
 }
 
@@ -220,7 +224,7 @@ fn compare(
                 others.insert(seen.identity.half());
                 return;
             };
-            known.can_hold_flags |= seen.flags.is_some();
+            known.can_hold_flags |= seen.flags.stored.is_some();
             known.is_found = true;
             known.add_flags(1, seen.flags);
             // Each message of OLD is matched with at most one identical message of NEW. Further copies in NEW are not
@@ -265,9 +269,8 @@ fn compare(
                 return;
             };
             let none = MessageFlags::default();
-            let has_flags = seen
-                .flags
-                .is_some_and(|of| !of.missing_in(&none).is_empty());
+            let all = seen.flags.stored.unwrap_or_default();
+            let has_flags = !all.with(&seen.flags.fields).missing_in(&none).is_empty();
             let flags = losses.flags.get(&seen.identity);
             if let (Some(named), Some(flags)) = (named, flags)
                 && has_flags

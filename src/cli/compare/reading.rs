@@ -8,15 +8,14 @@ use super::super::wording;
 use crate::engine::same::{Digest, identity, plain};
 use crate::error::Error;
 use crate::mailbox::{
-    FileCounts, LetterWork, MailboxEvent, MailboxFact, Message, MessageFlags, Options, Quoting,
-    Stop, StoredFlags, is_internal, offset_in_own_file, read_source,
+    FileCounts, LetterWork, MailboxEvent, MailboxFact, Message, Options, Quoting, SeenFlags, Stop,
+    StoredFlags, is_internal, offset_in_own_file, read_source,
 };
 
 /// A message without its content.
 pub(super) struct SeenMessages {
     pub(super) identity: Digest,
-    /// Flags and keywords of the message. `None` if the mailbox format cannot store flags.
-    pub(super) flags: Option<MessageFlags>,
+    pub(super) flags: SeenFlags,
     /// Whether the message only contains the state of the mailbox. `convert` does not write such a message, so it is
     /// not compared.
     is_internal: bool,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::reading::{LostMessage, MessageResult};
 use crate::engine::same::{Digest, MailCopy, identity, plain};
 use crate::error::{Error, unpoisoned};
-use crate::mailbox::{Flags, Keywords, MessageFlags};
+use crate::mailbox::{Flags, Keywords, MessageFlags, SeenFlags};
 use crate::spool::{Spool, SpoolWriter};
 
 /// A message of OLD without an identical message in NEW, or a message of NEW that is compared later.
@@ -20,7 +20,8 @@ pub(super) struct CandidateRecord {
     pub(super) identity: Digest,
     pub(super) named: LostMessage,
     pub(super) stored: StoredMessage,
-    pub(super) flags: Option<(u8, Vec<String>)>,
+    /// Flags that the mailbox stores, and flags in the header.
+    flags: [Option<(u8, Vec<String>)>; 2],
     /// Description by which copies of the mail are recognised. `None` if the command does not accept copies.
     pub(super) copy: Option<MailCopy>,
 }
@@ -35,9 +36,14 @@ impl CandidateRecord {
             identity: message.seen.identity,
             named: message.named.clone(),
             stored,
-            flags: message.seen.flags.as_ref().map(|flags| {
+            flags: [
+                message.seen.flags.stored.as_ref(),
+                Some(&message.seen.flags.fields).filter(|fields| !fields.is_empty()),
+            ]
+            .map(|flags| {
+                let flags = flags?;
                 let keywords = flags.keywords.names().map(str::to_owned);
-                (flags.system.to_byte(), keywords.collect())
+                Some((flags.system.to_byte(), keywords.collect()))
             }),
             copy,
         }
@@ -59,10 +65,16 @@ impl CandidateRecord {
         Ok(is_same.then_some(content))
     }
 
-    pub(super) fn flags(&self) -> Option<MessageFlags> {
-        let (flags, keywords) = self.flags.as_ref()?;
-        let keywords = Keywords::of_names(keywords.iter().map(String::as_str));
-        Some(MessageFlags::new(Flags::of_byte(*flags), keywords))
+    pub(super) fn flags(&self) -> SeenFlags {
+        let [stored, fields] = self.flags.each_ref().map(|flags| {
+            let (flags, keywords) = flags.as_ref()?;
+            let keywords = Keywords::of_names(keywords.iter().map(String::as_str));
+            Some(MessageFlags::new(Flags::of_byte(*flags), keywords))
+        });
+        SeenFlags {
+            stored,
+            fields: fields.unwrap_or_default(),
+        }
     }
 }
 

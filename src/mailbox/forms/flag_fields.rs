@@ -13,11 +13,13 @@ use crate::mailbox::forms::flags::{
 use crate::mailbox::forms::keywords::{
     FORWARDED, IMPORTANT, IMPORTANT_TAG, Keywords, RECEIPT_SENT, is_writable, words,
 };
+#[cfg(feature = "cli")]
+use crate::mailbox::forms::keywords::{IGNORED_THREAD, WATCHED_THREAD};
 use crate::mailbox::forms::mbox::{self, MboxHeader};
 use crate::mailbox::forms::quoting::replaced;
 use crate::mailbox_field::is_of_mailbox;
 use crate::prologue::BYTE_ORDER_MARK;
-use crate::span::{Newline, Span, SpanLines, is_from_line, split_while, starts_like};
+use crate::span::{Newline, Span, SpanLine, SpanLines, is_from_line, split_while, starts_like};
 
 const STATUS: [(u8, u8); 2] = [(b'R', SEEN), (b'O', OLD)];
 const MORE_STATUS: [(u8, u8); 4] = [
@@ -45,12 +47,18 @@ const MOZILLA_NEW: u32 = 0x0001_0000;
 const MOZILLA_DELETED: u32 = 0x0020_0000;
 /// Bit of X-Mozilla-Status2 for the keyword [`RECEIPT_SENT`].
 const MOZILLA_RECEIPT_SENT: u32 = 0x0080_0000;
+/// Bits for the marks of watched and ignored threads. Thunderbird stores the first in X-Mozilla-Status and the second in
+/// X-Mozilla-Status2. Marks have names with a blank, which no keyword can have.
+#[cfg(feature = "cli")]
+const MOZILLA_MARKS: [(u32, &str); 2] =
+    [(0x0000_0100, WATCHED_THREAD), (0x0004_0000, IGNORED_THREAD)];
 /// Position and mask of the label in X-Mozilla-Status2. Old versions of Thunderbird, which had no X-Mozilla-Keys, stored
 /// the number of a label from 1 to 5 there.
 const MOZILLA_LABEL: (u32, u32) = (25, 7);
 const LABELS: [&str; 5] = ["$label1", "$label2", "$label3", "$label4", "$label5"];
 
-const OF_THUNDERBIRD: [&[u8]; 3] = [b"x-mozilla-status", b"x-mozilla-status2", b"x-mozilla-keys"];
+const TAG_FIELD: &[u8] = b"x-mozilla-keys";
+const OF_THUNDERBIRD: [&[u8]; 3] = [b"x-mozilla-status", b"x-mozilla-status2", TAG_FIELD];
 /// Length of a new X-Mozilla-Keys field, in characters. Thunderbird later writes tags over the spaces in it, without
 /// moving the rest of the mailbox.
 const TAGS: usize = 80;
@@ -98,9 +106,7 @@ impl MessageFlags {
         let mut flags = 0;
         let (mut mozilla, mut more_mozilla, mut evolution) = (None, None, None);
         let (mut names, mut tags): (Vec<Cow<'_, str>>, Vec<Cow<'_, str>>) = Default::default();
-        let end = header_end(content);
-        for (noted, line, value) in fields(content) {
-            let whole = Span::new(value.start, folded_end(content, line.end, end));
+        for (noted, _, value) in fields(content) {
             let value = value.of(content);
             match noted {
                 FlagField::Status | FlagField::MoreStatus => {
@@ -110,8 +116,8 @@ impl MessageFlags {
                 FlagField::Mozilla => mozilla = mozilla.or(hexadecimal(value)),
                 FlagField::MoreMozilla => more_mozilla = more_mozilla.or(hexadecimal(value)),
                 FlagField::Evolution => evolution = evolution.or(of_evolution(value)),
-                FlagField::Keywords => names.push(String::from_utf8_lossy(whole.of(content))),
-                FlagField::Tags => tags.push(String::from_utf8_lossy(whole.of(content))),
+                FlagField::Keywords => names.push(String::from_utf8_lossy(value)),
+                FlagField::Tags => tags.push(String::from_utf8_lossy(value)),
             }
         }
         let more = more_mozilla.unwrap_or(0);
@@ -122,21 +128,53 @@ impl MessageFlags {
         if let Some(mozilla) = mozilla {
             // X-Mozilla-Status replaces the flags of Status fields. Only the flag for drafts is kept, because
             // Thunderbird does not store it in this field.
-            flags = flags & DRAFT | bits(&MOZILLA, |mask| mozilla & mask != 0);
-            if more & MOZILLA_DELETED != 0 {
-                flags |= TRASHED;
-            }
+            flags = flags & DRAFT | of_mozilla(mozilla, more);
             if more & MOZILLA_NEW == 0 {
                 flags |= OLD;
             }
         }
-        let number = (more >> MOZILLA_LABEL.0 & MOZILLA_LABEL.1).checked_sub(1);
-        let label = number.and_then(|number| LABELS.get(number as usize).copied());
-        let receipt = (more & MOZILLA_RECEIPT_SENT != 0).then_some(RECEIPT_SENT);
         let tags = tags.iter().flat_map(|value| value.split_whitespace());
         let names = names.iter().flat_map(|value| words(value)).chain(tags);
-        let keywords = Keywords::of_names(names.chain(label).chain(receipt));
+        let noted: Vec<&str> = keywords_of_mozilla(more);
+        let keywords = Keywords::of_names(names.chain(noted));
         Self::new(Flags::of_bits(flags), keywords)
+    }
+
+    /// Returns the flags, tags and marks in all fields of Thunderbird, also in those after other fields, which are flags for
+    /// no program but may be all that is left of them. If `counts_start` is false, the flags of the fields at the start of the
+    /// header do not count, because the mailbox stores newer ones.
+    #[cfg(feature = "cli")]
+    pub(crate) fn of_all_fields(content: &[u8], counts_start: bool) -> Self {
+        // Of several fields at the start of the header, the first one counts.
+        let (mut first_status, mut first_more) = (None, None);
+        let (mut flags, mut names) = (0, Vec::<String>::new());
+        for field in all_fields(content) {
+            let value = field.value.of(content);
+            let (first, values) = match (field.kind, hexadecimal(value)) {
+                (FlagField::Tags, _) => {
+                    let tags = String::from_utf8_lossy(value);
+                    names.extend(tags.split_whitespace().map(str::to_owned));
+                    continue;
+                }
+                (FlagField::Mozilla, Some(status)) => (&mut first_status, (status, 0)),
+                (FlagField::MoreMozilla, Some(more)) => (&mut first_more, (0, more)),
+                _ => continue,
+            };
+            if field.is_in_front {
+                first.get_or_insert(values);
+            } else {
+                flags |= of_mozilla(values.0, values.1);
+                names.extend(names_of_mozilla(values.0, values.1));
+            }
+        }
+        let (status, _) = first_status.unwrap_or_default();
+        let (_, more) = first_more.unwrap_or_default();
+        names.extend(names_of_mozilla(status, more));
+        if counts_start {
+            flags |= of_mozilla(status, more);
+        }
+        let names = names.iter().map(String::as_str);
+        Self::new(Flags::of_bits(flags), Keywords::of_names(names))
     }
 
     /// Returns the keywords that an mbox cannot store, because a header field cannot contain their names.
@@ -185,17 +223,22 @@ impl MessageFlags {
                 }
                 is_dropped = false;
                 if let Some((name, value)) = mbox::field(text)
-                    && is_of_mailbox(name, || {
-                        let start = line.content.start + value.start;
-                        let field_end = folded_end(&content, line.whole.end, end);
-                        Span::new(start, field_end).of(&content).into()
-                    })
+                    && let value = value.shifted(line.content.start)
+                    && let value = whole_value(&content, value, &line, end).of(&content)
+                    && is_of_mailbox(name, || value.into())
                 {
                     let mut fields = OF_THUNDERBIRD.iter().zip(&mut noted);
                     let own = fields.find(|(field, _)| field.eq_ignore_ascii_case(name));
                     if let Some((_, place)) = own {
                         is_dropped = true;
-                        place.get_or_insert_with(|| value.of(text).to_owned());
+                        match place {
+                            Some(known) if name.eq_ignore_ascii_case(TAG_FIELD) => {
+                                known.push(b' ');
+                                known.extend_from_slice(value);
+                            }
+                            Some(known) if !known.is_empty() => {}
+                            _ => *place = Some(value.to_owned()),
+                        }
                     }
                 }
             }
@@ -221,7 +264,8 @@ impl MessageFlags {
         if self.keywords.has(RECEIPT_SENT) {
             more |= MOZILLA_RECEIPT_SENT;
         }
-        let mut tags = String::from_utf8_lossy(&tags.unwrap_or_default()).into_owned();
+        let tags = tags.unwrap_or_default();
+        let mut tags = String::from_utf8_lossy(&tags).replace(['\r', '\n'], " ");
         let known = Keywords::of_names(tags.split_whitespace());
         // Thunderbird has flags for two of the keywords, and its own tag for important mail.
         let has_flag = |name: &str| {
@@ -304,7 +348,14 @@ fn put<'c>(flags: Flags, noted: &MessageFlags, keywords: &str, content: &'c [u8]
             let more = keywords.take().map(|keywords| format!(" {keywords}"));
             return (Span::empty_at(value.end), more.unwrap_or_default());
         }
-        let old = hexadecimal(value.of(content)).unwrap_or(0);
+        // Of several fields of Thunderbird, the first one with a value counts, so an empty one before it gets this value.
+        let old = hexadecimal(value.of(content)).or_else(|| {
+            fields(content).find_map(|(other, _, value)| {
+                let value = (other == noted).then(|| value.of(content))?;
+                hexadecimal(value)
+            })
+        });
+        let old = old.unwrap_or(0);
         let new = match noted {
             FlagField::Status | FlagField::MoreStatus if !is_seen(line) => String::new(),
             FlagField::Status => std::mem::take(&mut status),
@@ -368,6 +419,35 @@ fn more_mozilla(flags: Flags, before: u32) -> String {
     format!("{value:08x}")
 }
 
+/// Returns the flags in the values of X-Mozilla-Status and X-Mozilla-Status2.
+fn of_mozilla(status: u32, more: u32) -> u8 {
+    let deleted = if more & MOZILLA_DELETED != 0 {
+        TRASHED
+    } else {
+        0
+    };
+    deleted | bits(&MOZILLA, |mask| status & mask != 0)
+}
+
+/// Returns the keywords in the value of X-Mozilla-Status2: the label, and that a receipt was sent.
+fn keywords_of_mozilla(more: u32) -> Vec<&'static str> {
+    let number = (more >> MOZILLA_LABEL.0 & MOZILLA_LABEL.1).checked_sub(1);
+    let label = number.and_then(|number| LABELS.get(number as usize).copied());
+    let receipt = (more & MOZILLA_RECEIPT_SENT != 0).then_some(RECEIPT_SENT);
+    label.into_iter().chain(receipt).collect()
+}
+
+/// Returns the keywords and marks in the values of X-Mozilla-Status and X-Mozilla-Status2.
+#[cfg(feature = "cli")]
+fn names_of_mozilla(status: u32, more: u32) -> Vec<String> {
+    let marks = MOZILLA_MARKS
+        .iter()
+        .filter(|(mask, _)| (status | more) & mask != 0)
+        .map(|mark| mark.1);
+    let keywords = keywords_of_mozilla(more).into_iter().chain(marks);
+    keywords.map(str::to_owned).collect()
+}
+
 /// Returns the flags in a field X-Evolution: `UID-FLAGS`, two hexadecimal numbers.
 fn of_evolution(value: &[u8]) -> Option<u32> {
     let (uid, behind) = split_while(value, u8::is_ascii_hexdigit);
@@ -390,6 +470,19 @@ fn folded_end(content: &[u8], end: usize, header_end: usize) -> usize {
 
 fn is_folded(line: &[u8]) -> bool {
     line.starts_with(b" ") || line.starts_with(b"\t")
+}
+
+/// Returns the value of a header field with its folded lines, without the blanks around it. `value` is the value in the
+/// first line.
+fn whole_value(content: &[u8], value: Span, line: &SpanLine, header_end: usize) -> Span {
+    let whole = Span::new(value.start, folded_end(content, line.whole.end, header_end));
+    let text = whole.of(content);
+    let trimmed = text.trim_ascii();
+    if trimmed.is_empty() {
+        return value;
+    }
+    let start = whole.start + text.len() - text.trim_ascii_start().len();
+    Span::new(start, start + trimmed.len())
 }
 
 /// Returns the length of the lines at the start of the header that begin with a blank. They belong to no field.
@@ -419,9 +512,31 @@ pub(super) fn agreed_end(content: &[u8]) -> usize {
     stray.map_or(end, |line| line.whole.start)
 }
 
+/// A header field that stores flags.
+struct FoundField {
+    kind: FlagField,
+    line: Span,
+    /// The value with its folded lines, without the blanks around it.
+    value: Span,
+    /// Whether only fields whose names start with `X-` precede the field.
+    is_in_front: bool,
+}
+
 /// Returns the header fields that store flags. For each field: its meaning, the span of its line, and the span of its
-/// value.
+/// value. Fields of Thunderbird count only at the start of the header, because the sender may have written one further
+/// down.
 fn fields(content: &[u8]) -> impl Iterator<Item = (FlagField, Span, Span)> {
+    all_fields(content).filter_map(|field| {
+        let is_of_thunderbird = matches!(
+            field.kind,
+            FlagField::Mozilla | FlagField::MoreMozilla | FlagField::Tags
+        );
+        let counts = field.is_in_front || !is_of_thunderbird;
+        counts.then_some((field.kind, field.line, field.value))
+    })
+}
+
+fn all_fields(content: &[u8]) -> impl Iterator<Item = FoundField> {
     let mut is_in_front = true;
     let mark = content.strip_prefix(BYTE_ORDER_MARK);
     let start = mark.map_or(0, |behind| content.len() - behind.len());
@@ -431,21 +546,16 @@ fn fields(content: &[u8]) -> impl Iterator<Item = (FlagField, Span, Span)> {
         if is_folded(text) {
             return None;
         }
-        // Fields of Thunderbird count only at the start of the header, because the sender may have written one further
-        // down. A `From ` line between them is accepted: programs that copy mailboxes leave one there.
+        // A `From ` line between fields of Thunderbird is accepted: programs that copy mailboxes leave one there.
         is_in_front &= starts_like(text, b"x-") || is_from_line(text);
         let (name, value) = mbox::field(text)?;
-        let (_, noted) = NAMES.iter().find(|row| row.0.eq_ignore_ascii_case(name))?;
-        let is_of_thunderbird = matches!(
-            noted,
-            FlagField::Mozilla | FlagField::MoreMozilla | FlagField::Tags
-        );
-        let value = value.shifted(line.content.start);
-        let whole_value = || {
-            let folded_end = folded_end(content, line.whole.end, end);
-            Span::new(value.start, folded_end).of(content).into()
-        };
-        let counts = is_in_front || !is_of_thunderbird;
-        (counts && is_of_mailbox(name, whole_value)).then_some((*noted, line.whole, value))
+        let (_, kind) = NAMES.iter().find(|row| row.0.eq_ignore_ascii_case(name))?;
+        let value = whole_value(content, value.shifted(line.content.start), &line, end);
+        is_of_mailbox(name, || value.of(content).into()).then_some(FoundField {
+            kind: *kind,
+            line: line.whole,
+            value,
+            is_in_front,
+        })
     })
 }

@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 
 use crate::engine::outlook::source::ItemFlags;
-use crate::mailbox::forms::keywords::{FORWARDED, IMPORTANT, IMPORTANT_TAG, Keywords};
+use crate::mailbox::forms::keywords::{
+    FORWARDED, IGNORED_THREAD, IMPORTANT, IMPORTANT_TAG, Keywords, WATCHED_THREAD,
+};
 use crate::mailbox::state::MailState;
 
 /// The flags of the mail system. A message without any flag is new. Each other flag implies [`OLD`].
@@ -96,6 +98,11 @@ impl Flags {
     pub(crate) fn united(self, other: Self) -> Self {
         let deleted = self.0 & other.0 & TRASHED;
         Self((self.0 | other.0) & !TRASHED | deleted)
+    }
+
+    #[cfg(feature = "cli")]
+    pub(crate) fn without_deleted(self) -> Self {
+        Self(self.0 & !TRASHED)
     }
 
     #[cfg(feature = "cli")]
@@ -202,6 +209,11 @@ impl MessageFlags {
         }
     }
 
+    #[cfg(feature = "cli")]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.system.0 == 0 && self.keywords.is_empty()
+    }
+
     /// Returns the flags and keywords that `self` has and `other` lacks, in words for a report.
     pub(crate) fn missing_in(&self, other: &Self) -> Vec<String> {
         let bits = self.system.0 & !other.system.0;
@@ -216,7 +228,10 @@ impl MessageFlags {
             .filter(|name| !is_flag(name) && !is_tag(name));
         flags
             .map(|(_, name)| format!("flag {name}"))
-            .chain(names.map(|name| format!("keyword {name}")))
+            .chain(names.map(|name| match name {
+                WATCHED_THREAD | IGNORED_THREAD => format!("mark {name}"),
+                name => format!("keyword {name}"),
+            }))
             .collect()
     }
 }

@@ -21,6 +21,9 @@ pub(crate) const IMPORTANT: &str = "$Important";
 pub(crate) const IMPORTANT_TAG: &str = "$label1";
 /// Keyword of mail for which a read receipt was sent (RFC 3503).
 pub(crate) const RECEIPT_SENT: &str = "$MDNSent";
+/// Marks of Thunderbird for threads. They are compared like keywords, and never written: no program stores them as such.
+pub(crate) const WATCHED_THREAD: &str = "watched thread";
+pub(crate) const IGNORED_THREAD: &str = "ignored thread";
 
 /// Maximum number of keywords of a message. Headers are untrusted input.
 const MOST: usize = 1000;

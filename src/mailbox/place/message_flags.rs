@@ -25,6 +25,27 @@ pub(crate) struct StoredFlags {
     index: Mutex<Option<(PathBuf, Arc<SortedIndex>)>>,
 }
 
+/// The flags and keywords of a message, as `compare` needs them.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct SeenFlags {
+    /// Flags that the mailbox stores. `None` if it cannot store flags.
+    pub(crate) stored: Option<MessageFlags>,
+    /// Flags in the header that belong to the message in any mailbox: those of Thunderbird, wherever they are in the header,
+    /// and all flags in the header of a file that no mailbox contains.
+    pub(crate) fields: MessageFlags,
+}
+
+/// Where the flags of a message in a mailbox are stored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FlagPlace {
+    /// In files of the mailbox or in names of files. Flags in the header may be older.
+    Mailbox,
+    /// In header fields that the format of the mailbox reads.
+    Header,
+    /// In header fields, which the format of the mailbox does not read.
+    MessageAlone,
+}
+
 /// Files with flags and keywords of one folder.
 enum FlagFiles {
     Maildir(FolderKeywords),
@@ -36,14 +57,30 @@ enum FlagFiles {
 type SortedIndex = Vec<(u64, MessageFlags)>;
 
 impl StoredFlags {
-    /// Returns the flags of a message. Returns `None` if its mailbox cannot store flags: the message is not in an mbox, a
-    /// Maildir, an MH folder or a mailbox of Apple Mail, and its header has no field for flags.
-    pub(crate) fn of(&self, message: &Message<'_>) -> Option<MessageFlags> {
+    /// Returns the flags of a message. A mailbox cannot store flags if the message is not in an mbox, a Maildir, an MH folder
+    /// or a mailbox of Apple Mail, and its header has no field for flags.
+    pub(crate) fn of(&self, message: &Message<'_>) -> SeenFlags {
         let content = Prologue::behind(message.content);
+        let (stored, place) = match self.stored(message, content) {
+            Some((flags, place)) => (Some(flags), place),
+            None => (None, FlagPlace::MessageAlone),
+        };
+        let fields = MessageFlags::of_all_fields(content, place != FlagPlace::Mailbox);
+        let fields = match place {
+            FlagPlace::MessageAlone => fields.with(&MessageFlags::of_fields(content)),
+            FlagPlace::Mailbox | FlagPlace::Header => fields,
+        };
+        SeenFlags { stored, fields }
+    }
+
+    fn stored(&self, message: &Message<'_>, content: &[u8]) -> Option<(MessageFlags, FlagPlace)> {
         let of_fields = || MessageFlags::of_fields(content);
         let is_of_eudora = message.beside == Some(Program::Eudora);
         if is_of_eudora || message.quoting != Quoting::None {
-            return Some(self.indexed(message).unwrap_or_else(of_fields));
+            return Some(match self.indexed(message) {
+                Some(flags) => (flags, FlagPlace::Mailbox),
+                None => (of_fields(), FlagPlace::Header),
+            });
         }
         let file = message.source;
         let name = file.file_name()?;
@@ -55,15 +92,20 @@ impl StoredFlags {
                 FlagFiles::Maildir(FolderKeywords::of(folder))
             });
             let FlagFiles::Maildir(keywords) = &*state else {
-                return Some(of_fields);
+                return Some((of_fields, FlagPlace::Header));
             };
             let (keywords, unknown) = keywords.of_message(file);
             let named: Vec<String> = unknown.iter().map(|it| format!("letter-{it}")).collect();
             let letters = Keywords::of_names(named.iter().map(String::as_str));
-            return Some(MessageFlags::new(
+            let place = match noted {
+                Some(_) => FlagPlace::Mailbox,
+                None => FlagPlace::Header,
+            };
+            let flags = MessageFlags::new(
                 noted.unwrap_or(of_fields.system),
                 keywords.with(&of_fields.keywords).with(&letters),
-            ));
+            );
+            return Some((flags, place));
         }
         if let Some(number) = mh::number(name) {
             let state = self.state(folder, |folder| {
@@ -71,22 +113,25 @@ impl StoredFlags {
                 FlagFiles::Mh(MhSequences::of_file(&sequences))
             });
             return match &*state {
-                FlagFiles::Mh(sequences) => Some(sequences.flags(number, of_fields())),
-                FlagFiles::Maildir(_) => Some(of_fields()),
+                FlagFiles::Mh(sequences) => {
+                    Some((sequences.flags(number, of_fields()), FlagPlace::Mailbox))
+                }
+                FlagFiles::Maildir(_) => Some((of_fields(), FlagPlace::Header)),
             };
         }
         if file.extension() == Some(OsStr::new("emlx"))
             && let Some(flags) = fs::read(file).ok().and_then(|file| emlx::noted(&file).0)
         {
-            return Some(flags);
+            return Some((flags, FlagPlace::Mailbox));
         }
         if let Ok(Some(mut state)) = ProtonState::beside(file) {
             // A message in Proton's trash folder is not marked as deleted here, because results with a trash folder do
             // not mark it either.
             state.states.retain(|it| *it != MailState::Trashed);
-            return Some(of_fields().with(&MessageFlags::of_states(&state.states)));
+            let flags = of_fields().with(&MessageFlags::of_states(&state.states));
+            return Some((flags, FlagPlace::MessageAlone));
         }
-        MessageFlags::has_fields(content).then(of_fields)
+        MessageFlags::has_fields(content).then(|| (of_fields(), FlagPlace::MessageAlone))
     }
 
     fn state(&self, folder: &Path, read: impl FnOnce(&Path) -> FlagFiles) -> Arc<FlagFiles> {

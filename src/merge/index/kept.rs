@@ -11,7 +11,7 @@ use super::super::words::MailWords;
 use super::tally::Tally;
 use super::{LONGEST_BATCH, cannot_write};
 use crate::error::Error;
-use crate::mailbox::MessageFlags;
+use crate::mailbox::{Flags, MessageFlags};
 use crate::spool::{SortedRecords, Spool};
 
 /// Maximum number of mails in one batch of the result.
@@ -113,14 +113,19 @@ impl KeptMails {
             Details::Note(place) => self.notes.value(place)?,
         };
         let keywords = about.words.keywords();
-        let (keywords, content) = match note.words {
-            Some(words) => (keywords.with(&words.keywords()), words.put_into(content)),
-            None => (keywords, content.into()),
+        let flags = MessageFlags::new(record.flags, keywords);
+        let (flags, content) = match note.words {
+            Some(words) => {
+                let of_words = MessageFlags::new(Flags::default(), words.keywords());
+                let all = flags.with(&of_words).with(&words.further());
+                (all, words.put_into(content))
+            }
+            None => (flags, content.into()),
         };
         let arrived = about.arrived.map(Duration::from_secs);
         Ok(KeptMail {
             content,
-            flags: MessageFlags::new(record.flags, keywords),
+            flags,
             sender: about.sender.into_owned(),
             arrived: arrived.and_then(|since| UNIX_EPOCH.checked_add(since)),
             separator: about.separator,

@@ -783,6 +783,237 @@ fn flags_come_from_header_fields_if_the_file_name_has_no_flag_letters() {
     assert_named(&old, &folder.at("Inbox"), "lost-flags", &[1]);
 }
 
+/// Writes one mail into a mailbox of each kind. The flags in the names of Maildir files and in Status fields are the same in
+/// all of them.
+fn in_each_mailbox(folder: &Folder, name: &str, mail: &str) -> Vec<PathBuf> {
+    let files = [
+        (
+            format!("{name}.mbox"),
+            format!("From a@b Sat Jan  3 01:05:34 2015\n{mail}\n"),
+        ),
+        (
+            format!("{name}.maildir/cur/1700000000.host:2,"),
+            mail.to_owned(),
+        ),
+        (format!("{name}.files/1.eml"), mail.to_owned()),
+        (format!("{name}.mh/1"), mail.to_owned()),
+    ];
+    let mut paths = Vec::new();
+    for (file, content) in files {
+        let top = folder.at(file.split('/').next().unwrap());
+        fs::create_dir_all(folder.at(&file).parent().unwrap()).unwrap();
+        folder.write(&file, content);
+        paths.push(top);
+    }
+    for part in ["new", "tmp"] {
+        fs::create_dir_all(folder.at(&format!("{name}.maildir/{part}"))).unwrap();
+    }
+    folder.write(&format!("{name}.mh/.mh_sequences"), "");
+    paths
+}
+
+/// Changes of Thunderbird's fields: OLD, NEW, and the lost flag. The flag is empty if nothing is lost.
+const OF_THUNDERBIRD: [(&str, &str, &str); 17] = [
+    (
+        "X-Mozilla-Keys: $label1 work\n",
+        "X-Mozilla-Keys: work\n",
+        "keyword $label1",
+    ),
+    ("X-Mozilla-Keys: $label1\n", "", "keyword $label1"),
+    (
+        "X-Mozilla-Keys:\n $label1\n",
+        "X-Mozilla-Keys:\n",
+        "keyword $label1",
+    ),
+    (
+        "X-Mozilla-Keys: $label1\n",
+        "X-Mozilla-Keys: $label2\n",
+        "keyword $label1",
+    ),
+    (
+        "X-Mozilla-Status: 0001\n",
+        "X-Mozilla-Status: 0000\n",
+        "read",
+    ),
+    (
+        "X-Mozilla-Status:\n 0002\n",
+        "X-Mozilla-Status: 0000\n",
+        "replied",
+    ),
+    (
+        "x-mozilla-status: 1005\n",
+        "x-mozilla-status: 0005\n",
+        "forwarded",
+    ),
+    (
+        "X-Mozilla-Status: 0101\n",
+        "X-Mozilla-Status: 0001\n",
+        "mark watched thread",
+    ),
+    (
+        "X-Mozilla-Status2: 00040000\n",
+        "X-Mozilla-Status2: 00000000\n",
+        "mark ignored thread",
+    ),
+    (
+        "X-Mozilla-Status2: 04000000\n",
+        "X-Mozilla-Status2: 00000000\n",
+        "keyword $label2",
+    ),
+    (
+        "X-Mozilla-Status2: 00800000\n",
+        "X-Mozilla-Status2: 00000000\n",
+        "keyword $MDNSent",
+    ),
+    (
+        "X-Mozilla-Status: 0004\nX-Mozilla-Status: 0001\n",
+        "X-Mozilla-Status: 0000\n",
+        "flagged",
+    ),
+    ("X-Mozilla-Status: 0000\n", "X-Mozilla-Status: 0001\n", ""),
+    ("X-Mozilla-Keys:      \n", "", ""),
+    (
+        "X-Mozilla-Keys: work\n",
+        "X-Mozilla-Keys: $label1 work          \n",
+        "",
+    ),
+    (
+        "X-Mozilla-Keys: a b\n",
+        "X-Mozilla-Keys: b\nX-Mozilla-Keys: A\n",
+        "",
+    ),
+    (
+        "X-Mozilla-Status: 0001\nX-Mozilla-Status: 0001\n",
+        "X-Mozilla-Status: 0001\n",
+        "",
+    ),
+];
+
+#[test]
+fn flags_and_tags_of_thunderbird_are_compared_wherever_they_are_in_the_header() {
+    for (number, (old_fields, new_fields, lost)) in OF_THUNDERBIRD.into_iter().enumerate() {
+        for place in 0..3 {
+            let folder = Folder::new();
+            let mail = |fields: &str| {
+                let mut places = [""; 3];
+                places[place] = fields;
+                let [first, second, last] = places;
+                format!(
+                    "{first}Return-Path: <a@b>\nFrom: a@b\n{second}Subject: Mail 1.\nMIME-Version: 1.0\n{last}\nx\n"
+                )
+            };
+            let olds = in_each_mailbox(&folder, "old", &mail(old_fields));
+            let news = in_each_mailbox(&folder, "new", &mail(new_fields));
+            for (of_old, old) in olds.iter().enumerate() {
+                // At the start of the header, the names of files in a Maildir replace these flags.
+                let is_replaced = |of: usize| {
+                    place == 0 && of == 1 && old_fields.to_lowercase().contains("status:")
+                };
+                let other = (of_old + number) % olds.len();
+                if !is_replaced(other) || is_replaced(of_old) {
+                    assert_whole(old, &olds[other]);
+                }
+                // Each pair of mailboxes occurs in several tests.
+                let pairs = news.iter().enumerate().skip((of_old + number + place) % 3);
+                for (of_new, new) in pairs.step_by(3) {
+                    if is_replaced(of_new) && !is_replaced(of_old) {
+                        continue;
+                    }
+                    let is_flag = ["read", "replied", "forwarded", "flagged"].contains(&lost);
+                    let is_stale = is_replaced(of_old) && is_flag;
+                    if lost.is_empty() || is_stale {
+                        assert_whole(old, new);
+                        continue;
+                    }
+                    assert_named(old, new, "lost-flags", &[1]);
+                    let text = compared(old, new).lines.join("\n");
+                    let detail = format!("{lost}\"");
+                    assert!(text.contains(&detail), "{of_old} {of_new} {detail}: {text}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn conversions_keep_flags_and_tags_of_thunderbird_wherever_they_are_in_the_header() {
+    let formats = ["mbox", "maildir", "eml", "mh", "mboxcl2", "thunderbird"];
+    for (number, (fields, ..)) in OF_THUNDERBIRD.into_iter().enumerate() {
+        for front in [
+            "",
+            "From: a@b\n",
+            "Status: RO\n",
+            "X-Mozilla-Status: 0000\nX-Mozilla-Keys: other\nStatus: O\n",
+            "X-Mozilla-Status:\nX-Mozilla-Status: 0106\nX-Mozilla-Status2: 00040000\nX-Mozilla-Keys: a\nX-Mozilla-Keys: b\n",
+        ] {
+            let folder = Folder::new();
+            let mail = format!("{front}{fields}Subject: Mail 1.\nMIME-Version: 1.0\n\nx\n");
+            // Each mail is in one of the mailboxes in turn.
+            let olds = in_each_mailbox(&folder, "old", &mail);
+            for old in olds.into_iter().skip((number + front.len()) % 4).take(1) {
+                let name = old.file_name().unwrap().to_str().unwrap();
+                let mut before = old.clone();
+                // Each format follows each other one in one of the tests.
+                for step in 0..3 {
+                    let format = formats[(number + step * (1 + number % 4)) % formats.len()];
+                    let new = folder.at(&format!("{name}.{step}-{format}"));
+                    let output = embody()
+                        .args(["convert", "--quiet", "--output-format", format, "--output"])
+                        .args([&new, &before])
+                        .output()
+                        .unwrap();
+                    assert!(output.status.success(), "{}", stderr(&output));
+                    if step == 0 {
+                        let found = compared(&before, &new);
+                        let told = format!("{name} {format} {step} {mail}\n{:?}", found.lines);
+                        assert_eq!(found.status, Some(0), "{told}");
+                    }
+                    before = new;
+                }
+                assert_whole(&old, &before);
+            }
+        }
+    }
+}
+
+#[test]
+fn merged_copies_keep_flags_and_tags_of_thunderbird_after_other_fields() {
+    let folder = Folder::new();
+    let mail = |fields: &str| {
+        format!(
+            "From a@b Sat Jan  3 01:05:34 2015\nFrom: a@b\nMessage-ID: <1@b>\nSubject: Mail 1.\n{fields}MIME-Version: 1.0\n\nx\n\n"
+        )
+    };
+    let one = mail("X-Mozilla-Keys: a\n");
+    let other = mail("X-Mozilla-Status: 0003\nX-Mozilla-Status2: 04000000\nX-Mozilla-Keys: b\n");
+    folder.write("one.mbox", &one);
+    folder.write("other.mbox", &other);
+    for (first, second) in [("one.mbox", "other.mbox"), ("other.mbox", "one.mbox")] {
+        for format in ["mbox", "maildir", "thunderbird"] {
+            let new = folder.at(&format!("{first}.{format}"));
+            let output = embody()
+                .args(["merge", "--quiet", "--output-format", format, "--output"])
+                .args([&new, &folder.at(first), &folder.at(second)])
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{}", stderr(&output));
+            for old in [first, second] {
+                let compared = embody()
+                    .args(["compare", "--merged"])
+                    .args([&folder.at(old), &new])
+                    .output()
+                    .unwrap();
+                let text = String::from_utf8_lossy(&compared.stdout);
+                assert_eq!(
+                    compared.status.code(),
+                    Some(0),
+                    "{first} {format} {old}: {text}"
+                );
+            }
+        }
+    }
+}
+
 /// Runs a command in a shell, and then the comparison that the last line of its output suggests, which must succeed. Returns
 /// the suggested command.
 fn proved(folder: &Folder, line: &str) -> String {
