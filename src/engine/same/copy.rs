@@ -11,7 +11,7 @@ use super::fields::Digests;
 use super::item::{CutPlace, Item, Spot};
 use super::list::Lists;
 use super::note::Notes;
-use super::plain::{Digest, hash};
+use super::plain::Digest;
 use super::plain_text::Footers;
 use super::spelling::{Mailbox, entries, one_mailbox, text, with_addresses_shown};
 use super::transport::{Role, date_text, is_kept_by_pipermail, role};
@@ -39,13 +39,13 @@ pub(crate) struct MailCopy {
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct CopyHeader {
     /// Digest of all From fields. `date` and `subject` below are the digests of the fields with these names.
-    pub(super) from: u64,
+    pub(super) from: Digest,
     /// Digest of the name and address in From, if it contains exactly one mailbox.
-    pub(super) mailbox: Option<u64>,
-    pub(super) date: u64,
-    pub(super) subject: u64,
+    pub(super) mailbox: Option<Digest>,
+    pub(super) date: Digest,
+    pub(super) subject: Digest,
     /// Digest of the subject without the tags of mailing lists, such as `[dev]`.
-    pub(super) untagged: u64,
+    pub(super) untagged: Digest,
     /// Digests of the entries in Cc.
     pub(super) copied_to: Digests,
     /// Digests of all other fields that the author wrote.
@@ -159,7 +159,8 @@ pub(crate) fn copy_key_with(header: &Header, plain: &[u8]) -> Digest {
         ..
     } = copy.header;
     for digest in [from, date, untagged] {
-        words.extend(digest.to_be_bytes());
+        // A collision only has the consequence that the mails are compared.
+        words.extend(digest.half().to_be_bytes());
     }
     let text = copy.items.iter().find_map(|item| match item {
         Item::Content(leaf) => leaf.text,
@@ -187,8 +188,8 @@ impl FieldValues {
         self.0.extend_from_slice(text);
     }
 
-    fn digest(&self) -> u64 {
-        hash(&self.0)
+    fn digest(&self) -> Digest {
+        Digest::of(&self.0)
     }
 }
 
@@ -227,7 +228,7 @@ impl CopyHeader {
             let number = counts.entry(name.to_vec()).or_insert(0_u64);
             *number += 1;
             let start = [name, b":", &number.to_be_bytes()].concat();
-            let digest = |text: &[u8]| hash(&[start.as_slice(), text].concat());
+            let digest = |text: &[u8]| Digest::of(&[start.as_slice(), text].concat());
             match name {
                 b"from" => {
                     from.add(&addresses(value));
@@ -242,7 +243,11 @@ impl CopyHeader {
                     untagged.add(&lists.untagged(value));
                 }
                 b"cc" => {
-                    copied_to.extend(entries(value).iter().map(|entry| hash(&entry.bytes())));
+                    copied_to.extend(
+                        entries(value)
+                            .iter()
+                            .map(|entry| Digest::of(&entry.bytes())),
+                    );
                 }
                 b"message-id" => {
                     // Copies with different first Message-IDs are never compared (`copy_key`), so only further Message-IDs are
@@ -262,7 +267,7 @@ impl CopyHeader {
                     if matches!(name, b"in-reply-to" | b"references") {
                         let words = value.split(|byte| byte.is_ascii_whitespace() || *byte == b'>');
                         let ids = words.map(identifier).filter(|id| id.contains(&b'@'));
-                        references.extend(ids.map(|id| hash(&id)));
+                        references.extend(ids.map(|id| Digest::of(&id)));
                     }
                     others.push(digest(&text(value)));
                 }
@@ -271,7 +276,7 @@ impl CopyHeader {
         // Programs interpret malformed lines and bare CRs in a header differently. Such a header is compared byte by byte.
         let header = tree.root().header.of(original);
         if tree.root().has_stray_lines() || header.contains(&b'\r') {
-            others.push(hash(header));
+            others.push(Digest::of(header));
         }
         let mailbox_of_sender = sender.flatten();
         let is_hidden = mailbox_of_sender
@@ -279,7 +284,7 @@ impl CopyHeader {
             .is_some_and(|(_, is_hidden)| *is_hidden);
         let mailbox = mailbox_of_sender.map(|(mailbox, _)| {
             let parts = [mailbox.name, mailbox.local, mailbox.host];
-            hash(&parts.join(&0))
+            Digest::of(&parts.join(&0))
         });
         Self {
             from: from.digest(),

@@ -1,24 +1,25 @@
 //! Sets of digests of header fields, and the fields that programs write into notes.
 
+use super::plain::Digest;
 use crate::mime::header::Fields;
 
 /// A set of digests, sorted.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(super) struct Digests(Vec<u64>);
+pub(super) struct Digests(Vec<Digest>);
 
 impl Digests {
-    pub(super) fn contains(&self, digest: u64) -> bool {
+    pub(super) fn contains(&self, digest: Digest) -> bool {
         self.0.binary_search(&digest).is_ok()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = Digest> {
         self.0.iter().copied()
     }
 }
 
-impl FromIterator<u64> for Digests {
-    fn from_iter<I: IntoIterator<Item = u64>>(digests: I) -> Self {
-        let mut digests: Vec<u64> = digests.into_iter().collect();
+impl FromIterator<Digest> for Digests {
+    fn from_iter<I: IntoIterator<Item = Digest>>(digests: I) -> Self {
+        let mut digests: Vec<Digest> = digests.into_iter().collect();
         digests.sort_unstable();
         digests.dedup();
         Self(digests)

@@ -10,7 +10,7 @@ pub(super) enum Item {
     Missing(Box<NoteFacts>),
     Start(Start),
     /// The end of a multipart or message. The value is the digest of the text after the last part of a multipart.
-    End(u64),
+    End(Digest),
 }
 
 /// The position of an item in its mail: the part, and the note in it.
@@ -29,11 +29,11 @@ pub(super) struct Spot {
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Start {
     /// Digest of the [fields](super::body::fields_of_part) of the part.
-    pub(super) fields: u64,
+    pub(super) fields: Digest,
     /// Digest of the text before the first part of a multipart, or of the header of a message.
-    pub(super) before: u64,
-    pub(super) essence: u64,
-    pub(super) name: Option<u64>,
+    pub(super) before: Digest,
+    pub(super) essence: Digest,
+    pub(super) name: Option<Digest>,
     pub(super) is_message: bool,
 }
 
@@ -41,11 +41,11 @@ pub(super) struct Start {
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Leaf {
     /// Digest of the [fields](super::body::fields_of_part) of the part.
-    pub(super) fields: u64,
-    pub(super) essence: u64,
-    pub(super) name: Option<u64>,
+    pub(super) fields: Digest,
+    pub(super) essence: Digest,
+    pub(super) name: Option<Digest>,
     /// Digest of the Content-Description.
-    pub(super) description: Option<u64>,
+    pub(super) description: Option<Digest>,
     /// Length of the decoded content, in bytes.
     pub(super) size: u64,
     /// Length of the encoded body with LF as line ending, in bytes. A note of Apple Mail contains this length of the
@@ -62,7 +62,7 @@ pub(super) struct Leaf {
     /// as `ann at example.org`, as archives write them, are replaced with real addresses first.
     pub(super) shown: Option<[Digest; 2]>,
     /// Digest of the charset of a text. `None` if the text is ASCII, so that its charset does not matter.
-    pub(super) charset: Option<u64>,
+    pub(super) charset: Option<Digest>,
     /// Whether Content-Type and Content-Disposition contain different names. Programs disagree about which one is the
     /// name of the part. A note of Mailman contains only a name, so it does not match such a part.
     pub(super) has_two_names: bool,
@@ -94,18 +94,18 @@ pub(crate) struct CutPlace {
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct NoteFacts {
     /// Digest of the whole part that is the note. Two notes with different words count as different parts.
-    pub(super) note: u64,
+    pub(super) note: Digest,
     /// Digest of the decoded content.
     pub(super) content: Option<Digest>,
     /// Digest of the header fields of the removed part. `None` for a Mailman note, which does not contain them.
-    pub(super) fields: Option<u64>,
+    pub(super) fields: Option<Digest>,
     /// Length of the decoded content, in bytes.
     pub(super) size: Option<u64>,
     /// Length of the encoded body, in bytes (X-Apple-Content-Length).
     pub(super) encoded: Option<u64>,
-    pub(super) name: Option<u64>,
-    pub(super) essence: Option<u64>,
+    pub(super) name: Option<Digest>,
+    pub(super) essence: Option<Digest>,
     /// Digest of the Content-Description.
-    pub(super) description: Option<u64>,
+    pub(super) description: Option<Digest>,
     pub(super) is_message: bool,
 }

@@ -7,7 +7,7 @@ use super::fields::is_of_notes;
 use super::fields_of_part::fields_of;
 use super::item::{Leaf, NoteFacts};
 use super::note_fields::{is_of_note, is_of_thunderbird};
-use super::plain::{Digest, hash};
+use super::plain::Digest;
 use super::spelling::text;
 use crate::engine::external_body::{Claim, ExternalBody, ReferenceShape, Scrap, name_of};
 use crate::engine::forms::apple::LENGTH_FIELD;
@@ -52,7 +52,7 @@ impl NoteFacts {
             return None;
         }
         let mut missing = Self {
-            note: hash(part.span.of(original)),
+            note: Digest::of(part.span.of(original)),
             ..Self::default()
         };
         // The header of the part that was removed. Each program keeps it in a different place.
@@ -133,7 +133,11 @@ impl NoteFacts {
             return None;
         }
         let counts = |name: &[u8]| !is_of_notes(name) && name != b"content-transfer-encoding";
-        missing.fields = Some(hash(&fields_of((original, &header), &essence, counts)));
+        missing.fields = Some(Digest::of(&fields_of(
+            (original, &header),
+            &essence,
+            counts,
+        )));
         missing.is_message = essence.starts_with("message/");
         Some(missing)
     }
@@ -142,7 +146,7 @@ impl NoteFacts {
     fn with_name(self, body: &ExternalBody<'_>) -> Option<Self> {
         let name = body.file_name.as_ref()?;
         Some(Self {
-            name: Some(hash(name.as_bytes())),
+            name: Some(Digest::of(name.as_bytes())),
             ..self
         })
     }
@@ -153,7 +157,7 @@ impl NoteFacts {
         let essence = body.declared.as_ref().map(|it| it.essence.to_string());
         Some(Self {
             size: body.size,
-            name: name.map(|name| hash(name.as_bytes())),
+            name: name.map(|name| Digest::of(name.as_bytes())),
             essence: known_essence(essence.as_deref()),
             ..self
         })
@@ -175,11 +179,17 @@ impl NoteFacts {
         }
         let essence = body.declared.as_ref().map(|it| it.essence.to_string());
         Some(Self {
-            note: hash(text.trim_ascii()),
+            note: Digest::of(text.trim_ascii()),
             size: body.size,
-            name: body.file_name.as_ref().map(|name| hash(name.as_bytes())),
+            name: body
+                .file_name
+                .as_ref()
+                .map(|name| Digest::of(name.as_bytes())),
             essence: known_essence(essence.as_deref()),
-            description: scrubbed.description.as_ref().map(|it| hash(it.as_bytes())),
+            description: scrubbed
+                .description
+                .as_ref()
+                .map(|it| Digest::of(it.as_bytes())),
             is_message: scrubbed.scrap == Scrap::Message,
             ..Self::default()
         })
@@ -233,9 +243,9 @@ fn is_described(body: &ExternalBody<'_>) -> bool {
 }
 
 /// Returns the digest of the Content-Description field, or `None` if there is no such field.
-pub(super) fn description_of(original: &[u8], fields: &Fields) -> Option<u64> {
+pub(super) fn description_of(original: &[u8], fields: &Fields) -> Option<Digest> {
     let value = fields.value(original, "Content-Description")?;
-    Some(hash(&text(value)))
+    Some(Digest::of(&text(value)))
 }
 
 /// Returns whether a part has an empty body, apart from white space.
@@ -263,9 +273,9 @@ fn quoted(tree: &MessageTree<'_>, id: PartId) -> Option<Fields> {
 
 /// Returns the digest of a media type. Returns `None` for `application/octet-stream`: it says nothing about the content, so it
 /// is not compared.
-fn known_essence(essence: Option<&str>) -> Option<u64> {
+fn known_essence(essence: Option<&str>) -> Option<Digest> {
     let known = essence.filter(|it| *it != "application/octet-stream");
-    known.map(|it| hash(it.as_bytes()))
+    known.map(|it| Digest::of(it.as_bytes()))
 }
 
 /// The sentences of Mailman in English. A note in another language is not recognized, so a copy with such a note is kept.

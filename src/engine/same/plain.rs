@@ -15,9 +15,20 @@ use crate::span::{is_from_line, split_once};
 /// The field of `--mark`, in lower case.
 const MARK: &[u8] = b"x-embody";
 
-/// The first half of a SHA-256 hash. It is long enough to distinguish messages, and saves memory.
+/// The first half of a SHA-256 hash. It saves memory, and is long enough that two different values with one digest cannot be
+/// made: this would need about 2^64 hashes. With 64 bits, a sender could make two mails of which `merge` keeps only one.
 #[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Debug,
+    serde::Serialize,
+    serde::Deserialize,
 )]
 pub(crate) struct Digest(u64, u64);
 
@@ -49,11 +60,6 @@ impl Digest {
         (digits.len() == 64).then_some(())?;
         Some(Self(half(0)?, half(16)?))
     }
-}
-
-/// Returns a short digest of 64 bits, for values of which a message contains only a few.
-pub(crate) fn hash(bytes: &[u8]) -> u64 {
-    Digest::of(bytes).0
 }
 
 /// Returns the plain form of a message, which must not begin with the separator line of an mbox:

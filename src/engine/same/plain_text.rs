@@ -2,7 +2,7 @@
 
 use super::fields::Digests;
 use super::list::Lists;
-use super::plain::hash;
+use super::plain::Digest;
 
 /// Maximum number of footers in a text: a mail may pass through several lists.
 const MOST_FOOTERS: usize = 4;
@@ -20,10 +20,10 @@ pub(super) struct PlainText {
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Footers {
     /// Digests of footers whose links all lead to the host of the list.
-    pub(super) proved: Vec<u64>,
+    pub(super) proved: Vec<Digest>,
     /// Digests of footers with links to other hosts. The List fields of the copy contain these links, but the sender may have
     /// forged both.
-    pub(super) claimed: Vec<u64>,
+    pub(super) claimed: Vec<Digest>,
 }
 
 impl Footers {
@@ -39,7 +39,7 @@ impl Footers {
     /// Returns whether two mails with these footers can be copies of one mail. If their footers link to different hosts that
     /// are not the host of the list, one footer may be forged, and it is unknown which one.
     pub(super) fn agree_with(&self, others: &Self) -> bool {
-        let set = |digests: &[u64]| digests.iter().copied().collect::<Digests>();
+        let set = |digests: &[Digest]| digests.iter().copied().collect::<Digests>();
         self.count() == 0 || others.count() == 0 || set(&self.claimed) == set(&others.claimed)
     }
 }
@@ -78,7 +78,7 @@ impl PlainText {
             && let Some((start, is_proved)) = lists.footer(text)
         {
             let (own, footer) = text.split_at(start);
-            let digest = hash(footer);
+            let digest = Digest::of(footer);
             if is_proved {
                 footers.proved.push(digest)
             } else {

@@ -15,7 +15,7 @@ use super::fields::each_field;
 use super::item::{CutPlace, Item, Leaf, NoteFacts, Spot, Start};
 use super::list::Lists;
 use super::note::{Notes, description_of};
-use super::plain::{Digest, hash};
+use super::plain::Digest;
 use super::plain_text::{Footers, PlainText};
 use super::spelling::with_addresses_shown;
 use crate::engine::external_body::{ExternalBody, text_of_part};
@@ -79,8 +79,8 @@ impl MailBody {
     fn unite(&mut self) {
         let all = format!("{:?} {}", self.items, self.is_cut);
         self.items = vec![Item::Content(Box::new(Leaf {
-            fields: 0,
-            essence: 0,
+            fields: Digest::default(),
+            essence: Digest::default(),
             name: None,
             description: None,
             size: 0,
@@ -183,13 +183,13 @@ impl Describer<'_> {
                     each_field(tree.original, tree.fields(*message), |_| true, &mut see);
                     header.extend(stray_lines(tree, *message));
                 }
-                hash(&header)
+                Digest::of(&header)
             }
         };
         Start {
             fields: fields_of_part(tree, id, false),
             before,
-            essence: hash(part.essence.as_bytes()),
+            essence: Digest::of(part.essence.as_bytes()),
             name: name_of_part(tree, id),
             is_message: part.content == PartKind::Message,
         }
@@ -201,18 +201,18 @@ impl Describer<'_> {
         }
         let behind = match &self.tree.part(id).content {
             PartKind::Multipart(multipart) if multipart.overflow.is_some() => {
-                hash(multipart.epilogue.of(self.tree.original))
+                Digest::of(multipart.epilogue.of(self.tree.original))
             }
             PartKind::Multipart(multipart) => self.aside(multipart.epilogue),
-            _ => 0,
+            _ => Digest::default(),
         };
         self.push(Item::End(behind), (id, 0));
     }
 
     /// Returns the digest of a text before or after the parts of a multipart.
-    fn aside(&self, span: Span) -> u64 {
+    fn aside(&self, span: Span) -> Digest {
         let text = PlainText::of(span.of(self.tree.original), &Lists::default());
-        hash(&text.whole)
+        Digest::of(&text.whole)
     }
 
     fn leaf(&mut self, id: PartId, notes: &[&ExternalBody<'_>]) {
@@ -268,7 +268,7 @@ impl Describer<'_> {
         let lengths: BTreeSet<u64> = places.map(|place| place.length).chain(cut_at).collect();
         let leaf = Leaf {
             fields: fields_of_part(tree, id, decoded.is_none()),
-            essence: hash(part.essence.as_bytes()),
+            essence: Digest::of(part.essence.as_bytes()),
             name,
             description: description_of(tree.original, tree.fields(id)),
             size: content.len() as u64,
@@ -342,8 +342,8 @@ impl Describer<'_> {
                 continue;
             }
             let leaf = Leaf {
-                fields: 0,
-                essence: hash(b"text/plain"),
+                fields: Digest::default(),
+                essence: Digest::of(b"text/plain"),
                 name: None,
                 description: None,
                 size: content.len() as u64,
@@ -376,7 +376,7 @@ impl Describer<'_> {
         else {
             return;
         };
-        let nothing = hash(b"");
+        let nothing = Digest::of(b"");
         let has_words = last
             .shown
             .is_some_and(|[whole, _]| whole != Digest::of(b""));

@@ -4,25 +4,25 @@ use base64::Engine as _;
 
 use super::super::fields::is_of_notes;
 use super::super::fields_of_part::fields_of;
-use super::super::plain::hash;
+use super::super::plain::Digest;
 use super::super::transport::{Role, role};
 use super::truncation::is_base64;
 use crate::engine::external_body::name_of;
 use crate::mime::charset::Charset;
 use crate::mime::{MediaType, MessageTree, PartId, PartKind, TransferEncoding};
 
-pub(super) fn name_of_part(tree: &MessageTree<'_>, id: PartId) -> Option<u64> {
+pub(super) fn name_of_part(tree: &MessageTree<'_>, id: PartId) -> Option<Digest> {
     let name = name_of(tree.original, tree.fields(id)).text();
-    name.map(|name| hash(name.as_bytes()))
+    name.map(|name| Digest::of(name.as_bytes()))
 }
 
 /// Returns the digest of the charset of a text, if the text has characters other than ASCII. Archives of lists declare no
 /// charset and use UTF-8, so a missing charset counts as UTF-8.
-pub(super) fn charset_of(tree: &MessageTree<'_>, id: PartId, content: &[u8]) -> Option<u64> {
+pub(super) fn charset_of(tree: &MessageTree<'_>, id: PartId, content: &[u8]) -> Option<Digest> {
     let value = tree.value(id, "Content-Type").unwrap_or_default();
     let media_type = MediaType::parse(value);
     let label = media_type.parameter("charset").unwrap_or(b"utf-8".into());
-    (!content.is_ascii()).then(|| hash(&label.to_ascii_lowercase()))
+    (!content.is_ascii()).then(|| Digest::of(&label.to_ascii_lowercase()))
 }
 
 /// Returns whether Content-Type and Content-Disposition contain different file names. Mail programs differ in which of the two
@@ -68,7 +68,7 @@ pub(super) fn is_plain_text(tree: &MessageTree<'_>, id: PartId) -> bool {
 
 /// Returns the digest of the header fields that describe a part ([`fields_of`]). `with_encoding` includes the transfer
 /// encoding, for a part that is compared in its encoded form.
-pub(super) fn fields_of_part(tree: &MessageTree<'_>, id: PartId, with_encoding: bool) -> u64 {
+pub(super) fn fields_of_part(tree: &MessageTree<'_>, id: PartId, with_encoding: bool) -> Digest {
     let part = tree.part(id);
     let counts = |name: &[u8]| match name {
         b"content-transfer-encoding" => with_encoding,
@@ -81,7 +81,7 @@ pub(super) fn fields_of_part(tree: &MessageTree<'_>, id: PartId, with_encoding: 
     if !tree.is_message(id) {
         fields.extend(stray_lines(tree, id));
     }
-    hash(&fields)
+    Digest::of(&fields)
 }
 
 /// Returns the whole header of a part if it contains malformed lines, because programs interpret the fields after them

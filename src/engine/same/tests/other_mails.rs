@@ -1,6 +1,6 @@
 //! Mails that differ in text, parts or header fields, or are forged, are never copies of each other.
 
-use super::super::{MailCopy, covers, plain};
+use super::super::{Digest, MailCopy, covers, plain};
 use super::{
     FIELDS, LINE, LIST, assert_others, attached, base64, mixed, parts, relation, text, whole,
 };
@@ -660,5 +660,28 @@ fn mail_with_bytes_that_are_no_characters_is_compared_by_them() {
         let [one, other] = [one, other].map(|field| MailCopy::of(&plain(&header(field)), &[]));
         assert!(covers(&one, &other).is_err());
         assert_eq!(covers(&one, &one), Ok(()));
+    }
+}
+
+#[test]
+fn texts_whose_hashes_begin_with_the_same_64_bits_are_different_texts() {
+    // A sender can find such texts in some minutes.
+    let texts = ["loafndfpbjodahmd", "ephhbjgjjihoccag"];
+    for text in texts {
+        assert_eq!(Digest::of(text.as_bytes()).half(), 0xcb0c_981c_f174_d9e1);
+    }
+    let [preamble, epilogue] = ["--b\n", "--b--\n"].map(|line| {
+        texts.map(|text| {
+            let mail = whole();
+            let (before, after) = mail.split_once(line).unwrap();
+            match line {
+                "--b\n" => format!("{before}{text}\n{line}{after}"),
+                _ => format!("{before}{line}{text}\n{after}"),
+            }
+        })
+    });
+    for (what, [one, other]) in [("preamble", preamble), ("epilogue", epilogue)] {
+        assert_eq!(relation(&one, &one), [Ok(()), Ok(())], "{what}");
+        assert_others(&[(what, one, other)]);
     }
 }
