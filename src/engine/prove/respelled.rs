@@ -28,7 +28,7 @@ const FIELDS: [&str; 5] = [
 ];
 
 /// Returns the mail with the pictures that are not in `old` as embody writes them. Returns `None` if there are no such
-/// pictures, or if anything else about them is different.
+/// pictures, if no link displays one of them, or if anything else about them is different.
 pub(super) fn respelled(old: &MessageTree<'_>, new: &[u8]) -> Option<Vec<u8>> {
     let tree = mime::scan(new, &Policy::default().limits.scan());
     let known: HashSet<u64> = old.ids().map(|part| digest_of_part(old, part)).collect();
@@ -52,6 +52,7 @@ pub(super) fn respelled(old: &MessageTree<'_>, new: &[u8]) -> Option<Vec<u8>> {
     if ids.is_empty() {
         return None;
     }
+    let mut linked: HashSet<&[u8]> = HashSet::new();
     for part in tree.ids() {
         let entity = tree.part(part);
         if entity.essence != "text/html" || entity.encoding.is_encoded() {
@@ -68,9 +69,20 @@ pub(super) fn respelled(old: &MessageTree<'_>, new: &[u8]) -> Option<Vec<u8>> {
                     || next.is_ascii_whitespace()
                 {
                     edits.push(Edit::replace(Span::new(start, end), own.clone()));
+                    linked.insert(id.as_slice());
                 }
             }
         }
+    }
+    // A link with the id that embody gives the picture would only display it after this change.
+    let is_dangling = |own: &String| {
+        memchr::memmem::find(new, [b"cid:", own.as_bytes()].concat().as_slice()).is_some()
+    };
+    if ids
+        .iter()
+        .any(|(id, own)| !linked.contains(id.as_slice()) || is_dangling(own))
+    {
+        return None;
     }
     for (number, container) in containers.into_iter().enumerate() {
         edits.extend(new_container(&tree, old, container, number)?);
