@@ -150,6 +150,57 @@ fn content_that_one_run_retrieved_and_a_later_run_detached_is_proved_without_the
 }
 
 #[test]
+fn files_of_each_type_that_one_run_embedded_and_a_later_run_detached_are_proved() {
+    let files: [(&str, &str, &[u8]); 13] = [
+        ("png", "image/png", b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x09\0\0\0\x09\x08\x02\0\0\0\0\0\0\0\0\0\0\x05IDAT12345"),
+        ("webp", "image/webp", b"RIFF\x34\0\0\0WEBPVP8L\x05\0\0\0\x2f\x08\0\x02\0"),
+        ("tif", "image/tiff", b"II*\0\x08\0\0\0\0\0"),
+        ("avif", "image/avif", b"\0\0\0\x18ftypavif\0\0\0\0mif1avif\0\0\0\x20meta"),
+        ("heic", "image/heic", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic\0\0\0\x20meta"),
+        ("jxl", "image/jxl", b"\0\0\0\x0cJXL \r\n\x87\n\0\0\0\x09jxlc\0"),
+        ("jp2", "image/jp2", b"\0\0\0\x0cjP  \r\n\x87\n\0\0\0\x14ftypjp2 \0\0\0\0jp2 \0\0\0\0jp2c"),
+        ("bmp", "image/bmp", b"BM\xff\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\x09\0\0\0\x09\0\0\0\x01\0\x18\0"),
+        ("ico", "image/vnd.microsoft.icon", b"\0\0\x01\0\x01\0\x09\x09\0\0\x01\0\x20\0\xff\0\0\0\x16\0\0\0"),
+        ("svg", "image/svg+xml", b"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"9\" height=\"9\"><text>"),
+        ("utf8.svg", "image/svg+xml", "<svg xmlns=\"http://www.w3.org/2000/svg\"><text>gr\u{fc}n".as_bytes()),
+        ("mp4", "video/mp4", b"\0\0\0\x10ftypmp42\0\0\0\0"),
+        ("ogg", "audio/ogg", b"OggS\0\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x1e\x01vorbis"),
+    ];
+    for (name, essence, start) in files {
+        let serve = |need: &Need| {
+            let url = need.url().unwrap_or_default();
+            let mut bytes = start.to_vec();
+            let is_svg = essence == "image/svg+xml";
+            bytes.extend(std::iter::repeat_n(if is_svg { b'x' } else { 0xff }, 1100));
+            if is_svg {
+                bytes.extend(b"</text></svg>\n");
+            }
+            Ok(Content::new(url, Some(essence.to_owned()), bytes))
+        };
+        let link = match essence.split('/').next() {
+            Some("image") => "<img src",
+            Some("video") => "<video src",
+            _ => "<audio src",
+        };
+        let old = format!(
+            "{HEADER}Content-Type: text/html; charset=utf-8\n\n<p>{link}=\"https://img.example.net/a.{name}\"> y\n"
+        );
+        let whole = drive(&embedding(), old.as_bytes(), &serve);
+        assert_ne!(whole, old.as_bytes(), "{name}");
+        for how in [(Stub::ExternalBody, false), (Stub::Thunderbird, true)] {
+            let mut store = HashMap::new();
+            let new = detached(&whole, how, &mut store);
+            if store.is_empty() {
+                // Text is only detached if it is an attachment.
+                assert!(essence.starts_with("image/svg"), "{name}");
+                continue;
+            }
+            assert_proved(name, old.as_bytes(), &new);
+        }
+    }
+}
+
+#[test]
 fn pictures_that_later_runs_embedded_before_others_are_proved() {
     let without = |names: &'static [&'static str]| {
         move |need: &Need| match need.url() {
@@ -351,6 +402,229 @@ fn large_file_that_one_run_unpacked_and_a_later_run_detached_is_proved() {
     let new = detached(&whole, (Stub::ExternalBody, false), &mut store);
     assert_eq!(store.into_values().collect::<Vec<_>>(), [file]);
     assert_proved("uuencode", old.as_bytes(), &new);
+}
+
+/// Returns a mail in which Mailman left notes in place of pages, messages and texts.
+fn scrubbed() -> Vec<u8> {
+    let url = |name: &str| {
+        format!("<https://lists.example.org/pipermail/x/attachments/20240514/50f524a0/{name}>")
+    };
+    let mut text = format!("{HEADER}\nsee below\n");
+    for name in [
+        "plain.html",
+        "escaped.html",
+        "utf8.html",
+        "latin1.html",
+        "escaped-utf8.html",
+        "escaped-latin1.html",
+        "greek.html",
+        "bytes.html",
+        "long.html",
+        "crlf.html",
+    ] {
+        let part = "-------------- next part --------------\n";
+        let note = format!(
+            "{part}An HTML attachment was scrubbed...\nURL: {}\n",
+            url(name)
+        );
+        text.push_str(&note);
+    }
+    let message = stored_message(false);
+    for (name, size) in [("message.htm", message.len()), ("escaped.htm", 5)] {
+        let note = format!(
+            "-------------- next part --------------\nAn embedded message was scrubbed...\nFrom: Bob <bob@example.org>\n\
+             Subject: inner\nDate: Mon, 2 Jan 2023 10:00:00 +0000\nSize: {size}\nURL: {}\n",
+            url(name)
+        );
+        text.push_str(&note);
+    }
+    text.into_bytes()
+}
+
+/// Returns a message as Mailman stores it. Its markup can be escaped, but not in a way that can be undone.
+fn stored_message(is_damaged: bool) -> String {
+    let entity = if is_damaged { "&eacute;" } else { "" };
+    format!(
+        "From bob Mon Jan  2 10:00:00 2023\nFrom: Bob\nSubject: inner\n\nhello {entity}{}\n",
+        "and a line\n".repeat(90)
+    )
+}
+
+/// Returns what Mailman stored for the notes of [`scrubbed`].
+fn stored(need: &Need) -> Result<Content, Refusal> {
+    let url = need.url().unwrap_or_default();
+    let page = |text: &str| format!("<tt>\n{text}\n</tt>\n").into_bytes();
+    let word = "a word and another one, ".repeat(50);
+    let lines = word.replace(", ", ",<br>\n");
+    let bytes = match url.rsplit('/').next().unwrap_or_default() {
+        "plain.html" => page(&lines.replace(' ', "&nbsp;")),
+        "escaped.html" => page(&format!("{lines}&#64;")),
+        "utf8.html" => "<p>gr\u{fc}n and a line\n".repeat(40).into_bytes(),
+        "latin1.html" => b"<p>gr\xfcn and a line\n".repeat(40),
+        "escaped-utf8.html" => page(&format!("{lines}\u{fc}&#64;")),
+        "escaped-latin1.html" => [&page(&format!("{lines}&#64;"))[..], b"\xfc\n"].concat(),
+        "greek.html" => "<p>\u{3b1}\u{3b2}\u{3b3}\u{3b4}\u{3b5}</p>\n"
+            .repeat(60)
+            .into_bytes(),
+        "bytes.html" => b"\xe1\xe2\xe3\xe4\xe5\xe6\xe7\n".repeat(90),
+        "long.html" => format!("<p>{word}</p>\n").into_bytes(),
+        "crlf.html" => b"<p>a line\r\n".repeat(90),
+        "message.htm" => stored_message(false).into_bytes(),
+        "escaped.htm" => stored_message(true).into_bytes(),
+        _ => return refused(),
+    };
+    Ok(Content::new(url, Some("text/html".to_owned()), bytes))
+}
+
+#[test]
+fn pages_of_mailman_that_one_run_retrieved_and_a_later_run_detached_are_proved() {
+    let old = scrubbed();
+    for old in [old.clone(), with_newlines(old, Newline::CrLf)] {
+        let noted = engine(|policy| policy.with_provenance(true));
+        for engine in [embedding(), engine(|policy| policy), noted] {
+            let whole = drive(&engine, &old, &stored);
+            assert_eq!(
+                String::from_utf8_lossy(&whole).matches("filename=").count(),
+                4
+            );
+            assert_proved("recovered", &old, &whole);
+            for how in [(Stub::ExternalBody, false), (Stub::Thunderbird, true)] {
+                let mut store = HashMap::new();
+                let new = detached(&whole, how, &mut store);
+                assert_proved("detached", &old, &new);
+                assert_proved("restored", &new, &restored(&new, &store));
+                for (from, to) in [
+                    ("unknown-8bit", "utf-8"),
+                    ("filename=\"escaped.html\"", "filename=\"plain.html\""),
+                    ("encoding=quoted-printable", "encoding=base64; line=76"),
+                    ("see below", "see above"),
+                ] {
+                    let changed = String::from_utf8_lossy(&new).replacen(from, to, 1);
+                    assert_ne!(changed.as_bytes(), new, "{from}");
+                    assert!(proved(&old, changed.as_bytes()).is_err(), "{from}");
+                }
+            }
+        }
+    }
+}
+
+/// Returns a mail with a note of Mailman, and the mail in which another part is in its place.
+fn filled(note: &str, part: &str) -> [String; 2] {
+    let header = HEADER.trim_end();
+    let old = format!(
+        "{header}\nContent-Type: text/plain; charset=utf-8\n\nhello\n-------------- next part --------------\n{note}\
+         URL: <http://lists.example.org/pipermail/dev/attachments/20230102/50f524a0/attachment.pdf>\n"
+    );
+    let new = format!(
+        "{header}\nContent-Type: multipart/mixed; boundary=\"=_embody_253566b833547c81ece99e26\"\n\n\
+         --=_embody_253566b833547c81ece99e26\nContent-Type: text/plain; charset=utf-8\n\nhello\n\n\
+         --=_embody_253566b833547c81ece99e26\n{part}--=_embody_253566b833547c81ece99e26--\n"
+    );
+    [old, new]
+}
+
+#[test]
+fn content_from_a_copy_must_have_the_name_the_type_and_the_size_in_the_note() {
+    let note = |size: usize| {
+        format!(
+            "A non-text attachment was scrubbed...\nName: report.pdf\nType: application/pdf\nSize: {size} bytes\nDesc: not available\n"
+        )
+    };
+    let named = |essence: &str, name: &str| {
+        format!(
+            "Content-Type: {essence}\nContent-Transfer-Encoding: base64\nContent-Disposition: attachment;\n filename=\"{name}\"\n\n"
+        )
+    };
+    let pdf = "JVBERi0xLjQK";
+    let right = format!("{}{pdf}\n", named("application/pdf", "report.pdf"));
+    let [old, new] = filled(&note(9), &right);
+    assert_proved("copy", old.as_bytes(), new.as_bytes());
+    for (what, size, part) in [
+        (
+            "no content",
+            500,
+            "Content-Type: text/plain\n\n\n".to_owned(),
+        ),
+        ("another size", 10, right.clone()),
+        ("another byte more", 9, right.replace("LjQK", "LjQKCg==")),
+        ("another name", 9, right.replace("report.pdf", "order.pdf")),
+        (
+            "another type",
+            9,
+            right.replace("application/pdf", "image/png"),
+        ),
+    ] {
+        let [old, new] = filled(&note(size), &part);
+        assert!(
+            proved(old.as_bytes(), new.as_bytes()).is_err(),
+            "{what}\n{new}"
+        );
+    }
+}
+
+#[test]
+fn picture_whose_id_no_link_names_is_not_proved() {
+    let (_, old) = mails().swap_remove(6);
+    let new = String::from_utf8(drive(&embedding(), &old, &served)).unwrap();
+    assert_proved("unchanged", &old, new.as_bytes());
+    let (front, back) = new.split_once("Content-ID: <").unwrap();
+    let (id, end) = back.split_once('>').unwrap();
+    for other in [
+        id.to_uppercase(),
+        format!("0{id}"),
+        "a@example.org".to_owned(),
+    ] {
+        let renamed = format!("{front}Content-ID: <{other}>{end}");
+        assert!(proved(&old, renamed.as_bytes()).is_err(), "{other}");
+        // The first link has the new id, and a later one still has the old id.
+        let link = |id: &str| format!("cid:{id}");
+        let first = renamed.replacen(&link(id), &link(&other), 1);
+        assert!(proved(&old, first.as_bytes()).is_err(), "{other}");
+        let all = renamed.replace(&link(id), &link(&other));
+        assert_proved("another program", &old, all.as_bytes());
+    }
+}
+
+#[test]
+fn page_after_a_text_of_empty_lines_is_proved() {
+    let note = "An HTML attachment was scrubbed...\nURL: <https://lists.example.org/pipermail/x/attachments/20240514/50f524a0/attachment.html>\n";
+    for lines in ["\n", "\n\n\n\n", " \n\t\n"] {
+        let old = format!("{HEADER}\n{lines}-------------- next part --------------\n{note}");
+        let serve = |need: &Need| {
+            let page = b"<center>\n<p>a page</p>\n\n</center>\n\n".to_vec();
+            Ok(Content::new(
+                need.url().unwrap_or_default(),
+                Some("text/html".to_owned()),
+                page,
+            ))
+        };
+        for engine in [engine(|policy| policy), embedding_with_provenance()] {
+            let new = drive(&engine, old.as_bytes(), &serve);
+            assert_ne!(new, old.as_bytes());
+            assert_proved(lines, old.as_bytes(), &new);
+        }
+    }
+}
+
+#[test]
+fn linked_file_that_a_run_added_after_another_run_had_embedded_pictures_is_proved() {
+    for end in ["", "\n", "\n\n"] {
+        let old = format!(
+            "{HEADER}Content-Type: text/html; charset=utf-8\n\n<img src=\"https://img.example.net/a.gif\">\n\
+             <a href=\"https://drive.google.com/file/d/0123456789AbC/view\">x</a>{end}"
+        );
+        let first = drive(&embedding_alone(), old.as_bytes(), &served);
+        let second = drive(&engine(|policy| policy), &first, &served);
+        assert!(first != old.as_bytes() && second != first);
+        assert_proved("first", old.as_bytes(), &first);
+        assert_proved("second", old.as_bytes(), &second);
+    }
+}
+
+/// Embeds pictures, and follows no references.
+fn embedding_alone() -> Engine {
+    let policy = Policy::default().with_fetch(Scheme::ALL);
+    Engine::new(policy.with_embed(all_kinds(Trackers::Fetch)))
 }
 
 #[test]

@@ -226,8 +226,8 @@ impl Guide {
     }
 
     /// Returns the position of the first part that a second run added. One run adds pictures in the order of their
-    /// links, so a part that breaks this order belongs to a later run. Returns `None` if the order is that of a single
-    /// run.
+    /// links, so a part that breaks this order belongs to a later run. Otherwise, the second run may have added the linked
+    /// files after the pictures. Returns `None` if the order is that of a single run.
     pub(in crate::engine) fn first_of_later_run(&self) -> Option<usize> {
         let mut seen = HashSet::new();
         let links = self.documents.iter().flat_map(|document| &document.links);
@@ -247,7 +247,13 @@ impl Guide {
             }
             least = least.min(part);
         }
-        first
+        // A linked file that a run adds after it has embedded pictures has a multipart of its own around the document.
+        let after_pictures = || {
+            let next = parts.iter().max()? + 1;
+            let added = self.parts.get(next)?;
+            (added.is_new && added.location.is_some()).then_some(next)
+        };
+        first.or_else(after_pictures)
     }
 
     fn part_of(&self, url: &[u8]) -> Option<usize> {

@@ -1,12 +1,19 @@
 //! The guide: the result of an earlier run, indexed for look-ups.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
 
 use super::names::digits_of;
 use super::part::GuidePart;
 use super::stand_in::StandIns;
 use crate::engine::Content;
+use crate::engine::external_body::ExternalBody;
+use crate::engine::forms::references;
 use crate::engine::plan::documents::WrittenLink;
+use crate::engine::policy::{Followed, Policy};
+use crate::engine::same::ContentFacts;
 use crate::key::Key;
 
 /// Result of an earlier run, which supplies the content when `compare` repeats that run.
@@ -22,6 +29,9 @@ pub(in crate::engine) struct Guide {
     /// them.
     pub(super) limit: usize,
     pub(in crate::engine) stand_ins: StandIns,
+    /// The whole mail, and descriptions of its parts, which are only needed for content from copies.
+    pub(super) mail: Bytes,
+    pub(super) contents: OnceLock<ContentFacts>,
 }
 
 /// The links of one document of the guide.
@@ -36,6 +46,19 @@ impl Guide {
     pub(super) fn ours(&self, content_id: &str) -> Option<usize> {
         digits_of(content_id)?;
         self.by_id.get(content_id)?.first().copied()
+    }
+
+    /// Returns whether `recover --copies` could have taken the content of a part for a note in a text from a copy of the mail.
+    pub(super) fn can_be_copied(&self, part: &GuidePart, note: &ExternalBody<'_>) -> bool {
+        let contents = self.contents.get_or_init(|| {
+            let policy = Policy {
+                follow: Followed::all(),
+                ..Policy::default()
+            };
+            let reading = references::with_parts_in_files(policy.reading());
+            ContentFacts::of(&self.mail, &reading, &policy.limits.scan())
+        });
+        note.text_note.is_none() || contents.can_fill(&part.number, note)
     }
 
     /// Returns the content whose SHA-256 is `sha256`, in hexadecimal digits.

@@ -14,7 +14,7 @@ mod source;
 mod stand_in;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
@@ -78,6 +78,8 @@ impl Guide {
             by_id,
             limit,
             stand_ins: Arc::clone(stand_ins),
+            mail: shared,
+            contents: OnceLock::new(),
         })
     }
 }

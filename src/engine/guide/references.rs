@@ -129,7 +129,14 @@ impl Guide {
                 given.extend(found);
                 let (content, copy) = match part {
                     None => (Err(not_in_mail()), Err(not_in_mail())),
-                    Some(part) => answer(tree, item, part),
+                    Some(part) => {
+                        let (content, copy) = answer(tree, item, part);
+                        let copy = copy.and_then(|copy| {
+                            let is_copy = self.can_be_copied(part, &item.body);
+                            is_copy.then_some(copy).ok_or_else(not_in_mail)
+                        });
+                        (content, copy)
+                    }
                 };
                 if let Some(copied) = &item.copy {
                     answers.insert(copied.clone(), copy.map(Into::into));
@@ -196,9 +203,12 @@ impl Guide {
                 return is_here.then_some(8).or(Some(1));
             }
             let content = part.content();
-            // An empty part cannot be a piece of the text, because pieces are never empty. It may be an empty document
-            // from a server.
+            // An empty part may be a piece of the text that consists of empty lines, or an empty document from a server.
             let is_empty = content.bytes().trim_ascii().is_empty();
+            let is_of_text = part.essence == tree.part(body.part).essence;
+            if text.is_some() && is_empty && is_of_text && part.name.is_none() {
+                return Some(0);
+            }
             if let Some(text) = &text
                 && !is_empty
                 && part.name.is_none()
@@ -323,30 +333,33 @@ fn answer(tree: &MessageTree<'_>, item: &PlanItem<'_>, part: &GuidePart) -> (Ans
     };
     // X-Embody-Source contains the digest of the bytes from the server. In a text, line endings may have been converted
     // since.
-    let sha256 = part
+    let noted = part
         .source
         .as_ref()
         .and_then(|source| source.sha256.clone());
-    let is_known = sha256.as_deref() == Some(content.sha256());
-    let sha256 = sha256.filter(|_| !is_known);
+    let is_known = noted.as_deref() == Some(content.sha256());
     let with = |newline| with_newlines(content.bytes().to_vec(), newline);
-    let exact = sha256.as_ref().and_then(|sha256| {
+    let exact = noted.as_ref().filter(|_| !is_known).and_then(|sha256| {
         let mut forms = [Newline::CrLf, Newline::Lf].into_iter().map(with);
         forms.find(|form| crate::mime::entity::sha256(form) == *sha256)
     });
-    let is_unknown = sha256.is_some() && converted.is_none() && exact.is_none();
     // A run writes text as quoted-printable only if base64 would be longer. With CRLF line endings base64 is longer, so
     // the repeated run chooses quoted-printable for this text, too.
     let is_longest = part.is_printable_text() && !is_known;
     let longest = || is_longest.then(|| with(Newline::CrLf));
-    if let Some(octets) = converted.or(exact).or_else(longest) {
+    let octets = converted.or(exact).or_else(longest);
+    // Placeholders keep the digests of the content for which they stand.
+    if let Some(octets) = octets.filter(|octets| content.bytes() != octets) {
         content = content.with_bytes(octets);
     }
     // The bytes from the server are no longer in the mail: the run changed mixed line endings, relative links of a
-    // document, or references in a message.
-    if is_unknown && is_changed(&part.essence) {
+    // document, references in a message, or markup that Mailman had escaped.
+    let is_other = noted
+        .as_deref()
+        .is_some_and(|sha256| content.sha256() != sha256);
+    if is_other && is_changed(&part.essence) {
         content.noted = Some(Arc::new(NotedDigests {
-            sha256,
+            sha256: noted,
             ..NotedDigests::default()
         }));
     }

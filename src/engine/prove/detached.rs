@@ -14,6 +14,7 @@ use crate::engine::policy::Policy;
 use crate::key::Key;
 use crate::mime::exact::{EditManner, FieldText};
 use crate::mime::{self, MessageTree, PartId, PartKind};
+use crate::span::Newline;
 
 /// A reference that a run left in the place of an attachment.
 #[derive(Clone, Debug)]
@@ -27,6 +28,7 @@ struct DetachNote {
     length: usize,
     md5: Option<[u8; 16]>,
     manner: EditManner,
+    newline: Newline,
     charset: Option<String>,
     /// File name of the content, decoded.
     name: Option<String>,
@@ -92,6 +94,7 @@ impl DetachNotes {
                 charset: note.charset.clone(),
                 length: note.length,
                 manner: note.manner,
+                newline: note.newline,
                 page: found.map(|at| pages.remove(at).1),
             };
             stand_ins.push(StandIn::new(note.key, note.md5, &facts));
@@ -223,6 +226,7 @@ fn notes(tree: &MessageTree<'_>, policy: &Policy) -> Vec<DetachNote> {
             length: usize::try_from(length.unwrap_or_default()).ok()?,
             md5: body.content_md5.and_then(md5),
             manner: body.note()?.wording.manner,
+            newline: body.note()?.wording.newline,
             charset: declared
                 .and_then(|it| it.parameter("charset"))
                 .map(|charset| {

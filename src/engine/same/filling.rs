@@ -3,11 +3,14 @@
 //! A part is taken only from a copy that [`covers`](super::covers) the mail. The same Message-ID alone proves nothing, because
 //! anyone can write a mail with it.
 
+use std::collections::HashMap;
+
 use super::copy::MailCopy;
 use super::cover::{CoverDifference, pairs};
-use super::item::{Item, Spot};
+use super::item::{Item, NoteFacts, Spot};
 use super::note::Notes;
-use super::plain::Digest;
+use super::plain::{Digest, plain};
+use crate::engine::external_body::ExternalBody;
 use crate::engine::policy::ReferenceParse;
 use crate::mime::{PartId, ScanLimits, scan};
 
@@ -102,4 +105,54 @@ pub(crate) fn fillings(
         })
     });
     Ok(fillings.collect())
+}
+
+/// Descriptions of the parts of a mail, by the numbers of the parts.
+#[derive(Debug)]
+pub(crate) struct ContentFacts(HashMap<String, Item>);
+
+impl ContentFacts {
+    pub(crate) fn of(mail: &[u8], reading: &ReferenceParse, limits: &ScanLimits) -> Self {
+        let plain = plain(mail);
+        let tree = scan(&plain, limits);
+        let (copy, spots) = MailCopy::described(&tree, (reading, Notes::All), &[]);
+        let parts = copy.items.into_iter().zip(&spots);
+        let numbered = parts.filter(|(item, _)| matches!(item, Item::Content(_) | Item::Start(_)));
+        Self(
+            numbered
+                .map(|(item, spot)| (tree.number(spot.part), item))
+                .collect(),
+        )
+    }
+
+    /// Returns whether the content of a part can be a copy of what a note in a text stands for: it has the name, the type
+    /// and the size in the note.
+    pub(crate) fn can_fill(&self, number: &str, note: &ExternalBody<'_>) -> bool {
+        /// Maximum difference of the size of a text. The line ending at its end can be part of it, or not.
+        const LINE_ENDING: u64 = 2;
+
+        let Some(facts) = NoteFacts::of_mailman(note, b"", Notes::All) else {
+            return false;
+        };
+        match self.0.get(number) {
+            Some(Item::Content(leaf)) => {
+                let mut leaf = leaf.clone();
+                let near = facts
+                    .size
+                    .filter(|size| leaf.text.is_some() && size.abs_diff(leaf.size) <= LINE_ENDING);
+                leaf.size = near.unwrap_or(leaf.size);
+                // A text with notes of its own gets the name that the file has on the server.
+                let stored = note
+                    .text_note
+                    .as_ref()
+                    .map(|note| note.stored_name.as_bytes());
+                if leaf.name.is_some() && leaf.name == stored.map(Digest::of) {
+                    leaf.name = facts.name;
+                }
+                facts.is_of(&leaf)
+            }
+            Some(Item::Start(start)) => start.is_message && facts.is_message,
+            _ => false,
+        }
+    }
 }

@@ -26,6 +26,6 @@ mod transport;
 
 pub(crate) use self::copy::{MailCopy, change_key, copy_key, copy_key_with};
 pub(crate) use self::cover::{CoverDifference, MOST_COMPARED, covers};
-pub(crate) use self::filling::{NoteDescription, fillings};
+pub(crate) use self::filling::{ContentFacts, NoteDescription, fillings};
 pub(crate) use self::item::CutPlace;
 pub(crate) use self::plain::{Digest, identity, plain};
