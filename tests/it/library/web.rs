@@ -36,11 +36,15 @@ pub(super) fn built(test: &str) -> Option<TempDir> {
 
 #[test]
 fn page_is_one_file_with_its_policy_its_version_and_its_licenses() {
+    // A notice of an earlier build, below the directory of the crate.
+    let stale = Path::new(env!("CARGO_TARGET_TMPDIR")).join("NOTICE.txt");
+    fs::write(stale, "Notices of an earlier build.").unwrap();
     let Some(folder) = built("page_is_one_file_with_its_policy_its_version_and_its_licenses")
     else {
         return;
     };
     let page = fs::read_to_string(folder.path().join("embody.html")).unwrap();
+    assert!(!page.contains("Notices of an earlier build."));
     assert!(!page.contains("{{"), "a value is missing");
     assert!(page.contains(env!("CARGO_PKG_VERSION")) && page.contains("2024-05-14"));
     assert!(page.contains("memchr ") && page.contains("Permission is hereby granted"));
