@@ -204,7 +204,7 @@ fn what_a_winmail_dat_lacks_or_mail_cannot_contain_is_named() {
         (
             "contact",
             &contact,
-            "the item is of the class \"ipm.contact\"",
+            "everything except the text and the attachments, because the item of the class \"ipm.contact\"",
         ),
         (
             "no content",

@@ -30,7 +30,9 @@ pub fn of<'a>(item: &OutlookItem<'a>) -> ItemParts<'a> {
         return contents;
     }
     if !is_mail(&class) {
-        let what = format!("the item is of the class {class:?}, which is not a mail");
+        let what = format!(
+            "everything except the text and the attachments, because the item of the class {class:?} is not a mail"
+        );
         contents.unmapped.push(what);
     }
     bodies(item, &mut contents);
