@@ -110,20 +110,27 @@ impl OutlookFile {
         Some(MailSummary { folder, ..summary })
     }
 
-    /// Returns a mail, and sentences about what it lacks.
+    /// Returns a mail, and sentences about what it lacks and about damage of the file.
     pub(super) fn mail(&self, index: usize) -> Result<(Vec<u8>, Vec<String>), ViewError> {
         if let (Self::One(mail), 0) = (self, index) {
-            return Ok((mail.content.clone(), mail.missing.clone()));
+            return Ok((mail.content.clone(), notes_of(mail)));
         }
         match self.item(index) {
             None => Err(ViewError::new("the file has no such mail")),
-            Some((PstItem::Mail(mail), _)) => Ok((mail.content, mail.missing)),
+            Some((PstItem::Mail(mail), _)) => {
+                let notes = notes_of(&mail);
+                Ok((mail.content, notes))
+            }
             Some((PstItem::NotMail(what), _)) => {
                 Err(ViewError::new(format!("it is {what}, not a mail")))
             }
             Some((PstItem::Unreadable { why, .. }, _)) => Err(ViewError::new(why)),
         }
     }
+}
+
+fn notes_of(mail: &ConvertedMail) -> Vec<String> {
+    mail.missing.iter().chain(&mail.damage).cloned().collect()
 }
 
 fn of_mail(mail: &ConvertedMail) -> MailSummary {

@@ -3,6 +3,7 @@
 use super::look::LookResult;
 use super::parts::safe_name;
 use crate::detail::words;
+use crate::engine::forms::{msg, winmail};
 use crate::engine::report::{Kind, Outcome, Provenance, Reason, Row};
 
 words! {
@@ -16,7 +17,7 @@ words! {
         Missing "missing" "The content is elsewhere.";
         Remote "remote" "A picture on the web. It was not loaded.";
         Tracker "tracker" "A hidden picture that tells the sender that the mail was read. It was not loaded.";
-        Kept "kept" "The part stays as it is.";
+        Kept "kept" "The part stays as it is, or a file was opened and also stays attached, because not everything in it could be read.";
     }
 }
 
@@ -81,8 +82,18 @@ fn state(finding: &LookResult) -> ReferenceState {
         }
         (Outcome::Left, _) if finding.need.is_some() => ReferenceState::Missing,
         (Outcome::Left, _) => ReferenceState::Kept,
+        _ if unread(row).is_some() => ReferenceState::Kept,
         _ => ReferenceState::Included,
     }
+}
+
+/// Returns what could not be read in a file that was opened. The file then stays in the mail.
+fn unread(row: &Row) -> Option<&str> {
+    let starts = [winmail::KEPT, msg::KEPT];
+    starts.iter().find_map(|start| {
+        let (_, why) = row.detail.split_once(start)?;
+        (row.outcome != Outcome::Left).then_some(why)
+    })
 }
 
 /// Returns the name of the file in a URL: the last component of its path.
@@ -157,6 +168,12 @@ fn included(row: &Row) -> &'static str {
 }
 
 fn kept(row: &Row) -> String {
+    if let Some(why) = unread(row) {
+        let shown = included(row);
+        return format!(
+            "{shown} The file also stays attached, because not everything in it could be read: {why}."
+        );
+    }
     let sentence = match row.reason {
         Some(Reason::Signed) => {
             "The part is signed. A change would break the signature, so the part stays as it is."
@@ -166,6 +183,9 @@ fn kept(row: &Row) -> String {
         }
         Some(Reason::Deleted) => {
             "This attachment was deleted from the mail. The mail says only that it existed."
+        }
+        Some(Reason::SchemeNotAllowed) => {
+            "The mail contains only the address of this file, for example its path on the computer of the sender."
         }
         Some(Reason::DamagedFile) => "The file is damaged, and nothing in it can be read.",
         Some(Reason::AlreadyInMail) => {

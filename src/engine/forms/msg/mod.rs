@@ -157,6 +157,9 @@ pub(crate) fn open(
     Ok(true)
 }
 
+/// Start of the sentence about what could not be converted, in the detail of a row.
+pub(crate) const KEPT: &str = "the .msg file stays attached: ";
+
 fn kept(missing: &[String]) -> String {
     // Maximum number of faults that the report lists for one file. A hostile file can have thousands.
     const MOST: usize = 10;
@@ -165,5 +168,5 @@ fn kept(missing: &[String]) -> String {
     if more > 0 {
         said.push(format!("{more} further items"));
     }
-    format!("the .msg file stays attached: {}", said.join("; "))
+    format!("{KEPT}{}", said.join("; "))
 }

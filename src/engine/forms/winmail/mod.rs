@@ -152,6 +152,9 @@ fn refused(policy: &Policy, leaves: &mut Vec<NewLeaf<'_>>) -> Vec<String> {
     refused
 }
 
+/// Start of the sentence about what could not be extracted, in the detail of a row.
+pub(crate) const KEPT: &str = "winmail.dat is kept: ";
+
 /// Sentences about a TNEF file, for its row in the report.
 struct TnefSentences {
     content: String,
@@ -198,7 +201,7 @@ fn told(contents: &ItemParts<'_>, damage: &[tnef::TnefDamage]) -> TnefSentences 
     };
     TnefSentences {
         content,
-        kept: format!("winmail.dat is kept: {}", kept.join("; ")),
+        kept: format!("{KEPT}{}", kept.join("; ")),
         properties,
     }
 }

@@ -6,10 +6,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::SystemTime;
 
-use embody::view::{FileFormat, MailFile, PartRole};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use embody::view::{FileFormat, MailFile, MailView, PartRole, ReferenceState};
 
 use crate::common::pst::{Form, Message, Pst};
-use crate::common::tnef::{Properties, Tnef};
+use crate::common::tnef::{Properties, Tnef, usual};
 
 const ONE: &str = "From: a@example.org\nSubject: one\n\nfirst\n";
 const TWO: &str = "From: b@example.org\nSubject: two\n\nsecond\n";
@@ -225,4 +227,42 @@ fn mails_of_a_mailbox_have_the_bytes_that_convert_writes() {
             );
         }
     }
+}
+
+/// The mail of a damaged file is shown, with a note about each thing that it may lack.
+#[test]
+fn damage_of_a_file_of_outlook_is_in_the_notes_of_its_mail() {
+    let whole = usual();
+    let mail = |bytes: &[u8]| {
+        let file = MailFile::open(bytes.to_vec(), "winmail.dat")?;
+        file.mail(0, SystemTime::now())
+    };
+    assert!(mail(&whole).unwrap().notes().is_empty());
+    let mut damaged = 0;
+    for length in (whole.len() / 2..whole.len()).step_by(50) {
+        let Ok(view) = mail(&whole[..length]) else {
+            continue;
+        };
+        let says = |note: &String| note.contains("get an undamaged copy of the file");
+        assert!(
+            view.notes().iter().any(says),
+            "{length}: {:?}",
+            view.notes()
+        );
+        damaged += 1;
+    }
+    assert!(damaged > 3, "{damaged}");
+    // The same file in a mail stays attached, with a reference that names the damage.
+    let encoded = STANDARD.encode(&whole[..whole.len() - 20]);
+    let mail = format!(
+        "MIME-Version: 1.0\nContent-Type: application/ms-tnef; name=winmail.dat\nContent-Transfer-Encoding: base64\n\n{encoded}\n"
+    );
+    let view = MailView::new(mail, SystemTime::now());
+    let states: Vec<_> = view.references().iter().map(|it| it.state).collect();
+    assert_eq!(states, [ReferenceState::Kept], "{:?}", view.references());
+    let why = &view.references()[0].explanation;
+    assert!(
+        why.contains("could be read: the end of the file is missing"),
+        "{why}"
+    );
 }
