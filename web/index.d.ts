@@ -4,7 +4,9 @@
 export class EmbodyError extends Error {}
 
 export type FileFormat = "eml" | "mbox" | "msg" | "tnef" | "pst";
-export type PartRole = "body" | "picture" | "attachment" | "message" | "note";
+export type PartRole = "body" | "picture" | "attachment" | "rich-text" | "message" | "note";
+/** The form of a text that needs a key or another program. */
+export type TextProtection = "smime" | "openpgp" | "rights" | "smime-signed";
 export type ReferenceState = "included" | "filled" | "missing" | "remote" | "tracker" | "kept";
 
 /** The fields of a mail for a list of mails. */
@@ -93,6 +95,8 @@ export class Mail {
   readonly header: HeaderView[];
   readonly date: number | null;
   readonly bodies: BodyView[];
+  /** Why texts are not in `bodies`, although the mail contains them: they are encrypted, or inside a signature. */
+  readonly protection: TextProtection | null;
   readonly parts: PartView[];
   readonly references: ReferenceView[];
   /** The texts and the repaired mail contain these links as the mail has them. */

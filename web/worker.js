@@ -14,8 +14,8 @@ const opened = (id) => {
 
 const shown = (id, mail) => {
   mails.set(id, mail);
-  const { header, date, bodies, parts, references, wrapped_links, notes } = mail;
-  return { header, date, bodies, parts, references, wrapped_links, notes };
+  const { header, date, bodies, protection, parts, references, wrapped_links, notes } = mail;
+  return { header, date, bodies, protection, parts, references, wrapped_links, notes };
 };
 
 const tasks = {

@@ -7,6 +7,7 @@ use super::failure::ViewError;
 use super::links::{LinkView, wrapped_links};
 use super::look::{ChosenFiles, LookResults, look, repaired};
 use super::parts::{PartView, parts};
+use super::protection::{TextProtection, protection};
 use super::references::{ReferenceState, ReferenceView, reference};
 use super::source::PartSource;
 use crate::engine::Content;
@@ -44,6 +45,7 @@ struct ShownText {
     header: Vec<HeaderView>,
     date: Option<i64>,
     bodies: Vec<BodyView>,
+    protection: Option<TextProtection>,
     sources: Vec<PartSource>,
     parts: Vec<PartView>,
     references: Vec<ReferenceView>,
@@ -56,6 +58,7 @@ impl std::fmt::Debug for ShownText {
             .debug_struct("Shown")
             .field("header", &self.header)
             .field("bodies", &self.bodies)
+            .field("protection", &self.protection)
             .field("parts", &self.parts)
             .field("references", &self.references)
             .field("links", &self.links)
@@ -89,7 +92,8 @@ impl MailView {
         &self.mail
     }
 
-    /// Returns sentences about what could not be read, for example properties of a message of Outlook.
+    /// Returns sentences about what could not be read, for example properties of a message of Outlook, or the end of a damaged
+    /// one.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -119,6 +123,12 @@ impl MailView {
     /// Returns the texts of the mail, in their order.
     pub fn bodies(&self) -> &[BodyView] {
         &self.shown.bodies
+    }
+
+    /// Returns why texts of the mail cannot be shown: they are encrypted, or inside a signature. Returns `None` if the texts are
+    /// in [`bodies`](Self::bodies).
+    pub fn protection(&self) -> Option<TextProtection> {
+        self.shown.protection
     }
 
     /// Returns the parts of the mail, also those that were in `winmail.dat`, in texts or in `data:` URLs.
@@ -213,6 +223,7 @@ impl ShownText {
         });
         let header = header.collect();
         let bodies = bodies(&tree);
+        let protection = protection(&tree, &bodies);
         let (sources, parts) = parts(&tree, &bodies).into_iter().unzip();
         let date = tree.value(PartId::ROOT, "Date").and_then(date::seconds);
         let numbered = findings.rows.iter().enumerate();
@@ -224,6 +235,7 @@ impl ShownText {
             header,
             date,
             bodies: bodies.into_iter().map(|it| it.body).collect(),
+            protection,
             sources,
             parts,
             references,

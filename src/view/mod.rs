@@ -42,6 +42,7 @@ mod mail;
 #[cfg(feature = "outlook")]
 mod outlook;
 mod parts;
+mod protection;
 mod references;
 mod source;
 mod summary;
@@ -53,5 +54,6 @@ pub use self::file::MailFile;
 pub use self::links::LinkView;
 pub use self::mail::{HeaderView, MailView};
 pub use self::parts::{PartRole, PartView};
+pub use self::protection::TextProtection;
 pub use self::references::{ReferenceState, ReferenceView};
 pub use self::summary::{FileFormat, MailSummary};

@@ -7,6 +7,7 @@ use super::source::{PartSource, decoded};
 use crate::detail::words;
 use crate::engine::external_body::shown_name;
 use crate::engine::forms::references;
+use crate::engine::outlook::compose::RTF_BODY;
 use crate::engine::policy::{Follow, Followed, Policy, ReferenceParse};
 use crate::mime::encoded_words::decoded_words;
 use crate::mime::header::unfold;
@@ -21,8 +22,9 @@ words! {
         Body "body" "A text that is shown, or an alternative of it.";
         Picture "picture" "A picture that the HTML shows in the text.";
         Attachment "attachment" "A file.";
+        RichText "rich-text" "The text of a message of Outlook with its formatting, as RTF. The plain text is a body.";
         Message "message" "A mail inside the mail. It can be opened as a mail of its own.";
-        Note "note" "A note in place of content that is elsewhere. The list of references describes it.";
+        Note "note" "A note for programs. It is in place of content that is elsewhere, which the list of references describes, or precedes encrypted content.";
     }
 }
 
@@ -81,8 +83,10 @@ pub(super) fn parts(tree: &MessageTree<'_>, bodies: &[ShownBody]) -> Vec<(PartSo
             PartRole::Message
         } else if shown.contains(&id) {
             PartRole::Body
-        } else if is_note(tree, id, &reading) {
+        } else if part.essence == "application/pgp-encrypted" || is_note(tree, id, &reading) {
             PartRole::Note
+        } else if is_rich_text(tree, id) {
+            PartRole::RichText
         } else if is_named && media_type.starts_with("image/") {
             PartRole::Picture
         } else {
@@ -118,6 +122,15 @@ pub(super) fn parts(tree: &MessageTree<'_>, bodies: &[ShownBody]) -> Vec<(PartSo
 fn is_note(tree: &MessageTree<'_>, id: PartId, reading: &ReferenceParse) -> bool {
     references::read(tree, id, reading)
         .is_some_and(|body| body.follow().is_none_or(Follow::is_attachment))
+}
+
+/// Whether the part is the RTF body of a message of Outlook. A mail cannot have an RTF body, so the part is attached under
+/// this name, by embody and by other programs that convert such messages.
+fn is_rich_text(tree: &MessageTree<'_>, id: PartId) -> bool {
+    matches!(
+        tree.part(id).essence.as_str(),
+        "application/rtf" | "text/rtf"
+    ) && shown_name(tree.original, tree.fields(id)).as_deref() == Some(RTF_BODY)
 }
 
 /// Returns a name for a part without one: the subject of a mail, or the number of the part.

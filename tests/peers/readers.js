@@ -37,8 +37,8 @@ function count(found, { html, files, messages }) {
 // Counts a mail and the mails in it, at every depth.
 function countEmbody(embody, mail, found) {
   const parts = mail.parts.filter((part) => part.inside === null);
-  // An appointment as iCalendar and the text as RTF are made of the item itself, so they are no files that the sender attached.
-  const is_made = ({ name, media_type }) => media_type === "text/calendar" || name === "message.rtf";
+  // An appointment as iCalendar is made of the item itself, so it is no file that the sender attached.
+  const is_made = ({ media_type }) => media_type === "text/calendar";
   const files = parts.filter((part) => ["attachment", "picture"].includes(part.role) && !is_made(part));
   const inner = mail.parts.map((part, index) => ({ part, index })).filter(({ part }) => part.inside === null && part.role === "message");
   const html = mail.bodies.map((body) => body.html).find((it) => it !== null);

@@ -74,6 +74,7 @@ pub extern "C" fn mail_info(mail: &OpenedMail) -> Box<Buffer> {
             "header": mail.header(),
             "date": mail.date(),
             "bodies": mail.bodies(),
+            "protection": mail.protection(),
             "parts": mail.parts(),
             "references": mail.references(),
             "wrapped_links": mail.wrapped_links(),

@@ -16,6 +16,8 @@ use crate::mime::MediaType;
 use crate::mime::transfer::is_eight_bit;
 
 const RTF: &str = "application/rtf";
+/// File name of an RTF body that becomes an attachment.
+pub const RTF_BODY: &str = "message.rtf";
 
 /// Returns true if the class of an item is a kind of mail. Contacts, tasks and notes store their content in properties for
 /// which mail has no place.
@@ -103,7 +105,7 @@ pub(super) fn bodies<'a>(item: &OutlookItem<'a>, contents: &mut ItemParts<'a>) {
                 contents.rtf_text = Some(NewLeaf::text("text/plain", body.text));
             }
             let leaf = NewLeaf::new(RTF, NewBody::Bytes(Cow::Owned(rtf)));
-            contents.attachments.push(leaf.attached("message.rtf"));
+            contents.attachments.push(leaf.attached(RTF_BODY));
         }
     }
 }

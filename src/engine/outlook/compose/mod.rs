@@ -19,6 +19,7 @@ use crate::mime::media_type::is_composite;
 use crate::mime::transfer::with_newlines;
 use crate::span::Newline;
 
+pub use self::body::RTF_BODY;
 pub use self::contents::ItemParts;
 
 /// Returns the content of an item as parts of mail.

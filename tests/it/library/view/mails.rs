@@ -6,10 +6,10 @@ use std::time::SystemTime;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use embody::report::Kind;
-use embody::view::{MailView, PartRole, ReferenceState};
+use embody::view::{MailFile, MailView, PartRole, ReferenceState};
 
 use super::{HTML, PICTURE, TEXT, mixed, multipart, view};
-use crate::common::tnef::Tnef;
+use crate::common::tnef::{Properties, Tnef, compressed};
 
 #[test]
 fn header_fields_are_decoded() {
@@ -206,4 +206,154 @@ fn mail_with_thousands_of_parts_and_references_is_shown() {
             .count()
     };
     assert_eq!(remote(ReferenceState::Remote), 3000);
+}
+
+/// Returns the start of a message of the Cryptographic Message Syntax, in base64.
+fn cms(content_type: &[u8]) -> String {
+    let start = [
+        b"\x30\x80\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01",
+        content_type,
+    ];
+    STANDARD.encode([&start.concat(), &b"\xa0\x80\x30\x80\x02\x01\x00"[..]].concat())
+}
+
+#[test]
+fn texts_that_need_a_key_or_another_program_have_a_protection() {
+    let enveloped = cms(b"\x07\x03");
+    let signed = cms(b"\x07\x02");
+    let coded = "Content-Transfer-Encoding: base64\n\n";
+    let smime = |parameters: &str, content: &str| {
+        format!("Content-Type: application/pkcs7-mime{parameters}\n{coded}{content}")
+    };
+    let armor = "-----BEGIN PGP MESSAGE-----\n\nhQEMA\n-----END PGP MESSAGE-----\n";
+    let pgp = "Content-Type: application/pgp-encrypted\n\nVersion: 1\n";
+    let encrypted = format!("Content-Type: application/octet-stream\n\n{armor}");
+    let plain = |text: &str| format!("Content-Type: text/plain\n\n{text}");
+    for (subtype, parts, expected) in [
+        ("mixed", vec![plain("Hello.")], None),
+        // The content decides. Outlook writes no smime-type, and some servers replace the type of the part.
+        ("mixed", vec![smime("", &enveloped)], Some("smime")),
+        (
+            "mixed",
+            vec![smime("; smime-type=signed-data", &enveloped)],
+            Some("smime"),
+        ),
+        (
+            "mixed",
+            vec![smime("; smime-type=enveloped-data", "AAAA")],
+            Some("smime"),
+        ),
+        (
+            "mixed",
+            vec![smime("; smime-type=signed-data", &signed)],
+            Some("smime-signed"),
+        ),
+        (
+            "mixed",
+            vec![smime("; smime-type=certs-only", "AAAA")],
+            None,
+        ),
+        (
+            "mixed",
+            vec![format!(
+                "Content-Type: application/octet-stream; name=smime.P7M\n{coded}{enveloped}"
+            )],
+            Some("smime"),
+        ),
+        (
+            "mixed",
+            vec![format!(
+                "Content-Type: application/octet-stream; name=x.bin\n{coded}{enveloped}"
+            )],
+            None,
+        ),
+        (
+            "encrypted",
+            vec![pgp.to_owned(), encrypted.clone()],
+            Some("openpgp"),
+        ),
+        (
+            "mixed",
+            vec![pgp.to_owned(), encrypted.clone()],
+            Some("openpgp"),
+        ),
+        ("mixed", vec![plain(armor)], Some("openpgp")),
+        (
+            "mixed",
+            vec![format!("Content-Type: text/html\n\n<pre>{armor}</pre>")],
+            Some("openpgp"),
+        ),
+        (
+            "mixed",
+            vec![plain("Lines of -----BEGIN PGP MESSAGE----- are long.")],
+            None,
+        ),
+        (
+            "mixed",
+            vec![
+                "Content-Type: application/x-microsoft-rpmsg-message; name=message.rpmsg\n\nx"
+                    .to_owned(),
+            ],
+            Some("rights"),
+        ),
+        // A mail inside the mail has a protection of its own.
+        (
+            "mixed",
+            vec![
+                plain("See it."),
+                format!("Content-Type: message/rfc822\n\n{}", smime("", &enveloped)),
+            ],
+            None,
+        ),
+    ] {
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        let view = view(multipart(subtype, &parts));
+        let is_control =
+            |part: &&embody::view::PartView| part.media_type == "application/pgp-encrypted";
+        assert!(
+            view.parts()
+                .iter()
+                .filter(is_control)
+                .all(|part| part.role == PartRole::Note)
+        );
+        let found = view.protection().map(|it| it.as_str());
+        assert_eq!(found, expected, "{subtype} {parts:?}");
+    }
+}
+
+#[test]
+fn rtf_body_of_outlook_is_the_text_and_no_attachment() {
+    let rtf = |name: &str, media_type: &str| {
+        format!(
+            "Content-Type: {media_type}; name=\"{name}\"\nContent-Disposition: attachment; filename=\"{name}\"\n\n{{\\rtf1 Hi}}"
+        )
+    };
+    for (name, media_type, expected) in [
+        ("message.rtf", "application/rtf", PartRole::RichText),
+        ("message.rtf", "text/rtf", PartRole::RichText),
+        ("letter.rtf", "application/rtf", PartRole::Attachment),
+        (
+            "message.rtf",
+            "application/octet-stream",
+            PartRole::Attachment,
+        ),
+    ] {
+        let view = view(mixed(&[TEXT, &rtf(name, media_type)]));
+        assert_eq!(view.parts()[1].role, expected, "{name} {media_type}");
+    }
+    // The same body in a winmail.dat, in which it is a property and not a file.
+    let rtf = compressed(br"{\rtf1\ansi {\b Hello} there\par}");
+    let properties = Properties::new().binary(0x1009, &rtf);
+    let tnef = Tnef::new().class("IPM.Note").properties(properties).bytes();
+    let file = MailFile::open(tnef, "winmail.dat").unwrap();
+    let view = file.mail(0, SystemTime::now()).unwrap();
+    let roles: Vec<_> = view.parts().iter().map(|part| part.role).collect();
+    assert_eq!(roles, [PartRole::Body, PartRole::RichText]);
+    assert!(
+        view.bodies()[0]
+            .text
+            .as_ref()
+            .unwrap()
+            .contains("Hello there")
+    );
 }
