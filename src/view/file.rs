@@ -156,7 +156,10 @@ impl MailFile {
 
 fn refused(other: NotMail) -> ViewError {
     let what = match other {
-        NotMail::Text | NotMail::Binary => "the file is not a mail and not a mailbox".to_owned(),
+        NotMail::Text | NotMail::Binary => {
+            "the file is not a mail and not a mailbox; choose a file with mail, such as .eml, .msg, .mbox or winmail.dat"
+                .to_owned()
+        },
         other => format!("the file cannot be opened: {}", &*other.detail()),
     };
     ViewError::new(what)
