@@ -30,7 +30,7 @@ function say(text) {
 }
 
 function complain(text) {
-  const close = button("×", () => box.remove(), { "aria-label": WORDS.close(WORDS.unnamed) });
+  const close = button("×", () => box.remove(), { "aria-label": WORDS.closeMessage });
   const box = element("div", { className: "problem" }, element("p", { textContent: text }), close);
   byId("problems").append(box);
 }

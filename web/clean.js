@@ -44,6 +44,22 @@ function cleanCss(css, picture) {
     .replace(/position\s*:\s*(?:fixed|sticky)/gi, "position:static");
 }
 
+// Style of the text in place of a picture. Mails hide text next to pictures, for example with a font size of 0, or make it white
+// for a dark picture, so the style has all properties that such text needs.
+const IN_PLACE = "display:inline-block;box-sizing:border-box;max-width:100%;padding:2px 6px;border:1px dashed #767676;border-radius:4px;background:#f4f4f4;font:13px/1.4 system-ui,sans-serif;text-indent:0;letter-spacing:normal;text-align:left;white-space:normal;";
+
+// Returns the alternative text of a picture that is not shown, as nodes of a document. A picture without a size, which only tells
+// the sender that the mail was opened, has no text.
+function textOfPicture(picture, target) {
+  const text = (picture.getAttribute("alt") ?? "").trim();
+  const is_tiny = ["width", "height"].some((side) => /^\s*[0-2](?:px)?\s*$/.test(picture.getAttribute(side) ?? "")) || /(?:^|[;\s])(?:width|height)\s*:\s*[0-2]px|display\s*:\s*none/i.test(picture.getAttribute("style") ?? "");
+  if (!text || is_tiny) return [];
+  const made = target.createElement("span");
+  made.setAttribute("style", IN_PLACE + (picture.closest("a[href]") ? "color:#14509b;text-decoration:underline" : "color:#333"));
+  made.textContent = text;
+  return [made, " "];
+}
+
 /**
  * Returns the HTML without scripts, forms, frames and references, or null if it is nested too deeply. `picture` returns a
  * data: URL for the URL of a picture that the mail contains, or an empty string. `titleOf` returns the title of a link by its
@@ -108,8 +124,7 @@ function cleanHtml(html, picture, titleOf = (url) => url) {
     if (name === "img") {
       const found = known((node.getAttribute("src") ?? "").trim());
       if (!found) {
-        // The text in place of a picture, without the sign of a broken picture.
-        parent.append(node.getAttribute("alt") ?? "");
+        parent.append(...textOfPicture(node, target));
         continue;
       }
       made.setAttribute("src", found);
@@ -134,6 +149,7 @@ function cleanHtml(html, picture, titleOf = (url) => url) {
 function textOfHtml(html) {
   const source = new DOMParser().parseFromString(html, "text/html");
   for (const style of source.querySelectorAll("style, script, head, template")) style.remove();
+  for (const cell of source.querySelectorAll("td, th")) cell.append(" ");
   const blocks = "p, div, br, tr, li, h1, h2, h3, h4, h5, h6, blockquote, pre, hr, table, ul, ol";
   for (const block of source.querySelectorAll(blocks)) block.after("\n");
   return (source.body?.textContent ?? "").replace(/[ \t]+/g, " ").replace(/\s*\n\s*\n\s*/g, "\n\n").trim();

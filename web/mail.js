@@ -39,6 +39,9 @@ const backButton = () => button(WORDS.back, () => { app.dataset.view = "list"; b
 
 const field = (mail, name) => mail.header.find((it) => it.name.toLowerCase() === name)?.value ?? "";
 
+// A winmail.dat is an attachment. The sender, and most often the recipients, are only in the mail that it was attached to.
+const isAttachmentAlone = ({ mail, file, trail }) => file.format === "tnef" && trail.length === 0 && !field(mail, "from");
+
 // Draws a mail. `trail` contains the mails around it, if it is a mail inside another mail.
 async function present(opened) {
   const before = shownMail;
@@ -52,7 +55,8 @@ async function present(opened) {
   const fields = element("dl", { className: "fields" });
   for (const [word, name] of [[WORDS.from, "from"], [WORDS.to, "to"], [WORDS.cc, "cc"]]) {
     const value = field(mail, name);
-    if (value) fields.append(element("dt", { textContent: word }), element("dd", { textContent: value }));
+    if (value) fields.append(element("dt", { textContent: word }), element("dd", {}, ...peopleElements(value)));
+    else if (name === "from") fields.append(element("dt", { textContent: word }), element("dd", { className: "soft", textContent: isAttachmentAlone(opened) ? WORDS.noSenderHere : WORDS.noSender }));
   }
   const date = mail.date === null ? field(mail, "date") : longDate(mail.date);
   if (date) fields.append(element("dt", { textContent: WORDS.date }), element("dd", { textContent: date }));
@@ -61,7 +65,8 @@ async function present(opened) {
   const files = mail.parts.map((part, index) => ({ part, index })).filter(({ part }) => part.inside === null && !["body", "note"].includes(part.role));
   const body = await bodyOf(opened);
   const pictures = files.filter(({ part }) => part.role === "picture");
-  const attachments = files.filter(({ part }) => part.role !== "picture");
+  const richText = files.filter(({ part }) => part.role === "rich-text");
+  const attachments = files.filter((file) => !pictures.includes(file) && !richText.includes(file));
   // Another mail may have been chosen while the pictures of this one were read.
   if (shownMail !== opened) return;
   show(
@@ -74,13 +79,14 @@ async function present(opened) {
       "div",
       { className: "tools" },
       button(WORDS.saveMail, () => saveMail(opened), { className: "primary", title: WORDS.saveMailHelp }),
-      files.length > 0 ? button(WORDS.saveZip, () => saveAll(opened, files)) : null,
+      files.length > richText.length ? button(WORDS.saveZip, () => saveAll(opened, files)) : null,
       button(WORDS.print, () => printMail(opened)),
     ),
     missingBox(opened),
     notesOf(opened),
     body,
     attachments.length > 0 ? element("section", {}, element("h2", { textContent: WORDS.attachments(attachments.length) }), partsOf(opened, attachments)) : null,
+    richText.length > 0 ? element("section", {}, element("h2", { textContent: WORDS.richText }), partsOf(opened, richText)) : null,
     pictures.length > 0 ? element("details", {}, element("summary", { textContent: WORDS.pictures(pictures.length) }), partsOf(opened, pictures)) : null,
   );
   byId("mail").focus({ preventScroll: true });
@@ -95,7 +101,7 @@ function missingBox(opened) {
     if (opened.mail.parts.some((part) => part.media_type === "message/partial")) {
       return element("p", { className: "box warn", textContent: WORDS.oneOfSeveral });
     }
-    const is_whole = opened.mail.notes.length === 0 && references.every(({ reference }) => ["included", "filled"].includes(reference.state));
+    const is_whole = opened.mail.notes.length === 0 && !opened.mail.protection && !isAttachmentAlone(opened) && references.every(({ reference }) => ["included", "filled"].includes(reference.state));
     return is_whole ? element("p", { className: "box good", textContent: WORDS.nothingMissing }) : null;
   }
   const rows = missing.map(({ reference, index }) => {
@@ -104,20 +110,21 @@ function missingBox(opened) {
     return element(
       "li",
       { className: "reference" },
-      element("div", {}, element("span", { className: "name", textContent: name + size }), element("div", { className: "url", textContent: reference.url ?? "" })),
+      element("div", {}, nameElement(name, "name"), size, element("div", { className: "url", textContent: reference.url ?? "" })),
       reference.can_fill ? button(WORDS.chooseFile, () => chooseFor(opened, index, name), { "aria-label": WORDS.chooseFor(name) }) : null,
       element("p", { className: "why", textContent: reference.explanation }),
     );
   });
-  const schemes = new Set(missing.map(({ reference }) => /^(https?|ftp):/i.exec(reference.url ?? "")?.[1].toLowerCase()).filter(Boolean));
+  const fetchable = missing.map(({ reference }) => /^(https?|ftp):/i.exec(reference.url ?? "")?.[1].toLowerCase()).filter(Boolean);
+  const schemes = new Set(fetchable);
   const command = `embody filter --follow all --fetch ${[...schemes].sort().join(",")} mail.eml > whole.eml`;
   return element(
     "section",
     { className: "box warn", id: "missing" },
     element("h2", { textContent: WORDS.missing(missing.length) }),
-    element("p", { textContent: WORDS.missingHelp }),
+    element("p", { textContent: WORDS.missingHelp(missing.length) }),
     element("ul", {}, ...rows),
-    schemes.size > 0 ? element("details", {}, element("summary", { textContent: WORDS.byProgram }), element("code", { className: "command", textContent: command })) : null,
+    schemes.size > 0 ? element("details", {}, element("summary", { textContent: WORDS.byProgram(fetchable.length) }), WORDS.command, element("code", { className: "command", textContent: command })) : null,
   );
 }
 
@@ -136,7 +143,9 @@ function notesOf({ mail, file }) {
     const found = mail.references.filter((reference) => reference.state === state);
     if (found.length === 0) return [];
     const rows = found.slice(0, STEP).map(({ explanation, name, url }) => element("li", {}, explanation, ...(name || url ? [element("div", { className: "soft", textContent: name && !url?.startsWith("http") ? name : (url ?? name) })] : [])));
-    return [element("details", {}, element("summary", { textContent: words(found.length) }), element("ul", {}, ...rows))];
+    // A file of Outlook that could not be read completely may lack something that the person looks for.
+    const open = state === "kept" && found.some(({ kind }) => kind === "tnef" || kind === "msg");
+    return [element("details", { open }, element("summary", { textContent: words(found.length) }), element("ul", {}, ...rows))];
   });
   const links = mail.wrapped_links;
   if (links.length > 0) {
@@ -207,35 +216,59 @@ async function cleanBodies(opened) {
 // Largest height of a frame, in pixels. Beyond it, the frame scrolls.
 const TALLEST = 20_000;
 
-// Gives a frame the height of its text. The page cannot look into the frame, because the frame has an origin of its own, so the
-// same text is measured in a second frame, which has the origin of the page. That frame runs no scripts either. A scroll bar
-// would make its text narrower than that of the frame, so it has none.
-function fitted(frame) {
+// Smallest scale of HTML that is wider than the window.
+const SMALLEST = 0.4;
+
+// Returns a place with a frame that has the height of its text. HTML that is wider than the place, such as most newsletters on a
+// phone, is scaled to the width of the place; the button `full` shows it in its full size, and the place scrolls then. The page
+// cannot look into the frame, because the frame has an origin of its own, so the same text is measured in a second frame, which
+// has the origin of the page. That frame runs no scripts either. A scroll bar would make its text narrower than that of the
+// frame, so it has none.
+function fitted(frame, full) {
+  const place = element("div", { className: "frame" }, frame);
   const measure = element("iframe", { className: "measure", "aria-hidden": "true", tabIndex: -1, scrolling: "no", sandbox: "allow-same-origin", referrerpolicy: "no-referrer" });
+  let width = 0;
   measure.onload = () => {
     const root = measure.contentDocument?.documentElement;
-    const height = root?.scrollHeight ?? 0;
-    // Two pixels for the border of the frame, and room for the scroll bar under a wide text.
-    const extra = root?.scrollWidth > root?.clientWidth ? 20 : 2;
+    const wide = root?.scrollWidth ?? 0;
+    const is_wide = wide > width + 1;
+    const is_full = full.getAttribute("aria-pressed") === "true";
+    const scale = is_wide && !is_full ? Math.max(width / wide, SMALLEST) : 1;
+    // The text is laid out again in the width that the frame gets.
+    const shown = is_wide ? (is_full ? wide : width / scale) : width;
+    measure.style.width = `${shown}px`;
+    // Room for a scroll bar under wide text. A scroll bar that was necessary before would otherwise cause another one at the side.
+    const height = Math.min((root?.scrollHeight ?? 0) + (is_wide ? 20 : 0), TALLEST);
     measure.remove();
-    if (height > 0) frame.style.height = `${Math.min(height + extra, TALLEST)}px`;
+    place.classList.toggle("wide", is_wide);
+    full.hidden = !place.parentElement?.querySelector(".wide");
+    place.classList.toggle("full", is_wide && is_full);
+    // The arrow keys scroll a place that has the focus.
+    for (const [name, value] of [["tabindex", "0"], ["role", "region"], ["aria-label", WORDS.body]]) {
+      if (is_wide && is_full) place.setAttribute(name, value);
+      else place.removeAttribute(name);
+    }
+    if (height === 0) return;
+    Object.assign(frame.style, { width: `${shown}px`, height: `${height}px`, transform: scale === 1 ? "" : `scale(${scale})` });
+    place.style.height = is_wide && is_full ? "" : `${Math.ceil(height * scale) + 2}px`;
   };
   const fit = () => {
-    if (!frame.isConnected) return;
-    measure.style.width = `${frame.clientWidth}px`;
+    if (!place.isConnected) return;
+    measure.style.width = `${width}px`;
     measure.srcdoc = frame.srcdoc;
     document.body.append(measure);
   };
+  full.addEventListener("click", fit);
   // A frame that was too low at first keeps its scroll bar, although its text fits without one.
   frame.style.height = `${TALLEST}px`;
   // The observer calls at once, and again if the width changes.
-  let width = 0;
   const observer = new ResizeObserver(() => {
-    if (frame.clientWidth === width) return;
-    width = frame.clientWidth;
+    if (place.clientWidth === width) return;
+    width = place.clientWidth;
     fit();
   });
-  observer.observe(frame);
+  observer.observe(place);
+  return place;
 }
 
 // Text without anything to see: also U+2800 and characters without a width, which some mails contain beside an attachment.
@@ -246,22 +279,28 @@ const isEmpty = ({ html, text }) => BLANK.test(text ?? "") && (html === null || 
 async function bodyOf(opened) {
   const bodies = (opened.bodies = await cleanBodies(opened));
   const place = element("section", { className: "body", "aria-label": WORDS.body });
+  const { mail } = opened;
+  if (mail.protection) place.append(element("p", { className: "box warn", textContent: WORDS.protected[mail.protection] }));
   if (bodies.every(isEmpty)) {
-    place.append(element("p", { className: "soft", textContent: WORDS.noText }));
+    const is_rich = mail.parts.some(({ role, inside }) => role === "rich-text" && inside === null);
+    if (!mail.protection) place.append(element("p", { className: "soft", textContent: is_rich ? WORDS.onlyRichText : WORDS.noText }));
     return place;
   }
   const pieces = element("div", { className: "body" });
+  const full = button(WORDS.fullSize, () => full.setAttribute("aria-pressed", String(full.getAttribute("aria-pressed") === "false")), { "aria-pressed": "false", hidden: true });
   const draw = (as_text) => {
+    // Only a frame that is too wide shows the button again.
+    full.hidden = true;
     pieces.replaceChildren(
       ...bodies.map(({ html, text, is_deep }) => {
         if (html === null || as_text) return element("pre", { textContent: is_deep ? `${WORDS.deep}\n\n${text ?? ""}` : (text ?? "").replace(/^(?:[ \t]*\r?\n)+/, "").trimEnd() });
         // No scripts, no forms and no origin. Links open in a new window, when a person follows them.
         const frame = element("iframe", { title: WORDS.body, srcdoc: frameText(html), sandbox: "allow-popups allow-popups-to-escape-sandbox", referrerpolicy: "no-referrer" });
-        fitted(frame);
-        return frame;
+        return fitted(frame, full);
       }),
     );
   };
+  const views = element("div", { className: "views", role: "group", "aria-label": WORDS.view });
   if (bodies.some(({ html, text }) => html !== null && text)) {
     const buttons = [WORDS.html, WORDS.text].map((word, index) =>
       button(word, () => {
@@ -269,8 +308,10 @@ async function bodyOf(opened) {
         draw(index === 1);
       }, { "aria-pressed": String(index === 0) }),
     );
-    place.append(element("div", { className: "views", role: "group", "aria-label": WORDS.view }, ...buttons));
+    views.append(...buttons);
   }
+  views.append(full);
+  place.append(views);
   draw(false);
   place.append(pieces);
   return place;
@@ -293,7 +334,7 @@ function partsOf(opened, files) {
       "li",
       { className: "part" },
       icon,
-      element("div", {}, element("span", { className: "name", textContent: part.name, title: part.name }), element("span", { className: "soft", textContent: WORDS.size(part.size) })),
+      element("div", {}, nameElement(part.name, "name"), element("span", { className: "soft", textContent: WORDS.size(part.size) })),
       element(
         "div",
         { className: "buttons" },
@@ -345,7 +386,7 @@ const saveAll = ({ file, id, mail }, parts) =>
 
 // Prints the mail from a frame that runs no scripts either. It has the origin of the page, so that the page can print it.
 function printMail({ mail, bodies }) {
-  const rows = ["From", "To", "Cc", "Date"].map((name) => [name, field(mail, name.toLowerCase())]).filter(([, value]) => value);
+  const rows = ["From", "To", "Cc", "Date"].map((name) => [name, name === "Date" ? field(mail, "date") : shownPeople(field(mail, name.toLowerCase()))]).filter(([, value]) => value);
   const head = `<h2>${escaped(field(mail, "subject") || WORDS.noSubject)}</h2><table>${rows.map(([name, value]) => `<tr><td style="color:#555;vertical-align:top;padding-right:1em">${name}</td><td>${escaped(value)}</td></tr>`).join("")}</table><hr>`;
   const text = bodies.map(({ html, text: plain }) => html ?? `<pre>${escaped(plain ?? "")}</pre>`).join("<hr>");
   const names = mail.parts.filter((part) => part.inside === null && part.role === "attachment").map((part) => `<li>${escaped(part.name)}</li>`);

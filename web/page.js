@@ -164,19 +164,30 @@ function drawFiles() {
     const row = element(
       "button",
       { type: "button", className: "row", onclick: () => select(file) },
-      element("span", { className: "top" }, element("span", { className: "who", textContent: file.name }), element("span", { className: "when", textContent: info })),
+      element("span", { className: "top" }, nameElement(file.name, "who file"), element("span", { className: "when", textContent: info })),
     );
     if (file === current) row.setAttribute("aria-current", "true");
     return element("li", {}, row, button("×", () => close(file), { className: "shut", "aria-label": WORDS.close(file.name) }));
   });
   byId("files").replaceChildren(...rows);
   // One mail alone has no list, so its name is in the bar.
-  byId("opened").textContent = app.hasAttribute("data-many") ? "" : (current?.name ?? "");
+  byId("opened").replaceChildren(...(app.hasAttribute("data-many") || !current ? [] : [nameElement(current.name, "file")]));
 }
 
 const shortDate = (seconds) => (seconds === null ? "" : new Date(seconds * 1000).toLocaleDateString(undefined, { year: "numeric", month: "short", day: "numeric" }));
 const longDate = (seconds) => new Date(seconds * 1000).toLocaleString(undefined, { dateStyle: "full", timeStyle: "short" });
-const nameOf = (address) => address.replace(/\s*<[^>]*>\s*$/, "").replace(/^"(.*)"$/, "$1") || address;
+
+// Returns the path of a folder. In a narrow list, the folder itself stays whole, and the folders above it are cut.
+function folderElement(path) {
+  if (path.length === 0) return null;
+  const above = path.slice(0, -1).join(" / ");
+  return element(
+    "span",
+    { className: "what soft folder", title: path.join(" / ") },
+    element("span", { textContent: above }),
+    element("span", { textContent: `${above && " / "}${path.at(-1)}` }),
+  );
+}
 
 function matching(file) {
   const words = file.query.toLowerCase().split(/\s+/).filter(Boolean);
@@ -207,7 +218,7 @@ function drawMails() {
       { type: "button", className: "row", "data-index": index, onclick: () => openMail(file, index) },
       element("span", { className: "top" }, element("span", { className: "who", textContent: nameOf(mail.from) || (mail.problem && mail.subject) || WORDS.noSender }), element("span", { className: "when", textContent: shortDate(mail.date) })),
       element("span", { className: "what", textContent: mail.problem ? sentence(mail.problem) : mail.subject || WORDS.noSubject }),
-      mail.folder.length > 0 ? element("span", { className: "what soft", textContent: mail.folder.join(" / ") }) : null,
+      folderElement(mail.folder),
     );
     if (index === file.chosen) row.setAttribute("aria-current", "true");
     return element("li", {}, row);

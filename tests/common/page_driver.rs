@@ -11,7 +11,7 @@ use super::marionette::Firefox;
 use super::programs::{program, skipped};
 
 /// Time limit for a condition in a page, on a machine that is also busy with other work.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const PATIENCE: Duration = Duration::from_secs(900);
 
 /// Keys that move the focus and press buttons.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-use embody::view::{FileFormat, MailFile, MailView, PartRole, ReferenceState};
+use embody::view::{FileFormat, MailFile, MailView, PartRole, ReferenceState, TextProtection};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -98,9 +98,9 @@ const files = JSON.parse(await readFile(process.argv[3]));
 for (const [index, path] of files.entries()) {
   const file = await openMail(await readFile(path), path);
   const mail = file.mail(0);
-  const { header, date, bodies, parts, references, wrapped_links } = mail;
+  const { header, date, bodies, protection, parts, references, wrapped_links } = mail;
   const contents = parts.map((_, part) => mail.content(part).length);
-  const shown = { format: file.format, length: file.length, summaries: file.summaries(), header, date, bodies, parts, references, wrapped_links, contents };
+  const shown = { format: file.format, length: file.length, summaries: file.summaries(), header, date, bodies, protection, parts, references, wrapped_links, contents };
   await writeFile(`${process.argv[4]}/${index}.json`, JSON.stringify(shown));
   await writeFile(`${process.argv[4]}/${index}.eml`, mail.repaired());
 }
@@ -116,7 +116,7 @@ fn shown(bytes: &[u8], name: &str) -> (Value, Vec<u8>) {
         .collect();
     let shown = json!({
         "format": file.format(), "length": file.len(), "summaries": summaries,
-        "header": mail.header(), "date": mail.date(), "bodies": mail.bodies(), "parts": mail.parts(),
+        "header": mail.header(), "date": mail.date(), "bodies": mail.bodies(), "protection": mail.protection(), "parts": mail.parts(),
         "references": mail.references(), "wrapped_links": mail.wrapped_links(), "contents": contents,
     });
     (shown, mail.repaired())
@@ -253,10 +253,22 @@ fn declared_types_of_the_package_are_those_of_the_library() {
     };
     let formats: Vec<_> = FileFormat::ALL.iter().map(|it| it.as_str()).collect();
     let roles: Vec<_> = PartRole::ALL.iter().map(|it| it.as_str()).collect();
+    let protections: Vec<_> = TextProtection::ALL.iter().map(|it| it.as_str()).collect();
     let states: Vec<_> = ReferenceState::ALL.iter().map(|it| it.as_str()).collect();
     assert_eq!(words(&declarations, "FileFormat"), named(&formats));
     assert_eq!(words(&declarations, "PartRole"), named(&roles));
     assert_eq!(words(&declarations, "ReferenceState"), named(&states));
+    let declared = words(&declarations, "TextProtection");
+    assert_eq!(declared, named(&protections));
+    // The page explains each of them.
+    let table = fs::read_to_string(root().join("web/words.js")).unwrap();
+    let (_, explained) = table.split_once("    protected: {\n").unwrap();
+    let (explained, _) = explained.split_once("\n    },").unwrap();
+    let sentences = explained.lines().filter_map(|line| line.split_once(": \""));
+    let keys: Vec<_> = sentences
+        .map(|(key, _)| key.trim().trim_matches('"').to_owned())
+        .collect();
+    assert_eq!(keys, declared);
 
     let mail = fs::read(root().join("samples/postcard.in.eml")).unwrap();
     let (shown, _) = shown(&mail, "postcard.eml");
@@ -285,7 +297,7 @@ fn declared_types_of_the_package_are_those_of_the_library() {
 fn words_of_the_page_are_in_one_table() {
     let read = |name: &str| fs::read_to_string(Path::new(root()).join("web").join(name)).unwrap();
     let (table, html) = (read("words.js"), read("page.html"));
-    let page = read("base.js") + &read("mail.js") + &read("page.js");
+    let page = read("base.js") + &read("names.js") + &read("mail.js") + &read("page.js");
     let is_name = |byte: &u8| byte.is_ascii_alphanumeric();
     let named = |text: &str, before: &str| -> Vec<String> {
         text.split(before)

@@ -17,6 +17,7 @@ mod handling;
 mod hostile;
 mod package;
 mod picture;
+mod reading;
 mod safety;
 
 /// Time in which a page makes the requests that it makes.

@@ -121,10 +121,13 @@ async function run() {
   for (let from = 0; from < texts.length; from += 20) {
     const frames = texts.slice(from, from + 20).map((text, index) => {
       const frame = document.createElement("iframe");
+      frame.loaded = new Promise((resolve) => { frame.onload = resolve; });
       frame.srcdoc = hook(from + index) + text;
       document.body.append(frame);
       return frame;
     });
+    // A busy machine needs seconds for the frames, and some frames never end to load.
+    await Promise.race([Promise.all(frames.map((frame) => frame.loaded)), pause(5000)]);
     await pause(700);
     for (const frame of frames) try { await poke(frame); } catch {}
     await pause(300);
