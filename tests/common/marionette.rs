@@ -95,10 +95,12 @@ impl Firefox {
         let wanted = json!({
             // A hostile page may never finish loading.
             "pageLoadStrategy": "eager",
-            "timeouts": { "script": patience, "pageLoad": patience },
         });
         let parameters = json!({ "capabilities": { "alwaysMatch": wanted } });
         firefox.command("WebDriver:NewSession", parameters);
+        // Firefox ignores timeouts in the capabilities.
+        let timeouts = json!({ "script": patience, "pageLoad": patience });
+        firefox.command("WebDriver:SetTimeouts", timeouts);
         firefox
     }
 
