@@ -418,15 +418,16 @@ impl<S: Send> AccountRun<'_, S> {
             );
             self.damaged(metadata.uid, why.clone());
             Some(ReplaceResult::Left(Reason::FlagsNotKept, why))
+        } else if metadata.size == 0 {
+            let why = "the server does not report the size of the message, so embody cannot tell whether the message is complete";
+            Some(ReplaceResult::Left(Reason::ServerRefused, why.to_owned()))
         } else if content.len() as u64 != metadata.size {
             // The report about the message says this.
             self.doubts.short.retain(|it| it.uid != metadata.uid);
-            let why = match metadata.size {
-                0 => "the server does not report the size of the message".to_owned(),
-                size => format!(
-                    "the server announced {size} bytes for the message, but sent a different number"
-                ),
-            };
+            let size = metadata.size;
+            let why = format!(
+                "the server announced {size} bytes for the message, but sent a different number"
+            );
             Some(ReplaceResult::Left(Reason::WrongSize, why))
         } else if metadata.internal_date.text.trim().is_empty() {
             let why = "the server does not send the date of arrival (INTERNALDATE), so the new message would have a different date";

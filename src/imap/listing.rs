@@ -422,12 +422,32 @@ impl ImapSession {
         criteria: &str,
         messages: &mut NumberedMessages,
     ) -> Result<SearchResult, ImapFailure> {
+        let (found, is_answered) = self.counted_search_once(criteria, messages)?;
+        // Some servers send no SEARCH response if no message matches. The response may also be lost, so the search is repeated
+        // once.
+        if is_answered || found.is_cut {
+            Ok(found)
+        } else {
+            Ok(self.counted_search_once(criteria, messages)?.0)
+        }
+    }
+
+    /// Sends UID SEARCH as [`counted_search`](Self::counted_search). Also returns whether the server sent a result.
+    fn counted_search_once(
+        &mut self,
+        criteria: &str,
+        messages: &mut NumberedMessages,
+    ) -> Result<(SearchResult, bool), ImapFailure> {
         let mut found = SearchResult::default();
+        let mut is_answered = false;
         let command = ImapCommand::new("SEARCH", &format!("UID SEARCH {criteria}"));
         let done = self.exchange.run(command, &mut |read| {
             messages.hear(read);
             match found_uids(read, &mut found.uids) {
-                Ok(is_answer) => Ok(is_answer),
+                Ok(is_answer) => {
+                    is_answered |= is_answer;
+                    Ok(is_answer)
+                }
                 Err(_) => {
                     found.is_cut = true;
                     Ok(true)
@@ -444,7 +464,7 @@ impl ImapSession {
         }
         found.uids.sort_unstable();
         found.uids.dedup();
-        Ok(found)
+        Ok((found, is_answered))
     }
 }
 

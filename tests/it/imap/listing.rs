@@ -85,6 +85,18 @@ fn ranges_of_esearch_list_all_messages_and_wrong_ones_are_not_trusted() {
 }
 
 #[test]
+fn search_by_day_without_a_result_is_repeated_once() {
+    let searches = AtomicUsize::new(0);
+    let server = Scripted::answering(move |command| {
+        let is_search = command.starts_with("UID SEARCH");
+        let is_first = is_search && searches.fetch_add(1, Ordering::SeqCst) == 0;
+        is_first.then(|| "TAG OK done\r\n".into())
+    });
+    let options = ["--since", "2020-01-03", "--before", "2020-01-04"];
+    assert_all(&converted_with(&server.url(""), &options), "no result");
+}
+
+#[test]
 fn number_of_messages_that_falls_without_expunge_is_not_believed() {
     let server = Scripted::answering(|command| {
         let is_opened = command.starts_with("EXAMINE");

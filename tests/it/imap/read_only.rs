@@ -110,6 +110,27 @@ fn folder_without_rights_and_with_messages_that_may_need_a_change_gives_status_1
 }
 
 #[test]
+fn message_whose_size_the_server_does_not_report_stays_and_gives_status_1() {
+    let account = account(&["Large"], None);
+    let attachment = ("QUJD".repeat(18) + "\r\n").repeat(100);
+    let text = format!(
+        "From: a@example.org\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nhello\r\n--b\r\nContent-Type: application/pdf; name=a.pdf\r\nContent-Disposition: attachment; filename=a.pdf\r\nContent-Transfer-Encoding: base64\r\n\r\n{attachment}--b--\r\n"
+    );
+    for mail in account.folders().of("Large") {
+        text.clone_into(&mut mail.text);
+        mail.size = Some(0);
+    }
+    let run = Place::new().run("detach", &account.server.url(""), &[]);
+    assert_eq!(run.code, Some(1), "{}", run.said);
+    assert!(
+        run.said.contains("refused by the mail server"),
+        "{}",
+        run.said
+    );
+    assert_eq!(account.folders().of("Large").len(), 2);
+}
+
+#[test]
 fn folder_whose_name_cannot_be_read_gives_status_1_also_in_place() {
     let mails: Vec<Mail> = vec![mail(1, 1, 0)];
     for listed in ["* LIST () \"/\" INBOX\r\n", ""] {
