@@ -308,8 +308,8 @@ impl ImapSession {
         } else {
             "ALL"
         };
-        let keys = criteria.search();
-        let keys = if is_all { all_keys } else { &keys };
+        let own_keys = criteria.search();
+        let keys = if is_all { all_keys } else { &own_keys };
         let mut found = self.counted_search(keys, &mut messages)?;
         let are_gaps_listed = found.uids.len() > messages.count as usize;
         if is_all && has_ranges && (found.is_refused || are_gaps_listed) {
