@@ -563,6 +563,43 @@ fn content_from_a_copy_must_have_the_name_the_type_and_the_size_in_the_note() {
 }
 
 #[test]
+fn page_between_notes_that_a_run_left_is_proved() {
+    let url = |name: &str| {
+        format!("<https://lists.example.org/pipermail/x/attachments/20240514/50f524a0/{name}>")
+    };
+    let file = |size: usize, name: &str| {
+        format!(
+            "Ein Dateianhang mit Bin\u{e4}rdaten wurde abgetrennt...\nDateiname   : k\u{fc}ste.png\nDateityp    : image/png\n\
+             Dateigr\u{f6}\u{df}e  : {size} bytes\nBeschreibung: nicht verf\u{fc}gbar\nURL         : {}\n",
+            url(name)
+        )
+    };
+    let next = "-------------- n\u{e4}chster Teil --------------\n";
+    let old = format!(
+        "{HEADER}\n{}{next}An HTML attachment was scrubbed...\nURL: {}\n{next}{}{next}A footer\n",
+        file(310, "attachment-0000.pdf"),
+        url("attachment-0001.html"),
+        file(460, "attachment-0002.png")
+    );
+    let in_latin1: Vec<u8> = old
+        .chars()
+        .map(|it| u8::try_from(u32::from(it)).unwrap())
+        .collect();
+    let serve = |need: &Need| match need.url() {
+        Some(url) if url.ends_with("html") => {
+            let page = &b"<title>page</title><p>x</p>\n"[..];
+            Ok(Content::new(url, Some("text/html".to_owned()), page))
+        }
+        _ => refused(),
+    };
+    for old in [in_latin1, old.into_bytes()] {
+        let new = drive(&engine(|policy| policy), &old, &serve);
+        assert_ne!(new, old);
+        assert_proved("page", &old, &new);
+    }
+}
+
+#[test]
 fn picture_whose_id_no_link_names_is_not_proved() {
     let (_, old) = mails().swap_remove(6);
     let new = String::from_utf8(drive(&embedding(), &old, &served)).unwrap();

@@ -86,6 +86,10 @@ fn digest(tree: &MessageTree<'_>, item: &PlanItem<'_>) -> u64 {
     hasher.finish()
 }
 
+/// Score of a part that belongs to a reference because of its URL or digest, and of one for which at least its type speaks.
+const CERTAIN: u32 = 8;
+const PROBABLE: u32 = 2;
+
 impl Guide {
     /// Answers each reference with the new part that an earlier run inserted for it. `given` contains the indexes of
     /// the parts that already answer a reference.
@@ -103,8 +107,9 @@ impl Guide {
             }
         }
         let items = &*items;
-        // Unambiguous pairs first: a reference that fits only one part must get it before another reference takes it.
-        for is_certain in [true, false] {
+        // Unambiguous pairs first: a reference that fits only one part must get it before another reference takes it, such as
+        // one for which nothing speaks, because no run filled it.
+        for least in [CERTAIN, PROBABLE, 0] {
             for item in items {
                 let Some(need) = need_of(item) else { continue };
                 let is_answered = answers.get(&need).is_some();
@@ -121,8 +126,8 @@ impl Guide {
                     answers.insert(need, object.map(Into::into));
                     continue;
                 }
-                let found = self.part_for(tree, item, given, is_certain);
-                if found.is_none() && is_certain {
+                let found = self.part_for(tree, item, given, least);
+                if found.is_none() && least > 0 {
                     continue;
                 }
                 let part = found.and_then(|at| self.parts.get(at));
@@ -148,13 +153,13 @@ impl Guide {
         }
     }
 
-    /// Returns the index of the part that an earlier run inserted for a reference.
+    /// Returns the index of the part that an earlier run inserted for a reference, if its score is at least `least`.
     fn part_for(
         &self,
         tree: &MessageTree<'_>,
         item: &PlanItem<'_>,
         given: &HashSet<usize>,
-        is_certain: bool,
+        least: u32,
     ) -> Option<usize> {
         let body = &item.body;
         let is_attached = matches!(body.facts.insertion, Insertion::Attachment);
@@ -246,7 +251,7 @@ impl Guide {
             }
         }
         let (score, at) = best?;
-        (!is_certain || score >= 8).then_some(at)
+        (score >= least).then_some(at)
     }
 }
 
