@@ -72,9 +72,9 @@ fn long_list_of_recipients_is_folded_and_exchange_addresses_are_shown_as_names()
     }
 }
 
-const WIDE: &str = "<table width=600><tr><td><img src=\"https://www.example.org/a.png\" width=600 height=90 alt=\"Garden News\">\
+const WIDE: &str = "<div style=\"width: 600px\"><img src=\"https://www.example.org/a.png\" width=600 height=90 alt=\"Garden News\">\
     <a href=\"https://www.example.org/\"><img src=\"https://www.example.org/b.png\" alt=\"Buy now\"></a>\
-    <img src=\"https://www.example.org/t.gif\" width=1 height=1 alt=\"pixel\"><p>Tulips.</table>";
+    <img src=\"https://www.example.org/t.gif\" width=1 height=1 alt=\"pixel\"><p>Tulips.</div>";
 
 #[test]
 fn wide_html_is_scaled_to_the_window_and_scrolls_in_its_full_size() {
