@@ -11,6 +11,7 @@
 //! incomplete copy is replaced.
 //!
 //! ```text
+//! lost HASH                                         at the start of a run that found no journal of an earlier run
 //! run BOOT HASH                                     at the start of each run
 //! KIND COMMAND KEY IDENTITY PATH-IN-HEX HASH        for each result
 //! ```
@@ -115,8 +116,9 @@ pub(crate) struct ResultJournal {
     directories: HashSet<PathBuf>,
     /// Whether an earlier run was in another boot, so that all results are made again.
     is_of_other_boot: bool,
-    /// Whether there is a journal directory without a journal. An earlier run was killed either at its start, or at its
-    /// end after it had removed the journal. In the second case its results exist.
+    /// Whether there was a journal directory without a journal. An earlier run was killed either at its start, or at its
+    /// end after it had removed the journal. In the second case its results exist. The run after it may be killed too, so it
+    /// records this.
     has_lost_journal: bool,
     file: Mutex<Option<File>>,
     has_new: AtomicBool,
@@ -146,6 +148,9 @@ impl ResultJournal {
         if let Some(before) = files.before {
             journal.read(before);
         }
+        if journal.has_lost_journal {
+            journal.append("lost");
+        }
         journal.append(&format!("run {}", journal.shown_boot()));
         journal
     }
@@ -170,7 +175,9 @@ impl ResultJournal {
             let Some(text) = std::str::from_utf8(&line).ok().and_then(checked) else {
                 continue;
             };
-            if let Some(boot) = text.strip_prefix("run ") {
+            if text == "lost" {
+                self.has_lost_journal = true;
+            } else if let Some(boot) = text.strip_prefix("run ") {
                 is_of_this_boot = boot == self.boot;
                 self.is_of_other_boot |= !is_of_this_boot;
             } else if let Some(line) = ResultLine::parse(text)
@@ -201,9 +208,10 @@ impl ResultJournal {
         self.targets.len()
     }
 
-    /// Returns whether the journal contains results of this run or of an earlier one.
+    /// Returns whether the journal contains results of this run or of an earlier one, or whether results of an earlier run may
+    /// exist.
     pub(crate) fn is_any(&self) -> bool {
-        self.before() > 0 || self.has_new.load(Ordering::Relaxed)
+        self.before() > 0 || self.has_lost_journal || self.has_new.load(Ordering::Relaxed)
     }
 
     /// Returns whether an earlier run completed this result and the result is unchanged since.

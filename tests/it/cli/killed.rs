@@ -147,3 +147,38 @@ fn run_that_was_killed_before_any_call_is_completed_by_the_same_command() {
         }
     });
 }
+
+#[test]
+fn run_that_was_killed_at_its_end_and_then_again_is_completed_by_the_same_command() {
+    if !is_traced() {
+        return skipped(
+            "run_that_was_killed_at_its_end_and_then_again_is_completed_by_the_same_command",
+            "strace",
+        );
+    }
+    let line = "convert in --output new";
+    let whole = sources();
+    assert!(run(&whole, line).status.success());
+    let expected = tree(whole.path());
+    // The run removes its journal, the tag of the directory and the directory.
+    for last in 1.. {
+        let folder = sources();
+        if is_done_before(&folder, line, ("unlinkat", last)) {
+            assert!(last > 3, "{last}");
+            break;
+        }
+        for again in ["write", "fsync", "mkdir"] {
+            for time in 1..4 {
+                let folder = sources();
+                assert!(!is_done_before(&folder, line, ("unlinkat", last)));
+                if is_done_before(&folder, line, (again, time)) {
+                    break;
+                }
+                let output = run(&folder, line);
+                let what = format!("{last}, {again} {time}: {}", stderr(&output));
+                assert!(output.status.success(), "{what}");
+                assert!(tree(folder.path()) == expected, "{what}");
+            }
+        }
+    }
+}
