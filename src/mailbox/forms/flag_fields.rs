@@ -264,8 +264,8 @@ impl MessageFlags {
         if self.keywords.has(RECEIPT_SENT) {
             more |= MOZILLA_RECEIPT_SENT;
         }
-        let tags = tags.unwrap_or_default();
-        let mut tags = String::from_utf8_lossy(&tags).replace(['\r', '\n'], " ");
+        let listed = tags.unwrap_or_default();
+        let mut tags = String::from_utf8_lossy(&listed).replace(['\r', '\n'], " ");
         let known = Keywords::of_names(tags.split_whitespace());
         // Thunderbird has flags for two of the keywords, and its own tag for important mail.
         let has_flag = |name: &str| {
