@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use crate::mailbox::archive::{InnerMailboxes, SkippedMember};
+use crate::mailbox::archive::InnerMailboxes;
 use crate::mailbox::compressed::Method;
 use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::eudora_files;
@@ -36,14 +36,9 @@ pub(crate) struct MailboxJob<'a, S> {
     pub(crate) pst: Option<&'a PstFolder>,
     /// Outlook mailboxes that were found inside an archive or a compressed file, to be read later. `None` if the run
     /// does not read such mailboxes.
-    pub(crate) inner: Option<&'a InnerMailboxes>,
+    pub(crate) inner: Option<&'a Arc<InnerMailboxes>>,
     /// Whether this is a Eudora mailbox.
     pub(crate) is_eudora: bool,
-    /// Index file of a Eudora or imap-backup mailbox, which contains the flags of its messages. `None` if the mailbox
-    /// has no index.
-    pub(crate) index: Option<&'a FlagIndex>,
-    /// Members of the archive that is being read, and the offset of the first byte that is read from the archive.
-    pub(crate) members: Option<(&'a Mutex<SkippedMember>, u64)>,
     /// Lock for the memory of a large compressed message: only one thread at a time holds such a message in memory.
     /// `None` if messages are read one by one.
     pub(crate) large: Option<&'a Mutex<()>>,
@@ -87,8 +82,6 @@ impl<'a, S> MailboxJob<'a, S> {
             pst: None,
             inner: None,
             is_eudora: false,
-            index: None,
-            members: None,
             large: None,
             changes: None,
             proton: None,

@@ -99,7 +99,7 @@ pub(crate) fn read_letters<S: Send>(
     } = at;
     let finds = source.begin()?;
     let mut summary = begun(&finds, observer);
-    let inner = InnerMailboxes::default();
+    let inner = Arc::<InnerMailboxes>::default();
     let job = MailboxJob {
         inner: Some(&inner),
         ..MailboxJob::new(source.path(), options, transform, observer, stop)

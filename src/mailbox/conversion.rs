@@ -262,7 +262,7 @@ fn in_place<S: Send>(job: &MailboxJob<'_, S>, source: &Source) -> Result<Summary
         sweep(&finds, options.format);
     }
     let mut summary = begun(&finds, observer);
-    let inner = InnerMailboxes::default();
+    let inner = Arc::<InnerMailboxes>::default();
     let job = MailboxJob {
         inner: Some(&inner),
         ..*job
@@ -383,7 +383,7 @@ fn opened<S: Send>(
             });
         }
         Output::Nowhere if kind == StartKind::Pst || !result_form::is_moved(kind, options) => {
-            let inner = InnerMailboxes::default();
+            let inner = Arc::<InnerMailboxes>::default();
             let collecting = MailboxJob {
                 inner: Some(&inner),
                 ..*job

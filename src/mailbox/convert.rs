@@ -273,6 +273,17 @@ impl<S: Send> MailboxJob<'_, S> {
         }
     }
 
+    /// Counts the messages and bytes of a chunk, and reports the progress. For a compressed mailbox, the progress is the number
+    /// of compressed bytes of this chunk: chunks that wait for their turn are not done, although they were already read.
+    fn count(&self, chunk: &WindowChunk, summary: &mut Summary) {
+        let (messages, octets) = (chunk.messages(), chunk.length as u64);
+        summary.oversized += chunk.oversized;
+        summary.messages += messages;
+        summary.bytes_in += octets;
+        self.observer
+            .advance(chunk.packed.unwrap_or(octets), messages);
+    }
+
     pub(crate) fn quoting(&self, source: &mut InputSource) -> Result<Quoting, Error> {
         match self.options.quoting {
             _ if self.is_eudora => Ok(Quoting::None),
@@ -320,15 +331,8 @@ impl<S: Send> MailboxJob<'_, S> {
             job: self,
             quoting,
             before: summary.messages,
-            is_plain: matches!(sink, Sink::Delivery(_)),
         };
         summary.mailboxes = 1;
-        if let Sink::Delivery(delivery) = sink
-            && let Some(handler) = delivery.handler()
-        {
-            self.mbox_to_handler(&mut windows, quoting, delivery, handler, summary)?;
-            return Ok((windows.counted.elsewhere(), windows.source));
-        }
         let mut accounts = Accounts::of(&windows);
         pool::run(
             self.options.pool_limits(),
@@ -354,30 +358,26 @@ impl<S: Send> MailboxJob<'_, S> {
                 let bytes = chunk.bytes();
                 accounts.chunk(&chunk).map_err(unreadable(self.path))?;
                 seen(bytes);
-                if let Sink::Delivery(delivery) = sink {
-                    self.deliver_chunk(&chunk, &done, quoting, delivery, summary)?;
-                } else {
-                    summary.bytes_out += bytes.len() as u64;
-                    let mut copied = 0;
-                    for (frame, done) in &done {
-                        let Some(new) = &done.new else { continue };
-                        let frame = chunk.frames[*frame];
-                        sink.keep(&bytes[copied..frame.start])?;
-                        sink.put(new)?;
-                        summary.bytes_out += new.len() as u64;
-                        summary.bytes_out -= (frame.end - frame.start) as u64;
-                        summary.changed += 1;
-                        copied = frame.end;
-                        if let Some(changes) = self.changes {
-                            unpoisoned(changes.lock()).push(LengthChange {
-                                offset: summary.bytes_in + frame.start as u64,
-                                before: (frame.end - frame.start) as u64,
-                                after: new.len() as u64,
-                            });
-                        }
+                summary.bytes_out += bytes.len() as u64;
+                let mut copied = 0;
+                for (frame, done) in &done {
+                    let Some(new) = &done.new else { continue };
+                    let frame = chunk.frames[*frame];
+                    sink.keep(&bytes[copied..frame.start])?;
+                    sink.put(new)?;
+                    summary.bytes_out += new.len() as u64;
+                    summary.bytes_out -= (frame.end - frame.start) as u64;
+                    summary.changed += 1;
+                    copied = frame.end;
+                    if let Some(changes) = self.changes {
+                        unpoisoned(changes.lock()).push(LengthChange {
+                            offset: summary.bytes_in + frame.start as u64,
+                            before: (frame.end - frame.start) as u64,
+                            after: new.len() as u64,
+                        });
                     }
-                    sink.keep(&bytes[copied..])?;
                 }
+                sink.keep(&bytes[copied..])?;
                 for (_, done) in done {
                     done.tell(self.observer);
                 }

@@ -1,65 +1,297 @@
-//! Delivers the messages of a reader to a mailbox of another format. Several messages are read and transformed at the same time.
+//! Delivers the messages of readers to a mailbox of another format, or to a handler. Several messages are read and transformed
+//! at the same time.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::mailbox::Summary;
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::event::MailboxEvent;
+use crate::mailbox::finds::SourceFind;
 use crate::mailbox::forms::rewrite;
+use crate::mailbox::input::source::InputSource;
 use crate::mailbox::kind::StartKind;
-use crate::mailbox::place::delivery::{Delivery, StoredState};
-#[cfg(feature = "outlook")]
-use crate::mailbox::pst_file::PstFolder;
+use crate::mailbox::place::delivery::{Batch, Delivery, Handler, ResultForm, StoredState};
+use crate::mailbox::prepare::DeliveredLetter;
 use crate::mailbox::read::messages::TransformResult;
-#[cfg(feature = "outlook")]
-use crate::mailbox::reader::PstReader;
 use crate::mailbox::reader::{
-    FolderReader, Letter, LetterFacts, Letters, MailboxReader, ReadContext,
+    FilesReader, Letter, LetterFacts, LetterPlace, Letters, MailboxReader, OpenReader, ReadContext,
+    open_reader,
 };
+use crate::mailbox::{Program, Summary};
 use crate::pool;
 
-/// A message that was read and transformed.
-struct OpenedLetter<S> {
-    /// Content of the message, unless the letters keep it or the transform has changed it.
-    content: Option<Vec<u8>>,
+/// Result of the work on a message.
+struct WorkedLetter<S> {
+    /// The message, unless its letters keep it.
+    read: Option<ReadLetter>,
+    /// `None` if the message needed no transform.
     done: Option<TransformResult<S>>,
+    /// Facts about the message, unless its letters keep it. It is then opened again, and the facts are returned again.
+    facts: LetterFacts,
+}
+
+/// A message of a file that was read.
+struct ReadLetter {
+    /// Content of the message. Empty if the transform has changed it.
+    content: Vec<u8>,
     stored: StoredState,
 }
 
+/// Messages that were read for a handler.
+struct LetterBatch {
+    /// `None` if no message could be read.
+    batch: Option<Box<dyn Batch>>,
+    facts: LetterFacts,
+}
+
 impl<S: Send> MailboxJob<'_, S> {
-    /// Delivers the messages of a folder in an Outlook mailbox. Without a delivery, the messages are read and transformed, but
-    /// not written.
-    #[cfg(feature = "outlook")]
-    pub(crate) fn pst_to(
+    /// Delivers the messages of all mailboxes to a mailbox of another format.
+    pub(crate) fn deliver_each(
         &self,
-        folder: &PstFolder,
-        delivery: Option<&mut Delivery>,
+        founds: &[&SourceFind],
+        delivery: &mut Delivery,
     ) -> Result<Summary, Error> {
-        let context = Arc::new(ReadContext::of_job(self));
-        self.deliver_from(&mut PstReader::new(&context, folder), delivery)
+        let mut sum = Summary::default();
+        for founds in founds.chunk_by(|one, other| one.is_message() == other.is_message()) {
+            let done = if founds.iter().all(|found| found.is_message()) {
+                let context = ReadContext::for_other_format(self);
+                let files = founds.iter().map(|&found| found.clone()).collect();
+                self.deliver_from(&mut FilesReader::new(&context, files), Some(delivery))
+            } else {
+                self.each(founds.iter().copied(), |job, kind| {
+                    job.deliver(kind, Some(delivery))
+                })
+            };
+            sum.add(&done?);
+        }
+        Ok(sum)
     }
 
-    /// Delivers the messages of a Maildir or MH folder, without nested Maildirs. The messages of a Maildir are delivered in the
-    /// order of the delivery times in their file names.
-    pub(crate) fn folder_to(
+    /// Delivers the messages of a mailbox. Without a delivery, the messages are read and transformed, but not written.
+    pub(crate) fn deliver(
         &self,
+        kind: StartKind,
+        delivery: Option<&mut Delivery>,
+    ) -> Result<Summary, Error> {
+        let context = Arc::new(ReadContext::for_other_format(self));
+        self.deliver_from(&mut *open_reader(&context, kind)?, delivery)
+    }
+
+    /// Delivers the messages of a stream.
+    pub(crate) fn deliver_source(
+        &self,
+        source: InputSource,
         kind: StartKind,
         delivery: &mut Delivery,
     ) -> Result<Summary, Error> {
-        let context = Arc::new(ReadContext::of_job(self));
-        let mut reader = FolderReader::for_other_format(&context, kind);
+        let context = Arc::new(ReadContext::for_other_format(self));
+        let mut reader = OpenReader::new(&context, source, None, kind)?;
         self.deliver_from(&mut reader, Some(delivery))
     }
 
     fn deliver_from(
         &self,
         reader: &mut dyn MailboxReader,
-        mut delivery: Option<&mut Delivery>,
+        delivery: Option<&mut Delivery>,
     ) -> Result<Summary, Error> {
         let mut summary = Summary::default();
-        self.tell_facts(reader.begin(), &mut summary);
+        let none = Summary::default();
+        self.tell_facts(reader.begin(), &none, &mut summary);
+        let handler = delivery.as_ref().and_then(|delivery| {
+            let handler = delivery.handler()?;
+            Some((Arc::clone(handler), delivery.message_form()))
+        });
+        match handler {
+            Some((handler, form)) => self.read_for(reader, (&*handler, form), &mut summary)?,
+            None => self.transform_from(reader, delivery, &mut summary)?,
+        }
+        let events = reader.end(&mut summary)?;
+        for event in events {
+            MailboxEvent::of_run(event).tell(self.observer);
+        }
+        Ok(summary)
+    }
+
+    /// Transforms the messages of a reader, and delivers them in order.
+    fn transform_from(
+        &self,
+        reader: &mut dyn MailboxReader,
+        mut delivery: Option<&mut Delivery>,
+        summary: &mut Summary,
+    ) -> Result<(), Error> {
+        let search = |bytes: &[u8], ends: &[usize]| match self.transform {
+            Some(transform) => transform.touched(bytes, ends),
+            None => Vec::new(),
+        };
+        let none = Summary::default();
+        pool::run(
+            reader.limits(self.options.pool_limits()),
+            self.stop,
+            || {
+                let letters = reader.next()?;
+                if let Some(letters) = &letters {
+                    self.see_ahead(&**letters)?;
+                }
+                Ok(letters.map(|letters| {
+                    let weight = letters.weight();
+                    (letters, weight)
+                }))
+            },
+            |letters| letters.touched(&search),
+            // An error is passed on in the order of the messages, after the results of the messages before it.
+            |letters, index| Ok(self.work(&**letters, index)),
+            |letters, done| {
+                let results = done.iter().filter_map(|(_, worked)| match worked {
+                    Some(Ok(worked)) => worked.done.as_ref(),
+                    _ => None,
+                });
+                let weight: usize = results.map(|done| done.weight(self.transform)).sum();
+                letters.let_go().map(|of_letters| of_letters + weight)
+            },
+            |mut letters, done| {
+                letters.read_again()?;
+                self.tell_facts(letters.facts_before(), &none, summary);
+                let mut done = done.into_iter().peekable();
+                for index in 0..letters.count() {
+                    let worked = done.next_if(|(at, _)| *at == index);
+                    let worked = worked.map(|(_, worked)| worked).transpose()?;
+                    self.take_letter((&*letters, index), worked, &mut delivery, summary)?;
+                }
+                self.tell_facts(letters.facts_after(), &none, summary);
+                Ok(())
+            },
+        )
+    }
+
+    fn see_ahead(&self, letters: &dyn Letters) -> Result<(), Error> {
+        if let Some(transform) = self.transform
+            && letters.are_of_eudora()
+        {
+            for index in 0..letters.count() {
+                letters.open(index, &mut |letter| {
+                    transform.ahead(&letter.message);
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads and transforms a message.
+    fn work(&self, letters: &dyn Letters, index: usize) -> Result<WorkedLetter<S>, Error> {
+        let (mut read, mut done) = (None, None);
+        let facts = letters.open(index, &mut |letter| {
+            done = self.transformed(&letter)?;
+            if !letters.are_kept() {
+                let is_new = done.as_ref().is_some_and(|done| done.new.is_some());
+                let content = (!is_new).then(|| letter.message.content.to_owned());
+                read = Some(ReadLetter {
+                    content: content.unwrap_or_default(),
+                    stored: letter.stored,
+                });
+            }
+            Ok(())
+        })?;
+        Ok(WorkedLetter { read, done, facts })
+    }
+
+    fn transformed(&self, letter: &Letter<'_>) -> Result<Option<TransformResult<S>>, Error> {
+        let message = &letter.message;
+        let content = message.content;
+        let place: (u64, &Path) = (message.number, message.source);
+        match (&letter.place, self.transform) {
+            (LetterPlace::Mbox(_), None) => Ok(None),
+            (LetterPlace::Mbox(mbox), Some(transform)) => {
+                let run = self.message_transform();
+                let done = run.transformed(transform, message, |edits| match message.beside {
+                    Some(Program::Eudora) => rewrite::spliced(content, edits),
+                    _ => rewrite::unquoted(content, edits, mbox.quoting),
+                });
+                done.map(Some)
+            }
+            (LetterPlace::File, _) => {
+                self.single(place, content, message.beside, rewrite::spliced_in_file)
+            }
+            (LetterPlace::Folder, _) => {
+                self.single(place, content, message.beside, rewrite::spliced)
+            }
+        }
+    }
+
+    /// Delivers a message. `worked` is the result of the work on the message, or `None` if the message needed no work.
+    fn take_letter(
+        &self,
+        (letters, index): (&dyn Letters, usize),
+        worked: Option<WorkedLetter<S>>,
+        delivery: &mut Option<&mut Delivery>,
+        summary: &mut Summary,
+    ) -> Result<(), Error> {
+        let (mut read, mut done, mut facts) = (None, None, LetterFacts::default());
+        if let Some(worked) = worked {
+            (read, done, facts) = (worked.read, worked.done, worked.facts);
+        }
+        let mut result = Summary::default();
+        let new = done.as_ref().and_then(|done| done.new.as_deref());
+        let mut deliver = |letter: DeliveredLetter<'_>| {
+            self.deliver_letter(letter, delivery.as_deref_mut(), &mut result)
+        };
+        if let Some(ReadLetter { content, stored }) = read.take() {
+            deliver(DeliveredLetter {
+                number: 1,
+                content: &content,
+                new,
+                stored,
+                place: &LetterPlace::File,
+            })?;
+        } else if letters.are_kept() {
+            facts = letters.open(index, &mut |letter| {
+                deliver(DeliveredLetter {
+                    number: letter.message.number,
+                    content: letter.message.content,
+                    new,
+                    stored: letter.stored,
+                    place: &letter.place,
+                })
+            })?;
+        }
+        if let Some(done) = done {
+            done.tell(self.observer);
+        }
+        self.tell_facts(facts, &result, summary);
+        Ok(())
+    }
+
+    fn deliver_letter(
+        &self,
+        letter: DeliveredLetter<'_>,
+        delivery: Option<&mut Delivery>,
+        result: &mut Summary,
+    ) -> Result<(), Error> {
+        result.changed += u64::from(letter.new.is_some());
+        let Some(delivery) = delivery else {
+            result.bytes_out += letter.new.unwrap_or(letter.content).len() as u64;
+            return Ok(());
+        };
+        let (form, mut removed) = (delivery.message_form(), Summary::default());
+        self.prepare(letter, form, &mut removed, &mut |mail, lost| {
+            for folder in lost {
+                delivery.lose_folder(folder);
+            }
+            delivery.deliver(mail, result)
+        })?;
+        result.add(&removed);
+        Ok(())
+    }
+
+    /// Passes the messages of a reader to a handler, without a transform. Several threads fill batches at the same time.
+    fn read_for(
+        &self,
+        reader: &mut dyn MailboxReader,
+        handler: (&dyn Handler, ResultForm),
+        summary: &mut Summary,
+    ) -> Result<(), Error> {
+        let none = Summary::default();
         pool::run(
             reader.limits(self.options.pool_limits()),
             self.stop,
@@ -70,93 +302,67 @@ impl<S: Send> MailboxJob<'_, S> {
                     (letters, weight)
                 }))
             },
-            |letters| (0..letters.count()).collect(),
-            |letters, index| self.open_letter(&**letters, index),
-            // The content of a message is needed until the message is delivered.
+            // The work on a message is short, so consecutive messages are not divided.
+            |_| vec![0],
+            |letters, _| Ok(self.batch(&**letters, handler)),
+            // This function frees the memory of letters that wait because the work on earlier ones takes long, for
+            // example because a server is slow. Here all work is short, so no memory is freed.
             |_, _| None,
             |mut letters, done| {
-                self.tell_facts(letters.facts_before(), &mut summary);
-                for (index, (facts, opened)) in done {
-                    if let Some(letter) = opened {
-                        let content = letters.content(index);
-                        self.deliver_letter(
-                            content,
-                            letter,
-                            delivery.as_deref_mut(),
-                            &mut summary,
-                        )?;
+                self.tell_facts(letters.facts_before(), &none, summary);
+                for (_, done) in done {
+                    let LetterBatch { batch, facts } = done?;
+                    if let Some(batch) = batch {
+                        batch.finish()?;
                     }
-                    self.tell_facts(facts, &mut summary);
+                    self.tell_facts(facts, &none, summary);
                 }
-                self.tell_facts(letters.facts_after(), &mut summary);
+                self.tell_facts(letters.facts_after(), &none, summary);
                 Ok(())
             },
-        )?;
-        let events = reader.end(&mut summary)?;
-        self.tell_facts(
-            LetterFacts {
-                events,
-                ..LetterFacts::default()
-            },
-            &mut summary,
-        );
-        Ok(summary)
+        )
     }
 
-    /// Reads and transforms a message. The message is `None` if it cannot be read.
-    fn open_letter(
+    fn batch(
         &self,
         letters: &dyn Letters,
-        index: usize,
-    ) -> Result<(LetterFacts, Option<OpenedLetter<S>>), Error> {
-        let mut opened = None;
-        let is_kept = letters.content(index).is_some();
-        let mut facts = letters.open(index, &mut |letter| {
-            let Letter { message, stored } = letter;
-            let place: (u64, &Path) = (message.number, message.source);
-            let splice = rewrite::spliced;
-            let done = self.single(place, message.content, message.beside, splice)?;
-            let is_new = done.as_ref().is_some_and(|done| done.new.is_some());
-            opened = Some(OpenedLetter {
-                content: (!is_kept && !is_new).then(|| message.content.to_owned()),
-                done,
-                stored,
-            });
-            Ok(())
-        })?;
-        if opened.is_some() {
-            // The bytes of the result are counted when the message is delivered.
-            facts.counts.bytes_out = 0;
+        (handler, form): (&dyn Handler, ResultForm),
+    ) -> Result<LetterBatch, Error> {
+        let (mut batch, mut all) = (None, LetterFacts::default());
+        let count = letters.count();
+        for index in 0..count {
+            let mut result = Summary::default();
+            let facts = letters.open(index, &mut |letter| {
+                let Letter {
+                    message,
+                    stored,
+                    place,
+                } = letter;
+                let length = match count {
+                    1 => message.content.len(),
+                    _ => letters.weight(),
+                };
+                let batch: &mut Box<dyn Batch> = batch.get_or_insert_with(|| handler.batch(length));
+                let letter = DeliveredLetter {
+                    number: message.number,
+                    content: message.content,
+                    new: None,
+                    stored,
+                    place: &place,
+                };
+                self.prepare(letter, form, &mut result, &mut |mail, _| {
+                    batch.add(&mail, form.flags(&mail));
+                    Ok(())
+                })
+            })?;
+            all.add(facts.with_result(&result));
         }
-        Ok((facts, opened))
+        Ok(LetterBatch { batch, facts: all })
     }
 
-    fn deliver_letter(
-        &self,
-        kept: Option<&[u8]>,
-        letter: OpenedLetter<S>,
-        delivery: Option<&mut Delivery>,
-        summary: &mut Summary,
-    ) -> Result<(), Error> {
-        let OpenedLetter {
-            content,
-            done,
-            stored,
-        } = letter;
-        let new = done.as_ref().and_then(|done| done.new.as_deref());
-        let content = new.or(content.as_deref()).or(kept).unwrap_or_default();
-        summary.changed += u64::from(new.is_some());
-        match delivery {
-            Some(delivery) => self.deliver_message(content, stored, delivery, summary)?,
-            None => summary.bytes_out += content.len() as u64,
-        }
-        if let Some(done) = done {
-            done.tell(self.observer);
-        }
-        Ok(())
-    }
-
-    fn tell_facts(&self, facts: LetterFacts, summary: &mut Summary) {
+    /// Reports facts, and adds the counts of the facts and of the result to `summary`.
+    fn tell_facts(&self, facts: LetterFacts, result: &Summary, summary: &mut Summary) {
+        let facts = facts.with_result(result);
         summary.add(&facts.counts);
         for event in facts.events {
             MailboxEvent::of_run(event).tell(self.observer);

@@ -13,8 +13,6 @@ use crate::mailbox::event::{EventLog, MailboxEvent};
 use crate::mailbox::failure::unread;
 use crate::mailbox::finds::SourceFind;
 use crate::mailbox::kind::StartKind;
-use crate::mailbox::place::delivery::Delivery;
-use crate::mailbox::read::sink::{HeldMail, Output};
 use crate::pool::{self, PoolLimits};
 
 /// Minimum memory that a file is counted with, in bytes. It limits how many small files are in memory at a time.
@@ -83,40 +81,6 @@ impl<S: Send> MailboxJob<'_, S> {
                 )
             } else {
                 self.each(founds.iter().copied(), &convert)
-            };
-            sum.add(&done?);
-        }
-        Ok(sum)
-    }
-
-    /// Delivers the messages of all mailboxes to a mailbox of another format.
-    pub(crate) fn deliver_each(
-        &self,
-        founds: &[&SourceFind],
-        delivery: &mut Delivery,
-    ) -> Result<Summary, Error> {
-        let mut sum = Summary::default();
-        for founds in founds.chunk_by(|one, other| one.is_message() == other.is_message()) {
-            let done = if self.is_parallel(founds) {
-                self.messages(
-                    (founds, |found| found),
-                    |_| Ok(()),
-                    |job, found, held| job.file_to(found.kind, Output::Held(held)),
-                    |held: Option<HeldMail>, counts| match held {
-                        Some(HeldMail { content, stored }) => {
-                            self.deliver_message(&content, stored, delivery, counts)
-                        }
-                        None => Ok(()),
-                    },
-                )
-            } else {
-                self.each(founds.iter().copied(), |job, kind| {
-                    if kind.is_folder() {
-                        job.folder_to(kind, delivery)
-                    } else {
-                        job.file_to(kind, Output::Delivery(delivery))
-                    }
-                })
             };
             sum.add(&done?);
         }

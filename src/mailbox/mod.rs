@@ -50,6 +50,7 @@ pub(crate) mod memory;
 mod not_mail;
 mod partial;
 mod place;
+mod prepare;
 mod program;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod pst_file;

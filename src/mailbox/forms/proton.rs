@@ -57,7 +57,7 @@ fn payload(path: &Path) -> Option<Value> {
 }
 
 /// The state of a message.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ProtonState {
     pub(crate) states: Vec<MailState>,
     /// Ids of the folder and the labels of the message.

@@ -15,8 +15,6 @@ pub(crate) struct MessageReader<'a, S> {
     pub(crate) job: &'a MailboxJob<'a, S>,
     pub(crate) quoting: Quoting,
     pub(crate) before: u64,
-    /// Whether the result is a mailbox of another format. A changed message then has no `From ` line and no quoting.
-    pub(crate) is_plain: bool,
 }
 
 pub(crate) struct TransformResult<S> {
@@ -41,28 +39,13 @@ impl<S> MessageReader<'_, S> {
     pub(crate) fn touched(&self, chunk: &WindowChunk) -> Vec<usize> {
         // The search needs the bytes, which may be freed later.
         chunk.appended();
-        let (Some(transform), Some(first)) = (self.job.transform, chunk.frames.first()) else {
+        let Some(transform) = self.job.transform else {
             return Vec::new();
         };
-        let all = 0..chunk.frames.len();
         if self.job.is_eudora {
-            return all.collect();
+            return (0..chunk.frames.len()).collect();
         }
-        // The messages follow each other without gaps, so the end of one is the start of the next, and only the ends
-        // are passed on.
-        let ends: Vec<usize> = chunk
-            .frames
-            .iter()
-            .map(|frame| frame.end - first.start)
-            .collect();
-        let bytes = &chunk.bytes()[first.start..];
-        let mut touched = transform.touched(bytes, &ends);
-        // The search words of the transform are for lines that end with LF. A message with CR could be missed, so it is
-        // always examined.
-        touched.extend(all.filter(|&index| carriage::ends_lines_with_cr(chunk.raw(index))));
-        touched.sort_unstable();
-        touched.dedup();
-        touched
+        chunk.touched(|bytes, ends| transform.touched(bytes, ends))
     }
 
     pub(crate) fn work(
@@ -85,10 +68,6 @@ impl<S> MessageReader<'_, S> {
         run.transformed(transform, &message, |edits| {
             if self.job.is_eudora {
                 return rewrite::spliced(content, edits);
-            }
-            if self.is_plain {
-                let quoting = rewrite::quoting_in(frame, from_line, self.quoting);
-                return rewrite::unquoted(content, edits, quoting);
             }
             let (read, quoting) = (&text.bytes, self.quoting);
             if text.has_cr {
@@ -183,7 +162,8 @@ impl<S> MessageTransform<'_, S> {
         }
     }
 
-    fn transformed(
+    /// Transforms a message. `splice` applies the edits.
+    pub(crate) fn transformed(
         &self,
         transform: &dyn Transform<S>,
         message: &Message<'_>,

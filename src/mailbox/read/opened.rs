@@ -18,7 +18,7 @@ use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::compressed::{
     CompressionDamage, Decoder, LEFT_AS_UTF16, Method, method_of, not_encoded,
 };
-use crate::mailbox::failure::{cannot_read, cannot_write, in_full, too_large, unreadable};
+use crate::mailbox::failure::{cannot_read, cannot_write, in_full, unreadable};
 use crate::mailbox::file::{PackedFile, PackedReader};
 use crate::mailbox::find;
 use crate::mailbox::forms::flags::MessageFlags;
@@ -28,20 +28,18 @@ use crate::mailbox::forms::proton::ProtonState;
 use crate::mailbox::forms::{self, carriage, emlx, emlx_files, outlook};
 use crate::mailbox::identity::FileIdentity;
 use crate::mailbox::input::Background;
-use crate::mailbox::input::quoted_twice::is_quoted_twice;
 use crate::mailbox::input::source::InputSource;
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
-use crate::mailbox::place::delivery::StoredState;
 use crate::mailbox::place::journal::{JournalRecord, ResultPart};
 use crate::mailbox::place::output_stream::{OPEN_OUTPUT, OutputStream};
 use crate::mailbox::place::replace::{self, AtomicWriter};
 use crate::mailbox::read::entry::ALL_MAIL;
 #[cfg(feature = "cli")]
 use crate::mailbox::read::entry::WITHOUT_PSTS;
-use crate::mailbox::read::sink::{HeldMail, Output, Sink};
+use crate::mailbox::read::sink::{Output, Sink};
 use crate::mailbox::temporary::folder_of;
-use crate::mailbox::{Format, Options, Quoting, Stop, Summary};
+use crate::mailbox::{Format, Options, Stop, Summary};
 use crate::platform::NewFile;
 use crate::prologue;
 
@@ -106,12 +104,11 @@ impl InputSource {
 
 impl<S: Send> MailboxJob<'_, S> {
     pub(crate) fn file_to(&self, kind: StartKind, output: Output<'_>) -> Result<Summary, Error> {
-        #[cfg(feature = "outlook")]
-        if let Some(folder) = self.pst {
-            return match output {
-                Output::Delivery(delivery) => self.pst_to(folder, Some(delivery)),
-                _ => self.pst_to(folder, None),
-            };
+        if let Output::Delivery(delivery) = output {
+            return self.deliver(kind, Some(delivery));
+        }
+        if self.pst.is_some() {
+            return self.deliver(kind, None);
         }
         let (file, before) = self.open()?;
         let mut source = if kind == StartKind::Archive || self.method.is_some() {
@@ -175,11 +172,10 @@ impl<S: Send> MailboxJob<'_, S> {
         output: Output<'_>,
     ) -> Result<Summary, Error> {
         let name = self.path;
-        let is_read_alone = matches!(
-            output,
-            Output::Delivery(_) | Output::Held(_) | Output::Nowhere
-        );
-        if source.is_utf16() && !is_read_alone {
+        if let Output::Delivery(delivery) = output {
+            return self.deliver_source(source, kind, delivery);
+        }
+        if source.is_utf16() && !matches!(output, Output::Nowhere) {
             return self.copy_utf16(source, read, kind, output);
         }
         let (target, whole) = match output {
@@ -195,27 +191,15 @@ impl<S: Send> MailboxJob<'_, S> {
         let changes = Mutex::default();
         let job = MailboxJob {
             is_eudora: kind == StartKind::Eudora && source.as_file().is_some(),
-            index: index.as_ref(),
             changes: Some(&changes),
             ..*self
         };
         if matches!(kind, StartKind::Mbox | StartKind::Eudora) {
             let mut quoting = job.quoting(&mut source)?;
-            if let (Sink::Delivery(_), Quoting::O, Some(file)) = (&sink, quoting, source.as_file())
-                && is_quoted_twice(file, name)?
-            {
-                quoting = Quoting::Rd;
-            }
             loop {
                 let counted = MboxReadState::default();
                 let seen = &mut |_: &[u8]| {};
-                let members = source.members();
-                let of_part = MailboxJob {
-                    members: members.as_ref().map(|(members, at)| (&**members, *at)),
-                    ..job
-                };
-                (_, source) =
-                    of_part.mbox(source, counted, quoting, &mut summary, &mut sink, seen)?;
+                (_, source) = job.mbox(source, counted, quoting, &mut summary, &mut sink, seen)?;
                 // The offsets of a range count all bytes of the source. After damage, some bytes are missing, so
                 // reading ends there.
                 if self.options.range.is_some() || !source.go_on() {
@@ -322,11 +306,13 @@ impl<S: Send> MailboxJob<'_, S> {
     pub(crate) fn end_of_open(
         &self,
         source: &InputSource,
-        before: &FileIdentity,
+        before: Option<&FileIdentity>,
         summary: &mut Summary,
     ) -> Result<(), Error> {
         let end = self.end_of_source(source, summary);
-        before.check(self.path)?;
+        if let Some(before) = before {
+            before.check(self.path)?;
+        }
         self.report_source(end, summary);
         Ok(())
     }
@@ -348,7 +334,7 @@ impl<S: Send> MailboxJob<'_, S> {
     }
 
     /// Returns the state of a message that Proton exported. A file with the state that cannot be read is reported.
-    fn proton_state(&self, kind: StartKind, is_file: bool) -> Option<ProtonState> {
+    pub(crate) fn proton_state(&self, kind: StartKind, is_file: bool) -> Option<ProtonState> {
         if kind != StartKind::Eml || !is_file {
             return None;
         }
@@ -361,9 +347,9 @@ impl<S: Send> MailboxJob<'_, S> {
 
     fn sink_for<'o>(&self, output: Output<'o>, original: Option<&File>) -> Result<Sink<'o>, Error> {
         Ok(match (output, self.options.mode) {
-            (Output::Delivery(delivery), _) => Sink::Delivery(delivery),
-            (Output::Held(held), _) => Sink::Held(held),
-            (_, Mode::Probe | Mode::DryRun) | (Output::Nowhere, _) => Sink::Nowhere,
+            (_, Mode::Probe | Mode::DryRun) | (Output::Nowhere | Output::Delivery(_), _) => {
+                Sink::Nowhere
+            }
             (Output::Path(path) | Output::InFolder(path), _) => {
                 Sink::to(path, Method::of_result(path, self.method), self.journal)?
             }
@@ -459,7 +445,7 @@ impl<S: Send> MailboxJob<'_, S> {
         (target, whole): (Option<&Path>, Option<PathBuf>),
         sink: &mut Sink<'_>,
     ) -> Result<Summary, Error> {
-        let is_read_alone = sink.is_of_other_format() || matches!(sink, Sink::Nowhere);
+        let is_read_alone = matches!(sink, Sink::Nowhere);
         let SingleMessage {
             content,
             octets,
@@ -470,16 +456,9 @@ impl<S: Send> MailboxJob<'_, S> {
             SourceMessage::Whole(read) => read,
             SourceMessage::Unread(summary) => return Ok(summary),
             SourceMessage::Empty => {
-                // The file is still copied to a result of its own format.
-                if !sink.is_of_other_format() {
-                    sink.put(b"")?;
-                }
+                // The empty file is still copied.
+                sink.put(b"")?;
                 return Ok(self.without_message());
-            }
-            SourceMessage::TooLarge(_) if sink.is_of_other_format() => {
-                let why = too_large(None, self.options);
-                self.observer.lost(self.path, &why);
-                return Ok(Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, 1)));
             }
             SourceMessage::TooLarge(start) => {
                 return self.oversized_source(source, start, &mut |bytes| sink.keep(bytes));
@@ -492,41 +471,12 @@ impl<S: Send> MailboxJob<'_, S> {
         }
         let new = done.as_ref().and_then(|done| done.new.as_deref());
         let result = forms::as_named(new.unwrap_or(&content), target);
-        match sink {
-            // The file is damaged, so it is unknown which of its bytes are the message. It is not written to the
-            // mailbox.
-            Sink::Delivery(_) | Sink::Held(_) if summary.damaged > 0 => summary.messages = 0,
-            sink @ (Sink::Delivery(_) | Sink::Held(_)) => {
-                let (flags, came) = kept.unwrap_or_else(|| emlx::noted(&content));
-                let proton = self.proton_state(kind, source.original().is_some());
-                let came = came.or(proton.as_ref().and_then(|it| it.received));
-                let of_file = || source.original()?.metadata().ok()?.modified().ok();
-                let stored = StoredState {
-                    flags,
-                    date: came.or_else(of_file),
-                    proton,
-                };
-                summary.bytes_out = 0;
-                match sink {
-                    Sink::Delivery(delivery) => {
-                        self.deliver_message(result, stored, delivery, &mut summary)?;
-                    }
-                    Sink::Held(held) => {
-                        let content = result.to_owned();
-                        **held = Some(HeldMail { content, stored });
-                    }
-                    _ => {}
-                }
-            }
-            sink => {
-                sink.put(result)?;
-                let is_whole = |new| emlx::is_partial(&content) && !emlx::is_partial(new);
-                if let (Sink::Beside(beside), Some(whole)) = (sink, whole)
-                    && new.is_some_and(is_whole)
-                {
-                    beside.target = whole;
-                }
-            }
+        sink.put(result)?;
+        let is_whole = |new| emlx::is_partial(&content) && !emlx::is_partial(new);
+        if let (Sink::Beside(beside), Some(whole)) = (sink, whole)
+            && new.is_some_and(is_whole)
+        {
+            beside.target = whole;
         }
         if let Some(done) = done {
             done.tell(self.observer);
@@ -555,7 +505,10 @@ impl<S: Send> MailboxJob<'_, S> {
         has_line_feeds: bool,
     ) -> Result<SourceMessage<'_>, Error> {
         let most = self.options.max_message;
-        let mut content = Vec::new();
+        let metadata = source.as_file().and_then(|file| file.metadata().ok());
+        let length = metadata.map_or(0, |metadata| metadata.len());
+        let length = usize::try_from(length).unwrap_or(0);
+        let mut content = Vec::with_capacity(length.min(most).saturating_add(1));
         let mut alone = None;
         for most in [self.most_in_parallel(source.packed().is_some()), most] {
             let within = most.saturating_add(1).saturating_sub(content.len()) as u64;
@@ -663,7 +616,7 @@ pub(crate) struct SingleMessage<'l> {
     /// Parts of a message of Outlook that could not be read.
     pub(crate) missing: Vec<String>,
     /// Lock that is held while a large compressed message is in memory.
-    _alone: Option<MutexGuard<'l, ()>>,
+    pub(crate) _alone: Option<MutexGuard<'l, ()>>,
 }
 
 /// The facts about a source that are complete only after its last message was read.

@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use std::fs::{self, Metadata};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use crate::detail::{Detail, Setting};
 use crate::error::{Error, unpoisoned};
@@ -187,10 +187,10 @@ impl<S: Send> MailboxJob<'_, S> {
         } else {
             destination.join(name)
         };
-        let inner = InnerMailboxes {
+        let inner = Arc::new(InnerMailboxes {
             found: Mutex::default(),
             nested: Some(nested.clone()),
-        };
+        });
         let job = MailboxJob {
             inner: may_nest.then_some(&inner),
             ..*self

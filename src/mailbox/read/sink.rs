@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::mailbox::compressed::Method;
 use crate::mailbox::kind::StartKind;
-use crate::mailbox::place::delivery::{Delivery, StoredState};
+use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::journal::{JournalRecord, ResultJournal};
 use crate::mailbox::place::output_stream::OutputStream;
 use crate::mailbox::place::replace::{AtomicWriter, check_replaceable, device, start_of};
@@ -21,15 +21,8 @@ pub(crate) enum Output<'a> {
     /// becomes complete, the file gets the name `N.emlx` instead.
     InFolder(&'a Path),
     Open(File),
+    /// A mailbox of another format.
     Delivery(&'a mut Delivery),
-    /// Slot for a single message, which is delivered later to a mailbox of another format.
-    Held(&'a mut Option<HeldMail>),
-}
-
-/// A message that was read and transformed, but not delivered yet.
-pub(crate) struct HeldMail {
-    pub(crate) content: Vec<u8>,
-    pub(crate) stored: StoredState,
 }
 
 pub(crate) enum Sink<'a> {
@@ -46,18 +39,9 @@ pub(crate) enum Sink<'a> {
         backup: Option<&'a OsStr>,
         unchanged: u64,
     },
-    /// Delivery of single messages to a mailbox of another format.
-    Delivery(&'a mut Delivery),
-    /// Slot for a single message that is delivered later.
-    Held(&'a mut Option<HeldMail>),
 }
 
 impl<'a> Sink<'a> {
-    /// Returns whether the message is delivered to a mailbox of another format.
-    pub(crate) fn is_of_other_format(&self) -> bool {
-        matches!(self, Self::Delivery(_) | Self::Held(_))
-    }
-
     pub(crate) fn to(
         target: &Path,
         method: Option<Method>,
@@ -93,7 +77,7 @@ impl<'a> Sink<'a> {
             *self = Self::Beside(beside);
         }
         match self {
-            Self::Nowhere | Self::Delivery(_) | Self::Held(_) | Self::InPlace { .. } => Ok(()),
+            Self::Nowhere | Self::InPlace { .. } => Ok(()),
             Self::Beside(beside) => beside.write(bytes),
             Self::Directly(stream) => stream.write(bytes),
         }
@@ -108,7 +92,7 @@ impl<'a> Sink<'a> {
         record: Option<&JournalRecord<'_>>,
     ) -> Result<(), Error> {
         match self {
-            Self::Nowhere | Self::InPlace { .. } | Self::Delivery(_) | Self::Held(_) => Ok(()),
+            Self::Nowhere | Self::InPlace { .. } => Ok(()),
             Self::Directly(stream) => stream.finish(),
             Self::Beside(beside) => {
                 let finished = match like {

@@ -21,9 +21,13 @@ pub(crate) struct ReadContext {
     is_within: bool,
     pub(super) pst: Option<PstFolder>,
     /// Outlook mailboxes that were found inside an archive or a compressed file. They are read after the other mailboxes.
-    pub(super) inner: Arc<InnerMailboxes>,
+    /// `None` if the run does not read such mailboxes.
+    pub(super) inner: Option<Arc<InnerMailboxes>>,
     /// Lock for the memory of a large compressed message: only one thread at a time holds such a message in memory.
     pub(super) large: Arc<Mutex<()>>,
+    /// Whether the messages are written to a mailbox of another format. Readers then return the flags and dates of the
+    /// messages, and report messages that cannot be read as lost. The mailbox must not change while it is read.
+    pub(super) is_for_other_format: bool,
     pub(super) stop: Stop,
 }
 
@@ -35,15 +39,18 @@ impl ReadContext {
             method: None,
             is_within: false,
             pst: None,
-            inner: Arc::default(),
+            inner: Some(Arc::default()),
             large: Arc::default(),
+            is_for_other_format: false,
             stop: stop.clone(),
         }
     }
 
-    /// Describes the mailbox of a job.
-    pub(crate) fn of_job<S>(job: &MailboxJob<'_, S>) -> Self {
+    /// Describes the mailbox of a job, whose messages are written to a mailbox of another format.
+    pub(crate) fn for_other_format<S>(job: &MailboxJob<'_, S>) -> Self {
         Self {
+            is_for_other_format: true,
+            inner: job.inner.cloned(),
             method: job.method,
             is_within: job.is_within,
             pst: job.pst.cloned(),
@@ -71,7 +78,7 @@ impl ReadContext {
             method: self.method,
             is_within: self.is_within,
             pst: self.pst.as_ref(),
-            inner: Some(&self.inner),
+            inner: self.inner.as_ref(),
             large: Some(&self.large),
             ..MailboxJob::reading(&self.path, &self.options, log, &self.stop)
         }

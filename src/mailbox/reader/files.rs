@@ -6,21 +6,19 @@ use std::sync::Arc;
 
 use super::context::ReadContext;
 use super::letters::{LetterFacts, Letters, MailboxReader, ReadEvent, SeeLetter};
-use super::single::{read_single, see_message};
+use super::single::read_single;
 use crate::error::Error;
 use crate::mailbox::Summary;
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::each::{limits_for_files, weight_of_file};
 use crate::mailbox::event::{EventLog, MailboxEvent};
 use crate::mailbox::finds::SourceFind;
-use crate::mailbox::forms::carriage;
-use crate::mailbox::input::content::CompressedContent;
 use crate::mailbox::input::source::InputSource;
 use crate::mailbox::kind::StartKind;
 use crate::pool::PoolLimits;
 
 /// Reads files with one message each, in their order. Each file is a mailbox of its own.
-pub(super) struct FilesReader {
+pub(crate) struct FilesReader {
     context: ReadContext,
     rest: VecDeque<SourceFind>,
 }
@@ -32,7 +30,7 @@ struct FileLetter {
 }
 
 impl FilesReader {
-    pub(super) fn new(context: &ReadContext, files: VecDeque<SourceFind>) -> Self {
+    pub(crate) fn new(context: &ReadContext, files: VecDeque<SourceFind>) -> Self {
         Self {
             context: context.clone(),
             rest: files,
@@ -84,60 +82,30 @@ impl Letters for FileLetter {
     fn open(&self, _index: usize, see: SeeLetter<'_>) -> Result<LetterFacts, Error> {
         let log = EventLog::new();
         let job = self.context.job(&log);
-        let done = match self.kind {
-            StartKind::Msg => read_outlook_file(&job, see),
-            _ => read_mail_file(&job, see),
-        };
-        let counts = job.judged(self.kind, done)?;
+        let counts = job.judged(self.kind, self.read(&job, see))?;
         Ok(LetterFacts {
             counts,
             events: log.into_events(),
         })
     }
 
-    fn let_go(&mut self) -> usize {
+    fn discard(&mut self) -> usize {
         size_of::<Self>() + size_of::<ReadContext>() + self.context.path.as_os_str().len()
     }
 }
 
-/// Reads a file whose content, perhaps after decompression, is a mail.
-fn read_mail_file(job: &MailboxJob<'_, Infallible>, see: SeeLetter<'_>) -> Result<Summary, Error> {
-    let file = job.message_file()?;
-    let summary = match file.content {
-        CompressedContent::Whole(content) if content.is_empty() => {
-            let summary = job.without_message();
-            job.observer.done(&Summary::of(|sum| sum.mailboxes = 1));
-            return Ok(summary);
-        }
-        CompressedContent::Whole(content) => {
-            let content = carriage::with_line_feeds_alone(content);
-            let (mut summary, extent) = job.counted_message(&content)?;
-            if let Some(extent) = extent {
-                see_message(job.path, &content, &extent, see)?;
-            }
-            job.report_appended_to_file(&content, &mut summary);
-            summary
-        }
-        CompressedContent::TooLarge => job.oversized(file.before.length)?,
-        CompressedContent::Damaged(damage) => job.all_damaged(&damage),
-    };
-    job.observer.done(&summary);
-    Ok(summary)
-}
-
-/// Reads a message of Outlook, which becomes a mail.
-fn read_outlook_file(
-    job: &MailboxJob<'_, Infallible>,
-    see: SeeLetter<'_>,
-) -> Result<Summary, Error> {
-    let (file, before) = job.open()?;
-    let mut source = match job.method {
-        Some(_) => InputSource::named(file, job.path, job.options, job.stop)?,
-        None => InputSource::file(&Arc::new(file)),
-    };
-    let mut summary = read_single(job, &mut source, StartKind::Msg, &mut |content, extent| {
-        see_message(job.path, &content, &extent, see)
-    })?;
-    job.end_of_open(&source, &before, &mut summary)?;
-    Ok(summary)
+impl FileLetter {
+    fn read(&self, job: &MailboxJob<'_, Infallible>, see: SeeLetter<'_>) -> Result<Summary, Error> {
+        let (file, before) = job.open()?;
+        let mut source = match job.method {
+            Some(_) => InputSource::named(file, job.path, job.options, job.stop)?,
+            None => InputSource::file(&Arc::new(file)),
+        };
+        let of = (&mut source, self.kind);
+        let mut summary = read_single(job, &self.context, of, &mut |mail| {
+            see(mail.letter(job.path))
+        })?;
+        job.end_of_open(&source, Some(&before), &mut summary)?;
+        Ok(summary)
+    }
 }

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::context::ReadContext;
-use super::letters::{Letter, LetterFacts, Letters, MailboxReader, ReadEvent, SeeLetter};
+use super::letters::{
+    Letter, LetterFacts, LetterPlace, Letters, MailboxReader, ReadEvent, SeeLetter,
+};
 use crate::detail::Detail;
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::each::{limits_for_files, weight_of_file};
@@ -25,7 +27,7 @@ use crate::mailbox::{Message, Quoting, Summary};
 use crate::platform::OsStrExt as _;
 use crate::pool::PoolLimits;
 
-pub(crate) struct FolderReader {
+pub(super) struct FolderReader {
     shared: Arc<SharedFolder>,
     rest: VecDeque<(u64, PathBuf)>,
     /// Paths that are named like messages and are not files.
@@ -53,36 +55,22 @@ struct FolderLetter {
 
 impl FolderReader {
     pub(super) fn new(context: &Arc<ReadContext>, kind: StartKind) -> Self {
-        Self::with_flags(context, kind, |_| None)
-    }
-
-    /// Reads the messages with their flags, in the order of arrival. A message that cannot be read is reported as lost.
-    pub(crate) fn for_other_format(context: &Arc<ReadContext>, kind: StartKind) -> Self {
-        let mut reader = Self::with_flags(context, kind, |place| Some(FolderFlags::of(place)));
-        if !reader.shared.place.is_mh {
-            let rest = reader.rest.make_contiguous();
-            rest.sort_by_cached_key(|(_, name)| arrival(name));
-        }
-        reader
-    }
-
-    fn with_flags(
-        context: &Arc<ReadContext>,
-        kind: StartKind,
-        flags: impl FnOnce(&MessageFolder) -> Option<FolderFlags>,
-    ) -> Self {
         let place = MessageFolder::of(&context.path, kind, context.options.format);
         let (messages, others) = place.messages();
-        let rest = (1..).zip(messages.names().iter().cloned()).collect();
+        let mut rest: Vec<_> = (1..).zip(messages.names().iter().cloned()).collect();
+        let is_for_other_format = context.is_for_other_format;
+        if is_for_other_format && !place.is_mh {
+            rest.sort_by_cached_key(|(_, name)| arrival(name));
+        }
         Self {
             shared: Arc::new(SharedFolder {
                 context: Arc::clone(context),
-                flags: flags(&place),
+                flags: is_for_other_format.then(|| FolderFlags::of(&place)),
                 place,
                 messages,
                 losses: Mutex::default(),
             }),
-            rest,
+            rest: rest.into(),
             others,
         }
     }
@@ -161,7 +149,7 @@ impl Letters for FolderLetter {
         }
     }
 
-    fn let_go(&mut self) -> usize {
+    fn discard(&mut self) -> usize {
         size_of::<Self>() + self.listed.as_os_str().len()
     }
 
@@ -198,6 +186,7 @@ impl FolderLetter {
                 see(Letter {
                     message: self.message(&place.folder.join(&name), &content),
                     stored: StoredState::new(flags, modified),
+                    place: LetterPlace::Folder,
                 })?;
                 let octets = content.len() as u64;
                 let mut counts = Summary {
@@ -266,7 +255,11 @@ impl FolderLetter {
                 match content {
                     Ok(content) => {
                         let source = place.folder.join(name);
-                        see(Letter::of(self.message(&source, content)))?;
+                        see(Letter {
+                            message: self.message(&source, content),
+                            stored: StoredState::default(),
+                            place: LetterPlace::Folder,
+                        })?;
                         appended.clone()
                     }
                     Err(Some(why)) => Some(why.clone().then("; the message was not changed")),

@@ -1,11 +1,12 @@
 //! The traits of readers, and the facts that readers return.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use crate::error::Error;
-use crate::mailbox::event::MailboxEvent;
+use crate::mailbox::event::{MailboxEvent, MailboxFact};
 use crate::mailbox::place::delivery::StoredState;
-use crate::mailbox::{Message, Summary};
+use crate::mailbox::{Message, Quoting, Summary};
 use crate::pool::PoolLimits;
 
 /// A message that was read.
@@ -13,16 +14,27 @@ pub(crate) struct Letter<'l> {
     pub(crate) message: Message<'l>,
     /// Data that the mailbox stores outside of the message. Only readers for a mailbox of another format return it.
     pub(crate) stored: StoredState,
+    pub(crate) place: LetterPlace<'l>,
 }
 
-impl<'l> Letter<'l> {
-    /// Returns a message without the data that its mailbox stores outside of it.
-    pub(crate) fn of(message: Message<'l>) -> Self {
-        Self {
-            message,
-            stored: StoredState::default(),
-        }
-    }
+/// Where a mailbox stores a message.
+pub(crate) enum LetterPlace<'l> {
+    /// A Maildir, an MH folder or a folder of Outlook.
+    Folder,
+    /// A file that contains only this message.
+    File,
+    /// A file with many messages.
+    Mbox(MboxPlace<'l>),
+}
+
+/// How a file with many messages, such as an mbox, stores a message.
+pub(crate) struct MboxPlace<'l> {
+    /// The line before the message, with its line ending.
+    pub(crate) separator: &'l [u8],
+    /// How lines of the message are quoted. [`Message::quoting`] is how new lines should be quoted.
+    pub(crate) quoting: Quoting,
+    /// Folders of the message in the archive that contains the mailbox. `None` if it is not in an archive.
+    pub(crate) member: Option<Arc<[String]>>,
 }
 
 /// Function that gets a message.
@@ -61,7 +73,7 @@ pub(crate) trait MailboxReader: Send {
 pub(crate) trait Letters: Send + Sync {
     fn count(&self) -> usize;
 
-    /// Returns the memory that the messages need until [`let_go`](Self::let_go), in bytes.
+    /// Returns the memory that the messages need until [`discard`](Self::discard), in bytes.
     fn weight(&self) -> usize;
 
     /// Returns the facts that precede the messages. It is called once, before or after the messages were opened.
@@ -75,14 +87,39 @@ pub(crate) trait Letters: Send + Sync {
     /// Returns the error of `see`, or an error that ends the mailbox.
     fn open(&self, index: usize, see: SeeLetter<'_>) -> Result<LetterFacts, Error>;
 
-    /// Returns the content of a message that is in memory until [`let_go`](Self::let_go). Returns `None` if the content is in
-    /// memory only while the message is open.
-    fn content(&self, _index: usize) -> Option<&[u8]> {
+    /// Returns whether the messages are in memory, so that they can be opened several times without reading them again.
+    fn are_kept(&self) -> bool {
+        false
+    }
+
+    /// Returns whether the messages belong to a mailbox of Eudora, in which several messages may refer to one attachment file.
+    fn are_of_eudora(&self) -> bool {
+        false
+    }
+
+    /// Returns the indices of the messages that need work. `search` returns the indices of those that contain words of
+    /// references: its arguments are the bytes of consecutive messages, and the ends of the messages in them. Readers
+    /// whose messages are not in memory together return all messages.
+    fn touched(&self, _search: &dyn Fn(&[u8], &[usize]) -> Vec<usize>) -> Vec<usize> {
+        (0..self.count()).collect()
+    }
+
+    /// Frees the memory of messages that will be opened again. Returns the memory that is still needed, in bytes. Returns `None`
+    /// if the bytes could not be read again.
+    fn let_go(&mut self) -> Option<usize> {
         None
     }
 
-    /// Frees the memory of the messages, after all of them were opened. Returns the memory that is still needed, in bytes.
-    fn let_go(&mut self) -> usize;
+    /// Reads the bytes again after [`let_go`](Self::let_go).
+    ///
+    /// # Errors
+    /// Returns [`Error::Unreadable`] if the bytes cannot be read, or have changed.
+    fn read_again(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Frees the memory of messages that are not opened again. Returns the memory that is still needed, in bytes.
+    fn discard(&mut self) -> usize;
 
     /// Returns the facts that follow the messages. It is called once, after the messages were opened.
     fn facts_after(&mut self) -> LetterFacts {
@@ -95,4 +132,35 @@ pub(crate) trait Letters: Send + Sync {
 pub(crate) struct LetterFacts {
     pub(crate) counts: Summary,
     pub(crate) events: Vec<ReadEvent>,
+}
+
+impl LetterFacts {
+    /// Returns the facts about a message with one defect.
+    pub(super) fn damaged(fact: MailboxFact) -> Self {
+        Self {
+            counts: Summary::of(|sum| sum.damaged = 1),
+            events: vec![MailboxEvent::Fact(fact)],
+        }
+    }
+
+    pub(crate) fn add(&mut self, more: Self) {
+        self.counts.add(&more.counts);
+        self.events.extend(more.events);
+    }
+
+    /// Adds the counts of the result to those of the mailbox. Readers count the bytes of a result as if no message changed, so
+    /// these counts are removed.
+    pub(crate) fn with_result(mut self, result: &Summary) -> Self {
+        let add_to = |counts: &mut Summary| {
+            counts.bytes_out = 0;
+            counts.add(result);
+        };
+        add_to(&mut self.counts);
+        for event in &mut self.events {
+            if let MailboxEvent::Done(counts) = event {
+                add_to(counts);
+            }
+        }
+        self
+    }
 }

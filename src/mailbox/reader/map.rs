@@ -86,7 +86,7 @@ fn map<D: Send>(
                 _ => None,
             });
             let weight: usize = results.map(work.weight).sum();
-            Some(letters.let_go() + weight)
+            Some(letters.discard() + weight)
         },
         |mut letters, done| {
             tell(letters.facts_before(), &mut summary, on)?;

@@ -6,8 +6,8 @@
 //! by any thread. [`read_source`] reads all mailboxes of a source with the worker pool, and [`Messages`] reads them one
 //! after the other.
 //!
-//! A conversion to another format reads Outlook folders, Maildirs and MH folders through their readers (`deliver`). Mboxes and
-//! single messages still have a loop of their own in a conversion, which shares the windows of messages with this module.
+//! A conversion to another format and `merge` read all mailboxes through these readers (`deliver`). A copy in the same format
+//! and a change in place have a loop of their own, which shares the windows of messages with this module.
 //!
 //! Readers write nothing, lock nothing and make no network requests. A reader returns facts as values. The caller decides about
 //! their consequences.
@@ -31,13 +31,13 @@ mod single;
 pub(crate) use context::ReadContext;
 #[cfg(feature = "cli")]
 pub(crate) use errors::FactErrors;
-pub(crate) use folder::FolderReader;
-pub(crate) use letters::{Letter, LetterFacts, Letters, MailboxReader};
+pub(crate) use files::FilesReader;
+pub(crate) use letters::{Letter, LetterFacts, LetterPlace, Letters, MailboxReader, MboxPlace};
 #[cfg(feature = "cli")]
 pub(crate) use map::{LetterWork, read_source};
 pub use messages::{Messages, OwnedMessage};
-#[cfg(feature = "outlook")]
-pub(crate) use pst::PstReader;
+pub(crate) use open::open_reader;
+pub(crate) use opened::OpenReader;
 
 #[cfg(test)]
 mod tests;

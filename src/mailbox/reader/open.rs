@@ -19,7 +19,7 @@ use crate::mailbox::read::opened::kind_of_open;
 ///
 /// # Errors
 /// Returns the reason why the mailbox cannot be read.
-pub(super) fn open_reader(
+pub(crate) fn open_reader(
     context: &Arc<ReadContext>,
     kind: StartKind,
 ) -> Result<Box<dyn MailboxReader>, Error> {
@@ -33,7 +33,7 @@ pub(super) fn open_reader(
     let log = EventLog::new();
     let job = context.job(&log);
     let (file, before) = job.open()?;
-    if kind == StartKind::Mbox && context.method.is_none() {
+    if kind == StartKind::Mbox && context.method.is_none() && !context.is_for_other_format {
         let source = InputSource::file(&Arc::new(file));
         return Ok(Box::new(OpenReader::new(context, source, None, kind)?));
     }

@@ -15,9 +15,10 @@ use crate::mailbox::kind::StartKind;
 use crate::pool::PoolLimits;
 
 /// Reads an open source whose kind is known.
-pub(super) struct OpenReader {
+pub(crate) struct OpenReader {
     context: Arc<ReadContext>,
-    /// Identity of the file before it was opened. `None` for an mbox, to which mail may be appended during the run.
+    /// Identity of the file before it was opened. `None` for a stream, and for an mbox to which mail may be appended
+    /// during the run.
     before: Option<FileIdentity>,
     /// Facts to report before the first message.
     facts: LetterFacts,
@@ -39,7 +40,7 @@ impl OpenReader {
     ///
     /// # Errors
     /// Returns an error if the source cannot be read.
-    pub(super) fn new(
+    pub(crate) fn new(
         context: &Arc<ReadContext>,
         source: InputSource,
         before: Option<FileIdentity>,
@@ -47,14 +48,17 @@ impl OpenReader {
     ) -> Result<Self, Error> {
         let log = EventLog::new();
         let is_file = source.as_file().is_some();
-        if before.is_some() {
-            // Called only to report an index that does not match its mailbox. The flags in the index are not used.
-            context.job(&log).index_of(kind, source.as_file());
-        }
+        // An index that does not match its mailbox is also reported if its flags are not used.
+        let index = (before.is_some() || context.is_for_other_format)
+            .then(|| context.job(&log).index_of(kind, source.as_file()))
+            .flatten()
+            .filter(|_| context.is_for_other_format);
         let state = match kind {
             StartKind::Mbox | StartKind::Eudora => {
                 let is_eudora = kind == StartKind::Eudora && is_file;
-                OpenState::Mbox(Box::new(MboxPart::first(context, is_eudora, source)?))
+                OpenState::Mbox(Box::new(MboxPart::first(
+                    context, is_eudora, source, index,
+                )?))
             }
             _ => OpenState::Single(Box::new(source), kind),
         };
@@ -111,10 +115,7 @@ impl MailboxReader for OpenReader {
         summary.mailboxes += mailboxes;
         let log = EventLog::new();
         let job = self.context.job(&log);
-        match &self.before {
-            Some(before) => job.end_of_open(&source, before, summary)?,
-            None => job.observer.done(summary),
-        }
+        job.end_of_open(&source, self.before.as_ref(), summary)?;
         Ok(log.into_events())
     }
 

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::context::ReadContext;
-use super::letters::{Letter, LetterFacts, Letters, MailboxReader, ReadEvent, SeeLetter};
+use super::letters::{
+    Letter, LetterFacts, LetterPlace, Letters, MailboxReader, ReadEvent, SeeLetter,
+};
 use crate::engine::outlook::pst::ItemKind;
 use crate::error::Error;
 use crate::mailbox::event::{EventLog, MailboxEvent, MailboxFact};
@@ -13,7 +15,7 @@ use crate::mailbox::pst_file::{OpenPst, PstFolder};
 use crate::mailbox::read::pst::{PstLetter, called};
 use crate::mailbox::{Message, Quoting, Summary};
 
-pub(crate) struct PstReader {
+pub(super) struct PstReader {
     context: Arc<ReadContext>,
     opened: Arc<OpenPst>,
     rest: VecDeque<u32>,
@@ -31,7 +33,7 @@ struct PstLetters {
 }
 
 impl PstReader {
-    pub(crate) fn new(context: &Arc<ReadContext>, folder: &PstFolder) -> Self {
+    pub(super) fn new(context: &Arc<ReadContext>, folder: &PstFolder) -> Self {
         Self {
             context: Arc::clone(context),
             opened: Arc::clone(&folder.opened),
@@ -131,6 +133,7 @@ impl Letters for PstLetters {
                 beside: None,
             },
             stored,
+            place: LetterPlace::Folder,
         })?;
         let octets = self.content.len() as u64;
         Ok(LetterFacts {
@@ -144,11 +147,11 @@ impl Letters for PstLetters {
         })
     }
 
-    fn content(&self, _index: usize) -> Option<&[u8]> {
-        Some(&self.content)
+    fn are_kept(&self) -> bool {
+        true
     }
 
-    fn let_go(&mut self) -> usize {
+    fn discard(&mut self) -> usize {
         self.content = Vec::new();
         size_of::<Self>()
     }

@@ -77,7 +77,7 @@ impl SourceSequence {
     /// Appends the folders of the Outlook mailboxes that were found in archives. Returns the facts about unreadable
     /// folders, or `None` if no such mailbox was found.
     fn inner(&mut self) -> Option<LetterFacts> {
-        let spooled = self.context.inner.take();
+        let spooled = self.context.inner.as_ref()?.take();
         if spooled.is_empty() {
             return None;
         }

@@ -1,26 +1,37 @@
 //! Reads the single message of an open source.
 
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::context::ReadContext;
-use super::letters::{Letter, LetterFacts, Letters, SeeLetter};
+use super::letters::{Letter, LetterFacts, LetterPlace, Letters, SeeLetter};
 use crate::error::Error;
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::convert::MessageExtent;
 use crate::mailbox::event::EventLog;
-use crate::mailbox::forms::emlx_files;
+use crate::mailbox::failure::too_large;
+use crate::mailbox::forms::{emlx, emlx_files};
 use crate::mailbox::input::source::InputSource;
 use crate::mailbox::kind::StartKind;
-use crate::mailbox::read::opened::SourceMessage;
+use crate::mailbox::place::delivery::StoredState;
+use crate::mailbox::read::opened::{SingleMessage, SourceMessage};
 use crate::mailbox::{Message, Quoting, Summary};
 
 /// The message of an open source, and the facts about it.
 pub(super) struct SingleLetter {
     context: Arc<ReadContext>,
-    /// The content of the source, and the place of the message. `None` if the message cannot be read.
-    message: Option<(Vec<u8>, MessageExtent)>,
+    /// `None` if the message cannot be read.
+    mail: Option<SingleMail>,
     facts: LetterFacts,
+}
+
+/// The content of a source with one message.
+pub(super) struct SingleMail {
+    content: Vec<u8>,
+    /// Place of the message in the content.
+    extent: MessageExtent,
+    stored: StoredState,
 }
 
 impl SingleLetter {
@@ -34,16 +45,15 @@ impl SingleLetter {
         kind: StartKind,
     ) -> Result<Self, Error> {
         let log = EventLog::new();
-        let job = context.job(&log);
-        let mut message = None;
-        let counts = read_single(&job, source, kind, &mut |content, extent| {
-            message = Some((content, extent));
+        let mut mail = None;
+        let counts = read_single(&context.job(&log), context, (source, kind), &mut |read| {
+            mail = Some(read);
             Ok(())
         })?;
         let events = log.into_events();
         Ok(Self {
             context: Arc::clone(context),
-            message,
+            mail,
             facts: LetterFacts { counts, events },
         })
     }
@@ -51,23 +61,27 @@ impl SingleLetter {
 
 impl Letters for SingleLetter {
     fn count(&self) -> usize {
-        usize::from(self.message.is_some())
+        usize::from(self.mail.is_some())
     }
 
     fn weight(&self) -> usize {
-        let content = self.message.as_ref().map(|(content, _)| content.len());
-        content.unwrap_or(0).max(1)
+        let length = self.mail.as_ref().map(|mail| mail.content.len());
+        length.unwrap_or(0).max(1)
     }
 
     fn open(&self, _index: usize, see: SeeLetter<'_>) -> Result<LetterFacts, Error> {
-        if let Some((content, extent)) = &self.message {
-            see_message(&self.context.path, content, extent, see)?;
+        if let Some(mail) = &self.mail {
+            see(mail.letter(&self.context.path))?;
         }
         Ok(LetterFacts::default())
     }
 
-    fn let_go(&mut self) -> usize {
-        self.message = None;
+    fn are_kept(&self) -> bool {
+        true
+    }
+
+    fn discard(&mut self) -> usize {
+        self.mail = None;
         size_of::<Self>()
     }
 
@@ -76,54 +90,86 @@ impl Letters for SingleLetter {
     }
 }
 
-/// Reads the single message of an open source, and passes the content of the source and the place of the message in it to
-/// `take`. A message that cannot be read is only reported. Returns the counts of the source.
+impl SingleMail {
+    pub(super) fn letter<'l>(&'l self, path: &'l Path) -> Letter<'l> {
+        let MessageExtent { range, is_wrapped } = &self.extent;
+        Letter {
+            message: Message {
+                number: 1,
+                source: path,
+                content: self.content.get(range.clone()).unwrap_or_default(),
+                at: None,
+                quoting: Quoting::None,
+                beside: emlx_files::beside(path).filter(|_| *is_wrapped),
+            },
+            stored: self.stored.clone(),
+            place: LetterPlace::File,
+        }
+    }
+}
+
+/// Reads the single message of an open source, and passes it to `take`. A message that cannot be read is only reported.
+/// Returns the counts of the source.
 ///
 /// # Errors
 /// Returns the error of `take`, or an error if the source cannot be read.
-pub(super) fn read_single<S: Send>(
-    job: &MailboxJob<'_, S>,
-    source: &mut InputSource,
-    kind: StartKind,
-    take: &mut dyn FnMut(Vec<u8>, MessageExtent) -> Result<(), Error>,
+pub(super) fn read_single(
+    job: &MailboxJob<'_, Infallible>,
+    context: &ReadContext,
+    (source, kind): (&mut InputSource, StartKind),
+    take: &mut dyn FnMut(SingleMail) -> Result<(), Error>,
 ) -> Result<Summary, Error> {
-    let read = match job.source_message(source, kind, true)? {
+    let is_for_other_format = context.is_for_other_format;
+    let SingleMessage {
+        content,
+        octets,
+        kept,
+        missing,
+        _alone,
+    } = match job.source_message(source, kind, true)? {
         SourceMessage::Whole(read) => read,
         SourceMessage::Unread(summary) => return Ok(summary),
         SourceMessage::Empty => return Ok(job.without_message()),
+        SourceMessage::TooLarge(_) if is_for_other_format => {
+            let why = too_large(None, job.options);
+            job.observer.lost(job.path, &why);
+            return Ok(Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, 1)));
+        }
         SourceMessage::TooLarge(start) => {
             return job.oversized_source(source, start, &mut |_| Ok(()));
         }
     };
-    let (mut summary, extent) = job.counted_message(&read.content)?;
-    if read.kept.is_some() {
-        summary.bytes_in = read.octets;
+    let (mut summary, extent) = job.counted_message(&content)?;
+    if kept.is_some() {
+        summary.bytes_in = octets;
     } else {
-        job.report_appended_to_file(&read.content, &mut summary);
+        job.report_appended_to_file(&content, &mut summary);
     }
-    if let Some(extent) = extent {
-        take(read.content, extent)?;
+    match extent {
+        Some(extent) => {
+            let stored = if is_for_other_format {
+                let (flags, received) = kept.unwrap_or_else(|| emlx::noted(&content));
+                let proton = job.proton_state(kind, source.original().is_some());
+                let received = received.or(proton.as_ref().and_then(|it| it.received));
+                let of_file = || source.original()?.metadata().ok()?.modified().ok();
+                StoredState {
+                    flags,
+                    date: received.or_else(of_file),
+                    proton,
+                }
+            } else {
+                StoredState::default()
+            };
+            take(SingleMail {
+                content,
+                extent,
+                stored,
+            })?;
+        }
+        // It is unknown which bytes are the message, so no message is written.
+        None if is_for_other_format => summary.messages = 0,
+        None => {}
     }
-    job.report_missing(read.missing, &mut summary);
+    job.report_missing(missing, &mut summary);
     Ok(summary)
-}
-
-/// Passes the message in the content of a file to `see`.
-///
-/// # Errors
-/// Returns the error of `see`.
-pub(super) fn see_message(
-    path: &Path,
-    content: &[u8],
-    extent: &MessageExtent,
-    see: SeeLetter<'_>,
-) -> Result<(), Error> {
-    see(Letter::of(Message {
-        number: 1,
-        source: path,
-        content: content.get(extent.range.clone()).unwrap_or_default(),
-        at: None,
-        quoting: Quoting::None,
-        beside: emlx_files::beside(path).filter(|_| extent.is_wrapped),
-    }))
 }

@@ -169,6 +169,25 @@ impl WindowChunk {
         })
     }
 
+    /// Returns the indices of the messages that need work. `search` returns those that contain words of references: its
+    /// arguments are the bytes of consecutive messages, and the ends of the messages in them.
+    pub(crate) fn touched(&self, search: impl Fn(&[u8], &[usize]) -> Vec<usize>) -> Vec<usize> {
+        let Some(first) = self.frames.first() else {
+            return Vec::new();
+        };
+        // The messages follow each other without gaps, so the end of one is the start of the next, and only the ends
+        // are passed on.
+        let frames = self.frames.iter();
+        let ends: Vec<usize> = frames.map(|frame| frame.end - first.start).collect();
+        let mut touched = search(&self.bytes()[first.start..], &ends);
+        // The search words are for lines that end with LF. A message with CR could be missed, so it is always examined.
+        let all = 0..self.frames.len();
+        touched.extend(all.filter(|&index| carriage::ends_lines_with_cr(self.raw(index))));
+        touched.sort_unstable();
+        touched.dedup();
+        touched
+    }
+
     /// Returns the bytes of the message as they are in the mailbox.
     pub(crate) fn raw(&self, index: usize) -> &[u8] {
         let frame = self.frames[index];

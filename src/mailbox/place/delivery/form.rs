@@ -54,8 +54,14 @@ pub(crate) struct ResultForm {
 }
 
 impl ResultForm {
-    pub(super) fn has_separators(self) -> bool {
+    /// Whether the messages are written to an mbox.
+    pub(crate) fn has_separators(self) -> bool {
         self.format.has_separators()
+    }
+
+    /// Whether labels become keywords, because the result has no mailbox for each label.
+    pub(crate) fn has_label_keywords(self) -> bool {
+        !self.is_by_label
     }
 
     /// Returns the flags of a message: those that its source mailbox or its header fields contain, and those that its

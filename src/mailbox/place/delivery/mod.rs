@@ -37,7 +37,6 @@ use std::fs::{File, Metadata};
 use std::path::Path;
 use std::sync::Arc;
 
-use self::form::ResultForm;
 use self::formats::written_format;
 use self::labels::LabelMailboxes;
 use self::mbox::MboxStream;
@@ -50,6 +49,7 @@ use crate::mailbox::place::output_stream::OutputStream;
 use crate::mailbox::{Format, MboxVariant, Options, Summary};
 use crate::platform;
 pub(crate) use appear::NamedResult;
+pub(crate) use form::ResultForm;
 pub(crate) use handler::{Batch, Handler};
 pub(crate) use maildir::NO_LETTER;
 #[cfg(feature = "cli")]
@@ -191,16 +191,6 @@ impl Delivery {
         }
     }
 
-    /// Returns whether labels become keywords, because the result has no mailbox for each label.
-    pub(crate) fn has_label_keywords(&self) -> bool {
-        self.labels.is_none()
-    }
-
-    /// Returns whether the messages are written to an mbox.
-    pub(crate) fn is_mbox(&self) -> bool {
-        self.form.has_separators()
-    }
-
     /// Writes a message to the mailboxes of its labels, or to the current mailbox if mail is not sorted by labels. Adds
     /// the written bytes to `summary` once for each of these mailboxes.
     pub(crate) fn deliver(
@@ -208,11 +198,6 @@ impl Delivery {
         letter: PreparedMail<'_>,
         summary: &mut Summary,
     ) -> Result<(), Error> {
-        if let Some(handler) = self.handler() {
-            let mut batch = handler.batch(letter.content.len());
-            batch.add(&letter, self.form.flags(&letter));
-            return batch.finish();
-        }
         if self.skips_deleted && self.form.flags(&letter).system.is_deleted() {
             summary.deleted += 1;
             return Ok(());
@@ -233,9 +218,9 @@ impl Delivery {
     }
 
     /// Returns the handler that receives the messages, or `None` if they are written to a mailbox.
-    pub(crate) fn handler(&self) -> Option<&dyn Handler> {
+    pub(crate) fn handler(&self) -> Option<&Arc<dyn Handler>> {
         match &self.receiver {
-            MailReceiver::Handler(handler) => Some(&**handler),
+            MailReceiver::Handler(handler) => Some(handler),
             MailReceiver::Writer(_) => None,
         }
     }

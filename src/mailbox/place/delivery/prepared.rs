@@ -31,7 +31,7 @@ pub(crate) struct PreparedMail<'m> {
 }
 
 /// Data of a message that its mailbox stores outside of the content.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct StoredState {
     pub(crate) flags: Option<MessageFlags>,
     /// Time of arrival, or the modification time of the file.
