@@ -13,7 +13,7 @@ use crate::mailbox::compressed::Method;
 use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::eudora_files;
 use crate::mailbox::forms::flags::FlagIndex;
-use crate::mailbox::forms::imap_backup::{self, LengthChange};
+use crate::mailbox::forms::imap_backup;
 use crate::mailbox::forms::proton::ProtonLabels;
 use crate::mailbox::identity::FileIdentity;
 use crate::mailbox::kind::StartKind;
@@ -37,13 +37,9 @@ pub(crate) struct MailboxJob<'a, S> {
     /// Outlook mailboxes that were found inside an archive or a compressed file, to be read later. `None` if the run
     /// does not read such mailboxes.
     pub(crate) inner: Option<&'a Arc<InnerMailboxes>>,
-    /// Whether this is a Eudora mailbox.
-    pub(crate) is_eudora: bool,
     /// Lock for the memory of a large compressed message: only one thread at a time holds such a message in memory.
     /// `None` if messages are read one by one.
     pub(crate) large: Option<&'a Mutex<()>>,
-    /// Messages of an mbox with an index whose lengths differ in the copy, in the order of the mbox.
-    pub(crate) changes: Option<&'a Mutex<Vec<LengthChange>>>,
     /// Folders and labels of a Proton export. `None` if the messages are not from a Proton export.
     pub(crate) proton: Option<&'a ProtonLabels>,
     /// Journal of the results of this run and of an interrupted run. `None` if the run keeps no journal.
@@ -81,9 +77,7 @@ impl<'a, S> MailboxJob<'a, S> {
             is_within: false,
             pst: None,
             inner: None,
-            is_eudora: false,
             large: None,
-            changes: None,
             proton: None,
             journal: None,
             transform: None,

@@ -1,4 +1,4 @@
-//! Converts single mailboxes, to a destination or in place.
+//! Reads files with one message, and changes them in place.
 //!
 //! A mailbox is always either complete or unchanged: output appears under its final name when it is complete, and
 //! `place::replace` replaces files in place in one step. If a run ends with an error or is stopped, the mailboxes of a
@@ -11,27 +11,19 @@ use std::sync::{Arc, MutexGuard};
 use crate::detail::{Detail, Setting};
 use crate::engine::Mode;
 use crate::error::{Error, unpoisoned};
+use crate::mailbox::Summary;
 use crate::mailbox::appended::appended_to_file;
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::compressed::{CompressionDamage, LEFT_AS_UTF16};
-use crate::mailbox::failure::{in_full, unreadable};
-use crate::mailbox::find;
-use crate::mailbox::forms::imap_backup::LengthChange;
-use crate::mailbox::forms::mbox::MboxReadState;
-use crate::mailbox::forms::{Division, carriage, emlx, emlx_files, eudora, rewrite};
+use crate::mailbox::failure::unreadable;
+use crate::mailbox::forms::{carriage, emlx, emlx_files, rewrite};
 use crate::mailbox::identity::FileIdentity;
-use crate::mailbox::input::accounts::Accounts;
 use crate::mailbox::input::content::{CompressedContent, content_of};
-use crate::mailbox::input::source::InputSource;
-use crate::mailbox::input::window::WindowChunk;
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::place::replace::{self, AtomicWriter};
-use crate::mailbox::read::cut::{self, SINGLE, asked_for, cannot_cut};
-use crate::mailbox::read::messages::{MessageReader, TransformResult};
-use crate::mailbox::read::sink::Sink;
-use crate::mailbox::{Quoting, Summary};
+use crate::mailbox::read::cut::{SINGLE, asked_for, cannot_cut};
+use crate::mailbox::read::messages::TransformResult;
 use crate::platform::NewFile;
-use crate::pool;
 
 /// Maximum size of a compressed message, in bytes, that is decompressed in parallel with other messages. Larger messages
 /// are decompressed one at a time to limit memory.
@@ -254,139 +246,11 @@ impl<S: Send> MailboxJob<'_, S> {
         self.observer.damaged(self.path, &why);
     }
 
-    /// Reports data of other formats in the messages of a chunk. `before` is the number of messages before the source.
-    pub(crate) fn report_appended(&self, chunk: &WindowChunk, before: u64, summary: &mut Summary) {
-        for place in chunk.appended() {
-            let number = before + chunk.first_number + place.index as u64;
-            let message = format!("message {number}");
-            let why = place.data.detail(&message, place.offset);
-            self.observer.damaged(self.path, &why);
-            summary.damaged += 1;
-        }
-    }
-
     /// Reports data of another format in a file with one message.
     pub(crate) fn report_appended_to_file(&self, content: &[u8], summary: &mut Summary) {
         if let Some(why) = appended_to_file(content, self.method.is_none()) {
             self.observer.damaged(self.path, &why);
             summary.damaged += 1;
         }
-    }
-
-    /// Counts the messages and bytes of a chunk, and reports the progress. For a compressed mailbox, the progress is the number
-    /// of compressed bytes of this chunk: chunks that wait for their turn are not done, although they were already read.
-    fn count(&self, chunk: &WindowChunk, summary: &mut Summary) {
-        let (messages, octets) = (chunk.messages(), chunk.length as u64);
-        summary.oversized += chunk.oversized;
-        summary.messages += messages;
-        summary.bytes_in += octets;
-        self.observer
-            .advance(chunk.packed.unwrap_or(octets), messages);
-    }
-
-    pub(crate) fn quoting(&self, source: &mut InputSource) -> Result<Quoting, Error> {
-        match self.options.quoting {
-            _ if self.is_eudora => Ok(Quoting::None),
-            Some(quoting) => Ok(quoting),
-            None => source.quoting().map_err(in_full(self.path)),
-        }
-    }
-
-    pub(crate) fn whole_mbox(
-        &self,
-        mut source: InputSource,
-        sink: &mut Sink<'_>,
-    ) -> Result<Summary, Error> {
-        let quoting = self.quoting(&mut source)?;
-        let mut summary = Summary::default();
-        let counted = MboxReadState::default();
-        self.mbox(source, counted, quoting, &mut summary, sink, &mut |_| {})?;
-        Ok(summary)
-    }
-
-    /// Converts the messages of an mbox and writes the result to `sink`. `source` starts at the beginning of the mbox,
-    /// or after messages that were already converted. `counted` says whether the Content-Length fields before this
-    /// position were right, which decides whether those after it divide messages. `seen` is called with all bytes that
-    /// were read. Returns the updated `counted` and the source, so that the caller can continue with messages that were
-    /// appended since.
-    pub(crate) fn mbox(
-        &self,
-        source: InputSource,
-        counted: MboxReadState,
-        quoting: Quoting,
-        summary: &mut Summary,
-        sink: &mut Sink<'_>,
-        seen: &mut (dyn FnMut(&[u8]) + Send),
-    ) -> Result<(MboxReadState, InputSource), Error> {
-        let mut windows = cut::windows(source, counted, self.options, self.path)?;
-        if self.is_eudora {
-            let start = windows
-                .source
-                .start(find::LOOKED_AT as usize)
-                .map_err(in_full(self.path))?;
-            let has_cr = eudora::ends_lines_with_cr(&start);
-            windows.division = Division::Eudora { has_cr };
-        }
-        let stages = MessageReader {
-            job: self,
-            quoting,
-            before: summary.messages,
-        };
-        summary.mailboxes = 1;
-        let mut accounts = Accounts::of(&windows);
-        pool::run(
-            self.options.pool_limits(),
-            self.stop,
-            || {
-                let chunk = windows.next_chunk().map_err(in_full(self.path))?;
-                let Some(chunk) = chunk else {
-                    return Ok(None);
-                };
-                stages.ahead(&chunk).map_err(unreadable(self.path))?;
-                let weight = chunk.weight();
-                Ok(Some((chunk, weight)))
-            },
-            |chunk| stages.touched(chunk),
-            |chunk, index| stages.work(chunk, index),
-            |chunk, done| {
-                let results = done.iter().filter_map(|(_, done)| done.as_ref());
-                let weight: usize = results.map(|it| it.weight(self.transform)).sum();
-                chunk.let_go().map(|of_chunk| of_chunk + weight)
-            },
-            |mut chunk: WindowChunk, done| {
-                chunk.read_again().map_err(unreadable(self.path))?;
-                let bytes = chunk.bytes();
-                accounts.chunk(&chunk).map_err(unreadable(self.path))?;
-                seen(bytes);
-                summary.bytes_out += bytes.len() as u64;
-                let mut copied = 0;
-                for (frame, done) in &done {
-                    let Some(new) = &done.new else { continue };
-                    let frame = chunk.frames[*frame];
-                    sink.keep(&bytes[copied..frame.start])?;
-                    sink.put(new)?;
-                    summary.bytes_out += new.len() as u64;
-                    summary.bytes_out -= (frame.end - frame.start) as u64;
-                    summary.changed += 1;
-                    copied = frame.end;
-                    if let Some(changes) = self.changes {
-                        unpoisoned(changes.lock()).push(LengthChange {
-                            offset: summary.bytes_in + frame.start as u64,
-                            before: (frame.end - frame.start) as u64,
-                            after: new.len() as u64,
-                        });
-                    }
-                }
-                sink.keep(&bytes[copied..])?;
-                for (_, done) in done {
-                    done.tell(self.observer);
-                }
-                self.report_appended(&chunk, stages.before, summary);
-                self.count(&chunk, summary);
-                Ok(())
-            },
-        )?;
-        accounts.end(&windows).map_err(unreadable(self.path))?;
-        Ok((windows.counted.elsewhere(), windows.source))
     }
 }

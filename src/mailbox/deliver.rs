@@ -1,42 +1,23 @@
 //! Delivers the messages of readers to a mailbox of another format, or to a handler. Several messages are read and transformed
 //! at the same time.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::Error;
+use crate::mailbox::Summary;
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::event::MailboxEvent;
 use crate::mailbox::finds::SourceFind;
-use crate::mailbox::forms::rewrite;
 use crate::mailbox::input::source::InputSource;
 use crate::mailbox::kind::StartKind;
-use crate::mailbox::place::delivery::{Batch, Delivery, Handler, ResultForm, StoredState};
+use crate::mailbox::letter_work::{EditedForm, ReadLetter, WorkedLetter};
+use crate::mailbox::place::delivery::{Batch, Delivery, Handler, ResultForm};
 use crate::mailbox::prepare::DeliveredLetter;
-use crate::mailbox::read::messages::TransformResult;
 use crate::mailbox::reader::{
     FilesReader, Letter, LetterFacts, LetterPlace, Letters, MailboxReader, OpenReader, ReadContext,
     open_reader,
 };
-use crate::mailbox::{Program, Summary};
 use crate::pool;
-
-/// Result of the work on a message.
-struct WorkedLetter<S> {
-    /// The message, unless its letters keep it.
-    read: Option<ReadLetter>,
-    /// `None` if the message needed no transform.
-    done: Option<TransformResult<S>>,
-    /// Facts about the message, unless its letters keep it. It is then opened again, and the facts are returned again.
-    facts: LetterFacts,
-}
-
-/// A message of a file that was read.
-struct ReadLetter {
-    /// Content of the message. Empty if the transform has changed it.
-    content: Vec<u8>,
-    stored: StoredState,
-}
 
 /// Messages that were read for a handler.
 struct LetterBatch {
@@ -120,103 +101,21 @@ impl<S: Send> MailboxJob<'_, S> {
         mut delivery: Option<&mut Delivery>,
         summary: &mut Summary,
     ) -> Result<(), Error> {
-        let search = |bytes: &[u8], ends: &[usize]| match self.transform {
-            Some(transform) => transform.touched(bytes, ends),
-            None => Vec::new(),
-        };
-        let none = Summary::default();
-        pool::run(
+        self.transform_letters(
             reader.limits(self.options.pool_limits()),
-            self.stop,
-            || {
-                let letters = reader.next()?;
-                if let Some(letters) = &letters {
-                    self.see_ahead(&**letters)?;
-                }
-                Ok(letters.map(|letters| {
-                    let weight = letters.weight();
-                    (letters, weight)
-                }))
-            },
-            |letters| letters.touched(&search),
-            // An error is passed on in the order of the messages, after the results of the messages before it.
-            |letters, index| Ok(self.work(&**letters, index)),
-            |letters, done| {
-                let results = done.iter().filter_map(|(_, worked)| match worked {
-                    Some(Ok(worked)) => worked.done.as_ref(),
-                    _ => None,
-                });
-                let weight: usize = results.map(|done| done.weight(self.transform)).sum();
-                letters.let_go().map(|of_letters| of_letters + weight)
-            },
-            |mut letters, done| {
-                letters.read_again()?;
-                self.tell_facts(letters.facts_before(), &none, summary);
+            || reader.next(),
+            EditedForm::Plain,
+            |letters, done, summary| {
                 let mut done = done.into_iter().peekable();
                 for index in 0..letters.count() {
                     let worked = done.next_if(|(at, _)| *at == index);
                     let worked = worked.map(|(_, worked)| worked).transpose()?;
-                    self.take_letter((&*letters, index), worked, &mut delivery, summary)?;
+                    self.take_letter((letters, index), worked, &mut delivery, summary)?;
                 }
-                self.tell_facts(letters.facts_after(), &none, summary);
                 Ok(())
             },
+            summary,
         )
-    }
-
-    fn see_ahead(&self, letters: &dyn Letters) -> Result<(), Error> {
-        if let Some(transform) = self.transform
-            && letters.are_of_eudora()
-        {
-            for index in 0..letters.count() {
-                letters.open(index, &mut |letter| {
-                    transform.ahead(&letter.message);
-                    Ok(())
-                })?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads and transforms a message.
-    fn work(&self, letters: &dyn Letters, index: usize) -> Result<WorkedLetter<S>, Error> {
-        let (mut read, mut done) = (None, None);
-        let facts = letters.open(index, &mut |letter| {
-            done = self.transformed(&letter)?;
-            if !letters.are_kept() {
-                let is_new = done.as_ref().is_some_and(|done| done.new.is_some());
-                let content = (!is_new).then(|| letter.message.content.to_owned());
-                read = Some(ReadLetter {
-                    content: content.unwrap_or_default(),
-                    stored: letter.stored,
-                });
-            }
-            Ok(())
-        })?;
-        Ok(WorkedLetter { read, done, facts })
-    }
-
-    fn transformed(&self, letter: &Letter<'_>) -> Result<Option<TransformResult<S>>, Error> {
-        let message = &letter.message;
-        let content = message.content;
-        let place: (u64, &Path) = (message.number, message.source);
-        match (&letter.place, self.transform) {
-            (LetterPlace::Mbox(_), None) => Ok(None),
-            (LetterPlace::Mbox(mbox), Some(transform)) => {
-                let run = self.message_transform();
-                let done = run.transformed(transform, message, |edits| match message.beside {
-                    Some(Program::Eudora) => rewrite::spliced(content, edits),
-                    _ => rewrite::unquoted(content, edits, mbox.quoting),
-                });
-                done.map(Some)
-            }
-            (LetterPlace::File, _) => {
-                self.single(place, content, message.beside, rewrite::spliced_in_file)
-            }
-            (LetterPlace::Folder, _) => {
-                self.single(place, content, message.beside, rewrite::spliced)
-            }
-        }
     }
 
     /// Delivers a message. `worked` is the result of the work on the message, or `None` if the message needed no work.
@@ -358,14 +257,5 @@ impl<S: Send> MailboxJob<'_, S> {
             all.add(facts.with_result(&result));
         }
         Ok(LetterBatch { batch, facts: all })
-    }
-
-    /// Reports facts, and adds the counts of the facts and of the result to `summary`.
-    fn tell_facts(&self, facts: LetterFacts, result: &Summary, summary: &mut Summary) {
-        let facts = facts.with_result(result);
-        summary.add(&facts.counts);
-        for event in facts.events {
-            MailboxEvent::of_run(event).tell(self.observer);
-        }
     }
 }

@@ -21,6 +21,7 @@ use md5::{Digest as _, Md5};
 use crate::error::Error;
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::compressed::method_of;
+use crate::mailbox::copy::MboxCopy;
 use crate::mailbox::failure::{changed, unreadable};
 use crate::mailbox::file::octets_at;
 use crate::mailbox::forms::mbox::MboxReadState;
@@ -32,6 +33,7 @@ use crate::mailbox::place::latecomers::{carry_over, keep};
 use crate::mailbox::place::lock::{LockPatience, MboxLock};
 use crate::mailbox::place::replace::start_of;
 use crate::mailbox::read::sink::{Output, Sink};
+use crate::mailbox::reader::{MboxPart, ReadContext, quoting_of};
 use crate::mailbox::{Stop, Summary};
 use crate::platform::{MetadataExt as _, NewFile};
 use crate::span::front;
@@ -90,6 +92,14 @@ impl<S: Send> MailboxJob<'_, S> {
         Ok(summary)
     }
 
+    fn whole_mbox(&self, source: InputSource, sink: &mut Sink<'_>) -> Result<Summary, Error> {
+        let mut summary = Summary::default();
+        let context = Arc::new(ReadContext::of_job(self));
+        let part = MboxPart::first(&context, false, source, None)?;
+        self.copy_part(part, &mut MboxCopy::to(sink), &mut summary)?;
+        Ok(summary)
+    }
+
     pub(crate) fn patience(&self) -> LockPatience<'_> {
         LockPatience::new(self.options.lock_timeout, self.stop, self.observer)
     }
@@ -124,7 +134,8 @@ impl<S: Send> MailboxJob<'_, S> {
     /// repeated.
     fn attempt(&self, target: &Path) -> Result<Option<Summary>, Error> {
         let mut lock = self.locked(target)?;
-        let quoting = self.quoting(&mut InputSource::file(&lock.file))?;
+        let context = Arc::new(ReadContext::of_job(self));
+        let quoting = quoting_of(&context, false, &mut InputSource::file(&lock.file))?;
         let mut sink = self.sink(&lock.file, target);
         let mut summary = Summary::default();
         let mut digest = Md5::new();
@@ -137,10 +148,16 @@ impl<S: Send> MailboxJob<'_, S> {
             }
             let file = lock.let_go(target)?;
             let section = InputSource::section(&file, read, end);
-            let seen = &mut |bytes: &[u8]| digest.update(bytes);
-            counted = match self.mbox(section, counted, quoting, &mut summary, &mut sink, seen) {
+            let mut seen = |bytes: &[u8]| digest.update(bytes);
+            let mut copy = MboxCopy {
+                seen: Some(&mut seen),
+                ..MboxCopy::to(&mut sink)
+            };
+            let before = (summary.messages, counted);
+            let part = MboxPart::of_section(&context, quoting, section, before)?;
+            counted = match self.copy_part(part, &mut copy, &mut summary) {
                 Err(Error::Changed { .. }) => return Ok(None),
-                counted => counted?.0,
+                part => part?.into_end().0,
             };
             read = end;
             lock = match MboxLock::again(file, target, self.path, &self.patience()) {
@@ -166,8 +183,8 @@ impl<S: Send> MailboxJob<'_, S> {
                 transform: None,
                 ..*self
             };
-            let read = &mut |_: &[u8]| {};
-            unseen.mbox(section, counted, quoting, &mut summary, &mut sink, read)?;
+            let part = MboxPart::of_section(&context, quoting, section, (seen, counted))?;
+            unseen.copy_part(part, &mut MboxCopy::to(&mut sink), &mut summary)?;
             summary.late += summary.messages - seen;
         }
         self.put(&lock, target, sink, &state.identity, &summary)?;

@@ -24,6 +24,7 @@ mod collect;
 mod compressed;
 mod conversion;
 mod convert;
+mod copy;
 mod damaged;
 mod deliver;
 mod each;
@@ -44,10 +45,12 @@ mod in_place;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod input;
 mod kind;
+mod letter_work;
 mod maildir;
 #[cfg(feature = "view")]
 pub(crate) mod memory;
 mod not_mail;
+mod own_format;
 mod partial;
 mod place;
 mod prepare;

@@ -4,18 +4,10 @@ use std::path::Path;
 use crate::edit::Edits;
 use crate::error::Error;
 use crate::mailbox::begin::MailboxJob;
-use crate::mailbox::failure::{cannot_write, unreadable};
-use crate::mailbox::forms::carriage;
+use crate::mailbox::failure::cannot_write;
 use crate::mailbox::forms::quoting::Quoting;
-use crate::mailbox::forms::rewrite::{self, RewriteRefusal, Rewritten};
-use crate::mailbox::input::window::WindowChunk;
+use crate::mailbox::forms::rewrite::{RewriteRefusal, Rewritten};
 use crate::mailbox::{Message, Observer, Program, Stop, Transform};
-
-pub(crate) struct MessageReader<'a, S> {
-    pub(crate) job: &'a MailboxJob<'a, S>,
-    pub(crate) quoting: Quoting,
-    pub(crate) before: u64,
-}
 
 pub(crate) struct TransformResult<S> {
     pub(crate) new: Option<Vec<u8>>,
@@ -32,78 +24,6 @@ impl<S> TransformResult<S> {
 
     pub(crate) fn tell(self, observer: &dyn Observer<S>) {
         observer.message(self.said, self.is_refused);
-    }
-}
-
-impl<S> MessageReader<'_, S> {
-    pub(crate) fn touched(&self, chunk: &WindowChunk) -> Vec<usize> {
-        // The search needs the bytes, which may be freed later.
-        chunk.appended();
-        let Some(transform) = self.job.transform else {
-            return Vec::new();
-        };
-        if self.job.is_eudora {
-            return (0..chunk.frames.len()).collect();
-        }
-        chunk.touched(|bytes, ends| transform.touched(bytes, ends))
-    }
-
-    pub(crate) fn work(
-        &self,
-        chunk: &WindowChunk,
-        index: usize,
-    ) -> Result<TransformResult<S>, Error> {
-        let text = chunk.text(index).map_err(unreadable(self.job.path))?;
-        let (from_line, content, _) = text.parts();
-        let frame = &text.frame;
-        let quoting = rewrite::declared_quoting(from_line, self.quoting);
-        let message = self.message(chunk, index, (content, quoting));
-        let Some(transform) = self.job.transform else {
-            unreachable!(
-                "only a transform selects messages to work on, but this run has none (a defect of embody)"
-            );
-        };
-        let lengths = transform.lengths();
-        let run = self.job.message_transform();
-        run.transformed(transform, &message, |edits| {
-            if self.job.is_eudora {
-                return rewrite::spliced(content, edits);
-            }
-            let (read, quoting) = (&text.bytes, self.quoting);
-            if text.has_cr {
-                carriage::rewritten(chunk.raw(index), read, frame, edits, quoting, lengths)
-            } else {
-                rewrite::rewritten(read, frame, edits, quoting, lengths)
-            }
-        })
-    }
-
-    fn message<'c>(
-        &'c self,
-        chunk: &WindowChunk,
-        index: usize,
-        (content, quoting): (&'c [u8], Quoting),
-    ) -> Message<'c> {
-        Message {
-            number: self.before + chunk.first_number + index as u64,
-            source: self.job.path,
-            content,
-            at: chunk.place_of(content),
-            quoting,
-            beside: self.job.is_eudora.then_some(Program::Eudora),
-        }
-    }
-
-    pub(crate) fn ahead(&self, chunk: &WindowChunk) -> io::Result<()> {
-        let Some(transform) = self.job.transform.filter(|_| self.job.is_eudora) else {
-            return Ok(());
-        };
-        for index in 0..chunk.frames.len() {
-            let text = chunk.text(index)?;
-            let (_, content, _) = text.parts();
-            transform.ahead(&self.message(chunk, index, (content, self.quoting)));
-        }
-        Ok(())
     }
 }
 

@@ -50,6 +50,13 @@ impl ReadContext {
     pub(crate) fn for_other_format<S>(job: &MailboxJob<'_, S>) -> Self {
         Self {
             is_for_other_format: true,
+            ..Self::of_job(job)
+        }
+    }
+
+    /// Describes the mailbox of a job.
+    pub(crate) fn of_job<S>(job: &MailboxJob<'_, S>) -> Self {
+        Self {
             inner: job.inner.cloned(),
             method: job.method,
             is_within: job.is_within,

@@ -1,12 +1,18 @@
 //! The traits of readers, and the facts that readers return.
 
 use std::convert::Infallible;
+use std::path::Path;
 use std::sync::Arc;
 
+use crate::detail::Detail;
+use crate::edit::Edits;
 use crate::error::Error;
 use crate::mailbox::event::{MailboxEvent, MailboxFact};
+use crate::mailbox::forms::carriage;
+use crate::mailbox::forms::rewrite::{self, Rewritten};
+use crate::mailbox::input::window::MessageText;
 use crate::mailbox::place::delivery::StoredState;
-use crate::mailbox::{Message, Quoting, Summary};
+use crate::mailbox::{Lengths, Message, Quoting, Summary};
 use crate::pool::PoolLimits;
 
 /// A message that was read.
@@ -35,10 +41,39 @@ pub(crate) struct MboxPlace<'l> {
     pub(crate) quoting: Quoting,
     /// Folders of the message in the archive that contains the mailbox. `None` if it is not in an archive.
     pub(crate) member: Option<Arc<[String]>>,
+    pub(crate) entry: MboxEntryText<'l>,
+}
+
+/// A message with its separator, as the mailbox contains it.
+pub(crate) struct MboxEntryText<'l> {
+    pub(crate) text: &'l MessageText<'l>,
+    /// The message with its original line endings.
+    pub(crate) raw: &'l [u8],
+    /// How the mailbox quotes lines.
+    pub(crate) quoting: Quoting,
+}
+
+impl MboxEntryText<'_> {
+    /// Applies the edits to the message. Returns the new entry of the mailbox, or `None` if it did not change.
+    ///
+    /// # Errors
+    /// Returns an error if the change would remove a separator line.
+    pub(crate) fn rewritten(&self, edits: &Edits, lengths: Lengths) -> Rewritten {
+        let MessageText { bytes, frame, .. } = self.text;
+        if self.text.has_cr {
+            carriage::rewritten(self.raw, bytes, frame, edits, self.quoting, lengths)
+        } else {
+            rewrite::rewritten(bytes, frame, edits, self.quoting, lengths)
+        }
+    }
 }
 
 /// Function that gets a message.
 pub(crate) type SeeLetter<'s> = &'s mut dyn FnMut(Letter<'_>) -> Result<(), Error>;
+
+/// Function that returns the indices of the messages that contain words of references. Its arguments are the bytes of
+/// consecutive messages, and the ends of the messages in them.
+pub(crate) type SearchTouched<'s> = &'s dyn Fn(&[u8], &[usize]) -> Vec<usize>;
 
 /// An event of a run that only reads, so that messages have no results.
 pub(crate) type ReadEvent = MailboxEvent<Infallible>;
@@ -97,10 +132,9 @@ pub(crate) trait Letters: Send + Sync {
         false
     }
 
-    /// Returns the indices of the messages that need work. `search` returns the indices of those that contain words of
-    /// references: its arguments are the bytes of consecutive messages, and the ends of the messages in them. Readers
-    /// whose messages are not in memory together return all messages.
-    fn touched(&self, _search: &dyn Fn(&[u8], &[usize]) -> Vec<usize>) -> Vec<usize> {
+    /// Returns the indices of the messages that need work. Readers whose messages are not in memory together return all
+    /// messages.
+    fn touched(&self, _search: SearchTouched<'_>) -> Vec<usize> {
         (0..self.count()).collect()
     }
 
@@ -135,11 +169,12 @@ pub(crate) struct LetterFacts {
 }
 
 impl LetterFacts {
-    /// Returns the facts about a message with one defect.
-    pub(super) fn damaged(fact: MailboxFact) -> Self {
+    /// Returns the facts about a message that cannot be written.
+    pub(super) fn lost(path: &Path, why: Detail) -> Self {
+        let lost = MailboxFact::Lost(path.to_owned(), why);
         Self {
             counts: Summary::of(|sum| sum.damaged = 1),
-            events: vec![MailboxEvent::Fact(fact)],
+            events: vec![MailboxEvent::Fact(lost)],
         }
     }
 

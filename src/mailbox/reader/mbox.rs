@@ -1,15 +1,17 @@
 //! The messages of an mbox, an MMDF mailbox or a mailbox of Eudora.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use super::context::ReadContext;
-use super::letters::{Letter, LetterFacts, LetterPlace, Letters, MboxPlace, SeeLetter};
+use super::letters::{
+    Letter, LetterFacts, LetterPlace, Letters, MboxEntryText, MboxPlace, SearchTouched, SeeLetter,
+};
 use crate::detail::Detail;
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::archive::SkippedMember;
-use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::compressed::not_encoded;
-use crate::mailbox::event::{EventLog, MailboxEvent, MailboxFact};
+use crate::mailbox::event::{MailboxEvent, MailboxFact};
 use crate::mailbox::failure::{LEFT_OUT, in_full, too_large, unreadable};
 use crate::mailbox::find;
 use crate::mailbox::forms::flags::FlagIndex;
@@ -24,7 +26,7 @@ use crate::mailbox::read::cut;
 use crate::mailbox::{Message, Program, Quoting, Summary};
 
 /// A source that is divided into messages: an mbox, or one of the mboxes in an archive.
-pub(super) struct MboxPart {
+pub(crate) struct MboxPart {
     shared: Arc<SharedPart>,
     /// Number of messages of this part that were read.
     read: u64,
@@ -46,7 +48,8 @@ struct SharedPart {
     members: Option<(Arc<Mutex<SkippedMember>>, u64)>,
 }
 
-struct MboxLetters {
+/// Consecutive messages of an mbox.
+pub(crate) struct MboxLetters {
     shared: Arc<SharedPart>,
     chunk: WindowChunk,
 }
@@ -56,7 +59,7 @@ impl MboxPart {
     ///
     /// # Errors
     /// Returns an error if the source cannot be read, or if the options select a part of it that does not exist.
-    pub(super) fn first(
+    pub(crate) fn first(
         context: &Arc<ReadContext>,
         is_eudora: bool,
         mut source: InputSource,
@@ -71,22 +74,37 @@ impl MboxPart {
             quoting = Quoting::Rd;
         }
         let shared = SharedPart {
-            context: Arc::clone(context),
             is_eudora,
-            quoting,
-            before: 0,
             index: index.map(Arc::new),
-            members: None,
+            ..SharedPart::new(context, quoting)
         };
-        Self::of(shared, source)
+        Self::of(shared, source, MboxReadState::default())
     }
 
-    fn of(shared: SharedPart, source: InputSource) -> Result<Self, Error> {
+    /// Begins with a section of a source, after `before` messages that were already read. `counted` says whether the
+    /// Content-Length fields of these messages were right, which decides whether those after them divide messages.
+    ///
+    /// # Errors
+    /// Returns an error if the source cannot be read.
+    pub(crate) fn of_section(
+        context: &Arc<ReadContext>,
+        quoting: Quoting,
+        source: InputSource,
+        (before, counted): (u64, MboxReadState),
+    ) -> Result<Self, Error> {
+        let shared = SharedPart {
+            before,
+            ..SharedPart::new(context, quoting)
+        };
+        Self::of(shared, source, counted)
+    }
+
+    fn of(shared: SharedPart, source: InputSource, counted: MboxReadState) -> Result<Self, Error> {
         let context = Arc::clone(&shared.context);
         let path = context.path.as_path();
         let members = source.members();
-        let state = MboxReadState::default();
-        let mut windows = cut::windows(source, state, &context.options, path)?;
+        let members = members.filter(|_| context.is_for_other_format);
+        let mut windows = cut::windows(source, counted, &context.options, path)?;
         if shared.is_eudora {
             let start = windows.source.start(find::LOOKED_AT as usize);
             let has_cr = eudora::ends_lines_with_cr(&start.map_err(in_full(path))?);
@@ -104,7 +122,7 @@ impl MboxPart {
     ///
     /// # Errors
     /// Returns an error if the source cannot be read, or if a byte of it would belong to no message.
-    pub(super) fn next(&mut self) -> Result<Option<Box<dyn Letters>>, Error> {
+    pub(crate) fn next(&mut self) -> Result<Option<Box<MboxLetters>>, Error> {
         let path = self.shared.context.path.as_path();
         let Some(chunk) = self.windows.next_chunk().map_err(in_full(path))? else {
             self.accounts.end(&self.windows).map_err(unreadable(path))?;
@@ -122,7 +140,7 @@ impl MboxPart {
     ///
     /// # Errors
     /// Returns an error if the source cannot be read.
-    pub(super) fn following(self) -> Result<Result<Self, InputSource>, Error> {
+    pub(crate) fn following(self) -> Result<Result<Self, InputSource>, Error> {
         let mut source = self.windows.source;
         let mut shared = Arc::unwrap_or_clone(self.shared);
         // The offsets of a range count all bytes of the source. After damage, some bytes are missing, so reading ends there.
@@ -133,18 +151,55 @@ impl MboxPart {
         if shared.before == 0 {
             shared.quoting = quoting_of(&shared.context, shared.is_eudora, &mut source)?;
         }
-        Self::of(shared, source).map(Ok)
+        Self::of(shared, source, MboxReadState::default()).map(Ok)
+    }
+
+    /// Returns the state of reading after the last message, and the source.
+    pub(crate) fn into_end(self) -> (MboxReadState, InputSource) {
+        (self.windows.counted.elsewhere(), self.windows.source)
     }
 }
 
-fn quoting_of(
+impl SharedPart {
+    fn new(context: &Arc<ReadContext>, quoting: Quoting) -> Self {
+        Self {
+            context: Arc::clone(context),
+            is_eudora: false,
+            quoting,
+            before: 0,
+            index: None,
+            members: None,
+        }
+    }
+}
+
+impl MboxLetters {
+    /// Returns the bytes of the messages, with their separators and with bytes that belong to no message.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.chunk.bytes()
+    }
+
+    /// Returns the place of a message and its separator in [`bytes`](Self::bytes).
+    pub(crate) fn range(&self, index: usize) -> Range<usize> {
+        let frame = self.chunk.frames[index];
+        frame.start..frame.end
+    }
+}
+
+/// Returns how a mailbox quotes lines: as the options say, or as its first messages show.
+///
+/// # Errors
+/// Returns an error if the source cannot be read.
+pub(crate) fn quoting_of(
     context: &ReadContext,
     is_eudora: bool,
     source: &mut InputSource,
 ) -> Result<Quoting, Error> {
-    let log = EventLog::new();
-    let job = context.job(&log);
-    MailboxJob { is_eudora, ..job }.quoting(source)
+    match context.options.quoting {
+        _ if is_eudora => Ok(Quoting::None),
+        Some(quoting) => Ok(quoting),
+        None => source.quoting().map_err(in_full(&context.path)),
+    }
 }
 
 impl Letters for MboxLetters {
@@ -172,8 +227,7 @@ impl Letters for MboxLetters {
             && context.is_for_other_format
         {
             let why = Detail::from(format!("message {number}: {}", not_encoded(why.clone())));
-            let lost = MailboxFact::Lost(path.to_owned(), why.then(LEFT_OUT));
-            return Ok(LetterFacts::damaged(lost));
+            return Ok(LetterFacts::lost(path, why.then(LEFT_OUT)));
         }
         let (separator, content, _) = text.parts();
         let start = self.chunk.offset + self.chunk.frames[index].start as u64;
@@ -196,17 +250,15 @@ impl Letters for MboxLetters {
                 separator,
                 quoting: rewrite::quoting_in(&text.frame, separator, *quoting),
                 member,
+                entry: MboxEntryText {
+                    text: &text,
+                    raw: self.chunk.raw(index),
+                    quoting: *quoting,
+                },
             }),
         })?;
-        let mut appended = self.chunk.appended().iter();
-        Ok(match appended.find(|place| place.index == index) {
-            None => LetterFacts::default(),
-            Some(place) => {
-                let message = format!("message {number}");
-                let why = place.data.detail(&message, place.offset);
-                LetterFacts::damaged(MailboxFact::Damaged(path.to_owned(), why))
-            }
-        })
+        self.chunk.appended();
+        Ok(LetterFacts::default())
     }
 
     fn are_kept(&self) -> bool {
@@ -217,8 +269,8 @@ impl Letters for MboxLetters {
         self.shared.is_eudora
     }
 
-    fn touched(&self, search: &dyn Fn(&[u8], &[usize]) -> Vec<usize>) -> Vec<usize> {
-        // Also searches for data of other formats, so that the thread that delivers the messages need not do so.
+    fn touched(&self, search: SearchTouched<'_>) -> Vec<usize> {
+        // Also searches for data of other formats, so that the thread that writes the messages need not do so.
         self.chunk.appended();
         if self.shared.is_eudora {
             return (0..self.count()).collect();
@@ -227,6 +279,7 @@ impl Letters for MboxLetters {
     }
 
     fn let_go(&mut self) -> Option<usize> {
+        self.chunk.appended();
         self.chunk.let_go()
     }
 
@@ -236,6 +289,7 @@ impl Letters for MboxLetters {
     }
 
     fn discard(&mut self) -> usize {
+        self.chunk.appended();
         self.chunk.discard()
     }
 
@@ -252,15 +306,23 @@ impl Letters for MboxLetters {
             bytes_out: octets,
             ..Summary::default()
         };
-        let read = self.chunk.packed.unwrap_or(octets);
-        let mut events = vec![MailboxEvent::Advance(read, messages)];
+        let first = before + self.chunk.first_number;
+        let mut events = Vec::new();
         if oversized > 0 && context.is_for_other_format {
             counts.damaged = oversized;
-            let number = before + self.chunk.first_number + self.chunk.frames.len() as u64;
-            let why = too_large(Some(number), &context.options);
+            let why = too_large(Some(first + self.count() as u64), &context.options);
             let lost = MailboxFact::Lost(context.path.clone(), why);
-            events.insert(0, MailboxEvent::Fact(lost));
+            events.push(MailboxEvent::Fact(lost));
         }
+        for place in self.chunk.appended() {
+            counts.damaged += 1;
+            let message = format!("message {}", first + place.index as u64);
+            let why = place.data.detail(&message, place.offset);
+            let damaged = MailboxFact::Damaged(context.path.clone(), why);
+            events.push(MailboxEvent::Fact(damaged));
+        }
+        let read = self.chunk.packed.unwrap_or(octets);
+        events.push(MailboxEvent::Advance(read, messages));
         LetterFacts { counts, events }
     }
 }

@@ -6,8 +6,8 @@
 //! by any thread. [`read_source`] reads all mailboxes of a source with the worker pool, and [`Messages`] reads them one
 //! after the other.
 //!
-//! A conversion to another format and `merge` read all mailboxes through these readers (`deliver`). A copy in the same format
-//! and a change in place have a loop of their own, which shares the windows of messages with this module.
+//! A conversion to another format and `merge` read all mailboxes through these readers (`deliver`). A copy of an mbox in its own
+//! format and a change of an mbox in place read its messages through [`MboxPart`] (`copy`).
 //!
 //! Readers write nothing, lock nothing and make no network requests. A reader returns facts as values. The caller decides about
 //! their consequences.
@@ -35,6 +35,7 @@ pub(crate) use files::FilesReader;
 pub(crate) use letters::{Letter, LetterFacts, LetterPlace, Letters, MailboxReader, MboxPlace};
 #[cfg(feature = "cli")]
 pub(crate) use map::{LetterWork, read_source};
+pub(crate) use mbox::{MboxLetters, MboxPart, quoting_of};
 pub use messages::{Messages, OwnedMessage};
 pub(crate) use open::open_reader;
 pub(crate) use opened::OpenReader;

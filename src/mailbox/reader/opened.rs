@@ -91,7 +91,7 @@ impl MailboxReader for OpenReader {
                 OpenState::Mbox(mut part) => {
                     if let Some(letters) = part.next()? {
                         self.state = OpenState::Mbox(part);
-                        return Ok(Some(letters));
+                        return Ok(Some(letters as Box<dyn Letters>));
                     }
                     self.state = match part.following()? {
                         Ok(next) => OpenState::Mbox(Box::new(next)),

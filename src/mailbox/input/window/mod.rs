@@ -19,7 +19,7 @@ use crate::mailbox::forms::separator::{LOOK_AHEAD, next_separator};
 use crate::mailbox::forms::{Division, eudora, mmdf};
 use crate::mailbox::start::before_first_message;
 use chunk::Buffers;
-pub(crate) use chunk::WindowChunk;
+pub(crate) use chunk::{MessageText, WindowChunk};
 
 /// Number of bytes at the end of a window that are searched again together with the next window. A separator that
 /// starts there is recognised only when the bytes after it are read.
