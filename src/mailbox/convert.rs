@@ -9,35 +9,27 @@ use std::ops::Range;
 use std::sync::{Arc, MutexGuard};
 
 use crate::detail::{Detail, Setting};
-use crate::engine::Mode;
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::Summary;
 use crate::mailbox::appended::appended_to_file;
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::compressed::{CompressionDamage, LEFT_AS_UTF16};
 use crate::mailbox::failure::unreadable;
-use crate::mailbox::forms::{carriage, emlx, emlx_files, rewrite};
+use crate::mailbox::forms::{emlx, emlx_files, rewrite};
 use crate::mailbox::identity::FileIdentity;
-use crate::mailbox::input::content::{CompressedContent, content_of};
+use crate::mailbox::input::source::InputSource;
+use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::place::replace::{self, AtomicWriter};
 use crate::mailbox::read::cut::{SINGLE, asked_for, cannot_cut};
 use crate::mailbox::read::messages::TransformResult;
+use crate::mailbox::read::opened::SourceMessage;
+use crate::mailbox::read::sink::Output;
 use crate::platform::NewFile;
 
 /// Maximum size of a compressed message, in bytes, that is decompressed in parallel with other messages. Larger messages
 /// are decompressed one at a time to limit memory.
 const MOST_IN_PARALLEL: usize = 8 << 20;
-
-/// A file with one message.
-pub(crate) struct MessageFile<'l> {
-    file: Arc<File>,
-    /// Identity of the file before it was read.
-    pub(crate) before: FileIdentity,
-    pub(crate) content: CompressedContent,
-    /// Lock that is held while a large compressed message is in memory.
-    _alone: Option<MutexGuard<'l, ()>>,
-}
 
 /// Place of the message in the content of a file.
 #[derive(Clone)]
@@ -69,41 +61,40 @@ impl<S: Send> MailboxJob<'_, S> {
         if let Some(left) = self.leave_utf16() {
             return Ok(left);
         }
-        let MessageFile {
-            file,
-            before,
-            content,
-            _alone,
-        } = self.message_file()?;
-        let (summary, done) = match content {
-            CompressedContent::Whole(content) if content.is_empty() => {
+        // A run that writes nothing compares the mail with one that was written in another format.
+        if !self.options.mode.writes() {
+            return self.file_to(StartKind::Eml, Output::Nowhere);
+        }
+        let (file, before) = self.open()?;
+        let mut source = match self.method {
+            Some(_) => InputSource::named(file, self.path, self.options, self.stop)?,
+            None => InputSource::file(&Arc::new(file)),
+        };
+        let read = self.source_message(&mut source, StartKind::Eml, false)?;
+        let (summary, done) = match (source.damage(), read) {
+            (Some(damage), _) => (self.all_damaged(damage), None),
+            (None, SourceMessage::Whole(read)) => {
+                let (mut summary, done) = self.message_of(&read.content)?;
+                self.report_appended_to_file(&read.content, &mut summary);
+                (summary, done)
+            }
+            (None, SourceMessage::Empty) => {
                 let summary = self.without_message();
                 self.observer.done(&Summary::of(|sum| sum.mailboxes = 1));
                 return Ok(summary);
             }
-            // A run that writes nothing compares the mail with one that was written in another format.
-            CompressedContent::Whole(content) => {
-                let read = if self.options.mode.writes() {
-                    content
-                } else {
-                    carriage::with_line_feeds_alone(content)
-                };
-                let (mut summary, done) = self.message_of(&read)?;
-                self.report_appended_to_file(&read, &mut summary);
-                (summary, done)
-            }
-            CompressedContent::TooLarge => (self.oversized(before.length)?, None),
-            CompressedContent::Damaged(damage) => (self.all_damaged(&damage), None),
+            (None, SourceMessage::TooLarge(_)) => (self.oversized(before.length)?, None),
+            (None, SourceMessage::Unread(summary)) => (summary, None),
         };
         let new = done.as_ref().and_then(|done| done.new.as_ref());
-        if let (Some(new), Mode::Run) = (new, self.options.mode) {
+        if let (Some(new), Some(file)) = (new, source.original()) {
             let target = self.path.canonicalize().map_err(unreadable(self.path))?;
             let backup = self.options.backup.as_deref();
             replace::check_replaceable(&target, backup)?;
             let mut beside = AtomicWriter::replacing(&target, self.method)?;
             beside.write(new)?;
             self.stop.check()?;
-            let finished = beside.finished(&file, NewFile::Replacement)?;
+            let finished = beside.finished(file, NewFile::Replacement)?;
             finished.replace(&before, backup)?;
         }
         if let Some(done) = done {
@@ -111,30 +102,6 @@ impl<S: Send> MailboxJob<'_, S> {
         }
         self.observer.done(&summary);
         Ok(summary)
-    }
-
-    /// Reads a file with one message.
-    ///
-    /// # Errors
-    /// Returns [`Error::Unreadable`] if the system cannot read the file.
-    pub(crate) fn message_file(&self) -> Result<MessageFile<'_>, Error> {
-        let (file, before) = self.open()?;
-        let file = Arc::new(file);
-        let most = self.options.max_message;
-        let read = |most| content_of(&file, before.length, self.method, self.options, most);
-        let at_first = self.most_in_parallel(self.method.is_some());
-        let mut content = read(at_first).map_err(unreadable(self.path))?;
-        let mut alone = None;
-        if matches!(content, CompressedContent::TooLarge) && at_first < most {
-            alone = self.alone();
-            content = read(most).map_err(unreadable(self.path))?;
-        }
-        Ok(MessageFile {
-            file,
-            before,
-            content,
-            _alone: alone,
-        })
     }
 
     /// Returns the maximum size of a message that is read in parallel with others, in bytes. Compressed mail has a lower limit,

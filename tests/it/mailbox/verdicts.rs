@@ -708,3 +708,49 @@ fn link_with_the_name_of_mail_and_without_a_target_is_named() {
         std::fs::remove_file(at("mail").join(name)).unwrap();
     }
 }
+
+#[test]
+fn compressed_message_with_data_after_it_is_read_by_every_command() {
+    let temporary = tempfile::tempdir().unwrap();
+    let at = |name: &str| temporary.path().join(name);
+    let mail = "From: a@example.org\nSubject: x\nMessage-ID: <1@example.org>\n\ntext\n";
+    fs::write(at("new.eml"), mail).unwrap();
+    let content = [&gzipped(mail.as_bytes())[..], b"other data"].concat();
+    fs::write(at("mail.eml.gz"), &content).unwrap();
+    fs::create_dir(at("folder")).unwrap();
+    fs::write(at("folder/mail.eml.gz"), &content).unwrap();
+    for source in ["mail.eml.gz", "folder"] {
+        let compared = embody_in(temporary.path(), &["compare", source, "new.eml"]);
+        let said = String::from_utf8_lossy(&compared.stderr).into_owned();
+        let counts = String::from_utf8_lossy(&compared.stdout).into_owned();
+        assert_eq!(compared.status.code(), Some(1), "{said}");
+        assert!(counts.contains("1 identical."), "{source}: {counts}");
+        assert!(said.contains("contains other data after"), "{said}");
+        for form in ["mbox", "auto"] {
+            let converted = [
+                "convert",
+                source,
+                "--output-format",
+                form,
+                "--output",
+                "out",
+            ];
+            let converted = embody_in(temporary.path(), &converted);
+            let said = String::from_utf8_lossy(&converted.stderr).into_owned();
+            assert_eq!(converted.status.code(), Some(1), "{said}");
+            assert!(said.contains("1 message read"), "{source} {form}: {said}");
+            assert!(said.contains("contains other data after"), "{said}");
+            let place = at("out");
+            if place.is_dir() {
+                fs::remove_dir_all(place).unwrap();
+            } else {
+                fs::remove_file(place).unwrap();
+            }
+        }
+        // The data would be lost in place.
+        let changed = embody_in(temporary.path(), &["convert", "--in-place", source]);
+        assert_eq!(changed.status.code(), Some(1));
+    }
+    assert_eq!(fs::read(at("mail.eml.gz")).unwrap(), content);
+    assert_eq!(fs::read(at("folder/mail.eml.gz")).unwrap(), content);
+}
