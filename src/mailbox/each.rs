@@ -41,10 +41,8 @@ pub(crate) fn weight_of_file(length: u64, is_compressed: bool) -> usize {
 }
 
 /// Result of one file. It is kept until all files before it are finished.
-struct FileResult<S, D> {
+struct FileResult<S> {
     events: Vec<MailboxEvent<S>>,
-    /// Converted message that is passed to `take`. It is `()` if `convert` has already written the message.
-    held: D,
     done: Result<Summary, Error>,
 }
 
@@ -76,8 +74,7 @@ impl<S: Send> MailboxJob<'_, S> {
                 self.messages(
                     (founds, |found| found),
                     |_| Ok(()),
-                    |job, found, ()| convert(job, found.kind),
-                    |(), _| Ok(()),
+                    |job, found| convert(job, found.kind),
                 )
             } else {
                 self.each(founds.iter().copied(), &convert)
@@ -153,23 +150,18 @@ impl<S: Send> MailboxJob<'_, S> {
     /// Converts files with one message each, in parallel.
     ///
     /// * `prepare` is called for each file in order, before the file is read;
-    /// * `convert` converts a file. It can leave a value for `take`;
-    /// * `take` receives these values in the order of the files, and can change the counts of the file.
+    /// * `convert` converts a file.
     ///
     /// An error ends the run when all files before it are finished, as if the files were converted one after the other.
     /// Files after it may have been written by then. They are kept, so their events are still reported.
-    pub(crate) fn messages<T: Sync, D: Default + Send>(
+    pub(crate) fn messages<T: Sync>(
         &self,
         (files, found): (&[T], impl Fn(&T) -> &SourceFind + Sync),
         mut prepare: impl FnMut(&T) -> Result<(), Error> + Send,
-        convert: impl Fn(&MailboxJob<'_, S>, &T, &mut D) -> Result<Summary, Error> + Sync,
-        mut take: impl FnMut(D, &mut Summary) -> Result<(), Error> + Send,
+        convert: impl Fn(&MailboxJob<'_, S>, &T) -> Result<Summary, Error> + Sync,
     ) -> Result<Summary, Error> {
-        // A value for `take` is a message that is not written yet. With the empty type `()`, `convert` has already
-        // written the message.
-        let is_written = size_of::<D>() == 0;
         let mut sum = Summary::default();
-        let results: Mutex<BTreeMap<usize, FileResult<S, D>>> = Mutex::default();
+        let results: Mutex<BTreeMap<usize, FileResult<S>>> = Mutex::default();
         let large = Mutex::new(());
         let has_failed = AtomicBool::new(false);
         let mut numbered = files.iter().enumerate();
@@ -196,14 +188,12 @@ impl<S: Send> MailboxJob<'_, S> {
                     large: Some(&large),
                     ..*self
                 };
-                let mut held = D::default();
-                let done = job.one(found(file), |job, _| convert(job, file, &mut held));
+                let done = job.one(found(file), |job, _| convert(job, file));
                 if done.is_err() {
                     has_failed.store(true, Ordering::Relaxed);
                 }
                 let result = FileResult {
                     events: log.into_events(),
-                    held,
                     done,
                 };
                 unpoisoned(results.lock()).insert(*number, result);
@@ -212,22 +202,22 @@ impl<S: Send> MailboxJob<'_, S> {
             // Once the message is written, the pool only needs to count the memory of its events.
             |(number, _), _| {
                 let results = unpoisoned(results.lock());
-                let result = results.get(number).filter(|_| is_written)?;
+                let result = results.get(number)?;
                 let weights = result.events.iter().map(|it| it.weight(self.transform));
                 Some(size_of_val(result) + weights.sum::<usize>())
             },
             |(number, _), _| {
                 let result = unpoisoned(results.lock()).remove(&number);
                 if let Some(result) = result {
-                    sum.add(&self.tell(result, &mut take)?);
+                    sum.add(&self.tell(result)?);
                 }
                 Ok(())
             },
         );
-        if outcome.is_err() && self.options.mode.writes() && is_written {
+        if outcome.is_err() && self.options.mode.writes() {
             for result in unpoisoned(results.into_inner()).into_values() {
                 if result.done.is_ok() {
-                    self.tell(result, &mut take)?;
+                    self.tell(result)?;
                 }
             }
         }
@@ -235,27 +225,10 @@ impl<S: Send> MailboxJob<'_, S> {
     }
 
     /// Reports the events of a file, and returns its counts.
-    fn tell<D>(
-        &self,
-        result: FileResult<S, D>,
-        take: &mut impl FnMut(D, &mut Summary) -> Result<(), Error>,
-    ) -> Result<Summary, Error> {
-        let FileResult { events, held, done } = result;
-        let mut more = Summary::default();
-        if done.is_ok() {
-            take(held, &mut more)?;
+    fn tell(&self, result: FileResult<S>) -> Result<Summary, Error> {
+        for event in result.events {
+            event.tell(self.observer);
         }
-        for event in events {
-            match event {
-                MailboxEvent::Done(mut summary) => {
-                    summary.add(&more);
-                    self.observer.done(&summary);
-                }
-                event => event.tell(self.observer),
-            }
-        }
-        let mut summary = done?;
-        summary.add(&more);
-        Ok(summary)
+        result.done
     }
 }

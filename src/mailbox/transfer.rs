@@ -257,7 +257,7 @@ impl<S: Send> MailboxJob<'_, S> {
         self.messages(
             (messages, |(found, _)| found),
             |(_, target)| make_parent(target),
-            |job, (found, target), ()| {
+            |job, (found, target)| {
                 if job.is_made(job.path) {
                     return Ok(job.made());
                 }
@@ -265,7 +265,6 @@ impl<S: Send> MailboxJob<'_, S> {
                 let _alone = unpoisoned(state_files.lock());
                 job.copy_state_files(found.kind, target).and(done)
             },
-            |(), _| Ok(()),
         )
     }
 
