@@ -4,18 +4,16 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
 use super::appear::{NamedResult, appear_as_folder};
-use super::writer::{MailboxFiles, MailboxList, MailboxWriter, NewResult, NumberedMessage};
+use super::writer::{FilledDirectory, MailboxFiles, MailboxWriter, NewResult, NumberedMessage};
 use crate::error::Error;
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::flag_losses::FlagLosses;
 use crate::mailbox::forms::names::FolderNames;
 use crate::mailbox::place::journal::JournalRecord;
 use crate::mailbox::place::replace::{exists, may_be_result, sync_folder};
-use crate::mailbox::temporary::{folder_of, temporary_folder_in};
-use crate::platform::{self, Owner};
+use crate::mailbox::temporary::folder_of;
+use crate::platform;
 
 /// Creates a temporary directory for the result.
 pub(super) fn start(
@@ -27,15 +25,12 @@ pub(super) fn start(
 }
 
 struct DirectoryWriter {
-    made: TempDir,
-    target: PathBuf,
-    owner: Option<Owner>,
+    directory: FilledDirectory,
     names: FolderNames,
-    mailboxes: MailboxList,
 }
 
 impl DirectoryWriter {
-    fn new(new: &NewResult<'_>, mut files: Box<dyn MailboxFiles>) -> io::Result<Self> {
+    fn new(new: &NewResult<'_>, files: Box<dyn MailboxFiles>) -> io::Result<Self> {
         let target = new.target;
         if let Some(found) = platform::absent(fs::symlink_metadata(target))?
             && (!found.is_dir() || fs::read_dir(target)?.next().is_some())
@@ -43,27 +38,28 @@ impl DirectoryWriter {
         {
             return Err(exists(new.journal));
         }
-        let made = temporary_folder_in(folder_of(target))?;
-        // Until the directory is complete, only the user of this process may open it. If root writes it for another
-        // user, that user could otherwise put symbolic links into it while it is filled.
-        platform::make_private(made.path())?;
-        files.begin(made.path())?;
-        let mut mailboxes = MailboxList::new(files, new.owner);
+        let mut directory = FilledDirectory::start(new, files)?;
+        let FilledDirectory {
+            made, mailboxes, ..
+        } = &mut directory;
         if !new.is_by_label {
             mailboxes.files().fill(made.path(), new.owner)?;
             mailboxes.add(made.path().to_owned());
         }
         Ok(Self {
-            made,
-            target: target.to_owned(),
-            owner: new.owner,
+            directory,
             names: FolderNames::default(),
-            mailboxes,
         })
     }
 
     fn mailbox_of_label(&mut self, label: &str) -> io::Result<PathBuf> {
-        let (directory, files, owner) = (self.made.path(), self.mailboxes.files(), self.owner);
+        let FilledDirectory {
+            made,
+            owner,
+            mailboxes,
+            ..
+        } = &self.directory;
+        let (directory, files, owner) = (made.path(), mailboxes.files(), *owner);
         // Only creating the mailbox shows whether its name is taken, because some file systems treat different names as
         // the same.
         let name = self.names.give(label, files.suffix(), |name| {
@@ -81,8 +77,8 @@ impl DirectoryWriter {
 impl MailboxWriter for DirectoryWriter {
     fn add_label(&mut self, label: &str) -> Result<(), Error> {
         let mailbox = self.mailbox_of_label(label);
-        let path = mailbox.map_err(cannot_write(&self.target))?;
-        self.mailboxes.add(path);
+        let path = mailbox.map_err(cannot_write(&self.directory.target))?;
+        self.directory.mailboxes.add(path);
         Ok(())
     }
 
@@ -92,23 +88,22 @@ impl MailboxWriter for DirectoryWriter {
         mailboxes: &[usize],
         losses: &mut FlagLosses,
     ) -> Result<(), Error> {
-        let written = self.mailboxes.write(message, mailboxes, losses);
-        written.map_err(cannot_write(&self.target))
+        self.directory.write(message, mailboxes, losses)
     }
 
     fn rename(&mut self, target: &Path) {
-        target.clone_into(&mut self.target);
+        target.clone_into(&mut self.directory.target);
     }
 
     fn finish(
-        mut self: Box<Self>,
+        self: Box<Self>,
         record: Option<&JournalRecord<'_>>,
         note: &mut dyn FnMut(&[NamedResult]),
     ) -> Result<(), Error> {
-        let (made, target) = (self.made.path(), self.target.as_path());
-        let flushed = self.mailboxes.finish();
-        let owned = flushed.and_then(|()| platform::own_folder(made, self.owner));
-        let synced = owned.and_then(|()| {
+        let mut directory = self.directory;
+        let completed = directory.complete();
+        let (made, target) = (directory.made.path(), directory.target.as_path());
+        let synced = completed.and_then(|()| {
             platform::sync_tree(made)?;
             note(&[NamedResult::new(made, target)]);
             appear_as_folder(made, target, record)
@@ -116,8 +111,8 @@ impl MailboxWriter for DirectoryWriter {
         let has_moved = synced.map_err(cannot_write(target))?;
         if has_moved {
             // The directory was renamed, so its temporary name must not be removed at the end.
-            let _ = self.made.keep();
+            let _ = directory.made.keep();
         }
-        sync_folder(folder_of(&self.target))
+        sync_folder(folder_of(&directory.target))
     }
 }

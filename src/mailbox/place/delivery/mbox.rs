@@ -116,10 +116,6 @@ struct MboxFile {
 }
 
 impl MailboxWriter for MboxFile {
-    fn add_label(&mut self, _label: &str) -> Result<(), Error> {
-        Ok(())
-    }
-
     fn write(
         &mut self,
         NumberedMessage { message, .. }: &NumberedMessage<'_>,
@@ -153,10 +149,6 @@ impl MailboxWriter for MboxFile {
 pub(super) struct MboxStream(pub(super) OutputStream);
 
 impl MailboxWriter for MboxStream {
-    fn add_label(&mut self, _label: &str) -> Result<(), Error> {
-        Ok(())
-    }
-
     fn write(
         &mut self,
         NumberedMessage { message, .. }: &NumberedMessage<'_>,
@@ -165,8 +157,6 @@ impl MailboxWriter for MboxStream {
     ) -> Result<(), Error> {
         self.0.write(&message.bytes)
     }
-
-    fn rename(&mut self, _target: &Path) {}
 
     fn finish(
         self: Box<Self>,

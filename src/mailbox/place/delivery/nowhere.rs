@@ -1,7 +1,5 @@
 //! A result for runs that write nothing. It still counts the flags that the format could not store.
 
-use std::path::Path;
-
 use super::appear::NamedResult;
 use super::writer::{MailboxFiles, MailboxWriter, NumberedMessage};
 use crate::error::Error;
@@ -11,10 +9,6 @@ use crate::mailbox::place::journal::JournalRecord;
 pub(super) struct NowhereWriter(pub(super) Box<dyn MailboxFiles>);
 
 impl MailboxWriter for NowhereWriter {
-    fn add_label(&mut self, _label: &str) -> Result<(), Error> {
-        Ok(())
-    }
-
     fn write(
         &mut self,
         message: &NumberedMessage<'_>,
@@ -26,8 +20,6 @@ impl MailboxWriter for NowhereWriter {
         }
         Ok(())
     }
-
-    fn rename(&mut self, _target: &Path) {}
 
     fn finish(
         self: Box<Self>,

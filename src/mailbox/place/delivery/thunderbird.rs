@@ -4,15 +4,13 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
-
-use tempfile::TempDir;
+use std::path::Path;
 
 use super::appear::{NamedResult, appear_as_tree};
 use super::form::MessageForm;
 use super::mbox::{MboxFiles, separated, spelled_for_mbox};
 use super::prepared::PreparedMail;
-use super::writer::{MailboxFiles, MailboxList, MailboxWriter, NewResult, NumberedMessage};
+use super::writer::{FilledDirectory, MailboxFiles, MailboxWriter, NewResult, NumberedMessage};
 use super::written_format::WrittenFormat;
 use crate::error::Error;
 use crate::mailbox::MboxVariant;
@@ -23,8 +21,8 @@ use crate::mailbox::forms::keywords::unwritable;
 use crate::mailbox::place::journal::JournalRecord;
 use crate::mailbox::place::replace::{exists, sync_folder};
 use crate::mailbox::place::tree::{FolderTree, levels_of_label, subfolders_of};
-use crate::mailbox::temporary::{folder_of, temporary_folder_in};
-use crate::platform::{self, Owner};
+use crate::mailbox::temporary::folder_of;
+use crate::platform;
 
 pub(super) struct ThunderbirdFormat;
 
@@ -69,11 +67,8 @@ impl MessageForm for ThunderbirdFormat {
 }
 
 struct ThunderbirdTree {
-    made: TempDir,
-    target: PathBuf,
-    owner: Option<Owner>,
+    directory: FilledDirectory,
     tree: FolderTree,
-    mailboxes: MailboxList,
     /// Mailbox number of each folder that [`enter`](MailboxWriter::enter) has returned so far.
     entered: HashMap<Vec<String>, usize>,
 }
@@ -87,29 +82,27 @@ impl ThunderbirdTree {
                 return Err(exists(new.journal));
             }
         }
-        let made = temporary_folder_in(folder_of(target))?;
-        platform::make_private(made.path())?;
+        let mut directory = FilledDirectory::start(new, Box::new(MboxFiles::default()))?;
+        let FilledDirectory {
+            made, mailboxes, ..
+        } = &mut directory;
         let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let mut tree = FolderTree::start(made.path(), name, new.owner)?;
-        let mut mailboxes = MailboxList::new(Box::new(MboxFiles::default()), new.owner);
         let mut entered = HashMap::new();
         if !new.is_by_label {
             entered.insert(Vec::new(), mailboxes.add(tree.folder(&[])?));
         }
         Ok(Self {
-            made,
-            target: target.to_owned(),
-            owner: new.owner,
+            directory,
             tree,
-            mailboxes,
             entered,
         })
     }
 
     fn add(&mut self, levels: &[String]) -> Result<usize, Error> {
         let mbox = self.tree.folder(levels);
-        let path = mbox.map_err(cannot_write(&self.target))?;
-        Ok(self.mailboxes.add(path))
+        let path = mbox.map_err(cannot_write(&self.directory.target))?;
+        Ok(self.directory.mailboxes.add(path))
     }
 }
 
@@ -133,12 +126,11 @@ impl MailboxWriter for ThunderbirdTree {
         mailboxes: &[usize],
         losses: &mut FlagLosses,
     ) -> Result<(), Error> {
-        let written = self.mailboxes.write(message, mailboxes, losses);
-        written.map_err(cannot_write(&self.target))
+        self.directory.write(message, mailboxes, losses)
     }
 
     fn rename(&mut self, target: &Path) {
-        target.clone_into(&mut self.target);
+        target.clone_into(&mut self.directory.target);
     }
 
     fn finish(
@@ -146,10 +138,9 @@ impl MailboxWriter for ThunderbirdTree {
         record: Option<&JournalRecord<'_>>,
         note: &mut dyn FnMut(&[NamedResult]),
     ) -> Result<(), Error> {
-        let (made, target) = (self.made.path(), self.target.as_path());
-        let flushed = self.mailboxes.finish();
-        let owned = flushed.and_then(|()| platform::own_folder(made, self.owner));
-        let appeared = owned.and_then(|()| appear_as_tree(made, target, record, note));
+        let completed = self.directory.complete();
+        let FilledDirectory { made, target, .. } = &self.directory;
+        let appeared = completed.and_then(|()| appear_as_tree(made.path(), target, record, note));
         appeared.map_err(cannot_write(target))?;
         sync_folder(folder_of(target))
     }

@@ -5,12 +5,16 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use tempfile::TempDir;
+
 use super::appear::NamedResult;
 use super::prepared::PreparedMessage;
 use crate::error::Error;
+use crate::mailbox::failure::cannot_write;
 use crate::mailbox::flag_losses::FlagLosses;
 use crate::mailbox::place::journal::{JournalRecord, ResultJournal};
 use crate::mailbox::place::tree::new_file;
+use crate::mailbox::temporary::{folder_of, temporary_folder_in};
 use crate::platform::{self, Owner};
 
 /// A message, and its number in the result, from 1. A message that is written to several mailboxes has one number.
@@ -21,11 +25,14 @@ pub(super) struct NumberedMessage<'m> {
 
 /// Writes prepared messages to the mailboxes of a result. The methods are called by one thread at a time.
 pub(super) trait MailboxWriter: Send {
-    /// Creates the mailbox of a label. The mailboxes of a result are numbered from 0.
+    /// Creates the mailbox of a label. The mailboxes of a result are numbered from 0. Results that cannot have several
+    /// mailboxes ignore labels.
     ///
     /// # Errors
     /// Returns [`Error::Write`].
-    fn add_label(&mut self, label: &str) -> Result<(), Error>;
+    fn add_label(&mut self, _label: &str) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Returns the mailbox number of the folder with the names `levels`. If the result has folders, the folder is
     /// created if necessary. Otherwise all folders have the same mailbox.
@@ -48,8 +55,8 @@ pub(super) trait MailboxWriter: Send {
     ) -> Result<(), Error>;
 
     /// Changes the path at which the complete result appears. The new path is on the same file system, in a directory that
-    /// exists.
-    fn rename(&mut self, target: &Path);
+    /// exists. Results without a path ignore it.
+    fn rename(&mut self, _target: &Path) {}
 
     /// Completes the result, records it in the journal and gives it its final name. Calls `note` immediately before.
     ///
@@ -200,6 +207,46 @@ impl MailboxList {
 
     pub(super) fn finish(&mut self) -> io::Result<()> {
         self.files.finish(&self.paths, self.owner)
+    }
+}
+
+/// A result in a temporary directory, until it gets its final name.
+pub(super) struct FilledDirectory {
+    pub(super) made: TempDir,
+    pub(super) target: PathBuf,
+    pub(super) owner: Option<Owner>,
+    pub(super) mailboxes: MailboxList,
+}
+
+impl FilledDirectory {
+    pub(super) fn start(new: &NewResult<'_>, mut files: Box<dyn MailboxFiles>) -> io::Result<Self> {
+        let made = temporary_folder_in(folder_of(new.target))?;
+        // Until the directory is complete, only the user of this process may open it. If root writes it for another
+        // user, that user could otherwise put symbolic links into it while it is filled.
+        platform::make_private(made.path())?;
+        files.begin(made.path())?;
+        Ok(Self {
+            made,
+            target: new.target.to_owned(),
+            owner: new.owner,
+            mailboxes: MailboxList::new(files, new.owner),
+        })
+    }
+
+    pub(super) fn write(
+        &mut self,
+        message: &NumberedMessage<'_>,
+        mailboxes: &[usize],
+        losses: &mut FlagLosses,
+    ) -> Result<(), Error> {
+        let written = self.mailboxes.write(message, mailboxes, losses);
+        written.map_err(cannot_write(&self.target))
+    }
+
+    /// Completes the mailboxes, and gives the directory to its owner.
+    pub(super) fn complete(&mut self) -> io::Result<()> {
+        self.mailboxes.finish()?;
+        platform::own_folder(self.made.path(), self.owner)
     }
 }
 
