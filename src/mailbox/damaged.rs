@@ -1,12 +1,12 @@
 //! Recognises damaged mail: files that do not start like any mail format, but have the name of a mailbox or contain an
 //! mbox further on.
 
-use std::ffi::OsStr;
 use std::path::Path;
 
 use crate::mailbox::forms::outlook::is_named_tnef;
 use crate::mailbox::forms::separator::is_separator_in_text;
 use crate::mailbox::forms::state_files::is_state_file;
+use crate::mailbox::forms::suffixes::SuffixClass;
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::start::{begins_like_header, starts_with_mail_header};
 use crate::platform::OsStrExt as _;
@@ -56,20 +56,12 @@ const AFTER_ZEROS: NotMail = NotMail::Format(
 /// files of NUL bytes for their own purposes.
 const LEAST_EMPTIED: usize = 64;
 
-/// Suffixes that make any file without a mail format suspicious. Suffixes such as `.mbx` or `.msg` are not in this
-/// list, because text files use them too.
-const OF_ANY: [&str; 13] = [
-    "mbox", "emlx", "pst", "ost", "zip", "tar", "tgz", "tbz2", "txz", "gz", "bz2", "xz", "zst",
-];
-/// Suffixes of archives that embody does not read. They are only used to recognise a part of a split archive.
-const OF_ARCHIVE: [&str; 5] = ["7z", "rar", "arj", "cab", "dmg"];
 /// Suffixes that encryption programs append to the name of a file.
 const OF_ENCRYPTED: [&str; 9] = [
     "gpg", "pgp", "asc", "age", "enc", "aes", "axx", "cpt", "crypt",
 ];
 /// Suffixes of compression formats that have no magic number, or that embody does not recognise.
 const OF_COMPRESSED: [&str; 7] = ["br", "lzo", "lz", "lrz", "rz", "sz", "zpaq"];
-const OF_BINARY: [&str; 4] = ["mbx", "msg", "oft", "dbx"];
 
 /// Decides by the name and the first bytes whether a file without a mail format may be damaged mail. `name` no longer
 /// has the suffix of a compression that was removed.
@@ -80,15 +72,16 @@ pub(crate) fn damaged(name: &Path, start: &[u8], other: NotMail) -> Option<NotMa
         _ => return None,
     };
     let suffix = name.extension();
-    let is_among = |suffix: Option<&OsStr>, suffixes: &[&str]| {
+    let is_one_of = |suffixes: &[&str]| {
         let mut suffixes = suffixes.iter();
         suffix.is_some_and(|suffix| suffixes.any(|it| suffix.eq_ignore_ascii_case(it)))
     };
-    let is_one_of = |suffixes| is_among(suffix, suffixes);
     let inner = Path::new(name.file_stem().unwrap_or_default()).extension();
+    let class = suffix.and_then(SuffixClass::of);
+    let inner = inner.and_then(SuffixClass::of);
     // A detached signature can have the name of an encrypted mailbox (`mail.mbox.asc`), but it contains no mail.
     let is_signature = memchr::memmem::find(start, b"-----BEGIN PGP SIGNATURE-----").is_some();
-    let is_of_mail = is_among(inner, &OF_ANY) || is_among(inner, &["eml"]);
+    let is_of_mail = inner.is_some_and(|it| is_suspicious(it) || it == SuffixClass::Message);
     if is_one_of(&OF_ENCRYPTED) && is_of_mail && !is_signature {
         return Some(ENCRYPTED);
     }
@@ -96,14 +89,15 @@ pub(crate) fn damaged(name: &Path, start: &[u8], other: NotMail) -> Option<NotMa
         return Some(COMPRESSED);
     }
     let is_divided = || {
-        let is_of_archive = is_of_mail || is_among(inner, &OF_ARCHIVE);
+        let is_of_archive = is_of_mail || inner == Some(SuffixClass::OtherArchive);
         suffix.is_some_and(|suffix| is_part(suffix.as_bytes(), is_of_archive, is_binary))
     };
     if !start.is_empty() && is_divided() {
         return Some(DIVIDED);
     }
-    let is_named =
-        is_one_of(&OF_ANY) || is_binary && (is_one_of(&OF_BINARY) || is_named_tnef(name));
+    // Text files use suffixes such as `.mbx` and `.msg` too.
+    let is_named = class.is_some_and(is_suspicious)
+        || is_binary && (class.is_some_and(is_of_binary) || is_named_tnef(name));
     if !start.is_empty() && is_named {
         return Some(DAMAGED);
     }
@@ -121,11 +115,28 @@ pub(crate) fn damaged(name: &Path, start: &[u8], other: NotMail) -> Option<NotMa
     let is_of_zeros = start.len() >= LEAST_EMPTIED && start.iter().all(|&byte| byte == 0);
     let file_name = name.file_name();
     let is_state = file_name.is_some_and(|name| is_state_file(name, false).is_some());
-    if is_one_of(&["eml", "mht", "mhtml"]) && start.starts_with(b"\0") {
+    if matches!(class, Some(SuffixClass::Message | SuffixClass::SavedPage))
+        && start.starts_with(b"\0")
+    {
         let is_empty = start.iter().all(|&byte| byte == 0);
         return Some(if is_empty { EMPTIED } else { DAMAGED });
     }
     (is_of_zeros && suffix.is_none() && !is_state).then_some(EMPTIED)
+}
+
+/// Returns whether any file with the suffix is suspicious if it does not have the format of mail.
+fn is_suspicious(class: SuffixClass) -> bool {
+    use SuffixClass::{AppleMessage, Archive, Compressed, Mbox, OutlookMailbox};
+    matches!(
+        class,
+        Mbox | AppleMessage | OutlookMailbox | Archive | Compressed
+    )
+}
+
+/// Returns whether a file of binary data with the suffix is suspicious.
+fn is_of_binary(class: SuffixClass) -> bool {
+    use SuffixClass::{Mbx, OutlookExpress, OutlookMessage};
+    matches!(class, Mbx | OutlookMessage | OutlookExpress)
 }
 
 /// Returns whether a suffix is the part number of a split file: `.001`, `.aa` (split), `.z01` (zip) or `.r00` (RAR).

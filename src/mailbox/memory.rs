@@ -12,6 +12,7 @@ pub(crate) use crate::mailbox::appended::appended_to_file;
 use crate::mailbox::forms::mbox::{Frame, MboxReadState, MessageEndSearch, content_start};
 use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::refused::refused_by_name;
+use crate::mailbox::forms::suffixes::SuffixClass;
 use crate::mailbox::forms::{
     Division, Format, as_named as message_in, carriage, eudora, mmdf, outlook, rewrite, uw_imap,
 };
@@ -48,7 +49,7 @@ pub(crate) fn recognise(bytes: &[u8], name: &str) -> Result<StartKind, NotMail> 
 /// separator that it had in an mbox.
 fn is_saved_message(name: &str, messages: usize) -> bool {
     let suffix = Path::new(name).extension();
-    messages == 1 && suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case("eml"))
+    messages == 1 && suffix.and_then(SuffixClass::of) == Some(SuffixClass::Message)
 }
 
 /// Returns the message in a file with one message. The message is the whole file, except in an `.emlx` file.

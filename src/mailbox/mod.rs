@@ -95,6 +95,8 @@ pub use external::{ExternalMessage, ExternalMessages};
 #[cfg(all(unix, feature = "imap"))]
 pub(crate) use forms::modified_utf7;
 pub use forms::quoting::Quoting;
+#[cfg(feature = "cli")]
+pub(crate) use forms::suffixes::SuffixClass;
 pub use forms::{Format, MboxVariant};
 #[cfg(all(unix, feature = "serve"))]
 pub(crate) use input::other::{OtherInput, no_message};

@@ -7,6 +7,7 @@ use crate::mailbox::encoding::UnicodeEncoding;
 use crate::mailbox::forms::archive::is_archive;
 use crate::mailbox::forms::refused::{refused, refused_message};
 use crate::mailbox::forms::separator::{from_line_length, name_length};
+use crate::mailbox::forms::suffixes::SuffixClass;
 use crate::mailbox::forms::{Format, emlx, eudora, mmdf, outlook};
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
@@ -147,19 +148,15 @@ pub(crate) fn as_named(
     (path, start): (&Path, &[u8]),
     format: Format,
 ) -> Result<StartKind, NotMail> {
-    let suffix = plain_suffix(path);
-    let ends_with = |other: &str| suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(other));
-    let suffixes: &[&str] = match (kind, format) {
+    let class = plain_suffix(path).and_then(SuffixClass::of);
+    match (kind, format, class) {
         // After a crash of the system, a file can begin with NULs or consist of them.
-        _ if start.starts_with(b"\0") => &[],
-        (Err(NotMail::Text), Format::Auto) => &["eml", "mht", "mhtml"],
-        (Err(NotMail::Binary), Format::Auto | Format::Eml) => &["eml"],
-        _ => &[],
-    };
-    if suffixes.iter().any(|other| ends_with(other)) {
-        Ok(StartKind::Eml)
-    } else {
-        kind
+        _ if start.starts_with(b"\0") => kind,
+        (Err(NotMail::Text), Format::Auto, Some(SuffixClass::Message | SuffixClass::SavedPage))
+        | (Err(NotMail::Binary), Format::Auto | Format::Eml, Some(SuffixClass::Message)) => {
+            Ok(StartKind::Eml)
+        }
+        _ => kind,
     }
 }
 

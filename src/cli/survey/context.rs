@@ -8,13 +8,10 @@ use std::path::Path;
 use super::super::args::SurveyGroup;
 use super::repeated::RepeatedLinks;
 use super::words::quoted;
+use crate::mailbox::SuffixClass;
 
 /// Maximum number of sources for which commands are printed. With more sources, the commands would be too long to read.
 const SOURCES: usize = 20;
-
-const ENDINGS: [&str; 10] = [
-    "zip", "tgz", "tar", "gz", "zst", "bz2", "xz", "mbox", "mbx", "eml",
-];
 
 #[derive(Clone, Debug)]
 pub(crate) struct NamedSource {
@@ -201,11 +198,17 @@ fn plain_name(source: &NamedSource) -> Option<Cow<'_, str>> {
     let mut path = Path::new(&source.name);
     while let (Some(stem), Some(ending)) = (path.file_stem(), path.extension())
         && source.kind != SourceKind::Folder
-        && ENDINGS.iter().any(|it| ending.eq_ignore_ascii_case(it))
+        && SuffixClass::of(ending).is_some_and(is_dropped)
     {
         path = Path::new(stem);
     }
     path.file_name().map(|name| name.to_string_lossy())
+}
+
+/// Returns whether the name of a result does not contain the suffix of its source.
+fn is_dropped(class: SuffixClass) -> bool {
+    let is_archive = matches!(class, SuffixClass::Archive | SuffixClass::Compressed);
+    is_archive || class.is_mbox() || class == SuffixClass::Message
 }
 
 fn result(source: &NamedSource, purpose: &str, taken: &mut HashSet<String>) -> String {

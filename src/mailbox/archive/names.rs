@@ -2,12 +2,14 @@
 
 use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::members::Members;
 use super::zip::Zip;
 use crate::mailbox::Stop;
 use crate::mailbox::file::PackedFile;
+use crate::mailbox::forms::suffixes::SuffixClass;
 
 /// Returns whether any member's name satisfies `is`.
 pub(super) fn any_name(mut members: impl Members, is: impl Fn(&[u8]) -> bool) -> io::Result<bool> {
@@ -31,14 +33,12 @@ pub(crate) fn is_packed_document(file: File) -> bool {
         b"META-INF/manifest.xml",
         b"AndroidManifest.xml",
     ];
-    const SUFFIXES: [&[u8]; 9] = [
-        b".mbox", b".mbx", b".mbs", b".mmdf", b".eml", b".emlx", b".msg", b".pst", b".ost",
-    ];
     let packed = PackedFile::new(&Arc::new(file), &Stop::default());
     let has = |is: &dyn Fn(&[u8]) -> bool| any_name(Zip::new(&packed, u64::MAX), is);
     let is_mail = |name: &[u8]| {
-        let lower = name.to_ascii_lowercase();
-        SUFFIXES.iter().any(|suffix| lower.ends_with(suffix))
+        let name = String::from_utf8_lossy(name);
+        let class = Path::new(&*name).extension().and_then(SuffixClass::of);
+        class.is_some_and(SuffixClass::is_mail)
     };
     has(&|name| NAMES.contains(&name)).unwrap_or(false) && !has(&is_mail).unwrap_or(true)
 }

@@ -1,12 +1,12 @@
 //! The folders of the messages in an archive, by their position in the stream of all members.
 
+use std::path::Path;
 use std::sync::Arc;
+
+use crate::mailbox::forms::suffixes::SuffixClass;
 
 /// Maximum number of folders in an archive. Messages in further folders are treated as having no folder.
 const MOST: usize = 100_000;
-
-/// Suffixes of files and directories that contain mail. They are removed from the names of folders.
-const SUFFIXES: [&str; 6] = [".mbox", ".mbx", ".mmdf", ".sbd", ".eml", ".emlx"];
 
 #[derive(Default, Debug)]
 pub(crate) struct MemberPlaces {
@@ -61,10 +61,14 @@ fn levels(name: &str, is_message: bool) -> Vec<String> {
     if steps.len() > 1 && steps.last().is_some_and(is_inner) {
         steps.pop();
     }
+    // Suffixes of files and directories that contain mail are not part of the name of a folder.
     let without_suffix = |step: &str| {
-        let found = SUFFIXES.iter().find_map(|suffix| step.strip_suffix(suffix));
-        found
-            .filter(|rest| !rest.is_empty())
+        let path = Path::new(step);
+        let is_of_mail = path.extension().is_some_and(|suffix| {
+            suffix == "sbd" || SuffixClass::of(suffix).is_some_and(SuffixClass::is_mail)
+        });
+        let stem = path.file_stem().filter(|_| is_of_mail);
+        stem.and_then(|stem| stem.to_str())
             .unwrap_or(step)
             .to_owned()
     };

@@ -17,6 +17,7 @@ use crate::mailbox::forms::eudora_files::lists_messages;
 use crate::mailbox::forms::refused::{OLM, is_of_olm, refused_by_name};
 use crate::mailbox::forms::separator::is_separator_after_cr;
 use crate::mailbox::forms::state_files::archived_state;
+use crate::mailbox::forms::suffixes::SuffixClass;
 use crate::mailbox::forms::{Format, mmdf, outlook};
 use crate::mailbox::input::second::is_one_message;
 use crate::mailbox::kind::StartKind;
@@ -129,8 +130,7 @@ fn as_content(
     (start, file): (&[u8], &File),
     method: Option<Method>,
 ) -> Result<Result<StartKind, NotMail>, Error> {
-    let suffix = plain_suffix(path);
-    let is_named = suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case("eml"));
+    let is_named = plain_suffix(path).and_then(SuffixClass::of) == Some(SuffixClass::Message);
     let is_mbox = kind == Ok(StartKind::Mbox) && before_first_message(start).is_some();
     let may_be = is_mbox && format == Format::Auto && !start.is_empty();
     if !(is_named && may_be) {
@@ -143,10 +143,8 @@ fn as_content(
 /// Returns whether the file is empty and has the name of a message, such as `x.eml`. An empty file with any other name
 /// is an mbox without messages.
 pub(crate) fn is_empty_message(path: &Path, length: u64) -> bool {
-    const SUFFIXES: [&str; 4] = ["eml", "emlx", "mht", "mhtml"];
-    let suffix = path.extension().and_then(|suffix| suffix.to_str());
-    let is_one = |suffix: &str| SUFFIXES.iter().any(|it| suffix.eq_ignore_ascii_case(it));
-    length == 0 && suffix.is_some_and(is_one)
+    let class = path.extension().and_then(SuffixClass::of);
+    length == 0 && class.is_some_and(SuffixClass::is_message)
 }
 
 /// Checks that a file with the name of a file of Outlook is not empty. Unlike an empty mbox, such a file is never a
@@ -182,24 +180,21 @@ fn check_archive(path: &Path, start: &[u8]) -> Result<(), Error> {
 
 /// Returns whether the name is that of an archive or of a compressed file.
 fn is_named_archive(path: &Path) -> bool {
-    const SUFFIXES: [&str; 11] = [
-        "zip", "tar", "tgz", "tbz2", "txz", "gz", "bz2", "xz", "zst", "7z", "rar",
-    ];
-    let suffix = path.extension();
-    suffix.is_some_and(|suffix| SUFFIXES.iter().any(|it| suffix.eq_ignore_ascii_case(it)))
+    use SuffixClass::{Archive, Compressed, OtherArchive};
+    let class = path.extension().and_then(SuffixClass::of);
+    matches!(class, Some(Archive | Compressed | OtherArchive))
 }
 
 /// Returns whether an empty file is a mailbox without messages, by its name: it has no suffix, or one of a mailbox, or one that
 /// belongs to the name of a folder, such as `Dr. Who`. `has` returns whether the directory contains a file with this name.
 pub(super) fn is_empty_mailbox(path: &Path, has: impl Fn(&str) -> bool) -> bool {
-    const SUFFIXES: [&str; 4] = ["mbox", "mbx", "mbs", "mmdf"];
     let name = path.file_name().and_then(|name| name.to_str());
     let suffix = path.extension().and_then(|suffix| suffix.to_str());
     let is_of_file = suffix.is_some_and(|suffix| {
         (1..=5).contains(&suffix.len())
             && suffix.bytes().all(|byte| byte.is_ascii_alphanumeric())
             && suffix.bytes().any(|byte| byte.is_ascii_lowercase())
-            && !SUFFIXES.contains(&suffix)
+            && !SuffixClass::of(OsStr::new(suffix)).is_some_and(SuffixClass::is_mbox)
     });
     // Thunderbird keeps an index next to each of its mailboxes.
     !is_of_file || name.is_some_and(|name| has(&format!("{name}.msf")))
@@ -207,9 +202,8 @@ pub(super) fn is_empty_mailbox(path: &Path, has: impl Fn(&str) -> bool) -> bool 
 
 /// Returns whether the name, without the suffix of a compression, is that of a mailbox or a message of Outlook.
 fn is_named_outlook(path: &Path) -> bool {
-    const SUFFIXES: [&str; 5] = ["pst", "ost", "msg", "oft", "dbx"];
-    let is_one = |suffix: &OsStr| SUFFIXES.iter().any(|it| suffix.eq_ignore_ascii_case(it));
-    plain_suffix(path).is_some_and(is_one) || outlook::is_named_tnef(path)
+    let class = plain_suffix(path).and_then(SuffixClass::of);
+    class.is_some_and(SuffixClass::is_of_outlook) || outlook::is_named_tnef(path)
 }
 
 pub(crate) fn judged(name: &[u8], start: &[u8]) -> MemberVerdict {

@@ -17,6 +17,7 @@ use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::state_files::{
     is_state_directory, is_state_file, mailbox_of_copies, state_beside,
 };
+use crate::mailbox::forms::suffixes::SuffixClass;
 use crate::mailbox::forms::{Format, emlx_files, eudora_files, mh};
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::{ContentVerdict, NotMail, not_a_mailbox};
@@ -392,12 +393,9 @@ impl DirectorySearch {
 
 /// Returns whether a file of this name usually contains mail. A suffix of a compression may follow.
 fn is_named_as_mail(path: &Path) -> bool {
-    const SUFFIXES: [&str; 9] = [
-        "eml", "emlx", "mbox", "mbs", "mbx", "mmdf", "msg", "ost", "pst",
-    ];
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut suffixes = name.split('.').skip(1);
-    suffixes.any(|suffix| SUFFIXES.iter().any(|it| it.eq_ignore_ascii_case(suffix)))
+    suffixes.any(|suffix| SuffixClass::of(OsStr::new(suffix)).is_some_and(SuffixClass::is_mail))
 }
 
 /// Returns whether the directory of `path` contains a file with the name `wanted`. If `is_whole` is false, `wanted` is

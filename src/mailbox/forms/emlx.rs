@@ -15,6 +15,7 @@ use memchr::{memchr, memmem};
 use crate::mailbox::compressed::plain_suffix;
 use crate::mailbox::forms::flags::{Flags, MessageFlags};
 use crate::mailbox::forms::mbox;
+use crate::mailbox::forms::suffixes::SuffixClass;
 use crate::span::front;
 
 const DIGITS: usize = 12;
@@ -165,7 +166,7 @@ pub(crate) fn is_partial(message: &[u8]) -> bool {
 }
 
 pub(crate) fn is_named(result: &Path) -> bool {
-    plain_suffix(result).is_some_and(|suffix| suffix.eq_ignore_ascii_case("emlx"))
+    plain_suffix(result).and_then(SuffixClass::of) == Some(SuffixClass::AppleMessage)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use std::path::Path;
 use crate::mailbox::compressed::Method;
 use crate::mailbox::forms::modified_utf7::folder_name;
 use crate::mailbox::forms::outlook::is_named_tnef;
+use crate::mailbox::forms::suffixes::SuffixClass;
 use crate::mailbox::kind::StartKind;
 use crate::platform::OsStrExt as _;
 
@@ -111,10 +112,12 @@ pub(crate) fn plain(file: &OsStr) -> &OsStr {
 /// Returns the name of an archive without the suffixes of its format and compression. For an archive from standard
 /// input, returns `mail`.
 pub(crate) fn archive_stem(path: &Path) -> String {
-    const ARCHIVES: [&str; 7] = ["zip", "tar", "tgz", "tbz2", "txz", "pst", "ost"];
     let mut name = Path::new(path.file_name().unwrap_or_default());
     while let (Some(stem), Some(suffix)) = (name.file_stem(), name.extension()) {
-        let is_archive = ARCHIVES.iter().any(|it| suffix.eq_ignore_ascii_case(it));
+        let is_archive = matches!(
+            SuffixClass::of(suffix),
+            Some(SuffixClass::Archive | SuffixClass::OutlookMailbox)
+        );
         if !is_archive && Method::of_name(name).is_none() {
             break;
         }
@@ -132,14 +135,17 @@ pub(crate) fn named(path: &Path) -> Option<StartKind> {
         return Some(StartKind::Msg);
     }
     let name = uncompressed(path.file_name()?);
-    let suffix = Path::new(name).extension()?.to_str()?;
-    match suffix.to_ascii_lowercase().as_str() {
-        "mbox" | "mbx" => Some(StartKind::Mbox),
-        "eml" | "emlx" => Some(StartKind::Eml),
-        "msg" | "oft" => Some(StartKind::Msg),
-        "pst" | "ost" => Some(StartKind::Pst),
-        "zip" | "tar" | "tgz" | "tbz2" | "txz" => Some(StartKind::Archive),
-        _ => None,
+    match SuffixClass::of(Path::new(name).extension()?)? {
+        SuffixClass::Mbox | SuffixClass::Mbx => Some(StartKind::Mbox),
+        SuffixClass::Message | SuffixClass::AppleMessage => Some(StartKind::Eml),
+        SuffixClass::OutlookMessage => Some(StartKind::Msg),
+        SuffixClass::OutlookMailbox => Some(StartKind::Pst),
+        SuffixClass::Archive => Some(StartKind::Archive),
+        SuffixClass::RareMbox
+        | SuffixClass::SavedPage
+        | SuffixClass::OutlookExpress
+        | SuffixClass::Compressed
+        | SuffixClass::OtherArchive => None,
     }
 }
 

@@ -40,6 +40,7 @@ pub(super) mod rewrite;
 pub(super) mod separator;
 #[cfg(any(unix, windows))]
 pub(super) mod state_files;
+pub(super) mod suffixes;
 pub(crate) mod uw_imap;
 
 use std::path::Path;

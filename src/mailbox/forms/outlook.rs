@@ -12,6 +12,7 @@ use crate::engine::outlook::source::OutlookMessage;
 use crate::engine::outlook::{msg, properties::OutlookItem, pst, source, tnef};
 use crate::mailbox::compressed::plain_suffix;
 use crate::mailbox::forms::flags::Flags;
+use crate::mailbox::forms::suffixes::SuffixClass;
 use crate::mailbox::not_mail::NotMail;
 
 /// Maximum nesting depth of messages that are attached to other messages.
@@ -105,8 +106,7 @@ pub(crate) fn is_msg(path: &Path, start: &[u8], file: &File) -> bool {
 }
 
 fn is_named_msg(path: &Path) -> bool {
-    let suffix = plain_suffix(path);
-    suffix.is_some_and(|it| it.eq_ignore_ascii_case("msg") || it.eq_ignore_ascii_case("oft"))
+    plain_suffix(path).and_then(SuffixClass::of) == Some(SuffixClass::OutlookMessage)
 }
 
 /// Returns whether a file has the name that Outlook gives to a message in TNEF, or a similar one: a second file of this name

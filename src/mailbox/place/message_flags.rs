@@ -1,7 +1,6 @@
 //! Flags of single messages, for commands that do not write a mailbox.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -11,6 +10,7 @@ use crate::mailbox::forms::flags::{FlagIndex, MessageFlags};
 use crate::mailbox::forms::keywords::Keywords;
 use crate::mailbox::forms::mh::{self, MhSequences};
 use crate::mailbox::forms::proton::ProtonState;
+use crate::mailbox::forms::suffixes::SuffixClass;
 use crate::mailbox::forms::{emlx, eudora_files, imap_backup};
 use crate::mailbox::place::folder::noted_in_name;
 use crate::mailbox::place::keyword_files::FolderKeywords;
@@ -119,7 +119,7 @@ impl StoredFlags {
                 FlagFiles::Maildir(_) => Some((of_fields(), FlagPlace::Header)),
             };
         }
-        if file.extension() == Some(OsStr::new("emlx"))
+        if file.extension().and_then(SuffixClass::of) == Some(SuffixClass::AppleMessage)
             && let Some(flags) = fs::read(file).ok().and_then(|file| emlx::noted(&file).0)
         {
             return Some((flags, FlagPlace::Mailbox));
