@@ -231,8 +231,8 @@ impl NamedFiles {
         }
     }
 
-    /// Writes a file, unless there already is one with its name. Returns the content of the file with this name, or
-    /// `None` if this is not a regular file of the same length.
+    /// Writes a file, unless a file with its name exists. Returns the key of the content that has the name afterwards.
+    /// Returns `None` if the existing file is not a regular file, or if its length is not that of the new content.
     fn write_file(
         &self,
         state: &mut FilesState,

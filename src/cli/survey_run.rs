@@ -22,7 +22,8 @@ pub(super) struct SurveyRun {
     pub(super) tells_embeds: bool,
     /// The directory of `--save-attachments`.
     pub(super) files: Option<NamedFiles>,
-    /// Number of attachments in a format of Outlook that embody opens in the mail. They are saved as they are.
+    /// Number of winmail.dat attachments and other attachments in a format of Outlook. `--save-attachments` saves them
+    /// unopened; `convert` opens them.
     packed: AtomicU64,
 }
 

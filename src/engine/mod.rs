@@ -26,7 +26,7 @@ pub mod detach;
 mod embed;
 #[expect(
     clippy::module_inception,
-    reason = "the main type of this directory is in a file with its name"
+    reason = "engine/engine.rs contains the main type of the directory engine"
 )]
 mod engine;
 // Only the command line program detaches attachments, writes notes and reads Eudora mailboxes, so this code is unused in the

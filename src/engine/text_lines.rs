@@ -38,8 +38,9 @@ fn without_returns(mut line: &[u8]) -> &[u8] {
     line
 }
 
-/// Divides a line of a body into the byte order mark at its start, which is usually empty, and the line without every `>`
-/// before a quoted `From `: mailbox formats and programs add different numbers of them.
+/// Divides a line of a body into the byte order mark at its start (empty if the line has none) and the rest. If the rest
+/// is a quoted `From ` line, all `>` before `From ` are left out, because mailbox formats and programs add different
+/// numbers of `>`.
 pub(crate) fn unquoted(line: &[u8]) -> (&[u8], &[u8]) {
     let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
     let (mark, _) = line.split_at(line.len() - text.len());

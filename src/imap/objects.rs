@@ -16,7 +16,7 @@ const ADVICE: &str =
     "both messages are kept; run embody detach again with the store of the interrupted run";
 
 impl ReplaceWork<'_> {
-    /// Stores the references to detached attachments in a message of an earlier session.
+    /// Remembers the detached attachments to which a message refers that was written in an earlier session.
     pub(super) fn add_references(&mut self, uid: u32, content: &[u8]) {
         if self.new.is_empty() {
             self.references.insert(uid, references_in(content));

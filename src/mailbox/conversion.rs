@@ -114,7 +114,7 @@ impl<'c> Conversion<'c> {
         self
     }
 
-    /// Sets the record of the results of this run and of an interrupted one, which is then continued.
+    /// Sets the record of results. If the record is from an interrupted run, this run continues the interrupted run.
     #[cfg(feature = "cli")]
     pub(crate) fn journal(mut self, journal: Option<&'c ResultJournal>) -> Self {
         self.journal = journal;

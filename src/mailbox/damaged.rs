@@ -13,7 +13,7 @@ use crate::platform::OsStrExt as _;
 use crate::span::{rest_or_empty, split_while};
 
 const DAMAGED: NotMail = NotMail::Format(
-    "a file with the name of mail or of an archive, but with other content",
+    "a file whose name ends like that of a mailbox or an archive, but with other content",
     "the file is damaged, is a part of a divided archive, or has another format; get another copy of the file, or join the parts",
 );
 
@@ -23,7 +23,7 @@ const DIVIDED: NotMail = NotMail::Format(
 );
 
 const COMPRESSED: NotMail = NotMail::Format(
-    "a compressed file with the name of mail or of an archive",
+    "a compressed file whose name ends like that of a mailbox or an archive",
     "decompress the file first",
 );
 
@@ -33,7 +33,7 @@ const HEADER: NotMail = NotMail::Format(
 );
 
 const ENCRYPTED: NotMail = NotMail::Format(
-    "an encrypted file with the name of mail or of an archive",
+    "an encrypted file whose name ends like that of a mailbox or an archive",
     "decrypt the file first",
 );
 

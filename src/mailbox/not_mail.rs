@@ -85,7 +85,7 @@ impl NotMail {
     );
 
     pub(crate) const MBOX_AFTER_TEXT: Self = Self::Format(
-        "an mbox after lines of another program",
+        "an mbox with lines of another program before its first message",
         "remove the lines before the first \"From \" line",
     );
 
@@ -130,7 +130,7 @@ impl NotMail {
 
     /// Mail in a file next to Maildirs or MH folders, if the options select only these.
     pub(crate) const NEXT_TO_FOLDER: Self = Self::ReadAs(
-        "mail in a file, which was not read because of ",
+        "a file with mail that was not read because of ",
         " maildir or mh; without this option, the file is read",
     );
 

@@ -185,7 +185,7 @@ impl WalkArgs {
                 "--format and --backup work only with mail in files, not with mail on a server"
             }
             false if self.replacing != ReplacingArgs::default() => {
-                "--state, --trash and --replace work only with imaps: sources and --in-place"
+                "--state, --trash and --replace need --in-place and sources that begin with imaps:"
             }
             _ => return Ok(()),
         };

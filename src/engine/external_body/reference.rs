@@ -153,8 +153,8 @@ pub struct Facts {
     pub quotes_header: bool,
     /// Whether the mail program wrote the Content-Disposition field of the part. The field is then removed with the reference.
     pub wrote_disposition: bool,
-    /// Whether the file may be behind a web page: the part can be a page about the file, and the server can return a
-    /// page instead of the file. Such parts declare application/octet-stream, which matches any media type, so a
+    /// Whether a web page can take the place of the file: the part itself can be a page about the file, or the server
+    /// can return such a page. Parts of this form declare application/octet-stream, which matches any media type, so a
     /// separate check detects the page.
     pub has_web_page: bool,
     /// Names of the fields that `embody detach` writes into the header of a part of this form. `embody restore` replaces these

@@ -18,6 +18,6 @@ pub(in crate::engine) fn digits_of(content_id: &str) -> Option<&str> {
 
 /// Returns the refusal for content that the mail does not contain. Links to such content stay unchanged.
 pub(in crate::engine) fn not_in_mail() -> Refusal {
-    let detail = "the mail that is to be proved does not contain the content";
+    let detail = "the new mail, which compare checks, does not contain this content";
     Refusal::lasting(Reason::Offline, detail)
 }

@@ -291,8 +291,9 @@ fn is_changed(essence: &str) -> bool {
 
 type Answered = Result<Content, Refusal>;
 
-/// Returns the content of `part` twice: as a response from a server, and as a part of another copy of the mail. Only
-/// one of the two is possible, and the other one is a refusal: a part from a server has a Content-Location.
+/// Returns a pair for `part`: its content as the response of a server, and its content as a part of another copy of the
+/// mail. One of the two is always a refusal, because a part from a server has a Content-Location and a part of a copy
+/// has none.
 fn answer(tree: &MessageTree<'_>, item: &PlanItem<'_>, part: &GuidePart) -> (Answered, Answered) {
     let body = &item.body;
     let phantom = &body.phantom.fields;

@@ -224,7 +224,8 @@ impl StandIn {
         &self.bytes
     }
 
-    /// Returns the placeholder as content with the digests of the object.
+    /// Returns the placeholder as content. The digests are those of the object for which the placeholder stands, because
+    /// the new mail names them.
     pub(super) fn content(&self, media_type: Option<String>) -> Content {
         let content = Content::new("", media_type, self.bytes.clone());
         content.with_digests(self.key.to_string(), self.md5)

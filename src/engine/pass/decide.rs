@@ -41,8 +41,8 @@ impl PendingReference<'_, '_, '_> {
             };
             match done {
                 Ok(()) => {
-                    // The parts are removed in document order, so that the spans of neighbours touch and do not
-                    // overlap.
+                    // The parts are removed in document order, so that the span of a part begins where the span of its
+                    // removed neighbour ends. In another order, the spans of two neighbours would overlap.
                     let mut others: Vec<_> = items.filter(|(other, _)| *other != index).collect();
                     others.sort_unstable_by_key(|(other, _)| *other);
                     for (_, other) in others {

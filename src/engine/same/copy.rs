@@ -19,8 +19,8 @@ use crate::engine::forms::references;
 use crate::engine::policy::{Followed, Policy, ReferenceParse};
 use crate::mime::{Header, MessageTree, PartId, scan};
 
-/// Maximum length of a header in bytes. A longer header is not parsed but compared byte by byte, so every copy of such a mail
-/// is kept.
+/// Maximum length of a header in bytes. A longer header is not parsed but compared byte by byte. The Received fields of two
+/// copies differ, so such copies are never equal, and all copies are kept.
 const LONGEST_HEADER: usize = 1 << 20;
 
 /// A description of one copy of a mail, for the comparison with other copies.

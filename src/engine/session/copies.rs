@@ -149,8 +149,8 @@ impl Session<'_> {
 
 /// Whether a copy may supply the content: nothing but the missing content keeps the reference from being replaced.
 fn may_be_copied(item: &PlanItem<'_>) -> bool {
-    // A mailing list digest is one mail with the texts of many mails. A note in it stands for an attachment of one of
-    // those mails, which a copy of the digest does not contain.
+    // A mailing list digest is one mail with the texts of many mails. A note in a digest stands for an attachment of one
+    // of those mails. Another copy of the digest does not contain the attachment either, so copies are not searched.
     let note = item.body.text_note.as_ref();
     let is_in_digest = note.is_some_and(|note| note.is_in_digest);
     item.body.facts.may_be_in_copies

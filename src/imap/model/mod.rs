@@ -294,8 +294,9 @@ impl Model {
     }
 
     /// Models a crash of the program or a broken connection: [`Machine`] loses the flags that it has only in memory.
-    /// embody reads the flags and expunges the message with two commands that it sends together, so the journal cannot
-    /// contain flags that changed shortly before. If they differ from the journal, they are not compared at the end.
+    /// embody sends the command that reads the flags together with the command that expunges the message. Flags that
+    /// changed just before the expunge can therefore be missing from the journal. After a crash, flags that differ from
+    /// the journal are not compared at the end.
     fn forget(&self, world: &mut World) {
         let noted = world
             .journal
@@ -588,10 +589,11 @@ impl Model {
                 server.mails.remove(at);
                 self.renumber(server);
             });
-            // The second client moves a message only if embody can notice it. While embody is removing a message, only
-            // the same run can: it sees that the server did not report the removal. If the journal shows that the command
-            // for the removal may have been sent, a later run takes the moved message for removed. And no run can know
-            // that the new message existed before the journal has its UID.
+            // The second client moves a message only if embody can notice the move. While embody removes a message, only
+            // the run that removes the message can notice the move, because the server then reports no removal to that
+            // run. A later run cannot: if the journal says that the removal command may have been sent, the later run
+            // assumes that the message was removed. Before the journal has the UID of the new message, no run can know
+            // that the new message existed.
             let is_certain = match world.journal.as_ref().map(|it| &it.step) {
                 Some(ReplacementStep::Begun) => false,
                 Some(ReplacementStep::Removing(_)) => !is_original || is_running,

@@ -127,7 +127,7 @@ fn link_without_a_certain_web_original_is_not_unwrapped() {
         "https://urldefense.com/v3/__javascript:alert(1)__;!!org!sig$",
         "https://ci3.googleusercontent.com/proxy/x#data:text/html,x",
         "https://linkprotect.cudasvc.com/url?a=file:///etc/passwd",
-        // Originals with control characters, or with something else in place of a host.
+        // Wrapped links whose target URL contains control characters or has no valid host.
         "https://google.com/url?q=https://example.org/%0d%0aX:1",
         "https://google.com/url?q=https://example.org%00.evil.example/",
         "https://google.com/url?q=https:///x",

@@ -1,4 +1,4 @@
-//! The signatures of formats, and the exact look at the data that begin with one.
+//! Signatures (first bytes) of the formats, and the checks of the data after a signature.
 
 use std::sync::LazyLock;
 

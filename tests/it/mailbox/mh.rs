@@ -153,7 +153,7 @@ fn format_option_makes_an_unrecognised_folder_an_mh_folder() {
         stderr(&converted)
     };
     assert!(
-        said("mh").contains("x.eml: mail in a file, which was not read because of --format"),
+        said("mh").contains("x.eml: a file with mail that was not read because of --format"),
         "{}",
         said("mh")
     );
