@@ -85,6 +85,7 @@ words! {
         Range "the range" "The part of a mailbox that is processed, as a range of bytes.";
         Backup "the backup" "The suffix of the backup copy of the source.";
         Expect "the expected length" "The length and modification time that the source had when it was split.";
+        Trash "the trash folder" "The folder of an IMAP account to which old messages are moved.";
     }
 }
 

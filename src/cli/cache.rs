@@ -101,7 +101,10 @@ impl Cache {
             return Ok(cache);
         };
         if path.exists() && !path.is_dir() {
-            let why = io::Error::new(io::ErrorKind::NotADirectory, "it is not a directory");
+            let why = io::Error::new(
+                io::ErrorKind::NotADirectory,
+                "the path does not lead to a directory",
+            );
             return Err(Error::cannot_write(the_cache(path))(why));
         }
         let at_most = args.cache_max.unwrap_or(CACHE_MAX);

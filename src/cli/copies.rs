@@ -99,7 +99,7 @@ fn check(path: &Path) -> Result<(), Error> {
     #[cfg(all(unix, feature = "imap"))]
     if remote::is_remote(path) {
         return refused(
-            "this is an account on a server; download it with embody convert, and name the download",
+            "this source is an account on a server; download the mail with embody convert, and name the downloaded directory",
         );
     }
     Ok(())

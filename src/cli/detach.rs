@@ -131,7 +131,7 @@ fn nothing_is_large(least: u64) -> String {
     const UNIT: u64 = 1 << 10;
     let smaller = (least / 10 / UNIT * UNIT).max(1);
     format!(
-        "No attachment has {} or more. A smaller size moves more of them, for example --larger-than {}; embody inspect --html shows the sizes of all attachments.\n",
+        "No attachment has {} or more. A smaller size moves more attachments, for example --larger-than {}; embody inspect --html shows the sizes of all attachments.\n",
         size(least),
         option_size(smaller)
     )
@@ -218,7 +218,7 @@ fn restorer(
 ) -> Result<(ExpandRun, Option<Arc<dyn Store>>), Error> {
     let is_remote = args.store.as_deref().is_some_and(is_remote);
     if is_remote && args.cache.offline {
-        let what = "--store names a store on a server, but --offline makes no requests";
+        let what = "--store names a store on a server, but --offline makes no requests; leave --offline out, or name a store in a directory";
         return Err(Error::Usage(what.into()));
     }
     let mut policy = PolicyArgs::default();

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 
-use super::outcomes::counted;
 use super::report_file::ReportFields;
 use super::say::{duration, harmless};
 use super::tally::{CountedRow, NAMES, RowTally, TallyNames};
+use super::wording::counted;
 use crate::engine::policy::{Limits, Policy};
 use crate::engine::report::{Kind, Outcome, Reason, Report};
 use crate::fetch::TIMEOUTS;

@@ -282,7 +282,7 @@ impl ServerLog for Log {
             FilterVerdict::Later(why) if self.volume >= OutputVolume::Normal => {
                 let why = wording::detail(why);
                 tell(&format!(
-                    "the message must be tried again later: {}",
+                    "the message was deferred (temporary failure), so the sender delivers it again later: {}",
                     say::harmless_sentence(&why)
                 ));
             }

@@ -18,8 +18,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use mail_parser::parsers::MessageStream;
 use tempfile::TempDir;
 
-use super::outcomes::counted;
 use super::say;
+use super::wording::counted;
 use crate::engine::date;
 use crate::engine::external_body::shown_name;
 use crate::engine::report::rfc3339;
@@ -292,7 +292,7 @@ impl NamedFiles {
         );
         if let Some(why) = &state.first_failure {
             text += &format!(
-                " {} could not be written: {}; run the same command again after this is mended.",
+                " {} could not be written: {}; solve this problem, and run the same command again.",
                 counted(state.failed, "attachment"),
                 say::harmless_sentence(why)
             );

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::say::{harmless, harmless_sentence};
 use super::tally::RowTally;
-use super::wording;
+use super::wording::{self, counted};
 use crate::engine::Mode;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Kind, Outcome, Provenance, Reason, Row, ServerContact};
@@ -261,7 +261,9 @@ impl Outcomes {
             Task::Restore | Task::FillIn => format!("{count} could not be read from the store"),
         };
         let cause = harmless_sentence(cause);
-        Some(format!("{what}: {cause}. When this is mended, {again}."))
+        Some(format!(
+            "{what}: {cause}. After this problem is solved, {again}."
+        ))
     }
 
     pub(super) fn sentences(&self, task: Task, mode: Mode, pictures_follow: bool) -> String {
@@ -372,7 +374,7 @@ impl Outcomes {
             let _ = write!(text, " {count} {not}: {}.", listed(&reasons));
             let is_store_empty = reasons.contains_key(phrase(Reason::NotInStore));
             if thing == ReferenceGroup::Stored && done == 0 && is_store_empty {
-                text += " The store does not contain them: check that --store names the directory or server that embody detach used.";
+                text += " The store does not contain these attachments: check that --store names the directory or server that embody detach used.";
             }
             let displayed = self.0.amount(&OutcomeClass::Displayed).octets;
             if displayed > 0 && thing == ReferenceGroup::Stored {
@@ -385,10 +387,6 @@ impl Outcomes {
         }
         text
     }
-}
-
-pub(super) fn counted(count: u64, name: &str) -> String {
-    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Lists the reasons, the most frequent one first.
@@ -471,7 +469,7 @@ fn phrase(reason: Reason) -> &'static str {
         Reason::BadResponse => "with a malformed response",
         Reason::BadUrl => "with a malformed URL",
         Reason::BadDataUrl => "with a malformed data: URL",
-        Reason::NoBase => "with a relative URL and no base",
+        Reason::NoBase => "with a relative URL and no base URL",
         Reason::MissingUrl => "without a URL",
         Reason::MissingParameter => "without a required parameter",
         Reason::NoAccessType => "without an access type",
@@ -481,7 +479,7 @@ fn phrase(reason: Reason) -> &'static str {
         Reason::UnsupportedDocument => "in AMP documents",
         Reason::Tracker => "tracking pictures",
         Reason::NotAnImage => "not pictures, or unsafe pictures",
-        Reason::WebPage => "web pages now",
+        Reason::WebPage => "replaced by a web page",
         Reason::SignIn => "available only after a login",
         Reason::ScanPage => "replaced by a virus scan warning",
         Reason::Expired => "expired",
@@ -508,12 +506,14 @@ fn phrase(reason: Reason) -> &'static str {
         Reason::HoldsSeparator => "where the change may remove the start of another message",
         Reason::ShownInline => "displayed by the mail (--inline moves them)",
         Reason::NotRestorable => "not restorable byte for byte",
-        Reason::StoreFailed => "failed in the store",
-        Reason::NotInStore => "missing in the store",
-        Reason::BadNote => "with a malformed note",
-        Reason::AlreadyInMail => "winmail.dat files with content that mail cannot contain",
+        Reason::StoreFailed => "with an error of the store",
+        Reason::NotInStore => "not in the store",
+        Reason::BadNote => "with a malformed X-Embody-Detached field",
+        Reason::AlreadyInMail => "already in the mail, except for data that cannot be extracted",
         Reason::DamagedFile => "damaged",
-        Reason::NoCounterpart => "with content that mail cannot contain",
+        Reason::NoCounterpart => {
+            "with content for which mail has no counterpart (such as contacts)"
+        }
         Reason::HeaderTooLarge => "above the header limit (--max-header)",
         Reason::ChangedMeanwhile => "changed by another program during the run",
         Reason::AlteredByServer => "altered by the server",
@@ -543,10 +543,10 @@ mod tests {
         let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
         reasons.insert("gone (404)".into(), 242);
         reasons.insert("timed out".into(), 29);
-        reasons.insert("web pages now".into(), 44);
+        reasons.insert("replaced by a web page".into(), 44);
         assert_eq!(
             listed(&reasons),
-            "242 gone (404), 44 web pages now, 29 timed out"
+            "242 gone (404), 44 replaced by a web page, 29 timed out"
         );
         for number in 0..10 {
             reasons.insert(format!("reason {number}"), 1);

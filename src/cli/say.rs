@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use super::args::OutputVolume;
-use super::wording::{self, remedy};
+use super::wording::{self, counted, remedy};
 use crate::detail::excerpt;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Report, Row};
@@ -119,7 +119,12 @@ pub(super) fn line(row: &Row, policy: &Policy) -> String {
 
 pub(super) fn sum(report: &Report) -> String {
     let (expanded, left, links) = (report.expanded(), report.left(), report.links());
-    format!("{expanded} expanded, {left} unchanged, {links} links")
+    format!(
+        "{} expanded, {} unchanged, {} changed",
+        counted(expanded as u64, "reference"),
+        counted(left as u64, "reference"),
+        counted(links, "link"),
+    )
 }
 
 const MOST_LINES: usize = 20;
@@ -130,14 +135,14 @@ pub(super) fn lines(rows: &[Row], policy: &Policy, volume: OutputVolume) -> Vec<
         OutputVolume::Normal if rows.len() > MOST_LINES => MOST_LINES - 1,
         OutputVolume::Normal | OutputVolume::Verbose => rows.len(),
     };
-    let (shown, counted) = rows.split_at_checked(shown).unwrap_or((rows, &[]));
+    let (shown, others) = rows.split_at_checked(shown).unwrap_or((rows, &[]));
     let mut lines: Vec<String> = shown.iter().map(|row| line(row, policy)).collect();
-    if !counted.is_empty() {
+    if !others.is_empty() {
         let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
-        for row in counted {
+        for row in others {
             *outcomes.entry(wording::outcome(row.outcome)).or_default() += 1;
         }
-        let more = counted.len();
+        let more = others.len();
         let counts: Vec<String> = outcomes
             .iter()
             .map(|(outcome, count)| format!("{count} {outcome}"))

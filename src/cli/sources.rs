@@ -271,7 +271,7 @@ fn judged(name: &[u8], start: &[u8]) -> MemberVerdict {
     }
 }
 
-const UNKNOWN: &str = "binary data that cannot be read; it may be encrypted or compressed mail; if it is not mail, move it to another directory";
+const UNKNOWN: &str = "binary data that cannot be read; the file may be encrypted or compressed mail; if the file is not mail, move it to another directory";
 
 fn hidden(path: &Path, start: &[u8]) -> Option<(&'static str, String)> {
     let format = |what, advice| Some((what, format!("{what}; {advice}")));

@@ -10,10 +10,10 @@ use std::time::{Duration, SystemTime};
 use super::args::{StoreAction, StoreArgs};
 use super::detach::{is_missing, missing};
 use super::exit::{ProgramStatus, Signals};
-use super::outcomes::counted;
 use super::say::{self, harmless, harmless_sentence, shown};
 use super::sources::{CliSources, holds_mail};
 use super::streams::{self, is_reader_gone, write_error};
+use super::wording::counted;
 use crate::error::Error;
 use crate::fetch::store::layers::Layers;
 use crate::fetch::store::uses::{keys, references};
@@ -166,7 +166,7 @@ fn check(args: &StoreArgs, stop: &Stop) -> Result<ProgramStatus, Failure> {
             let referred = counted(wanted.len() as u64, "object");
             let _ = write!(
                 lines,
-                "; {read} with {} bytes read, referring to {referred}, {missing} missing",
+                "; {read} with {} bytes read; references to {referred} found, {missing} of these missing in the store",
                 sources.octets
             );
         }

@@ -3,10 +3,11 @@
 
 use std::fmt::Write as _;
 
-use super::outcomes::{Task, counted};
+use super::outcomes::Task;
 use super::say::harmless;
 use super::sizes::size;
 use super::totals::{Totals, files};
+use super::wording::counted;
 use crate::engine::Mode;
 use crate::mailbox::Summary;
 

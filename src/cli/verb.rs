@@ -212,7 +212,9 @@ impl DetachRun {
                 let content = object.map(|object| object.content(message.content));
                 match content {
                     Some(Ok(content)) => file.write_all(&content),
-                    _ => Err(io::Error::other("its content cannot be decoded")),
+                    _ => Err(io::Error::other(
+                        "the content of the attachment cannot be decoded",
+                    )),
                 }
             })
         });

@@ -100,7 +100,12 @@ fn words(setting: Setting) -> &'static str {
         Setting::Range => "--range A-B",
         Setting::Backup => "--backup SUFFIX",
         Setting::Expect => "--expect LENGTH",
+        Setting::Trash => "--trash FOLDER",
     }
+}
+
+pub(super) fn counted(count: u64, name: &str) -> String {
+    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
 }
 
 pub(super) fn option(setting: Setting) -> &'static str {

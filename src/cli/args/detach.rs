@@ -17,9 +17,8 @@ use crate::expand::detach::{Choice, Stub};
 /// needed, because a sender who knows the hash of one large attachment could refer to it a thousand times.
 const RESTORED: u64 = 256 << 20;
 
-const STORE_FAILS: &str =
-    "If the store is unavailable for a while: leave or defer [default: leave]";
-const FAILS: &str = "If content is unavailable for a while: leave or defer [default: leave]";
+const STORE_FAILS: &str = "Action while the store is unavailable: leave or defer [default: leave]";
+const FAILS: &str = "Action while content is unavailable: leave or defer [default: leave]";
 const PROXY: &str = "Use this proxy for a store that is a server";
 
 // The options that choose the attachments for `detach`, and the form of what replaces them.

@@ -17,7 +17,7 @@ use crate::imap::account::{Account, FolderChoice};
 pub(crate) struct ImapArgs {
     /// Command that prints the password or token for the server
     ///
-    /// Only the first line that it prints is used. Without this option, the password is the first line of the file in
+    /// Only the first line of the output is used. Without this option, the password is the first line of the file in
     /// EMBODY_IMAP_PASSWORD_FILE. Without that, embody prompts for the password on the terminal.
     #[arg(long, value_name = "CMD")]
     pub password_command: Option<String>,

@@ -39,7 +39,7 @@ pub(crate) struct MilterArgs {
     /// Group of the socket file, by name or number
     ///
     /// Usually the group of the mail system, so that only the mail system can connect. Without this option the socket
-    /// file has the group of the process. Only root and members of a group can set it.
+    /// file has the group of the process. Only root and members of the group can set this group.
     #[arg(long, value_name = "GROUP", value_parser = group)]
     pub socket_group: Option<u32>,
     /// Permissions of the socket file, in octal [default: 0660]
@@ -63,7 +63,7 @@ impl MilterArgs {
     /// Returns the policy. Without `--max-message`, a message must not grow beyond the size that mail systems accept.
     pub(crate) fn policy(&self) -> Result<Policy, Error> {
         if self.common.policy.resolver.is_some() {
-            let why = "--resolver cannot be used by a milter, because any sender could then retrieve files with your login";
+            let why = "--resolver cannot be used by a milter, because any sender could then retrieve files with your login; leave --resolver out";
             return Err(Error::Usage(why.into()));
         }
         let mut policy = self.failure.added_to(self.common.policy.policy());

@@ -130,7 +130,7 @@ pub(super) const KEPT: &str = "Cache and records";
 pub(crate) struct CacheArgs {
     /// Keep responses of http and https servers in this directory
     ///
-    /// Later runs use them as long as they are fresh.
+    /// Later runs use these responses as long as the responses are fresh.
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
     /// Maximum size of the cache [default: 2G]

@@ -16,12 +16,12 @@ use crate::serve::{ServeAddress, ServeLimits};
 const STORE: &str = "Move attachments to this store, and restore them";
 const STORE_LONG: &str = "Move attachments to this store, and restore them\n\n\
     The store is a directory, s3://BUCKET/PREFIX or https://HOST/PATH. Without it, the requests detach and objects are refused.";
-const DEFER: &str = "If content is unavailable for a while: leave or defer [default: leave]";
-const DEFER_LONG: &str = "If content is unavailable for a while: leave or defer [default: leave]\n\n\
+const DEFER: &str = "Action while content is unavailable: leave or defer [default: leave]";
+const DEFER_LONG: &str = "Action while content is unavailable: leave or defer [default: leave]\n\n\
     leave keeps the reference. defer gives the client a response with status 503, so that it can try again later.";
 
 const EXPANDED: &str =
-    "Maximum size of a mailbox when expanded [default: four times --max-mailbox]";
+    "Maximum size of a mailbox after decompression [default: four times --max-mailbox]";
 
 /// Port of the service.
 const PORT: u16 = 9997;
@@ -52,7 +52,7 @@ pub(crate) struct ServeArgs {
     pub listen: Vec<ServeAddress>,
     /// File with the token that each request must contain
     ///
-    /// A request contains it in the field Authorization: Bearer TOKEN. Only /healthz needs no token.
+    /// A request contains the token in the field Authorization: Bearer TOKEN. Only /healthz needs no token.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// Accept requests to this name, too, e.g. the name of the container

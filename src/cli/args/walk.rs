@@ -78,7 +78,7 @@ pub(crate) struct WalkArgs {
     pub dry_run: bool,
     /// Write a page about the run to this HTML file
     ///
-    /// The page lists the content that was saved, that is gone, and that a later run may get. It opens offline. It replaces only an earlier page of embody. Before a run, embody inspect --html shows what
+    /// The page lists the content that was saved, that is gone, and that a later run may get. The page opens offline. It replaces only an earlier page of embody. Before a run, embody inspect --html shows what
     /// a mailbox contains.
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run", help_heading = None::<&'static str>)]
     pub html: Option<PathBuf>,
@@ -98,7 +98,7 @@ pub(crate) struct WalkArgs {
 #[derive(Args, Debug)]
 #[group(skip)]
 pub(crate) struct CompressedArgs {
-    /// Maximum size of a compressed source when expanded [default: 64G]
+    /// Maximum size of a compressed source after decompression [default: 64G]
     ///
     /// The mail in a .pst file may also be of this size, or of three times the size of the file if that is more. Above 64M, a source may expand to at most 1000 times its size. The rest of a larger source is not read, and
     /// an error message names the source. The exit status is 1, and the source is not replaced.

@@ -278,8 +278,8 @@ fn of_changes(changes: &Changes) -> String {
 fn of_unchecked(count: usize) -> String {
     match count {
         0 => String::new(),
-        1 => " 1 content came from a server or a file; OLD does not have it.".to_owned(),
-        count => format!(" {count} contents came from servers or files; OLD does not have them."),
+        1 => " The content of 1 reference came from a server or a file, so OLD does not contain this content.".to_owned(),
+        count => format!(" The content of {count} references came from servers or files, so OLD does not contain this content."),
     }
 }
 

@@ -96,7 +96,7 @@ impl MergeSummary<'_> {
         for (difference, count) in &tally.differences {
             let _ = writeln!(
                 text,
-                "{} (difference: {}). All are kept; some may be forged or edited.",
+                "{} (difference: {}). All these mails are kept; some of them may be forged or edited.",
                 counted(
                     *count,
                     "mail has the Message-ID of another mail, but is a different mail",
@@ -111,8 +111,8 @@ impl MergeSummary<'_> {
                 "{}",
                 counted(
                     tally.ambiguous,
-                    "incomplete copy fits several mails with its Message-ID, so it is kept as a mail of its own.",
-                    "incomplete copies fit several mails with their Message-IDs, so they are kept as mails of their own."
+                    "incomplete copy could be a copy of several mails with the same Message-ID, so it is kept as a separate mail.",
+                    "incomplete copies could each be a copy of several mails with the same Message-ID, so they are kept as separate mails."
                 ),
             );
         }

@@ -373,7 +373,7 @@ impl MergeRun<'_> {
             || fs::read_dir(&args.output).is_ok_and(|mut it| it.next().is_none());
         if fs::symlink_metadata(&args.output).is_ok() && !is_empty_directory() {
             let what =
-                "it already exists, and merge does not overwrite; name a new file or directory"
+                "the destination already exists, and merge does not overwrite; name a new file or directory"
                     .to_owned();
             return failed(io::ErrorKind::AlreadyExists, what);
         }

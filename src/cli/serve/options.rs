@@ -223,7 +223,7 @@ fn word(command: &Command, name: &str, value: &str) -> Result<Option<String>, Pr
     match value {
         "" | "1" | "true" => Ok(Some(format!("--{name}"))),
         "0" | "false" => Ok(None),
-        _ => wrong(format!("'{name}' is 1 or 0, and not '{value}'")),
+        _ => wrong(format!("'{name}' must be 1 or 0, not '{value}'")),
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn findings(survey: &Survey, context: &SurveyContext<'_>) -> Findings
     let first = facts.first().filter(|fact| fact.weight > 0);
     let statement = match first {
         _ if context.has_no_response => {
-            Some("No server responded, so it is not known what is still there.".to_owned())
+            Some("No server responded, so it is not known which pictures and files the servers still have.".to_owned())
         }
         first => first.map(|fact| fact.statement.clone()),
     };
@@ -374,7 +374,7 @@ fn elsewhere(survey: &Survey) -> Option<Fact> {
     (count > 0).then(|| Fact {
         weight: count,
         statement: format!(
-            "{} an address that leads nowhere.",
+            "{} a URL that cannot be retrieved, such as a file: URL or a relative URL without a base URL.",
             counted(
                 count,
                 "picture of this mail has",
@@ -384,7 +384,7 @@ fn elsewhere(survey: &Survey) -> Option<Fact> {
         tile: Tile {
             number: grouped(count),
             words: format!(
-                "{} an address that leads nowhere",
+                "{} a URL that cannot be retrieved",
                 either(count, "picture has", "pictures have")
             ),
         },
@@ -454,8 +454,8 @@ fn repeated(survey: &Survey) -> Option<Fact> {
         tile: Tile {
             number: grouped(repeated.count),
             words: format!(
-                "{} of messages that are here already, {}",
-                either(repeated.count, "copy", "copies"),
+                "{} of other messages in this mail, {}",
+                either(repeated.count, "duplicate", "duplicates"),
                 size(repeated.octets)
             ),
         },

@@ -66,7 +66,7 @@ pub(super) fn embed(survey: &Survey, context: &SurveyContext<'_>) -> Option<Next
     (has_pictures && may_succeed(&survey.answers.pictures, survey, context)).then(|| NextStep {
         title: "Keep the pictures".to_owned(),
         words: format!(
-            "This puts the pictures into the mail, except pictures that their servers no longer have. {}{}",
+            "This step puts the pictures into the mail, except pictures that their servers no longer have. {}{}",
             context.result_is_new(),
             compare(context)
         ),
@@ -85,12 +85,12 @@ pub(super) fn archive(survey: &Survey, context: &SurveyContext<'_>) -> Option<Ne
     let options = format!(" --archive {}{}", quoted(ARCHIVE), context.repeated.all());
     let is_possible = gone > 0 && !context.has_archive && !context.has_no_response;
     is_possible.then(|| NextStep {
-        title: "Look for what is gone in a web archive".to_owned(),
+        title: "Look in a web archive for the content that is gone".to_owned(),
         words: format!(
-            "The servers no longer have {}. This asks the Wayback Machine for {}, and the servers for everything else. The archive learns the {} of what it is asked for.",
+            "The servers no longer have {}. This step asks the Wayback Machine for {}, and the servers for everything else. The Wayback Machine learns the {} of this content.",
             pictures_and_attachments(pictures, attachments),
             either(gone, "it", "them"),
-            either(gone, "address", "addresses"),
+            either(gone, "URL", "URLs"),
         ),
         commands: context.commands(verb, &options, "archived"),
     })
@@ -123,7 +123,7 @@ pub(super) fn allow(survey: &Survey, context: &SurveyContext<'_>) -> Option<Next
     Some(NextStep {
         title: "Allow the requests".to_owned(),
         words: format!(
-            "The options did not allow the requests for {}. This allows them, and asks again.",
+            "The options did not allow the requests for {}. This step allows these requests, and sends them.",
             counted(refused, "picture or file", "pictures or files")
         ),
         commands: context.reading(&command),
@@ -158,7 +158,7 @@ pub(super) fn recover(survey: &Survey, context: &SurveyContext<'_>) -> Option<Ne
     is_there.then(|| NextStep {
         title: "Put the missing attachments back".to_owned(),
         words: format!(
-            "This puts {} back into the mail, {from}. {}",
+            "This step puts {} back into the mail, {from}. {}",
             counted(count, "attachment", "attachments"),
             context.result_is_new()
         ),
@@ -187,7 +187,7 @@ pub(super) fn detach(survey: &Survey, context: &SurveyContext<'_>) -> Option<Nex
     (detach.leave.count > 0 && saves > 0).then(|| NextStep {
         title: "Make the mailbox smaller".to_owned(),
         words: format!(
-            "This moves {} into a directory next to the mailbox, {}, and the mail becomes {} smaller.{once} `embody restore` puts every byte back. {}",
+            "This step moves {} into a directory next to the mailbox, {}, and the mail becomes {} smaller.{once} `embody restore` puts every byte back. {}",
             counted(detach.leave.count, "large attachment", "large attachments"),
             size(objects.octets),
             size(saves),
@@ -200,7 +200,7 @@ pub(super) fn detach(survey: &Survey, context: &SurveyContext<'_>) -> Option<Nex
 pub(super) fn blank(survey: &Survey, context: &SurveyContext<'_>) -> Option<NextStep> {
     (survey.pictures.trackers > 0).then(|| NextStep {
         title: "Remove the trackers".to_owned(),
-        words: "This puts an empty picture in the place of each tracker, so that the sender does not learn when you open the mail. No network is needed.".to_owned(),
+        words: "This step puts an empty picture in the place of each tracker, so that the sender does not learn when you open the mail. No network is needed.".to_owned(),
         commands: context.commands("convert", " --embed remote --trackers blank", "untracked"),
     })
 }
@@ -212,7 +212,7 @@ pub(super) fn data(survey: &Survey, context: &SurveyContext<'_>) -> Option<NextS
     (count > 0 && survey.pictures.remote == 0).then(|| NextStep {
         title: "Show pictures everywhere".to_owned(),
         words: format!(
-            "{} written into the HTML itself (as data: URLs), which some mail programs do not show. This turns the pictures into attachments, which every program shows. No network is needed.",
+            "{} written into the HTML itself (as data: URLs), which some mail programs do not show. This step turns the pictures into attachments, which every program shows. No network is needed.",
             counted(count, "picture is", "pictures are")
         ),
         commands: context.commands("convert", " --embed data", "shown"),
@@ -225,8 +225,9 @@ pub(super) fn links(survey: &Survey, context: &SurveyContext<'_>) -> Option<Next
     (count > 0).then(|| NextStep {
         title: "Make links work".to_owned(),
         words: format!(
-            "{} incomplete, but the mail contains the address that completes {}. This makes the links complete. No network is needed.",
+            "{} relative or {} to a part of the mail, so most mail programs cannot open {}. This step makes relative links absolute, and changes links to parts to cid: URLs. No network is needed.",
             counted(count, "link is", "links are"),
+            either(count, "leads", "lead"),
             either(count, "it", "them")
         ),
         commands: context.commands("convert", "", "linked"),
@@ -238,7 +239,7 @@ pub(super) fn unpack(survey: &Survey, context: &SurveyContext<'_>) -> Option<Nex
     (count > 0).then(|| NextStep {
         title: "Open what most mail programs cannot open".to_owned(),
         words: format!(
-            "This replaces {} that only Outlook or old programs can open.{}",
+            "This step replaces {} that only Outlook or old programs can open.{}",
             counted(count, "part", "parts"),
             compare(context)
         ),
@@ -271,7 +272,7 @@ pub(super) fn cloud_links(survey: &Survey, context: &SurveyContext<'_>) -> Optio
     let follow = missing::follow_words(&survey.missing);
     let sum = links + shortcuts;
     (sum > 0 && !context.is_probed).then(|| NextStep {
-        title: "Attach what links lead to".to_owned(),
+        title: "Attach the files to which links lead".to_owned(),
         words: format!(
             "The text also contains {}. {} part of the sender's text, so embody attaches the files only with `--follow`, and only files that need no login.",
             listed(&what),
@@ -292,7 +293,7 @@ pub(super) fn restore(survey: &Survey, context: &SurveyContext<'_>) -> Option<Ne
     (count > 0).then(|| NextStep {
         title: "Put detached attachments back".to_owned(),
         words: format!(
-            "embody detached {}. This puts every byte of the attachments back.",
+            "embody detached {}. This step puts every byte of the attachments back.",
             counted(count, "attachment", "attachments")
         ),
         commands: context.commands("restore", &options, "restored"),
@@ -312,15 +313,15 @@ pub(super) fn probe(survey: &Survey, context: &SurveyContext<'_>) -> Option<Next
         let [title, start] = if context.has_no_response {
             [
                 "Ask again: no server responded",
-                "Check the network connection and the option `--proxy` first. This",
+                "Check the network connection and the option `--proxy` first. This step",
             ]
         } else {
-            ["Count what is gone", "This"]
+            ["Count the pictures and files that are gone", "This step"]
         };
         let rewrites = if page.is_empty() { "" } else { ", and writes this page again with the answers" };
         NextStep {
             title: title.to_owned(),
-            words: format!("{start} asks each server whether it still has the picture or file{rewrites}. The servers of trackers are not asked."),
+            words: format!("{start} asks each server whether it still has the pictures and files of this mail{rewrites}. The servers of trackers are not asked."),
             commands: context.reading(&format!("embody inspect --probe{options}{page}")),
         }
     })

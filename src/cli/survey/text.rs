@@ -79,10 +79,13 @@ fn pictures(survey: &Survey) -> String {
         (pictures.in_mail, "in the mail"),
         (
             pictures.missing,
-            "missing, because the mail lacks their part",
+            "missing, because the mail does not contain the part with the picture",
         ),
         (pictures.data, "written into the HTML (data: URLs)"),
-        (pictures.elsewhere, "with an address that leads nowhere"),
+        (
+            pictures.elsewhere,
+            "with a URL that cannot be retrieved (such as file: or a relative URL without a base URL)",
+        ),
     ])
 }
 
@@ -199,8 +202,8 @@ fn copies(survey: &Survey) -> String {
     match repeated.count {
         0 => String::new(),
         count => format!(
-            "{} of messages that are here already, {}",
-            counted(count, "copy", "copies"),
+            "{} of other messages in this mail, {}",
+            counted(count, "duplicate", "duplicates"),
             size(repeated.octets)
         ),
     }
@@ -252,14 +255,18 @@ fn dates(survey: &Survey) -> String {
     let odd = told(&[
         (
             dates.missing,
-            either(dates.missing, "message has none", "messages have none"),
+            either(
+                dates.missing,
+                "message has no date",
+                "messages have no date",
+            ),
         ),
         (
             dates.implausible,
             either(
                 dates.implausible,
-                "message has an impossible one",
-                "messages have an impossible one",
+                "message has an impossible date",
+                "messages have an impossible date",
             ),
         ),
     ]);
@@ -275,8 +282,9 @@ fn links(survey: &Survey) -> String {
     let mut said = Vec::new();
     if works > 0 {
         said.push(format!(
-            "{} incomplete, and embody convert completes {}",
+            "{} relative or {} to a part of the mail, and embody convert makes {} work",
             counted(works, "is", "are"),
+            either(works, "leads", "lead"),
             either(works, "it", "them")
         ));
     }
@@ -319,7 +327,7 @@ fn answers(survey: &Survey, context: &SurveyContext<'_>) -> String {
     let mut text = told(&[
         (of(|it| it.alive), "still there"),
         (of(|it| it.gone), "gone"),
-        (of(|it| it.silent), "without an answer this time"),
+        (of(|it| it.silent), "without a response from the server"),
         (of(|it| it.denied), "behind a sign-in"),
         (of(|it| it.refused), &refused),
         (of(|it| it.unasked), "not asked for"),

@@ -193,7 +193,7 @@ fn gone_pictures_have_the_whole_command_for_a_web_archive() {
     const ARCHIVE: &str = "--archive 'https://web.archive.org/web/{date}id_/{url}'";
     let (text, _) = run(folder.path(), &["inspect", "--probe", "box"], &ports);
     assert!(
-        text.contains("Next step: look for what is gone in a web archive"),
+        text.contains("Next step: look in a web archive for the content that is gone"),
         "{text}"
     );
     assert!(
@@ -209,7 +209,7 @@ fn gone_pictures_have_the_whole_command_for_a_web_archive() {
     .unwrap();
     let (text, _) = run(folder.path(), &["inspect", "--probe", "large"], &ports);
     assert!(
-        text.contains("Next step: look for what is gone in a web archive"),
+        text.contains("Next step: look in a web archive for the content that is gone"),
         "{text}"
     );
     let embed = ["embed", "box", "--output", "new.mbox", "--no-resume"];
@@ -359,7 +359,7 @@ fn restore_from_another_store_says_that_the_store_may_be_wrong() {
         "--output",
         "back.mbox",
     ]);
-    let advice = "The store does not contain them: check that --store names";
+    let advice = "The store does not contain these attachments: check that --store names";
     assert!(said.contains(advice), "{said}");
     let said = run(&[
         "restore",

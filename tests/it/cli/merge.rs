@@ -500,7 +500,11 @@ fn results_that_exist_and_sources_that_cannot_be_read_are_refused() {
     folder.write_mbox("there.mbox", &[whole(2)]);
     let there = folder.read("there.mbox");
     for (line, status, why) in [
-        ("merge a.mbox --output there.mbox", 1, "it already exists"),
+        (
+            "merge a.mbox --output there.mbox",
+            1,
+            "the destination already exists",
+        ),
         ("merge a.mbox - --output all.mbox", 2, "standard input"),
         ("merge a.mbox --output -", 2, "standard output"),
         (

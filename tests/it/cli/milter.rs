@@ -390,9 +390,9 @@ fn what_was_done_is_logged_with_the_queue_id_and_counted() {
     let log = milter.log();
     for line in [
         "embody: 4ABC??: part 2: expanded",
-        "embody: 4ABC??: 1 expanded, 0 unchanged, 0 links, ",
+        "embody: 4ABC??: 1 reference expanded, 0 references unchanged, 0 links changed, ",
         "embody: 4DEF: part 2: unchanged: scheme-not-allowed",
-        "embody: 4DEF: 0 expanded, 1 unchanged, 0 links, ",
+        "embody: 4DEF: 0 references expanded, 1 reference unchanged, 0 links changed, ",
         "embody: 4JKL: the message was not changed: the message has more than 102400 bytes, which is --max-message",
     ] {
         assert!(log.contains(line), "{line}:\n{log}");
@@ -495,7 +495,7 @@ fn milter_that_cannot_listen_reports_the_reason_and_removes_no_socket() {
             "cannot listen on inet:127.0.0.1:",
         ),
         (format!("unix:{}", file.display()), 1, "not a socket"),
-        (format!("unix:{path}"), 1, "another process answers"),
+        (format!("unix:{path}"), 1, "another process listens"),
         ("unix:relative".to_owned(), 2, "--listen"),
     ] {
         let output = embody()

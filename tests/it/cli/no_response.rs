@@ -298,7 +298,7 @@ fn host_without_an_address_is_no_loss_unless_another_server_responded() {
             "{page}"
         );
         assert_eq!(
-            text.contains("2 without an answer this time"),
+            text.contains("2 without a response from the server"),
             is_down,
             "{text}"
         );

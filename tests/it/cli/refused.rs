@@ -350,11 +350,15 @@ fn cache_or_store_that_is_no_local_folder_is_refused_with_an_explanation() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
     for (line, status, word) in [
-        ("filter --cache file", 75, "it is not a directory"),
+        (
+            "filter --cache file",
+            75,
+            "the path does not lead to a directory",
+        ),
         (
             "inspect --cache file --offline -",
             1,
-            "it is not a directory",
+            "the path does not lead to a directory",
         ),
         ("detach --store file", 75, "does not lead to a directory"),
         (

@@ -820,7 +820,7 @@ fn nothing_that_stands_in_mail_is_markup_of_the_page() {
     );
     let head = |page: &str| page.split_once("<h2>").unwrap().0.to_owned();
     assert_eq!(head(&printed), head(page));
-    assert!(!printed.contains("Count what is gone"));
+    assert!(!printed.contains("Count the pictures and files that are gone"));
     let output = run(&["inspect", "--json", "--html", "-", name], folder.path());
     assert_eq!(output.status.code(), Some(2));
 }
@@ -1188,8 +1188,8 @@ fn survey_never_says_that_nothing_is_missing_if_something_is() {
         ),
         (
             vec![html("<img src=\"a.png\">")],
-            "1 picture of this mail has an address that leads nowhere.",
-            "leads nowhere",
+            "1 picture of this mail has a URL that cannot be retrieved, such as a file: URL or a relative URL without a base URL.",
+            "1 with a URL that cannot be retrieved",
         ),
         (
             vec![

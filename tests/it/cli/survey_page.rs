@@ -339,7 +339,7 @@ fn page_of_each_kind_of_source_has_commands_that_change_it() {
         let titles = run_each(sources, options, &server);
         for title in [
             "Next step: ",
-            "Count what is gone",
+            "Count the pictures and files that are gone",
             "Remove the trackers",
             "Make links work",
             "List them",
@@ -498,11 +498,11 @@ fn probed_page_begins_with_the_share_that_is_gone() {
         "{page}"
     );
     assert!(
-        page.contains("Of 4 pictures, 2 are still there, 1 is gone and 1 had no server that answered this time."),
+        page.contains("Of 4 pictures, 2 are still there, 1 is gone and 1 could not be checked, because the server did not respond."),
         "{page}"
     );
     assert!(
-        page.contains("title=\"2001: 1 picture, 1 of them dead\""),
+        page.contains("title=\"2001: 1 picture, 1 of them not available\""),
         "{page}"
     );
     let mut arguments = vec!["inspect", "--json"];
@@ -635,7 +635,7 @@ fn mail_under_two_labels_is_counted_as_a_copy() {
     }
     let lines = printed(folder.path(), &["inspect", "Inbox", "Starred"]);
     assert!(
-        lines.contains("copies       3 copies of messages that are here already, "),
+        lines.contains("copies       3 duplicates of other messages in this mail, "),
         "{lines}"
     );
 }

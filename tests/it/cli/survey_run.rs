@@ -103,7 +103,7 @@ fn page_about_embed_says_what_is_saved_lost_and_to_try_again() {
             "<b>3</b><span>no longer available</span>",
             "<b>1</b><span>to try again</span>",
             "The server does not have the file any more (404)",
-            "The server has a web page or something else in its place",
+            "The server returned a web page or other content instead of the picture or file",
             "The server answered with status 503",
             "The server answered with status 403",
             "&lt;b&gt;bold&lt;/b&gt;",

@@ -38,11 +38,11 @@ impl ReportPage<'_> {
             (RecoveryWay::Shortcut, "at a web address, linked by a file"),
             (
                 RecoveryWay::Packed,
-                "in the mail, in a form that most mail programs cannot open",
+                "in the mail, in a format that most mail programs cannot open",
             ),
             (
                 RecoveryWay::Unopened,
-                "in the mail, in a form that embody cannot open either",
+                "in the mail, in a part that embody cannot open, such as a damaged part",
             ),
             (RecoveryWay::Piece, "in other mails"),
             (RecoveryWay::Never, "nowhere"),

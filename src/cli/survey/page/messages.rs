@@ -32,9 +32,11 @@ impl ReportPage<'_> {
         if at_risk.len() < 2 {
             return;
         }
-        self.sheet.heading("The mails that would lose most");
         self.sheet
-            .note("Their pictures and attachments are only on servers.");
+            .heading("Mails with the most content that exists only on servers");
+        self.sheet.note(
+            "If these servers disappear, the pictures and attachments of these mails are lost.",
+        );
         let rows: Vec<(&Large, String)> = at_risk
             .iter()
             .map(|it| {
@@ -87,18 +89,14 @@ impl ReportPage<'_> {
         }
         if dates.implausible > 0 {
             let count = counted(dates.implausible, "message has", "messages have");
-            odd.push(format!("{count} an impossible one"));
+            odd.push(format!("{count} an impossible date"));
         }
         if years.len() < 2 && odd.is_empty() {
             return;
         }
         self.sheet.fold("Mail by year", "");
         if !odd.is_empty() {
-            let odd = match odd.as_slice() {
-                [one] => one.replace("an impossible one", "an impossible date"),
-                _ => listed(&odd),
-            };
-            self.sheet.say(&format!("{odd}."));
+            self.sheet.say(&format!("{}.", listed(&odd)));
         }
         let columns: Vec<Bar> = years
             .iter()
@@ -203,12 +201,12 @@ impl ReportPage<'_> {
             return;
         }
         self.sheet.fold(
-            "Messages that are here more than once",
+            "Messages that occur more than once",
             &grouped(repeated.count),
         );
         self.sheet.say(&format!(
-            "{} of messages that are here already, {}. An export with a mailbox for each label contains a message once for each of its labels.",
-            counted(repeated.count, "copy", "copies"),
+            "{} of other messages in this mail, {}. An export with a mailbox for each label contains a message once for each of its labels.",
+            counted(repeated.count, "duplicate", "duplicates"),
             size(repeated.octets)
         ));
     }

@@ -147,8 +147,8 @@ fn told(answers: &Answers, one: &str, many: &str) -> String {
         (answers.gone, "is gone", "are gone"),
         (
             answers.silent,
-            "had no server that answered this time",
-            "had no server that answered this time",
+            "could not be checked, because the server did not respond",
+            "could not be checked, because the server did not respond",
         ),
         (
             answers.denied,
@@ -162,8 +162,8 @@ fn told(answers: &Answers, one: &str, many: &str) -> String {
         ),
         (
             answers.unasked,
-            "was not asked for, because of a limit",
-            "were not asked for, because of a limit",
+            "was not requested, because of a limit such as `--max-fetches`",
+            "were not requested, because of a limit such as `--max-fetches`",
         ),
     ] {
         if count > 0 {

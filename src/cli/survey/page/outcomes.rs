@@ -41,7 +41,7 @@ impl ReportPage<'_> {
         self.sheet.step(&NextStep {
             title: "List them".to_owned(),
             words:
-                "This prints a line for each reference, with its message, its part and the reason."
+                "This step prints a line for each reference, with the message, the part and the reason."
                     .to_owned(),
             commands: self.context.reading("embody inspect --json"),
         });

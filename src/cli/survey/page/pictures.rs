@@ -17,8 +17,8 @@ impl ReportPage<'_> {
             (pictures.in_mail, "is in the mail", "are in the mail"),
             (
                 pictures.missing,
-                "is missing, because the mail lacks its part",
-                "are missing, because the mail lacks their parts",
+                "is missing, because the mail does not contain the part with this picture",
+                "are missing, because the mail does not contain the parts with these pictures",
             ),
             (
                 pictures.data,
@@ -27,8 +27,8 @@ impl ReportPage<'_> {
             ),
             (
                 pictures.elsewhere,
-                "has an address that leads nowhere",
-                "have addresses that lead nowhere",
+                "has a URL that cannot be retrieved, such as a file: URL or a relative URL without a base URL",
+                "have URLs that cannot be retrieved, such as file: URLs or relative URLs without a base URL",
             ),
         ] {
             if count > 0 {
@@ -118,7 +118,7 @@ impl ReportPage<'_> {
                     value: answers.asked(),
                     part: dead,
                     words: format!(
-                        "{year}: {}, {} of them dead",
+                        "{year}: {}, {} of them not available",
                         counted(answers.asked(), "picture", "pictures"),
                         grouped(dead)
                     ),
@@ -127,11 +127,12 @@ impl ReportPage<'_> {
             .collect();
         let most = columns.iter().map(|it| it.value).max().unwrap_or(0);
         if columns.len() > 1 {
-            self.sheet.key("pictures that were asked for", "dead ones");
+            self.sheet
+                .key("requested pictures", "pictures that are not available");
         }
         let most = grouped(most);
         self.sheet
-            .columns("Living and dead pictures by year", &most, &columns);
+            .columns("Existing and missing pictures by year", &most, &columns);
     }
 
     fn hosts(&mut self) {

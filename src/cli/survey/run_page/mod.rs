@@ -125,7 +125,7 @@ impl RunPage<'_> {
             (None, []) => None,
             (None, proofs) => Some(NextStep {
                 title: "Prove that nothing was lost".to_owned(),
-                words: "This checks that the new mailbox contains every message of the old mailbox. Keep the old mailbox until the check succeeds."
+                words: "This step checks that the new mailbox contains every message of the old mailbox. Keep the old mailbox until the check succeeds."
                     .to_owned(),
                 commands: proofs.to_vec(),
             }),
@@ -324,7 +324,7 @@ impl RunPage<'_> {
         }
         self.sheet.heading("No longer available");
         self.sheet.say(&format!(
-            "{} {} no longer available: the source does not exist, or has something else. The mail keeps the reference.",
+            "{} {} no longer available: the server or file does not exist any more, or has other content. The mail keeps the reference.",
             capitalized(&lost.words()),
             either(lost.sum(), "is", "are"),
         ));
@@ -355,7 +355,7 @@ impl RunPage<'_> {
         let more = all.saturating_sub(listed.len() as u64);
         if more > 0 {
             self.sheet.note(&format!(
-                "There are {} more. `--report FILE` lists all of them.",
+                "There are {} more attachments. `--report FILE` lists all of them.",
                 grouped(more)
             ));
         }
@@ -366,9 +366,9 @@ impl RunPage<'_> {
         let lost = self.tally.loss(LossClass::Lost);
         let command = self.context.archived().filter(|_| lost.sum() > 0)?;
         Some(NextStep {
-            title: "Look for what is gone in a web archive".to_owned(),
+            title: "Look in a web archive for the content that is gone".to_owned(),
             words: format!(
-                "The servers no longer have {}. This asks the Wayback Machine, which learns the addresses of what it is asked for.",
+                "The servers no longer have {}. This step asks the Wayback Machine, which learns the URLs of this content.",
                 lost.words()
             ),
             commands: vec![command],

@@ -277,7 +277,8 @@ fn cause(row: &Row) -> String {
         }
         (Reason::NameNotFound, _) => UNRESOLVED.to_owned(),
         (Reason::NotAnImage | Reason::WebPage, _) => {
-            "the server has a web page or something else in its place".to_owned()
+            "the server returned a web page or other content instead of the picture or file"
+                .to_owned()
         }
         (reason, _) => reason.meaning().to_owned(),
     }
