@@ -56,7 +56,7 @@ pub(super) fn fit(
         let inner = tree.boundaries();
         let takes_in = |around: &&[u8]| inner.iter().any(|inner| around.starts_with(inner));
         if boundaries.iter().any(takes_in) {
-            let detail = "the parts of the message after the content would be read as parts of a multipart in the content";
+            let detail = "a boundary of the message begins with a boundary in the content, so the parts of the message after the content could be read as parts of the content";
             return Err(collides(detail));
         }
         if !header.is_empty() && !has_parts {

@@ -239,7 +239,8 @@ impl<'t> KnownContents<'t> {
 /// Adds the remark that the content is from the original of a wrapped URL.
 fn of_wrapped(mut obtained: ContentSource, unwrapped: &OriginalUrl) -> ContentSource {
     let (url, service) = (masked(&unwrapped.original), unwrapped.service);
-    let note = format!("the content is from {url}, the original of the URL that {service} wrapped");
+    let note =
+        format!("the content is from {url}, the original of the link that {service} wrapped");
     obtained.notes.push(note);
     obtained
 }

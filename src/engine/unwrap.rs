@@ -62,9 +62,11 @@ fn tell(found: &UnwrappedLinks, row: impl Fn() -> Row, rows: &mut Vec<Row>) {
         row.outcome = Outcome::Rewritten;
         row.url = Some(shown_url(wrapped));
         let (service, original) = (unwrapped.service, shown_url(&unwrapped.original));
-        row.detail = format!("the link is no longer wrapped by {service}; it is {original}").into();
+        row.detail =
+            format!("the link is no longer wrapped by {service}; the link is now {original}")
+                .into();
         if *count > 1 {
-            row.remark(&format!("it occurs {count} times"));
+            row.remark(&format!("the link occurs {count} times"));
         }
         rows.push(row);
     }
@@ -82,7 +84,7 @@ fn tell(found: &UnwrappedLinks, row: impl Fn() -> Row, rows: &mut Vec<Row>) {
     if found.cut > 0 {
         let mut row = row();
         let detail = format!(
-            "{} wrapped links end at the end of a line and may continue on the next one, so their originals are not certain",
+            "{} wrapped links end at the end of a line and may continue on the next line, so the original URLs are not certain",
             found.cut
         );
         row.tell_refusal(Refusal::lasting(Reason::BadUrl, detail));

@@ -39,7 +39,7 @@ impl FromStore {
         let Some(key) = Key::parse(sha256) else {
             return Err(Refusal::lasting(
                 Reason::BadNote,
-                "the note of detach contains no valid SHA-256",
+                "the X-Embody-Detached field contains no valid SHA-256",
             ));
         };
         match self.store.get(&key, self.at_most) {

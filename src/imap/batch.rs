@@ -433,8 +433,7 @@ impl<S: Send> AccountRun<'_, S> {
             let why = "the server does not send the date of arrival (INTERNALDATE), so the new message would have a different date";
             Some(ReplaceResult::Left(Reason::ServerRefused, why.to_owned()))
         } else if may_hide_nul(&content) || new.contains(&0) {
-            let why =
-                "the message may contain NUL bytes, which the server replaces with the byte 0x80";
+            let why = "the message may contain NUL bytes, which the server replaces with the byte 0x80, so the new message would be different; the message was not changed";
             Some(ReplaceResult::Left(Reason::NulByte, why.to_owned()))
         } else if !self.job.mode.writes() {
             self.summary.changed += 1;
@@ -471,7 +470,7 @@ impl<S: Send> AccountRun<'_, S> {
         }
         if self.altered >= ALTERED {
             let what = format!(
-                "{}: the run ended early and replaces no more messages, because the server altered {ALTERED} new messages in a row, or embody could not tell which messages they are",
+                "{}: the run ended early and replaces no more messages, because the server altered {ALTERED} new messages in a row, or because embody could not find the new messages that it wrote",
                 account_url(self.job.account)
             );
             return Err(ImapFailure::Run(Error::Usage(what.into())));

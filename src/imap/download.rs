@@ -34,7 +34,7 @@ use crate::mailbox::{
 const AT_A_TIME: usize = 5000;
 
 /// Report for a folder from which messages disappeared during each reading.
-const RESTLESS: &str = "messages disappeared from the folder each time it was read, and may have a new UID or be in another folder; run the same command again";
+const RESTLESS: &str = "messages disappeared each time embody read the folder; the messages may have a new UID or be in another folder; run the same command again";
 
 /// Settings for the download of an account.
 pub(crate) struct Download<'d, S> {
@@ -139,7 +139,7 @@ impl<S: Send> Download<'_, S> {
             AccountEvidence::NotNeeded => Ok(()),
             AccountEvidence::SameAccount(before) => {
                 let what = format!(
-                    "the backup was made from {} at {}; its messages are those of {} at {}, so the backup is continued",
+                    "the backup was made from the account {} at {}, and the account {} at {} contains the same messages, so embody continues the backup",
                     before.user, before.host, account.user, account.host
                 );
                 self.observer.noted(self.output, &what);

@@ -105,7 +105,7 @@ impl<S: Send> Download<'_, S> {
         };
         let set = shown_ranges(&sequence_set(&uids));
         let why = format!(
-            "{} messages (UID {set}) were saved without keywords that IMAP does not allow: {}{more}",
+            "{} messages (UID {set}) were saved without some of their keywords, because IMAP does not allow keywords with these names: {}{more}",
             uids.len(),
             shown.join(" ")
         );

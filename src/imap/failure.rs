@@ -73,7 +73,7 @@ pub(crate) enum ImapFailure {
         now: u32,
     },
     /// The connection ends whenever a folder is read, and can then be opened again.
-    #[error("{0}; this happens whenever the folder is read")]
+    #[error("{0}; the same error occurs whenever the folder is read")]
     OnlyHere(String),
     /// The message is too large to be kept in memory. The number is the limit in bytes.
     #[error("the message has more than {0} bytes")]

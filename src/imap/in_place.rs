@@ -20,6 +20,7 @@ use super::reading::BrokenMessage;
 use super::replace::{GMAIL, MessageReplacer, ReplaceResult, has};
 use super::retry::{ConnectionPool, RetryPatience, Tries};
 use super::session::{ImapSession, RemoteFolder, SelectResponse};
+use crate::detail::{Detail, Setting};
 use crate::engine::Mode;
 use crate::engine::report::Reason;
 use crate::error::Error;
@@ -397,14 +398,17 @@ impl<'r, S: Send> AccountRun<'r, S> {
         });
         let Some(found) = found else {
             let what = match typed {
-                Some(typed) => format!(
-                    "the account does not have the folder {typed}, which was named for the trash"
-                ),
-                None => {
-                    "the server does not report which folder is the trash; name the folder".into()
-                }
+                Some(typed) => Detail::from(format!(
+                    "the account does not have the folder {typed}, which was named with "
+                ))
+                .naming(Setting::Trash)
+                .then("; embody inspect lists the folders of the account"),
+                None => Detail::from(
+                    "the server does not report which folder is the trash; name the folder for old messages with ",
+                )
+                .naming(Setting::Trash),
             };
-            return Err(ImapFailure::Run(Error::Usage(what.into())));
+            return Err(ImapFailure::Run(Error::Usage(what)));
         };
         Ok(Some(found.name))
     }

@@ -174,7 +174,7 @@ impl FolderContents {
         };
         let found = self.uids.len().max(self.all.len());
         Some(format!(
-            "the server announced {what} more than the {found} that it lists, and does not send the others by number either; these messages were not processed"
+            "the server announced {what} more than the {found} that it lists, and sent nothing when embody requested the missing messages by their numbers; these messages were not processed"
         ))
     }
 }

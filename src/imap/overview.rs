@@ -227,7 +227,7 @@ impl Overview<'_> {
             found.messages += 1;
             found.bytes += sizes.get(&message.uid).copied().unwrap_or(0);
             found.unknown += 1;
-            let why = message.report("its attachments are not counted");
+            let why = message.report("the attachments of the message are not counted");
             remarks.push(format!("UID {}: {why}", message.uid));
         }
         let listing = if untold.is_subset(&is_broken) && listing.missing == 0 {

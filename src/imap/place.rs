@@ -37,7 +37,7 @@ impl MessagePlace {
 }
 
 /// Report for a UID in the URL that the folder does not have.
-pub(super) const ABSENT: &str = "the folder has no message with this UID (it may have been deleted or moved; its UID is different in another folder)";
+pub(super) const ABSENT: &str = "the folder has no message with this UID (the message may have been deleted, or moved to another folder, where it has a different UID)";
 
 /// A folder and its URL for reports.
 pub(super) struct ReadFolder<'p> {

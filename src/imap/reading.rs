@@ -62,7 +62,7 @@ impl BrokenMessage {
     /// Returns the report for the message. `then` is the consequence, such as that the message is not saved.
     pub(crate) fn report(&self, then: &str) -> String {
         format!(
-            "the connection ends whenever this message is requested ({}); {then}, and the next run requests it again",
+            "the connection ends whenever this message is requested ({}); {then}, and the next run requests the message again",
             self.why
         )
     }

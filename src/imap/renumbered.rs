@@ -71,7 +71,7 @@ impl MessageReplacer<'_> {
         }
         let old_uids = numbers(&old);
         let about_new = match new.as_slice() {
-            [] => "the new message is not in the folder; if it is in another folder, the message exists twice".to_owned(),
+            [] => "the new message is not in the folder; if another folder contains the new message, the message exists twice".to_owned(),
             uids => format!("the new message has the UID {}; compare the messages, and delete all but one", numbers(uids)),
         };
         Ok(Some(format!(

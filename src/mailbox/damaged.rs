@@ -13,27 +13,27 @@ use crate::platform::OsStrExt as _;
 use crate::span::{rest_or_empty, split_while};
 
 const DAMAGED: NotMail = NotMail::Format(
-    "a file whose name ends like that of a mailbox or an archive, but with other content",
-    "the file is damaged, is a part of a divided archive, or has another format; get another copy of the file, or join the parts",
+    "a file with the file name extension of a mailbox or an archive, but with other content",
+    "the file is damaged, is one part of a split archive, or has another format; get another copy of the file, or join the parts of the archive",
 );
 
 const DIVIDED: NotMail = NotMail::Format(
-    "a part of a file that was divided into several files",
-    "join all parts in their order first, and read the joined file",
+    "one part of a file that was split into several files",
+    "join all parts in order, and name the joined file as the source",
 );
 
 const COMPRESSED: NotMail = NotMail::Format(
-    "a compressed file whose name ends like that of a mailbox or an archive",
+    "a compressed file with the file name extension of a mailbox or an archive, in a compression format that embody does not read",
     "decompress the file first",
 );
 
 const HEADER: NotMail = NotMail::Format(
-    "a text that begins like a mail, but some lines of its header are no header fields",
-    "if the file is a mail, let its name end in .eml; then it is read",
+    "a text that begins like a mail, but whose header has lines that are not header fields",
+    "if the file is a mail, rename the file so that its name ends in .eml, and embody reads the file",
 );
 
 const ENCRYPTED: NotMail = NotMail::Format(
-    "an encrypted file whose name ends like that of a mailbox or an archive",
+    "an encrypted file with the file name extension of a mailbox or an archive",
     "decrypt the file first",
 );
 

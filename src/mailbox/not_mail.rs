@@ -116,7 +116,7 @@ impl NotMail {
     );
 
     pub(crate) const EMPTY_WITH_INDEX: Self = Self::Format(
-        "an empty mailbox with an index of Eudora that lists messages",
+        "an empty mailbox whose Eudora index lists messages, so the messages are missing",
         "get another copy of the mailbox",
     );
 
@@ -169,7 +169,7 @@ impl NotMail {
                 "a symbolic link, which embody does not follow; name the link as a source to read the target"
             }
             Self::DeadLink => {
-                "a symbolic link with the name of mail whose target does not exist; make the target available, or remove the link"
+                "a symbolic link that is named like a mail file, but whose target does not exist; make the target available, or remove the link"
             }
             Self::LinkToMail => {
                 "a symbolic link to mail outside of the source, which embody does not follow; name the link as a source to read the target"

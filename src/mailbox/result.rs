@@ -81,7 +81,7 @@ pub(crate) fn check(
 ) -> Result<(), Error> {
     if options.output_format == Format::Mmdf {
         let detail = Detail::default().naming(Setting::OutputFormat);
-        let why = " cannot be mmdf, because embody only reads this format";
+        let why = " cannot be mmdf, because embody reads MMDF mailboxes, but does not write them; choose another format, such as mbox";
         return Err(Error::Usage(detail.then(why)));
     }
     let mut found = finds.mailboxes.iter();

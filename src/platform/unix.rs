@@ -230,7 +230,7 @@ pub(crate) fn is_character_device(found: &Metadata) -> bool {
 pub(crate) fn stream(of: impl AsFd) -> io::Result<Stream> {
     if is_stand_in(&of) {
         Err(io::Error::other(
-            "the stream is closed, or it is /dev/null opened for both reading and writing, which embody cannot distinguish from a closed stream; open /dev/null for one of the two",
+            "the stream is closed, or is /dev/null opened for both reading and writing, which embody cannot distinguish from a closed stream; open /dev/null only for reading or only for writing",
         ))
     } else {
         stream_or_null(of)

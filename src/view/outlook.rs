@@ -98,7 +98,7 @@ impl OutlookFile {
         let summary = match item {
             PstItem::Mail(mail) => of_mail(&mail),
             PstItem::NotMail(what) => MailSummary {
-                problem: Some(format!("it is {what}, not a mail")),
+                problem: Some(format!("the item is {what}, not a mail")),
                 ..MailSummary::default()
             },
             PstItem::Unreadable { subject, why, .. } => MailSummary {
@@ -122,7 +122,7 @@ impl OutlookFile {
                 Ok((mail.content, notes))
             }
             Some((PstItem::NotMail(what), _)) => {
-                Err(ViewError::new(format!("it is {what}, not a mail")))
+                Err(ViewError::new(format!("the item is {what}, not a mail")))
             }
             Some((PstItem::Unreadable { why, .. }, _)) => Err(ViewError::new(why)),
         }

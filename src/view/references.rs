@@ -12,12 +12,12 @@ words! {
     #[serde(rename_all = "kebab-case")]
     #[non_exhaustive]
     pub enum ReferenceState {
-        Included "included" "The content was in the mail, in a form that few programs show. It is shown, and the repaired mail contains it for all programs.";
-        Filled "filled" "The person chose a file. The repaired mail contains it.";
-        Missing "missing" "The content is elsewhere.";
-        Remote "remote" "A picture on the web. It was not loaded.";
-        Tracker "tracker" "A hidden picture that tells the sender that the mail was read. It was not loaded.";
-        Kept "kept" "The part stays as it is, or a file was opened and also stays attached, because not everything in it could be read.";
+        Included "included" "The content was in the mail, in a format that few programs show. The content is shown, and the repaired mail contains the content in a format that all programs show.";
+        Filled "filled" "The user chose a file for the reference. The repaired mail contains this file.";
+        Missing "missing" "The content is not in the mail.";
+        Remote "remote" "A picture on the web, which was not loaded.";
+        Tracker "tracker" "A hidden picture that tells the sender that the mail was read. The picture was not loaded.";
+        Kept "kept" "The part stays as it is, or a file was opened and also stays attached, because not everything in the file could be read.";
     }
 }
 
@@ -116,13 +116,13 @@ fn name_in_url(url: &str) -> Option<String> {
 fn explanation(row: &Row, state: ReferenceState) -> String {
     match state {
         ReferenceState::Filled => {
-            "You chose a file. The repaired mail contains it.".to_owned()
+            "You chose a file for this reference. The repaired mail contains this file.".to_owned()
         }
         ReferenceState::Remote => {
             "The mail shows this picture from the web. The picture was not loaded, because loading it would tell the sender that the mail was opened.".to_owned()
         }
         ReferenceState::Tracker => {
-            "This picture is invisible. It only tells the sender that the mail was opened. It was not loaded.".to_owned()
+            "This picture is invisible, and only tells the sender that the mail was opened. The picture was not loaded.".to_owned()
         }
         ReferenceState::Missing => missing(row).to_owned(),
         ReferenceState::Included => included(row).to_owned(),
@@ -152,16 +152,16 @@ fn missing(row: &Row) -> &'static str {
 fn included(row: &Row) -> &'static str {
     match row.kind {
         Kind::Tnef => {
-            "The text or the attachments were in a winmail.dat of Outlook. They are shown here, and the repaired mail contains them."
+            "The text or the attachments were in a winmail.dat of Outlook. embody shows this content, and the repaired mail contains it."
         }
         Kind::Uuencode => {
-            "Files were written into the text (uuencode). They are attachments now, and the repaired mail contains them."
+            "The text of the mail contained encoded files (uuencode). These files are attachments now, also in the repaired mail."
         }
-        Kind::Rtf => "The text was in a file in the format RTF. It is shown here.",
+        Kind::Rtf => "The text of the mail was in an RTF file. embody shows this text here.",
         Kind::Msg => "An attached message of Outlook (.msg) is a mail now, which can be opened.",
         Kind::Embed => "The picture is in the HTML itself.",
         _ if row.from == Provenance::Message => {
-            "The content was in the mail, in a form that few programs show. It is shown here, and the repaired mail contains it."
+            "The content was in the mail, in a format that few programs show. embody shows the content here, and the repaired mail contains it."
         }
         _ => "The repaired mail contains this file.",
     }
@@ -182,19 +182,21 @@ fn kept(row: &Row) -> String {
             "The part is encrypted, so it can only be read with the key of its recipient."
         }
         Some(Reason::Deleted) => {
-            "This attachment was deleted from the mail. The mail says only that it existed."
+            "This attachment was deleted from the mail. Only a note about the attachment is left."
         }
         Some(Reason::SchemeNotAllowed) => {
             "The mail contains only the address of this file, for example its path on the computer of the sender."
         }
         Some(Reason::DamagedFile) => "The file is damaged, and nothing in it can be read.",
         Some(Reason::AlreadyInMail) => {
-            "Everything that can be read from this file is in the mail already. The file stays attached, because it contains more."
+            "Everything that can be read from this file is in the mail already. The file stays attached, because the file also contains data that cannot be read."
         }
         Some(Reason::InsideReport) => {
             "The part belongs to a report, such as a bounce, which stays as it is."
         }
-        Some(Reason::BadDataUrl) => "The address contains the content itself, but damaged.",
+        Some(Reason::BadDataUrl) => {
+            "The address contains the content itself (a data: URL), but the content is damaged."
+        }
         Some(
             Reason::NoAccessType
             | Reason::UnknownAccessType
@@ -203,10 +205,10 @@ fn kept(row: &Row) -> String {
             | Reason::MissingParameter,
         ) => "The mail refers to a file, but does not say where the file is.",
         Some(Reason::TooManyFetches | Reason::TooMuchWork | Reason::GrowthLimit) => {
-            "The mail refers to more than can be shown at once."
+            "The mail refers to more files than embody shows for one mail."
         }
         Some(Reason::TooDeep | Reason::TooManyParts) => {
-            "The mail has more parts inside each other than a mail of a person. These parts stay as they are."
+            "The mail has more parts, or more levels of nested parts, than embody examines. The remaining parts stay as they are."
         }
         _ => return format!("The part stays as it is: {}.", &*row.detail),
     };

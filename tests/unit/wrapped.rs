@@ -394,7 +394,7 @@ fn unwrap_counts_a_repeated_link_in_one_row() {
         panic!("{report:?}")
     };
     assert!(
-        row.detail.to_string().ends_with("it occurs 3 times"),
+        row.detail.to_string().ends_with("the link occurs 3 times"),
         "{row:?}"
     );
 }

@@ -409,9 +409,10 @@ pub(in crate::engine) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading
     bodies.truncate(reading.most_notes.saturating_add(1));
     if let Some(last) = bodies.get_mut(reading.most_notes) {
         let detail = Detail::from(
-            "this reference and the references after it are not followed, because they exceed ",
+            "this reference and the references after it are not followed, because the message has more references than ",
         )
-        .naming(Setting::Parts);
+        .naming(Setting::Parts)
+        .then(" allows");
         last.target = Err(Refusal::lasting(Reason::TooManyParts, detail));
     }
 }

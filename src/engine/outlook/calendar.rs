@@ -92,7 +92,7 @@ pub(super) fn of(
             if is_exception(item) {
                 match time_of(item, APPOINTMENT, REPLACED) {
                     Some(replaced) => times.push(format!("RECURRENCE-ID:{}", utc(replaced))),
-                    None => missing.push("the date of the series that the meeting replaces"),
+                    None => missing.push("the original date of this changed meeting of a series (RECURRENCE-ID), which the file does not contain"),
                 }
             }
             meeting.event(&mut lines, &times, &Exception::default());
@@ -144,18 +144,18 @@ struct Series {
 fn series(item: &OutlookItem<'_>, start: i64) -> Result<Option<Series>, &'static str> {
     let Some(PropertyValue::Bytes(rule)) = item.properties.named(&APPOINTMENT, 0x8216) else {
         return if is_set(item, APPOINTMENT, 0x8223) || is_set(item, MEETING, 0x0005) {
-            Err("the rule by which the meeting recurs, which the file does not contain")
+            Err("the recurrence rule of the meeting, which the file does not contain")
         } else {
             Ok(None)
         };
     };
     let recurrence = recurrence::read(rule, item.page).map_err(|why| match why {
-        RecurrenceError::Damaged => "the rule by which the meeting recurs, which is damaged",
+        RecurrenceError::Damaged => "the recurrence rule of the meeting, which is damaged",
         RecurrenceError::Calendar => {
-            "the rule by which the meeting recurs, which is in months of another calendar"
+            "the recurrence rule of the meeting, because it counts months of a calendar other than the Gregorian"
         }
         RecurrenceError::First => {
-            "the rule by which the meeting recurs, because the first meeting is not on a day of the rule"
+            "the recurrence rule of the meeting, because the rule does not include the day of the first meeting"
         }
     })?;
     let is_days = |begins: i64, ends: i64| {
@@ -174,7 +174,9 @@ fn series(item: &OutlookItem<'_>, start: i64) -> Result<Option<Series>, &'static
         }));
     }
     let Some(zone) = Zone::of(item) else {
-        return Err("the rule by which the meeting recurs, because its time zone is not known");
+        return Err(
+            "the recurrence rule of the meeting, because the time zone of the meeting is not known",
+        );
     };
     if header::from_1601(zone.utc(recurrence.begins)) == start - start.rem_euclid(60) {
         Ok(Some(Series {
@@ -183,7 +185,9 @@ fn series(item: &OutlookItem<'_>, start: i64) -> Result<Option<Series>, &'static
             size: rule.len(),
         }))
     } else {
-        Err("the rule by which the meeting recurs, which begins at another time")
+        Err(
+            "the recurrence rule of the meeting, because the rule and the meeting have different start times",
+        )
     }
 }
 
@@ -252,7 +256,9 @@ impl MeetingValues<'_> {
                 return None;
             }
         }
-        Some("the changed meetings of the series, which are too many")
+        Some(
+            "the changed meetings of the series, because the calendar would be too large with all of them",
+        )
     }
 
     /// Writes one event. Values in `changed` replace the values of the item.

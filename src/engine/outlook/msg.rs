@@ -410,7 +410,7 @@ impl MsgReader<'_> {
         let list = match stream.as_ref().and_then(|bytes| bytes.get(header..)) {
             Some(entries) => entries.as_chunks::<16>().0,
             None => {
-                self.tell("a list of properties is missing or cannot be read; only values with streams of their own were used"
+                self.tell("the property stream of the message, of a recipient or of an attachment is missing or cannot be read, so only the properties with a stream of their own were used; get an undamaged copy of the file"
                         .to_owned());
                 &contents.list()
             }

@@ -34,7 +34,7 @@ impl PendingReference<'_, '_, '_> {
         let refuse = |detail| Refusal::lasting(Reason::BadNote, detail);
         let body = note.wording.write(octets);
         let body =
-            body.ok_or_else(|| refuse("the attachment was not encoded, and this content cannot be inserted without an encoding"))?;
+            body.ok_or_else(|| refuse("the X-Embody-Detached field says that the attachment had no transfer encoding, but the content needs one: the content has a NUL byte, a CR without LF, or a line that starts with \"From \""))?;
         let is_encoded = matches!(note.wording.manner, EditManner::Base64 { .. });
         let boundaries = self.tree.boundaries_around(item.body.part);
         if !is_encoded && has_boundary(&body, &boundaries) {

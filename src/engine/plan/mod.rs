@@ -105,7 +105,7 @@ impl PlanItem<'_> {
             if let Some(original) = &file.original {
                 let url = shown_url(original);
                 row.remark(&format!(
-                    "the link in the mail is wrapped; its original is {url}"
+                    "the link in the mail leads through a link protection or redirect service; the original URL is {url}"
                 ));
             }
         }

@@ -92,7 +92,7 @@ impl FromStr for Mapping {
         let end = open_end(to);
         if end.is_some() && end != open_end(from) {
             let what = format!(
-                "'{text}': the text after FROM in a URL would become part of the host name '{to}'; add a slash to the end of TO"
+                "'{text}': TO does not end with a slash, so the rest of a URL after FROM would become part of the host name '{to}'; add a slash to the end of TO"
             );
             return Err(Error::Usage(what.into()));
         }

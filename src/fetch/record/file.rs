@@ -151,7 +151,7 @@ impl RecordFile {
                 Some(end) if end == length => {}
                 Some(0) => {
                     return Err(invalid(
-                        "the file is not a WARC file that is compressed with gzip, record by record",
+                        "the file is not a gzip-compressed WARC file with one gzip member per record",
                     ));
                 }
                 Some(end) => {

@@ -104,7 +104,7 @@ pub(super) fn all(places: &StorePlaces) -> Result<Option<Vec<(User, PathBuf)>>, 
             None => {
                 let path = places.path.join(&beneath);
                 let what = format!(
-                    "{} is not a file that embody wrote into the list of users of the store; move it out of the store",
+                    "{} is in the list of the users of the store, but embody did not write this file; move the file out of the store",
                     path.display()
                 );
                 return Err(StoreError::lasting(what));

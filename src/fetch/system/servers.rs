@@ -154,8 +154,8 @@ impl Servers {
             listening.forget();
             let place = proxy.place();
             let what =
-                "it requires a login (status 407); check the user name and password of the proxy";
-            let detail = format!("the proxy {place}: {what}");
+                "requires a login (status 407); check the user name and password of the proxy";
+            let detail = format!("the proxy {place} {what}");
             return Err(Refusal::temporary(Reason::ConnectionFailed, detail).into());
         }
         let headers = response.headers().clone();

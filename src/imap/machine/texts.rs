@@ -17,7 +17,7 @@ pub(super) const BOTH_WENT_EARLIER: &str = "neither the old message nor the new 
 pub(super) const NEW_WENT: &str = "another program removed or moved the new message after the old message was removed; look for the message in other folders and in the trash";
 pub(super) const COPY_WENT: &str = "another program removed the new message while embody compared it, and the old message is unchanged; if the new message was moved to another folder, the message exists twice";
 pub(super) const COPY_WENT_EARLIER: &str = "the new message of the earlier run is not in the folder any more, and the old message is unchanged; if the new message was moved to another folder, the message exists twice";
-pub(super) const COPY_UNTOLD: &str = "the server did not report that it removed the new message; if another program moved the new message to another folder, the message exists twice";
+pub(super) const COPY_UNTOLD: &str = "embody deleted the new message again, but the server did not report the deletion; if another program moved the new message to another folder, the message exists twice";
 pub(super) const COPY_MARKED: &str =
     "the new message was already marked as deleted, so it was removed and the old message is kept";
 pub(super) const RENUMBERED: &str =
@@ -28,26 +28,25 @@ pub(super) const KEPT: &str =
 pub(super) const TAKEN_BACK: &str = "an earlier run was stopped before the new message was removed";
 
 pub(super) const OTHER_BYTES: &str = "the server altered the new message while storing it";
-pub(super) const NOT_STORED: &str = "the server reported that the new message was stored, but the folder does not contain it; if it is in another folder, the message exists twice";
+pub(super) const NOT_STORED: &str = "the server reported that the new message was stored, but the folder does not contain the new message; if another folder contains the new message, the message exists twice";
 pub(super) const OTHER_DATE: &str = "the server stored the new message with a different date";
 pub(super) const NO_SIZE: &str = "the server does not send the size and the date of the message";
 pub(super) const NO_DATE: &str = "the server does not send the date of the new message";
-pub(super) const KIN: &str = "embody cannot tell whether a new message with the same Message-ID is the new message that it wrote; the message may exist twice";
+pub(super) const KIN: &str = "the folder has new messages with the same Message-ID, and embody cannot tell whether one of these is the message that embody wrote, so the message may exist twice; compare the messages";
 pub(super) const SHIFTING: &str = "the server gave the new message a UID that belonged to a different message; the server changes UIDs, so nothing was deleted, and the message now exists twice";
 pub(super) const WRONG_UID: &str = "the server reported the UID of a different message for the new message, and embody cannot find the new message; the message may exist twice";
-pub(super) const GONE: &str = "the message disappeared after the new message was written, so the new message is kept; if another program moved the message, it exists twice";
+pub(super) const GONE: &str = "the old message disappeared after the new message was written, so the new message is kept; if another program moved the old message, the message exists twice";
 pub(super) const GONE_EARLIER: &str = "the original is not in the folder any more, although the earlier run had not deleted it yet, so the new message is kept; if another program moved the original, the message exists twice";
-pub(super) const GONE_ALTERED: &str = "the message disappeared after the new message was written, and the server altered the new message while storing it; the altered message is kept";
-pub(super) const UNTOLD: &str = "another program removed the message at the same moment, so the new message is kept; if another program moved or replaced the message, it exists twice";
-pub(super) const RENEWED: &str = "the server treated the new message as a copy of the old one: it discarded the new content and gave the old message a new UID; if another program moved the old message, it exists twice";
+pub(super) const GONE_ALTERED: &str = "the old message disappeared after the new message was written, and the server altered the new message while storing it; the altered message is kept";
+pub(super) const UNTOLD: &str = "another program removed the old message while embody replaced it, so the new message is kept; if the other program moved or replaced the old message, the message exists twice";
+pub(super) const RENEWED: &str = "the server treated the new message as a copy of the old one: it discarded the new content and gave the old message a new UID; if another program moved the old message, the message exists twice";
 pub(super) const TWICE: &str = "the server stored the content of the old message in place of the new one; the message may exist twice, and nothing was deleted";
-pub(super) const EARLIER: &str = "the server reported an older message as the new message";
-pub(super) const SAME: &str =
-    "the server treated the new message as a duplicate of an existing message";
-pub(super) const LABELS: &str = "the server does not store the labels on the new message";
+pub(super) const EARLIER: &str = "the server reported the UID of an older message for the new message, and the folder does not contain the new message, so the message was not replaced";
+pub(super) const SAME: &str = "the server treated the new message as a duplicate of an existing message, so the message was not replaced";
+pub(super) const LABELS: &str = "the server does not store the labels of the old message on the new message, so the message was not replaced";
 
 pub(super) const SEVERAL: &str = "an earlier run wrote a new message, and several messages may be that message; all of them are kept";
-pub(super) const NOT_SAID: &str = "the server does not report which message is the new message";
+pub(super) const NOT_SAID: &str = "the server does not report the UID of the new message";
 pub(super) const COPY_LEFT: &str = "the server stored the new message, but does not report its UID, and embody cannot tell which message it is; the new message stays in the folder, so the message exists twice: compare it with the newest messages of the folder, and delete one of the two";
 pub(super) const NOT_OURS: &str =
     "the UID of the new message belongs to a different message; nothing was deleted";
@@ -55,8 +54,7 @@ pub(super) const NOT_OURS_ALONE: &str = "the UID of the new message belongs to a
 pub(super) const NOT_THE_ORIGINAL: &str = "the UID of the original belongs to a different message; nothing was deleted, and the new message is kept";
 
 pub(super) const UNREADABLE: &str = "the server lists the message but does not send its content";
-pub(super) const NO_LABELS: &str =
-    "the server does not send the labels of the old and the new message";
+pub(super) const NO_LABELS: &str = "the server does not send the labels of the old and the new message, so embody cannot compare the two messages";
 pub(super) const STAYS_MARKED: &str =
     "the server does not remove the flag \\Deleted from a message";
 pub(super) const KEEPS_COPY: &str =

@@ -354,7 +354,7 @@ impl<M: Members> ArchiveReader<M> {
             return Ok(error);
         }
         if spooled.file.metadata()?.len() > most {
-            let why = format!("an archive that is larger than {most} bytes when expanded");
+            let why = format!("an archive that is larger than {most} bytes after decompression");
             self.leave(name, why);
             return Ok(None);
         }

@@ -24,7 +24,7 @@ pub(crate) fn exceeded(most: u64, expanded: u64, compressed: u64) -> Option<Deta
     }
     let most = compressed.saturating_mul(RATIO).max(UNJUDGED);
     (expanded > most).then(|| {
-        format!("the decompressed data are more than {RATIO} times as large as the compressed data")
+        format!("the decompressed data are more than {RATIO} times as large as the compressed data, which is typical of a zip bomb")
             .into()
     })
 }

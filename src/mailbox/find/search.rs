@@ -241,7 +241,7 @@ impl<'s> TreeSearch<'s> {
             .or_else(|| is_state_directory(name, within.is_maildir))
             .or_else(|| {
                 let mailbox = within.path.join(mailbox_of_copies(name)?);
-                let what = "copies of messages that Thunderbird makes for the search of the system";
+                let what = "copies of messages that Thunderbird writes for the desktop search of the operating system";
                 mailbox.exists().then_some(what)
             });
         let other = beside.map(NotMail::Beside);

@@ -17,8 +17,7 @@ use crate::span::{front, split_while};
 type Magic = (usize, &'static [u8], &'static str, &'static str);
 
 const UNPACK: &str = "decompress the file first";
-const UNPACK_ARCHIVE: &str =
-    "embody cannot list the files in it; unpack it, and name the directory with its files";
+const UNPACK_ARCHIVE: &str = "embody cannot list the files in this archive; unpack the archive, and name the directory with its files";
 
 const MAGICS: &[Magic] = &[
     (
@@ -155,12 +154,12 @@ const BECKY: NotMail = NotMail::Format(
 /// An archive of Outlook for Mac, which is a zip file with XML files.
 pub(crate) const OLM: NotMail = NotMail::Format(
     "an archive of Outlook for Mac",
-    "embody does not read this format; drag the folders out of Outlook, which makes mboxes, or import the archive into Outlook for Windows and export a .pst file",
+    "embody does not read this format; import the archive into Outlook for Mac, and drag each folder from Outlook to the desktop, which creates an mbox",
 );
 
 const OUTLOOK_FOR_MAC: NotMail = NotMail::Format(
     "a message in the profile of Outlook for Mac",
-    "embody does not read this format; drag the folders out of Outlook, which makes mboxes",
+    "embody does not read this format; in Outlook for Mac, drag each folder from Outlook to the desktop, which creates an mbox",
 );
 
 const EM_CLIENT: NotMail = NotMail::Format(
@@ -233,7 +232,7 @@ fn queued(start: &[u8]) -> Option<NotMail> {
 /// messages also with zlib. Many other files begin like zlib data, so this format is recognised only here.
 pub(crate) fn refused_message(content: &[u8]) -> Option<NotMail> {
     const ZLIB: [&[u8]; 3] = [b"x\x01", b"x\x9c", b"x\xda"];
-    const MOVE: &str = "move the file to another directory, where embody reads it as what it is";
+    const MOVE: &str = "in a directory of messages, embody reads only single messages; move the file to another directory";
     let is_zlib = ZLIB.iter().any(|magic| content.starts_with(magic));
     // The separator that a single message had in an mbox is left before it by some programs.
     let is_mbox = content.starts_with(b"From ") && next_in_message(content).is_some();

@@ -85,7 +85,10 @@ impl Accounts {
             }
             if end != bytes.len() {
                 let at = self.at + end as u64;
-                return Err(imbalance(at, "text after a message belongs to no message"));
+                return Err(imbalance(
+                    at,
+                    "text after a message is not part of any message",
+                ));
             }
             self.is_oversized = false;
         }

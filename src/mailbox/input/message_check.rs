@@ -45,7 +45,7 @@ pub(crate) fn check_message(
         let at = offset + (from_line.len() + content.len()) as u64;
         return Err(imbalance(
             at,
-            "text after the message belongs to no message",
+            "text after the message is not part of any message",
         ));
     }
     Ok(())

@@ -41,8 +41,7 @@ fn entries() -> Box<dyn EntryMaker> {
 }
 
 /// Reason why a member is not read: its path is that of a single message, but it contains several messages.
-const MBOX_IN_MAILDIR: &str =
-    "an mbox among messages; unpack the archive, and move the file to another directory";
+const MBOX_IN_MAILDIR: &str = "an mbox in a directory of single messages, where embody reads no mbox; unpack the archive, and move the mbox to another directory";
 
 /// Maximum number of Maildirs in a stream of which it is remembered that they contain messages.
 const MOST_MAILDIRS: usize = 10_000;

@@ -104,7 +104,9 @@ fn remove_stale(path: &Path) -> io::Result<()> {
         Ok(_) => match connect(path) {
             Err(Errno::CONNREFUSED) => fs::remove_file(path),
             // AGAIN means that a process uses the socket, but is too busy to accept this connection.
-            Ok(()) | Err(Errno::AGAIN) => Err(taken("another process answers on the socket")),
+            Ok(()) | Err(Errno::AGAIN) => Err(taken(
+                "another process listens on the socket; stop that process, or choose another socket",
+            )),
             Err(error) => Err(error.into()),
         },
     }

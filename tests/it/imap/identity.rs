@@ -59,7 +59,7 @@ fn backup_of_a_renamed_host_is_continued_and_says_so_once() {
     for is_first in [true, false] {
         let run = place.run("convert", &url, &[]);
         assert_eq!(run.code, Some(0), "{}", run.said);
-        let is_said = run.said.contains("the backup is continued");
+        let is_said = run.said.contains("so embody continues the backup");
         assert_eq!(is_said, is_first, "{}", run.said);
         assert_eq!(place.texts(), texts(&mails));
     }

@@ -554,7 +554,7 @@ fn dovecot_with_an_old_file_of_keywords_has_all_its_messages_saved_and_odd_ones_
     assert_eq!(backup.code(), Some(1), "{}", backup.said);
     assert_eq!(backup.mails.len(), 9, "{}", backup.said);
     assert!(
-        backup.said.contains("that IMAP does not allow"),
+        backup.said.contains("because IMAP does not allow keywords"),
         "{}",
         backup.said
     );

@@ -193,7 +193,7 @@ fn samples(row: &str) -> Files {
             ("Inbox.mbox.gpg", b"\x85\x01\x0c\x03\0"),
             ("mail.tar.enc", b"Salted__\0"),
         ]),
-        "part of a divided file" => files([
+        "part of a split file" => files([
             ("mail.zip.002", &[1, 0, 2]),
             ("mail.tar.gz.ab", &[1, 0, 2]),
             ("mail.z01", &[1, 0, 2]),
@@ -202,7 +202,7 @@ fn samples(row: &str) -> Files {
         "text that begins like a mail" => {
             files([("note", b"Subject: x\nno field\nX-Id: 1\n\ntext\n")])
         }
-        "other file with the name of mail, such as `x.mbox` or `x.emlx`" => files([
+        "other file with the file name extension of mail, such as `x.mbox` or `x.emlx`" => files([
             ("x.mbox", b"Dear all,\n"),
             ("x.emlx", b"\0\x01\x02\x03"),
             ("zeros", &[0; 4096]),

@@ -188,7 +188,7 @@ impl PicturePlaces {
             (LinkUse::Nothing, None)
         } else if is_sheet && steps > policy.limits.depth {
             let detail =
-                Detail::from("the style sheet is imported through as many other style sheets as ")
+                Detail::from("the style sheet is nested more deeply in @import rules than ")
                     .naming(Setting::Depth)
                     .then(" allows");
             let refusal = Refusal::lasting(Reason::TooDeep, detail);

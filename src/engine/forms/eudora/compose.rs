@@ -73,7 +73,7 @@ impl FlattenedMessage<'_> {
             }
             slots => {
                 self.multipart(slots, &mut group);
-                "the texts that Eudora marked as HTML or rich text are now parts of a multipart"
+                "the texts that Eudora marked as HTML or rich text are now separate MIME parts"
             }
         };
         group.retain(|edit: &Edit| !(edit.span.is_empty() && edit.replacement.is_empty()));

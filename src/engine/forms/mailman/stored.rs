@@ -67,8 +67,9 @@ pub(super) fn attachment(
         (Scrap::File | Scrap::Message | Scrap::Removed, _) => {
             let size = body.size.or(note.message_size).unwrap_or_default();
             let found = octets.len();
-            let detail =
-                format!("the mail notes a size of {size} bytes, but the content has {found}");
+            let detail = format!(
+                "the note of Mailman in the mail gives a size of {size} bytes, but the content has {found} bytes"
+            );
             return Err(Refusal::lasting(Reason::SizeMismatch, detail));
         }
     };

@@ -80,7 +80,7 @@ fn target<'a>(
         "CONTENT-ID" => content_id_target(reader, phantom_id),
         "X-MUTT-DELETED" => Err(deleted()),
         "MAIL-SERVER" | "TFTP" | "AFS" => {
-            let detail = format!("access-type={name} is not retrieved");
+            let detail = format!("embody does not retrieve content with access-type={name}");
             Err(Refusal::lasting(Reason::UnsupportedAccessType, detail))
         }
         _ => {

@@ -43,7 +43,7 @@ pub(crate) fn open(
     let mut blocks = blocks(body);
     let block = match (blocks.pop(), blocks.is_empty()) {
         (Some(block), true) => block,
-        (None, _) => return Err(refused("is damaged: no complete file is in it")),
+        (None, _) => return Err(refused("is damaged: the body contains no complete file")),
         (Some(_), false) => return Err(refused("has several files")),
     };
     let before = body.get(..block.span.start).unwrap_or_default();
@@ -81,7 +81,7 @@ pub(crate) fn open(
     }
     group.push(Edit::replace(part.body, new));
     opening.put(group, row)?;
-    row.detail = "the part was uuencoded, and has base64 now".into();
+    row.detail = "the part was uuencoded, and is now encoded in base64".into();
     Ok(true)
 }
 

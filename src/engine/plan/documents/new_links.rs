@@ -75,7 +75,7 @@ impl NewLinks {
         row.url = base.map(|base| masked(&base.url).into_owned());
         let (absolute, to_parts) = (self.absolute, self.to_parts);
         row.detail = format!(
-            "{absolute} links made absolute, {to_parts} links changed to parts of the mail{from}"
+            "{absolute} links made absolute, {to_parts} links changed to cid: URLs of parts of the mail{from}"
         )
         .into();
         if self.unclear > 0 {
