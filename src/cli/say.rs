@@ -10,7 +10,7 @@ use super::args::OutputVolume;
 use super::wording::{self, counted, remedy};
 use crate::detail::excerpt;
 use crate::engine::policy::Policy;
-use crate::engine::report::{Report, Row};
+use crate::engine::report::{Report, Row, Setting};
 use crate::platform;
 
 /// Maximum number of characters of a name, a URL or another text from outside.
@@ -113,6 +113,9 @@ pub(super) fn line(row: &Row, policy: &Policy) -> String {
     }
     if let Some(remedy) = remedy(row, policy) {
         let _ = write!(line, "; {} would allow it", harmless(&remedy));
+        if remedy.contains(wording::words(Setting::Protected)) {
+            line.push_str(", and makes the signature invalid");
+        }
     }
     line
 }

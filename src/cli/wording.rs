@@ -56,7 +56,7 @@ pub(super) fn not_a_file(source: &str) -> Option<String> {
     ))
 }
 
-fn words(setting: Setting) -> &'static str {
+pub(super) fn words(setting: Setting) -> &'static str {
     match setting {
         Setting::Body => "--max-body SIZE",
         Setting::Growth => "--max-growth SIZE",

@@ -10,10 +10,12 @@ pub(crate) fn protection(tree: &MessageTree<'_>, part: PartId, policy: &Policy) 
     tree.ancestors(part).find_map(|above| {
         let essence = tree.part(above).essence.as_str();
         let refuse = |reason| {
-            let detail = format!(
-                "the part is inside {}, which is a {essence}",
-                place(tree, above)
-            );
+            let number = tree.number(above);
+            let detail = if number.is_empty() {
+                format!("the message is a {essence}, so its parts are not changed")
+            } else {
+                format!("the part is inside part {number}, which is a {essence}")
+            };
             Some(Refusal::lasting(reason, detail))
         };
         match essence {

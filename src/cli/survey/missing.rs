@@ -31,6 +31,8 @@ pub(crate) enum RecoveryWay {
     Unopened,
     /// In other mails: the mail is a piece of a divided mail (RFC 2046, 5.2.2). embody does not join the pieces.
     Piece,
+    /// In a signed or encrypted part, which embody leaves unchanged without `--signed rewrite`.
+    Protected,
     /// The content is lost.
     Never,
 }
@@ -151,6 +153,7 @@ fn way(row: &Row) -> RecoveryWay {
     match (row.kind, row.reason) {
         _ if row.from == Provenance::Copy => return RecoveryWay::Here,
         (Kind::Attachment, _) => return RecoveryWay::Store,
+        (_, Some(Reason::Signed | Reason::Encrypted)) => return RecoveryWay::Protected,
         (
             _,
             Some(Reason::Deleted | Reason::NotInCopies | Reason::OnlineDocument | Reason::Expired),

@@ -119,6 +119,9 @@ fn missing(survey: &Survey) -> String {
     if missing::sum(&survey.missing, &[RecoveryWay::Directory]) > 0 {
         text += " (name their directory with --attachments)";
     }
+    if missing::sum(&survey.missing, &[RecoveryWay::Protected]) > 0 {
+        text += " (--signed rewrite changes such parts, and makes their signatures invalid)";
+    }
     text
 }
 
@@ -165,6 +168,9 @@ fn kinds(survey: &Survey, is_wanted: impl Fn(RecoveryWay) -> bool) -> String {
         .map(|((way, names), count)| {
             let nowhere = match way {
                 RecoveryWay::Never => ", which cannot come back",
+                RecoveryWay::Protected => {
+                    ", in a signed or encrypted part that embody leaves unchanged"
+                }
                 _ => "",
             };
             (count, counted(count, names.one, names.many) + nowhere)

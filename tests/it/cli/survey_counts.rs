@@ -178,3 +178,30 @@ fn winmail_dat_that_embody_cannot_open_is_not_called_missing() {
         "{text}"
     );
 }
+
+#[test]
+fn content_of_a_signed_part_is_neither_called_lost_nor_recovered() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    for (name, url) in [
+        ("data.eml", "data:text/plain;base64,aGk="),
+        ("web.eml", "https://www.example.org/minutes.txt"),
+    ] {
+        let mail = format!(
+            "From: a@b\nSubject: x\nMIME-Version: 1.0\nContent-Type: multipart/signed; boundary=s; \
+             protocol=\"application/pgp-signature\"\n\n--s\nContent-Type: message/external-body; access-type=URL; \
+             URL=\"{url}\"\n\nContent-Type: text/plain\n\n--s\nContent-Type: application/pgp-signature\n\nx\n--s--\n"
+        );
+        fs::write(at.join(name), mail).unwrap();
+        assert_eq!(survey(at, &[name])["missing"][0]["way"], "protected");
+        let text = printed(at, &["inspect", name]);
+        assert!(
+            text.contains("--signed rewrite changes such parts"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("come back") && !text.contains("embody recover"),
+            "{text}"
+        );
+    }
+}

@@ -25,7 +25,7 @@ impl ReportPage<'_> {
             _ => "Attachments that are not in the mail, or that most mail programs cannot open",
         };
         self.sheet.fold(title, &grouped(all));
-        let ways: [(RecoveryWay, &str); 11] = [
+        let ways: [(RecoveryWay, &str); 12] = [
             (
                 RecoveryWay::Here,
                 "in a file next to the mailbox, or in the mail",
@@ -45,6 +45,10 @@ impl ReportPage<'_> {
                 "in the mail, in a part that embody cannot open, such as a damaged part",
             ),
             (RecoveryWay::Piece, "in other mails"),
+            (
+                RecoveryWay::Protected,
+                "referred to in a signed or encrypted part, which embody leaves unchanged",
+            ),
             (RecoveryWay::Never, "nowhere"),
         ];
         let mut rows: Vec<(u64, String, Vec<String>)> = Vec::new();
