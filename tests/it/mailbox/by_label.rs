@@ -53,6 +53,33 @@ fn expected(rows: &[(&str, usize)]) -> BTreeMap<String, usize> {
 }
 
 #[test]
+fn two_labels_with_one_mailbox_put_the_message_there_once() {
+    for format in ["mbox", "maildir", "eml", "mh", "thunderbird"] {
+        let folder = Folder::new();
+        let mails = [
+            mail(1, Some("Inbox,INBOX")),
+            mail(2, Some("Spam,Junk,Work")),
+        ]
+        .concat();
+        folder.write("t.mbox", mails);
+        folder.run(&format!(
+            "convert t.mbox --by-label=all --output out --output-format {format}"
+        ));
+        folder.run("compare --merged t.mbox out");
+        let mut count = 0;
+        let mut rest = vec![folder.at("out")];
+        while let Some(path) = rest.pop() {
+            if path.is_dir() {
+                rest.extend(fs::read_dir(path).unwrap().map(|it| it.unwrap().path()));
+            } else {
+                count += fs::read_to_string(path).unwrap().matches("body 1").count();
+            }
+        }
+        assert_eq!(count, 1, "{format}");
+    }
+}
+
+#[test]
 fn label_with_a_quotation_mark_is_a_label_of_its_own_and_survives_merge() {
     let folder = Folder::new();
     let labelled = |labels: &str| {

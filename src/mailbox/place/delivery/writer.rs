@@ -1,5 +1,6 @@
 //! The traits of the writers of new mailboxes.
 
+use std::collections::{HashMap, HashSet};
 use std::fs::FileTimes;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -155,6 +156,9 @@ pub(super) struct MailboxList {
     files: Box<dyn MailboxFiles>,
     /// Path of each mailbox, by its number.
     paths: Vec<PathBuf>,
+    /// Number of the first mailbox with the same path, for each mailbox. Two labels can have one mailbox: Inbox and INBOX.
+    firsts: Vec<usize>,
+    numbers: HashMap<PathBuf, usize>,
     owner: Option<Owner>,
 }
 
@@ -168,10 +172,11 @@ pub(super) struct ResultMailbox<'p> {
 
 impl MailboxList {
     pub(super) fn new(files: Box<dyn MailboxFiles>, owner: Option<Owner>) -> Self {
-        let paths = Vec::new();
         Self {
             files,
-            paths,
+            paths: Vec::new(),
+            firsts: Vec::new(),
+            numbers: HashMap::new(),
             owner,
         }
     }
@@ -182,18 +187,26 @@ impl MailboxList {
 
     /// Adds a mailbox that exists. Returns its number.
     pub(super) fn add(&mut self, path: PathBuf) -> usize {
+        let number = self.paths.len();
+        let first = *self.numbers.entry(path.clone()).or_insert(number);
+        self.firsts.push(first);
         self.paths.push(path);
-        self.paths.len() - 1
+        number
     }
 
-    /// Writes a message to the mailboxes with the numbers `mailboxes`.
+    /// Writes a message to the mailboxes with the numbers `mailboxes`, but only once to mailboxes with one path.
     pub(super) fn write(
         &mut self,
         numbered: &NumberedMessage<'_>,
         mailboxes: &[usize],
         losses: &mut FlagLosses,
     ) -> io::Result<()> {
-        for &number in mailboxes {
+        let mut written = HashSet::new();
+        for &given in mailboxes {
+            let number = *self.firsts.get(given).ok_or(io::ErrorKind::NotFound)?;
+            if !written.insert(number) {
+                continue;
+            }
             let mailbox = ResultMailbox {
                 number,
                 path: self.paths.get(number).ok_or(io::ErrorKind::NotFound)?,
