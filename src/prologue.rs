@@ -11,6 +11,9 @@
 //! A prologue counts only if the header of a mail follows directly. Otherwise the lines are text of a mail without a
 //! header, or of a file that is not mail, such as a web page that was saved with its HTTP header.
 
+#[cfg(feature = "mailbox")]
+use std::borrow::Cow;
+
 use memchr::{memchr2, memmem};
 
 use crate::span::{front, is_from_line, rest_or_empty};
@@ -139,6 +142,18 @@ impl Prologue {
             is_header(rest, has_lines)
         };
         (found.length > 0 && follows).then_some(found)
+    }
+}
+
+/// Returns a mail without the text before its header, and without the banner of Exchange among the fields of its header.
+/// Returns `None` if the mail contains neither.
+#[cfg(feature = "mailbox")]
+pub(crate) fn without_prologue(mail: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let prologue = Prologue::of(mail).unwrap_or_default();
+    let plain = rest_or_empty(mail, prologue.length);
+    match without_banner_in_header(plain) {
+        Some(other) => Some(Cow::Owned(other)),
+        None => (prologue.length > 0).then_some(Cow::Borrowed(plain)),
     }
 }
 

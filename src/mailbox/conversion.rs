@@ -361,7 +361,8 @@ fn from_stream<S: Send>(
     observer.begin(name);
     let is_file = source.original().is_some();
     let mut summary = opened(job, source, kind, output)?;
-    if is_file {
+    // An Outlook mailbox is counted when its copy is opened.
+    if is_file && kind != StartKind::Pst {
         summary.files.count_read(summary.damaged == 0);
     }
     Ok(summary)

@@ -105,8 +105,7 @@ pub(crate) fn damaged(name: &Path, start: &[u8], other: NotMail) -> Option<NotMa
     if holds_mbox(start) && !start.starts_with(b"#!") {
         return Some(BEHIND);
     }
-    let (zeros, text) = split_while(start, |byte| matches!(byte, 0 | b'\r' | b'\n'));
-    if zeros.starts_with(b"\0") && starts_with_mail_header(text, true) {
+    if let Some(AFTER_ZEROS) = after_zeros(start) {
         return Some(AFTER_ZEROS);
     }
     if !is_binary && begins_like_header(start) {
@@ -137,6 +136,19 @@ fn is_suspicious(class: SuffixClass) -> bool {
 fn is_of_binary(class: SuffixClass) -> bool {
     use SuffixClass::{Mbx, OutlookExpress, OutlookMessage};
     matches!(class, Mbx | OutlookMessage | OutlookExpress)
+}
+
+/// Returns the damage of a message that begins with NUL bytes: only NUL bytes, or a mail after them.
+pub(crate) fn after_zeros(start: &[u8]) -> Option<NotMail> {
+    let (zeros, text) = split_while(start, |byte| matches!(byte, 0 | b'\r' | b'\n'));
+    if !zeros.starts_with(b"\0") {
+        return None;
+    }
+    if text.is_empty() {
+        return Some(EMPTIED);
+    }
+    let is_mail = starts_with_mail_header(text, true) || holds_mbox(start);
+    is_mail.then_some(AFTER_ZEROS)
 }
 
 /// Returns whether a suffix is the part number of a split file: `.001`, `.aa` (split), `.z01` (zip) or `.r00` (RAR).

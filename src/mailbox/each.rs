@@ -119,8 +119,9 @@ impl<S: Send> MailboxJob<'_, S> {
         kind: StartKind,
         done: Result<Summary, Error>,
     ) -> Result<Summary, Error> {
-        // The files of a Maildir or MH folder are counted one by one when they are read, and an Outlook mailbox once
-        // for all of its folders. So only the other mailboxes are counted here.
+        // The files of a Maildir or MH folder are counted one by one when they are read. An Outlook mailbox is counted
+        // once for all of its folders: if it is compressed, when its copy is opened. So only the other mailboxes are
+        // counted here.
         let is_file = !kind.is_folder() && self.pst.is_none();
         let mut summary = Summary::default();
         match done {
@@ -139,7 +140,7 @@ impl<S: Send> MailboxJob<'_, S> {
             }
             done => {
                 summary = done?;
-                if is_file {
+                if is_file && kind != StartKind::Pst {
                     summary.files.count_read(summary.damaged == 0);
                 }
             }

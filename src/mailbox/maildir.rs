@@ -40,6 +40,7 @@ use std::time::SystemTime;
 
 use crate::detail::{Detail, Setting};
 use crate::error::{Error, unpoisoned};
+use crate::mailbox::among::refused_among_messages;
 use crate::mailbox::appended::AppendedData;
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::compressed::{LEFT_AS_UTF16, Method, method_of};
@@ -48,6 +49,7 @@ use crate::mailbox::failure::{cannot_read, cannot_write, unread};
 use crate::mailbox::flag_losses::FlagLosses;
 use crate::mailbox::forms::carriage::{ends_lines_with_cr, in_line_feeds};
 use crate::mailbox::forms::flags::MessageFlags;
+use crate::mailbox::forms::keywords::DOVECOT;
 use crate::mailbox::forms::rewrite;
 use crate::mailbox::forms::state_files::{FILES_BY_NUMBER, unused_beside};
 use crate::mailbox::identity::FileIdentity;
@@ -59,13 +61,12 @@ use crate::mailbox::place::folder::{
     with_separator,
 };
 use crate::mailbox::place::journal::{JournalRecord, ResultPart};
-use crate::mailbox::place::keyword_files::{COURIER, DOVECOT, FolderKeywords, replace_file};
+use crate::mailbox::place::keyword_files::{COURIER, FolderKeywords, replace_file};
 use crate::mailbox::place::listing::{GONE, ListedMessages, MISSED};
 use crate::mailbox::place::lock::Dotlock;
 use crate::mailbox::place::replace::{AtomicWriter, sync_folder};
 use crate::mailbox::place::supersede::OldFile;
 use crate::mailbox::read::messages::TransformResult;
-use crate::mailbox::start::refused_among_messages;
 use crate::mailbox::temporary;
 use crate::mailbox::{Format, Options, Summary};
 use crate::platform::{self, NewFile, OsStrExt as _, absent};

@@ -15,6 +15,7 @@
 //! Three properties of files are not preserved: the last access time, holes in sparse files, and the inode number of a
 //! changed message in a Maildir.
 
+mod among;
 mod appended;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod archive;

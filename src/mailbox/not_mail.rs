@@ -115,6 +115,16 @@ impl NotMail {
         "the file is not a message; move it to another directory, or get another copy of it",
     );
 
+    pub(crate) const SELF_EXTRACTING: Self = Self::Format(
+        "a program with a zip archive that contains mail (a self-extracting archive)",
+        "unpack it, and name the directory with its files",
+    );
+
+    pub(crate) const NAMED_LIKE_KEYWORDS: Self = Self::Format(
+        "a file with mail whose name is that of the file in which Dovecot stores keywords",
+        "rename the file, so that embody reads its mail",
+    );
+
     pub(crate) const EMPTY_WITH_INDEX: Self = Self::Format(
         "an empty mailbox whose Eudora index lists messages, so the messages are missing",
         "get another copy of the mailbox",

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::mailbox::compressed::plain_suffix;
 use crate::mailbox::encoding::UnicodeEncoding;
 use crate::mailbox::forms::archive::is_archive;
-use crate::mailbox::forms::refused::{refused, refused_message};
+use crate::mailbox::forms::refused::refused;
 use crate::mailbox::forms::separator::{from_line_length, name_length};
 use crate::mailbox::forms::suffixes::SuffixClass;
 use crate::mailbox::forms::{Format, emlx, eudora, mmdf, outlook};
@@ -157,25 +157,6 @@ pub(crate) fn as_named(
             Ok(StartKind::Eml)
         }
         _ => kind,
-    }
-}
-
-/// Returns the reason why a file among the messages of a Maildir or an MH folder is not read: its content is not a message.
-pub(crate) fn refused_among_messages(content: &[u8]) -> Option<NotMail> {
-    const LOOKED_AT: usize = 64 << 10;
-    if let Some(other) = refused_message(content) {
-        return Some(other);
-    }
-    let start = front(content, LOOKED_AT);
-    if is_known_file(start) {
-        return Some(NotMail::FILE_AMONG_MESSAGES);
-    }
-    match kind_of_start(start) {
-        Err(NotMail::Binary | NotMail::Other(_) | NotMail::Beside(_)) => {
-            Some(NotMail::FILE_AMONG_MESSAGES)
-        }
-        Err(other @ (NotMail::UTF32 | NotMail::EBCDIC)) => Some(other),
-        _ => None,
     }
 }
 

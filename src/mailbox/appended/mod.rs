@@ -53,7 +53,7 @@ impl AppendedData {
 
     /// Returns the data of other formats than mbox in a message.
     pub(crate) fn in_message(message: &[u8]) -> Option<Self> {
-        let may_be = memchr::memchr(0, message).is_some() || ends_unlike_text(message);
+        let may_be = first_sign(message).is_some() || ends_unlike_text(message);
         if !may_be {
             return None;
         }
@@ -73,6 +73,11 @@ impl AppendedData {
 pub(crate) fn appended_to_file(content: &[u8], is_plain: bool) -> Option<Detail> {
     let data = AppendedData::in_file(content)?;
     Some(data.detail("the message", is_plain.then_some(0)))
+}
+
+/// Returns the offset of the first NUL byte or end-of-file mark of DOS (0x1A). Text contains neither.
+pub(crate) fn first_sign(bytes: &[u8]) -> Option<usize> {
+    memchr::memchr2(0, 0x1a, bytes)
 }
 
 /// Returns whether the end of a message contains bytes that do not occur in text, is text in EBCDIC, or is the end of a property

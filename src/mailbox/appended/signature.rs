@@ -6,6 +6,7 @@ use aho_corasick::AhoCorasick;
 
 use super::found::AppendedData;
 use super::lzw;
+use super::plain::mbox_at_start;
 use crate::mailbox::compressed::{MAGIC, Method};
 use crate::mailbox::encoding::UnicodeEncoding;
 use crate::mailbox::forms::archive::{BLOCK, is_tar};
@@ -124,6 +125,15 @@ const SIGNATURES: &[Signature] = &[
                 None => SignatureHit::Nothing,
             }
         },
+    },
+    // After a crash of the system, NUL bytes can be between two messages. DOS programs end a file with 0x1A.
+    Signature {
+        needle: b"\0From ",
+        judge: |search, at| search.mbox(at + 1),
+    },
+    Signature {
+        needle: b"\x1aFrom ",
+        judge: |search, at| search.mbox(at + 1),
     },
     Signature {
         needle: b"\x01\x01\x01\x01",
@@ -318,6 +328,14 @@ impl<'m> SignatureSearch<'m> {
             SignatureHit::NoMail(at + 1)
         } else {
             mail(at, "a message of Outlook (.msg)")
+        }
+    }
+
+    /// Judges a separator that is not at the start of a line, so that the reader of the mbox does not find it.
+    fn mbox(&self, at: usize) -> SignatureHit {
+        match mbox_at_start(self.from(at)) {
+            Some(_) => mail(at, "an mbox whose first separator does not begin a line"),
+            None => SignatureHit::Nothing,
         }
     }
 

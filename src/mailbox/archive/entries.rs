@@ -13,6 +13,8 @@ pub(crate) struct MboxEntry {
     pub(crate) missing: Vec<String>,
     /// Flags and keywords that the entry cannot contain, each with the reason.
     pub(crate) lost: Vec<String>,
+    /// Whether the message began with text before its header, which the entry does not contain.
+    pub(crate) had_prologue: bool,
 }
 
 /// Converts the single messages of an archive to mbox entries. In all functions, `name` is the path of the member,

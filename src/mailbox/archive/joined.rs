@@ -257,7 +257,7 @@ impl<M: Members> ArchiveReader<M> {
                 };
                 let (spooled, error) = SpooledFile::copy(name.clone(), start, rest)?;
                 failed = failed.or(error);
-                self.counts(|files| files.read += 1);
+                // The file gets its verdict when the copy is opened.
                 unpoisoned(self.skipped.lock()).spooled.push(spooled);
                 self.has_taken = true;
             }
@@ -271,7 +271,7 @@ impl<M: Members> ArchiveReader<M> {
         {
             Some(damage) if !damage.goes_on => return self.nested_failed(damage.into()),
             Some(damage) => match judged {
-                Some(MemberVerdict::Spooled) => self.was_not_read(&name, damage),
+                Some(MemberVerdict::Spooled) => self.name_left(&name, damage),
                 None | Some(MemberVerdict::Message(_) | MemberVerdict::Nested) => {
                     self.leave(&name, damage)
                 }
@@ -312,6 +312,7 @@ impl<M: Members> ArchiveReader<M> {
             Ok(entry) => {
                 let mut skipped = unpoisoned(self.skipped.lock());
                 entry.lost.into_iter().for_each(|it| skipped.lost.count(it));
+                skipped.prologues += u64::from(entry.had_prologue);
                 drop(skipped);
                 self.note_place(&name, ready.len(), true);
                 ready.extend_from_slice(&entry.bytes);

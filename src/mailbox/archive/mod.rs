@@ -34,7 +34,7 @@ mod zip;
 pub(crate) use self::entries::{EntryMaker, MOST_KEYWORDS, MboxEntry};
 pub(crate) use self::joined::{MemberRules, MemberVerdict};
 #[cfg(feature = "archives")]
-pub(crate) use self::names::is_packed_document;
+pub(crate) use self::names::{is_packed_document, is_self_extracting_mail};
 pub(crate) use self::skipped::SkippedMember;
 pub(crate) use self::spooled::{InnerMailboxes, SpooledFile, spool_in};
 #[cfg(feature = "cli")]
@@ -42,4 +42,4 @@ pub(crate) use self::unpack::names_psts;
 #[cfg(feature = "archives")]
 pub(crate) use self::unpack::{unpacked, untarred};
 #[cfg(not(feature = "archives"))]
-pub(crate) use self::without::{is_packed_document, unpacked};
+pub(crate) use self::without::{is_packed_document, is_self_extracting_mail, unpacked};

@@ -20,6 +20,8 @@ pub(crate) struct SkippedMember {
     pub(crate) spooled: Vec<SpooledFile>,
     /// Flags and keywords of messages in the archive that are not kept.
     pub(crate) lost: FlagLosses,
+    /// Number of messages whose mbox entries do not contain the text before their headers.
+    pub(crate) prologues: u64,
     /// Folders of the members that are read.
     pub(crate) places: MemberPlaces,
 }

@@ -20,10 +20,14 @@ pub(crate) fn spool_in(folder: &Path) {
 /// A file that was copied out of an archive or a stream.
 #[derive(Debug)]
 pub(crate) struct SpooledFile {
+    /// Path of the archive.
+    pub(crate) archive: PathBuf,
     /// Name of the member in the archive. Empty if the source itself is an Outlook mailbox in a stream or in compressed
     /// form.
     pub(crate) name: String,
     pub(crate) file: File,
+    /// Whether the copy is complete.
+    pub(crate) is_whole: bool,
 }
 
 impl SpooledFile {
@@ -51,7 +55,14 @@ impl SpooledFile {
                 Err(error) => break Some(error),
             }
         };
-        Ok((Self { name, file }, error))
+        let is_whole = error.is_none();
+        let copy = Self {
+            archive: PathBuf::new(),
+            name,
+            file,
+            is_whole,
+        };
+        Ok((copy, error))
     }
 }
 

@@ -14,6 +14,11 @@ pub(crate) fn is_packed_document(_: std::fs::File) -> bool {
     true
 }
 
+/// Without the feature `archives`, the members of a zip archive cannot be listed.
+pub(crate) fn is_self_extracting_mail(_: std::fs::File) -> bool {
+    false
+}
+
 /// Returns `None` if the file is neither an archive nor compressed, as `unpack::unpacked` does.
 ///
 /// # Errors

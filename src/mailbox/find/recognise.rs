@@ -7,7 +7,8 @@ use std::io::{self, Read as _, Seek as _};
 use std::path::Path;
 
 use crate::error::Error;
-use crate::mailbox::archive::{MemberVerdict, is_packed_document};
+use crate::mailbox::among::refused_among_messages;
+use crate::mailbox::archive::{MemberVerdict, is_packed_document, is_self_extracting_mail};
 use crate::mailbox::compressed::{
     CompressionDamage, Decoder, MAGIC, Method, check_built, plain_suffix,
 };
@@ -82,6 +83,12 @@ fn verdict_of(
         }
         let by_content = as_content(by_name, (path, format), (start, file), None)?;
         let kind = by_content.map_err(|other| damaged(path, start, other).unwrap_or(other));
+        if kind == Err(NotMail::Binary) && is_program(start) {
+            let file = file.try_clone().map_err(cannot_read(path))?;
+            if is_self_extracting_mail(file) {
+                return Ok(Err(NotMail::SELF_EXTRACTING));
+            }
+        }
         return Ok(kind.map(|kind| (kind, None)));
     };
     check_built(method).map_err(cannot_read(path))?;
@@ -168,7 +175,7 @@ pub(crate) fn check_outlook(path: &Path, start: &[u8]) -> Result<(), Error> {
 /// # Errors
 /// Returns [`Error::Read`] if the file is empty. `start` is the start of its content before decompression.
 fn check_archive(path: &Path, start: &[u8]) -> Result<(), Error> {
-    if !(start.is_empty() && is_named_archive(path)) {
+    if !(start.is_empty() && is_named_archive(path)) || has_folders_of_thunderbird(path) {
         return Ok(());
     }
     let why = "the file is empty, and an archive or a compressed file never is; get another copy of the file";
@@ -176,6 +183,13 @@ fn check_archive(path: &Path, start: &[u8]) -> Result<(), Error> {
         io::ErrorKind::UnexpectedEof,
         why,
     )))
+}
+
+/// Returns whether the file is a folder of Thunderbird that contains folders: they are in a directory next to it.
+fn has_folders_of_thunderbird(path: &Path) -> bool {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".sbd");
+    Path::new(&name).is_dir()
 }
 
 /// Returns whether the name is that of an archive or of a compressed file.
@@ -253,6 +267,10 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> MemberVerdict {
         Ok(StartKind::Pst) => MemberVerdict::Left("a mailbox of Outlook"),
         Ok(kind) => MemberVerdict::Message(kind),
         Err(without_mail) => {
+            let among_messages = Some(start).filter(|_| is_path_of_message(path));
+            if let Some(other) = among_messages.and_then(refused_among_messages) {
+                return refused_member(other);
+            }
             let other = damaged(path, start, without_mail).unwrap_or(without_mail);
             match (other.verdict(), archived_state(path, start)) {
                 (ContentVerdict::NotRead, _) => refused_member(other),
@@ -262,6 +280,11 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> MemberVerdict {
             }
         }
     }
+}
+
+/// Returns whether a file is a program of Windows or Linux.
+fn is_program(start: &[u8]) -> bool {
+    start.starts_with(b"MZ") || start.starts_with(b"\x7fELF")
 }
 
 fn refused_member(other: NotMail) -> MemberVerdict {

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::mailbox::failure::{cannot_read, unread};
 use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::flags::MessageFlags;
+use crate::mailbox::forms::keywords::DOVECOT;
 use crate::mailbox::forms::state_files::{
     is_state_directory, is_state_file, mailbox_of_copies, state_beside,
 };
@@ -316,6 +317,12 @@ impl<'s> TreeSearch<'s> {
                 Err(NotMail::EMPTY)
             }
             StartKind::Archive if is_document => Err(NotMail::DOCUMENT),
+            // A copy of the Maildir contains this file as it is, so a result with the same name cannot be written.
+            _ if path.file_name() == Some(OsStr::new(DOVECOT))
+                && path.with_file_name("cur").is_dir() =>
+            {
+                Err(NotMail::NAMED_LIKE_KEYWORDS)
+            }
             _ if selects_directories => Err(NotMail::NEXT_TO_FOLDER),
             _ => found,
         })

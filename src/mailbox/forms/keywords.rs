@@ -13,6 +13,9 @@ use std::collections::{HashMap, HashSet};
 
 use crate::mailbox::forms::modified_utf7;
 
+/// File in which Dovecot stores the keyword that each lower-case letter in a file name of a Maildir means.
+pub(crate) const DOVECOT: &str = "dovecot-keywords";
+
 /// Keyword of forwarded mail. In Maildirs and Thunderbird, it is a flag.
 pub(crate) const FORWARDED: &str = "$Forwarded";
 /// Keyword of important mail (RFC 8457).

@@ -19,6 +19,9 @@ type Magic = (usize, &'static [u8], &'static str, &'static str);
 const UNPACK: &str = "decompress the file first";
 const UNPACK_ARCHIVE: &str = "embody cannot list the files in this archive; unpack the archive, and name the directory with its files";
 
+const MOUNT: &str =
+    "embody cannot list the files in it; open it on a Mac, and name the directory with its files";
+
 const MAGICS: &[Magic] = &[
     (
         0,
@@ -120,9 +123,26 @@ const MAGICS: &[Magic] = &[
     ),
     (0, b"TAPE\0\0", "a backup of Windows (BKF)", UNPACK_ARCHIVE),
     (0, b"070701", "a cpio archive", UNPACK_ARCHIVE),
+    (0, b"070702", "a cpio archive", UNPACK_ARCHIVE),
     (0, b"070707", "a cpio archive", UNPACK_ARCHIVE),
+    (0, b"ALZ\x01", "an ALZ archive", UNPACK_ARCHIVE),
+    (0, b"EGGA\0\x01", "an EGG archive", UNPACK_ARCHIVE),
+    (
+        0,
+        b"ANDROID BACKUP\n",
+        "a backup of Android",
+        UNPACK_ARCHIVE,
+    ),
+    (0, b"!<thin>\n", "a thin ar archive", UNPACK_ARCHIVE),
+    (0, b"encrcdsa", "an encrypted disk image of macOS", MOUNT),
+    (0, b"sprs", "a disk image of macOS", MOUNT),
+    (0, b"BZ3v1", "compressed (bzip3)", UNPACK),
+    (0, b"\xff\x06\0\0sNaPpY", "compressed (snappy)", UNPACK),
+    (0, b"bvx2", "compressed (LZFSE)", UNPACK),
+    (0, b"SZDD\x88\xf0\x27\x33", "compressed (Microsoft)", UNPACK),
     (0, b"MSWIM\0\0\0", "a Windows image", UNPACK_ARCHIVE),
     (0x8001, b"CD001", "an image of a CD or DVD", UNPACK_ARCHIVE),
+    (0x8001, b"BEA01", "an image of a CD or DVD", UNPACK_ARCHIVE),
 ];
 
 /// Returns the magic numbers that no text contains, with the names of their formats.
@@ -133,6 +153,12 @@ pub(crate) fn binary_magics() -> impl Iterator<Item = (&'static [u8], &'static s
     });
     binary.map(|(_, magic, name, _)| (*magic, *name))
 }
+
+const AR: NotMail = NotMail::Format("an ar archive", UNPACK_ARCHIVE);
+
+const DISK_IMAGE: NotMail = NotMail::Format("a disk image of macOS", MOUNT);
+
+const CPIO: NotMail = NotMail::Format("a cpio archive", UNPACK_ARCHIVE);
 
 const ARJ: NotMail = NotMail::Format("an ARJ archive", UNPACK_ARCHIVE);
 
@@ -197,6 +223,13 @@ pub(crate) fn refused(start: &[u8]) -> Option<NotMail> {
     }
     if is_arj(start) {
         return Some(ARJ);
+    }
+    if is_old_cpio(start) {
+        return Some(CPIO);
+    }
+    if let Some(members) = start.strip_prefix(AR_MAGIC) {
+        let is_software = is_of_software(members);
+        return Some(if is_software { NotMail::DOCUMENT } else { AR });
     }
     queued(start).or(is_pegasus(start).then_some(PEGASUS))
 }
@@ -270,6 +303,8 @@ pub(crate) fn refused_by_name(path: &Path, start: &[u8]) -> Option<NotMail> {
         "olm" => Some(OLM),
         "bmf" => Some(BECKY),
         "pmm" => Some(PEGASUS),
+        // The magic number of a disk image is at the end of the file. Its first bytes can be those of bzip2.
+        "dmg" => Some(DISK_IMAGE),
         suffix if is_of_outlook_for_mac(suffix) => Some(OUTLOOK_FOR_MAC),
         _ => None,
     }
@@ -296,6 +331,39 @@ fn is_arj(start: &[u8]) -> bool {
         return false;
     };
     (1..=2600).contains(&u16::from_le_bytes([*low, *high]))
+}
+
+/// Returns whether a file is a cpio archive in the old binary format. Its magic number has only two bytes, so the length of the
+/// first name and the NUL at the end of this name count, too.
+fn is_old_cpio(start: &[u8]) -> bool {
+    const NAME: usize = 26;
+    let number: fn([u8; 2]) -> u16 = match start {
+        [0xc7, 0x71, ..] => u16::from_le_bytes,
+        [0x71, 0xc7, ..] => u16::from_be_bytes,
+        _ => return false,
+    };
+    let length = start
+        .get(20..22)
+        .map(|it| usize::from(number([it[0], it[1]])));
+    let name = length.and_then(|length| start.get(NAME..NAME + length));
+    name.and_then(<[u8]>::split_last)
+        .is_some_and(|(end, name)| *end == 0 && !name.is_empty() && !name.contains(&0))
+}
+
+/// First bytes of an archive of ar(1).
+const AR_MAGIC: &[u8] = b"!<arch>\n";
+
+/// Returns whether the first member of an ar archive is that of a Debian package or of a library of object files. The name of
+/// a member is at its start. BSD writes a longer name after the 60 bytes of the member's header.
+fn is_of_software(members: &[u8]) -> bool {
+    const NAMES: [&[u8]; 5] = [b"debian-binary", b"/ ", b"/SYM64/", b"// ", b"__.SYMDEF"];
+    let is_name = |name: &[u8]| {
+        let (word, _) = split_while(name, |byte| !matches!(byte, b'/' | b' ' | 0));
+        NAMES.iter().any(|it| name.starts_with(it)) || word.ends_with(b".o")
+    };
+    let name = front(members, 16);
+    let long = members.get(60..).unwrap_or_default();
+    is_name(name) || name.starts_with(b"#1/") && is_name(front(long, 64))
 }
 
 /// Returns whether a file is a dbox file of Dovecot (sdbox and mdbox). Its first line contains the version, the size of the
@@ -354,6 +422,9 @@ mod tests {
 
     #[test]
     fn formats_of_other_programs_are_refused_by_their_first_bytes() {
+        let old_cpio = |magic: [u8; 2], length: u8| {
+            [&magic[..], &[0; 18], &[length, 0], &[0; 4], b"1.eml\0mail"].concat()
+        };
         let pegasus = |text: &str| {
             let mut bytes = b"FOL00001\0Projects".to_vec();
             bytes.resize(128, 0);
@@ -383,6 +454,15 @@ mod tests {
                 "BinHex",
             ),
             (b"!\x09\x70\x19\x30\0".to_vec(), "The Bat!"),
+            (b"!<arch>\n1.eml/          0           0".to_vec(), "an ar"),
+            (b"!<arch>\n#1/20           0           0".to_vec(), "an ar"),
+            (b"!<arch>\ndebian-binary   1".to_vec(), "software"),
+            (b"!<arch>\n/               0".to_vec(), "software"),
+            (b"!<arch>\nmain.o/         0".to_vec(), "software"),
+            (b"!<arch>\n".to_vec(), "an ar"),
+            (old_cpio(*b"\xc7\x71", 6), "cpio"),
+            (old_cpio(*b"\x71\xc7", 6), ""),
+            (old_cpio(*b"\xc7\x71", 5), ""),
             (b"From: a@b\n\nx\n".to_vec(), ""),
             (Vec::new(), ""),
         ] {
@@ -413,9 +493,10 @@ mod tests {
             ("IN.BMF", true),
             ("x.PMM", true),
             ("x.eml", false),
+            ("Backup.dmg", true),
         ] {
             assert_eq!(
-                refused_by_name(Path::new(name), b"").is_some(),
+                refused_by_name(Path::new(name), b"x\xda\x63\0").is_some(),
                 expected,
                 "{name}"
             );

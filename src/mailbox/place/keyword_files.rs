@@ -7,13 +7,13 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::mailbox::forms::keywords::{CourierKeywords, KeywordLetters, Keywords, courier_list};
+use crate::mailbox::forms::keywords::{
+    CourierKeywords, DOVECOT, KeywordLetters, Keywords, courier_list,
+};
 use crate::mailbox::place::folder::{FileName, base_of};
 use crate::mailbox::temporary::{folder_of, temporary_in};
 use crate::platform::{self, OsStrExt as _, absent};
 
-/// File in which Dovecot stores the keyword that each lower-case letter in a file name means.
-pub(crate) const DOVECOT: &str = "dovecot-keywords";
 /// Directory in which Courier stores the keywords of messages.
 pub(crate) const COURIER: &str = "courierimapkeywords";
 

@@ -12,14 +12,16 @@ use crate::mailbox::archive::{EntryMaker, MOST_KEYWORDS, MboxEntry, MemberRules}
 use crate::mailbox::find;
 use crate::mailbox::flag_losses::FlagLosses;
 use crate::mailbox::forms::flags::MessageFlags;
-use crate::mailbox::forms::keywords::{unexplained, unwritable};
+use crate::mailbox::forms::keywords::{DOVECOT, unexplained, unwritable};
 use crate::mailbox::forms::rewrite::{MBOXRD_SEPARATOR, for_mbox};
 use crate::mailbox::forms::separator::next_in_message;
 use crate::mailbox::forms::state_files::unused_flags;
 use crate::mailbox::forms::{MboxVariant, emlx, emlx_files, eudora, outlook};
 use crate::mailbox::kind::StartKind;
+use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::place::folder::noted_in_name;
-use crate::mailbox::place::keyword_files::{COURIER, DOVECOT, FolderKeywords};
+use crate::mailbox::place::keyword_files::{COURIER, FolderKeywords};
+use crate::prologue;
 
 /// How the members of an archive are read: the mboxes and messages as one mbox, and the Outlook mailboxes later.
 pub(crate) const ALL_MAIL: MemberRules = MemberRules {
@@ -68,7 +70,12 @@ impl EntryMaker for ArchiveEntries {
                 bytes: entry(&mail.content, Some(&mail.flags.into())),
                 missing: mail.missing,
                 lost: Vec::new(),
+                had_prologue: false,
             });
+        }
+        // The first 64 KiB of a member show this only if the first article is short.
+        if prologue::is_news_batch(content) {
+            return Err(NotMail::NEWS_BATCH.name().to_owned());
         }
         let (mut lost, mut missing) = (Vec::new(), Vec::new());
         let (message, flags) = match emlx::message(content) {
@@ -94,10 +101,13 @@ impl EntryMaker for ArchiveEntries {
             data.filter(|data| data.is_mbox())
         });
         missing.extend(unseen.map(|data| data.detail("the message", None).to_string()));
+        // Most programs read no header after lines that are before it, also in an mbox.
+        let plain = prologue::without_prologue(message);
         Ok(MboxEntry {
-            bytes: entry(message, flags.as_ref()),
+            bytes: entry(plain.as_deref().unwrap_or(message), flags.as_ref()),
             missing,
             lost,
+            had_prologue: plain.is_some(),
         })
     }
 

@@ -161,6 +161,7 @@ impl<S: Send> MailboxJob<'_, S> {
             self.observer
                 .noted(self.path, "this archive contains no mail");
         }
+        summary.prologues += end.skipped.prologues;
         // Skipped files are reported one by one below, so the counts that are reported here do not contain them.
         self.observer.done(summary);
         summary.skipped_files += end.empty_files;

@@ -36,8 +36,11 @@ impl<S: Send> MailboxJob<'_, S> {
     /// Collects the Outlook mailboxes that the reader of an archive has copied. If the run does not convert these
     /// mailboxes, they are reported as unread. Returns whether the archive contained any.
     pub(crate) fn keep_inner(&self, skipped: &mut SkippedMember, summary: &mut Summary) -> bool {
-        let spooled = std::mem::take(&mut skipped.spooled);
+        let mut spooled = std::mem::take(&mut skipped.spooled);
         let has_some = !spooled.is_empty();
+        for one in &mut spooled {
+            self.path.clone_into(&mut one.archive);
+        }
         match self.inner {
             Some(inner) => unpoisoned(inner.found.lock()).extend(spooled),
             None => {
@@ -48,6 +51,7 @@ impl<S: Send> MailboxJob<'_, S> {
                     let path = self.path.join(one.name.trim_start_matches('/'));
                     self.observer.damaged(&path, &why.naming(Setting::Output));
                     summary.damaged += 1;
+                    summary.files.not_read += 1;
                 }
             }
         }
@@ -78,7 +82,7 @@ impl<S: Send> MailboxJob<'_, S> {
         let mut summary = Summary::default();
         let most = self.options.max_expanded;
         let copied = SpooledFile::copy(String::new(), b"", &mut source.by_ref().take(most));
-        let (spooled, error) = copied.map_err(in_full(self.path))?;
+        let (mut spooled, error) = copied.map_err(in_full(self.path))?;
         if let Some(error) = error {
             return Err(in_full(self.path)(error));
         }
@@ -90,10 +94,12 @@ impl<S: Send> MailboxJob<'_, S> {
             .then("), so the mailbox was not read");
             self.observer.damaged(self.path, &why);
             summary.damaged = 1;
+            summary.files.not_read = 1;
             return Ok(summary);
         }
         if let Some(damage) = source.damage() {
             self.damaged(damage, &mut summary);
+            spooled.is_whole = false;
         }
         if let Some(packed) = source.packed() {
             self.observer.advance(packed.rest(), 0);
@@ -118,9 +124,9 @@ impl<S: Send> MailboxJob<'_, S> {
         for one in spooled {
             let name = Path::new(one.name.trim_start_matches('/'));
             let path = if one.name.is_empty() {
-                self.path.to_owned()
+                one.archive.clone()
             } else {
-                self.path.join(name)
+                one.archive.join(name)
             };
             let base = match name.file_stem() {
                 Some(stem) => PathBuf::from(give(&stem.to_string_lossy())),
@@ -136,6 +142,7 @@ impl<S: Send> MailboxJob<'_, S> {
     fn add_folders(&self, finds: &mut Finds, one: SpooledFile, (path, base): (PathBuf, PathBuf)) {
         match pst_file::opened(self.path, one.file) {
             Ok((folders, damage)) => {
+                finds.files.count_read(one.is_whole && damage.is_empty());
                 let damage = damage.into_iter().map(|what| (path.clone(), what.into()));
                 finds.unread.extend(damage);
                 let found = |(folder, pst): (PathBuf, _)| SourceFind {
@@ -148,13 +155,17 @@ impl<S: Send> MailboxJob<'_, S> {
                 };
                 finds.mailboxes.extend(folders.into_iter().map(found));
             }
-            Err(why) => finds.unread.push((path, why.into())),
+            Err(why) => {
+                finds.files.not_read += 1;
+                finds.unread.push((path, why.into()));
+            }
         }
     }
 
     #[cfg(not(feature = "outlook"))]
     fn add_folders(&self, finds: &mut Finds, _: SpooledFile, (path, _): (PathBuf, PathBuf)) {
         let why = "this version of the program cannot read files of Outlook";
+        finds.files.not_read += 1;
         finds.unread.push((path, why.into()));
     }
 

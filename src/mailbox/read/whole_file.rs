@@ -241,6 +241,7 @@ impl EntryMaker for SearchedEntries {
             bytes: [MBOXRD_SEPARATOR, SEARCHED, &quoted].concat(),
             missing,
             lost: Vec::new(),
+            had_prologue: false,
         })
     }
 

@@ -258,7 +258,8 @@ impl FolderNamer {
         // name of a message.
         let is_of_mail = self.nesting == FolderLayout::Directories
             && (is_directory && ["cur", "new", "tmp"].into_iter().any(is_part)
-                || self.form == Format::Eml && is_number_of_message(&name));
+                || self.form == Format::Eml && is_number_of_message(&name)
+                || self.form == Format::Mh && is_number(&name));
         if name.is_empty() || is_of_mail {
             name.push("_");
         }
@@ -303,6 +304,10 @@ fn form_of(wanted: Format) -> Format {
             ..Options::default()
         },
     )
+}
+
+fn is_number(name: &OsStr) -> bool {
+    name.as_bytes().iter().all(u8::is_ascii_digit)
 }
 
 /// Returns whether the name is that of a numbered message file.

@@ -156,7 +156,7 @@ fn samples(row: &str) -> Files {
             let header = "FROM: ANN@EXAMPLE.ORG\nTO: BOB\nSUBJECT: X\n\nX\n";
             files([("a", &utf32), ("b", &ebcdic(header))])
         }
-        "7z, RAR, ACE, ARJ, LHA, ZOO, ZPAQ, cabinet, StuffIt, BinHex, cpio, backup of Windows (BKF), Windows image, image of a CD" => {
+        "7z, RAR, ACE, ALZ, ARJ, EGG, LHA, ZOO, ZPAQ, ar, cabinet, StuffIt, BinHex, cpio, backup of Windows (BKF) or Android, Windows image, image of a CD" => {
             files([
                 ("a", b"7z\xbc\xaf\x27\x1c\0\x04"),
                 ("b", b"Rar!\x1a\x07\x01\0"),
@@ -173,9 +173,28 @@ fn samples(row: &str) -> Files {
                 ("m", b"StuffIt!\0"),
                 ("n", b"(This file must be converted with BinHex 4.0)\n"),
                 ("o", b"TAPE\0\0\x03\0"),
+                (
+                    "p",
+                    b"!<arch>\n1.eml/          1578304860  0     0     100644  4         `\nmail",
+                ),
+                ("q", b"ALZ\x01\x0a\0"),
+                ("r", b"EGGA\0\x01\0\0"),
+                ("s", b"ANDROID BACKUP\n5\n1\nnone\n"),
+                ("t", &at(0x8001, b"BEA01")),
             ])
         }
-        "data compressed with compress, pack, freeze, lzip, lzop, lzma, lrzip, rzip, lz4 or (in a Maildir) zlib" => {
+        "self-extracting zip archive" => {
+            let stub = [&b"MZ"[..], &[0; 80_000]].concat();
+            let archive = zip(&[("1.eml", MAIL.as_bytes())]);
+            files([("backup.exe", &[stub, archive].concat())])
+        }
+        "disk image of macOS" => files([
+            ("Backup.dmg", b"x\xda\x63\0"),
+            ("bzip2.DMG", b"BZh91AY&SY\0"),
+            ("a", b"encrcdsa\0\0\0\x02"),
+            ("b", b"sprs\0\0\0\x03"),
+        ]),
+        "data compressed with compress, pack, freeze, lzip, lzop, lzma, lrzip, rzip, bzip3, snappy, LZFSE, SZDD, lz4 or (in a Maildir) zlib" => {
             files([
                 ("f", b"\x1f\x1e\0"),
                 ("g", b"\x1f\x9e\0"),
@@ -186,6 +205,10 @@ fn samples(row: &str) -> Files {
                 ("c", b"\x89LZO\0\r\n\x1a\n"),
                 ("d", b"\x5d\0\0\x80\0\xff"),
                 ("e", b"\x04\x22\x4d\x18\x64\x40"),
+                ("j", b"BZ3v1\0"),
+                ("k", b"\xff\x06\0\0sNaPpY"),
+                ("l", b"bvx2\0"),
+                ("m", b"SZDD\x88\xf0\x27\x33A"),
                 ("cur/1578304801.M1P1.h:2,", b"x\x9c\x03\0"),
             ])
         }

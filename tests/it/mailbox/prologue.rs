@@ -143,6 +143,39 @@ fn mail_behind_a_prologue_is_read_and_another_format_gets_it_without_the_prologu
 }
 
 #[test]
+fn message_of_an_archive_becomes_an_entry_of_an_mbox_without_its_prologue() {
+    for prologue in PROLOGUES {
+        let folder = Folder::new();
+        let text = [prologue, &mail("plan")].concat();
+        let other = mail("other");
+        let members = [("one.eml", text.as_bytes()), ("two.eml", other.as_bytes())];
+        folder.write("a.zip", zip(&members));
+        folder.write(
+            "a.tar",
+            tar(&members.map(|(name, text)| (name, b'0', text))),
+        );
+        for source in ["a.zip", "a.tar"] {
+            for form in ["mbox", "maildir"] {
+                let target = format!("{source}.{form}");
+                let said = folder.run(&format!(
+                    "convert --output-format {form} {source} --output {target}"
+                ));
+                assert!(
+                    said.contains("1 message began with text before its header"),
+                    "{text:?}: {said}"
+                );
+                folder.run(&format!("compare {source} {target}"));
+                folder.run(&format!("compare {target} {source}"));
+            }
+            let made = folder.read(&format!("{source}.mbox"));
+            let entries = made.split("From mboxrd@z").skip(1);
+            let is_mail = |entry: &str| entry.split_once('\n').unwrap().1.starts_with("From: Ann");
+            assert_eq!(entries.filter(|entry| is_mail(entry)).count(), 2, "{made}");
+        }
+    }
+}
+
+#[test]
 fn filter_keeps_the_prologue_and_processes_the_mail_behind_it() {
     for prologue in PROLOGUES {
         let text = [prologue, &mail("plan")].concat();

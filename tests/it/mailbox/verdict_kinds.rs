@@ -157,13 +157,21 @@ fn mailbox_among_messages_is_named_and_no_message_is_made_of_it() {
     );
     let mmdf = format!("\u{1}\u{1}\u{1}\u{1}\n{message}\u{1}\u{1}\u{1}\u{1}\n");
     let separated = mbox(&["single"]);
-    for (content, is_read) in [
-        (several.as_str(), false),
-        (&emlx, false),
-        (&mmdf, false),
-        (&separated, true),
-        (&message, true),
+    let article = format!("#! rnews {}\n{message}", message.len());
+    let after_zeros = |text: &str| ["\0".repeat(4096), text.to_owned()].concat();
+    for (content, named) in [
+        (several.as_str(), "among messages"),
+        (&emlx, "among messages"),
+        (&mmdf, "among messages"),
+        (&article.repeat(2), "Usenet news"),
+        (&after_zeros(&message), "NUL bytes"),
+        (&after_zeros(&several), "NUL bytes"),
+        (&after_zeros(""), "NUL bytes"),
+        (&separated, ""),
+        (&message, ""),
+        (&article, ""),
     ] {
+        let is_read = named.is_empty();
         for (kept, other) in [
             (
                 "box/cur/1578304800.M1P1.h:2,S",
@@ -194,7 +202,7 @@ fn mailbox_among_messages_is_named_and_no_message_is_made_of_it() {
             ];
             let (status, _, stderr) = run(place, &arguments);
             assert_eq!(status, i32::from(!is_read), "{other}: {stderr}");
-            assert_eq!(stderr.contains("among messages"), !is_read, "{stderr}");
+            assert!(stderr.contains(named), "{stderr}");
             assert_eq!(stderr.contains(other), !is_read, "{stderr}");
             let new = fs::read_to_string(place.join("new")).unwrap();
             let count = new.matches("\nhello ").count();
@@ -203,6 +211,203 @@ fn mailbox_among_messages_is_named_and_no_message_is_made_of_it() {
             assert_eq!(status, i32::from(!is_read), "{stdout}{stderr}");
         }
     }
+}
+
+#[test]
+fn damaged_file_among_messages_in_an_archive_is_named() {
+    let article = format!("#! rnews 9\n{}", mail("article"));
+    let long = format!("{article}{}\n", "a line of the article\n".repeat(4000));
+    let picture = "\u{89}PNG\r\n\u{1a}\n\0\0\0\rIHDR";
+    for (content, named) in [
+        (["\0".repeat(4096), mail("zeros")].concat(), "NUL bytes"),
+        ("\0".repeat(4096), "NUL bytes"),
+        (article.repeat(2), "Usenet news"),
+        (long.repeat(2), "Usenet news"),
+        (picture.to_owned(), "among messages"),
+    ] {
+        let temporary = tempfile::tempdir().unwrap();
+        let place = temporary.path();
+        let kept = mail("kept");
+        let members = [
+            ("box/cur/1578304800.M1P1.h:2,S", kept.as_bytes()),
+            ("box/cur/1578304801.M2P1.h:2,S", content.as_bytes()),
+        ];
+        fs::create_dir(place.join("mail")).unwrap();
+        fs::write(place.join("mail/a.zip"), zip(&members)).unwrap();
+        let (status, counts, stderr) = verdicts(place, "mail");
+        assert_eq!((status, counts[0], counts[3]), (1, 1, 2), "{stderr}");
+        assert!(
+            stderr.contains(named) && stderr.contains("M2P1"),
+            "{stderr}"
+        );
+    }
+}
+
+#[test]
+fn outlook_mailbox_in_an_archive_is_counted_once_and_as_it_was_read() {
+    let damaged = [&b"!BDN"[..], &[0; 2000]].concat();
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    fs::create_dir(place.join("mail")).unwrap();
+    fs::write(place.join("mail/Inbox"), mbox(&["kept"])).unwrap();
+    fs::write(place.join("mail/a.zip"), zip(&[("old.pst", &damaged)])).unwrap();
+    let (status, counts, stderr) = verdicts(place, "mail");
+    assert_eq!((status, counts), (1, [2, 0, 0, 1]), "{stderr}");
+    assert!(stderr.contains("mail/a.zip/old.pst"), "{stderr}");
+    fs::remove_file(place.join("mail/a.zip")).unwrap();
+    let packed = super::verdicts::gzipped(&damaged);
+    fs::write(place.join("mail/old.pst.gz"), packed).unwrap();
+    let (status, counts, stderr) = verdicts(place, "mail");
+    assert_eq!((status, counts), (1, [1, 0, 0, 1]), "{stderr}");
+}
+
+#[test]
+fn mail_with_the_name_of_a_file_with_keywords_is_named_and_does_not_end_the_run() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    for part in ["cur", "new", "tmp"] {
+        fs::create_dir_all(place.join("box").join(part)).unwrap();
+    }
+    fs::write(place.join("box/cur/1578304800.M1P1.h:2,S"), mail("one")).unwrap();
+    fs::write(place.join("box/dovecot-keywords"), mail("two")).unwrap();
+    fs::write(place.join("box/zz.mbox"), mbox(&["three"])).unwrap();
+    let (status, _, stderr) = run(place, &["convert", "box", "--output", "new"]);
+    assert_eq!(status, 1, "{stderr}");
+    assert!(
+        stderr.contains("box/dovecot-keywords: a file with mail"),
+        "{stderr}"
+    );
+    let read = |name: &str| fs::read_to_string(place.join("new").join(name)).unwrap();
+    assert_eq!(read("dovecot-keywords"), mail("two"));
+    assert_eq!(read("zz.mbox"), mbox(&["three"]));
+}
+
+#[test]
+fn self_extracting_archive_is_named_if_it_contains_mail() {
+    let kept = mail("packed");
+    for (member, is_named) in [("1.eml", true), ("x.MBOX.gz", true), ("setup.ini", false)] {
+        for program in ["MZ", "\u{7f}ELF"] {
+            let temporary = tempfile::tempdir().unwrap();
+            let place = temporary.path();
+            fs::create_dir(place.join("mail")).unwrap();
+            fs::write(place.join("mail/Inbox"), mbox(&["kept"])).unwrap();
+            let stub = [program.as_bytes(), &[0; 160_000]].concat();
+            let archive = zip(&[(member, kept.as_bytes())]);
+            fs::write(place.join("mail/backup.exe"), [stub, archive].concat()).unwrap();
+            let (status, counts, stderr) = verdicts(place, "mail");
+            let expected = if is_named { [1, 0, 0, 1] } else { [1, 0, 1, 0] };
+            assert_eq!(counts, expected, "{member}: {stderr}");
+            assert_eq!(status, i32::from(is_named), "{member}: {stderr}");
+            assert_eq!(stderr.contains("self-extracting"), is_named, "{stderr}");
+        }
+    }
+}
+
+#[test]
+fn inspect_counts_an_empty_message_as_other_commands_do() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    for part in ["cur", "new", "tmp"] {
+        fs::create_dir_all(place.join("box").join(part)).unwrap();
+    }
+    fs::write(place.join("box/cur/1578304800.M1P1.h:2,S"), mail("one")).unwrap();
+    fs::write(place.join("box/cur/1578304801.M2P1.h:2,S"), "").unwrap();
+    let arguments = [
+        "convert",
+        "box",
+        "--output-format",
+        "mbox",
+        "--output",
+        "new",
+    ];
+    assert_eq!(run(place, &arguments).0, 0);
+    for source in ["box", "new"] {
+        let (status, stdout, stderr) = run(place, &["inspect", "--json", source]);
+        let rows = reports::objects(&stdout);
+        let survey = &rows.last().unwrap()["survey"];
+        assert_eq!(
+            (status, &survey["messages"]),
+            (0, &2.into()),
+            "{source}: {stderr}"
+        );
+    }
+}
+
+#[test]
+fn mail_after_nul_bytes_or_an_end_of_file_mark_in_an_mbox_is_named() {
+    for mark in ["\0".repeat(4096), "\0".to_owned(), "\u{1a}".to_owned()] {
+        let temporary = tempfile::tempdir().unwrap();
+        let place = temporary.path();
+        let mails = [mbox(&["one"]), mbox(&["two", "three"])].join(&mark);
+        fs::create_dir(place.join("mail")).unwrap();
+        fs::write(place.join("mail/Inbox"), mails).unwrap();
+        let arguments = [
+            "convert",
+            "mail",
+            "--output-format",
+            "maildir",
+            "--output",
+            "new",
+        ];
+        let (status, _, stderr) = run(place, &arguments);
+        assert_eq!(status, 1, "{stderr}");
+        assert!(stderr.contains("an mbox whose first separator"), "{stderr}");
+        let (status, stdout, stderr) = run(place, &["compare", "mail", "new"]);
+        assert_eq!(status, 1, "{stdout}{stderr}");
+    }
+}
+
+#[test]
+fn folder_with_a_number_as_its_name_does_not_meet_a_message_of_an_mh_folder() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    fs::create_dir_all(place.join("mail/Archive")).unwrap();
+    fs::write(
+        place.join("mail/Archive.mbox"),
+        mbox(&["one", "two", "three"]),
+    )
+    .unwrap();
+    fs::write(place.join("mail/Archive/2.mbox"), mbox(&["old"])).unwrap();
+    fs::write(place.join("mail/zz.mbox"), mbox(&["last"])).unwrap();
+    let arguments = [
+        "convert",
+        "mail",
+        "--output-format",
+        "mh",
+        "--output",
+        "new",
+    ];
+    let (status, _, stderr) = run(place, &arguments);
+    assert_eq!(status, 0, "{stderr}");
+    let (status, stdout, stderr) = run(place, &["compare", "mail", "new"]);
+    assert_eq!(status, 0, "{stdout}{stderr}");
+    assert!(
+        stdout.contains("5 ") || stderr.contains("5 "),
+        "{stdout}{stderr}"
+    );
+}
+
+#[test]
+fn folder_of_thunderbird_with_the_name_of_an_archive_is_no_damaged_archive() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    fs::create_dir_all(place.join("mail/old.zip")).unwrap();
+    fs::write(place.join("mail/old.zip/Inbox"), mbox(&["one"])).unwrap();
+    let arguments = [
+        "convert",
+        "mail",
+        "--output-format",
+        "thunderbird",
+        "--output",
+        "new",
+    ];
+    let (status, _, stderr) = run(place, &arguments);
+    assert_eq!(status, 0, "{stderr}");
+    let result = ["new.sbd", "new"]
+        .into_iter()
+        .find(|name| place.join(name).is_dir());
+    let (status, stdout, stderr) = run(place, &["compare", "mail", result.unwrap()]);
+    assert_eq!(status, 0, "{stdout}{stderr}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::engine::declared_charsets::in_declared_charsets;
 use crate::error::unpoisoned;
-use crate::mailbox::appended::{AppendedData, ends_unlike_text};
+use crate::mailbox::appended::{AppendedData, ends_unlike_text, first_sign};
 use crate::mailbox::forms::carriage;
 use crate::mailbox::forms::mbox::Frame;
 use crate::mailbox::input::message_check::check_message;
@@ -134,11 +134,11 @@ impl WindowChunk {
     pub(crate) fn appended(&self) -> &[AppendedPlace] {
         self.appended.get_or_init(|| {
             let bytes = self.bytes();
-            let mut zero = memchr::memchr(0, bytes);
+            let mut zero = first_sign(bytes);
             let mut found = Vec::new();
             for (index, frame) in self.frames.iter().enumerate() {
                 if zero.is_some_and(|zero| zero < frame.start) {
-                    let behind = memchr::memchr(0, &bytes[frame.start..]);
+                    let behind = first_sign(&bytes[frame.start..]);
                     zero = behind.map(|distance| frame.start + distance);
                 }
                 let has_zero = zero.is_some_and(|zero| zero < frame.end);

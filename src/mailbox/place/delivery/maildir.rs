@@ -9,8 +9,8 @@ use super::prepared::{PreparedMessage, seconds};
 use super::writer::{MailboxFiles, NumberedMessage, new_folder, put_file};
 use super::written_format::WrittenFormat;
 use crate::mailbox::flag_losses::FlagLosses;
-use crate::mailbox::forms::keywords::KeywordLetters;
-use crate::mailbox::place::keyword_files::{DOVECOT, letters_of};
+use crate::mailbox::forms::keywords::{DOVECOT, KeywordLetters};
+use crate::mailbox::place::keyword_files::letters_of;
 use crate::platform::{self, Owner};
 
 /// Reason why a Maildir does not store a keyword.
