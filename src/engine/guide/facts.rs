@@ -13,6 +13,7 @@ use crate::engine::external_body::ExternalBody;
 use crate::engine::forms::references;
 use crate::engine::plan::documents::WrittenLink;
 use crate::engine::policy::{Followed, Policy};
+#[cfg(feature = "cli")]
 use crate::engine::same::ContentFacts;
 use crate::key::Key;
 
@@ -31,6 +32,7 @@ pub(in crate::engine) struct Guide {
     pub(in crate::engine) stand_ins: StandIns,
     /// The whole mail, and descriptions of its parts, which are only needed for content from copies.
     pub(super) mail: Bytes,
+    #[cfg(feature = "cli")]
     pub(super) contents: OnceLock<ContentFacts>,
 }
 
@@ -48,7 +50,15 @@ impl Guide {
         self.by_id.get(content_id)?.first().copied()
     }
 
+    /// Returns whether `recover --copies` could have taken the content of a part for a note. Only the command line program has
+    /// guides.
+    #[cfg(not(feature = "cli"))]
+    pub(super) fn can_be_copied(&self, _: &GuidePart, note: &ExternalBody<'_>) -> bool {
+        note.text_note.is_none()
+    }
+
     /// Returns whether `recover --copies` could have taken the content of a part for a note in a text from a copy of the mail.
+    #[cfg(feature = "cli")]
     pub(super) fn can_be_copied(&self, part: &GuidePart, note: &ExternalBody<'_>) -> bool {
         let contents = self.contents.get_or_init(|| {
             let policy = Policy {

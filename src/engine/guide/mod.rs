@@ -79,6 +79,7 @@ impl Guide {
             limit,
             stand_ins: Arc::clone(stand_ins),
             mail: shared,
+            #[cfg(feature = "cli")]
             contents: OnceLock::new(),
         })
     }
