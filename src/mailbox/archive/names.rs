@@ -42,7 +42,7 @@ pub(crate) fn is_packed_document(file: File) -> bool {
 /// self-extracting archive. The list of members is at the end of the file.
 pub(crate) fn is_self_extracting_mail(file: File) -> bool {
     let packed = PackedFile::new(&Arc::new(file), &Stop::default());
-    any_name(Zip::new(&packed, u64::MAX), &is_name_of_mail).unwrap_or(false)
+    any_name(Zip::new(&packed, u64::MAX), is_name_of_mail).unwrap_or(false)
 }
 
 /// Returns whether the name of a member is that of a mailbox or a message, which can be compressed.
