@@ -14,6 +14,7 @@ mod signature;
 use crate::detail::Detail;
 use crate::engine::undeclared::undeclared_spans;
 use crate::mailbox::forms::emlx::{self, LIST_END, list_length};
+use crate::prologue::starts_mail;
 use crate::span::{Span, rest_or_empty};
 pub(crate) use found::AppendedData;
 use plain::{mbox_at_start, mbox_in};
@@ -47,8 +48,20 @@ impl AppendedData {
         let range = emlx::message(content)?.ok()?;
         let after = range.end + list_length(rest_or_empty(content, range.end));
         let behind = rest_or_empty(content, after);
-        let data = Self::in_text(behind).or_else(|| mbox_at_start(behind).map(Self::mbox));
+        let data = Self::in_text(behind)
+            .or_else(|| mbox_at_start(behind).map(Self::mbox))
+            .or_else(|| Self::message_at_start(behind));
         data.map(|data| data.shifted(after))
+    }
+
+    /// Returns a message at the start of bytes that belong to no message. Empty lines can precede it.
+    fn message_at_start(text: &[u8]) -> Option<Self> {
+        let at = text.len() - text.trim_ascii_start().len();
+        let is_mail = starts_mail(rest_or_empty(text, at));
+        is_mail.then_some(Self {
+            at,
+            format: "a message",
+        })
     }
 
     /// Returns the data of other formats than mbox in a message.

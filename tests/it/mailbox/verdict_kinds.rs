@@ -411,6 +411,26 @@ fn folder_of_thunderbird_with_the_name_of_an_archive_is_no_damaged_archive() {
 }
 
 #[test]
+fn mail_after_the_property_list_of_an_emlx_file_is_named() {
+    let message = mail("one");
+    let list = "<?xml version=\"1.0\"?>\n<plist version=\"1.0\">\n<dict/>\n</plist>\n";
+    let emlx = format!("{}\n{message}{list}", message.len());
+    for (behind, is_named) in [
+        (mail("two"), true),
+        (format!("\n{}", mbox(&["two"])), true),
+        ("\n\n".to_owned(), false),
+    ] {
+        let temporary = tempfile::tempdir().unwrap();
+        let place = temporary.path();
+        fs::create_dir(place.join("mail")).unwrap();
+        fs::write(place.join("mail/1.emlx"), [emlx.as_str(), &behind].concat()).unwrap();
+        let (status, _, stderr) = verdicts(place, "mail");
+        assert_eq!(status, i32::from(is_named), "{behind}: {stderr}");
+        assert_eq!(stderr.contains("1.emlx: "), is_named, "{stderr}");
+    }
+}
+
+#[test]
 fn merge_into_the_name_of_an_mbox_writes_an_mbox_whatever_the_sources_are() {
     let temporary = tempfile::tempdir().unwrap();
     let place = temporary.path();
