@@ -3,7 +3,9 @@
 use super::look::LookResult;
 use super::parts::safe_name;
 use crate::detail::words;
-use crate::engine::forms::{msg, winmail};
+#[cfg(feature = "outlook")]
+use crate::engine::forms::msg;
+use crate::engine::forms::winmail;
 use crate::engine::report::{Kind, Outcome, Provenance, Reason, Row};
 
 words! {
@@ -89,7 +91,11 @@ fn state(finding: &LookResult) -> ReferenceState {
 
 /// Returns what could not be read in a file that was opened. The file then stays in the mail.
 fn unread(row: &Row) -> Option<&str> {
-    let starts = [winmail::KEPT, msg::KEPT];
+    let starts = [
+        winmail::KEPT,
+        #[cfg(feature = "outlook")]
+        msg::KEPT,
+    ];
     starts.iter().find_map(|start| {
         let (_, why) = row.detail.split_once(start)?;
         (row.outcome != Outcome::Left).then_some(why)
