@@ -87,13 +87,12 @@ impl<S: Send> MailboxJob<'_, S> {
             || part.next(),
             EditedForm::Entry,
             |letters: &MboxLetters, done: LetterResults<S>, summary: &mut Summary| {
-                let done: Result<Vec<_>, Error> = done
+                let finished = done
                     .into_iter()
                     .map(|(index, worked)| Ok((index, worked?)))
-                    .collect();
-                let done = done?;
-                summary.add(&copy.add(letters, summary.bytes_in, &done)?);
-                for (_, worked) in done {
+                    .collect::<Result<Vec<_>, Error>>()?;
+                summary.add(&copy.add(letters, summary.bytes_in, &finished)?);
+                for (_, worked) in finished {
                     if let Some(done) = worked.done {
                         done.tell(self.observer);
                     }

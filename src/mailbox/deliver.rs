@@ -108,8 +108,8 @@ impl<S: Send> MailboxJob<'_, S> {
             |letters, done, summary| {
                 let mut done = done.into_iter().peekable();
                 for index in 0..letters.count() {
-                    let worked = done.next_if(|(at, _)| *at == index);
-                    let worked = worked.map(|(_, worked)| worked).transpose()?;
+                    let finished = done.next_if(|(at, _)| *at == index);
+                    let worked = finished.map(|(_, worked)| worked).transpose()?;
                     self.take_letter((letters, index), worked, &mut delivery, summary)?;
                 }
                 Ok(())

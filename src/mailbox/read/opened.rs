@@ -227,8 +227,8 @@ impl<S: Send> MailboxJob<'_, S> {
     ) -> Result<SourceMessage<'_>, Error> {
         let most = self.options.max_message;
         let metadata = source.as_file().and_then(|file| file.metadata().ok());
-        let length = metadata.map_or(0, |metadata| metadata.len());
-        let length = usize::try_from(length).unwrap_or(0);
+        let octets = metadata.map_or(0, |metadata| metadata.len());
+        let length = usize::try_from(octets).unwrap_or(0);
         let mut content = Vec::with_capacity(length.min(most).saturating_add(1));
         let mut alone = None;
         for most in [self.most_in_parallel(source.packed().is_some()), most] {

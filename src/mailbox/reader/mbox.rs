@@ -102,8 +102,8 @@ impl MboxPart {
     fn of(shared: SharedPart, source: InputSource, counted: MboxReadState) -> Result<Self, Error> {
         let context = Arc::clone(&shared.context);
         let path = context.path.as_path();
-        let members = source.members();
-        let members = members.filter(|_| context.is_for_other_format);
+        let archived = source.members();
+        let members = archived.filter(|_| context.is_for_other_format);
         let mut windows = cut::windows(source, counted, &context.options, path)?;
         if shared.is_eudora {
             let start = windows.source.start(find::LOOKED_AT as usize);

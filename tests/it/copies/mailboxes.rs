@@ -146,7 +146,7 @@ fn mailbox_that_cannot_be_read_ends_the_run_before_it_begins() {
         ("-", "cannot read standard input", 2),
         (
             "imaps://ann@mail.example.org/",
-            "download it with embody convert",
+            "download the mail with embody convert",
             2,
         ),
     ] {

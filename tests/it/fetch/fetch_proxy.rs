@@ -188,7 +188,7 @@ fn a_proxy_that_wants_a_password_is_named_and_mail_waits_for_it() {
         assert_eq!(refusal.retry, Retry::Later, "{url}");
         let said = refusal.detail.to_string();
         assert!(
-            said.contains(&format!("the proxy {}: ", proxy.address)) && said.contains("407"),
+            said.contains(&format!("the proxy {}", proxy.address)) && said.contains("407"),
             "{said}"
         );
     }

@@ -727,7 +727,7 @@ fn compressed_message_with_data_after_it_is_read_by_every_command() {
         assert!(counts.contains("1 identical."), "{source}: {counts}");
         assert!(said.contains("contains other data after"), "{said}");
         for form in ["mbox", "auto"] {
-            let converted = [
+            let arguments = [
                 "convert",
                 source,
                 "--output-format",
@@ -735,7 +735,7 @@ fn compressed_message_with_data_after_it_is_read_by_every_command() {
                 "--output",
                 "out",
             ];
-            let converted = embody_in(temporary.path(), &converted);
+            let converted = embody_in(temporary.path(), &arguments);
             let said = String::from_utf8_lossy(&converted.stderr).into_owned();
             assert_eq!(converted.status.code(), Some(1), "{said}");
             assert!(said.contains("1 message read"), "{source} {form}: {said}");

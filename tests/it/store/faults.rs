@@ -250,7 +250,10 @@ fn check_and_gc_find_what_detach_left_in_each_form() {
         let check = store_command("check").output().unwrap();
         assert!(check.status.success(), "{}", stderr(&check));
         let said = String::from_utf8_lossy(&check.stdout);
-        assert!(said.contains("referring to 1 object, 0 missing"), "{said}");
+        assert!(
+            said.contains("references to 1 object found, 0 of these missing"),
+            "{said}"
+        );
         let object = store.join(place_of(&octets(1, 200_000)));
         let old = std::time::SystemTime::now() - std::time::Duration::from_secs(1_000_000);
         File::open(&object).unwrap().set_modified(old).unwrap();

@@ -104,7 +104,7 @@ fn check_accepts_intact_referenced_objects() {
         "{said}"
     );
     assert!(
-        said.ends_with(", referring to 1 object, 0 missing\n"),
+        said.ends_with("; references to 1 object found, 0 of these missing in the store\n"),
         "{said}"
     );
     assert_eq!(stderr(&output), "");
