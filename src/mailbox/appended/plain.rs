@@ -24,15 +24,20 @@ const LONGEST_LINE: usize = 512;
 /// Maximum number of bytes after the separator that are searched for the header of a mail.
 const LONGEST_HEADER: usize = 64 << 10;
 
+/// Number of bytes of headers that are read, for each byte of a message. The lines of a header can contain further separators,
+/// so a hostile message would otherwise cost as many bytes for each of its lines.
+const WORK: usize = 4;
+
 /// Date that `git format-patch` writes into the separator of each patch.
 const DATE_OF_GIT: &[u8] = b"Mon Sep 17 00:00:00 2001";
 
 /// Returns the offset of an mbox that was appended to a message.
 pub(super) fn mbox_in(message: &[u8]) -> Option<usize> {
     let mut place = None;
+    let mut work = message.len().saturating_mul(WORK);
     FROM.find_iter(message).find(|&at| {
         let is_line = at > 0 && message.get(at - 1) == Some(&b'\n');
-        let is_mbox = at > 0 && starts_mbox(rest_or_empty(message, at), is_line);
+        let is_mbox = at > 0 && starts_mbox(rest_or_empty(message, at), is_line, &mut work);
         is_mbox && {
             let place = place.get_or_insert_with(|| place_of_appended(message));
             place.is_some_and(|place: Span| place.start <= at && at < place.end)
@@ -44,12 +49,14 @@ pub(super) fn mbox_in(message: &[u8]) -> Option<usize> {
 /// Returns whether an mbox starts with the first byte of `text`, which belongs to no message. Empty lines can precede the mbox.
 pub(super) fn mbox_at_start(text: &[u8]) -> Option<usize> {
     let at = text.len() - text.trim_ascii_start().len();
-    starts_mbox(rest_or_empty(text, at), true).then_some(at)
+    let mut work = LONGEST_HEADER;
+    starts_mbox(rest_or_empty(text, at), true, &mut work).then_some(at)
 }
 
 /// Returns whether bytes start with a separator and the header of a mail. The separator can follow a text without a final line
-/// ending (`is_line` is false). Its date must then be that of asctime(3).
-fn starts_mbox(bytes: &[u8], is_line: bool) -> bool {
+/// ending (`is_line` is false). Its date must then be that of asctime(3). `work` is the number of bytes of headers that may still
+/// be read.
+fn starts_mbox(bytes: &[u8], is_line: bool, work: &mut usize) -> bool {
     let Some(end) = memchr(b'\n', front(bytes, LONGEST_LINE)) else {
         return false;
     };
@@ -61,15 +68,19 @@ fn starts_mbox(bytes: &[u8], is_line: bool) -> bool {
     };
     is_separator
         && !line.ends_with(DATE_OF_GIT)
-        && starts_delivered_mail(front(rest_or_empty(bytes, end + 1), LONGEST_HEADER))
+        && starts_delivered_mail(front(rest_or_empty(bytes, end + 1), LONGEST_HEADER), work)
 }
 
 /// Returns whether bytes start with a header that contains the sender, and a field that programs add when they send a mail. All
-/// lines before must belong to fields.
-fn starts_delivered_mail(bytes: &[u8]) -> bool {
+/// lines before must belong to fields. If `work` is used up, the separator alone decides, so that no mail is passed over.
+fn starts_delivered_mail(bytes: &[u8], work: &mut usize) -> bool {
     const OF_DELIVERY: [&[u8]; 3] = [b"date", b"received", b"message-id"];
     let (mut fields, mut has_sender, mut is_delivered) = (0, false, false);
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+        let Some(left) = work.checked_sub(line.len()) else {
+            return true;
+        };
+        *work = left;
         if line.starts_with(b">From ") || fields > 0 && matches!(line, [b' ' | b'\t', ..]) {
             continue;
         }
@@ -177,5 +188,15 @@ mod tests {
         assert_eq!(mbox_in(mbox.as_bytes()), None);
         assert_eq!(mbox_at_start(format!("\n{mbox}").as_bytes()), Some(1));
         assert_eq!(mbox_at_start(patch.as_bytes()), None);
+    }
+
+    #[test]
+    fn many_separators_in_one_header_do_not_each_cost_a_whole_header() {
+        let line = "X: From a@b Mon Jan  6 10:00:00 2020\n";
+        let few = format!("Subject: s\n\n{}", line.repeat(8));
+        assert_eq!(mbox_in(few.as_bytes()), None);
+        // Without the limit, these separators need 700 MB of headers, and none of them counts.
+        let many = format!("Subject: s\n\n{}", line.repeat(20_000));
+        assert!(mbox_in(many.as_bytes()).is_some());
     }
 }

@@ -332,10 +332,11 @@ impl<'m> SignatureSearch<'m> {
     }
 
     /// Judges a separator that is not at the start of a line, so that the reader of the mbox does not find it.
-    fn mbox(&self, at: usize) -> SignatureHit {
-        match mbox_at_start(self.from(at)) {
-            Some(_) => mail(at, "an mbox whose first separator does not begin a line"),
-            None => SignatureHit::Nothing,
+    fn mbox(&mut self, at: usize) -> SignatureHit {
+        if self.may_look() && mbox_at_start(self.from(at)).is_none() {
+            SignatureHit::Nothing
+        } else {
+            mail(at, "an mbox whose first separator does not begin a line")
         }
     }
 
