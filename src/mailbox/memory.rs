@@ -19,7 +19,7 @@ use crate::mailbox::forms::{
 pub(crate) use crate::mailbox::kind::StartKind;
 pub(crate) use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::start::{as_named, before_first_message, kind_of_file};
-use crate::prologue::{self, Prologue};
+use crate::prologue;
 use crate::span::front;
 
 /// Number of bytes at the start of a file that show its format, as for files on a disk.
@@ -197,16 +197,7 @@ impl MemoryMailbox {
 /// Removes an older separator and other lines before the header, which are not part of the message, as conversion to another
 /// format does.
 fn without_prologue(message: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
-    let length = Prologue::of(&message).unwrap_or_default().length;
-    let message = match (length, message) {
-        (0, message) => message,
-        (_, Cow::Borrowed(message)) => Cow::Borrowed(message.get(length..).unwrap_or_default()),
-        (_, Cow::Owned(mut message)) => {
-            message.drain(..length.min(message.len()));
-            Cow::Owned(message)
-        }
-    };
-    match prologue::without_banner_in_header(&message) {
+    match prologue::without_prologue(&message).map(Cow::into_owned) {
         Some(rest) => Cow::Owned(rest),
         None => message,
     }

@@ -61,11 +61,9 @@ impl<S: Send> MailboxJob<'_, S> {
         // A `>From ` line directly after the separator is an older separator: the `From ` line of an earlier mailbox,
         // which a program quoted. It and other lines before the header are not part of the message, so they are
         // removed.
-        let prologue = Prologue::of(&plain).unwrap_or_default();
-        let plain = &plain[prologue.length..];
-        let rest = prologue::without_banner_in_header(plain);
-        counts.prologues += u64::from(prologue.length > 0 || rest.is_some());
-        let plain = rest.as_deref().unwrap_or(plain);
+        let rest = prologue::without_prologue(&plain);
+        counts.prologues += u64::from(rest.is_some());
+        let plain = rest.as_deref().unwrap_or(&plain);
         if letter.number == 1 && uw_imap::is_internal(plain) {
             counts.internal += 1;
             return Ok(());
