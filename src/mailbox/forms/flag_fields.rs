@@ -145,7 +145,7 @@ impl MessageFlags {
     /// header do not count, because the mailbox stores newer ones.
     #[cfg(feature = "cli")]
     pub(crate) fn of_all_fields(content: &[u8], counts_start: bool) -> Self {
-        // Of several fields at the start of the header, the first one counts.
+        // If a field occurs several times at the start of the header, its first occurrence counts.
         let (mut first_status, mut first_more) = (None, None);
         let (mut flags, mut names) = (0, Vec::<String>::new());
         for field in all_fields(content) {
@@ -348,7 +348,8 @@ fn put<'c>(flags: Flags, noted: &MessageFlags, keywords: &str, content: &'c [u8]
             let more = keywords.take().map(|keywords| format!(" {keywords}"));
             return (Span::empty_at(value.end), more.unwrap_or_default());
         }
-        // Of several fields of Thunderbird, the first one with a value counts, so an empty one before it gets this value.
+        // If a field of Thunderbird occurs several times, the first occurrence with a value counts. An empty occurrence
+        // before it gets the same value.
         let old = hexadecimal(value.of(content)).or_else(|| {
             fields(content).find_map(|(other, _, value)| {
                 let value = (other == noted).then(|| value.of(content))?;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-/// What a file usually contains, by the suffix of its name.
+/// Usual content of a file, by the suffix of its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SuffixClass {
     /// One message.

@@ -11,7 +11,7 @@ use crate::span::front;
 /// Number of bytes at the start of an input that show what the input is.
 const LOOKED_AT: usize = 64 << 10;
 
-/// What an input for one message is, if it contains messages in another form.
+/// Kind of an input that should be one message and contains messages in another form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum OtherInput {
     Compressed(Method),

@@ -34,7 +34,7 @@ pub(crate) struct MboxPart {
     accounts: Accounts,
 }
 
-/// What the messages of a part have in common.
+/// Values that all messages of a part share.
 #[derive(Clone)]
 struct SharedPart {
     context: Arc<ReadContext>,
@@ -270,7 +270,7 @@ impl Letters for MboxLetters {
     }
 
     fn touched(&self, search: SearchTouched<'_>) -> Vec<usize> {
-        // Also searches for data of other formats, so that the thread that writes the messages need not do so.
+        // The search for data of other formats runs here, so that the thread that writes the messages need not run it.
         self.chunk.appended();
         if self.shared.is_eudora {
             return (0..self.count()).collect();

@@ -25,6 +25,13 @@ fn mbox(names: &[&str]) -> String {
     names.iter().map(entry).collect()
 }
 
+/// Creates an empty Maildir with the name `box`.
+fn make_maildir(place: &Path) {
+    for part in ["cur", "new", "tmp"] {
+        fs::create_dir_all(place.join("box").join(part)).unwrap();
+    }
+}
+
 fn run(place: &Path, arguments: &[&str]) -> (i32, String, String) {
     let Output {
         status,
@@ -186,9 +193,7 @@ fn mailbox_among_messages_is_named_and_no_message_is_made_of_it() {
                 fs::create_dir(place.join("box")).unwrap();
                 fs::write(place.join("box/.mh_sequences"), "cur: 1\n").unwrap();
             } else {
-                for part in ["cur", "new", "tmp"] {
-                    fs::create_dir_all(place.join("box").join(part)).unwrap();
-                }
+                make_maildir(place);
             }
             fs::write(place.join(kept), mail("kept")).unwrap();
             fs::write(place.join(other), content).unwrap();
@@ -265,9 +270,7 @@ fn outlook_mailbox_in_an_archive_is_counted_once_and_as_it_was_read() {
 fn mail_with_the_name_of_a_file_with_keywords_is_named_and_does_not_end_the_run() {
     let temporary = tempfile::tempdir().unwrap();
     let place = temporary.path();
-    for part in ["cur", "new", "tmp"] {
-        fs::create_dir_all(place.join("box").join(part)).unwrap();
-    }
+    make_maildir(place);
     fs::write(place.join("box/cur/1578304800.M1P1.h:2,S"), mail("one")).unwrap();
     fs::write(place.join("box/dovecot-keywords"), mail("two")).unwrap();
     fs::write(place.join("box/zz.mbox"), mbox(&["three"])).unwrap();
@@ -307,9 +310,7 @@ fn self_extracting_archive_is_named_if_it_contains_mail() {
 fn inspect_counts_an_empty_message_as_other_commands_do() {
     let temporary = tempfile::tempdir().unwrap();
     let place = temporary.path();
-    for part in ["cur", "new", "tmp"] {
-        fs::create_dir_all(place.join("box").join(part)).unwrap();
-    }
+    make_maildir(place);
     fs::write(place.join("box/cur/1578304800.M1P1.h:2,S"), mail("one")).unwrap();
     fs::write(place.join("box/cur/1578304801.M2P1.h:2,S"), "").unwrap();
     let arguments = [
@@ -591,9 +592,7 @@ fn file_without_mail_among_messages_is_named_and_not_read_as_a_message() {
                 fs::write(place.join("box/.mh_sequences"), "").unwrap();
                 "1"
             } else {
-                for part in ["cur", "new", "tmp"] {
-                    fs::create_dir_all(place.join("box").join(part)).unwrap();
-                }
+                make_maildir(place);
                 "cur/1578304800.M1P1.h:2,S"
             };
             fs::write(place.join("box").join(kept), mail("kept")).unwrap();
@@ -643,9 +642,7 @@ fn mail_with_an_odd_start_among_messages_is_read() {
     ] {
         let temporary = tempfile::tempdir().unwrap();
         let place = temporary.path();
-        for part in ["cur", "new", "tmp"] {
-            fs::create_dir_all(place.join("box").join(part)).unwrap();
-        }
+        make_maildir(place);
         fs::write(place.join("box/cur/1578304800.M1P1.h:2,S"), &content).unwrap();
         let (status, counts, stderr) = verdicts(place, "box");
         assert_eq!((status, counts), (0, [1, 0, 0, 0]), "{content:?}: {stderr}");

@@ -1,4 +1,4 @@
-//! What the page shows of mail that is hard to show: long lists and names, wide or missing content, encrypted texts.
+//! The page shows mail that is hard to show: long lists and names, wide or missing content, encrypted texts.
 
 use std::fmt::Write as _;
 
