@@ -27,8 +27,8 @@ pub(super) fn tell(line: &str) {
     let _ = platform::stream_or_null(io::stderr()).and_then(|mut it| it.write_all(line.as_bytes()));
 }
 
-/// Turns text from a mail or a server into a single line without control characters, of at most [`LONGEST`] characters and the
-/// number of those that are left out.
+/// Turns text from a mail or a server into a single line without control characters. After [`LONGEST`] characters, the number
+/// of the omitted characters follows.
 pub(super) fn harmless(text: &str) -> Cow<'_, str> {
     cleaned(text, LONGEST)
 }

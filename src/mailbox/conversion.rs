@@ -361,7 +361,7 @@ fn from_stream<S: Send>(
     observer.begin(name);
     let is_file = source.original().is_some();
     let mut summary = opened(job, source, kind, output)?;
-    // An Outlook mailbox is counted when its copy is opened.
+    // The file of an Outlook mailbox gets its verdict when its temporary copy is opened, so it is not counted here.
     if is_file && kind != StartKind::Pst {
         summary.files.count_read(summary.damaged == 0);
     }

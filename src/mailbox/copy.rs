@@ -1,6 +1,6 @@
-//! Copies the messages of an mbox to a mailbox of the same format: to a new file, to an open file, or in place.
+//! Copies an mbox to another mbox: to a new file, to an open file, or in place.
 //!
-//! Only the bytes of changed messages differ. All other bytes are copied, with those that belong to no message.
+//! Only changed messages get different bytes. Everything else is copied as it is, including the bytes outside of messages.
 
 use crate::error::Error;
 use crate::mailbox::Summary;

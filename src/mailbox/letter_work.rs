@@ -33,7 +33,8 @@ pub(super) struct WorkedLetter<S> {
 
 /// A message of a file that was read.
 pub(super) struct ReadLetter {
-    /// Content of the message. Empty if the transform has changed it.
+    /// Original content of the message. Empty if the transform has changed the message: [`WorkedLetter::done`] then contains
+    /// the new content.
     pub(super) content: Vec<u8>,
     pub(super) stored: StoredState,
 }

@@ -6,7 +6,7 @@ use crate::mime::media_type::NamedType;
 
 /// Maximum number of characters of a name.
 const LONGEST_NAME: usize = 100;
-/// Maximum number of characters of a suffix, including its dot. What follows the last dot of a sentence is longer.
+/// Maximum number of characters of a suffix, including its dot. A longer text after the last dot is the end of a sentence.
 const LONGEST_SUFFIX: usize = 16;
 
 /// Returns the name of a part, without control characters and limited in length. Returns `None` if the name cannot be decoded.

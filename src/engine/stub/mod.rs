@@ -78,7 +78,7 @@ pub(crate) fn restored(
         let place = usize::try_from(in_front as i64 + i64::from(from_there))
             .ok()
             .filter(|&place| place <= stays.len());
-        let span = at(place.ok_or("the X-Embody-Detached field gives a header field a position after the end of the header")?);
+        let span = at(place.ok_or("the X-Embody-Detached field is invalid, because it places a header field after the end of the header")?);
         match pieces.iter_mut().find(|(place, _)| *place == span) {
             Some((_, bytes)) => bytes.extend_from_slice(&field),
             None => pieces.push((span, field)),

@@ -336,7 +336,10 @@ impl<'m> SignatureSearch<'m> {
         if self.may_look() && mbox_at_start(self.from(at)).is_none() {
             SignatureHit::Nothing
         } else {
-            mail(at, "an mbox whose first separator does not begin a line")
+            mail(
+                at,
+                "an mbox whose first \"From \" line follows other bytes on the same line",
+            )
         }
     }
 

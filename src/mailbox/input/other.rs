@@ -25,8 +25,8 @@ pub(crate) enum OtherInput {
 }
 
 impl OtherInput {
-    /// Returns what the first bytes of an input show. Compressed data must have a valid start, because a magic number alone is
-    /// too short to refuse a message.
+    /// Returns the kind of an input by its first bytes. A message can begin with the few bytes of a magic number. So an input
+    /// counts as compressed only if its start can be decompressed.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         let start = front(bytes, LOOKED_AT);
         if let Some(method) = Method::of_start(front(start, MAGIC)) {

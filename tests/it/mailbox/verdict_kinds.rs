@@ -352,7 +352,10 @@ fn mail_after_nul_bytes_or_an_end_of_file_mark_in_an_mbox_is_named() {
         ];
         let (status, _, stderr) = run(place, &arguments);
         assert_eq!(status, 1, "{stderr}");
-        assert!(stderr.contains("an mbox whose first separator"), "{stderr}");
+        assert!(
+            stderr.contains("follows other bytes on the same line"),
+            "{stderr}"
+        );
         let (status, stdout, stderr) = run(place, &["compare", "mail", "new"]);
         assert_eq!(status, 1, "{stdout}{stderr}");
     }
