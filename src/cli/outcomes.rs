@@ -503,7 +503,7 @@ fn phrase(reason: Reason) -> &'static str {
         Reason::RivalExpanded => "replaced by another source",
         Reason::TooDeep => "nested too deeply (--max-depth)",
         Reason::TooManyParts => "above the part limit (--max-parts)",
-        Reason::HoldsSeparator => "where the change may remove the start of another message",
+        Reason::HoldsSeparator => "where a \"From \" line may be the start of another message",
         Reason::ShownInline => "displayed by the mail (--inline moves them)",
         Reason::NotRestorable => "not restorable byte for byte",
         Reason::StoreFailed => "with an error of the store",

@@ -40,7 +40,7 @@ impl MessageReplacer<'_> {
         let of = |uid: u32| work.references.get(&uid);
         let Some(new) = of(copy) else {
             return Err(format!(
-                "embody did not read the new message (UID {copy}); both messages are kept"
+                "the new message (UID {copy}) was not read, so its attachments in the store could not be checked; both messages are kept"
             ));
         };
         let old = of(entry.uid).cloned().unwrap_or_default();

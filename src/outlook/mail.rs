@@ -74,7 +74,7 @@ pub enum OutlookError {
     /// The file is a mailbox of a version that is not read. Version 36 is that of `.ost` files of Outlook 2013 and later,
     /// whose layout \[MS-PST\] does not describe.
     #[error(
-        "the file has the version {0} of Outlook 2013 and later, which embody does not read; export the mailbox to a .pst file in Outlook, and convert that file"
+        "the file has the version {0} (Outlook 2013 or later), which embody does not read; export the mailbox to a .pst file in Outlook, and convert that file"
     )]
     Version(u16),
     /// The file is too damaged, or ends too early.

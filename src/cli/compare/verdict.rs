@@ -250,8 +250,8 @@ fn of_changes(changes: &Changes) -> String {
         ),
         (
             changes.unmarked,
-            "message of Eudora converted back to MIME",
-            "messages of Eudora converted back to MIME",
+            "Eudora message converted back to MIME",
+            "Eudora messages converted back to MIME",
         ),
         (
             changes.merged,

@@ -172,7 +172,7 @@ fn a_dry_run_says_what_is_left_for_a_separator() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.contains("1 where the change may remove the start of another message"),
+        said.contains("1 where a \"From \" line may be the start of another message"),
         "{said}"
     );
     assert!(said.contains("0 attachments would be put"), "{said}");

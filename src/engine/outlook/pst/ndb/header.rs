@@ -52,7 +52,7 @@ impl HeaderValues {
             Some(14 | 15) => Self::of(Width::Ansi, header),
             Some(23) => Self::of(Width::Unicode, header),
             Some(36) => Err(
-                "the file has the version 36 of Outlook 2013 and later, which embody does not read; export the mailbox to a .pst file in Outlook, and convert that file"
+                "the file has the version 36 (Outlook 2013 or later), which embody does not read; export the mailbox to a .pst file in Outlook, and convert that file"
                     .to_owned(),
             ),
             Some(other) => {
