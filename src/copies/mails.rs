@@ -20,7 +20,7 @@ use crate::spool::{Spool, SpoolWriter};
 /// file.
 const MOST_OPEN: usize = 64;
 
-/// Number of mails in the cache. One mail can lack parts that are in several others.
+/// Maximum number of mails in memory. The parts that one mail lacks can be in several other mails, so one mail is not enough.
 const MOST_RECENT: usize = 64;
 
 /// Maximum total size in bytes of the mails in memory. The most recently read mail is always kept, even if it is larger.

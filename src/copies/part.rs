@@ -16,8 +16,8 @@ use crate::span::{Newline, Span};
 /// A part of a copy.
 pub(super) struct CopyPart {
     pub(super) content: Vec<u8>,
-    /// Value of the Content-Type field of the part. `None` if the content was found by a digest: the digest proves the
-    /// content, and not the type that the sender of any mail gave it.
+    /// Value of the Content-Type field of the part. `None` if the content was found by its digest, possibly in an unrelated
+    /// mail: the digest proves the content, but not the type that the sender of that mail declared.
     pub(super) media_type: Option<String>,
     /// Header fields of the part that describe its content, except the transfer encoding.
     pub(super) fields: Vec<u8>,

@@ -373,7 +373,7 @@ mod tests {
         pace.heed(&Err(late.into()), took, PATIENCE);
     }
 
-    /// Returns how a request fares whose deadline is later than the end of a pause: it may be sent, must wait, or is refused.
+    /// Returns what happens to a request whose deadline is long after the pause: it is sent, waits, or is refused.
     fn fate(pace: &Pace) -> &'static str {
         let looks = std::cell::Cell::new(0);
         let is_stopped = || {

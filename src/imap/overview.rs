@@ -280,7 +280,8 @@ fn sizes(
 }
 
 impl FolderOverview {
-    /// Adds a message whose size is known, or 0.
+    /// Counts a message. `size` is 0 if the server did not return the size. `least` is the minimum size of an attachment that
+    /// `detach` would move.
     fn add_message(&mut self, message: &Metadata, size: u64, least: u64) {
         self.messages += 1;
         self.bytes = self.bytes.saturating_add(size);

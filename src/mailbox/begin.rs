@@ -197,9 +197,8 @@ pub(crate) fn begun<S>(finds: &Finds, observer: &dyn Observer<S>) -> Summary {
     }
 }
 
-/// Returns the root directory of the attachment store that contains the file `object`. Objects are two directories
-/// below this root. If the source itself is inside the store, the path is too short, and the parent directory of the
-/// file is returned.
+/// Returns the root directory of the attachment store that contains the file `object` (`ROOT/ab/cd/HASH`). If the path
+/// is too short to contain the root, because the source is inside the store, returns the parent directory of the file.
 fn store_of(object: &Path) -> &Path {
     let named = |path: &&Path| !path.as_os_str().is_empty();
     let mut above = object.ancestors().skip(1).filter(named);

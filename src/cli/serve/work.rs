@@ -111,8 +111,8 @@ impl Service {
             Ok::<_, Error>(Ready { policy, expander })
         };
         let preset = |common| {
-            // The verb of a request may retrieve content by default. The service only retrieves what its start options
-            // allow.
+            // `embed` and `recover` allow `http:` and `https:` by default. The service replaces this default by the schemes
+            // of its start options, so that a request cannot retrieve more than they allow.
             let mut preset = args.policy(&common);
             preset.fetch.clone_from(&policy.fetch);
             preset

@@ -68,8 +68,8 @@ impl SurveyContext<'_> {
         }
     }
 
-    /// Returns the commands that process the results of an earlier step, whose purpose was `first`. `None` if no command can
-    /// name the sources.
+    /// Returns the commands of a later step. They read the results of the step with the purpose `first`. Returns `None` if
+    /// there are too many sources, or if a source has no name.
     pub(crate) fn commands_after(
         &self,
         first: &str,

@@ -354,7 +354,8 @@ fn answer(tree: &MessageTree<'_>, item: &PlanItem<'_>, part: &GuidePart) -> (Ans
     let is_longest = part.is_printable_text() && !is_known;
     let longest = || is_longest.then(|| with(Newline::CrLf));
     let octets = converted.or(exact).or_else(longest);
-    // Placeholders keep the digests of the content for which they stand.
+    // `with_bytes` discards the digests, and those of a placeholder cannot be computed from its bytes. It is therefore called
+    // only if the bytes change.
     if let Some(octets) = octets.filter(|octets| content.bytes() != octets) {
         content = content.with_bytes(octets);
     }

@@ -286,7 +286,7 @@ impl TnefReader {
         }
     }
 
-    /// Records content in a property list that the conversion does not use.
+    /// Records damage if a property list contains content that the conversion would lose.
     fn check_content(&mut self, properties: &Properties<'_>) {
         if properties.0.iter().any(unread::is_large_and_unknown) {
             self.damage.push(TnefDamage::UnknownProperty);

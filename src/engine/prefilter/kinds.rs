@@ -43,7 +43,8 @@ impl Prefilter {
         self.matters(message, self.kinds_of_words(message, Kinds::default()))
     }
 
-    /// Searches only for words. A document counts as a reference if the policy follows references in documents.
+    /// Searches for words, but not for notes. Also sets [`Kinds::references`] if the message contains a document and the
+    /// policy follows a form of reference that occurs in documents.
     fn kinds_of_words(&self, bytes: &[u8], known: Kinds) -> Kinds {
         let mut kinds = self.of_words(bytes, known);
         kinds.documents |= self.unwrap;

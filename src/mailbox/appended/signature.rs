@@ -162,8 +162,8 @@ const SIGNATURES: &[Signature] = &[
 /// Offset of the magic bytes of a tar archive.
 const TAR_MAGIC: usize = 257;
 
-/// Searches for all needles: those of [`SIGNATURES`], and then the magic numbers of other formats, whose names are in the second
-/// list. A needle that is also in the first list is not searched for twice.
+/// Searcher for the needles of [`SIGNATURES`], followed by the magic numbers of other formats. The list contains the names of
+/// these formats, in the same order. A magic number that is also in `SIGNATURES` is left out.
 static NEEDLES: LazyLock<(Option<AhoCorasick>, Vec<&'static str>)> = LazyLock::new(|| {
     let own = SIGNATURES.iter().map(|it| it.needle);
     let is_own = |magic: &[u8]| own.clone().any(|needle| needle == magic);

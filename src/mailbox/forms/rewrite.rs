@@ -286,8 +286,8 @@ fn kept_lines(
     let mut place_of = moved(edits);
     for (line, at) in quoting::from_lines(content) {
         let needed = if separator::is_plausible(&content[line..]) {
-            // The line ends at a bare CR or at an LF. If all lines end with bare CRs, the text may contain no LF. A
-            // search for an LF from each line would then take quadratic time.
+            // The separator ends at the first CR or LF. We could search for an LF only, but in a text whose lines end with
+            // bare CRs, each search would scan the rest of the text, which takes quadratic time.
             let (length, _) = separator::line_end(&content[line..]);
             cost::count(length);
             line + length

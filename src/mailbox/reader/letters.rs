@@ -37,7 +37,8 @@ pub(crate) enum LetterPlace<'l> {
 pub(crate) struct MboxPlace<'l> {
     /// The line before the message, with its line ending.
     pub(crate) separator: &'l [u8],
-    /// How lines of the message are quoted. [`Message::quoting`] is how new lines should be quoted.
+    /// Quoting that is removed when the message is converted to another format. Always `None` in MMDF. In an mbox without
+    /// quoting this is [`Quoting::O`], unless a Content-Length field determines the end of the message (mboxcl2).
     pub(crate) quoting: Quoting,
     /// Folders of the message in the archive that contains the mailbox. `None` if it is not in an archive.
     pub(crate) member: Option<Arc<[String]>>,

@@ -140,7 +140,8 @@ pub(crate) fn dress(new: &File, like: &File, purpose: NewFile) -> io::Result<()>
         _ => false,
     };
     if !has_list {
-        // A new file inherits an access list from its directory, which setting the mode would activate.
+        // The new file may have inherited an access list from its directory. In a file with an access list, the group bits
+        // of the mode are the mask of the list, so setting the mode would activate its entries.
         attributes::remove_access_list(new)?;
     }
     if !given.group || list.is_some() && !has_list {

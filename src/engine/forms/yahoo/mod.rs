@@ -56,7 +56,7 @@ impl<'a> ReferenceReader<'a, '_> {
     fn yahoo(&self) -> Option<ExternalBody<'a>> {
         let (tree, part) = (self.tree, self.part);
         let (entity, fields) = (tree.part(part), tree.fields(part));
-        // The body is compared as it is, without its transfer encoding: Yahoo did not encode the note.
+        // The raw body is compared, whatever Content-Transfer-Encoding the part declares: Yahoo did not encode the note.
         if !self.reading.forms.contains(Follow::YahooGroups)
             || matches!(entity.content, PartKind::Multipart(_))
             || !is_note(entity.body.of(tree.original))
