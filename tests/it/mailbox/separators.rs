@@ -678,11 +678,11 @@ fn odd_boxes() -> Vec<(&'static str, String)> {
             behind(&second).replace('\n', "\r\n"),
         ),
         (
-            "no empty line, no header field behind",
+            "no empty line, no header field after it",
             behind(&format!("From b@example.org {DATE}\nmore text\n")),
         ),
         (
-            "an empty line, no header field behind",
+            "an empty line, no header field after it",
             behind(&format!("\nFrom b@example.org {DATE}\nmore text\n")),
         ),
         (
@@ -780,7 +780,7 @@ fn odd_boxes() -> Vec<(&'static str, String)> {
             behind("\nFrom Mon Jan  6 10:00 2020 until now\nthe server is down\n"),
         ),
         (
-            "an empty line, a date in German, no header field behind",
+            "an empty line, a date in German, no header field after it",
             behind("\nFrom b@example.org Mo Okt 16 23:18:56 2023\nmore text\n"),
         ),
         (
@@ -822,7 +822,7 @@ fn odd_boxes() -> Vec<(&'static str, String)> {
             )),
         ),
         (
-            "two dated lines, no header field behind",
+            "two dated lines, no header field after it",
             behind(&format!(
                 "\nFrom c@example.org {DATE}\nFrom - {DATE}\nmore text\n"
             )),
@@ -832,7 +832,7 @@ fn odd_boxes() -> Vec<(&'static str, String)> {
             behind(&format!("\nFrom c@example.org {DATE}\n\n{second}")),
         ),
         (
-            "`>From ` behind it",
+            "`>From ` after it",
             behind(&format!(
                 "\nFrom b@example.org {DATE}\n>From b@example.org {DATE}\nSubject: 2\n\nbody\n"
             )),
@@ -854,7 +854,7 @@ fn odd_boxes() -> Vec<(&'static str, String)> {
             counted(7, &hidden) + &second,
         ),
         (
-            "inside a Content-Length that ends behind the file",
+            "inside a Content-Length that ends after the end of the file",
             counted(99_999, &hidden) + &second,
         ),
     ]
