@@ -21,7 +21,7 @@ use hidden::may_spell_base;
 
 /// Searches for the few words that occur in every message that embody changes, in upper or lower case.
 ///
-/// If [`Prefilter::any`] finds nothing in a message, [`Expander`](super::Expander) would return the message unchanged. The
+/// If [`Prefilter::any`] finds nothing in a message, [`Expander`](crate::Expander) would return the message unchanged. The
 /// search runs at memory speed. A word can also occur in a message that needs no change.
 #[derive(Clone, Debug)]
 pub struct Prefilter {

@@ -1,7 +1,7 @@
 //! Finds parts that refer to external content, and reads them into an [`ExternalBody`]: `message/external-body` (RFC 2046
-//! §5.2.3, RFC 2017, RFC 1873), and other [forms](Form) that programs write and no document describes. This module does not
-//! check whether a reference is allowed, and retrieves nothing. A reference that cannot be followed contains a
-//! [`Refusal`](crate::engine::report::Refusal).
+//! §5.2.3, RFC 2017, RFC 1873), and other [forms](super::forms::reference_form::ReferenceForm) that programs write and no
+//! document describes. This module does not check whether a reference is allowed, and retrieves nothing. A reference that
+//! cannot be followed contains a [`Refusal`](crate::engine::report::Refusal).
 //!
 //! Deviations from the documents, because such mail exists:
 //! * the URL parameter may be unquoted, continued or encoded (RFC 2231), in `<>`, or start with `URL:`;

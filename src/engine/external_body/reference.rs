@@ -29,7 +29,7 @@ pub enum ReferenceShape {
     /// describes the file, and the body is a sentence that is replaced by the file.
     Enclosure,
     /// A file that Thunderbird uploaded: a part with the field `X-Mozilla-Cloud-Part`. The header of the part describes
-    /// the file, except if the body is a web page about the file: it then describes this page.
+    /// the file, unless the body is a web page about the file. In that case, the header describes this page.
     CloudFile,
     /// `message/external-body` whose body is an `[InternetShortcut]` file.
     Shortcut,
@@ -417,7 +417,7 @@ pub(in crate::engine) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading
     }
 }
 
-/// Returns the refusal for a part with content besides the reference, which replacing the part would lose.
+/// Returns the refusal for a part that contains other content than the reference. Replacing the part would lose it.
 pub(in crate::engine) fn own_content(what: &str) -> Refusal {
     let detail =
         format!("the part contains a reference, and replacing the part would lose content: {what}");

@@ -226,8 +226,8 @@ impl Guide {
     }
 
     /// Returns the position of the first part that a second run added. One run adds pictures in the order of their
-    /// links, so a part that breaks this order belongs to a later run. Otherwise, the second run may have added the linked
-    /// files after the pictures. Returns `None` if the order is that of a single run.
+    /// links, so a part that breaks this order belongs to a later run. If all pictures are in order, a linked file after them
+    /// also shows a second run. Returns `None` if the order is that of a single run.
     pub(in crate::engine) fn first_of_later_run(&self) -> Option<usize> {
         let mut seen = HashSet::new();
         let links = self.documents.iter().flat_map(|document| &document.links);

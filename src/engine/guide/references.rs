@@ -86,8 +86,9 @@ fn digest(tree: &MessageTree<'_>, item: &PlanItem<'_>) -> u64 {
     hasher.finish()
 }
 
-/// Score of a part that belongs to a reference because of its URL or digest, and of one for which at least its type speaks.
+/// Score of a part whose URL or digest matches a reference.
 const CERTAIN: u32 = 8;
+/// Score of a part of which at least the type matches a reference.
 const PROBABLE: u32 = 2;
 
 impl Guide {
@@ -107,8 +108,8 @@ impl Guide {
             }
         }
         let items = &*items;
-        // Unambiguous pairs first: a reference that fits only one part must get it before another reference takes it, such as
-        // one for which nothing speaks, because no run filled it.
+        // Pairs with a high score first. Otherwise, a reference that no run filled, and that matches no part well, could take
+        // the part of another reference.
         for least in [CERTAIN, PROBABLE, 0] {
             for item in items {
                 let Some(need) = need_of(item) else { continue };
@@ -331,7 +332,7 @@ fn answer(tree: &MessageTree<'_>, item: &PlanItem<'_>, part: &GuidePart) -> (Ans
         Some(note) if note.scrap == Scrap::Message && part.essence == "message/rfc822" => {
             stored_message(&content, note.message_size.or(body.size))
         }
-        // Base64 keeps the line endings of a text. They are often the reason for which it was chosen.
+        // Base64 keeps the line endings of a text. They are often the reason why base64 was chosen.
         Some(_) if part.essence.starts_with("text/") && !part.is_base64() => {
             Some(with_newlines(content.bytes().to_vec(), Newline::Lf))
         }

@@ -101,7 +101,7 @@ impl StandInFacts {
             // ASCII is only encoded if it has a long line.
             (EditManner::QuotedPrintable, _) if is_long => start.extend([b'x'; LINE_LIMIT + 1]),
             (EditManner::QuotedPrintable, _) => start.extend("\u{fc}".as_bytes()),
-            // A text that is ASCII is only in base64 to keep its line endings.
+            // An ASCII text is in base64 only to keep its line endings.
             (_, essence) if essence.starts_with("text/") && self.charset.is_none() => {
                 start.extend(b"\r\n");
             }

@@ -67,8 +67,8 @@ impl Digest {
 /// * the lines before the header ([`Prologue`]) are removed;
 /// * the quoting of `From ` lines is removed, even if it was added several times;
 /// * fields that mailboxes add ([`mailbox_field`](crate::mailbox_field)), the field of `--mark`, and separators and banners
-///   of Exchange in the header are removed. In a header with a line that is not a field, this ends at that line: if the empty
-///   line after the header is missing, the rest is text;
+///   of Exchange in the header are removed. If the header contains a line that is not a field, nothing is removed after that
+///   line: the empty line after the header may be missing, and the rest is then text;
 /// * a text without a header follows an empty line, because a mailbox that adds fields to it adds this line, too;
 /// * the From field is not quoted, and has no blank before its colon ([`from_field`](crate::from_field));
 /// * empty lines at the end are removed.

@@ -204,7 +204,7 @@ impl<'d> DecodedDocument<'d> {
         }
     }
 
-    /// Whether the name was decoded without loss, and so is the name that the sender gave to the file.
+    /// Whether the name was decoded without loss. Only then is it the name that the sender gave to the file.
     fn has_name(&self, name: &str) -> bool {
         let is_read = |label: &Vec<u8>| charset::decode(label, name.as_bytes()).is_some();
         !name.contains(char::REPLACEMENT_CHARACTER) && self.unreadable.as_ref().is_none_or(is_read)

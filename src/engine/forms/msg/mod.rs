@@ -21,7 +21,7 @@ use crate::mime::{MediaType, MessageTree, PartId, PartKind, entity};
 const STARTS: [&[u8]; 2] = [b"0M8R4KGxGuE", msg::SIGNATURE];
 
 /// Returns byte strings of which at least one occurs in every message with a `.msg` file; see
-/// [`Form::marks`](super::Form::marks).
+/// [`ContentForm::marks`](super::ContentForm::marks).
 pub(crate) fn marks() -> Vec<FormMark> {
     let declared = FormMark::Word {
         text: b"vnd.ms-outlook",
@@ -36,7 +36,8 @@ pub(crate) fn marks() -> Vec<FormMark> {
 
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
-/// Returns the position of the first byte string that may belong to a `.msg` file; see [`Form::first`](super::Form::first).
+/// Returns the position of the first byte string that may belong to a `.msg` file; see
+/// [`ContentForm::first`](super::ContentForm::first).
 pub(crate) fn first(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }

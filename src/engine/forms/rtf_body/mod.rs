@@ -25,14 +25,15 @@ const TYPES: [&str; 3] = ["application/rtf", "text/rtf", "text/richtext"];
 const WORDS: [&[u8]; 5] = [b".rtf", b".RTF", b"/rtf", b"/RTF", b"/richtext"];
 
 /// Returns byte strings of which at least one occurs in every message with an RTF file; see
-/// [`Form::marks`](super::Form::marks).
+/// [`ContentForm::marks`](super::ContentForm::marks).
 pub(crate) fn marks() -> Vec<FormMark> {
     WORDS.map(FormMark::Text).to_vec()
 }
 
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
-/// Returns the position of the first byte string that may belong to an RTF file; see [`Form::first`](super::Form::first).
+/// Returns the position of the first byte string that may belong to an RTF file; see
+/// [`ContentForm::first`](super::ContentForm::first).
 pub(crate) fn first(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }

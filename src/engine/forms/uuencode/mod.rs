@@ -28,14 +28,15 @@ use crate::span::{Newline, Span};
 const WORDS: [&[u8]; 4] = [b"begin", b"YmVnaW4", b"JlZ2lu", b"iZWdpb"];
 
 /// Returns byte strings of which at least one occurs in every message with a uuencoded file; see
-/// [`Form::marks`](super::Form::marks).
+/// [`ContentForm::marks`](super::ContentForm::marks).
 pub(crate) fn marks() -> Vec<FormMark> {
     WORDS.map(FormMark::Text).to_vec()
 }
 
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
-/// Returns the position of the first byte string that may belong to a uuencoded file; see [`Form::first`](super::Form::first).
+/// Returns the position of the first byte string that may belong to a uuencoded file; see
+/// [`ContentForm::first`](super::ContentForm::first).
 pub(crate) fn first(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }

@@ -21,8 +21,8 @@ use crate::mime::{MessageTree, PartId, PartKind, entity};
 const STARTS: [&[u8]; 4] = [b"eJ8+I", b"x=9F>\"", b"x=9f>\"", tnef::SIGNATURE];
 
 /// Returns byte strings of which at least one occurs in every message with a winmail.dat; see
-/// [`Form::marks`](super::Form::marks). These are the first bytes of TNEF, and `ms-tnef` from the media type, for bodies that
-/// begin differently.
+/// [`ContentForm::marks`](super::ContentForm::marks). These are the first bytes of TNEF, and `ms-tnef` from the media type,
+/// for bodies that begin differently.
 pub(crate) fn marks() -> Vec<FormMark> {
     let declared = FormMark::Word {
         text: b"ms-tnef",
@@ -45,7 +45,8 @@ pub(crate) static TYPES: [PrefilterWord; 2] = [MS_TNEF, word("octet-stream", 5)]
 
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
-/// Returns the position of the first byte string that may belong to a winmail.dat; see [`Form::first`](super::Form::first).
+/// Returns the position of the first byte string that may belong to a winmail.dat; see
+/// [`ContentForm::first`](super::ContentForm::first).
 pub(crate) fn first(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }

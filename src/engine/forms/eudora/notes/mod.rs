@@ -62,7 +62,7 @@ pub(crate) struct EudoraNote {
     /// The note: the line that names the attached file, with its line ending. On Windows, Eudora writes an empty line before
     /// this line, which is included. The span is empty if a header field names the file.
     pub whole: Span,
-    /// Last component of the file's path in the note, decoded but not validated: it may not be a safe file name.
+    /// Last component of the file's path in the note, decoded but not validated: it can be an unsafe file name.
     pub name: String,
     pub is_embedded: bool,
     pub macintosh: Option<[u8; 4]>,

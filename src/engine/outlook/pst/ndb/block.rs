@@ -73,7 +73,7 @@ impl PstIndex {
     }
 
     /// Returns the encoding of a block. If the header names an unknown encoding, all encodings are tried until the
-    /// decoded block begins like a heap. The encoding that is found this way is then used for all blocks.
+    /// decoded block starts like a heap. The encoding that is found this way is then used for all blocks.
     fn encoding(&self, bytes: &[u8], id: u64) -> PstEncoding {
         /// The third byte of a heap (MS-PST 2.3.1.2). The data of every folder and of every item begins with a heap.
         const HEAP: u8 = 0xec;
