@@ -1,4 +1,4 @@
-//! Files among the messages of a Maildir or an MH folder whose content is not a message. They are not read, but named.
+//! Files among the messages of a Maildir or an MH folder whose content is not a message. They are reported and not read.
 
 use crate::mailbox::damaged::after_zeros;
 use crate::mailbox::forms::refused::refused_message;

@@ -204,7 +204,7 @@ impl<S: Send> MailboxJob<'_, S> {
             // The work on a message is short, so consecutive messages are not divided.
             |_| vec![0],
             |letters, _| Ok(self.batch(&**letters, handler)),
-            // This function frees the memory of letters that wait because the work on earlier ones takes long, for
+            // This function frees the memory of letters that wait because the work on earlier ones is slow, for
             // example because a server is slow. Here all work is short, so no memory is freed.
             |_, _| None,
             |mut letters, done| {

@@ -62,7 +62,7 @@ impl PackedFile {
     }
 
     /// Returns an error if a stop was requested. This is also called while archive members are skipped, because that
-    /// can take long.
+    /// can take a long time.
     pub(crate) fn check(&self) -> io::Result<()> {
         self.stop.check().map_err(io::Error::other)
     }

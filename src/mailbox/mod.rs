@@ -433,7 +433,7 @@ pub struct Summary {
     pub skipped_files: u64,
     /// Archives without mail that are sources ([`Options::may_lack_mail`]). All of their members were examined.
     pub without_mail: u64,
-    /// All files of the source, by verdict. Mail that is not in files, such as that of a pipe or a server, is not contained.
+    /// All files of the source, by verdict. Mail that is not in files, such as that of a pipe or a server, is not included.
     pub files: FileCounts,
     /// Messages that were delivered to an mbox during the run, while it was not locked. They were copied without being
     /// transformed.

@@ -99,7 +99,7 @@ impl<S: Send> MailboxJob<'_, S> {
         } = letter.stored;
         // Some programs store the `From ` line of an mbox in the file of a message. If the result is an mbox, this line
         // becomes the separator. In other formats, it is removed with the other lines before the header, because most
-        // programs read no header behind them.
+        // programs do not find a header after them.
         let prologue = Prologue::of(content).unwrap_or_default();
         let separator = prologue
             .separator

@@ -262,7 +262,7 @@ pub(crate) fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
     }
 }
 
-/// Returns whether a text begins like the header of a mail, but has further lines in it: its first line is a field that is
+/// Returns whether a text starts like the header of a mail, but has further lines in it: its first line is a field that is
 /// specific to mail, and another field follows before the first empty line.
 pub(crate) fn begins_like_header(start: &[u8]) -> bool {
     let mut lines = start.split(|&byte| byte == b'\n');

@@ -36,9 +36,8 @@ impl CodeReader<'_> {
     }
 }
 
-/// Returns at least the first `wanted` bytes of the content, or all bytes before the first clear code, and before the first code
-/// that is not in the table. Data of another kind contain such a code soon. Returns `None` if `data` do not begin like compressed
-/// data.
+/// Returns at least the first `wanted` bytes of the content. Stops earlier at a clear code, or at a code that is not in the
+/// table, which data of another format soon contain. Returns `None` if `data` do not start like compressed data.
 pub(super) fn start_of_content(data: &[u8], wanted: usize) -> Option<Vec<u8>> {
     let [flags, data @ ..] = data.strip_prefix(MAGIC)? else {
         return None;
@@ -56,7 +55,7 @@ pub(super) fn start_of_content(data: &[u8], wanted: usize) -> Option<Vec<u8>> {
     };
     let first = codes.next().and_then(|code| u8::try_from(code).ok())?;
     let mut content = vec![first];
-    // Strings of the codes, as ranges of the content: each string is the one before it and the byte after that.
+    // Strings of the codes, as ranges of the content: the string of the previous code, extended by the byte after it.
     let mut strings: Vec<(usize, usize)> = Vec::new();
     let free = CLEAR + usize::from(is_block);
     let mut before = (0, 1);

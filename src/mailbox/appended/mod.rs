@@ -1,10 +1,10 @@
 //! Finds mail of another format in a message. A person who runs `cat old.mbox.gz >> Inbox` appends the compressed mail to the
-//! last message of the mailbox, and no program reads it there. The data stay where they are, and the run names them.
+//! last message of the mailbox, and no program reads it there. The data stay where they are, and are reported.
 //!
 //! Each message is first searched for bytes that hardly occur in text. This must run at memory speed. Only a message with such
 //! bytes is divided into its parts, and the places in which no part declares binary data are searched for the signatures of all
-//! formats (`signature`). Data count only if their header is right and, if they are compressed, they do not expand to
-//! something that is certainly no mail. So the formats can be described in a mail, and attached to it.
+//! formats (`signature`). Data are reported only if their header is right. Compressed data are not reported if they
+//! expand to something that is certainly not mail. A mail can therefore mention a signature, or have such a file attached.
 
 mod found;
 mod lzw;
@@ -108,7 +108,7 @@ pub(crate) fn ends_unlike_text(message: &[u8]) -> bool {
 }
 
 /// Returns whether the last bytes of a text may be in EBCDIC: most of them are not ASCII, and neither a blank nor a line feed is
-/// among them. In most texts, the first of these bytes shows that they are not.
+/// among them. Most texts contain a blank or a line feed near their end, so the check is usually over at once.
 fn ends_like_ebcdic(text: &[u8]) -> bool {
     const END: usize = 32;
     let end = rest_or_empty(text, text.len().saturating_sub(END));

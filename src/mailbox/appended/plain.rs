@@ -4,8 +4,8 @@
 //! A separator alone is no sign: a patch of git begins with one, and a mail can contain such a patch, or quote an mbox. So all of
 //! the following is required: a date as a program writes it, which is not the fixed date of git; after the separator, a header
 //! with the fields of a mail that was delivered; and a place that is not inside a MIME part. In a mail with several parts, this is
-//! the text after the last part. The list mails and the test suites of other programs (83,000 files) contain no mail in which
-//! these signs are wrong.
+//! the text after the last part. In list mail and the test suites of other programs (83,000 files), these signs are never
+//! wrong.
 
 use std::sync::LazyLock;
 
@@ -24,8 +24,8 @@ const LONGEST_LINE: usize = 512;
 /// Maximum number of bytes after the separator that are searched for the header of a mail.
 const LONGEST_HEADER: usize = 64 << 10;
 
-/// Number of bytes of headers that are read, for each byte of a message. The lines of a header can contain further separators,
-/// so a hostile message would otherwise cost as many bytes for each of its lines.
+/// Maximum number of header bytes that are read for each byte of a message. A header can contain further separators, each
+/// followed by a header. Without this limit, a hostile message could make us read up to [`LONGEST_HEADER`] for each line.
 const WORK: usize = 4;
 
 /// Date that `git format-patch` writes into the separator of each patch.

@@ -317,7 +317,7 @@ impl<'m> SignatureSearch<'m> {
         if !starts_like_document(start) {
             return mail(at, "a zip archive");
         }
-        // Each member begins like an archive, so the search goes on after the end of the document.
+        // Each member starts like an archive, so the search goes on after the end of the document.
         const END: &[u8] = b"PK\x05\x06";
         let end = memchr::memmem::find(start, END).map_or(start.len(), |end| end + END.len());
         SignatureHit::NoMail(at + end)
@@ -518,7 +518,7 @@ fn is_without_mail(_method: Method, _data: &[u8]) -> bool {
     false
 }
 
-/// Returns whether data that begin like a message of Outlook are another document.
+/// Returns whether data that start like a message of Outlook are another document.
 #[cfg(feature = "outlook")]
 fn is_document(data: &[u8]) -> bool {
     use crate::engine::outlook::msg::is_message;

@@ -2,7 +2,7 @@
 //! archive are read as one mbox, in the order of the archive.
 //!
 //! No files are unpacked: the name of a member is never used as a path, and only a small part of a member is in memory
-//! at a time. Members that could not be read are reported as [`Damage`] after all other members were read.
+//! at a time. Members that could not be read are reported as damage after all other members were read.
 
 #[cfg_attr(not(feature = "archives"), allow(dead_code))]
 mod ahead;

@@ -60,7 +60,7 @@ pub(crate) fn mailbox_of<'r>(path: &Path, relative: &'r Path) -> Option<&'r Path
 }
 
 pub(crate) fn aside(folder: &Path, name: &OsStr) -> Option<&'static str> {
-    // The directory is resolved first, because a relative path may not contain the directory `NAME.mbox` above it.
+    // The directory is resolved first, because a relative path can lack the directory `NAME.mbox` above it.
     let is_beneath = |folder: PathBuf| folder.ancestors().any(is_mbox);
     let messages = folder.join("Messages");
     let is_message = |entry: &fs::DirEntry| beside(&entry.path()).is_some();

@@ -140,8 +140,8 @@ impl MessageFlags {
         Self::new(Flags::of_bits(flags), keywords)
     }
 
-    /// Returns the flags, tags and marks in all fields of Thunderbird, also in those after other fields, which are flags for
-    /// no program but may be all that is left of them. If `counts_start` is false, the flags of the fields at the start of the
+    /// Returns the flags, tags and marks in all fields of Thunderbird. No program reads those fields that follow other fields,
+    /// but they may be all that is left of the flags. If `counts_start` is false, the flags of the fields at the start of the
     /// header do not count, because the mailbox stores newer ones.
     #[cfg(feature = "cli")]
     pub(crate) fn of_all_fields(content: &[u8], counts_start: bool) -> Self {

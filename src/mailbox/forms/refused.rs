@@ -262,7 +262,7 @@ fn queued(start: &[u8]) -> Option<NotMail> {
 }
 
 /// Returns the format of a message in a Maildir or an MH folder if embody refuses it, by its first bytes. Mail servers compress
-/// messages also with zlib. Many other files begin like zlib data, so this format is recognised only here.
+/// messages also with zlib. Many other files start like zlib data, so this format is recognised only here.
 pub(crate) fn refused_message(content: &[u8]) -> Option<NotMail> {
     const ZLIB: [&[u8]; 3] = [b"x\x01", b"x\x9c", b"x\xda"];
     const MOVE: &str = "in a directory of messages, embody reads only single messages; move the file to another directory";

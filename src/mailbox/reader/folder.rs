@@ -1,5 +1,5 @@
-//! Reads the messages of a Maildir or an MH folder. The messages are in the order of their names, or in the order of their
-//! arrival for a mailbox of another format. Their numbers are always those of the names.
+//! Reads the messages of a Maildir or an MH folder, in the order of their file names. For a mailbox of another format, messages
+//! are returned in the order of their arrival, but they are always numbered in the order of their file names.
 
 use std::collections::VecDeque;
 use std::fs;

@@ -19,10 +19,10 @@ use crate::mailbox::{Message, Options, Quoting, Stop, Summary};
 /// these, compressed or not, in order. It never writes, locks or makes network requests. Archives and compressed mail
 /// need the feature `archives`, and are errors without it.
 ///
-/// If a mailbox is damaged or unreadable, an item is an error, and the next mailbox follows. If messages of a mailbox
-/// are larger than [`Options::max_message`], an error follows its other messages. Files without mail are skipped. Only
-/// the options about reading are used. Messages are read when they are asked for. Only archives and compressed mail are
-/// read ahead, by a thread that ends when the iterator is dropped.
+/// If a mailbox is damaged or unreadable, an item is an error, and the next mailbox follows. Messages that are
+/// larger than [`Options::max_message`] are left out, and an error is returned after the other messages of the mailbox.
+/// Files without mail are skipped. Only the options about reading are used. Messages are read on demand. Only archives
+/// and compressed mail are read ahead, by a thread that ends when the iterator is dropped.
 ///
 /// ```
 /// use embody::mailbox::{Messages, Options};

@@ -29,7 +29,7 @@ enum OpenState {
     /// The source is a single message that is still unread.
     Single(Box<InputSource>, StartKind),
     Mbox(Box<MboxPart>),
-    /// All messages were read. The number is that of the mailboxes that still have to be counted.
+    /// All messages were read. The number of mailboxes that is still to be added to [`Summary::mailboxes`].
     End(Box<InputSource>, u64),
     /// After an error.
     Failed,
