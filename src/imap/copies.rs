@@ -184,8 +184,8 @@ impl MessageReplacer<'_> {
         Ok(Ok(FoundCopies { same, kin }))
     }
 
-    /// Finds the old and the new message of a replacement in a folder whose UIDs have changed, also if they have
-    /// `\Deleted`. The inner error is the reason why the server did not allow the search.
+    /// Finds the old and the new message of a replacement in a folder whose UIDs have changed, even if they are
+    /// marked as `\Deleted`. The inner error is the reason why the server did not allow the search.
     pub(super) fn both_by_content(
         &mut self,
         entry: &Replacement,

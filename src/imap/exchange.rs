@@ -94,7 +94,7 @@ impl Habits {
 /// Minimum number of complete messages whose announced size is wrong. With fewer, the announced sizes are trusted.
 pub(super) const FEW_WRONG: u64 = 3;
 
-/// Waiting time before a message is requested again that the server refused temporarily.
+/// Pause before a temporarily refused message is requested again.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Information that the server may send at any time, independent of the pending commands.
@@ -134,7 +134,7 @@ impl Exchange {
         self.wire.wait(RETRY)
     }
 
-    /// Sets the time without any data from the server after which the connection is given up.
+    /// Sets the idle timeout: after this time without any data from the server, the connection is given up.
     pub(super) fn set_silence(&mut self, silence: Duration) {
         self.wire.set_silence(silence);
     }

@@ -53,7 +53,7 @@ pub(super) struct BreakSearch<T> {
 
 struct MessageGroup<T> {
     messages: Vec<T>,
-    /// Number of failed requests for this group, without a message that arrived.
+    /// Number of consecutive failed requests for this group. A failure after the arrival of a message counts as the first one.
     failed: u32,
     /// Whether the group contains a message at which the connection ended, so that it is split after one more failure.
     is_suspect: bool,

@@ -190,7 +190,7 @@ impl Wire {
         self.longest = octets.max(LONGEST);
     }
 
-    /// Sets the time without any data from the server after which the connection is given up.
+    /// Sets the idle timeout: after this time without any data from the server, the connection is given up.
     pub(crate) fn set_silence(&mut self, silence: Duration) {
         self.silence = silence;
     }
