@@ -10,7 +10,7 @@
 //! items on, in the order of reading.
 //!
 //! Reading stops while the items in the pool weigh more than the budget, so a slow part cannot fill the memory. If an
-//! item stays unfinished for some time, finished items behind it are made lighter, for example by freeing bytes that
+//! item stays unfinished for some time, finished items after it are made lighter, for example by freeing bytes that
 //! can be read again. So a part that waits for a server does not stop the others.
 //!
 //! The calling thread is one of the workers. If the system cannot start more threads, the existing ones do all the
@@ -30,7 +30,7 @@ use crate::stop::Stop;
 const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// Time after which an unfinished first item counts as slow. From then on, the pool frees the memory of the finished items
-/// that wait behind it.
+/// that wait for it.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 type Read<'p, I> = &'p mut (dyn FnMut() -> Result<Option<(I, usize)>, Error> + Send);

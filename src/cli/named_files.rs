@@ -66,7 +66,7 @@ struct FilesState {
     given: HashMap<(String, Key), String>,
     /// Next number to append, by name.
     next: HashMap<String, u64>,
-    /// Path of a file with each content. If the content is needed under another name, this file is copied.
+    /// Path of one file for each key of a content. If the content is needed under another name, this file is copied.
     copies: HashMap<Key, PathBuf>,
     written: u64,
     present: u64,

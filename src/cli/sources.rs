@@ -162,7 +162,7 @@ impl CliSources {
                 Ok(metadata) => metadata,
                 Err(why) if path != source && why.kind() == io::ErrorKind::NotFound => {
                     // A regular file that is gone was moved, and the next listing finds it. A dangling symbolic link is
-                    // an error, because the mail behind it cannot be read.
+                    // an error, because the mail to which it leads cannot be read.
                     if fs::symlink_metadata(&path).is_ok_and(|it| it.is_symlink()) {
                         self.cannot_read(&path, "a symbolic link whose target does not exist");
                     }

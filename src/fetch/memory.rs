@@ -18,7 +18,7 @@ type Answers<T> = Cache<Key, Result<T, Refusal>, ResponseWeight>;
 /// Estimated memory for the key and the header fields of one entry, in bytes. It is added to the size of the content.
 const ENTRY: usize = 512;
 
-/// A type of answer that a [`AnswerMemory`] can hold.
+/// A type of answer that an [`AnswerMemory`] can hold.
 pub(super) trait SharedAnswer: Clone {
     /// Size of the content in bytes, for the limit of the memory.
     fn octets(&self) -> usize;

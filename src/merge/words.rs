@@ -76,7 +76,7 @@ impl MailWords {
         self
     }
 
-    /// Returns the flags and keywords in fields that no program reads.
+    /// Returns the flags and keywords in fields of Thunderbird that follow other fields, where no program reads them.
     pub(super) fn further(&self) -> MessageFlags {
         let (flags, names) = &self.further;
         let keywords = Keywords::of_names(names.iter().map(String::as_str));

@@ -1,5 +1,5 @@
 //! Parsing of MIME: header fields, media types, charsets, transfer encodings and the tree of parts. The code performs
-//! no I/O and accepts any bytes. No body is copied or decoded while scanning, except if its transfer encoding is
+//! no I/O and accepts any bytes. No body is copied or decoded while scanning, unless its transfer encoding is
 //! misspelt.
 
 mod base64;

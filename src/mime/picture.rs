@@ -1,6 +1,6 @@
 //! Detects the type of a file by its bytes: pictures and their sizes, audio and video, and fonts.
 //!
-//! Pictures are not decoded: a file that begins like a picture counts as one, even if it is incomplete. Some formats
+//! Pictures are not decoded: a file that starts like a picture counts as one, even if it is incomplete. Some formats
 //! begin with only two or four bytes that can also begin a text (`BM`, the zeros of an icon). In these formats, the
 //! fields after them are checked as well.
 //!
@@ -124,12 +124,12 @@ pub fn sniff_font(octets: &[u8]) -> Option<FileType> {
     }
 }
 
-/// Returns whether the bytes begin like a known binary format: a picture, audio, video, a font, a document or an
+/// Returns whether the bytes start like a known binary format: a picture, audio, video, a font, a document or an
 /// archive (WHATWG MIME Sniffing, §6). Text never does.
 #[cfg_attr(not(feature = "http"), allow(dead_code))]
 pub fn is_recognised(octets: &[u8]) -> bool {
     // gzip is not in this list. A server can use gzip as content coding under a name that is not known. Content that
-    // begins like gzip is then probably still compressed, and must not be taken for a file.
+    // starts like gzip is then probably still compressed, and must not be taken for a file.
     const OTHERS: [&[u8]; 5] = [
         b"%PDF-",
         b"%!PS-Adobe-",

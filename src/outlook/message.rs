@@ -30,7 +30,7 @@ impl Msg {
     /// properties are read. Values that cannot be read are named in [`ConvertedMail::damage`].
     ///
     /// # Errors
-    /// [`OutlookError::OtherFormat`] if the file does not begin like a compound file. [`OutlookError::Damaged`] if its
+    /// [`OutlookError::OtherFormat`] if the file does not start like a compound file. [`OutlookError::Damaged`] if its
     /// directory cannot be read, or if it contains no message.
     pub fn parse(bytes: &[u8]) -> Result<Self, OutlookError> {
         if !bytes.starts_with(msg::SIGNATURE) {

@@ -88,7 +88,7 @@ pub use crate::engine::outlook::source::ItemFlags;
 
 /// Converts a file that contains one message: a `.msg` or `.oft` file, or TNEF such as `winmail.dat`.
 ///
-/// Returns `None` if the file has another format. The first four bytes identify TNEF. Office documents begin like `.msg`
+/// Returns `None` if the file has another format. The first four bytes identify TNEF. Office documents start like `.msg`
 /// files, so a `.msg` file is identified by its table of contents ([`Msg::is_msg`]). A file with a damaged table may not be
 /// recognised; if its name ends in `.msg`, try [`Msg::parse`].
 ///

@@ -28,7 +28,7 @@ pub struct Pst {
 }
 
 impl Pst {
-    /// Returns whether a file begins like a mailbox of Outlook (`!BDN`, \[MS-PST\] 2.2.2.6). Four bytes are enough.
+    /// Returns whether a file starts like a mailbox of Outlook (`!BDN`, \[MS-PST\] 2.2.2.6). Four bytes are enough.
     /// Mailboxes of the version 36 begin in the same way, although they cannot be opened.
     pub fn is_pst(start: &[u8]) -> bool {
         start.starts_with(SIGNATURE)

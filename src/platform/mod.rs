@@ -57,7 +57,7 @@ pub(crate) fn before_flags(folder: &Path) -> io::Result<char> {
     }
 }
 
-/// Calls `ask` while an empty file with this path exists, which is removed afterwards.
+/// Creates an empty file with this path, calls `ask`, and removes the file.
 #[cfg(any(unix, windows))]
 fn with_probe<T>(path: &Path, ask: impl FnOnce() -> T) -> io::Result<T> {
     match File::options().write(true).create_new(true).open(path) {

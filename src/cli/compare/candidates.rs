@@ -90,8 +90,8 @@ pub(super) struct MessageCandidates {
     /// final pairs are selected at the end.
     pairs: Mutex<Vec<ProvedPair>>,
     is_merged: bool,
-    /// By digest: number of messages of NEW that OLD has identical copies of, but fewer. The surplus messages can still
-    /// be the results of changes.
+    /// By digest of a message in both mailboxes: the number of additional copies in NEW. These copies can still be the
+    /// results of changes.
     surplus: Mutex<HashMap<Digest, u32>>,
     /// Messages of NEW with more candidates than [`MOST_MATCHED`].
     crowd: PendingMessages,
@@ -324,7 +324,7 @@ impl MessageCandidates {
         for (at, &candidate) in candidates.iter().enumerate() {
             let record = self.record(candidate).map_err(temporary)?;
             let mut proof = None;
-            // Without its content, the message was moved out of OLD or changed during the run, so it cannot be compared.
+            // A candidate without content was moved out of OLD or changed during the run, so it cannot be compared.
             if at < proofs
                 && let Some(old) = self.content(&record).map_err(temporary)?
             {

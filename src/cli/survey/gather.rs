@@ -30,7 +30,7 @@ use crate::mime::{MediaType, MessageTree, PartId, ScanLimits};
 use crate::span::front;
 
 /// Maximum length of a From field that is parsed, in bytes. Longer fields are not from normal mail, and parsing them
-/// takes long.
+/// takes a long time.
 const LONGEST_FROM: usize = 4 << 10;
 
 /// Maximum length of a subject or sender on the page, in characters.

@@ -1,5 +1,5 @@
 //! Reads and writes one record in a file: a line of JSON, and its SHA-256 hash. A truncated file lacks a matching hash and is
-//! treated as if it did not exist. The record of a URL is an [`CacheEntry`].
+//! treated as if it did not exist. The record of a URL is a [`CacheEntry`].
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

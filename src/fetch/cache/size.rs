@@ -118,7 +118,7 @@ fn evict(root: &OwnedFd, most: u64) -> u64 {
     }
     found.sort_unstable();
     let mut sum: u64 = found.iter().map(|(_, _, octets)| octets).sum();
-    // Evicts down to 95 % of the limit. Measuring all files takes long, and a total just below the limit would trigger
+    // Evicts down to 95 % of the limit. Measuring all files takes a long time, and a total just below the limit would trigger
     // it again at once.
     if sum <= most / 20 * 19 {
         return sum;

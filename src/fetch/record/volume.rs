@@ -34,7 +34,7 @@ pub(super) struct WarcVolume {
 }
 
 impl WarcVolume {
-    /// Opens a range of a file. Returns `None` if it does not begin like a file of records. An empty range is valid.
+    /// Opens a range of a file. Returns `None` if it does not start like a file of records. An empty range is valid.
     pub(super) fn of(
         name: String,
         file: Arc<File>,

@@ -18,7 +18,7 @@ const LONGEST_HEADER: usize = 1 << 20;
 const LONGEST_SEPARATOR: usize = 1 << 20;
 
 /// Messages from one folder of a source, prepared for the index by the reading threads.
-/// [`Index::add`](super::Index::add), which only one thread calls at a time, then does little more than write.
+/// [`MergeIndex::add`](super::MergeIndex::add), which only one thread calls at a time, then does little more than write.
 pub(crate) struct ArrivalBatch {
     /// Records of the messages. The fields that depend on other messages are 0: the number, the place in the spool, the
     /// source and the folder.

@@ -8,7 +8,7 @@ use crate::span::{Newline, Span};
 /// between them, but needs about a hundred bytes less memory than two replacements.
 const NEAR: usize = 64;
 /// Size in bytes from which a replacement is not merged with the next one, because growing a large buffer copies it
-/// repeatedly and takes long.
+/// repeatedly and takes a long time.
 const LARGE: usize = 64 << 10;
 
 pub(super) fn push_joined(
