@@ -86,8 +86,8 @@ impl PendingReference<'_, '_, '_> {
                 && stored.obtained.essence == "text/plain"
                 && holds_notes(self.tree, octets);
             if is_noted {
-                // The content is a text with Mailman notes of its own. As text of the mail, it would be changed by a
-                // later run, so it gets a file name: that makes it an attachment, in which notes are not searched for.
+                // The content is a text with Mailman notes of its own. A later run would change it if it were text of
+                // the mail. So it gets a file name, and becomes an attachment, in which notes are not searched for.
                 stored.name = Some(note.stored_name.clone());
                 stored.fields = None;
             }

@@ -181,8 +181,8 @@ pub(super) struct Nature {
     pub(super) deduplicates: Option<Deduplication>,
     /// Whether the server removes the old message without reporting it.
     pub(super) is_quiet: bool,
-    /// Set for a server whose UIDs are positions, which shift when a message is added or removed: where it inserts a
-    /// new message.
+    /// Where the server inserts a new message, if its UIDs are only positions, which shift when a message is added or
+    /// removed. `None` for a server with permanent UIDs.
     pub(super) shifts: Option<Place>,
     /// Whether the folder contains other messages, with the same size, date and flags.
     pub(super) has_neighbours: bool,

@@ -291,8 +291,8 @@ pub(crate) fn refused_message(content: &[u8]) -> Option<NotMail> {
     refused(content).or(other.map(|(_, name, advice)| NotMail::Format(name, advice)))
 }
 
-/// Returns the format of a file that embody refuses, whose first bytes are those of another format: its name is one that only
-/// this program uses. `start` contains its first bytes.
+/// Returns the format of a refused file that only its name shows, because its first bytes (`start`) are those of a more general
+/// format, such as SQLite.
 pub(crate) fn refused_by_name(path: &Path, start: &[u8]) -> Option<NotMail> {
     let is_database = || start.starts_with(b"SQLite format 3\0");
     if path.file_name()? == "mail_data.dat" && is_database() {
