@@ -14,8 +14,8 @@ use super::facts::Guide;
 use super::names::not_in_mail;
 use super::part::GuidePart;
 use crate::engine::content::{CopiedPart, NotedDigests};
-use crate::engine::external_body::Scrap;
 use crate::engine::external_body::reference::Insertion;
+use crate::engine::external_body::{Referent, Scrap};
 use crate::engine::forms::references;
 use crate::engine::ledger::Ledger;
 use crate::engine::needs::Answers;
@@ -25,6 +25,7 @@ use crate::engine::policy::Policy;
 use crate::engine::report::{Provenance, Refusal};
 use crate::engine::text_lines::unquoted_text;
 use crate::engine::{Content, Need, Neighbour};
+use crate::link::data::DataUrl;
 use crate::mime::entity::uri;
 use crate::mime::media_type::is_composite;
 use crate::mime::transfer::{canonical_text, encode_base64, with_newlines};
@@ -108,6 +109,7 @@ impl Guide {
             }
         }
         let items = &*items;
+        self.set_decoded_apart(items, given);
         // Pairs with a high score first. Otherwise, a reference that no run filled, and that matches no part well, could take
         // the part of another reference.
         for least in [CERTAIN, PROBABLE, 0] {
@@ -151,6 +153,37 @@ impl Guide {
                     answers.insert(need, content.map(Into::into));
                 }
             }
+        }
+    }
+
+    /// Adds to `given` the parts with the content of `data:` URLs. The repeated run decodes these URLs itself, so the parts
+    /// answer no other reference.
+    fn set_decoded_apart(&self, items: &[PlanItem<'_>], given: &mut HashSet<usize>) {
+        let decoded = items
+            .iter()
+            .filter(|item| matches!(item.step, PlanStep::Decode));
+        let mut urls = decoded
+            .filter_map(|item| match &item.body.target {
+                Ok(Referent::Data(url)) => DataUrl::parse(url).ok(),
+                _ => None,
+            })
+            .peekable();
+        if urls.peek().is_none() {
+            return;
+        }
+        let mut bearers: HashMap<u64, Vec<usize>> = HashMap::new();
+        for (at, part) in self.parts.iter().enumerate().rev() {
+            if part.is_new && !part.is_multipart && !given.contains(&at) {
+                let digest = digest_of_octets(part.content().bytes());
+                bearers.entry(digest).or_default().push(at);
+            }
+        }
+        for url in urls {
+            let Ok(octets) = url.decode(self.mail.len() as u64) else {
+                continue;
+            };
+            let parts = bearers.get_mut(&digest_of_octets(&octets));
+            given.extend(parts.and_then(Vec::pop));
         }
     }
 
@@ -256,6 +289,14 @@ impl Guide {
     }
 }
 
+/// Returns a digest of content, which is independent of line endings and of the quoting of `From ` lines. It only selects
+/// candidates, so it need not be collision-resistant.
+fn digest_of_octets(octets: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    unquoted_text(octets).trim_ascii_end().hash(&mut hasher);
+    hasher.finish()
+}
+
 /// Scheme and host of a URL, to judge redirects: a redirect usually stays on its host, and always stays on http or
 /// https.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -350,11 +391,18 @@ fn answer(tree: &MessageTree<'_>, item: &PlanItem<'_>, part: &GuidePart) -> (Ans
         let mut forms = [Newline::CrLf, Newline::Lf].into_iter().map(with);
         forms.find(|form| crate::mime::entity::sha256(form) == *sha256)
     });
+    // The digest in the reference is that of the bytes from the server, whose line endings the run may have converted to
+    // those of the mail.
+    let digested = body.content_md5.and_then(|md5| {
+        let mut forms = [Newline::CrLf, Newline::Lf].into_iter().map(with);
+        let is_right = is_md5(md5, content.bytes());
+        forms.find(|form| !is_right && is_md5(md5, form))
+    });
     // A run writes text as quoted-printable only if base64 would be longer. With CRLF line endings base64 is longer, so
     // the repeated run chooses quoted-printable for this text, too.
     let is_longest = part.is_printable_text() && !is_known;
     let longest = || is_longest.then(|| with(Newline::CrLf));
-    let octets = converted.or(exact).or_else(longest);
+    let octets = converted.or(exact).or(digested).or_else(longest);
     // `with_bytes` discards the digests, and those of a placeholder cannot be computed from its bytes. It is therefore called
     // only if the bytes change.
     if let Some(octets) = octets.filter(|octets| content.bytes() != octets) {

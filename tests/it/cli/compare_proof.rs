@@ -499,3 +499,87 @@ fn many_altered_messages_with_one_message_id_are_not_called_missing() {
         (&50.into(), &0.into())
     );
 }
+
+/// Returns a part that refers to content, and the part that a run writes in its place.
+fn reference(access: &str, fields: &str, content: &str) -> (String, String) {
+    let fields = format!("Content-Type: text/plain\n{fields}");
+    let location = access
+        .split_once("URL=\"http")
+        .map_or_else(String::new, |(_, rest)| {
+            let url = rest.trim_end_matches('"');
+            format!("Content-Location: http{url}\n")
+        });
+    (
+        format!("Content-Type: message/external-body;\n access-type={access}\n\n{fields}\n"),
+        format!("{fields}Content-Transfer-Encoding: 7bit\n{location}\n{content}"),
+    )
+}
+
+/// Returns a multipart with these parts.
+fn multipart<'p>(subtype: &str, boundary: &str, parts: impl Iterator<Item = &'p str>) -> String {
+    let parts: String = parts
+        .map(|part| format!("--{boundary}\n{part}\n"))
+        .collect();
+    format!("Content-Type: multipart/{subtype}; boundary=\"{boundary}\"\n\n{parts}--{boundary}--\n")
+}
+
+#[test]
+fn text_with_a_digest_is_proved_after_its_line_endings_were_converted() {
+    // MD5 of "--b" and LF: the server stores the text with LF, and the mail has CRLF.
+    let digest = "Content-MD5: YDtZBf+IlODlu2kEntn1bg==\n";
+    let (old, new) = reference("URL; URL=\"http://example.org/b.txt\"", digest, "--b\n");
+    let folder = Folder::new();
+    for (name, part) in [("old.eml", &old), ("new.eml", &new)] {
+        let mail = format!("{HEADER}{}", multipart("mixed", "A", [&**part].into_iter()));
+        fs::write(folder.path().join(name), mail.replace('\n', "\r\n")).unwrap();
+    }
+    assert_eq!(
+        assert_whole(&folder, "", "old.eml", "new.eml")["changed"],
+        1
+    );
+    let other = fs::read_to_string(folder.path().join("new.eml")).unwrap();
+    fs::write(
+        folder.path().join("other.eml"),
+        other.replace("--b\r\n\r\n", "--c\r\n\r\n"),
+    )
+    .unwrap();
+    assert_named(&folder, "altered", "old.eml", "other.eml");
+}
+
+#[test]
+fn decoded_data_url_is_not_taken_for_the_content_of_another_reference() {
+    // The run decodes the data: URL, and uses one of two references with the same Content-ID.
+    let id = |id: &str| format!("Content-ID: <{id}@example.org>\n");
+    let file = "LOCAL-FILE; name=\"/srv/a.txt\"";
+    let data = reference("URL; URL=\"data:,kept\"", &id("1"), "kept");
+    let web = reference(
+        "URL; URL=\"http://example.org/a.txt\"",
+        &id("2"),
+        "A text.\n",
+    );
+    let (left, _) = reference(file, &id("2"), "");
+    let (kept, _) = reference(file, &id("3"), "");
+    let mail = |first: &str, others: &[&str]| {
+        let choices = [
+            multipart("alternative", "B", [first].into_iter()),
+            multipart("alternative", "C", others.iter().copied()),
+        ];
+        let parts = choices.iter().map(String::as_str);
+        format!("{HEADER}{}", multipart("mixed", "A", parts))
+    };
+    let folder = Folder::new();
+    fs::write(
+        folder.path().join("old.eml"),
+        mail(&data.0, &[&left, &web.0, &kept]),
+    )
+    .unwrap();
+    fs::write(
+        folder.path().join("new.eml"),
+        mail(&data.1, &[&web.1, &kept]),
+    )
+    .unwrap();
+    assert_eq!(
+        assert_whole(&folder, "", "old.eml", "new.eml")["changed"],
+        1
+    );
+}
