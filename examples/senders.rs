@@ -6,13 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use embody::mailbox::{Messages, Options};
+use embody::mailbox::{Messages, ReadOptions};
 use mail_parser::MessageParser;
 
 fn main() {
     let mut senders: BTreeMap<String, u64> = BTreeMap::new();
     for source in std::env::args_os().skip(1) {
-        for message in Messages::new(source, Options::default()) {
+        for message in Messages::new(source, ReadOptions::default()) {
             let message = match message {
                 Ok(message) => message,
                 // If a mailbox cannot be read, the iterator continues with the next mailbox.

@@ -18,20 +18,19 @@ use crate::engine::lengths::Lengths;
 use crate::engine::policy::Trackers;
 use crate::error::Error;
 use crate::expand::Expander;
-use crate::mailbox::Options;
 
 pub(super) fn run(args: &ConvertArgs) -> Result<ProgramStatus, Error> {
     let common = &args.common;
     let policy = common.policy.policy();
+    let mut options = args.options(&policy)?;
+    options.read.may_lack_mail = args.sources.len() > 1;
     let walk = Walk {
         sources: args.sources.clone(),
         args: &args.walk,
         output: args.walk.output.as_deref(),
         saying: &common.saying,
-        options: Options {
-            may_lack_mail: args.sources.len() > 1,
-            ..args.options(&policy)?
-        },
+        options,
+        mode: args.mode(),
         #[cfg(all(unix, feature = "imap"))]
         candidates: remote::candidates(&policy, common.mark != Mark::Off),
         #[cfg(all(unix, feature = "imap"))]
@@ -71,10 +70,11 @@ pub(super) fn run(args: &ConvertArgs) -> Result<ProgramStatus, Error> {
     let cache = Cache::of(&common.policy, args.mode(), resume.as_ref())?;
     cache.open_record(&args.sources, walk.targets()?)?;
     let stop = &walk.signals.stop;
-    let copies = match CopyMailboxes::read(&policy, &walk.options, walk.copies_progress(), stop) {
-        Err(Error::Interrupted) => return Ok(walk.signals.status()),
-        copies => copies?,
-    };
+    let copies =
+        match CopyMailboxes::read(&policy, &walk.options.read, walk.copies_progress(), stop) {
+            Err(Error::Interrupted) => return Ok(walk.signals.status()),
+            copies => copies?,
+        };
     let expander = Expander::builder(policy.clone())
         .fetch_with(|policy| {
             let sources = copies.before(policy, shared_fetcher(policy, &cache, stop)?);
@@ -88,7 +88,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<ProgramStatus, Error> {
     cache.read_archive(expander.policy(), &walk.signals.stop)?;
     let expanding = ExpandRun {
         expander,
-        mode: walk.options.mode,
+        mode: walk.mode,
         lengths: Lengths::Corrected,
         recorder: cache.recorder.clone(),
         tells_rows: common.saying.tells_rows() || args.walk.html.is_some(),

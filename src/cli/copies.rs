@@ -16,7 +16,7 @@ use crate::engine::policy::Policy;
 use crate::engine::report::Detail;
 use crate::error::Error;
 use crate::fetch::Fetch;
-use crate::mailbox::{Options, Stop};
+use crate::mailbox::{ReadOptions, Stop};
 
 /// The mailboxes of `--copies`, read at the start of the run.
 #[derive(Default)]
@@ -33,7 +33,7 @@ impl CopyMailboxes {
     /// A path cannot be read, or is not a mailbox.
     pub(super) fn read(
         policy: &Policy,
-        options: &Options,
+        options: &ReadOptions,
         progress: ProgressOption,
         stop: &Stop,
     ) -> Result<Self, Error> {

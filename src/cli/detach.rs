@@ -65,7 +65,7 @@ fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<ProgramStatus, Error
     // A message that waits for the disk uses no core. The store syncs the objects of all waiting messages together, so
     // more messages in flight mean fewer syncs.
     let mut options = walk.options.clone();
-    options.max_in_flight = options.max_in_flight.max(WAIT_FOR_DISK);
+    options.read.max_in_flight = options.read.max_in_flight.max(WAIT_FOR_DISK);
     let walk = Walk {
         options,
         #[cfg(all(unix, feature = "imap"))]
@@ -203,7 +203,7 @@ fn restore_all(
     walk.check()?;
     let more = format!("{:?}", (&args.store, &args.cache.cache));
     let resume = walk.resume(&args.resume, args.cache.offline, &more)?;
-    let mode = walk.options.mode;
+    let mode = walk.mode;
     let (restoring, objects) = restorer(args, mode, &walk.signals.stop, resume.as_ref(), opened)?;
     let walk_with_store = walk.with_objects(objects);
     walk_with_store.run(&restoring, None, resume.as_ref(), |_, _| String::new())
@@ -267,11 +267,11 @@ fn over_mailboxes<'a>(
         sources => (sources.to_vec(), args.output.as_deref()),
     };
     let mut options = args.options(policy, mode);
-    options.may_lack_mail = sources.len() > 1;
+    options.read.may_lack_mail = sources.len() > 1;
     // A message that waits for a server uses no core, so there can be more messages in flight than cores. With `waits`,
     // an mbox that is changed in place is not locked while servers are slow, so that deliveries are not delayed.
     if store.is_some_and(is_remote) {
-        options.max_in_flight = policy.limits.in_flight.max(options.jobs);
+        options.read.max_in_flight = policy.limits.in_flight.max(options.read.jobs);
         options.waits = true;
     }
     Ok(Walk {
@@ -280,6 +280,7 @@ fn over_mailboxes<'a>(
         output,
         saying,
         options,
+        mode,
         #[cfg(all(unix, feature = "imap"))]
         candidates: Candidates::References,
         #[cfg(all(unix, feature = "imap"))]

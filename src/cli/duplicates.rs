@@ -9,9 +9,8 @@ use super::progress::Display;
 use super::remote;
 use super::say;
 use super::streams::{is_standard, print, write_error};
-use crate::engine::Mode;
 use crate::error::Error;
-use crate::mailbox::{FileCounts, Options};
+use crate::mailbox::{FileCounts, Options, ReadOptions};
 use crate::merge::{MergeIndex, Order, ReadSource};
 
 pub(super) fn run(args: &InspectArgs) -> Result<ProgramStatus, Error> {
@@ -33,12 +32,11 @@ pub(super) fn run(args: &InspectArgs) -> Result<ProgramStatus, Error> {
 fn counted(args: &InspectArgs, signals: &Signals) -> Result<ProgramStatus, Error> {
     let stop = &signals.stop;
     let directory = std::env::temp_dir();
-    let options = args.compressed.added_to(Options {
+    let options = Options::for_reading(args.compressed.added_to(ReadOptions {
         format: args.format,
-        mode: Mode::DryRun,
         may_lack_mail: args.sources.len() > 1,
-        ..Options::default()
-    });
+        ..ReadOptions::default()
+    }));
     #[cfg(all(unix, feature = "imap"))]
     let policy = args.policy.policy();
     let sources = SourceSettings {
@@ -93,7 +91,7 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<ProgramStatus, Error
         status = ProgramStatus::Trouble;
     }
     let (index, _) = collector.finish()?;
-    let kept = index.decide(Order::First, true, (options.pool_limits(), stop))?;
+    let kept = index.decide(Order::First, true, (options.read.pool_limits(), stop))?;
     let summary = MergeSummary {
         sources: &args.sources,
         tally: &kept.tally,

@@ -28,7 +28,7 @@ use crate::error::Error;
 use crate::expand::Expander;
 use crate::mailbox::find::{NotMail, StartKind, look_at};
 use crate::mailbox::{
-    Format, Message, Options, Quoting, Stop, Transform, as_mail, holds_mailbox, is_mailbox,
+    Format, Message, Quoting, ReadOptions, Stop, Transform, as_mail, holds_mailbox, is_mailbox,
     starts_like_msg,
 };
 use crate::mime::scan;
@@ -48,7 +48,7 @@ pub(super) fn run(
     let copies = if policy.copies.is_empty() {
         CopyMailboxes::default()
     } else {
-        let options = Options::default();
+        let options = ReadOptions::default();
         CopyMailboxes::read(&policy, &options, ProgressOption::Never, &Stop::default())?
     };
     let expander = Expander::builder(policy)

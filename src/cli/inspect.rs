@@ -47,7 +47,7 @@ use crate::expand::Expander;
 use crate::expand::detach::Choice;
 use crate::mailbox::find::{NotMail, StartKind};
 use crate::mailbox::{
-    Conversion, Format, InputSource, Message, Options, Program, Quoting, Source, Stop,
+    Conversion, Format, InputSource, Message, Options, Program, Quoting, ReadOptions, Source, Stop,
     Transform as _, appended_to_file, as_mail, in_full, kind_of_open, not_encoded, shown,
     starts_like_msg, with_line_feeds_alone,
 };
@@ -76,7 +76,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
         sources => sources,
     };
     cache.open_record(sources, &[])?;
-    let options = args.compressed.added_to(Options::default());
+    let options = args.compressed.added_to(ReadOptions::default());
     let copies = CopyMailboxes::read(&policy, &options, ProgressOption::Never, &Stop::default())?;
     let expander = Expander::builder(args.probing_policy())
         .fetch_with(|policy| {
@@ -107,7 +107,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
         tells_rows: args.json,
         pictures: PictureWatch::default(),
     };
-    let defaults = Options::default();
+    let defaults = ReadOptions::default();
     let mut surveying = SurveyRun::new(expanding, larger_than, base_url.clone(), tells_embeds);
     let directory = args.save_attachments.as_deref();
     surveying.files = directory.map(NamedFiles::open).transpose()?;
@@ -120,18 +120,21 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
             (false, false) => InspectOutput::Text,
         },
         named: sources.len() > 1,
-        options: args.compressed.added_to(Options {
-            format: args.format,
-            mode: args.mode(),
-            // Messages that wait for servers use no core, so more of them than there are cores can be processed in
-            // parallel.
-            max_in_flight: match args.mode() {
-                Mode::DryRun => defaults.jobs,
-                _ => policy.limits.in_flight.max(defaults.jobs),
-            },
-            may_lack_mail: sources.len() > 1,
-            ..defaults
-        }),
+        options: Options {
+            read: args.compressed.added_to(ReadOptions {
+                format: args.format,
+                // Messages that wait for servers use no core, so more of them than there are cores can be processed in
+                // parallel.
+                max_in_flight: match args.mode() {
+                    Mode::DryRun => defaults.jobs,
+                    _ => policy.limits.in_flight.max(defaults.jobs),
+                },
+                may_lack_mail: sources.len() > 1,
+                ..defaults
+            }),
+            writes: false,
+            ..Options::default()
+        },
         lacks_mail: Cell::new(false),
         trouble: Cell::new(false),
         start: RunStart::now(None),
@@ -147,7 +150,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
         if is_standard(path) {
             Source::of_no_file(path)
         } else {
-            Source::new(path, &inspection.options, true, &Stop::default())
+            Source::new(path, &inspection.options.read, true, &Stop::default())
         }
     };
     let sources: Vec<Source> = sources.iter().map(known).collect();
@@ -328,7 +331,7 @@ impl Inspection<'_> {
     }
 
     fn asks_servers(&self) -> bool {
-        self.options.mode.asks_servers()
+        self.args.mode().asks_servers()
     }
 
     fn run(&self, looked_at: &Source) -> Result<Totals, Error> {
@@ -342,12 +345,12 @@ impl Inspection<'_> {
             None if looked_at.is_plain_file() => None,
             None => {
                 let file = File::open(source).map_err(&failed)?;
-                Some(InputSource::named(file, source, &self.options, &stop)?)
+                Some(InputSource::named(file, source, &self.options.read, &stop)?)
                     .filter(|opened| opened.as_file().is_none())
             }
             stream => stream,
         };
-        let format = self.options.format;
+        let format = self.options.read.format;
         let (kind, is_empty) = match &mut stream {
             None => (looked_at.verdict()?, false),
             Some(opened) => {

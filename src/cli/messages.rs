@@ -18,8 +18,8 @@ use super::streams::{self, is_output_lost, is_standard, write_error};
 use crate::engine::same::{self, copy_key};
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::{
-    FactErrors, LetterWork, MailboxEvent, Message, Options, Quoting, Stop, is_quoted_twice, plain,
-    read_source,
+    FactErrors, LetterWork, MailboxEvent, Message, Quoting, ReadOptions, Stop, is_quoted_twice,
+    plain, read_source,
 };
 
 pub(super) fn run(args: &InspectArgs) -> Result<ProgramStatus, Error> {
@@ -28,9 +28,9 @@ pub(super) fn run(args: &InspectArgs) -> Result<ProgramStatus, Error> {
         let what = format!("{option} cannot read standard input; name a file or a folder");
         return Err(Error::Usage(what.into()));
     }
-    let options = args.compressed.added_to(Options {
+    let options = args.compressed.added_to(ReadOptions {
         format: args.format,
-        ..Options::default()
+        ..ReadOptions::default()
     });
     let mut status = ProgramStatus::Success;
     let mut output = BufWriter::with_capacity(1 << 16, streams::output()?);

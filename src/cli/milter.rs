@@ -24,7 +24,7 @@ use crate::engine::report::{Report, Row};
 use crate::error::Error;
 use crate::expand::Expander;
 use crate::fetch::Fetcher;
-use crate::mailbox::{Options, Stop};
+use crate::mailbox::{ReadOptions, Stop};
 use crate::milter::{
     Address, Counters, FilterVerdict, HandoverResult, IncomingMail, MilterListener, MilterServer,
     MilterWork, ServerLog, bind_metrics,
@@ -164,7 +164,7 @@ fn work_of(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(MilterWork, A
     let common = &args.common;
     let cache = Cache::of(&common.policy, Mode::Run, None)?;
     let policy = args.policy()?;
-    let options = Options::default();
+    let options = ReadOptions::default();
     let copies = CopyMailboxes::read(&policy, &options, ProgressOption::Never, &Stop::default())?;
     let expander = Expander::builder(policy)
         .fetch_with(|policy| {

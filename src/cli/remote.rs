@@ -26,7 +26,7 @@ use crate::imap::overview::{FolderOverview, Overview};
 use crate::imap::place::MessagePlace;
 use crate::imap::replace::ReplaceResult;
 use crate::imap::secret::{Secret, SecretFrom};
-use crate::mailbox::{Format, Observer as _, Options, Stop, names_a_file};
+use crate::mailbox::{Format, Options, Stop, names_a_file};
 
 /// Environment variable with the name of a file that contains the password. No option contains the password itself,
 /// because other users could see it in the list of processes.
@@ -138,9 +138,9 @@ pub(super) fn check(options: &Options, target: &Path) -> Result<(), Error> {
         }
         Format::Auto | Format::Maildir
             if options.by_label.is_none()
-                && options.range.is_none()
+                && options.read.range.is_none()
                 && !options.skip_deleted
-                && options.format == Format::Auto =>
+                && options.read.format == Format::Auto =>
         {
             return Ok(());
         }

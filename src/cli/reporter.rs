@@ -17,7 +17,7 @@ use super::wording;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Detail, Row};
 use crate::error::unpoisoned;
-use crate::mailbox::{Observer, Stop, Summary};
+use crate::mailbox::{MailboxEvent, MailboxFact, Observer, Stop, Summary};
 
 pub(super) struct Reporter<'r> {
     pub(super) display: Display,
@@ -114,13 +114,25 @@ impl Reporter<'_> {
 }
 
 impl Observer<VerbReport> for Reporter<'_> {
-    fn begin(&self, mailbox: &Path) {
+    fn event(&self, event: MailboxEvent<VerbReport>) {
+        match event {
+            MailboxEvent::Begin(mailbox) => self.begin(mailbox),
+            MailboxEvent::Message(said, is_refused) => self.message(said, is_refused),
+            MailboxEvent::Advance(bytes, messages) => self.advance(bytes, messages),
+            MailboxEvent::Expects(bytes) => self.display.expect(bytes),
+            MailboxEvent::Done(summary) => self.done(&summary),
+            MailboxEvent::Fact(fact) => self.fact(&fact),
+        }
+    }
+}
+
+impl Reporter<'_> {
+    fn begin(&self, mailbox: PathBuf) {
         let mut counts = unpoisoned(self.counts.lock());
         counts.of_mailbox = Totals::default();
         if let Some([run, _]) = &mut counts.run {
             *run = RunTally::default();
         }
-        counts.mailbox = mailbox.to_owned();
         #[cfg(all(unix, feature = "imap"))]
         if let Some(folder) = mailbox
             .to_str()
@@ -128,9 +140,10 @@ impl Observer<VerbReport> for Reporter<'_> {
         {
             self.display.within(&say::harmless(&folder));
         }
+        counts.mailbox = mailbox;
     }
 
-    fn message(&self, mut said: VerbReport, is_refused: bool) {
+    pub(super) fn message(&self, mut said: VerbReport, is_refused: bool) {
         let mut counts = unpoisoned(self.counts.lock());
         let is_kept = is_refused && said.survey.is_none();
         if let Some(files) = self.files.filter(|_| !is_kept) {
@@ -191,10 +204,6 @@ impl Observer<VerbReport> for Reporter<'_> {
         self.display.advance(bytes, messages, totals);
     }
 
-    fn expects(&self, bytes: u64) {
-        self.display.expect(bytes);
-    }
-
     fn done(&self, summary: &Summary) {
         let mut counts = unpoisoned(self.counts.lock());
         let totals = std::mem::take(&mut counts.of_mailbox);
@@ -205,44 +214,58 @@ impl Observer<VerbReport> for Reporter<'_> {
         }
     }
 
-    fn skipped(&self, path: &Path, what: &'static str) {
-        self.count_skipped(what, 1);
-        if self.volume == OutputVolume::Verbose {
-            self.display.say(&say::skipped(path, what));
-        }
-    }
-
-    fn passed_over(&self, path: &Path, what: &str) {
-        if self.volume == OutputVolume::Normal {
-            self.display.say(&say::skipped(path, what));
-        }
-    }
-
-    fn noted(&self, path: &Path, what: &str) {
-        if self.volume > OutputVolume::Quiet {
-            self.display.say(&say::damaged(path, what));
-        }
-    }
-
-    fn skipped_others(&self, archive: &Path, what: &'static str, count: u64) {
-        self.count_skipped(what, count);
-        if self.volume == OutputVolume::Verbose {
-            let what = format!("{count} more files that are not named here: {what}");
-            self.display.say(&say::skipped(archive, &what));
+    fn fact(&self, fact: &MailboxFact) {
+        let is_verbose = self.volume == OutputVolume::Verbose;
+        match fact {
+            MailboxFact::Skipped(path, what) => {
+                self.count_skipped(what, 1);
+                if is_verbose {
+                    self.display.say(&say::skipped(path, what));
+                }
+            }
+            MailboxFact::SkippedOthers(archive, what, count) => {
+                self.count_skipped(what, *count);
+                if is_verbose {
+                    let what = format!("{count} more files that are not named here: {what}");
+                    self.display.say(&say::skipped(archive, &what));
+                }
+            }
+            MailboxFact::PassedOver(path, what) => {
+                if self.volume == OutputVolume::Normal {
+                    self.display.say(&say::skipped(path, what));
+                }
+            }
+            MailboxFact::Noted(path, what) => {
+                if self.volume > OutputVolume::Quiet {
+                    self.display.say(&say::damaged(path, what));
+                }
+            }
+            MailboxFact::Damaged(path, why) | MailboxFact::Lost(path, why) => {
+                self.damaged(path, why);
+            }
+            MailboxFact::LostFlags(what, count) => self.lost_flags(what, *count),
+            MailboxFact::UnusedFlags(path, what) => {
+                self.lost_flags(what, 1);
+                if is_verbose {
+                    let text = format!("not kept: {what}");
+                    self.display.say(&say::damaged(path, &text));
+                }
+            }
+            MailboxFact::Waiting(mailbox, lock) => {
+                if self.volume > OutputVolume::Quiet {
+                    self.display.say(&format!(
+                        "{}: another program holds the lock {}; waiting for it",
+                        say::shown(mailbox),
+                        say::shown(lock)
+                    ));
+                }
+            }
         }
     }
 
     fn lost_flags(&self, what: &str, count: u64) {
         let mut counts = unpoisoned(self.counts.lock());
         counts.settled.1.tally(say::NOT_KEPT, what, count);
-    }
-
-    fn unused_flags(&self, path: &Path, what: &'static str) {
-        self.lost_flags(what, 1);
-        if self.volume == OutputVolume::Verbose {
-            let text = format!("not kept: {what}");
-            self.display.say(&say::damaged(path, &text));
-        }
     }
 
     fn damaged(&self, path: &Path, why: &Detail) {
@@ -253,16 +276,6 @@ impl Observer<VerbReport> for Reporter<'_> {
             && let Err(error) = file.write_not_read(self.start, path, &why)
         {
             self.rows_failed(&mut counts, error);
-        }
-    }
-
-    fn waiting(&self, mailbox: &Path, lock: &Path) {
-        if self.volume > OutputVolume::Quiet {
-            self.display.say(&format!(
-                "{}: another program holds the lock {}; waiting for it",
-                say::shown(mailbox),
-                say::shown(lock)
-            ));
         }
     }
 }

@@ -13,7 +13,7 @@ use super::streams::is_standard;
 use crate::error::Error;
 use crate::fetch::store::layers::Layers;
 use crate::mailbox::find::{LOOKED_AT, NotMail, StartKind, find, kind_of};
-use crate::mailbox::{Format, MemberVerdict, Method, Options, Stop, WholeFile, starts_mmdf};
+use crate::mailbox::{Format, MemberVerdict, Method, ReadOptions, Stop, WholeFile, starts_mmdf};
 use crate::platform::disk::layout::is_name_of_store;
 use crate::platform::{MetadataExt as _, OsStrExt as _};
 
@@ -223,7 +223,7 @@ impl CliSources {
             return Ok(());
         }
         self.files += 1;
-        let options = Options::default();
+        let options = ReadOptions::default();
         let whole = WholeFile::open(file, judged, &options, stop).map_err(&failed)?;
         if let Some((_, what)) = hidden(path, whole.start()) {
             self.cannot_read(path, &what);
@@ -326,7 +326,7 @@ pub(super) fn holds_mail(source: &Path, stop: &Stop) -> Result<(), Error> {
     if fs::metadata(source).is_ok_and(|it| !it.is_file() && !it.is_dir()) {
         return Ok(());
     }
-    match find(source, &Options::default(), stop) {
+    match find(source, &ReadOptions::default(), stop) {
         Err(why) if !matches!(&why, Error::NotAMailbox { .. } if text(source)) => Err(why),
         _ => Ok(()),
     }

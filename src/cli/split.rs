@@ -12,7 +12,7 @@ use super::streams::{is_standard, print};
 use super::wording;
 use crate::error::Error;
 use crate::mailbox::find::{SourceFind, StartKind, find};
-use crate::mailbox::{self, InputSource, MboxPiece, Options, Quoting, Stop};
+use crate::mailbox::{self, InputSource, MboxPiece, Quoting, ReadOptions, Stop};
 
 const SIZE: u64 = 128 << 20;
 
@@ -23,14 +23,14 @@ pub(super) fn run(args: &SplitArgs) -> Result<ProgramStatus, Error> {
             "--size 0 is not allowed, because each range must contain bytes".into(),
         ));
     }
-    let options = args.compressed.added_to(Options::default());
+    let options = args.compressed.added_to(ReadOptions::default());
     let mut status = ProgramStatus::Success;
     for source in &args.sources {
         let what = "split cannot read standard input, because the ranges are positions in a file; name a file";
         let result = if is_standard(source) {
             Err(Error::Usage(what.into()))
         } else {
-            find(source, &Options::default(), &Stop::default())
+            find(source, &ReadOptions::default(), &Stop::default())
         };
         let finds = match result {
             Ok(finds) => finds,
@@ -65,7 +65,7 @@ pub(super) fn run(args: &SplitArgs) -> Result<ProgramStatus, Error> {
 fn lines(
     found: &SourceFind,
     pieces: (u64, bool),
-    options: &Options,
+    options: &ReadOptions,
 ) -> Result<(Vec<u8>, Option<String>), Error> {
     let path = found.path.as_path();
     let failed = |why: io::Error| {

@@ -96,7 +96,7 @@ pub(super) fn stream(
         }
     }
     let skipped = Arc::<Mutex<SkippedMember>>::default();
-    let most = options.max_expanded;
+    let most = options.read.max_expanded;
     let (path, named, of_part) = (source.to_owned(), Arc::clone(&skipped), stop.of_part());
     let name = if is_standard {
         Path::new("standard input")

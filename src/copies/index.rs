@@ -13,7 +13,7 @@ use crate::engine::policy::Policy;
 use crate::engine::same::{copy_key, identity, plain};
 use crate::error::Error;
 use crate::mailbox::{
-    self, LetterWork, MailboxEvent, MailboxFact, Message, Options, Quoting, Stop, read_source,
+    self, LetterWork, MailboxEvent, MailboxFact, Message, Quoting, ReadOptions, Stop, read_source,
 };
 use crate::mime::ScanLimits;
 use crate::spool::Sorter;
@@ -97,7 +97,7 @@ impl<'b> IndexBuilder<'b> {
     pub(crate) fn add(
         &mut self,
         mailbox: &Path,
-        options: &Options,
+        options: &ReadOptions,
         stop: &Stop,
     ) -> Result<bool, Error> {
         let Self {

@@ -21,6 +21,7 @@ use super::session::{Metadata, RemoteFolder, SelectResponse};
 use crate::edit::Edits;
 use crate::engine::report::Reason;
 use crate::error::{Error, unpoisoned};
+use crate::mailbox::MailboxEvent;
 use crate::mailbox::{Message, Quoting, Stop};
 use crate::pool;
 
@@ -143,7 +144,7 @@ impl<S: Send> AccountRun<'_, S> {
         self.selected = SelectResponse::default();
         self.again(|run| run.select(&folder.name))?;
         check_uidvalidity(&job.account.choice, &self.selected)?;
-        job.observer.begin(&url);
+        job.observer.event(MailboxEvent::Begin(url.clone()));
         let before = std::mem::take(&mut self.summary);
         let done = self.candidates().and_then(|chosen| {
             if let Some(why) = self.obstacle() {
@@ -151,11 +152,12 @@ impl<S: Send> AccountRun<'_, S> {
                 return Ok(());
             }
             self.summary.mailboxes = 1;
-            job.observer
-                .expects(chosen.iter().map(|(_, size)| size).sum());
+            job.observer.event(MailboxEvent::Expects(
+                chosen.iter().map(|(_, size)| size).sum(),
+            ));
             self.connected(&url, &chosen)
         });
-        job.observer.done(&self.summary);
+        job.observer.event(MailboxEvent::done(&self.summary));
         let of_folder = std::mem::replace(&mut self.summary, before);
         self.summary.add(&of_folder);
         done
@@ -170,13 +172,13 @@ impl<S: Send> AccountRun<'_, S> {
         let might = match count {
             0 => {
                 let why = format!("{why}; no message in it needs a change");
-                observer.passed_over(url, &why);
+                observer.event(MailboxEvent::passed_over(url, &why));
                 return;
             }
             1 => "1 message that may need a change was not changed".to_owned(),
             count => format!("{count} messages that may need a change were not changed"),
         };
-        observer.damaged(url, &format!("{why}; {might}").into());
+        observer.event(MailboxEvent::damaged(url, format!("{why}; {might}")));
         self.summary.damaged += 1;
     }
 
@@ -225,7 +227,7 @@ impl<S: Send> AccountRun<'_, S> {
         let mut url = self.url_of(folder);
         let of_message = format!(";UIDVALIDITY={uidvalidity}/;UID={uid}");
         url.as_mut_os_string().push(of_message);
-        self.job.observer.damaged(&url, &why.into());
+        self.job.observer.event(MailboxEvent::damaged(url, why));
         self.summary.damaged += 1;
     }
 
@@ -322,7 +324,7 @@ impl<S: Send> AccountRun<'_, S> {
                 job.stop.check()?;
                 let octets = item.original.content.len() as u64;
                 self.settled(item, AppendPlace { work, number })?;
-                job.observer.advance(octets, 1);
+                job.observer.event(MailboxEvent::Advance(octets, 1));
                 queue = work.queue();
             } else if let Some(batch) = work.batches.get(queue.taken) {
                 let number = queue.taken;

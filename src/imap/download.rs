@@ -24,11 +24,11 @@ use super::saved_name::numbers;
 use super::session::{Metadata, RemoteFolder, SelectResponse, Structure};
 use super::status::FolderStatus;
 use super::unchanged::COMPARED;
-use crate::engine::Mode;
 use crate::error::Error;
 use crate::mailbox::{
     ExternalMessage, ExternalMessages, Observer, Options, Stop, Summary, Transform,
 };
+use crate::mailbox::{MailboxEvent, MailboxFact};
 
 /// Number of messages whose metadata is kept in memory at a time.
 const AT_A_TIME: usize = 5000;
@@ -87,22 +87,23 @@ impl<S: Send> Download<'_, S> {
     pub(crate) fn run(&self) -> Result<Summary, ImapFailure> {
         let sessions = Sessions::new(self.account, self.stop);
         let chosen = sessions.again(|session| session.folders(&self.account.choice))?;
-        let _lock = match self.options.mode {
-            Mode::Run => Some(locked(self.output)?),
-            Mode::Probe | Mode::DryRun => None,
+        let _lock = if self.options.writes {
+            Some(locked(self.output)?)
+        } else {
+            None
         };
         let mut summary = Summary::default();
         let account = PathBuf::from(self.account.url(""));
         for why in chosen.unreadable.iter().chain(&chosen.absent) {
-            self.observer.damaged(&account, &why.as_str().into());
+            self.observer
+                .event(MailboxEvent::damaged(&account, why.as_str()));
             summary.damaged += 1;
         }
-        let directories = match self.options.mode {
-            Mode::Run => {
-                let found = directories(self.output, &chosen.all);
-                found.map_err(Error::cannot_read(self.output.display()))?
-            }
-            Mode::Probe | Mode::DryRun => HashMap::new(),
+        let directories = if self.options.writes {
+            let found = directories(self.output, &chosen.all);
+            found.map_err(Error::cannot_read(self.output.display()))?
+        } else {
+            HashMap::new()
         };
         self.check_account(&sessions, &chosen.folders, &directories)?;
         let mut seen = Vec::new();
@@ -113,7 +114,7 @@ impl<S: Send> Download<'_, S> {
         // The last folder need not be read again: mail that leaves it during the run can only have moved to a folder
         // that was read before. The exception is mail that got a new UID in the same folder.
         seen.pop_if(|last| !last.has_lost);
-        if self.options.mode == Mode::Run {
+        if self.options.writes {
             self.look_again(&sessions, &seen, &directories, &mut summary)?;
         }
         sessions.end();
@@ -142,7 +143,8 @@ impl<S: Send> Download<'_, S> {
                     "the backup was made from the account {} at {}, and the account {} at {} contains the same messages, so embody continues the backup",
                     before.user, before.host, account.user, account.host
                 );
-                self.observer.noted(self.output, &what);
+                self.observer
+                    .event(MailboxFact::Noted(self.output.to_owned(), what).into());
                 Ok(())
             }
             AccountEvidence::OtherAccount(before) => {
@@ -170,7 +172,7 @@ impl<S: Send> Download<'_, S> {
     ) -> Result<Option<SeenFolder>, ImapFailure> {
         self.stop.check()?;
         let url = PathBuf::from(self.account.url(&folder.name));
-        self.observer.begin(&url);
+        self.observer.event(MailboxEvent::Begin(url.clone()));
         let place = FolderDownload {
             folder,
             url: &url,
@@ -181,7 +183,8 @@ impl<S: Send> Download<'_, S> {
         let read = self.folder(sessions, &place, &mut summary);
         let done = match read.map_err(|why| sessions.connecting.of_folder(why)) {
             Err(why) if why.costs_one_folder() => {
-                self.observer.damaged(&url, &why.to_string().into());
+                self.observer
+                    .event(MailboxEvent::damaged(url, why.to_string()));
                 summary.damaged += 1;
                 Ok(None)
             }
@@ -191,7 +194,7 @@ impl<S: Send> Download<'_, S> {
             // This is the second reading of the folder, and the first one already counted the saved messages.
             summary.made = 0;
         }
-        self.observer.done(&summary);
+        self.observer.event(MailboxEvent::done(&summary));
         sum.add(&summary);
         done
     }
@@ -235,7 +238,7 @@ impl<S: Send> Download<'_, S> {
             let again = self.read(sessions, &seen.folder, directory, from, sum)?;
             if again.is_some_and(|again| again.has_lost_listed) {
                 let url = PathBuf::from(self.account.url(&seen.folder.name));
-                self.observer.damaged(&url, &RESTLESS.into());
+                self.observer.event(MailboxEvent::damaged(url, RESTLESS));
                 sum.damaged += 1;
             }
         }
@@ -320,7 +323,7 @@ impl<S: Send> Download<'_, S> {
                 let why = format!(
                     "{messages} messages were saved without some of their keywords, because a Maildir can store only 26 different keywords"
                 );
-                self.observer.damaged(url, &why.into());
+                self.observer.event(MailboxEvent::damaged(url, why));
                 summary.damaged += 1;
             }
             summary.damaged += self.told_doubts(&doubts, &place, backup)?;
@@ -390,8 +393,9 @@ impl<S: Send> Download<'_, S> {
                 wanted.push((message.uid, message.size))
             }
         }
-        self.observer
-            .expects(wanted.iter().map(|(_, size)| *size).sum());
+        self.observer.event(MailboxEvent::Expects(
+            wanted.iter().map(|(_, size)| *size).sum(),
+        ));
         let found = DownloadFindings {
             missing,
             doubts,
@@ -420,7 +424,7 @@ impl<S: Send> Download<'_, S> {
         if wanted.is_empty() {
             return Ok(());
         }
-        let most = self.options.max_message;
+        let most = self.options.read.max_message;
         let mut unread = Summary::default();
         let (not_read, saved) = (&mut unread, &mut *summary);
         let done = sessions.read(place.selected, wanted, most, |arrivals| {

@@ -13,7 +13,7 @@ use super::place::{ReadFolder, message_url};
 use super::reading::{BrokenMessage, Sessions};
 use super::session::Metadata;
 use super::substitute::SUBSTITUTED;
-use crate::detail::Detail;
+use crate::mailbox::MailboxEvent;
 use crate::mailbox::Summary;
 
 /// Maximum number of ranges of UIDs in a report.
@@ -46,7 +46,7 @@ impl<S: Send> Download<'_, S> {
             }
         }
         if let Some(why) = listing.about_missing() {
-            self.observer.damaged(place.url, &why.into());
+            self.observer.event(MailboxEvent::damaged(place.url, why));
             summary.damaged += 1;
         }
         Ok(())
@@ -81,7 +81,7 @@ impl<S: Send> Download<'_, S> {
         summary: &mut Summary,
     ) {
         let path = message_url(place.url, place.selected, uid);
-        self.observer.damaged(&path, &Detail::from(why));
+        self.observer.event(MailboxEvent::damaged(path, why));
         summary.damaged += 1;
     }
 
@@ -109,7 +109,7 @@ impl<S: Send> Download<'_, S> {
             uids.len(),
             shown.join(" ")
         );
-        self.observer.damaged(url, &why.into());
+        self.observer.event(MailboxEvent::damaged(url, why));
         1
     }
 
@@ -130,7 +130,7 @@ impl<S: Send> Download<'_, S> {
         ] {
             for uid in uids {
                 let path = message_url(place.url, place.selected, *uid);
-                self.observer.damaged(&path, &Detail::from(why));
+                self.observer.event(MailboxEvent::damaged(path, why));
                 count += 1;
             }
         }
@@ -140,7 +140,8 @@ impl<S: Send> Download<'_, S> {
                 let why = format!(
                     "the check of message sizes, because most sizes that the server announced are wrong; {short} messages were shorter than announced, and were saved as the server sent them"
                 );
-                self.observer.passed_over(place.url, &why);
+                self.observer
+                    .event(MailboxEvent::passed_over(place.url, &why));
             }
             return Ok(count);
         }
@@ -161,7 +162,7 @@ impl<S: Send> Download<'_, S> {
             let why = format!(
                 "the server announced {size} bytes for the message but sent {given}, even after a second request; {then}"
             );
-            self.observer.damaged(&path, &why.into());
+            self.observer.event(MailboxEvent::damaged(path, why));
             if !is_closed {
                 backup.mark_short(*uid)?;
             }

@@ -25,6 +25,7 @@ use crate::engine::Mode;
 use crate::engine::report::Reason;
 use crate::error::Error;
 use crate::fetch::store::Store;
+use crate::mailbox::MailboxEvent;
 use crate::mailbox::{Observer, Stop, Summary, Transform};
 
 /// Waiting time before unfinished replacements are examined. The server may still execute the last command of an
@@ -125,7 +126,8 @@ impl<S: Send> InPlace<'_, S> {
         if run.skipped_folders == folders.len() && run.summary.damaged == 0 {
             // The run was started to change messages, and could not have changed any.
             let account = PathBuf::from(account_url(self.account));
-            self.observer.damaged(&account, &NO_FOLDER.into());
+            self.observer
+                .event(MailboxEvent::damaged(account, NO_FOLDER));
             run.summary.damaged += 1;
         }
         let after = used(&mut run)?;
@@ -375,7 +377,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
         let chosen = session.folders(choice)?;
         for why in chosen.unreadable.into_iter().chain(chosen.absent) {
             let account = PathBuf::from(account_url(account));
-            self.job.observer.damaged(&account, &why.into());
+            self.job.observer.event(MailboxEvent::damaged(account, why));
             self.summary.damaged += 1;
         }
         let mut folders = chosen.folders;
@@ -574,7 +576,9 @@ impl<'r, S: Send> AccountRun<'r, S> {
         }
         self.selected = SelectResponse::default();
         let why = format!("{why}; the other messages of this folder were not changed");
-        self.job.observer.damaged(&self.url_of(folder), &why.into());
+        self.job
+            .observer
+            .event(MailboxEvent::damaged(self.url_of(folder), why));
         self.summary.damaged += 1;
     }
 

@@ -13,6 +13,7 @@ use super::reading::BrokenMessage;
 use super::replace::{DELETED, has};
 use super::session::{BodyPiece, Structure};
 use super::substitute::{SUBSTITUTED, is_substitute};
+use crate::mailbox::MailboxEvent;
 
 /// Number of failures after which the sample of messages not found by the header search is no longer requested: the
 /// server may be breaking the connection at one of them.
@@ -69,7 +70,7 @@ impl<S: Send> AccountRun<'_, S> {
         let lost = self.again(|run| run.still_there(&lost))?;
         if let Some(why) = listing.about_missing() {
             let url = self.url_of(&self.selected.folder);
-            job.observer.damaged(&url, &why.into());
+            job.observer.event(MailboxEvent::damaged(url, why));
             self.summary.damaged += 1;
         }
         self.name_lost(&lost);

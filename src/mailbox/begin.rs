@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::mailbox::archive::InnerMailboxes;
 use crate::mailbox::compressed::Method;
+use crate::mailbox::event::{MailboxEvent, MailboxFact};
 use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::eudora_files;
 use crate::mailbox::forms::flags::FlagIndex;
@@ -113,7 +114,7 @@ impl<'a, S> MailboxJob<'a, S> {
         part: ResultPart,
         origin: impl FnOnce() -> Option<ResultOrigin>,
     ) -> Option<JournalRecord<'a>> {
-        let journal = self.journal.filter(|_| self.options.mode.writes())?;
+        let journal = self.journal.filter(|_| self.options.writes)?;
         Some(JournalRecord {
             journal,
             origin: origin()?,
@@ -136,7 +137,7 @@ impl<'a, S> MailboxJob<'a, S> {
     /// Reports that an earlier run already completed this result, and returns the counts.
     pub(crate) fn made(&self) -> Summary {
         let made = Summary::of(|sum| sum.made = 1);
-        self.observer.done(&made);
+        self.observer.event(MailboxEvent::done(&made));
         made
     }
 
@@ -155,7 +156,8 @@ impl<'a, S> MailboxJob<'a, S> {
             _ => return None,
         };
         index.unwrap_or_else(|path| {
-            self.observer.unused_flags(&path, what);
+            self.observer
+                .event(MailboxFact::UnusedFlags(path.to_owned(), what).into());
             None
         })
     }
@@ -175,19 +177,21 @@ pub(crate) fn pass_over_backups(finds: &mut Finds, suffix: &OsStr) {
 pub(crate) fn begun<S>(finds: &Finds, observer: &dyn Observer<S>) -> Summary {
     let mut objects: BTreeMap<&Path, u64> = BTreeMap::new();
     for (path, other) in &finds.skipped {
-        observer.skipped(path, other.name());
+        observer.event(MailboxFact::Skipped(path.to_owned(), other.name()).into());
         match other {
-            NotMail::Ours(what) | NotMail::Empty(what) => observer.passed_over(path, what),
+            NotMail::Ours(what) | NotMail::Empty(what) => {
+                observer.event(MailboxEvent::passed_over(path, *what))
+            }
             NotMail::Object => *objects.entry(store_of(path)).or_default() += 1,
             _ => {}
         }
     }
     for (store, count) in objects {
         let what = format!("{count} files that belong to a store of detached attachments");
-        observer.passed_over(store, &what);
+        observer.event(MailboxEvent::passed_over(store, &what));
     }
     for (path, why) in &finds.unread {
-        observer.damaged(path, why);
+        observer.event(MailboxEvent::damaged(path, why.clone()));
     }
     Summary {
         damaged: finds.unread.len() as u64,

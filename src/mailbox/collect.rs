@@ -5,7 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::engine::Mode;
 use crate::error::Error;
 use crate::mailbox::archive::{InnerMailboxes, names_psts};
 use crate::mailbox::begin::{MailboxJob, begun};
@@ -51,7 +50,7 @@ pub(crate) fn form_and_folders(
             // An error is ignored here. If the archive is damaged, the run reports this later, when it reads the
             // archive.
             let file = File::open(&found.path);
-            let names = file.and_then(|file| names_psts(file, options.max_expanded, stop));
+            let names = file.and_then(|file| names_psts(file, options.read.max_expanded, stop));
             stop.check()?;
             names.unwrap_or(false)
         }
@@ -87,7 +86,7 @@ pub(crate) fn read_letters<S: Send>(
     // With the format mbox, the single messages of a directory count as one mailbox, so they get one folder. No mbox is
     // written, because the mode is `DryRun`.
     let options = &Options {
-        mode: Mode::DryRun,
+        writes: false,
         output_format: Format::Mbox,
         by_label: None,
         ..options.clone()
@@ -154,7 +153,7 @@ impl MergeResult {
             by_label: has_folders.then_some(ByLabel::All),
             ..options.clone()
         };
-        if options.mode.writes() {
+        if options.writes {
             temporary::sweep(temporary::folder_of(target));
         }
         let like = like.and_then(|path| fs::metadata(path).ok());
@@ -192,7 +191,7 @@ impl MergeResult {
         } = self;
         let form = delivery.message_form();
         pool::run(
-            options.pool_limits(),
+            options.read.pool_limits(),
             stop,
             next,
             |_| vec![0],

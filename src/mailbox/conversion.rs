@@ -11,10 +11,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::detail::{Detail, Setting};
-use crate::engine::Mode;
 use crate::error::Error;
 use crate::mailbox::archive::InnerMailboxes;
 use crate::mailbox::begin::{MailboxJob, begun, pass_over_backups, sweep};
+use crate::mailbox::event::MailboxEvent;
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::{emlx_files, imap_backup};
@@ -139,7 +139,7 @@ impl<'c> Conversion<'c> {
         self
     }
 
-    /// Replaces the source. Mailboxes without a changed message are not written. [`Mode::DryRun`] takes no locks.
+    /// Replaces the source. Mailboxes without a changed message are not written. If [`Options::writes`] is false, no locks are taken.
     ///
     /// An mbox is locked with a dotlock and fcntl from before it is read until it is replaced, unless [`Options::waits`] is
     /// set.
@@ -162,8 +162,8 @@ impl<'c> Conversion<'c> {
         transform: &dyn Transform<S>,
         observer: &dyn Observer<S>,
     ) -> Result<Summary, Error> {
-        if matches!(self.destination, ConversionTarget::Nowhere) && self.options.mode.writes() {
-            self.options.to_mut().mode = Mode::DryRun;
+        if matches!(self.destination, ConversionTarget::Nowhere) && self.options.writes {
+            self.options.to_mut().writes = false;
         }
         let job = MailboxJob {
             journal: self.journal,
@@ -173,7 +173,7 @@ impl<'c> Conversion<'c> {
             self.destination,
             ConversionTarget::InPlace | ConversionTarget::Nowhere
         );
-        let unknown = Source::new(self.source, &self.options, is_in_place, &self.stop);
+        let unknown = Source::new(self.source, &self.options.read, is_in_place, &self.stop);
         let source = self.looked_at.unwrap_or(&unknown);
         match (self.stream, self.destination) {
             (None, ConversionTarget::Path(destination)) => to_path(&job, source, destination),
@@ -210,7 +210,7 @@ fn to_path<S: Send>(
         ));
     }
     let folder = temporary::folder_of(destination);
-    if options.mode.writes() && !folder.is_dir() {
+    if options.writes && !folder.is_dir() {
         let what = format!(
             "the directory {} does not exist; create it first",
             folder.display()
@@ -241,7 +241,7 @@ fn to_open_file<S: Send>(
 
 fn in_place<S: Send>(job: &MailboxJob<'_, S>, source: &Source) -> Result<Summary, Error> {
     let (options, observer) = (job.options, job.observer);
-    if cfg!(not(unix)) && options.mode.writes() {
+    if cfg!(not(unix)) && options.writes {
         let detail = Detail::default()
             .naming(Setting::InPlace)
             .then(" works only on Linux, macOS and other Unix systems; name a new file with ");
@@ -251,15 +251,15 @@ fn in_place<S: Send>(job: &MailboxJob<'_, S>, source: &Source) -> Result<Summary
         check_backup_suffix(suffix)?;
     }
     let mut finds = source.begin()?;
-    if options.mode.writes() && finds.mailboxes.iter().any(is_left_archive) {
+    if options.writes && finds.mailboxes.iter().any(is_left_archive) {
         leave_archives(Arc::make_mut(&mut finds));
     }
     if let Some(suffix) = &options.backup {
         pass_over_backups(Arc::make_mut(&mut finds), suffix);
     }
     check_in_place(&finds, options)?;
-    if options.mode.writes() {
-        sweep(&finds, options.format);
+    if options.writes {
+        sweep(&finds, options.read.format);
     }
     let mut summary = begun(&finds, observer);
     let inner = Arc::<InnerMailboxes>::default();
@@ -270,7 +270,7 @@ fn in_place<S: Send>(job: &MailboxJob<'_, S>, source: &Source) -> Result<Summary
     let founds: Vec<&SourceFind> = finds.mailboxes.iter().collect();
     let done = job.each_in_parallel(&founds, |job, kind| match kind {
         StartKind::Maildir | StartKind::Mh => job.folder(kind, None),
-        StartKind::Archive if options.mode.writes() => Err(not_in_place(job.path)),
+        StartKind::Archive if options.writes => Err(not_in_place(job.path)),
         StartKind::Archive | StartKind::Eudora | StartKind::Msg | StartKind::Pst => {
             job.file_to(kind, Output::Nowhere)
         }
@@ -300,9 +300,9 @@ fn is_left_archive(found: &SourceFind) -> bool {
 }
 
 fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
-    let writes = options.mode.writes();
+    let writes = options.writes;
     let of = |setting| Detail::default().naming(setting);
-    if writes && options.range.is_some() {
+    if writes && options.read.range.is_some() {
         let detail = of(Setting::Range)
             .then(" cannot be used with ")
             .then(of(Setting::InPlace));
@@ -348,8 +348,10 @@ fn from_stream<S: Send>(
 ) -> Result<Summary, Error> {
     let (name, options, observer) = (job.path, job.options, job.observer);
     let kind =
-        kind_of_open(&mut source, name, options.format)?.map_err(|other| other.error(name))?;
-    if let (Output::Path(target), Mode::Run) = (&output, options.mode) {
+        kind_of_open(&mut source, name, options.read.format)?.map_err(|other| other.error(name))?;
+    if let Output::Path(target) = &output
+        && options.writes
+    {
         temporary::sweep(temporary::folder_of(target));
     }
     let finds = Finds::of_source(name, kind, None, 0);
@@ -358,7 +360,7 @@ fn from_stream<S: Send>(
         Output::Open(_) => result::check_open(name, result::result(&finds, options))?,
         _ => {}
     }
-    observer.begin(name);
+    observer.event(MailboxEvent::Begin(name.to_owned()));
     let is_file = source.original().is_some();
     let mut summary = opened(job, source, kind, output)?;
     // The file of an Outlook mailbox gets its verdict when its temporary copy is opened, so it is not counted here.

@@ -14,6 +14,7 @@ use crate::mailbox::Summary;
 use crate::mailbox::appended::appended_to_file;
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::compressed::{CompressionDamage, LEFT_AS_UTF16};
+use crate::mailbox::event::{MailboxEvent, MailboxFact};
 use crate::mailbox::failure::unreadable;
 use crate::mailbox::forms::{emlx, emlx_files, rewrite};
 use crate::mailbox::identity::FileIdentity;
@@ -48,12 +49,12 @@ impl<S: Send> MailboxJob<'_, S> {
 
     /// Reports a file in UTF-16 that should be changed in place. A run that writes nothing reads such a file.
     pub(crate) fn leave_utf16(&self) -> Option<Summary> {
-        let writes = self.options.mode.writes();
+        let writes = self.options.writes;
         self.method.filter(|method| writes && method.is_utf16())?;
         let what = Detail::from(LEFT_AS_UTF16).naming(Setting::OutputFormat);
-        self.observer.damaged(self.path, &what);
+        self.observer.event(MailboxEvent::damaged(self.path, what));
         let summary = Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, 1));
-        self.observer.done(&summary);
+        self.observer.event(MailboxEvent::done(&summary));
         Some(summary)
     }
 
@@ -62,12 +63,12 @@ impl<S: Send> MailboxJob<'_, S> {
             return Ok(left);
         }
         // A run that writes nothing compares the mail with one that was written in another format.
-        if !self.options.mode.writes() {
+        if !self.options.writes {
             return self.file_to(StartKind::Eml, Output::Nowhere);
         }
         let (file, before) = self.open()?;
         let mut source = match self.method {
-            Some(_) => InputSource::named(file, self.path, self.options, self.stop)?,
+            Some(_) => InputSource::named(file, self.path, &self.options.read, self.stop)?,
             None => InputSource::file(&Arc::new(file)),
         };
         let read = self.source_message(&mut source, StartKind::Eml, false)?;
@@ -80,7 +81,8 @@ impl<S: Send> MailboxJob<'_, S> {
             }
             (None, SourceMessage::Empty) => {
                 let summary = self.without_message();
-                self.observer.done(&Summary::of(|sum| sum.mailboxes = 1));
+                self.observer
+                    .event(MailboxEvent::done(&Summary::of(|sum| sum.mailboxes = 1)));
                 return Ok(summary);
             }
             (None, SourceMessage::TooLarge(_)) => (self.oversized(before.length)?, None),
@@ -100,14 +102,14 @@ impl<S: Send> MailboxJob<'_, S> {
         if let Some(done) = done {
             done.tell(self.observer);
         }
-        self.observer.done(&summary);
+        self.observer.event(MailboxEvent::done(&summary));
         Ok(summary)
     }
 
     /// Returns the maximum size of a message that is read in parallel with others, in bytes. Compressed mail has a lower limit,
     /// because its length is unknown before it is decompressed.
     pub(crate) fn most_in_parallel(&self, is_compressed: bool) -> usize {
-        let most = self.options.max_message;
+        let most = self.options.read.max_message;
         match self.large {
             Some(_) if is_compressed => most.min(MOST_IN_PARALLEL),
             _ => most,
@@ -122,14 +124,16 @@ impl<S: Send> MailboxJob<'_, S> {
     /// Reports an empty file with the name of a message.
     pub(crate) fn without_message(&self) -> Summary {
         let what = NotMail::NO_MESSAGE.name();
-        self.observer.passed_over(self.path, what);
-        self.observer.skipped(self.path, what);
+        self.observer
+            .event(MailboxEvent::passed_over(self.path, what));
+        self.observer
+            .event(MailboxFact::Skipped(self.path.to_owned(), what).into());
         Summary::of(|sum| (sum.mailboxes, sum.skipped_files) = (1, 1))
     }
 
     pub(crate) fn check_uncut(&self) -> Result<(), Error> {
         let metadata = fs::metadata(self.path).ok();
-        match asked_for(self.options, self.path, metadata.as_ref())? {
+        match asked_for(&self.options.read, self.path, metadata.as_ref())? {
             Some(_) => Err(cannot_cut(self.path, SINGLE)),
             None => Ok(()),
         }
@@ -144,7 +148,7 @@ impl<S: Send> MailboxJob<'_, S> {
 
     fn one_message(&self, octets: u64) -> Result<Summary, Error> {
         self.check_uncut()?;
-        self.observer.advance(octets, 1);
+        self.observer.event(MailboxEvent::Advance(octets, 1));
         Ok(Summary {
             mailboxes: 1,
             messages: 1,
@@ -173,7 +177,7 @@ impl<S: Send> MailboxJob<'_, S> {
             Some(Err(why)) => {
                 summary.damaged = 1;
                 let why = format!("{why}; the file was not changed");
-                self.observer.damaged(self.path, &why.into());
+                self.observer.event(MailboxEvent::damaged(self.path, why));
                 None
             }
         };
@@ -210,13 +214,13 @@ impl<S: Send> MailboxJob<'_, S> {
         };
         let left = damage.left(summary.messages);
         let why = damage.detail().then(format!("; {read}{left}"));
-        self.observer.damaged(self.path, &why);
+        self.observer.event(MailboxEvent::damaged(self.path, why));
     }
 
     /// Reports data of another format in a file with one message.
     pub(crate) fn report_appended_to_file(&self, content: &[u8], summary: &mut Summary) {
         if let Some(why) = appended_to_file(content, self.method.is_none()) {
-            self.observer.damaged(self.path, &why);
+            self.observer.event(MailboxEvent::damaged(self.path, why));
             summary.damaged += 1;
         }
     }

@@ -83,7 +83,7 @@ impl<S: Send> MailboxJob<'_, S> {
     ) -> Result<MboxPart, Error> {
         summary.mailboxes = 1;
         self.transform_letters(
-            self.options.pool_limits(),
+            self.options.read.pool_limits(),
             || part.next(),
             EditedForm::Entry,
             |letters: &MboxLetters, done: LetterResults<S>, summary: &mut Summary| {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::mailbox::Summary;
 use crate::mailbox::begin::MailboxJob;
-use crate::mailbox::event::MailboxEvent;
 use crate::mailbox::finds::SourceFind;
 use crate::mailbox::input::source::InputSource;
 use crate::mailbox::kind::StartKind;
@@ -89,7 +88,7 @@ impl<S: Send> MailboxJob<'_, S> {
         }
         let events = reader.end(&mut summary)?;
         for event in events {
-            MailboxEvent::of_run(event).tell(self.observer);
+            self.observer.event(event.of_run());
         }
         Ok(summary)
     }
@@ -102,7 +101,7 @@ impl<S: Send> MailboxJob<'_, S> {
         summary: &mut Summary,
     ) -> Result<(), Error> {
         self.transform_letters(
-            reader.limits(self.options.pool_limits()),
+            reader.limits(self.options.read.pool_limits()),
             || reader.next(),
             EditedForm::Plain,
             |letters, done, summary| {
@@ -192,7 +191,7 @@ impl<S: Send> MailboxJob<'_, S> {
     ) -> Result<(), Error> {
         let none = Summary::default();
         pool::run(
-            reader.limits(self.options.pool_limits()),
+            reader.limits(self.options.read.pool_limits()),
             self.stop,
             || {
                 let letters = reader.next()?;

@@ -92,7 +92,7 @@ impl<S: Send> MailboxJob<'_, S> {
     }
 
     pub(crate) fn has_several_workers(&self) -> bool {
-        self.options.pool_limits().workers > 1
+        self.options.read.pool_limits().workers > 1
     }
 
     fn one(
@@ -100,7 +100,8 @@ impl<S: Send> MailboxJob<'_, S> {
         found: &SourceFind,
         convert: impl FnOnce(&MailboxJob<'_, S>, StartKind) -> Result<Summary, Error>,
     ) -> Result<Summary, Error> {
-        self.observer.begin(&found.path);
+        self.observer
+            .event(MailboxEvent::Begin(found.path.to_owned()));
         let is_within = !found.relative.as_os_str().is_empty();
         let job = MailboxJob {
             path: &found.path,
@@ -127,14 +128,14 @@ impl<S: Send> MailboxJob<'_, S> {
         match done {
             Err(Error::Unreadable { source, .. }) if self.is_within && !kind.is_folder() => {
                 let why = format!("{}; the file was not changed", unread(&source));
-                self.observer.damaged(self.path, &why.into());
+                self.observer.event(MailboxEvent::damaged(self.path, why));
                 summary.damaged = 1;
                 summary.files.not_read = u64::from(is_file);
             }
             // The search accepted the file as a mailbox, but its full content is not a mailbox. An example is a zip
             // archive that was compressed again.
             Err(Error::NotAMailbox { why, .. }) if self.is_within => {
-                self.observer.damaged(self.path, &why);
+                self.observer.event(MailboxEvent::damaged(self.path, why));
                 summary.damaged = 1;
                 summary.files.not_read = u64::from(is_file);
             }
@@ -167,7 +168,7 @@ impl<S: Send> MailboxJob<'_, S> {
         let has_failed = AtomicBool::new(false);
         let mut numbered = files.iter().enumerate();
         let outcome = pool::run(
-            limits_for_files(self.options.pool_limits()),
+            limits_for_files(self.options.read.pool_limits()),
             self.stop,
             || {
                 if has_failed.load(Ordering::Relaxed) {
@@ -215,7 +216,7 @@ impl<S: Send> MailboxJob<'_, S> {
                 Ok(())
             },
         );
-        if outcome.is_err() && self.options.mode.writes() {
+        if outcome.is_err() && self.options.writes {
             for result in unpoisoned(results.into_inner()).into_values() {
                 if result.done.is_ok() {
                     self.tell(result)?;
@@ -228,7 +229,7 @@ impl<S: Send> MailboxJob<'_, S> {
     /// Reports the events of a file, and returns its counts.
     fn tell(&self, result: FileResult<S>) -> Result<Summary, Error> {
         for event in result.events {
-            event.tell(self.observer);
+            self.observer.event(event);
         }
         result.done
     }

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use crate::error::Error;
+use crate::mailbox::event::MailboxEvent;
 use crate::mailbox::forms::rewrite;
 use crate::mailbox::read::messages::MessageTransform;
 use crate::mailbox::{Observer, Options, Stop, Summary, Transform};
@@ -51,7 +52,7 @@ impl<S: Send> ExternalMessages<'_, S> {
             stop: self.stop,
         };
         pool::run(
-            self.options.pool_limits(),
+            self.options.read.pool_limits(),
             self.stop,
             || {
                 let message = next()?;
@@ -80,7 +81,7 @@ impl<S: Send> ExternalMessages<'_, S> {
                 if let Some(done) = done {
                     done.tell(self.observer);
                 }
-                self.observer.advance(octets, 1);
+                self.observer.event(MailboxEvent::Advance(octets, 1));
                 Ok(())
             },
         )?;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::detail::Detail;
 use crate::error::Error;
-use crate::mailbox::Options;
+use crate::mailbox::ReadOptions;
 
 pub(crate) fn cannot_read(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
     Error::cannot_read(path.display())
@@ -38,7 +38,7 @@ pub(crate) fn unread(error: &io::Error) -> String {
 
 pub(crate) const LEFT_OUT: &str = "; the message was not written";
 
-pub(crate) fn too_large(number: Option<u64>, options: &Options) -> Detail {
+pub(crate) fn too_large(number: Option<u64>, options: &ReadOptions) -> Detail {
     let which = number.map_or_else(String::new, |number| format!("message {number}: "));
     let most = options.max_message;
     format!("{which}the message has more than {most} bytes, so it cannot be converted to another format{LEFT_OUT}").into()

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::mailbox::Observer;
+use crate::mailbox::event::MailboxFact;
 
 /// Maximum number of flags and keywords that are named. The names of keywords are untrusted input.
 const MOST: usize = 1000;
@@ -32,7 +33,9 @@ impl FlagLosses {
     }
 
     pub(crate) fn report<S>(self, observer: &dyn Observer<S>) {
-        self.each(&mut |what, count| observer.lost_flags(what, count));
+        self.each(&mut |what, count| {
+            observer.event(MailboxFact::LostFlags(what.to_owned(), count).into())
+        });
     }
 
     /// Calls `take` with each flag and the number of its messages.

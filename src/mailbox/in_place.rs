@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::compressed::method_of;
 use crate::mailbox::copy::MboxCopy;
+use crate::mailbox::event::MailboxEvent;
 use crate::mailbox::failure::{changed, unreadable};
 use crate::mailbox::file::octets_at;
 use crate::mailbox::forms::mbox::MboxReadState;
@@ -52,14 +53,14 @@ impl<S: Send> MailboxJob<'_, S> {
         if let Some(left) = self.leave_utf16() {
             return Ok(left);
         }
-        if !self.options.mode.writes() {
+        if !self.options.writes {
             if self.method.is_some() {
                 return self.file_to(StartKind::Mbox, Output::Nowhere);
             }
             let (file, _) = self.open()?;
             let source = InputSource::file(&Arc::new(file));
             let summary = self.whole_mbox(source, &mut Sink::Nowhere)?;
-            self.observer.done(&summary);
+            self.observer.event(MailboxEvent::done(&summary));
             return Ok(summary);
         }
         let target = self.path.canonicalize().map_err(unreadable(self.path))?;
@@ -80,7 +81,7 @@ impl<S: Send> MailboxJob<'_, S> {
                     Ok(plain) => Arc::new(plain),
                     Err(damage) => {
                         let summary = self.all_damaged(&damage);
-                        self.observer.done(&summary);
+                        self.observer.event(MailboxEvent::done(&summary));
                         return Ok(summary);
                     }
                 }
@@ -121,7 +122,8 @@ impl<S: Send> MailboxJob<'_, S> {
     fn between_locks(&self, target: &Path) -> Result<Summary, Error> {
         for attempt in 0..ATTEMPTS {
             if attempt > 0 {
-                self.observer.begin(self.path);
+                self.observer
+                    .event(MailboxEvent::Begin(self.path.to_owned()));
             }
             if let Some(summary) = self.attempt(target)? {
                 return Ok(summary);
@@ -200,7 +202,7 @@ impl<S: Send> MailboxJob<'_, S> {
         summary: &Summary,
     ) -> Result<(), Error> {
         let Sink::Beside(beside) = sink else {
-            self.observer.done(summary);
+            self.observer.event(MailboxEvent::done(summary));
             return Ok(());
         };
         self.stop.check()?;
@@ -208,7 +210,7 @@ impl<S: Send> MailboxJob<'_, S> {
         finished.sync()?;
         lock.check(target)?;
         let old = finished.replace(before, self.options.backup.as_deref())?;
-        self.observer.done(summary);
+        self.observer.event(MailboxEvent::done(summary));
         // A stop is ignored from here on, because it would lose mail that is appended to the old file.
         let never = Stop::default();
         let patience = LockPatience::new(self.options.lock_timeout, &never, self.observer);

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use crate::error::Error;
 use crate::mailbox::begin::MailboxJob;
-use crate::mailbox::event::MailboxEvent;
 use crate::mailbox::forms::rewrite;
 use crate::mailbox::place::delivery::StoredState;
 use crate::mailbox::read::messages::TransformResult;
@@ -166,7 +165,7 @@ impl<S: Send> MailboxJob<'_, S> {
         let facts = facts.with_result(result);
         summary.add(&facts.counts);
         for event in facts.events {
-            MailboxEvent::of_run(event).tell(self.observer);
+            self.observer.event(event.of_run());
         }
     }
 }

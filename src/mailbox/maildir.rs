@@ -45,6 +45,7 @@ use crate::mailbox::appended::AppendedData;
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::compressed::{LEFT_AS_UTF16, Method, method_of};
 use crate::mailbox::each::{limits_for_files, weight_of_file};
+use crate::mailbox::event::MailboxEvent;
 use crate::mailbox::failure::{cannot_read, cannot_write, unread};
 use crate::mailbox::flag_losses::FlagLosses;
 use crate::mailbox::forms::carriage::{ends_lines_with_cr, in_line_feeds};
@@ -89,9 +90,9 @@ impl<S: Send> MailboxJob<'_, S> {
         destination: Option<&Path>,
     ) -> Result<Summary, Error> {
         let (options, observer) = (self.options, self.observer);
-        let place = MessageFolder::of(self.path, kind, options.format);
+        let place = MessageFolder::of(self.path, kind, options.read.format);
         let folder = place.folder.as_path();
-        let writes = options.mode.writes();
+        let writes = options.writes;
         let destination = destination.filter(|_| writes);
         let mut lock = None;
         let mut before_flags = ':';
@@ -136,7 +137,7 @@ impl<S: Send> MailboxJob<'_, S> {
         }
         let (messages, others) = place.messages();
         for (path, why) in &others {
-            observer.damaged(path, why);
+            observer.event(MailboxEvent::damaged(path, why.clone()));
         }
         let names_flags =
             destination.is_some() && !place.is_mh && options.output_format == Format::Maildir;
@@ -164,7 +165,7 @@ impl<S: Send> MailboxJob<'_, S> {
         let done = Mutex::new((before, BTreeMap::new()));
         let mut numbered = (1..).zip(messages.names());
         let outcome = pool::run(
-            limits_for_files(options.pool_limits()),
+            limits_for_files(options.read.pool_limits()),
             self.stop,
             || {
                 Ok(numbered.next().map(|(number, name)| {
@@ -197,9 +198,9 @@ impl<S: Send> MailboxJob<'_, S> {
                     done.tell(observer);
                 }
                 for (_, (summary, damage)) in converted {
-                    observer.advance(summary.bytes_in, summary.messages);
+                    observer.event(MailboxEvent::Advance(summary.bytes_in, summary.messages));
                     if let Some(why) = damage {
-                        observer.damaged(&folder.join(name), &why);
+                        observer.event(MailboxEvent::damaged(folder.join(name), why));
                     }
                 }
                 Ok(())
@@ -233,7 +234,7 @@ impl<S: Send> MailboxJob<'_, S> {
             }
         }
         losses.report(observer);
-        observer.done(&summary);
+        observer.event(MailboxEvent::done(&summary));
         if writes && summary.changed > 0 {
             for part in place.synced_in(destination.unwrap_or(folder)) {
                 if part.is_dir() {
@@ -257,8 +258,8 @@ impl<S: Send> MailboxJob<'_, S> {
     pub(crate) fn name_missed(&self, messages: &ListedMessages) -> Result<u64, Error> {
         let missed = messages.missed().map_err(cannot_read(self.path))?;
         for name in &missed {
-            let why = MISSED.into();
-            self.observer.damaged(&self.path.join(name), &why);
+            self.observer
+                .event(MailboxEvent::damaged(self.path.join(name), MISSED));
         }
         Ok(missed.len() as u64)
     }
@@ -348,7 +349,7 @@ impl<S> MaildirFiles<'_, S> {
     }
 
     fn convert(&self, number: u64, listed: &Path) -> Result<Converted<S>, Error> {
-        let writes = self.job.options.mode.writes();
+        let writes = self.job.options.writes;
         let base = self.bases.get(listed);
         let distinct = |wanted: PathBuf| match base {
             Some(base) => with_base(&wanted, base),
@@ -575,9 +576,9 @@ impl<'l> FolderMessage<'l> {
             let metadata = file.metadata()?;
             let before = FileIdentity::of(&metadata);
             let method = method_of(&file)?;
-            let most = options.max_message;
+            let most = options.read.max_message;
             let at_first = method.map_or(most, |_| most.min(SMALL));
-            let read = |most| content_of(&file, before.length, method, options, most);
+            let read = |most| content_of(&file, before.length, method, &options.read, most);
             let content = match read(at_first)? {
                 CompressedContent::TooLarge if most > at_first => {
                     alone = Some(unpoisoned(large.lock()));

@@ -82,7 +82,6 @@ use std::time::{Duration, SystemTime};
 
 use crate::detail::{Detail, Setting};
 use crate::edit::Edits;
-use crate::engine::Mode;
 use crate::engine::lengths::Lengths;
 use crate::error::Error;
 use crate::platform::OsStrExt as _;
@@ -90,8 +89,7 @@ use crate::pool;
 
 pub use crate::stop::Stop;
 pub use conversion::Conversion;
-#[cfg(feature = "cli")]
-pub(crate) use event::{MailboxEvent, MailboxFact};
+pub use event::{MailboxEvent, MailboxFact, Observer};
 pub use external::{ExternalMessage, ExternalMessages};
 #[cfg(all(unix, feature = "imap"))]
 pub(crate) use forms::modified_utf7;
@@ -245,106 +243,11 @@ pub enum ByLabel {
     All,
 }
 
-/// Receives the progress and the results of a run. The methods are called in the order of the mailbox, by one thread at
-/// a time.
-pub trait Observer<S = ()>: Sync {
-    /// Reports the start of the next mailbox: an mbox file, a Maildir or a single message. Message numbers start again
-    /// at 1.
-    fn begin(&self, _mailbox: &Path) {}
-
-    /// Reports the result that the [`Transform`] returned for a message. `_is_refused` is true if the message was left
-    /// unchanged, because the change would remove a line that some programs read as a separator. These programs would
-    /// then merge two messages.
-    fn message(&self, _said: S, _is_refused: bool) {}
-
-    /// Adds to the number of bytes and messages that are finished. The bytes are counted as they are on the disk, so
-    /// they are compressed bytes for an archive or a compressed mbox.
-    fn advance(&self, _bytes: u64, _messages: u64) {}
-
-    /// Adds to the total number of bytes to be read. This is called if the run finds more to read than it knew at the
-    /// start.
-    fn expects(&self, _bytes: u64) {}
-
-    /// Reports the counts of the mailbox that began last. It is not called after an error or a request to stop, unless
-    /// a part of the mailbox was already written, as in a Maildir.
-    fn done(&self, _summary: &Summary) {}
-
-    /// Reports a file in a directory that contains no mail. `_what` describes the file.
-    fn skipped(&self, _path: &Path, _what: &'static str) {}
-
-    /// Reports that a file or directory was skipped although it may look like mail, for example an attachment store or a
-    /// cache of embody, an empty message, or items of Outlook that are not mail.
-    fn passed_over(&self, _path: &Path, _what: &str) {}
-
-    /// Reports a decision about `_path` that the user should know, although the run continues.
-    fn noted(&self, _path: &Path, _what: &str) {}
-
-    /// Reports further skipped members of an archive, which are only counted (`_count`): there may be thousands.
-    /// `_what` describes them.
-    fn skipped_others(&self, _archive: &Path, _what: &'static str, _count: u64) {}
-
-    /// Reports that `_path` is damaged, expands beyond the limit or cannot be read. Messages before the damage were
-    /// processed. The file is not changed, and the run continues with the other mailboxes.
-    fn damaged(&self, _path: &Path, _why: &Detail) {}
-
-    /// Reports that a single message of `path` cannot be read, so the result does not contain it. By default, this counts
-    /// as damage of `path`.
-    fn lost(&self, path: &Path, why: &Detail) {
-        self.damaged(path, why);
-    }
-
-    /// Reports a flag or keyword that the result cannot store, and the number of messages that had it. `_what` names the
-    /// flag, and says why it is lost.
-    fn lost_flags(&self, _what: &str, _count: u64) {}
-
-    /// Reports that the flags in a file of another program, such as an index, are not used. The file is counted as part of a
-    /// mailbox. `_what` names the flags, and says why they are not used.
-    fn unused_flags(&self, _path: &Path, _what: &'static str) {}
-
-    /// Reports that another program has held the lock of `_mailbox` for a long time. `_lock` is the lock file.
-    fn waiting(&self, _mailbox: &Path, _lock: &Path) {}
-}
-
-/// Observer for runs without reports: it ignores everything.
-impl<S> Observer<S> for () {}
-
-/// The settings of a conversion.
+/// The settings for reading mailboxes.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ReadOptions {
     /// Format of the sources. `Auto` recognises the format of each source.
     pub format: Format,
-    /// Format of the result: mbox, Maildir or one file for each message. `Auto` keeps the format of the source. A
-    /// conversion in place or with a range always keeps the format.
-    pub output_format: Format,
-    /// Variant of a new mbox. `None` is mboxrd, and keeps a source that is an mbox as it is.
-    pub mbox_variant: Option<MboxVariant>,
-    /// Writes a directory with one mailbox for each label. Not available in place or with a range.
-    pub by_label: Option<ByLabel>,
-    /// Leaves out messages that are marked as deleted. Not available in place or with a range.
-    pub skip_deleted: bool,
-    /// Number of threads for computation; at least one.
-    pub jobs: usize,
-    /// Maximum number of messages that are transformed at the same time. A value above `jobs` is useful if the
-    /// transform waits for the network.
-    pub max_in_flight: usize,
-    /// Suffix of the backup: the old file is kept under its name plus this suffix. Only for conversions in place, and
-    /// not for Maildirs and MH folders. The suffix must not be empty or contain a slash.
-    pub backup: Option<OsString>,
-    /// Only [`Mode::Run`] writes files. The other modes do all other work.
-    pub mode: Mode,
-    /// Whether the [`Transform`] waits for servers. If so, an mbox that is converted in place is locked only briefly:
-    /// before it is read, and while it is replaced. Deliveries of new mail then need not wait. If the mbox changes
-    /// between both locks, the work is done again.
-    pub waits: bool,
-    /// Maximum time to wait for the lock of another program.
-    pub lock_timeout: Duration,
-    /// Maximum size of a message, in bytes. Larger messages are copied unchanged, which limits the memory of a run.
-    pub max_message: usize,
-    /// Maximum size of the expanded data of one compressed file, in bytes. The file is treated as truncated at this
-    /// size.
-    pub max_expanded: u64,
-    /// Number of bytes of a mailbox that are read at a time. Longer messages need more memory.
-    pub window: usize,
     /// How new text in an mbox is quoted. `None` detects the quoting in the first MiB of the mailbox.
     pub quoting: Option<Quoting>,
     /// Files of a source that are ignored. They are neither opened nor copied.
@@ -353,7 +256,20 @@ pub struct Options {
     /// wrong file; but if several sources are the volumes of one export, some volumes contain only other files.
     /// [`Summary::without_mail`] counts such archives.
     pub may_lack_mail: bool,
-    /// Restricts the conversion to the messages that begin between these byte offsets. The source must be an mbox file.
+    /// Number of threads for computation; at least one.
+    pub jobs: usize,
+    /// Maximum number of messages that are processed at the same time. A value above `jobs` is useful if the
+    /// [`Transform`] waits for the network.
+    pub max_in_flight: usize,
+    /// Maximum size of a message, in bytes. A conversion copies larger messages unchanged, which limits the memory of a
+    /// run.
+    pub max_message: usize,
+    /// Maximum size of the expanded data of one compressed file, in bytes. The file is treated as truncated at this
+    /// size.
+    pub max_expanded: u64,
+    /// Number of bytes of a mailbox that are read at a time. Longer messages need more memory.
+    pub window: usize,
+    /// Restricts the run to the messages that begin between these byte offsets. The source must be an mbox file.
     pub range: Option<Range<u64>>,
     /// Required length of the source in bytes, if `range` is set. Another length means that the file has changed.
     pub length: Option<u64>,
@@ -361,27 +277,19 @@ pub struct Options {
     pub modified: Option<SystemTime>,
 }
 
-impl Default for Options {
+impl Default for ReadOptions {
     fn default() -> Self {
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             format: Format::Auto,
-            output_format: Format::Auto,
-            mbox_variant: None,
-            by_label: None,
-            skip_deleted: false,
-            jobs,
-            max_in_flight: jobs,
-            backup: None,
-            mode: Mode::Run,
-            waits: false,
-            lock_timeout: Duration::from_secs(60),
-            max_message: 512 << 20,
-            max_expanded: 64 << 30,
-            window: 256 << 10,
             quoting: None,
             ignore: IgnorePatterns::default(),
             may_lack_mail: false,
+            jobs,
+            max_in_flight: jobs,
+            max_message: 512 << 20,
+            max_expanded: 64 << 30,
+            window: 256 << 10,
             range: None,
             length: None,
             modified: None,
@@ -389,7 +297,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl ReadOptions {
     /// Returns the options for reading another mailbox than the source: the same limits, but any format and no range.
     #[cfg(feature = "cli")]
     pub(crate) fn for_other_source(&self) -> Self {
@@ -413,6 +321,60 @@ impl Options {
     }
 }
 
+/// The settings of a conversion.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How the sources are read.
+    pub read: ReadOptions,
+    /// Format of the result: mbox, Maildir or one file for each message. `Auto` keeps the format of the source. A
+    /// conversion in place or with a range always keeps the format.
+    pub output_format: Format,
+    /// Variant of a new mbox. `None` is mboxrd, and keeps a source that is an mbox as it is.
+    pub mbox_variant: Option<MboxVariant>,
+    /// Writes a directory with one mailbox for each label. Not available in place or with a range.
+    pub by_label: Option<ByLabel>,
+    /// Leaves out messages that are marked as deleted. Not available in place or with a range.
+    pub skip_deleted: bool,
+    /// Suffix of the backup: the old file is kept under its name plus this suffix. Only for conversions in place, and
+    /// not for Maildirs and MH folders. The suffix must not be empty or contain a slash.
+    pub backup: Option<OsString>,
+    /// Whether files are written. If not, the run does all other work, and counts what it would write.
+    pub writes: bool,
+    /// Whether the [`Transform`] waits for servers. If so, an mbox that is converted in place is locked only briefly:
+    /// before it is read, and while it is replaced. Deliveries of new mail then need not wait. If the mbox changes
+    /// between both locks, the work is done again.
+    pub waits: bool,
+    /// Maximum time to wait for the lock of another program.
+    pub lock_timeout: Duration,
+}
+
+impl Options {
+    /// Returns the options of a run that only reads.
+    pub(crate) fn for_reading(read: ReadOptions) -> Self {
+        Self {
+            read,
+            writes: false,
+            ..Self::default()
+        }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            read: ReadOptions::default(),
+            output_format: Format::Auto,
+            mbox_variant: None,
+            by_label: None,
+            skip_deleted: false,
+            backup: None,
+            writes: true,
+            waits: false,
+            lock_timeout: Duration::from_secs(60),
+        }
+    }
+}
+
 /// The counts of a conversion.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
@@ -421,17 +383,17 @@ pub struct Summary {
     pub mailboxes: u64,
     /// Messages that were read.
     pub messages: u64,
-    /// Messages that were changed. In modes other than [`Mode::Run`], messages that would be changed.
+    /// Messages that were changed. If [`Options::writes`] is false, messages that would be changed.
     pub changed: u64,
     /// Bytes of all mailboxes before the conversion.
     pub bytes_in: u64,
     /// Bytes of all mailboxes after the conversion.
     pub bytes_out: u64,
-    /// Messages that were copied without being examined, because they are larger than [`Options::max_message`].
+    /// Messages that were copied without being examined, because they are larger than [`ReadOptions::max_message`].
     pub oversized: u64,
     /// Files in a directory that contain no mail, such as indexes. They are neither copied nor changed.
     pub skipped_files: u64,
-    /// Archives without mail that are sources ([`Options::may_lack_mail`]). All of their members were examined.
+    /// Archives without mail that are sources ([`ReadOptions::may_lack_mail`]). All of their members were examined.
     pub without_mail: u64,
     /// All files of the source, by verdict. Mail that is not in files, such as that of a pipe or a server, is not included.
     pub files: FileCounts,
@@ -454,7 +416,7 @@ pub struct Summary {
     pub repeated: u64,
     /// Messages with too many labels or too long ones. No mailboxes were created for the labels beyond the limits.
     pub overlabelled: u64,
-    /// Files and directories that cannot be read completely. Each was reported to [`Observer::damaged`].
+    /// Files and directories that cannot be read completely. Each was reported as [`MailboxFact::Damaged`] or [`MailboxFact::Lost`].
     pub damaged: u64,
     /// Messages that were left out because they are marked as deleted ([`Options::skip_deleted`]).
     pub deleted: u64,

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::detail::{Detail, Setting};
-use crate::engine::Mode;
 use crate::error::Error;
 use crate::mailbox::Summary;
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::compressed::{LEFT_AS_UTF16, Method};
 use crate::mailbox::copy::MboxCopy;
+use crate::mailbox::event::MailboxEvent;
 use crate::mailbox::failure::{cannot_read, in_full, unreadable};
 use crate::mailbox::forms::imap_backup::LengthChange;
 use crate::mailbox::forms::{self, emlx, emlx_files, imap_backup};
@@ -40,12 +40,12 @@ impl<S: Send> MailboxJob<'_, S> {
         }
         let (file, before) = self.open()?;
         let mut source = if kind == StartKind::Archive || self.method.is_some() {
-            InputSource::named(file, self.path, self.options, self.stop)?
+            InputSource::named(file, self.path, &self.options.read, self.stop)?
         } else {
             InputSource::file(&Arc::new(file))
         };
         let kind = match kind {
-            StartKind::Archive => kind_of_open(&mut source, self.path, self.options.format)?
+            StartKind::Archive => kind_of_open(&mut source, self.path, self.options.read.format)?
                 .map_err(|other| other.error(self.path))?,
             kind => kind,
         };
@@ -137,7 +137,7 @@ impl<S: Send> MailboxJob<'_, S> {
 
     /// Writes the index of imap-backup for the copy of an mbox, so that the copy keeps the flags.
     fn copy_index(&self, target: &Path, changes: &[LengthChange]) -> Result<(), Error> {
-        let is_copy = self.options.mode.writes() && self.options.range.is_none();
+        let is_copy = self.options.writes && self.options.read.range.is_none();
         let copy = imap_backup::index_of_copy(self.path, target, changes);
         let Some((path, copy, content)) = copy.filter(|_| is_copy) else {
             return Ok(());
@@ -152,14 +152,13 @@ impl<S: Send> MailboxJob<'_, S> {
     }
 
     fn sink_for<'o>(&self, output: Output<'o>, original: Option<&File>) -> Result<Sink<'o>, Error> {
-        Ok(match (output, self.options.mode) {
-            (_, Mode::Probe | Mode::DryRun) | (Output::Nowhere | Output::Delivery(_), _) => {
-                Sink::Nowhere
-            }
-            (Output::Path(path) | Output::InFolder(path), _) => {
+        Ok(match output {
+            _ if !self.options.writes => Sink::Nowhere,
+            Output::Nowhere | Output::Delivery(_) => Sink::Nowhere,
+            Output::Path(path) | Output::InFolder(path) => {
                 Sink::to(path, Method::of_result(path, self.method), self.journal)?
             }
-            (Output::Open(file), _) => {
+            Output::Open(file) => {
                 let unwritable = Error::cannot_write(OPEN_OUTPUT);
                 let written = file.metadata().map_err(unwritable)?;
                 let metadata = original
@@ -232,13 +231,14 @@ impl<S: Send> MailboxJob<'_, S> {
         };
         if seen.damaged > 0 {
             let what = "the file is in UTF-16 and cannot be decoded exactly; the file was copied without a change";
-            self.observer.damaged(name, &what.into());
+            self.observer.event(MailboxEvent::damaged(name, what));
         } else if seen.changed > 0 {
             let what = Detail::from(LEFT_AS_UTF16).naming(Setting::OutputFormat);
-            self.observer.damaged(name, &what);
+            self.observer.event(MailboxEvent::damaged(name, what));
         }
-        self.observer.advance(length, seen.messages);
-        self.observer.done(&summary);
+        self.observer
+            .event(MailboxEvent::Advance(length, seen.messages));
+        self.observer.event(MailboxEvent::done(&summary));
         Ok(summary)
     }
 

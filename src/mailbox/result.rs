@@ -85,7 +85,7 @@ pub(crate) fn check(
         return Err(Error::Usage(detail.then(why)));
     }
     let mut found = finds.mailboxes.iter();
-    if options.range.is_some() && found.any(|found| is_moved(found.kind, options)) {
+    if options.read.range.is_some() && found.any(|found| is_moved(found.kind, options)) {
         let detail = Detail::default().naming(Setting::Range);
         let why = " works only if the source is one mailbox and the result has the same format";
         return Err(Error::Usage(detail.then(why)));

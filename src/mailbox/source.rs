@@ -22,11 +22,11 @@ use crate::mailbox::place::folder::MessageFolder;
 #[cfg(feature = "outlook")]
 use crate::mailbox::pst_file;
 use crate::mailbox::read::cut;
-use crate::mailbox::{Format, Options, Stop};
+use crate::mailbox::{Format, ReadOptions, Stop};
 
 pub(crate) struct Source {
     path: PathBuf,
-    options: Options,
+    options: ReadOptions,
     /// Whether the source is changed in place and not only read. A message of a Maildir is then treated as a part of
     /// the Maildir.
     is_in_place: bool,
@@ -55,7 +55,7 @@ struct SourceContent {
 }
 
 impl Source {
-    pub(crate) fn new(path: &Path, options: &Options, is_in_place: bool, stop: &Stop) -> Self {
+    pub(crate) fn new(path: &Path, options: &ReadOptions, is_in_place: bool, stop: &Stop) -> Self {
         Self {
             path: path.to_owned(),
             options: options.clone(),
@@ -69,7 +69,7 @@ impl Source {
     pub(crate) fn of_no_file(path: &Path) -> Self {
         Self {
             state: Mutex::new(SourceState::Closed(None)),
-            ..Self::new(path, &Options::default(), false, &Stop::default())
+            ..Self::new(path, &ReadOptions::default(), false, &Stop::default())
         }
     }
 
@@ -395,7 +395,7 @@ mod tests {
             ] {
                 fs::write(folder.join(name), content).unwrap();
             }
-            let source = Source::new(folder, &Options::default(), false, &Stop::default());
+            let source = Source::new(folder, &ReadOptions::default(), false, &Stop::default());
             let before = source.finds().unwrap();
             assert_eq!(
                 paths(&before),
@@ -415,7 +415,7 @@ mod tests {
         let temporary = tempfile::tempdir().unwrap();
         let path = temporary.path().join("mail");
         fs::write(&path, MAIL).unwrap();
-        let source = Source::new(&path, &Options::default(), false, &Stop::default());
+        let source = Source::new(&path, &ReadOptions::default(), false, &Stop::default());
         assert_eq!(source.kind(), Some(StartKind::Eml));
         assert_eq!(source.size(true), MAIL.len() as u64);
         fs::write(&path, format!("From a@b Sat Jan  3 01:05:34 1998\n{MAIL}")).unwrap();
@@ -431,7 +431,7 @@ mod tests {
     fn error_of_a_source_is_returned_when_reading_begins() {
         let temporary = tempfile::tempdir().unwrap();
         let path = temporary.path().join("missing");
-        let source = Source::new(&path, &Options::default(), false, &Stop::default());
+        let source = Source::new(&path, &ReadOptions::default(), false, &Stop::default());
         assert!(source.finds().is_none());
         assert_eq!((source.kind(), source.size(true)), (None, 0));
         assert!(matches!(source.begin(), Err(Error::Read { .. })));

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex};
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::archive::InnerMailboxes;
 use crate::mailbox::begin::{MailboxJob, begun, sweep};
+use crate::mailbox::event::MailboxEvent;
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::proton::{self, ProtonLabels};
@@ -37,8 +38,8 @@ impl<S: Send> MailboxJob<'_, S> {
     /// Writes the messages of all mailboxes to one mbox in an open file.
     pub(crate) fn transfer_to_open(&self, finds: &Finds, output: File) -> Result<Summary, Error> {
         let options = self.options;
-        if options.mode.writes() {
-            sweep(finds, options.format);
+        if options.writes {
+            sweep(finds, options.read.format);
         }
         let mut summary = begun(finds, self.observer);
         let groups = groups(finds, options);
@@ -54,9 +55,9 @@ impl<S: Send> MailboxJob<'_, S> {
     /// Converts all mailboxes to `destination`.
     pub(crate) fn transfer(&self, finds: &Finds, destination: &Path) -> Result<Summary, Error> {
         let options = self.options;
-        let writes = options.mode.writes();
+        let writes = options.writes;
         if writes {
-            sweep(finds, options.format);
+            sweep(finds, options.read.format);
         }
         let mut summary = begun(finds, self.observer);
         if let [found] = finds.mailboxes.as_slice()
@@ -158,7 +159,8 @@ impl<S: Send> MailboxJob<'_, S> {
             }
             let record = self.record_of_group(founds.clone());
             if record.as_ref().is_some_and(JournalRecord::is_made) {
-                self.observer.begin(&first.path);
+                self.observer
+                    .event(MailboxEvent::Begin(first.path.to_owned()));
                 summary.add(&self.made());
                 continue;
             }
@@ -197,7 +199,7 @@ impl<S: Send> MailboxJob<'_, S> {
     /// Converts all mailboxes to folders below the Thunderbird folder at `destination`. If the source is a single
     /// mailbox, its messages become the messages of that folder.
     fn to_tree(&self, folders: &[ResultFolder<'_>], destination: &Path) -> Result<Summary, Error> {
-        if self.options.mode.writes() {
+        if self.options.writes {
             temporary::sweep(temporary::folder_of(destination));
         }
         let record = self.record_of_group(
@@ -274,7 +276,7 @@ impl<S: Send> MailboxJob<'_, S> {
         let (Some(state), Some(copy)) = (state, proton::metadata_path(target)) else {
             return Ok(());
         };
-        if kind != StartKind::Eml || !self.options.mode.writes() {
+        if kind != StartKind::Eml || !self.options.writes {
             return Ok(());
         }
         self.copy_file(&state, &copy)?;

@@ -19,9 +19,9 @@ pub struct FileCounts {
     /// Files without mail, by their content: pictures, documents, programs, texts.
     pub not_mail: u64,
     /// Files that were not read completely although they contain or may contain mail. Each was reported to
-    /// [`Observer::damaged`](crate::mailbox::Observer::damaged).
+    /// [`MailboxFact`](crate::mailbox::MailboxFact).
     pub not_read: u64,
-    /// Files that match [`Options::ignore`](crate::mailbox::Options::ignore). They were not opened.
+    /// Files that match [`ReadOptions::ignore`](crate::mailbox::ReadOptions::ignore). They were not opened.
     pub ignored: u64,
 }
 

@@ -77,12 +77,11 @@ impl ConvertArgs {
                 "--range works only for one mbox; run the command once for each mbox"
             }
             _ => {
-                return Ok(Options {
-                    range: self.range.clone(),
-                    length: self.expect.map(|(length, _)| length),
-                    modified: self.expect.and_then(|(_, modified)| modified),
-                    ..self.walk.options(policy, self.mode())
-                });
+                let mut options = self.walk.options(policy, self.mode());
+                options.read.range.clone_from(&self.range);
+                options.read.length = self.expect.map(|(length, _)| length);
+                options.read.modified = self.expect.and_then(|(_, modified)| modified);
+                return Ok(options);
             }
         };
         Err(Error::Usage(why.into()))

@@ -10,7 +10,7 @@ use super::policy::{Common, FailureArgs};
 use super::walk::CompressedArgs;
 use crate::cli::values::{at_least_one, group, size};
 use crate::engine::policy::Policy;
-use crate::mailbox::{Format, Options};
+use crate::mailbox::{Format, ReadOptions};
 use crate::serve::{ServeAddress, ServeLimits};
 
 const STORE: &str = "Move attachments to this store, and restore them";
@@ -143,7 +143,7 @@ impl ServeArgs {
             max_connections: self.max_connections.unwrap_or(MAX_CONNECTIONS),
             jobs: self
                 .jobs
-                .unwrap_or_else(|| Options::default().jobs.max(FEWEST_JOBS)),
+                .unwrap_or_else(|| ReadOptions::default().jobs.max(FEWEST_JOBS)),
         }
     }
 

@@ -11,6 +11,7 @@ use crate::cli::values::{OutputFormat, at_least_one, output_format, size};
 use crate::engine::Mode;
 use crate::engine::policy::Policy;
 use crate::error::Error;
+use crate::mailbox::ReadOptions;
 use crate::mailbox::{self, ByLabel, Format, IgnorePatterns, check_backup_suffix};
 
 pub(super) const MAILBOXES: &str = "Mailboxes";
@@ -114,8 +115,8 @@ pub(crate) struct CompressedArgs {
 }
 
 impl CompressedArgs {
-    pub(crate) fn added_to(&self, options: mailbox::Options) -> mailbox::Options {
-        mailbox::Options {
+    pub(crate) fn added_to(&self, options: ReadOptions) -> ReadOptions {
+        ReadOptions {
             max_expanded: self.max_expanded.unwrap_or(options.max_expanded),
             ignore: IgnorePatterns::new(&self.ignore),
             ..options
@@ -204,26 +205,30 @@ impl WalkArgs {
     /// Returns the options for reading mailboxes. Messages that wait for a server use no core, so more messages than
     /// cores are processed in parallel.
     pub(crate) fn options(&self, policy: &Policy, mode: Mode) -> mailbox::Options {
-        let defaults = mailbox::Options::default();
+        let defaults = ReadOptions::default();
         let jobs = self.jobs.unwrap_or(defaults.jobs);
         let waits = !policy.fetch.is_empty();
-        self.compressed.added_to(mailbox::Options {
+        let read = self.compressed.added_to(ReadOptions {
             format: self.format,
-            output_format: self.output_format.unwrap_or_default().format,
-            mbox_variant: self.output_format.and_then(|it| it.variant),
-            by_label: self.by_label,
-            skip_deleted: self.skip_deleted,
             jobs,
             max_in_flight: if waits {
                 policy.limits.in_flight.max(jobs)
             } else {
                 jobs
             },
+            ..defaults
+        });
+        mailbox::Options {
+            read,
+            output_format: self.output_format.unwrap_or_default().format,
+            mbox_variant: self.output_format.and_then(|it| it.variant),
+            by_label: self.by_label,
+            skip_deleted: self.skip_deleted,
             backup: self.backup.clone(),
             waits,
-            mode,
-            ..defaults
-        })
+            writes: mode.writes(),
+            ..mailbox::Options::default()
+        }
     }
 }
 

@@ -29,7 +29,7 @@ use super::remote;
 use super::streams::{is_standard, print, write_error};
 use crate::engine::same::Digest;
 use crate::error::Error;
-use crate::mailbox::{Flags, Keywords, MessageFlags, Options, SeenFlags, Stop};
+use crate::mailbox::{Flags, Keywords, MessageFlags, ReadOptions, SeenFlags, Stop};
 
 pub(super) fn run(args: &CompareArgs) -> Result<ProgramStatus, Error> {
     let signals = Signals::watch();
@@ -44,9 +44,9 @@ pub(super) fn run(args: &CompareArgs) -> Result<ProgramStatus, Error> {
         remote::are_remote(&sides.map(Clone::clone), &args.imap)?;
         args.connection.check_unused()?;
     }
-    let options = &args.compressed.added_to(Options {
+    let options = &args.compressed.added_to(ReadOptions {
         format: args.format,
-        ..Options::default()
+        ..ReadOptions::default()
     });
     let done = (|| {
         let [old, new] = [
@@ -189,7 +189,7 @@ fn compare(
     old: &Side,
     new: &Side,
     is_merged: bool,
-    options: &Options,
+    options: &ReadOptions,
     stop: &Stop,
 ) -> Result<Verdict, Error> {
     let mut verdict = Verdict::default();

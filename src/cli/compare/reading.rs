@@ -8,8 +8,8 @@ use super::super::wording;
 use crate::engine::same::{Digest, identity, plain};
 use crate::error::Error;
 use crate::mailbox::{
-    FileCounts, LetterWork, MailboxEvent, MailboxFact, Message, Options, Quoting, SeenFlags, Stop,
-    StoredFlags, is_internal, offset_in_own_file, read_source,
+    FileCounts, LetterWork, MailboxEvent, MailboxFact, Message, Quoting, ReadOptions, SeenFlags,
+    Stop, StoredFlags, is_internal, offset_in_own_file, read_source,
 };
 
 /// A message without its content.
@@ -47,7 +47,7 @@ pub(super) struct LostMessage {
 /// added to `not_read`. The list is only needed for the first of several readings of a mailbox.
 pub(super) fn read<R: Send>(
     mailbox: &Path,
-    options: &Options,
+    options: &ReadOptions,
     stop: &Stop,
     (is_examined, examine): (
         impl Fn(&Digest) -> bool + Sync,

@@ -11,15 +11,14 @@ use super::reading::LostMessage;
 #[cfg(all(unix, feature = "imap"))]
 use crate::edit::Edits;
 #[cfg(all(unix, feature = "imap"))]
-use crate::engine::report::Detail;
 use crate::error::Error;
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::account::Account;
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::download::{Download, url_of_saved};
 #[cfg(all(unix, feature = "imap"))]
-use crate::mailbox::{Message, Observer, Transform};
-use crate::mailbox::{Options, Stop};
+use crate::mailbox::{MailboxEvent, MailboxFact, Message, Observer, Transform};
+use crate::mailbox::{Options, ReadOptions, Stop};
 
 /// One of the two mailboxes of the comparison: OLD or NEW.
 pub(super) struct Side {
@@ -50,7 +49,7 @@ impl Side {
 pub(super) fn side(
     source: &Path,
     args: &CompareArgs,
-    options: &Options,
+    options: &ReadOptions,
     stop: &Stop,
 ) -> Result<Side, Error> {
     #[cfg(all(unix, feature = "imap"))]
@@ -59,7 +58,10 @@ pub(super) fn side(
         let download: Download<'_, ()> = Download {
             account: &account,
             output: copy.path(),
-            options,
+            options: &Options {
+                read: options.clone(),
+                ..Options::default()
+            },
             transform: &SideContents,
             observer: &SourceNotes,
             stop,
@@ -102,7 +104,11 @@ struct SourceNotes;
 
 #[cfg(all(unix, feature = "imap"))]
 impl Observer<()> for SourceNotes {
-    fn damaged(&self, path: &Path, why: &Detail) {
-        say::tell(&say::damaged(path, &why.to_string()));
+    fn event(&self, event: MailboxEvent<()>) {
+        if let MailboxEvent::Fact(MailboxFact::Damaged(path, why) | MailboxFact::Lost(path, why)) =
+            event
+        {
+            say::tell(&say::damaged(&path, &why));
+        }
     }
 }

@@ -22,13 +22,12 @@ use super::remote;
 use super::say;
 use super::streams::{is_standard, print, write_error};
 use super::survey::quoted;
-use crate::engine::Mode;
 #[cfg(all(unix, feature = "imap"))]
 use crate::engine::policy::Policy;
 use crate::error::Error;
 use crate::mailbox::{
-    Envelope, FileCounts, Format, Keywords, MergeResult, Options, PreparedMail, Stop, folder_of,
-    names_a_file, names_an_mbox,
+    Envelope, FileCounts, Format, Keywords, MergeResult, Options, PreparedMail, ReadOptions, Stop,
+    folder_of, names_a_file, names_an_mbox,
 };
 use crate::merge::{
     FinishedReport, KeptSelection, MergeIndex, ReadSource, SavedIndex, Tally, finished, record,
@@ -44,17 +43,16 @@ pub(super) fn run(args: &MergeArgs) -> Result<ProgramStatus, Error> {
     limits_on_files_are_failed_writes();
     let run = MergeRun {
         args,
-        options: args.compressed.added_to(Options {
+        options: Options {
+            read: args.compressed.added_to(ReadOptions {
+                format: args.format,
+                may_lack_mail: args.sources.len() > 1,
+                ..ReadOptions::default()
+            }),
             mbox_variant: args.output_form().1,
-            format: args.format,
-            mode: if args.dry_run {
-                Mode::DryRun
-            } else {
-                Mode::Run
-            },
-            may_lack_mail: args.sources.len() > 1,
+            writes: !args.dry_run,
             ..Options::default()
-        }),
+        },
         stop: &signals.stop,
         #[cfg(all(unix, feature = "imap"))]
         policy: args.connection.policy(),
@@ -279,7 +277,7 @@ impl MergeRun<'_> {
         let kept = index.decide(
             args.order,
             args.dry_run,
-            (self.options.pool_limits(), self.stop),
+            (self.options.read.pool_limits(), self.stop),
         )?;
         let KeptSelection {
             mut order,
@@ -289,7 +287,7 @@ impl MergeRun<'_> {
         let like = origins.first().map(|origin| origin.source.path());
         let mut merged =
             MergeResult::start(&args.output, form, has_folders, (&self.options, like))?;
-        if self.options.mode.writes() {
+        if self.options.writes {
             let next = || order.next_batch();
             merged.add_all((&self.options, self.stop), next, |batch, add| {
                 mails.read(batch, |mail| {

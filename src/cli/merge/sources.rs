@@ -13,10 +13,8 @@ use super::super::totals::Totals;
 use super::super::wording;
 use crate::edit::Edits;
 #[cfg(all(unix, feature = "imap"))]
-use crate::engine::Mode;
 #[cfg(all(unix, feature = "imap"))]
 use crate::engine::policy::Policy;
-use crate::engine::report::Detail;
 use crate::error::{Error, unpoisoned};
 use crate::expand::envelope;
 #[cfg(all(unix, feature = "imap"))]
@@ -24,9 +22,9 @@ use crate::imap::download::Download;
 #[cfg(all(unix, feature = "imap"))]
 use crate::mailbox::temporary_folder_in;
 use crate::mailbox::{
-    AtMailboxes, Batch, Envelope, FileCounts, Format, Handler, Message, MessageFlags, Observer,
-    Options, PreparedMail, Source, Stop, Summary, Transform, form_and_folders, names_a_file,
-    read_letters,
+    AtMailboxes, Batch, Envelope, FileCounts, Format, Handler, MailboxEvent, MailboxFact, Message,
+    MessageFlags, Observer, Options, PreparedMail, Source, Stop, Summary, Transform,
+    form_and_folders, names_a_file, read_letters,
 };
 use crate::merge::{ArrivalBatch, MergeIndex, Numbers, ReadSource, SavedIndex};
 
@@ -73,7 +71,7 @@ impl SourceSettings<'_> {
             let display = Display::new(ProgressOption::Never, 0);
             let reading = SourceObserver::with(&display);
             let options = &Options {
-                mode: Mode::Run,
+                writes: true,
                 ..self.options.clone()
             };
             let download = Download {
@@ -107,7 +105,7 @@ impl SourceSettings<'_> {
     }
 
     fn known(&self, path: &Path) -> Source {
-        Source::new(path, self.options, false, self.stop)
+        Source::new(path, &self.options.read, false, self.stop)
     }
 
     /// Returns the default format of the result: that of the source.
@@ -326,6 +324,30 @@ impl<'r> SourceObserver<'r> {
         }
     }
 
+    fn fact(&self, fact: MailboxFact) {
+        let line = match fact {
+            MailboxFact::Damaged(path, why) | MailboxFact::Lost(path, why) => {
+                let why = wording::detail(&why);
+                if self.say(say::damaged(&path, &why)) {
+                    unpoisoned(self.not_read.lock()).push((path.display().to_string(), why));
+                }
+                return;
+            }
+            MailboxFact::PassedOver(path, what) => say::skipped(&path, &what),
+            MailboxFact::Noted(path, what) => say::damaged(&path, &what),
+            MailboxFact::UnusedFlags(path, what) => {
+                say::damaged(&path, &format!("not kept: {what}"))
+            }
+            MailboxFact::LostFlags(what, count) => say::lost_flags(&what, count),
+            MailboxFact::Skipped(..)
+            | MailboxFact::SkippedOthers(..)
+            | MailboxFact::Waiting(..) => {
+                return;
+            }
+        };
+        self.say(line);
+    }
+
     /// Prints a line unless it was already printed, and returns whether it is new. A run that continues an interrupted
     /// run starts with the lines of that run. It may then read a damaged mailbox again, which must not be reported
     /// twice.
@@ -355,35 +377,15 @@ impl Transform<()> for SourceObserver<'_> {
 }
 
 impl Observer<()> for SourceObserver<'_> {
-    fn advance(&self, bytes: u64, messages: u64) {
+    fn event(&self, event: MailboxEvent<()>) {
         let none = Totals::default();
-        self.display.advance(bytes, messages, [&none, &none]);
-    }
-
-    fn expects(&self, bytes: u64) {
-        self.display.expect(bytes);
-    }
-
-    fn damaged(&self, path: &Path, why: &Detail) {
-        let why = wording::detail(why);
-        if self.say(say::damaged(path, &why)) {
-            unpoisoned(self.not_read.lock()).push((path.display().to_string(), why));
+        match event {
+            MailboxEvent::Advance(bytes, messages) => {
+                self.display.advance(bytes, messages, [&none, &none]);
+            }
+            MailboxEvent::Expects(bytes) => self.display.expect(bytes),
+            MailboxEvent::Fact(fact) => self.fact(fact),
+            MailboxEvent::Begin(_) | MailboxEvent::Message(..) | MailboxEvent::Done(_) => {}
         }
-    }
-
-    fn passed_over(&self, path: &Path, what: &str) {
-        self.say(say::skipped(path, what));
-    }
-
-    fn noted(&self, path: &Path, what: &str) {
-        self.say(say::damaged(path, what));
-    }
-
-    fn unused_flags(&self, path: &Path, what: &'static str) {
-        self.say(say::damaged(path, &format!("not kept: {what}")));
-    }
-
-    fn lost_flags(&self, what: &str, count: u64) {
-        self.say(say::lost_flags(what, count));
     }
 }

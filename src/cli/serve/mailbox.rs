@@ -7,12 +7,11 @@ use std::time::SystemTime;
 use super::super::report_file::ReportFields;
 use super::super::{say, wording};
 use crate::edit::Edits;
-use crate::engine::report::Detail;
 use crate::error::{Error, unpoisoned};
 use crate::expand::envelope;
 use crate::mailbox::{
-    AtMailboxes, Batch, Envelope, Format, Handler, Message, MessageFlags, Observer, Options,
-    PreparedMail, Source, Stop, Transform, read_letters,
+    AtMailboxes, Batch, Envelope, Format, Handler, MailboxEvent, MailboxFact, Message,
+    MessageFlags, Observer, Options, PreparedMail, Source, Stop, Transform, read_letters,
 };
 use crate::serve::{MailboxMessage, SharedSink};
 
@@ -48,7 +47,7 @@ pub(super) fn deliver(
         leave: &mut |_, _| Ok(()),
     };
     let form = (Format::Maildir, options);
-    let source = Source::new(source, options, false, stop);
+    let source = Source::new(source, &options.read, false, stop);
     let summary = read_letters(&source, form, (&reading, &reading), stop, at, &handler)?;
     let (delivered, bytes) = *unpoisoned(place.delivered.lock());
     let list = |list: &Mutex<MailboxFolders>| std::mem::take(&mut *unpoisoned(list.lock()));
@@ -208,17 +207,16 @@ impl Transform<()> for MailboxObserver {
 }
 
 impl Observer<()> for MailboxObserver {
-    fn lost(&self, path: &Path, why: &Detail) {
-        let entry = || self.entry(path, &wording::detail(why));
-        unpoisoned(self.unreadable.lock()).add(1, entry);
-    }
-
-    fn damaged(&self, path: &Path, why: &Detail) {
-        let entry = || self.entry(path, &wording::detail(why));
-        unpoisoned(self.damaged.lock()).add(1, entry);
-    }
-
-    fn passed_over(&self, path: &Path, what: &str) {
-        unpoisoned(self.skipped.lock()).add(1, || self.entry(path, what));
+    fn event(&self, event: MailboxEvent<()>) {
+        let MailboxEvent::Fact(fact) = event else {
+            return;
+        };
+        let (list, path, reason) = match fact {
+            MailboxFact::Lost(path, why) => (&self.unreadable, path, wording::detail(&why)),
+            MailboxFact::Damaged(path, why) => (&self.damaged, path, wording::detail(&why)),
+            MailboxFact::PassedOver(path, what) => (&self.skipped, path, what),
+            _ => return,
+        };
+        unpoisoned(list.lock()).add(1, || self.entry(&path, &reason));
     }
 }

@@ -39,8 +39,8 @@ use crate::expand::Expander;
 use crate::expand::detach::{Detacher, Settings};
 use crate::fetch::store::{Key, StoreError};
 use crate::mailbox::{
-    Message, Options, OtherInput, Quoting, Stop, Transform, as_mail, is_mailbox, no_message,
-    starts_like_msg, temporary_folder_in,
+    Message, Options, OtherInput, Quoting, ReadOptions, Stop, Transform, as_mail, is_mailbox,
+    no_message, starts_like_msg, temporary_folder_in,
 };
 use crate::serve::{Backend, BackendResult, ObjectContent, Parameters, Problem, SharedSink, Verb};
 
@@ -92,7 +92,7 @@ impl Service {
         let opened = name.map(|name| ServedStore::open(&name, &policy));
         let store = opened.transpose()?;
         let cache = Cache::of(&args.common.policy, Mode::Run, None)?;
-        let options = Options::default();
+        let options = ReadOptions::default();
         let (progress, stop) = (ProgressOption::Never, Stop::default());
         let copies = CopyMailboxes::read(&policy, &options, progress, &stop)?;
         cache.read_archive(&policy, &stop)?;
@@ -540,9 +540,9 @@ impl Service {
             parsed("messages", parameters, &[])?;
         // Outlook mailboxes inside an archive are copied to the spool directory, so this also limits the spool.
         let most = self.args.limits().max_mailbox.saturating_mul(EXPANDED);
-        let own = self.args.compressed.added_to(Options {
+        let own = self.args.compressed.added_to(ReadOptions {
             max_expanded: most,
-            ..Options::default()
+            ..ReadOptions::default()
         });
         let asked = args.compressed.added_to(own.clone());
         let max_expanded = if names.contains("max-expanded") {
@@ -551,9 +551,12 @@ impl Service {
             own.max_expanded
         };
         Ok(Options {
-            format: args.format,
-            max_expanded,
-            ..own
+            read: ReadOptions {
+                format: args.format,
+                max_expanded,
+                ..own
+            },
+            ..Options::default()
         })
     }
 }

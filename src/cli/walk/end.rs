@@ -31,9 +31,9 @@ impl Walk<'_> {
     ) -> Vec<String> {
         let options = &self.options;
         let is_other_form = options.output_format != Format::Auto || options.by_label.is_some();
-        let is_whole = options.range.is_none() && summary.repeated + summary.damaged == 0;
+        let is_whole = options.read.range.is_none() && summary.repeated + summary.damaged == 0;
         let is_changed = is_whole && (summary.changed > 0 || is_other_form);
-        if !options.mode.writes() || options.format != Format::Auto || !is_changed {
+        if !options.writes || options.read.format != Format::Auto || !is_changed {
             return Vec::new();
         }
         let new = |target: &'_ Path| match (options.output_format, self.output) {
@@ -69,7 +69,7 @@ impl Walk<'_> {
     /// Returns how to repeat this run. The run never overwrites its own result.
     pub(super) fn again(&self) -> String {
         let result = self.output.filter(|output| !is_standard(output));
-        match result.filter(|_| self.options.mode.writes()) {
+        match result.filter(|_| self.options.writes) {
             Some(output) => format!("remove {}, and run the same command again", shown(output)),
             None => "run the same command again".to_owned(),
         }
@@ -78,7 +78,7 @@ impl Walk<'_> {
     /// Returns whether the run ends with a forecast: what a real run would do with pictures, and how much space the
     /// result would need.
     pub(super) fn plans_pictures(&self) -> bool {
-        !self.options.mode.writes() && self.policy.embed.is_on()
+        !self.options.writes && self.policy.embed.is_on()
     }
 
     /// Returns the forecast. `size` is the size of all sources, or `None` if [`plans_pictures`](Self::plans_pictures)
@@ -109,7 +109,7 @@ impl Walk<'_> {
 
     pub(super) fn stopped(&self, summary: &Summary) -> String {
         let (messages, changed) = (summary.messages, summary.changed);
-        match (self.options.mode, &self.args.output) {
+        match (self.mode, &self.args.output) {
             (Mode::Probe | Mode::DryRun, _) => {
                 "stopped by a signal; nothing was written".to_owned()
             }

@@ -55,6 +55,7 @@ pub(super) struct Walk<'w> {
     pub(super) output: Option<&'w Path>,
     pub(super) saying: &'w SayingArgs,
     pub(super) options: Options,
+    pub(super) mode: Mode,
     #[cfg(all(unix, feature = "imap"))]
     pub(super) candidates: Candidates,
     /// Store with detached attachments. A replacement on a server that an earlier run left unfinished is completed only
@@ -111,7 +112,7 @@ impl Walk<'_> {
         is_offline: bool,
         more: &str,
     ) -> Result<Option<Resume>, Error> {
-        let is_wanted = self.options.mode.writes() && !args.no_resume;
+        let is_wanted = self.options.writes && !args.no_resume;
         let Some(output) = self.output.filter(|_| is_wanted) else {
             return Ok(None);
         };
@@ -143,13 +144,21 @@ impl Walk<'_> {
         let options = &self.options;
         let variant = (options.mbox_variant, options.skip_deleted);
         let forms = (
-            options.format,
+            options.read.format,
             options.output_format,
             variant,
             options.by_label,
         );
-        let range = (&options.range, options.length, options.modified);
-        let limits = (options.max_message, options.max_expanded, options.quoting);
+        let range = (
+            &options.read.range,
+            options.read.length,
+            options.read.modified,
+        );
+        let limits = (
+            options.read.max_message,
+            options.read.max_expanded,
+            options.read.quoting,
+        );
         let version = env!("CARGO_PKG_VERSION");
         let places = (&self.sources, output);
         format!("{version} {places:?} {forms:?} {range:?} {limits:?} {more:?} {policy:?}")
@@ -170,9 +179,9 @@ impl Walk<'_> {
         if let Some(output) = self.output {
             let is_directory =
                 self.sources.len() > 1 || self.options.output_format == Format::Thunderbird;
-            make_room(output, is_directory, self.options.mode)?;
+            make_room(output, is_directory, self.mode)?;
         }
-        let range = self.options.range.as_ref();
+        let range = self.options.read.range.as_ref();
         let started =
             RunStart::now(range.and_then(|range| OriginRange::of(range, self.sources.first()?)));
         let reporter = self.reporter(&started)?;
@@ -268,7 +277,7 @@ impl Walk<'_> {
         if self.saying.volume() >= OutputVolume::Normal
             && (has_done_some || summary.messages > 0 || status != ProgramStatus::Trouble)
         {
-            let word = match self.options.mode {
+            let word = match self.mode {
                 Mode::Run => "",
                 Mode::Probe | Mode::DryRun => self.word,
             };
@@ -278,7 +287,7 @@ impl Walk<'_> {
                 summary: &summary,
                 totals: &counts,
                 task: self.task,
-                mode: self.options.mode,
+                mode: self.mode,
                 seconds,
                 is_remote: self.sources.iter().all(|source| is_of_account(source)),
                 again: &again,
@@ -301,7 +310,7 @@ impl Walk<'_> {
                 .map(|line| line + "\n")
                 .unwrap_or_default();
             let command = match counts.outcomes.gone() {
-                count if count > 0 && self.options.mode.writes() => context.archived(),
+                count if count > 0 && self.options.writes => context.archived(),
                 _ => None,
             };
             let archived = command.map_or_else(String::new, |command| {
@@ -343,7 +352,7 @@ impl Walk<'_> {
         if status == ProgramStatus::Success && counts.outcomes.has_no_response() {
             status = ProgramStatus::Trouble;
         }
-        let is_refused = self.options.mode.writes() && counts.outcomes.has_server_refusals();
+        let is_refused = self.options.writes && counts.outcomes.has_server_refusals();
         if status == ProgramStatus::Success && is_refused {
             status = ProgramStatus::Trouble;
         }
@@ -363,7 +372,7 @@ impl Walk<'_> {
         let stop = &self.signals.stop;
         let known = |path: &PathBuf| {
             if has_results(path) {
-                Source::new(path, &self.options, self.output.is_none(), stop)
+                Source::new(path, &self.options.read, self.output.is_none(), stop)
             } else {
                 Source::of_no_file(path)
             }
@@ -384,7 +393,7 @@ impl Walk<'_> {
             // so their compressed size is not counted.
             _ => self.sizes(self.output.is_some() || self.args.dry_run),
         };
-        if let Some(range) = &self.options.range {
+        if let Some(range) = &self.options.read.range {
             total = range.end.min(total).saturating_sub(range.start);
         }
         let report = self.saying.report.as_deref();
@@ -450,7 +459,7 @@ impl Walk<'_> {
             Some(stream) => stream,
             None => {
                 let file = File::open(source).map_err(Error::cannot_read(source.display()))?;
-                InputSource::named(file, source, options, stop)?
+                InputSource::named(file, source, &options.read, stop)?
             }
         };
         let conversion = Conversion::of_stream(opened, source);
@@ -463,7 +472,7 @@ impl Walk<'_> {
 
     /// Returns standard output. In a dry run, only the report is written to it, and no mail.
     fn standard_output(&self) -> Result<File, Error> {
-        match self.options.mode {
+        match self.mode {
             Mode::Run => streams::output(),
             Mode::Probe | Mode::DryRun => streams::report_output(),
         }
@@ -478,20 +487,20 @@ impl Walk<'_> {
         reporter: &Reporter<'_>,
     ) -> Result<Summary, Error> {
         let (options, replacing) = (&self.options, &self.args.replacing);
-        let state = match options.mode {
+        let state = match self.mode {
             Mode::Run => replacing.state()?,
             Mode::Probe | Mode::DryRun => PathBuf::new(),
         };
         let in_place = InPlace {
             account,
             candidates: &self.candidates,
-            mode: options.mode,
+            mode: self.mode,
             trash: replacing.trash.as_deref(),
             by_replace: replacing.replace,
             state: &state,
             objects: self.objects.as_deref(),
-            jobs: options.max_in_flight.max(options.jobs),
-            max_message: options.max_message,
+            jobs: options.read.max_in_flight.max(options.read.jobs),
+            max_message: options.read.max_message,
             transform,
             observer: reporter,
             stop: &self.signals.stop,
@@ -500,7 +509,7 @@ impl Walk<'_> {
             .run()
             .map_err(|failure| remote::error(failure, account))?;
         if reporter.volume >= OutputVolume::Normal
-            && options.mode.writes()
+            && options.writes
             && let Some((before, after)) = done.quota
         {
             let more = if after > before { "more" } else { "less" };

@@ -71,7 +71,7 @@ pub(crate) struct ArchiveLimits {
 const LEVELS: usize = 3;
 
 /// Maximum size of a single message in an archive, in bytes. It is the default of
-/// [`Options::max_message`](crate::mailbox::Options::max_message).
+/// [`ReadOptions::max_message`](crate::mailbox::ReadOptions::max_message).
 const LONGEST_MESSAGE: u64 = 512 << 20;
 
 pub(crate) struct ArchiveReader<M> {

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
     use crate::edit::Edits;
     use crate::error::Error;
-    use crate::mailbox::{Conversion, Message, Messages, Options, Transform};
+    use crate::mailbox::{Conversion, Message, Messages, ReadOptions, Transform};
 
     const MBOX: &str = "From a@example.org Sat Jan  3 01:05:34 1996\nSubject: one\n\nhello\n";
     const GZIP: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\0\0\0\0\0\0";
@@ -77,7 +77,7 @@ mod tests {
         ] {
             let path = folder.path().join(name);
             fs::write(&path, content).unwrap();
-            let items: Vec<_> = Messages::new(&path, Options::default()).collect();
+            let items: Vec<_> = Messages::new(&path, ReadOptions::default()).collect();
             let [Err(error)] = items.as_slice() else {
                 panic!("{name}: {items:?}")
             };
@@ -86,7 +86,7 @@ mod tests {
         }
         // Only the uncompressed mailbox is read. The other six files are compressed or archives and give an error each.
         fs::write(folder.path().join("plain.mbox"), MBOX).unwrap();
-        let items: Vec<_> = Messages::new(folder.path(), Options::default()).collect();
+        let items: Vec<_> = Messages::new(folder.path(), ReadOptions::default()).collect();
         let errors = items.iter().filter(|item| item.is_err()).count();
         assert_eq!((items.len() - errors, errors), (1, 6));
     }
@@ -112,7 +112,7 @@ mod tests {
         let packed = folder.path().join("cur/1:2,S");
         fs::write(&packed, GZIP).unwrap();
         fs::write(folder.path().join("cur/2:2,S"), "Subject: two\n\nhello\n").unwrap();
-        let items: Vec<_> = Messages::new(folder.path(), Options::default()).collect();
+        let items: Vec<_> = Messages::new(folder.path(), ReadOptions::default()).collect();
         let [Err(error), Ok(message)] = items.as_slice() else {
             panic!("{items:?}")
         };

@@ -18,7 +18,7 @@ use std::fs::{self, Metadata};
 use std::path::Path;
 
 use crate::error::Error;
-use crate::mailbox::Options;
+use crate::mailbox::ReadOptions;
 use crate::mailbox::failure::cannot_read;
 pub(crate) use crate::mailbox::finds::{Finds, SourceFind};
 pub(crate) use crate::mailbox::kind::StartKind;
@@ -38,7 +38,7 @@ pub(crate) use search::is_maildir;
 ///
 /// # Errors
 /// Returns [`Error::NotAMailbox`] if the source contains no mail, [`Error::Read`], or [`Error::Interrupted`].
-pub(crate) fn find(source: &Path, options: &Options, stop: &Stop) -> Result<Finds, Error> {
+pub(crate) fn find(source: &Path, options: &ReadOptions, stop: &Stop) -> Result<Finds, Error> {
     let metadata = fs::metadata(source).map_err(cannot_read(source))?;
     if metadata.is_dir() {
         return TreeSearch::of(source, options, stop).run();

@@ -24,7 +24,7 @@ use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::{ContentVerdict, NotMail, not_a_mailbox};
 use crate::mailbox::partial::{self, is_litter};
 use crate::mailbox::temporary;
-use crate::mailbox::{IgnorePatterns, Options, Stop};
+use crate::mailbox::{IgnorePatterns, ReadOptions, Stop};
 use crate::platform::disk::layout::is_object;
 use crate::platform::{FileExt as _, OsStrExt as _};
 
@@ -58,7 +58,7 @@ struct DirectorySearch {
 }
 
 impl<'s> TreeSearch<'s> {
-    pub(super) fn of(source: &'s Path, options: &'s Options, stop: &'s Stop) -> Self {
+    pub(super) fn of(source: &'s Path, options: &'s ReadOptions, stop: &'s Stop) -> Self {
         Self {
             source,
             whole: source.canonicalize().unwrap_or_else(|_| source.to_owned()),

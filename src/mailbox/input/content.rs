@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::sync::Arc;
 
 use crate::engine::declared_charsets::in_declared_charsets;
-use crate::mailbox::Options;
+use crate::mailbox::ReadOptions;
 use crate::mailbox::compressed::{CompressionDamage, Decoder, Method, not_encoded};
 use crate::mailbox::input::source::InputSource;
 
@@ -21,7 +21,7 @@ pub(crate) fn content_of(
     file: &Arc<File>,
     length: u64,
     method: Option<Method>,
-    options: &Options,
+    options: &ReadOptions,
     most: usize,
 ) -> io::Result<CompressedContent> {
     let mut content = Vec::new();

@@ -24,6 +24,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::error::Error;
+use crate::mailbox::event::{MailboxEvent, MailboxFact};
 use crate::mailbox::failure::{cannot_write, changed, unreadable};
 use crate::mailbox::place::replace::{is_same, with_suffix};
 use crate::mailbox::temporary::{folder_of, started, system, temporary_in};
@@ -57,7 +58,12 @@ impl<'a> LockPatience<'a> {
             timeout,
             told: Cell::new(false),
             stop,
-            tell: Box::new(|path, lock| observer.waiting(path, lock)),
+            tell: Box::new(|path, lock| {
+                observer.event(MailboxEvent::Fact(MailboxFact::Waiting(
+                    path.to_owned(),
+                    lock.to_owned(),
+                )))
+            }),
         }
     }
 

@@ -68,7 +68,7 @@ impl ResultOrigin {
             }
             add(&mut digest, &found.path, &metadata);
             if found.kind.is_folder() {
-                add_messages(&mut digest, found, options.format)?;
+                add_messages(&mut digest, found, options.read.format)?;
             }
         }
         Some(Self(digest.finish().to_be_bytes().to_vec()))

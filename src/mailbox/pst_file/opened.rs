@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::engine::outlook::pst::{PstMailbox, PstTreeFolder, RandomAccess};
-use crate::mailbox::Options;
+use crate::mailbox::ReadOptions;
 use crate::mailbox::forms::names::FolderNames;
 use crate::outlook::OnDisk;
 
@@ -28,7 +28,7 @@ pub(crate) struct OpenPst {
 impl OpenPst {
     /// Returns the number of bytes that the further messages of the file may have together. Items can share content, so
     /// without this limit a small file could expand to a huge mailbox.
-    pub(crate) fn room(&self, options: &Options) -> u64 {
+    pub(crate) fn room(&self, options: &ReadOptions) -> u64 {
         const ALWAYS: u64 = 64 << 20;
         const TIMES: u64 = 1000;
         // Attachments grow by a third in base64, so the mail is normally larger than the file. The option that limits
@@ -168,9 +168,9 @@ fn room_for_the_mail_of_a_file_is_never_less_than_its_attachments_need_in_base64
             made: AtomicU64::new(0),
         }
     };
-    let mut options = Options {
+    let mut options = ReadOptions {
         max_expanded: 64 << 30,
-        ..Options::default()
+        ..ReadOptions::default()
     };
     assert_eq!(opened(200_000).room(&options), 200_000_000);
     assert_eq!(opened(1000).room(&options), 64 << 20);

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use crate::detail::{Detail, Setting};
 use crate::error::Error;
-use crate::mailbox::Options;
+use crate::mailbox::ReadOptions;
 use crate::mailbox::failure::cannot_read;
 use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::mbox::{self, MboxReadState};
@@ -38,7 +38,7 @@ const HEAD: u64 = 1 << 20;
 /// Returns the range that the options request, or `None` if no range is requested or the range covers the whole source.
 /// Returns an error if the source has another length or modification time than the options require.
 pub(crate) fn asked_for(
-    options: &Options,
+    options: &ReadOptions,
     path: &Path,
     metadata: Option<&Metadata>,
 ) -> Result<Option<Range<u64>>, Error> {
@@ -73,7 +73,7 @@ pub(crate) fn check(source: &Path, finds: &Finds) -> Result<(), Error> {
 pub(crate) fn windows(
     source: InputSource,
     counted: MboxReadState,
-    options: &Options,
+    options: &ReadOptions,
     path: &Path,
 ) -> Result<Windows, Error> {
     let all = |source| Windows::new(source, options.window, options.max_message).behind(counted);
@@ -198,7 +198,7 @@ pub(crate) fn pieces(
     kind: StartKind,
     length: u64,
     (size, counts): (u64, bool),
-    options: &Options,
+    options: &ReadOptions,
     take: &mut dyn FnMut(&MboxPiece, Option<Quoting>) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut all = MboxPiece {

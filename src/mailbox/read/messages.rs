@@ -4,6 +4,7 @@ use std::path::Path;
 use crate::edit::Edits;
 use crate::error::Error;
 use crate::mailbox::begin::MailboxJob;
+use crate::mailbox::event::MailboxEvent;
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::rewrite::{RewriteRefusal, Rewritten};
@@ -23,7 +24,7 @@ impl<S> TransformResult<S> {
     }
 
     pub(crate) fn tell(self, observer: &dyn Observer<S>) {
-        observer.message(self.said, self.is_refused);
+        observer.event(MailboxEvent::Message(self.said, self.is_refused));
     }
 }
 

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::mailbox::archive::{self, MemberRules, SkippedMember};
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::compressed::{CompressionDamage, Decoder, Method, method_of, not_encoded};
+use crate::mailbox::event::{MailboxEvent, MailboxFact};
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
 use crate::mailbox::file::{PackedFile, PackedReader};
 use crate::mailbox::forms::flags::MessageFlags;
@@ -24,7 +25,7 @@ use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::read::entry::ALL_MAIL;
 #[cfg(feature = "cli")]
 use crate::mailbox::read::entry::WITHOUT_PSTS;
-use crate::mailbox::{Format, Options, Stop, Summary, find};
+use crate::mailbox::{Format, ReadOptions, Stop, Summary, find};
 use crate::prologue;
 
 pub(crate) const WINDOW: usize = 1 << 20;
@@ -38,7 +39,7 @@ impl InputSource {
     pub(crate) fn named(
         file: File,
         name: &Path,
-        options: &Options,
+        options: &ReadOptions,
         stop: &Stop,
     ) -> Result<Self, Error> {
         Self::judged_by(ALL_MAIL, file, name, options, stop)
@@ -50,7 +51,7 @@ impl InputSource {
     pub(crate) fn of_mboxes(
         file: File,
         name: &Path,
-        options: &Options,
+        options: &ReadOptions,
         stop: &Stop,
     ) -> Result<Self, Error> {
         Self::judged_by(WITHOUT_PSTS, file, name, options, stop)
@@ -60,7 +61,7 @@ impl InputSource {
         rules: MemberRules,
         file: File,
         name: &Path,
-        options: &Options,
+        options: &ReadOptions,
         stop: &Stop,
     ) -> Result<Self, Error> {
         let skipped = Arc::default();
@@ -94,7 +95,7 @@ impl<S: Send> MailboxJob<'_, S> {
         file: &Arc<File>,
     ) -> Result<Result<File, CompressionDamage>, Error> {
         let reader = PackedReader::new(&PackedFile::new(file, self.stop));
-        let mut decoder = Decoder::new(method, reader, self.options.max_expanded);
+        let mut decoder = Decoder::new(method, reader, self.options.read.max_expanded);
         let folder = std::env::temp_dir();
         let mut plain = tempfile::tempfile_in(&folder).map_err(cannot_write(&folder))?;
         let mut piece = vec![0; 256 << 10];
@@ -134,14 +135,14 @@ impl<S: Send> MailboxJob<'_, S> {
         // A directory can contain archives without mail, such as archives of pictures. Only an archive that is named as the
         // source must contain mail, unless other sources can be the volumes of the same export that contain the mail.
         let lacks_mail = source.damage().is_some_and(|damage| damage.is_without_mail);
-        let is_accepted = lacks_mail && (self.is_within || self.options.may_lack_mail);
+        let is_accepted = lacks_mail && (self.is_within || self.options.read.may_lack_mail);
         let damage = source.damage().filter(|_| !is_accepted);
         if is_accepted && !self.is_within && !has_inner {
             summary.without_mail = 1;
             summary.mailboxes = 0;
         }
         if let Some(packed) = source.packed() {
-            self.observer.advance(packed.rest(), 0);
+            self.observer.event(MailboxEvent::Advance(packed.rest(), 0));
         }
         SourceEnd {
             empty_files,
@@ -158,24 +159,31 @@ impl<S: Send> MailboxJob<'_, S> {
             self.damaged(damage, summary);
         }
         if summary.without_mail > 0 {
-            self.observer
-                .noted(self.path, "this archive contains no mail");
+            self.observer.event(
+                MailboxFact::Noted(
+                    self.path.to_owned(),
+                    "this archive contains no mail".to_owned(),
+                )
+                .into(),
+            );
         }
         summary.prologues += end.skipped.prologues;
         // Skipped files are reported one by one below, so the counts that are reported here do not contain them.
-        self.observer.done(summary);
+        self.observer.event(MailboxEvent::done(summary));
         summary.skipped_files += end.empty_files;
         let skipped = end.skipped;
         summary.files.add(&skipped.files);
         skipped.lost.report(self.observer);
         for (member, what) in skipped.named {
             summary.skipped_files += 1;
-            self.observer
-                .skipped(&self.path.join(member.trim_start_matches('/')), what);
+            self.observer.event(
+                MailboxFact::Skipped(self.path.join(member.trim_start_matches('/')), what).into(),
+            );
         }
         for (what, count) in skipped.others {
             summary.skipped_files += count;
-            self.observer.skipped_others(self.path, what, count);
+            self.observer
+                .event(MailboxFact::SkippedOthers(self.path.to_owned(), what, count).into());
         }
     }
 
@@ -204,7 +212,7 @@ impl<S: Send> MailboxJob<'_, S> {
         }
         ProtonState::beside(self.path).unwrap_or_else(|path| {
             let what = "flags and labels, because the file of Proton with the state of the message cannot be read";
-            self.observer.unused_flags(&path, what);
+            self.observer.event(MailboxFact::UnusedFlags(path.to_owned(), what).into());
             None
         })
     }
@@ -213,7 +221,7 @@ impl<S: Send> MailboxJob<'_, S> {
     pub(crate) fn report_missing(&self, missing: Vec<String>, summary: &mut Summary) {
         summary.damaged += u64::from(!missing.is_empty());
         for what in missing {
-            self.observer.damaged(self.path, &what.into());
+            self.observer.event(MailboxEvent::damaged(self.path, what));
         }
     }
 
@@ -225,7 +233,7 @@ impl<S: Send> MailboxJob<'_, S> {
         kind: StartKind,
         has_line_feeds: bool,
     ) -> Result<SourceMessage<'_>, Error> {
-        let most = self.options.max_message;
+        let most = self.options.read.max_message;
         let metadata = source.as_file().and_then(|file| file.metadata().ok());
         let octets = metadata.map_or(0, |metadata| metadata.len());
         let length = usize::try_from(octets).unwrap_or(0);
@@ -235,7 +243,7 @@ impl<S: Send> MailboxJob<'_, S> {
             let within = most.saturating_add(1).saturating_sub(content.len()) as u64;
             let read = source.take(within).read_to_end(&mut content);
             read.map_err(in_full(self.path))?;
-            if content.len() <= most || most == self.options.max_message {
+            if content.len() <= most || most == self.options.read.max_message {
                 break;
             }
             alone = self.alone();
@@ -269,7 +277,7 @@ impl<S: Send> MailboxJob<'_, S> {
                 Ok(None) => {}
                 Err(why) => {
                     let why = not_encoded(why);
-                    self.observer.damaged(self.path, &why.into());
+                    self.observer.event(MailboxEvent::damaged(self.path, why));
                     let summary = Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, 1));
                     return Ok(SourceMessage::Unread(summary));
                 }

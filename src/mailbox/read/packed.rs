@@ -16,6 +16,7 @@ use crate::detail::{Detail, Setting};
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::archive::{InnerMailboxes, SkippedMember, SpooledFile};
 use crate::mailbox::begin::{MailboxJob, begun};
+use crate::mailbox::event::MailboxEvent;
 use crate::mailbox::failure::{cannot_write, in_full};
 use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::layout::{archive_stem, names_a_file};
@@ -49,7 +50,8 @@ impl<S: Send> MailboxJob<'_, S> {
                         "this mailbox of Outlook was not read, because each of its folders becomes a mailbox; name a new directory with ",
                     );
                     let path = self.path.join(one.name.trim_start_matches('/'));
-                    self.observer.damaged(&path, &why.naming(Setting::Output));
+                    self.observer
+                        .event(MailboxEvent::damaged(path, why.naming(Setting::Output)));
                     summary.damaged += 1;
                     summary.files.not_read += 1;
                 }
@@ -80,7 +82,7 @@ impl<S: Send> MailboxJob<'_, S> {
     /// Copies an Outlook mailbox from a stream to a temporary file, because its parts are not read in order.
     pub(crate) fn spool(&self, source: &mut InputSource) -> Result<Summary, Error> {
         let mut summary = Summary::default();
-        let most = self.options.max_expanded;
+        let most = self.options.read.max_expanded;
         let copied = SpooledFile::copy(String::new(), b"", &mut source.by_ref().take(most));
         let (mut spooled, error) = copied.map_err(in_full(self.path))?;
         if let Some(error) = error {
@@ -92,7 +94,7 @@ impl<S: Send> MailboxJob<'_, S> {
             ))
             .naming(Setting::Expanded)
             .then("), so the mailbox was not read");
-            self.observer.damaged(self.path, &why);
+            self.observer.event(MailboxEvent::damaged(self.path, why));
             summary.damaged = 1;
             summary.files.not_read = 1;
             return Ok(summary);
@@ -102,7 +104,7 @@ impl<S: Send> MailboxJob<'_, S> {
             spooled.is_whole = false;
         }
         if let Some(packed) = source.packed() {
-            self.observer.advance(packed.rest(), 0);
+            self.observer.event(MailboxEvent::Advance(packed.rest(), 0));
         }
         let mut skipped = SkippedMember::default();
         skipped.spooled.push(spooled);
@@ -188,7 +190,7 @@ impl<S: Send> MailboxJob<'_, S> {
         // single mailbox.
         let is_apart = directory != destination;
         let may_nest =
-            options.range.is_none() && (is_tree || is_apart || !names_a_file(destination));
+            options.read.range.is_none() && (is_tree || is_apart || !names_a_file(destination));
         let mut name = archive_stem(self.path);
         if form == Format::Mbox && options.by_label.is_none() {
             name.push_str(".mbox");
@@ -235,7 +237,7 @@ impl<S: Send> MailboxJob<'_, S> {
                 ResultPart::Whole
             });
             if has_inner && summary.messages > 0 {
-                if options.mode.writes() {
+                if options.writes {
                     make_parent(&nested)?;
                 }
                 delivery.rename(&nested);
@@ -253,7 +255,7 @@ impl<S: Send> MailboxJob<'_, S> {
             return Ok(summary);
         }
         let finds = self.folders_in(spooled);
-        if options.mode.writes() {
+        if options.writes {
             fs::create_dir_all(directory).map_err(cannot_write(directory))?;
         }
         summary.add(&self.transfer(&finds, directory)?);

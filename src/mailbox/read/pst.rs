@@ -8,6 +8,7 @@ use crate::engine::outlook::pst::TOO_LARGE;
 use crate::engine::outlook::source;
 use crate::mailbox::Summary;
 use crate::mailbox::begin::MailboxJob;
+use crate::mailbox::event::{MailboxEvent, MailboxFact};
 use crate::mailbox::failure::too_large;
 use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::forms::outlook::OutlookMail;
@@ -29,12 +30,14 @@ impl<S: Send> MailboxJob<'_, S> {
     pub(crate) fn report_others(&self, others: BTreeMap<&'static str, u64>, summary: &mut Summary) {
         for (what, count) in others {
             summary.skipped_files += count;
-            self.observer.skipped_others(self.path, what, count);
+            self.observer
+                .event(MailboxFact::SkippedOthers(self.path.to_owned(), what, count).into());
             let what = match count {
                 1 => format!("1 item, because this item is {what}"),
                 _ => format!("{count} items, because each of these items is {what}"),
             };
-            self.observer.passed_over(self.path, &what);
+            self.observer
+                .event(MailboxEvent::passed_over(self.path, &what));
         }
     }
 
@@ -45,8 +48,8 @@ impl<S: Send> MailboxJob<'_, S> {
         item: u32,
         number: u64,
     ) -> (PstLetter, Vec<u8>) {
-        let (mailbox, room) = (&opened.mailbox, opened.room(self.options));
-        let most = self.options.max_message;
+        let (mailbox, room) = (&opened.mailbox, opened.room(&self.options.read));
+        let most = self.options.read.max_message;
         let most_octets = u64::try_from(most).unwrap_or(u64::MAX).min(room);
         let lost = |subject: Option<&str>, why: &str| {
             let called = called(number, subject);
@@ -64,7 +67,7 @@ impl<S: Send> MailboxJob<'_, S> {
             Ok(read) => read,
             Err(unread) if unread.why == TOO_LARGE && most_octets < room => {
                 return (
-                    PstLetter::Lost(too_large(Some(number), self.options)),
+                    PstLetter::Lost(too_large(Some(number), &self.options.read)),
                     Vec::new(),
                 );
             }
@@ -80,7 +83,7 @@ impl<S: Send> MailboxJob<'_, S> {
         let octets = mail.content.len();
         if octets > most {
             return (
-                PstLetter::Lost(too_large(Some(number), self.options)),
+                PstLetter::Lost(too_large(Some(number), &self.options.read)),
                 Vec::new(),
             );
         }

@@ -25,7 +25,7 @@ use crate::mailbox::input::window::Windows;
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::start::kind_of_start;
-use crate::mailbox::{Options, Stop};
+use crate::mailbox::{ReadOptions, Stop};
 use crate::span::front;
 
 /// Number of bytes that are read at once.
@@ -47,7 +47,7 @@ impl WholeFile {
     pub(crate) fn open(
         file: File,
         judge: fn(&[u8], &[u8]) -> MemberVerdict,
-        options: &Options,
+        options: &ReadOptions,
         stop: &Stop,
     ) -> io::Result<Self> {
         let file = Arc::new(file);
@@ -92,7 +92,7 @@ impl WholeFile {
     /// Returns an error if the file cannot be read, or if its compressed data are damaged.
     pub(crate) fn read(
         mut self,
-        options: &Options,
+        options: &ReadOptions,
         stop: &Stop,
         visit: &mut dyn FnMut(u64, &[u8]),
         name: &mut dyn FnMut(String),
@@ -111,7 +111,7 @@ impl WholeFile {
 
     fn messages(
         self,
-        options: &Options,
+        options: &ReadOptions,
         stop: &Stop,
         visit: &mut dyn FnMut(u64, &[u8]),
         name: &mut dyn FnMut(String),
@@ -169,7 +169,7 @@ impl WholeFile {
 
 fn search_messages(
     windows: &mut Windows,
-    options: &Options,
+    options: &ReadOptions,
     stop: &Stop,
     visit: &mut dyn FnMut(u64, &[u8]),
     name: &mut dyn FnMut(String),
@@ -219,7 +219,7 @@ impl EntryMaker for SearchedEntries {
             Ok(StartKind::Mbox) if mmdf::starts(content) => {
                 let bytes = io::Cursor::new(content.to_vec());
                 let source = InputSource::stream(bytes, None, Arc::default());
-                let options = Options::default();
+                let options = ReadOptions::default();
                 let mut windows = Windows::new(source, PIECE, options.max_message);
                 let searched = search_messages(
                     &mut windows,

@@ -98,7 +98,7 @@ impl FileLetter {
     fn read(&self, job: &MailboxJob<'_, Infallible>, see: SeeLetter<'_>) -> Result<Summary, Error> {
         let (file, before) = job.open()?;
         let mut source = match job.method {
-            Some(_) => InputSource::named(file, job.path, job.options, job.stop)?,
+            Some(_) => InputSource::named(file, job.path, &job.options.read, job.stop)?,
             None => InputSource::file(&Arc::new(file)),
         };
         let of = (&mut source, self.kind);

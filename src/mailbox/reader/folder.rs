@@ -55,7 +55,7 @@ struct FolderLetter {
 
 impl FolderReader {
     pub(super) fn new(context: &Arc<ReadContext>, kind: StartKind) -> Self {
-        let place = MessageFolder::of(&context.path, kind, context.options.format);
+        let place = MessageFolder::of(&context.path, kind, context.options.read.format);
         let (messages, others) = place.messages();
         let mut rest: Vec<_> = (1..).zip(messages.names().iter().cloned()).collect();
         let is_for_other_format = context.is_for_other_format;
@@ -117,7 +117,7 @@ impl MailboxReader for FolderReader {
         let missed = job.name_missed(messages)?;
         summary.damaged += missed;
         summary.files.not_read += missed;
-        job.observer.done(summary);
+        job.observer.event(MailboxEvent::done(summary));
         Ok(log.into_events())
     }
 
@@ -206,7 +206,7 @@ impl FolderLetter {
             }
             Ok(FolderMessage { name, content, .. }) => match content.err().flatten() {
                 Some(why) => (name, why.then(LEFT_OUT)),
-                None => (name, too_large(None, &context.options)),
+                None => (name, too_large(None, &context.options.read)),
             },
         };
         let mut counts = Summary::of(|sum| sum.damaged = 1);

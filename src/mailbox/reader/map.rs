@@ -8,7 +8,7 @@ use super::open::open_reader;
 use super::sequence::{SourceSequence, SourceStep};
 use crate::error::Error;
 use crate::mailbox::event::{EventLog, MailboxEvent};
-use crate::mailbox::{Message, Options, Stop, Summary};
+use crate::mailbox::{Message, Options, ReadOptions, Stop, Summary};
 use crate::pool;
 
 /// The work on each message of a source.
@@ -30,24 +30,24 @@ type OnEvent<'e, D> = &'e mut (dyn FnMut(MailboxEvent<D>) -> Result<(), Error> +
 /// [`Error::Changed`] if the source cannot be read. Returns [`Error::Interrupted`] after a request to stop.
 pub(crate) fn read_source<D: Send>(
     source: &Path,
-    (options, stop): (&Options, &Stop),
+    (options, stop): (&ReadOptions, &Stop),
     work: &LetterWork<'_, D>,
     on: OnEvent<'_, D>,
 ) -> Result<Summary, Error> {
-    let options = Arc::new(options.clone());
-    let (mut sequence, facts) = SourceSequence::begin(source, &options, stop)?;
+    let settings = Arc::new(Options::for_reading(options.clone()));
+    let (mut sequence, facts) = SourceSequence::begin(source, &settings, stop)?;
     let mut sum = Summary::default();
     tell(facts, &mut sum, on)?;
     while let Some(step) = sequence.next()? {
         match step {
             SourceStep::Facts(facts) => tell(facts, &mut sum, on)?,
             SourceStep::Files(mut reader) => {
-                sum.add(&map(&mut reader, (&options, stop), work, on)?);
+                sum.add(&map(&mut reader, (options, stop), work, on)?);
             }
             SourceStep::Mailbox(context, kind) => {
                 on(MailboxEvent::Begin(context.path.clone()))?;
                 let read = open_reader(&context, kind)
-                    .and_then(|mut reader| map(&mut *reader, (&options, stop), work, on));
+                    .and_then(|mut reader| map(&mut *reader, (options, stop), work, on));
                 let log = EventLog::new();
                 let counts = context.job(&log).judged(kind, read)?;
                 let events = log.into_events();
@@ -61,7 +61,7 @@ pub(crate) fn read_source<D: Send>(
 /// Calls `work` for each message of a mailbox, in parallel.
 fn map<D: Send>(
     reader: &mut dyn MailboxReader,
-    (options, stop): (&Options, &Stop),
+    (options, stop): (&ReadOptions, &Stop),
     work: &LetterWork<'_, D>,
     on: OnEvent<'_, D>,
 ) -> Result<Summary, Error> {

@@ -104,7 +104,7 @@ impl MboxPart {
         let path = context.path.as_path();
         let archived = source.members();
         let members = archived.filter(|_| context.is_for_other_format);
-        let mut windows = cut::windows(source, counted, &context.options, path)?;
+        let mut windows = cut::windows(source, counted, &context.options.read, path)?;
         if shared.is_eudora {
             let start = windows.source.start(find::LOOKED_AT as usize);
             let has_cr = eudora::ends_lines_with_cr(&start.map_err(in_full(path))?);
@@ -144,7 +144,7 @@ impl MboxPart {
         let mut source = self.windows.source;
         let mut shared = Arc::unwrap_or_clone(self.shared);
         // The offsets of a range count all bytes of the source. After damage, some bytes are missing, so reading ends there.
-        if shared.context.options.range.is_some() || !source.go_on() {
+        if shared.context.options.read.range.is_some() || !source.go_on() {
             return Ok(Err(source));
         }
         shared.before += self.read;
@@ -195,7 +195,7 @@ pub(crate) fn quoting_of(
     is_eudora: bool,
     source: &mut InputSource,
 ) -> Result<Quoting, Error> {
-    match context.options.quoting {
+    match context.options.read.quoting {
         _ if is_eudora => Ok(Quoting::None),
         Some(quoting) => Ok(quoting),
         None => source.quoting().map_err(in_full(&context.path)),
@@ -310,7 +310,7 @@ impl Letters for MboxLetters {
         let mut events = Vec::new();
         if oversized > 0 && context.is_for_other_format {
             counts.damaged = oversized;
-            let why = too_large(Some(first + self.count() as u64), &context.options);
+            let why = too_large(Some(first + self.count() as u64), &context.options.read);
             let lost = MailboxFact::Lost(context.path.clone(), why);
             events.push(MailboxEvent::Fact(lost));
         }

@@ -13,23 +13,23 @@ use super::sequence::{SourceSequence, SourceStep};
 use crate::error::Error;
 use crate::mailbox::event::EventLog;
 use crate::mailbox::kind::StartKind;
-use crate::mailbox::{Message, Options, Quoting, Stop, Summary};
+use crate::mailbox::{Message, Options, Quoting, ReadOptions, Stop, Summary};
 
 /// An iterator over the messages of an mbox, a Maildir, an MH folder, a single message, an archive or a directory of
 /// these, compressed or not, in order. It never writes, locks or makes network requests. Archives and compressed mail
 /// need the feature `archives`, and are errors without it.
 ///
 /// If a mailbox is damaged or unreadable, an item is an error, and the next mailbox follows. Messages that are
-/// larger than [`Options::max_message`] are left out, and an error is returned after the other messages of the mailbox.
-/// Files without mail are skipped. Only the options about reading are used. Messages are read on demand. Only archives
-/// and compressed mail are read ahead, by a thread that ends when the iterator is dropped.
+/// larger than [`ReadOptions::max_message`] are left out, and an error is returned after the other messages of the mailbox.
+/// Files without mail are skipped. Messages are read on demand. Only archives and compressed mail are read ahead, by a
+/// thread that ends when the iterator is dropped.
 ///
 /// ```
-/// use embody::mailbox::{Messages, Options};
+/// use embody::mailbox::{Messages, ReadOptions};
 ///
 /// let mbox = std::env::temp_dir().join(format!("embody-messages-{}.mbox", std::process::id()));
 /// std::fs::write(&mbox, "From a@example.org Sat Jan  3 01:05:34 1996\nSubject: one\n\nhello\n")?;
-/// for message in Messages::new(&mbox, Options::default()) {
+/// for message in Messages::new(&mbox, ReadOptions::default()) {
 ///     let message = message?;
 ///     assert_eq!((message.number, &*message.content), (1, &b"Subject: one\n\nhello\n"[..]));
 /// }
@@ -83,9 +83,9 @@ pub struct OwnedMessage {
 
 impl Messages {
     /// Returns the messages of `source`. If the source does not exist, the first item is the error.
-    pub fn new(source: impl Into<PathBuf>, options: Options) -> Self {
+    pub fn new(source: impl Into<PathBuf>, options: ReadOptions) -> Self {
         Self {
-            state: IteratorState::Start(source.into(), Arc::new(options)),
+            state: IteratorState::Start(source.into(), Arc::new(Options::for_reading(options))),
             ready: VecDeque::new(),
             errors: FactErrors::default(),
             stop: Stop::default(),

@@ -38,13 +38,15 @@ pub(crate) fn open_reader(
         return Ok(Box::new(OpenReader::new(context, source, None, kind)?));
     }
     let mut source = if kind == StartKind::Archive || context.method.is_some() {
-        InputSource::named(file, &context.path, &context.options, &context.stop)?
+        InputSource::named(file, &context.path, &context.options.read, &context.stop)?
     } else {
         InputSource::file(&Arc::new(file))
     };
     let kind = match kind {
-        StartKind::Archive => kind_of_open(&mut source, &context.path, context.options.format)?
-            .map_err(|other| other.error(&context.path))?,
+        StartKind::Archive => {
+            kind_of_open(&mut source, &context.path, context.options.read.format)?
+                .map_err(|other| other.error(&context.path))?
+        }
         kind => kind,
     };
     if kind == StartKind::Pst {

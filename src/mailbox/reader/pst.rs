@@ -78,7 +78,7 @@ impl MailboxReader for PstReader {
     fn end(&mut self, summary: &mut Summary) -> Result<Vec<ReadEvent>, Error> {
         let log = EventLog::new();
         let job = self.context.job(&log);
-        job.observer.done(summary);
+        job.observer.event(MailboxEvent::done(summary));
         job.report_others(std::mem::take(&mut self.others), summary);
         Ok(log.into_events())
     }

@@ -41,7 +41,7 @@ impl SourceSequence {
         options: &Arc<Options>,
         stop: &Stop,
     ) -> Result<(Self, LetterFacts), Error> {
-        let finds = Source::new(path, options, true, stop).begin()?;
+        let finds = Source::new(path, &options.read, true, stop).begin()?;
         let log = EventLog::new();
         let counts = begun(&finds, &log);
         let events = log.into_events();

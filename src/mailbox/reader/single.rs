@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::convert::MessageExtent;
 use crate::mailbox::event::EventLog;
+use crate::mailbox::event::MailboxFact;
 use crate::mailbox::failure::too_large;
 use crate::mailbox::forms::{emlx, emlx_files};
 use crate::mailbox::input::source::InputSource;
@@ -131,8 +132,9 @@ pub(super) fn read_single(
         SourceMessage::Unread(summary) => return Ok(summary),
         SourceMessage::Empty => return Ok(job.without_message()),
         SourceMessage::TooLarge(_) if is_for_other_format => {
-            let why = too_large(None, job.options);
-            job.observer.lost(job.path, &why);
+            let why = too_large(None, &job.options.read);
+            job.observer
+                .event(MailboxFact::Lost(job.path.to_owned(), why).into());
             return Ok(Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, 1)));
         }
         SourceMessage::TooLarge(start) => {

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::mailbox::event::{MailboxEvent, MailboxFact};
 use crate::mailbox::finds::SourceFind;
 use crate::mailbox::kind::StartKind;
-use crate::mailbox::{Options, Stop, Summary};
+use crate::mailbox::{Options, ReadOptions, Stop, Summary};
 
 const FROM: &str = "From a@example.org Sat Jan  3 01:05:34 1996\n";
 
@@ -108,9 +108,11 @@ fn mbox_in_small_windows_keeps_numbers_positions_and_counts() {
     let path = folder.path().join("in.mbox");
     let content = mbox(2000);
     fs::write(&path, &content).unwrap();
-    let options = || Options {
-        window: 200,
-        ..Options::default()
+    let options = || {
+        Options::for_reading(ReadOptions {
+            window: 200,
+            ..ReadOptions::default()
+        })
     };
     let whole = record(&path, StartKind::Mbox, Options::default(), false);
     let expected: Vec<String> = (1..=2000)
@@ -140,11 +142,11 @@ fn message_above_the_limit_is_counted_and_not_read() {
     let path = folder.path().join("in.mbox");
     let large = format!("{FROM}Subject: large\n\n{}\n", "text\n".repeat(1000));
     fs::write(&path, mbox(1) + &large + &mbox(1)).unwrap();
-    let options = Options {
+    let options = Options::for_reading(ReadOptions {
         max_message: 1000,
         window: 200,
-        ..Options::default()
-    };
+        ..ReadOptions::default()
+    });
     let read = record(&path, StartKind::Mbox, options, false);
     assert_eq!(read.messages.len(), 2);
     assert!(read.messages[1].starts_with("3 "), "{:?}", read.messages);
@@ -256,9 +258,9 @@ fn error_of_the_work_on_a_message_comes_after_the_results_of_the_messages_before
         let path = folder.path().join(format!("{number}.eml"));
         fs::write(path, format!("Subject: {number}\n\n")).unwrap();
     }
-    let options = Options {
+    let options = ReadOptions {
         jobs: 8,
-        ..Options::default()
+        ..ReadOptions::default()
     };
     let refused = || Error::Usage("refused".into());
     let run = |refused_at: &str| {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
-use embody::mailbox::{Conversion, Format, Message, Options, Quoting, Transform};
+use embody::mailbox::{Conversion, Format, Message, Options, Quoting, ReadOptions, Transform};
 use embody::{Edit, Edits, Error, Span};
 
 /// Checks a mailbox. The first byte chooses the window size, the second one the text that is inserted into the bodies.
@@ -124,10 +124,13 @@ fn converted(mailbox: &[u8], window: usize, insertion: Option<&str>) -> (Vec<u8>
             seen: Mutex::default(),
         };
         let options = Options {
-            format: Format::Mbox,
-            jobs: 1,
-            max_in_flight: 1,
-            window,
+            read: ReadOptions {
+                format: Format::Mbox,
+                jobs: 1,
+                max_in_flight: 1,
+                window,
+                ..ReadOptions::default()
+            },
             ..Options::default()
         };
         Conversion::of(&source)

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::common::bounded::ended;
 use crate::common::mailboxes::{Expand, in_place, mbox};
 use crate::common::programs::again;
-use embody::mailbox::{Conversion, Message, Options, Transform};
+use embody::mailbox::{Conversion, Message, Options, ReadOptions, Transform};
 use embody::{Edits, Error};
 
 const ROLE: &str = "EMBODY_TEST_ROLE";
@@ -146,9 +146,12 @@ impl<F: Fn(usize) + Sync> Transform for Meanwhile<F> {
 /// Returns options with which one message is processed at a time, and no other program is locked out.
 fn patiently() -> Options {
     Options {
+        read: ReadOptions {
+            jobs: 1,
+            max_in_flight: 1,
+            ..ReadOptions::default()
+        },
         waits: true,
-        jobs: 1,
-        max_in_flight: 1,
         lock_timeout: Duration::from_secs(30),
         ..Options::default()
     }

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use crate::common::mailboxes::Expand;
 use crate::common::programs::{program, skipped, stderr};
-use embody::mailbox::{Conversion, Message, Observer, Options, Stop, Summary, Transform};
+use embody::mailbox::{
+    Conversion, MailboxEvent, Message, Observer, Options, ReadOptions, Stop, Summary, Transform,
+};
 use embody::{Edits, Error};
 use proptest::prelude::*;
 
@@ -56,9 +58,11 @@ impl Transform for Fill {
 struct Come(Mutex<(u64, u64)>);
 
 impl Observer for Come {
-    fn advance(&self, bytes: u64, messages: u64) {
-        let mut come = self.0.lock().unwrap();
-        *come = (come.0 + bytes, come.1 + messages);
+    fn event(&self, event: MailboxEvent) {
+        if let MailboxEvent::Advance(bytes, messages) = event {
+            let mut come = self.0.lock().unwrap();
+            *come = (come.0 + bytes, come.1 + messages);
+        }
     }
 }
 
@@ -68,7 +72,10 @@ fn converted(mbox: &[u8], window: usize, fill: &Fill) -> (Vec<u8>, Summary, Vec<
     let path = |name: &str| folder.path().join(name);
     fs::write(path("in"), mbox).unwrap();
     let options = Options {
-        window,
+        read: ReadOptions {
+            window,
+            ..ReadOptions::default()
+        },
         ..Options::default()
     };
     let come = Come::default();
@@ -90,7 +97,7 @@ fn converted(mbox: &[u8], window: usize, fill: &Fill) -> (Vec<u8>, Summary, Vec<
     let rehearsed = to(
         &path("none"),
         &Options {
-            mode: embody::engine::Mode::DryRun,
+            writes: false,
             ..options.clone()
         },
     );
@@ -160,8 +167,11 @@ fn message_found_larger_than_the_limit_is_copied_unchanged() {
     fs::write(&source, &mbox).unwrap();
     for max_message in [3000, 25_000] {
         let options = Options {
-            window: 2048,
-            max_message,
+            read: ReadOptions {
+                window: 2048,
+                max_message,
+                ..ReadOptions::default()
+            },
             ..Options::default()
         };
         let fill = Fill::new("!");
@@ -321,8 +331,11 @@ fn reading_ahead_of_a_waiting_message_is_bounded_by_report_memory() {
         .unwrap();
     }
     let options = Options {
-        jobs: 3,
-        max_in_flight: 3,
+        read: ReadOptions {
+            jobs: 3,
+            max_in_flight: 3,
+            ..ReadOptions::default()
+        },
         ..Options::default()
     };
     for source in ["box", "Maildir"] {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::common::bounded::ended;
 use crate::common::mailboxes::{Expand, Look, Numbers, in_place, mbox, skipped, to};
 use crate::common::programs::{again, embody, stderr};
-use embody::mailbox::{Conversion, Message, Options, Stop, Transform};
+use embody::mailbox::{Conversion, Message, Options, ReadOptions, Stop, Transform};
 use embody::{Edits, Error};
 
 const PATH: &str = "EMBODY_TEST_PATH";
@@ -204,8 +204,11 @@ fn messages_that_are_renamed_while_a_maildir_is_converted_are_all_in_the_result(
                 "mbox" => embody::mailbox::Format::Mbox,
                 _ => embody::mailbox::Format::Thunderbird,
             },
-            jobs: 1,
-            max_in_flight: 1,
+            read: ReadOptions {
+                jobs: 1,
+                max_in_flight: 1,
+                ..ReadOptions::default()
+            },
             ..Options::default()
         };
         // When the first message is converted, all others are renamed.
@@ -232,7 +235,7 @@ fn messages_that_are_renamed_while_a_maildir_is_converted_are_all_in_the_result(
             .run(&open_mailbox, &())
             .unwrap();
         assert_eq!((summary.messages, summary.damaged), (COUNT as u64, 0));
-        let read: Vec<String> = embody::mailbox::Messages::new(&output, Options::default())
+        let read: Vec<String> = embody::mailbox::Messages::new(&output, ReadOptions::default())
             .map(|message| String::from_utf8(message.unwrap().content).unwrap())
             .collect();
         for number in 0..COUNT {
@@ -264,9 +267,12 @@ fn message_that_is_deleted_during_the_run_is_named_by_every_reader() {
                 Some("mbox") => embody::mailbox::Format::Mbox,
                 _ => embody::mailbox::Format::Auto,
             },
-            jobs: 1,
-            max_in_flight: 1,
-            window: 1,
+            read: ReadOptions {
+                jobs: 1,
+                max_in_flight: 1,
+                window: 1,
+                ..ReadOptions::default()
+            },
             ..Options::default()
         };
         let stop = Stop::default();

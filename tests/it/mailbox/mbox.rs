@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::common::mailboxes::{Expand, Look, in_place, mbox, to};
 use embody::Error;
-use embody::mailbox::{Conversion, Format, Options, Quoting, Stop, Transform};
+use embody::mailbox::{Conversion, Format, Options, Quoting, ReadOptions, Stop, Transform};
 use proptest::prelude::*;
 
 const ONE: &str = "From a@b Thu Jan  1 00:00:00 1970\nSubject: one\n\nbody\n";
@@ -198,7 +198,10 @@ fn what_is_not_a_mailbox_is_said_and_left() {
         assert_eq!(folder.names(), ["in"]);
     }
     let options = Options {
-        format: Format::Mbox,
+        read: ReadOptions {
+            format: Format::Mbox,
+            ..ReadOptions::default()
+        },
         ..Options::default()
     };
     let source = folder.file("in", b"From: a@b\n\n");
@@ -333,7 +336,7 @@ fn a_dry_run_counts_and_writes_nothing() {
     let folder = Folder::new();
     let source = folder.file("in", &mbox(30));
     let options = Options {
-        mode: embody::engine::Mode::DryRun,
+        writes: false,
         ..Options::default()
     };
     let stop = Stop::default();
@@ -389,8 +392,11 @@ fn numbers_and_order_do_not_depend_on_windows_or_workers() {
     let source = folder.file("in", &mbox(300));
     for (window, jobs) in [(1, 1), (1500, 3), (20_000, 2), (1 << 20, 4)] {
         let options = Options {
-            window,
-            jobs,
+            read: ReadOptions {
+                window,
+                jobs,
+                ..ReadOptions::default()
+            },
             ..Options::default()
         };
         let out = folder.path(&format!("out{window}"));
@@ -410,8 +416,11 @@ fn a_message_beyond_the_bound_is_passed_on() {
     let folder = Folder::new();
     let source = folder.file("in", bytes.as_bytes());
     let options = Options {
-        window: 4096,
-        max_message: 50_000,
+        read: ReadOptions {
+            window: 4096,
+            max_message: 50_000,
+            ..ReadOptions::default()
+        },
         ..Options::default()
     };
     let out = folder.path("out");

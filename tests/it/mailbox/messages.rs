@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use embody::mailbox::{Messages, Options, Quoting};
+use embody::mailbox::{Messages, Quoting, ReadOptions};
 use tempfile::TempDir;
 
 use crate::common::programs::skipped;
@@ -30,7 +30,7 @@ fn gzipped(content: &str) -> Vec<u8> {
 }
 
 /// Returns the messages that were read, and the errors.
-fn read(source: &Path, options: Options) -> (Vec<(u64, String)>, Vec<String>) {
+fn read(source: &Path, options: ReadOptions) -> (Vec<(u64, String)>, Vec<String>) {
     let (mut messages, mut errors) = (Vec::new(), Vec::new());
     for message in Messages::new(source, options) {
         match message {
@@ -53,7 +53,7 @@ fn every_form_gives_its_messages_in_order() {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name);
     let holds = |name: &str, count: usize| {
-        let found = read(&path(name), Options::default());
+        let found = read(&path(name), ReadOptions::default());
         assert_eq!(found, (numbered(count), vec![]), "{name}");
     };
     fs::write(path("in.mbox"), mbox(3000)).unwrap();
@@ -71,9 +71,9 @@ fn every_form_gives_its_messages_in_order() {
     holds("Maildir", 3);
 
     // All mailboxes in one directory; each has its own numbers.
-    let (messages, errors) = read(folder.path(), Options::default());
+    let (messages, errors) = read(folder.path(), ReadOptions::default());
     assert_eq!((messages.len(), errors.len()), (3000 + 300 + 1 + 3, 0));
-    for message in Messages::new(path("in.mbox"), Options::default()) {
+    for message in Messages::new(path("in.mbox"), ReadOptions::default()) {
         let message = message.unwrap();
         assert_eq!(message.source, path("in.mbox"));
         assert_eq!(message.quoting, Quoting::O);
@@ -87,7 +87,7 @@ fn damage_is_an_error_behind_what_was_read_and_the_next_mailbox_follows() {
     let whole = gzipped(&mbox(20_000));
     fs::write(path("a.mbox.gz"), &whole[..whole.len() / 2]).unwrap();
     fs::write(path("b.mbox"), mbox(2)).unwrap();
-    let (messages, errors) = read(folder.path(), Options::default());
+    let (messages, errors) = read(folder.path(), ReadOptions::default());
     assert!(messages.len() > 100, "{}", messages.len());
     assert_eq!(messages[messages.len() - 2..], numbered(2));
     assert_eq!(errors.len(), 1, "{errors:?}");
@@ -100,13 +100,13 @@ fn damage_is_an_error_behind_what_was_read_and_the_next_mailbox_follows() {
         mbox(1)
     );
     fs::write(path("large.mbox"), large).unwrap();
-    let options = Options {
+    let options = ReadOptions {
         max_message: 1 << 20,
-        ..Options::default()
+        ..ReadOptions::default()
     };
     let (messages, errors) = read(&path("large.mbox"), options);
     assert_eq!((messages.len(), errors.len()), (1, 1));
-    let mut none = Messages::new(path("none"), Options::default());
+    let mut none = Messages::new(path("none"), ReadOptions::default());
     assert!(none.next().is_some_and(|message| message.is_err()));
     assert!(none.next().is_none() && none.next().is_none());
 }
@@ -117,7 +117,7 @@ fn message_iterator_can_be_dropped_before_the_mailbox_ends() {
     let path = folder.path().join("in.mbox");
     fs::write(&path, mbox(200_000)).unwrap();
     let begun = Instant::now();
-    let mut messages = Messages::new(&path, Options::default());
+    let mut messages = Messages::new(&path, ReadOptions::default());
     assert_eq!(messages.next().unwrap().unwrap().number, 1);
     drop(messages);
     assert!(begun.elapsed() < Duration::from_secs(20));

@@ -16,7 +16,7 @@ use crate::common::bounded::ended;
 use crate::common::mailboxes::{Expand, Look, Numbers};
 use crate::common::programs::{done, embody, embody_in, fed, program, signalled, skipped, stderr};
 use embody::Error;
-use embody::mailbox::{Conversion, Format, Options, Summary, Transform};
+use embody::mailbox::{Conversion, Format, Options, ReadOptions, Summary, Transform};
 
 fn to(
     source: &Path,
@@ -800,8 +800,11 @@ fn a_message_that_cannot_come_along_is_named_and_the_others_do() {
     let small = "From a@b Thu Jan  1 00:00:00 1970\nSubject: s\n\nb\n\n";
     fs::write(at.join("in.mbox"), [small, &large, small].concat()).unwrap();
     let options = Options {
+        read: ReadOptions {
+            max_message: 256 << 10,
+            ..ReadOptions::default()
+        },
         output_format: Format::Eml,
-        max_message: 256 << 10,
         ..Options::default()
     };
     let made = Conversion::of(&at.join("in.mbox"))

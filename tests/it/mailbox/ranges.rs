@@ -10,7 +10,7 @@ use crate::common::bounded::finished;
 use crate::common::mailboxes::Expand;
 use crate::common::programs::embody;
 use crate::common::reports;
-use embody::mailbox::{Conversion, Options, Summary};
+use embody::mailbox::{Conversion, Options, ReadOptions, Summary};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
@@ -61,9 +61,12 @@ fn lines() -> impl Strategy<Value = Vec<u8>> {
 
 fn converted(source: &Path, target: &Path, range: Option<Range<u64>>) -> Result<Summary, String> {
     let options = Options {
-        range,
-        window: 2048,
-        jobs: 2,
+        read: ReadOptions {
+            range,
+            window: 2048,
+            jobs: 2,
+            ..ReadOptions::default()
+        },
         ..Options::default()
     };
     let with = Expand("expanded\nFrom here\n");

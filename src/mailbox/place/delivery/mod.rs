@@ -124,13 +124,13 @@ impl Delivery {
         let format = written_format(form);
         let is_by_label = options.by_label.is_some();
         let writer = match place {
-            ResultPlace::Path(target) if options.mode.writes() => format.start(&NewResult {
+            ResultPlace::Path(target) if options.writes => format.start(&NewResult {
                 target,
                 is_by_label,
                 owner: platform::owner_of_results(like),
                 journal,
             })?,
-            ResultPlace::Open(file) if options.mode.writes() => {
+            ResultPlace::Open(file) if options.writes => {
                 Box::new(MboxStream(OutputStream::of_open(file)))
             }
             _ => Box::new(NowhereWriter(format.files())),
