@@ -14,7 +14,7 @@ use clap_mangen::roff::{Roff, bold, roman};
 use super::exit::ProgramStatus;
 use super::help::{self, program};
 use super::streams::{is_standard, print};
-use super::values::OUTPUT_FORMATS;
+use super::values::output_format_words;
 use crate::engine::policy::{Follow, Scheme};
 use crate::error::Error;
 
@@ -62,7 +62,7 @@ fn completed() -> Command {
                     argument.value_parser(PossibleValuesParser::new(words))
                 }
                 Some("output-format") => {
-                    argument.value_parser(PossibleValuesParser::new(OUTPUT_FORMATS))
+                    argument.value_parser(PossibleValuesParser::new(output_format_words()))
                 }
                 Some("cache-max") => argument.value_parser(["none"]),
                 Some("file-root") => argument.value_hint(ValueHint::DirPath),

@@ -20,8 +20,8 @@ pub(super) fn of(
     options: &Options,
     stop: &Stop,
 ) -> Result<Vec<PathBuf>, Error> {
-    if options.output_format == Format::Thunderbird {
-        return in_thunderbird(sources, output);
+    if options.output_format.is_tree() {
+        return in_tree(sources, output);
     }
     if let [source] = sources {
         if !is_folder(source.path()) && output.extension().is_some_and(|suffix| suffix == "lz4") {
@@ -62,7 +62,7 @@ pub(super) fn of(
 
 /// Returns the path of a top-level Thunderbird folder in the output directory for each source. Equal names get a
 /// number.
-fn in_thunderbird(sources: &[Source], output: &Path) -> Result<Vec<PathBuf>, Error> {
+fn in_tree(sources: &[Source], output: &Path) -> Result<Vec<PathBuf>, Error> {
     if names_a_file(output) {
         let shown = output.display();
         let what = format!(
@@ -112,10 +112,11 @@ fn renamed(source: &Source, name: &OsStr, options: &Options, stop: &Stop) -> OsS
         kind == Some(StartKind::Archive) && source.finds().is_some_and(|finds| has_folders(&finds))
     };
     let mut name = plain_name(name).to_owned();
-    match result_of(source, options) {
-        Some(Format::Mbox) if !is_directory() => name.push(".mbox"),
-        Some(Format::Eml) => name.push(".eml"),
-        _ => {}
+    if let Some(form) = result_of(source, options)
+        && let Some(written) = form.written()
+        && (!form.is_file() || !is_directory())
+    {
+        name.push(written.suffix);
     }
     name
 }

@@ -170,19 +170,6 @@ pub(super) fn cache_max(text: &str) -> Result<CacheMax, String> {
     }
 }
 
-/// The values of `--output-format`.
-pub(super) const OUTPUT_FORMATS: [&str; 9] = [
-    "auto",
-    "mbox",
-    "mboxo",
-    "mboxrd",
-    "mboxcl2",
-    "maildir",
-    "mh",
-    "eml",
-    "thunderbird",
-];
-
 /// Value of `--output-format`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct OutputFormat {
@@ -191,39 +178,53 @@ pub(super) struct OutputFormat {
     pub(super) variant: Option<MboxVariant>,
 }
 
-pub(super) fn output_format(text: &str) -> Result<OutputFormat, String> {
-    let variant = match text {
-        "mboxrd" => Some(MboxVariant::Rd),
-        "mboxo" => Some(MboxVariant::O),
-        "mboxcl2" => Some(MboxVariant::Cl2),
-        _ => None,
-    };
-    let format = match variant {
-        Some(_) => Format::Mbox,
-        None => format_of_result(text)?,
-    };
-    Ok(OutputFormat { format, variant })
+/// Returns the values of `--output-format` with their words.
+fn output_formats() -> impl Iterator<Item = (&'static str, OutputFormat)> {
+    let formats = Format::ALL.into_iter();
+    let written = formats.filter(|it| *it == Format::Auto || it.written().is_some());
+    written.flat_map(|format| {
+        let value = move |variant| OutputFormat { format, variant };
+        let variants = format.written().map_or(&[][..], |it| it.variants);
+        let of_variants = variants
+            .iter()
+            .map(move |&(word, variant)| (word, value(Some(variant))));
+        std::iter::once((format.facts().word, value(None))).chain(of_variants)
+    })
 }
 
-fn format_of_result(text: &str) -> Result<Format, String> {
-    let written = [
-        Format::Auto,
-        Format::Mbox,
-        Format::Maildir,
-        Format::Mh,
-        Format::Eml,
-    ];
-    // `thunderbird` is only a format of results, so the values of `--format` do not include it.
-    if text == "thunderbird" {
-        return Ok(Format::Thunderbird);
+/// Returns the words of `--output-format`.
+pub(super) fn output_format_words() -> Vec<&'static str> {
+    output_formats().map(|(word, _)| word).collect()
+}
+
+/// Returns the words as a list, such as "auto, mbox or maildir".
+fn listed_output_formats(conjunction: &str) -> String {
+    let words = output_format_words();
+    match words.split_last() {
+        Some((last, others)) => format!("{} {conjunction} {last}", others.join(", ")),
+        None => String::new(),
     }
-    Format::from_str(text, false)
-        .ok()
-        .filter(|format| written.contains(format))
-        .ok_or_else(|| {
-            "the format must be one of auto, mbox, mboxrd, mboxo, mboxcl2, maildir, mh, eml and thunderbird"
-                .to_owned()
-        })
+}
+
+/// Returns the help of `--output-format`.
+pub(super) fn output_format_help() -> String {
+    format!(
+        "Format of the result: {} [default: auto]",
+        listed_output_formats("or")
+    )
+}
+
+/// Returns the sentences about the formats in the help of `--output-format`.
+pub(super) fn output_format_details() -> String {
+    let sentences = Format::ALL.map(|it| it.facts().help);
+    let given: Vec<&str> = sentences.into_iter().filter(|it| !it.is_empty()).collect();
+    given.join(" ")
+}
+
+pub(super) fn output_format(text: &str) -> Result<OutputFormat, String> {
+    output_formats()
+        .find_map(|(word, value)| (word == text).then_some(value))
+        .ok_or_else(|| format!("the format must be one of {}", listed_output_formats("and")))
 }
 
 #[cfg(all(unix, feature = "milter"))]

@@ -30,8 +30,7 @@ pub(crate) fn result(finds: &Finds, options: &Options) -> Option<Format> {
         return None;
     }
     if is_moved(kind, options) {
-        Some(form(kind, options))
-            .filter(|it| matches!(it, Format::Mbox | Format::Maildir | Format::Mh))
+        Some(form(kind, options)).filter(|it| it.is_one_mailbox())
     } else {
         Some(own_form(kind))
     }
@@ -79,9 +78,14 @@ pub(crate) fn check(
     destination: &Path,
     options: &Options,
 ) -> Result<(), Error> {
-    if options.output_format == Format::Mmdf {
+    let wanted = options.output_format;
+    if wanted != Format::Auto && wanted.written().is_none() {
+        let word = wanted.facts().word;
         let detail = Detail::default().naming(Setting::OutputFormat);
-        let why = " cannot be mmdf, because embody reads MMDF mailboxes, but does not write them; choose another format, such as mbox";
+        let why = format!(
+            " cannot be {word}, because embody reads {} mailboxes, but does not write them; choose another format, such as mbox",
+            word.to_uppercase()
+        );
         return Err(Error::Usage(detail.then(why)));
     }
     let mut found = finds.mailboxes.iter();
@@ -99,15 +103,12 @@ pub(crate) fn check(
     let is_of_stopped_run = is_archive && journal::is_beside(destination);
     let is_folder = is_folder(destination) && !is_of_stopped_run;
     let result = result(finds, options);
-    let what = match result {
-        Some(Format::Mbox) => "an mbox",
-        Some(Format::Eml) => "one message",
-        Some(Format::Maildir) => "a Maildir",
-        Some(Format::Mh) => "an MH folder",
-        _ if options.by_label.is_some() => "a folder with a mailbox for each label",
-        _ => "a folder",
+    let what = match result.and_then(Format::written) {
+        Some(written) => written.called,
+        None if options.by_label.is_some() => "a folder with a mailbox for each label",
+        None => "a folder",
     };
-    let is_file = matches!(result, Some(Format::Mbox | Format::Eml));
+    let is_file = result.is_some_and(|it| !it.is_directory());
     let said = named(destination);
     let (says, way_out) = match (said, is_file) {
         (_, true) if is_folder && is_archive => (
@@ -123,17 +124,13 @@ pub(crate) fn check(
             "the name of a file of Outlook",
             "choose another name, because embody does not write files of Outlook",
         ),
-        (Some(StartKind::Eml), _) if result == Some(Format::Mbox) => {
-            ("the name of a message", "choose another name")
-        }
-        (Some(StartKind::Mbox), _) if result == Some(Format::Eml) => {
-            ("the name of an mbox", "choose another name")
+        (Some(said), true) if result != Some(own_form(said)) => {
+            (name_of(said), "choose another name")
         }
         // Apple Mail has directories named `NAME.mbox`, so a directory may have such a name if the source has it too.
-        (Some(said), false) if !source.is_dir() || named(source) != Some(said) => match said {
-            StartKind::Mbox => ("the name of an mbox", "name a folder"),
-            _ => ("the name of a message", "name a folder"),
-        },
+        (Some(said), false) if !source.is_dir() || named(source) != Some(said) => {
+            (name_of(said), "name a folder")
+        }
         (None, false) if Method::of_name(destination).is_some() => {
             ("the name of a file", "name a folder")
         }
@@ -163,8 +160,15 @@ pub(crate) fn check(
     Err(Error::Usage(detail.then(wanted.1)))
 }
 
+fn name_of(kind: StartKind) -> &'static str {
+    match kind {
+        StartKind::Mbox => "the name of an mbox",
+        _ => "the name of a message",
+    }
+}
+
 pub(crate) fn check_open(source: &Path, result: Option<Format>) -> Result<(), Error> {
-    if matches!(result, Some(Format::Mbox | Format::Eml)) {
+    if result.is_some_and(|it| !it.is_directory()) {
         return Ok(());
     }
     let what = format!(

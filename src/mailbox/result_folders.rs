@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 
 use self::groups::{MailboxGroup, groups, name_of};
 use self::namer::FolderNamer;
+use crate::mailbox::Options;
 use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::layout::{self, FolderLayout, SourcePath};
 use crate::mailbox::forms::names::folded;
 use crate::mailbox::kind::StartKind;
-use crate::mailbox::{Format, Options};
 
 /// A folder of the result, with the mailboxes whose messages are written to it.
 #[derive(Clone, Debug)]
@@ -70,9 +70,10 @@ pub(crate) fn result_folders<'f>(
     folds: impl FnOnce() -> bool,
 ) -> Vec<ResultFolder<'f>> {
     let groups = groups(finds, options);
-    let nesting = match options.output_format {
-        Format::Thunderbird => FolderLayout::Folders,
-        _ => FolderLayout::Directories,
+    let nesting = if options.output_format.is_tree() {
+        FolderLayout::Folders
+    } else {
+        FolderLayout::Directories
     };
     let folders = named(finds, &groups, FolderNamer::new(options, nesting, false));
     if has_folded_twins(&folders) && folds() {

@@ -18,7 +18,7 @@ pub(crate) fn is_moved(kind: StartKind, options: &Options) -> bool {
     let wanted = options.output_format;
     let is_single = matches!(kind, StartKind::Eml | StartKind::Msg);
     let is_rewritten = options.skip_deleted && !is_single
-        || options.mbox_variant.is_some() && own_form(kind) == Format::Mbox;
+        || options.mbox_variant.is_some() && own_form(kind).is_file();
     let is_other = is_rewritten || wanted != Format::Auto && wanted != own_form(kind);
     options.by_label.is_some() || matches!(kind, StartKind::Eudora | StartKind::Pst) || is_other
 }

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, unpoisoned};
+use crate::mailbox::Summary;
 use crate::mailbox::archive::InnerMailboxes;
 use crate::mailbox::begin::{MailboxJob, begun, sweep};
 use crate::mailbox::event::MailboxEvent;
@@ -31,7 +32,6 @@ use crate::mailbox::result_folders::groups::groups;
 use crate::mailbox::result_folders::{ResultFolder, result_folders};
 use crate::mailbox::result_form::form;
 use crate::mailbox::temporary;
-use crate::mailbox::{Format, Summary};
 use crate::platform;
 
 impl<S: Send> MailboxJob<'_, S> {
@@ -88,7 +88,7 @@ impl<S: Send> MailboxJob<'_, S> {
         let folds =
             || writes && platform::folds_names(temporary::folder_of(destination)).unwrap_or(false);
         let folders = result_folders(finds, options, folds);
-        if options.output_format == Format::Thunderbird {
+        if options.output_format.is_tree() {
             let moved = self.to_tree(&folders, destination)?;
             summary.add(&moved);
             return Ok(summary);
@@ -196,7 +196,7 @@ impl<S: Send> MailboxJob<'_, S> {
         Ok(moved)
     }
 
-    /// Converts all mailboxes to folders below the Thunderbird folder at `destination`. If the source is a single
+    /// Converts all mailboxes to folders of a tree, below the folder at `destination`. If the source is a single
     /// mailbox, its messages become the messages of that folder.
     fn to_tree(&self, folders: &[ResultFolder<'_>], destination: &Path) -> Result<Summary, Error> {
         if self.options.writes {
@@ -213,7 +213,7 @@ impl<S: Send> MailboxJob<'_, S> {
         let first = folders.iter().find_map(|folder| folder.founds.first());
         let like = first.and_then(|first| fs::metadata(first.file()).ok());
         let mut delivery = Delivery::start(
-            Format::Thunderbird,
+            self.options.output_format,
             self.options,
             ResultPlace::Path(destination),
             like.as_ref(),

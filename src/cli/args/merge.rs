@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::super::values::{OutputFormat, output_format};
+use super::super::values::{OutputFormat, output_format, output_format_help};
 #[cfg(all(unix, feature = "imap"))]
 use super::imap::{ConnectionArgs, ImapArgs};
 use super::levels::levels;
@@ -26,10 +26,16 @@ pub(crate) struct MergeArgs {
     /// A file whose name ends with .gz, .zst, .bz2 or .xz is compressed.
     #[arg(short, long, value_name = "DEST")]
     pub(crate) output: PathBuf,
-    /// Format of the result: auto, mbox, mboxrd, mboxo, mboxcl2, maildir, mh, eml or thunderbird [default: auto]
-    ///
-    /// auto is maildir if the first SOURCE is a Maildir or an MH folder, otherwise mbox.
-    #[arg(long, value_name = "WHAT", value_parser = output_format)]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_parser = output_format,
+        help = output_format_help(),
+        long_help = format!(
+            "{}\n\nauto is maildir if the first SOURCE is a Maildir or an MH folder, otherwise mbox.",
+            output_format_help()
+        )
+    )]
     output_format: Option<OutputFormat>,
     /// Order of the mails: date, or first (the order in which they are read)
     #[arg(

@@ -7,7 +7,9 @@ use clap::{Args, ValueEnum};
 
 #[cfg(all(unix, feature = "imap"))]
 use super::imap::{ImapArgs, ReplacingArgs};
-use crate::cli::values::{OutputFormat, at_least_one, output_format, size};
+use crate::cli::values::{
+    OutputFormat, at_least_one, output_format, output_format_details, output_format_help, size,
+};
 use crate::engine::Mode;
 use crate::engine::policy::Policy;
 use crate::error::Error;
@@ -33,14 +35,18 @@ pub(crate) struct WalkArgs {
     /// Format of the sources
     #[arg(long, value_name = "WHAT", default_value = "auto")]
     format: Format,
-    /// Format of the result: auto, mbox, mboxrd, mboxo, mboxcl2, maildir, mh, eml or thunderbird [default: auto]
-    ///
-    /// auto is the format of the source. mbox is mboxrd, and keeps an mbox as it is. mboxrd writes > before lines that
-    /// begin with From or >From, mboxo only before lines that begin with From; mboxcl2 changes no line and adds
-    /// Content-Length. eml is a directory with one file per message; for a single message it is a
-    /// file. thunderbird is a directory of folders for Thunderbird (docs/thunderbird.md). docs/mailboxes.md describes
-    /// what becomes of flags and dates.
-    #[arg(long, value_name = "WHAT", conflicts_with = "in_place", value_parser = output_format)]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        conflicts_with = "in_place",
+        value_parser = output_format,
+        help = output_format_help(),
+        long_help = format!(
+            "{}\n\n{} docs/mailboxes.md describes what becomes of flags and dates.",
+            output_format_help(),
+            output_format_details()
+        )
+    )]
     output_format: Option<OutputFormat>,
     /// Leave out messages that are marked as deleted
     ///

@@ -406,7 +406,7 @@ impl MergeRun<'_> {
 
     fn check_name(&self, form: Format, has_folders: bool) -> Result<(), Error> {
         let output = &self.args.output;
-        let is_directory = has_folders || form != Format::Mbox;
+        let is_directory = has_folders || !form.is_file();
         let shown = output.display();
         let what = match (is_directory, names_a_file(output)) {
             (true, true) => format!(

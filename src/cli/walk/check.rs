@@ -7,8 +7,8 @@ use super::super::streams::{is_folder, is_standard};
 use super::super::survey::check_page;
 use super::Walk;
 use crate::error::Error;
+use crate::mailbox::check_early;
 use crate::mailbox::find::{StartKind, not_in_place};
-use crate::mailbox::{Format, check_early};
 
 impl Walk<'_> {
     pub(crate) fn check(&self) -> Result<(), Error> {
@@ -76,13 +76,10 @@ impl Walk<'_> {
                 "standard input has no name for a file in the output folder; convert it separately"
             }
             Some(output) if !is_standard(output) => return Ok(()),
-            Some(_)
-                if self.options.by_label.is_some()
-                    || matches!(form, Format::Maildir | Format::Mh | Format::Thunderbird) =>
-            {
+            Some(_) if self.options.by_label.is_some() || form.is_directory() => {
                 "standard output can receive only one mbox or message; name a directory with --output for the result"
             }
-            Some(_) if form != Format::Mbox && self.sources.iter().any(|path| is_folder(path)) => {
+            Some(_) if !form.is_file() && self.sources.iter().any(|path| is_folder(path)) => {
                 "a folder cannot be written to standard output; name a new folder, or use --output-format mbox"
             }
             _ => return Ok(()),

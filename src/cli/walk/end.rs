@@ -36,10 +36,10 @@ impl Walk<'_> {
         if !options.writes || options.read.format != Format::Auto || !is_changed {
             return Vec::new();
         }
-        let new = |target: &'_ Path| match (options.output_format, self.output) {
-            // A Thunderbird folder can consist of a file and a directory in the output directory, so the command names
+        let new = |target: &'_ Path| match self.output {
+            // A folder of a tree can consist of a file and a directory in the output directory, so the command names
             // the whole output directory.
-            (Format::Thunderbird, Some(output)) => output.to_owned(),
+            Some(output) if options.output_format.is_tree() => output.to_owned(),
             _ => target.to_owned(),
         };
         let pairs: Option<Vec<[String; 2]>> = self

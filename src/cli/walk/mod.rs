@@ -43,8 +43,8 @@ use crate::imap::{
 };
 use crate::mailbox::find::StartKind;
 use crate::mailbox::{
-    Conversion, FileCounts, Format, InputSource, Options, ResultJournal, Source, Summary,
-    Transform, folder_of,
+    Conversion, FileCounts, InputSource, Options, ResultJournal, Source, Summary, Transform,
+    folder_of,
 };
 use crate::platform::Stream;
 
@@ -177,8 +177,7 @@ impl Walk<'_> {
         limits_on_files_are_failed_writes();
         let (sources, targets) = (self.known_sources(), self.targets()?);
         if let Some(output) = self.output {
-            let is_directory =
-                self.sources.len() > 1 || self.options.output_format == Format::Thunderbird;
+            let is_directory = self.sources.len() > 1 || self.options.output_format.is_tree();
             make_room(output, is_directory, self.mode)?;
         }
         let range = self.options.read.range.as_ref();

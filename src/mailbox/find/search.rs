@@ -84,7 +84,7 @@ impl<'s> TreeSearch<'s> {
         let what = "a partial message, whose complete version is next to it";
         self.finds
             .pass_over(what, |found| emlx_files::whole_name(&found.path));
-        let selects_directories = matches!(self.format, Format::Maildir | Format::Mh);
+        let selects_directories = self.format.facts().selects_directories;
         if self.finds.mailboxes.is_empty() && (self.finds.unread.is_empty() || selects_directories)
         {
             return Err(not_a_mailbox(self.source, self.nothing_found()));
@@ -94,18 +94,7 @@ impl<'s> TreeSearch<'s> {
     }
 
     fn nothing_found(&self) -> &'static str {
-        match self.format {
-            Format::Maildir => {
-                "the directory is not a Maildir: neither this directory nor a subdirectory contains cur or new"
-            }
-            Format::Mbox => "the folder contains no mbox file",
-            Format::Eml => "the folder contains no message file",
-            Format::Mmdf => "the folder contains no MMDF mailbox",
-            Format::Mh => "the directory is not an MH folder: no file name is a number",
-            Format::Auto | Format::Thunderbird => {
-                "the folder contains no mail: no Maildir, MH folder, mbox file or message"
-            }
-        }
+        self.format.facts().nothing_found
     }
 
     fn directory(&mut self, relative: PathBuf, is_part: bool) -> Result<(), Error> {
@@ -288,7 +277,7 @@ impl<'s> TreeSearch<'s> {
         }
         // The formats Maildir and MH only select directories. Files are therefore recognised in all formats, so that
         // other mail is reported and not skipped silently.
-        let selects_directories = matches!(self.format, Format::Maildir | Format::Mh);
+        let selects_directories = self.format.facts().selects_directories;
         let format = if selects_directories {
             Format::Auto
         } else {

@@ -1,5 +1,5 @@
 //! The formats of mailboxes, as pure functions. `mbox`, `separator` and `quoting` find the ends of the messages of an
-//! mbox and remove quoting. `rewrite` puts a changed message back, and `carriage` handles lines that end with CR. For
+//! mbox and remove quoting. `format` is the table of the formats. `rewrite` puts a changed message back, and `carriage` handles lines that end with CR. For
 //! mail that is converted to another format, `flags` converts the flags of messages, `layout` and `modified_utf7` read the
 //! names of folders from their paths, and `names` creates the names of folders. `archive` recognises zip and tar archives, and
 //! `refused` lists formats that are recognised but not read.
@@ -17,6 +17,8 @@ pub(super) mod eudora;
 pub(super) mod eudora_files;
 pub(super) mod flag_fields;
 pub(super) mod flags;
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+pub(super) mod format;
 #[cfg(any(unix, windows))]
 pub(super) mod imap_backup;
 pub(super) mod keywords;
@@ -45,44 +47,10 @@ pub(crate) mod uw_imap;
 
 use std::path::Path;
 
+pub use self::format::{Format, MboxVariant};
 use self::mbox::{End, Frame, MboxReadState, MessageEndSearch, Peek};
 #[cfg(feature = "cli")]
 use crate::mailbox::program::Program;
-
-/// The format of a source or of a result, as the user selects it with an option.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
-pub enum Format {
-    /// The format of each source is recognised by its content.
-    #[default]
-    Auto,
-    /// mbox files.
-    Mbox,
-    /// Files with lines of four Control-A characters around messages.
-    Mmdf,
-    /// Directories with cur and new.
-    Maildir,
-    /// Directories of messages in numbered files.
-    Mh,
-    /// Files with one message each.
-    Eml,
-    /// A tree of mboxes, as Thunderbird stores its folders. It is only an output format: as a source, its files are
-    /// ordinary mboxes.
-    #[cfg_attr(feature = "cli", value(skip))]
-    Thunderbird,
-}
-
-/// How a new mbox marks lines that start with `From ` inside of messages, so that they are not read as separators.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum MboxVariant {
-    /// mboxrd: each such line gets a `>`, and also each line that starts with `>` and `From `. It can be undone.
-    #[default]
-    Rd,
-    /// mboxo: each such line gets a `>`. A reader cannot know whether a sender wrote it.
-    O,
-    /// mboxcl2: no line is changed. The field Content-Length of each message contains the length of its body.
-    Cl2,
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Division {

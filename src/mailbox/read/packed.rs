@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::detail::{Detail, Setting};
 use crate::error::{Error, unpoisoned};
+use crate::mailbox::Summary;
 use crate::mailbox::archive::{InnerMailboxes, SkippedMember, SpooledFile};
 use crate::mailbox::begin::{MailboxJob, begun};
 use crate::mailbox::event::MailboxEvent;
@@ -31,7 +32,6 @@ use crate::mailbox::pst_file;
 use crate::mailbox::read::sink::{Output, Sink};
 use crate::mailbox::result_folders::source_folders;
 use crate::mailbox::result_form::{form, is_moved};
-use crate::mailbox::{Format, Summary};
 
 impl<S: Send> MailboxJob<'_, S> {
     /// Collects the Outlook mailboxes that the reader of an archive has copied. If the run does not convert these
@@ -185,15 +185,18 @@ impl<S: Send> MailboxJob<'_, S> {
     ) -> Result<Summary, Error> {
         let options = self.options;
         let form = form(kind, options);
-        let is_tree = form == Format::Thunderbird;
+        let is_tree = form.is_tree();
         // A range selects messages of the mboxes only. The Outlook folders are then not converted, so the result is a
         // single mailbox.
         let is_apart = directory != destination;
         let may_nest =
             options.read.range.is_none() && (is_tree || is_apart || !names_a_file(destination));
         let mut name = archive_stem(self.path);
-        if form == Format::Mbox && options.by_label.is_none() {
-            name.push_str(".mbox");
+        if let Some(written) = form.written()
+            && form.is_file()
+            && options.by_label.is_none()
+        {
+            name.push_str(written.suffix);
         }
         let nested = if is_apart {
             destination.to_owned()

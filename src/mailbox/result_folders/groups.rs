@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::Path;
 
-use crate::mailbox::Options;
 use crate::mailbox::finds::{Finds, SourceFind};
-use crate::mailbox::forms::{Format, emlx_files, layout};
+use crate::mailbox::forms::{emlx_files, layout};
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::result_form::is_moved;
 use crate::mailbox::temporary::folder_of;
+use crate::mailbox::{Format, Options};
 
 /// Mailboxes that are written to the same mailbox of the result.
 pub(crate) struct MailboxGroup<'f> {
@@ -105,7 +105,7 @@ fn is_one_folder(finds: &Finds, options: &Options) -> bool {
 /// Returns whether the message becomes a numbered file, because it is in an Apple Mail mailbox that becomes a directory
 /// of messages. Other messages keep their file names.
 fn is_numbered(found: &SourceFind, options: &Options) -> bool {
-    options.output_format == Format::Eml
+    options.output_format.has_message_files()
         && found.kind == StartKind::Eml
         && !found.relative.as_os_str().is_empty()
         && emlx_files::beside(&found.path).is_some()

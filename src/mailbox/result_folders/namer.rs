@@ -10,7 +10,7 @@ use crate::mailbox::forms::layout::{self, FolderLayout};
 use crate::mailbox::forms::names::folded;
 use crate::mailbox::forms::{Format, emlx};
 use crate::mailbox::kind::StartKind;
-use crate::mailbox::result_form::form;
+use crate::mailbox::result_form::{form, own_form};
 use crate::mailbox::{ByLabel, Options};
 use crate::platform::OsStrExt as _;
 
@@ -152,7 +152,7 @@ impl FolderNamer {
         match kind {
             StartKind::Msg => (path.file_stem().unwrap_or(name), OsString::from(".eml")),
             // An `.emlx` file becomes an `.eml` file, because the data that Apple Mail adds are not written.
-            _ if self.form == Format::Eml && emlx::is_named(path) => {
+            _ if self.form.has_message_files() && emlx::is_named(path) => {
                 let (stem, suffix) = divided(name);
                 let compressed = Path::new(&suffix)
                     .extension()
@@ -186,16 +186,16 @@ impl FolderNamer {
         let mut suffix = OsString::new();
         let form = if group.is_moved {
             form_of(self.form)
-        } else if group.kind.is_folder() {
-            Format::Maildir
         } else {
-            Format::Mbox
+            own_form(group.kind)
         };
-        if self.nesting == FolderLayout::Folders || self.by_label.is_some() || form != Format::Mbox
-        {
+        let Some(written) = form.written().filter(|_| form.is_file()) else {
+            return suffix;
+        };
+        if self.nesting == FolderLayout::Folders || self.by_label.is_some() {
             return suffix;
         }
-        suffix.push(".mbox");
+        suffix.push(written.suffix);
         // A compressed mbox that is only copied keeps the suffix of its compression.
         let file = group.founds.first().map(|found| found.path.as_path());
         if let Some(end) = file
@@ -253,13 +253,15 @@ impl FolderNamer {
             name.clone()
         };
         let is_part = |part: &str| compared == part;
-        let is_directory = self.by_label.is_some() || form_of(self.form) != Format::Mbox;
+        let is_directory = self.by_label.is_some() || !form_of(self.form).is_file();
         // These names have a meaning of their own: `cur`, `new` and `tmp` are parts of a Maildir, and a number is the
         // name of a message.
         let is_of_mail = self.nesting == FolderLayout::Directories
             && (is_directory && ["cur", "new", "tmp"].into_iter().any(is_part)
-                || self.form == Format::Eml && is_number_of_message(&name)
-                || self.form == Format::Mh && is_number(&name));
+                || self
+                    .form
+                    .written()
+                    .is_some_and(|it| (it.is_name_of_message)(name.as_bytes())));
         if name.is_empty() || is_of_mail {
             name.push("_");
         }
@@ -304,16 +306,6 @@ fn form_of(wanted: Format) -> Format {
             ..Options::default()
         },
     )
-}
-
-fn is_number(name: &OsStr) -> bool {
-    name.as_bytes().iter().all(u8::is_ascii_digit)
-}
-
-/// Returns whether the name is that of a numbered message file.
-fn is_number_of_message(name: &OsStr) -> bool {
-    let digits = name.as_bytes().strip_suffix(b".eml");
-    digits.is_some_and(|digits| digits.len() >= 8 && digits.iter().all(u8::is_ascii_digit))
 }
 
 /// Splits a file name into stem and suffix, so that a number can be put between them.

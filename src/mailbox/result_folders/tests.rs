@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::mailbox::ByLabel;
+use crate::mailbox::{ByLabel, Format};
 
 /// Returns the search result for these paths. A path with a trailing slash is a Maildir.
 fn finds(paths: &[&str]) -> Finds {

@@ -438,7 +438,7 @@ fn completions_have_the_values_of_options() {
         ("--embed-kinds", "(image font media style)"),
         (
             "--output-format",
-            "(auto mbox mboxo mboxrd mboxcl2 maildir mh eml thunderbird)",
+            "(auto mbox mboxrd mboxo mboxcl2 maildir mh eml thunderbird)",
         ),
     ] {
         let start = format!("{option}=");

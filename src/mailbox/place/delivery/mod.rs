@@ -19,17 +19,12 @@
 
 mod appear;
 mod directory;
-mod eml;
 mod form;
 mod formats;
 mod handler;
 mod labels;
-mod maildir;
-mod mbox;
-mod mh;
 mod nowhere;
 mod prepared;
-mod thunderbird;
 mod writer;
 mod written_format;
 
@@ -37,9 +32,8 @@ use std::fs::{File, Metadata};
 use std::path::Path;
 use std::sync::Arc;
 
-use self::formats::written_format;
+use self::formats::{MboxStream, written_format};
 use self::labels::LabelMailboxes;
-use self::mbox::MboxStream;
 use self::nowhere::NowhereWriter;
 use self::writer::{MailboxWriter, NewResult, NumberedMessage};
 use crate::error::Error;
@@ -50,8 +44,8 @@ use crate::mailbox::{Format, MboxVariant, Options, Summary};
 use crate::platform;
 pub(crate) use appear::NamedResult;
 pub(crate) use form::ResultForm;
+pub(crate) use formats::NO_LETTER;
 pub(crate) use handler::{Batch, Handler};
-pub(crate) use maildir::NO_LETTER;
 #[cfg(feature = "cli")]
 pub(crate) use prepared::PreparedMessages;
 pub(crate) use prepared::{PreparedMail, PreparedMessage, StoredState};

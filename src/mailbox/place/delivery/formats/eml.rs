@@ -1,8 +1,8 @@
 //! Messages in `.eml` files.
 
-use super::form::MessageForm;
-use super::writer::{MailboxFiles, NumberedMessage};
-use super::written_format::WrittenFormat;
+use super::super::form::MessageForm;
+use super::super::writer::{MailboxFiles, NumberedMessage};
+use super::super::written_format::WrittenFormat;
 use crate::mailbox::flag_losses::FlagLosses;
 use crate::mailbox::forms::flags::MessageFlags;
 

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 
-use super::form::MessageForm;
-use super::writer::{MailboxFiles, NumberedMessage, put_file};
-use super::written_format::WrittenFormat;
+use super::super::form::MessageForm;
+use super::super::writer::{MailboxFiles, NumberedMessage, put_file};
+use super::super::written_format::WrittenFormat;
 use crate::mailbox::flag_losses::FlagLosses;
 use crate::mailbox::forms::mh::{NewSequences, SEQUENCES};
 use crate::platform::Owner;

@@ -5,12 +5,14 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::appear::NamedResult;
-use super::directory;
-use super::form::MessageForm;
-use super::prepared::{PreparedMail, PreparedMessage, seconds};
-use super::writer::{MailboxFiles, MailboxWriter, NewResult, NumberedMessage, ResultMailbox};
-use super::written_format::WrittenFormat;
+use super::super::appear::NamedResult;
+use super::super::directory;
+use super::super::form::MessageForm;
+use super::super::prepared::{PreparedMail, PreparedMessage, seconds};
+use super::super::writer::{
+    MailboxFiles, MailboxWriter, NewResult, NumberedMessage, ResultMailbox,
+};
+use super::super::written_format::WrittenFormat;
 use crate::error::Error;
 use crate::from_field::{SpellingPlace, spelled};
 use crate::mailbox::MboxVariant;
@@ -146,7 +148,7 @@ impl MailboxWriter for MboxFile {
 }
 
 /// An mbox that is written to standard output, a device or a pipe.
-pub(super) struct MboxStream(pub(super) OutputStream);
+pub(crate) struct MboxStream(pub(crate) OutputStream);
 
 impl MailboxWriter for MboxStream {
     fn write(

@@ -6,12 +6,14 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::appear::{NamedResult, appear_as_tree};
-use super::form::MessageForm;
+use super::super::appear::{NamedResult, appear_as_tree};
+use super::super::form::MessageForm;
+use super::super::prepared::PreparedMail;
+use super::super::writer::{
+    FilledDirectory, MailboxFiles, MailboxWriter, NewResult, NumberedMessage,
+};
+use super::super::written_format::WrittenFormat;
 use super::mbox::{MboxFiles, separated, spelled_for_mbox};
-use super::prepared::PreparedMail;
-use super::writer::{FilledDirectory, MailboxFiles, MailboxWriter, NewResult, NumberedMessage};
-use super::written_format::WrittenFormat;
 use crate::error::Error;
 use crate::mailbox::MboxVariant;
 use crate::mailbox::failure::cannot_write;

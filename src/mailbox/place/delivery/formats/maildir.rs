@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::form::MessageForm;
-use super::prepared::{PreparedMessage, seconds};
-use super::writer::{MailboxFiles, NumberedMessage, new_folder, put_file};
-use super::written_format::WrittenFormat;
+use super::super::form::MessageForm;
+use super::super::prepared::{PreparedMessage, seconds};
+use super::super::writer::{MailboxFiles, NumberedMessage, new_folder, put_file};
+use super::super::written_format::WrittenFormat;
 use crate::mailbox::flag_losses::FlagLosses;
 use crate::mailbox::forms::keywords::{DOVECOT, KeywordLetters};
 use crate::mailbox::place::keyword_files::letters_of;
