@@ -38,7 +38,7 @@ pub(crate) fn recognise(bytes: &[u8], name: &str) -> Result<StartKind, NotMail> 
     if let Some(other) = refused_by_name(path, start) {
         return Err(other);
     }
-    if outlook::is_packed_msg(path, start) {
+    if outlook::is_msg(start, Format::Auto, &outlook::MsgCandidate::Named(path)) {
         return Ok(StartKind::Msg);
     }
     let by_start = kind_of_file(start, Format::Auto);

@@ -15,11 +15,12 @@ use crate::mailbox::compressed::{
 use crate::mailbox::damaged::damaged;
 use crate::mailbox::failure::cannot_read;
 use crate::mailbox::forms::eudora_files::lists_messages;
+use crate::mailbox::forms::outlook::{self, MsgCandidate};
 use crate::mailbox::forms::refused::{OLM, is_of_olm, refused_by_name};
 use crate::mailbox::forms::separator::is_separator_after_cr;
 use crate::mailbox::forms::state_files::archived_state;
 use crate::mailbox::forms::suffixes::SuffixClass;
-use crate::mailbox::forms::{Format, mmdf, outlook};
+use crate::mailbox::forms::{Format, mmdf};
 use crate::mailbox::input::second::is_one_message;
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::{ContentVerdict, NotMail, starts_like_document};
@@ -64,13 +65,13 @@ fn verdict_of(
     if let Some(other) = refused_by_name(path, start).filter(|_| format == Format::Auto) {
         return Ok(Err(other));
     }
-    let may_be_msg = matches!(format, Format::Auto | Format::Eml);
     let method = Method::of_start(front(start, MAGIC));
     let Some(method) = method.or_else(|| Method::of_text(start)) else {
         check_outlook(path, start)?;
         check_archive(path, start)?;
-        if may_be_msg && outlook::starts_like_msg(start) {
-            let is_msg = outlook::is_msg(path, start, file);
+        if outlook::starts_like_msg(start) {
+            let is_msg = outlook::is_msg(start, format, &MsgCandidate::File(path, file));
+            // The judge may have read the structure of the file.
             let mut reader = file;
             reader.rewind().map_err(cannot_read(path))?;
             if is_msg {
@@ -111,7 +112,7 @@ fn verdict_of(
     }
     Ok(match kind_of(&plain, format) {
         Ok(StartKind::Pst) => Ok((StartKind::Pst, Some(method))),
-        _ if may_be_msg && outlook::is_packed_msg(path, &plain) => {
+        _ if outlook::is_msg(&plain, format, &MsgCandidate::Named(path)) => {
             Ok((StartKind::Msg, Some(method)))
         }
         Err(_) if is_damaged && format != Format::Maildir => Ok((StartKind::Mbox, Some(method))),
@@ -245,7 +246,7 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> MemberVerdict {
     if let Some(other) = refused_by_name(path, start) {
         return refused_member(other);
     }
-    if outlook::is_packed_msg(path, start) {
+    if outlook::is_msg(start, Format::Auto, &MsgCandidate::Named(path)) {
         return MemberVerdict::Message(StartKind::Msg);
     }
     match as_named(kind_of_start(start), (path, start), Format::Auto) {

@@ -11,6 +11,7 @@ use crate::engine::outlook::source::OutlookMessage;
 #[cfg(feature = "outlook")]
 use crate::engine::outlook::{msg, properties::OutlookItem, pst, source, tnef};
 use crate::mailbox::compressed::plain_suffix;
+use crate::mailbox::forms::Format;
 use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::forms::suffixes::SuffixClass;
 use crate::mailbox::not_mail::NotMail;
@@ -53,8 +54,8 @@ impl OutlookMail {
     }
 }
 
-/// Returns whether a file may be an Outlook message. Office documents start with the same bytes as `.msg` files, so the
-/// caller must also check the content with [`is_msg`].
+/// Returns whether a file may be an Outlook message. Office documents start with the same bytes as `.msg` files, so
+/// [`is_msg`] also checks the name or the content.
 pub(crate) fn starts_like_msg(start: &[u8]) -> bool {
     #[cfg(feature = "outlook")]
     let is_msg = start.starts_with(msg::SIGNATURE) || is_tnef(start);
@@ -92,17 +93,36 @@ pub(crate) fn pst_of_start(start: &[u8]) -> Option<Result<(), NotMail>> {
     return start.first().and(None);
 }
 
-/// Returns whether a file is an Outlook message, by its name or by its structure. [`starts_like_msg`] must have returned
-/// true for `start`, its first bytes.
-pub(crate) fn is_msg(path: &Path, start: &[u8], file: &File) -> bool {
+/// A source that may be an Outlook message, besides its first bytes.
+pub(crate) enum MsgCandidate<'f> {
+    /// A file, whose name and structure are known.
+    File(&'f Path, &'f File),
+    /// A file of which only the name is known. The whole content of a compressed file would have to be decompressed to check
+    /// its structure.
+    Named(&'f Path),
+    /// A stream. It has no name, and its structure is checked when it has been read.
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+    Stream,
+}
+
+/// Returns whether a source with these first bytes is an Outlook message, if the user did not name another format. Office
+/// documents start with the same bytes as `.msg` files, so the name or the structure decides.
+pub(crate) fn is_msg(start: &[u8], format: Format, candidate: &MsgCandidate<'_>) -> bool {
+    if !starts_like_msg(start) || !format.may_be_message() {
+        return false;
+    }
     #[cfg(feature = "outlook")]
-    let is_msg = is_packed_msg(path, start) || msg::is_message(file);
-    #[cfg(not(feature = "outlook"))]
-    let is_msg = {
-        let _ = file;
-        is_packed_msg(path, start)
-    };
-    is_msg
+    if is_tnef(start) {
+        return true;
+    }
+    match *candidate {
+        #[cfg(feature = "outlook")]
+        MsgCandidate::File(path, file) => is_named_msg(path) || msg::is_message(file),
+        #[cfg(not(feature = "outlook"))]
+        MsgCandidate::File(path, _) => is_named_msg(path),
+        MsgCandidate::Named(path) => is_named_msg(path),
+        MsgCandidate::Stream => true,
+    }
 }
 
 fn is_named_msg(path: &Path) -> bool {
@@ -120,16 +140,6 @@ pub(crate) fn is_named_tnef(path: &Path) -> bool {
     })
 }
 
-/// Returns whether a compressed file contains an Outlook message. The whole file would have to be decompressed to check the
-/// structure of a `.msg` file, so its name and first bytes decide.
-pub(crate) fn is_packed_msg(path: &Path, start: &[u8]) -> bool {
-    #[cfg(feature = "outlook")]
-    if is_tnef(start) {
-        return true;
-    }
-    starts_like_msg(start) && is_named_msg(path)
-}
-
 /// Returns the message in `file` as mail. If it is an Outlook message, it is converted, and a list of the properties
 /// that are missing in the converted message is returned with it.
 ///
@@ -141,11 +151,12 @@ pub(crate) fn as_mail<'f>(
     file: Cow<'f, [u8]>,
     path: &Path,
 ) -> Result<(Cow<'f, [u8]>, Vec<String>), String> {
+    let is_named = is_msg(&file, Format::Auto, &MsgCandidate::Named(path));
     #[cfg(feature = "outlook")]
-    let is_one = starts_like_msg(&file)
-        && (is_packed_msg(path, &file) || msg::is_message(std::io::Cursor::new(&*file)));
+    let is_one =
+        is_named || starts_like_msg(&file) && msg::is_message(std::io::Cursor::new(&*file));
     #[cfg(not(feature = "outlook"))]
-    let is_one = is_packed_msg(path, &file);
+    let is_one = is_named;
     if !is_one {
         return Ok((file, Vec::new()));
     }

@@ -14,9 +14,10 @@ use crate::mailbox::compressed::{CompressionDamage, Decoder, Method, method_of, 
 use crate::mailbox::event::{MailboxEvent, MailboxFact};
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
 use crate::mailbox::file::{PackedFile, PackedReader};
+use crate::mailbox::forms::carriage;
 use crate::mailbox::forms::flags::MessageFlags;
+use crate::mailbox::forms::outlook::{self, MsgCandidate};
 use crate::mailbox::forms::proton::ProtonState;
-use crate::mailbox::forms::{carriage, outlook};
 use crate::mailbox::identity::FileIdentity;
 use crate::mailbox::input::Background;
 use crate::mailbox::input::source::InputSource;
@@ -376,9 +377,8 @@ pub(crate) fn kind_of_open(
         // than an unrecognised start.
         source.start(AHEAD).map_err(in_full(name))?;
     }
-    let may_be_msg = matches!(format, Format::Auto | Format::Eml);
     Ok(match kind {
-        _ if may_be_msg && outlook::starts_like_msg(&start) => Ok(StartKind::Msg),
+        _ if outlook::is_msg(&start, format, &MsgCandidate::Stream) => Ok(StartKind::Msg),
         // The data are damaged, so the format of the file is unknown. The file is passed on as an mbox, because the
         // mbox reader reports the damage.
         Err(_) if source.damage().is_some() => Ok(StartKind::Mbox),

@@ -723,6 +723,110 @@ fn forms_are_named_in_code_and_not_in_texts_or_comments() {
     assert_eq!(named, ["eudora", "rtf_body", "thunderbird"]);
 }
 
+/// Files that may name formats of mailboxes: the path or its beginning, and the formats, `None` for all of them. Each comment is
+/// the reason. All other files ask the table `mailbox::forms::format`, so that a new format of results needs only a
+/// writer and its rows.
+const NAME_FORMATS: &[(&str, Option<&[&str]>)] = &[
+    // The table of the properties, and the table of the writers.
+    ("mailbox/forms/format.rs", None),
+    ("mailbox/place/delivery/formats/mod.rs", None),
+    // The format in which each kind of sources is written.
+    ("mailbox/result_form.rs", None),
+    // How a source is recognised if the user named its format.
+    ("mailbox/start.rs", None),
+    ("mailbox/find/", Some(&["Maildir", "Mh"])),
+    ("mailbox/partial.rs", Some(&["Maildir"])),
+    ("mailbox/source.rs", Some(&["Eml", "Maildir"])),
+    ("cli/filter.rs", Some(&["Eml"])),
+    // Maildirs that are copied to Maildirs.
+    ("mailbox/maildir.rs", Some(&["Maildir"])),
+    // The result of `merge` if no option names its format, and results that are only counted.
+    ("mailbox/collect.rs", Some(&["Maildir", "Mbox"])),
+    ("cli/merge/mod.rs", Some(&["Mbox"])),
+    // A message proposes an mbox.
+    ("mailbox/result.rs", Some(&["Mbox"])),
+    // Mail on servers, and mail that is sent to a server, is written to Maildirs.
+    ("cli/remote.rs", Some(&["Maildir"])),
+    ("cli/serve/mailbox.rs", Some(&["Maildir"])),
+];
+
+/// Returns the variants of `Format`, without `Auto`: no format.
+fn formats() -> Vec<String> {
+    let table = include_str!("../../../src/mailbox/forms/format.rs");
+    let body = table.split("pub enum Format {").nth(1).unwrap();
+    let variants = body.split('}').next().unwrap().lines().map(str::trim);
+    let named = variants.filter_map(|line| line.strip_suffix(','));
+    named
+        .filter(|name| name.chars().all(char::is_alphanumeric) && *name != "Auto")
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Returns the words after `Format::` in code.
+fn formats_named(code: &str) -> BTreeSet<&str> {
+    let uses = code.match_indices("Format::").filter(|(at, _)| {
+        let before = code[..*at].chars().next_back();
+        !before.is_some_and(|it| it.is_alphanumeric() || it == '_')
+    });
+    uses.filter_map(|(at, path)| words(&code[at + path.len()..]).next())
+        .collect()
+}
+
+#[test]
+fn only_the_table_names_formats_of_mailboxes() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let variants = formats();
+    assert!(variants.len() > 5, "{variants:?}");
+    let table = include_str!("../../../src/mailbox/forms/format.rs");
+    let list = table.split("const ALL").nth(1).unwrap();
+    let all = list.split("];").next().unwrap();
+    let (mut wrong, mut used) = (Vec::new(), BTreeSet::new());
+    for variant in &variants {
+        assert!(all.contains(&format!("Self::{variant},")), "{variant}");
+    }
+    for path in sources()
+        .into_iter()
+        .filter(|path| !path.ends_with("tests.rs"))
+    {
+        let inside = path
+            .strip_prefix(&root)
+            .unwrap()
+            .display()
+            .to_string()
+            .replace('\\', "/");
+        let code = code_without_texts(&fs::read_to_string(&path).unwrap());
+        assert!(!code.contains("use crate::mailbox::Format::"), "{inside}");
+        let named = formats_named(&code);
+        for variant in variants.iter().filter(|it| named.contains(it.as_str())) {
+            let exception = NAME_FORMATS.iter().find(|(start, formats)| {
+                inside.starts_with(start)
+                    && formats.is_none_or(|formats| formats.contains(&variant.as_str()))
+            });
+            match exception {
+                Some((start, _)) => {
+                    used.insert((*start, variant.as_str()));
+                }
+                None => wrong.push(format!("{inside} names Format::{variant}")),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for (start, formats) in &NAME_FORMATS[1..] {
+        let needed = match formats {
+            None => used.iter().any(|(file, _)| file == start),
+            Some(formats) => formats.iter().all(|it| used.contains(&(*start, *it))),
+        };
+        assert!(needed, "the exception for {start} is not used: {formats:?}");
+    }
+}
+
+#[test]
+fn formats_of_mailboxes_are_found_in_paths() {
+    let code = "Format::Mh | mailbox::Format::Eml => FileFormat::Mbox, NotMail::Format(Maildir)";
+    let named: Vec<_> = formats_named(code).into_iter().collect();
+    assert_eq!(named, ["Eml", "Mh"]);
+}
+
 /// Returns the body of the first function with this name, in the type `within` if there is one.
 fn body_of(file: &str, within: Option<&str>, name: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
