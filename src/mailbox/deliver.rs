@@ -36,7 +36,7 @@ impl<S: Send> MailboxJob<'_, S> {
         for founds in founds.chunk_by(|one, other| one.is_message() == other.is_message()) {
             let done = if founds.iter().all(|found| found.is_message()) {
                 let context = ReadContext::for_other_format(self);
-                let files = founds.iter().map(|&found| found.clone()).collect();
+                let files = founds.iter().copied().collect();
                 self.deliver_from(&mut FilesReader::new(&context, files), Some(delivery))
             } else {
                 self.each(founds.iter().copied(), |job, kind| {

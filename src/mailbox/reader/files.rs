@@ -1,5 +1,6 @@
 //! Reads files that contain one message each. Several of them are read at the same time.
 
+use std::borrow::Borrow;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,10 +18,11 @@ use crate::mailbox::input::source::InputSource;
 use crate::mailbox::kind::StartKind;
 use crate::pool::PoolLimits;
 
-/// Reads files with one message each, in their order. Each file is a mailbox of its own.
-pub(crate) struct FilesReader {
+/// Reads files with one message each, in their order. Each file is a mailbox of its own. `F` is a [`SourceFind`], or a
+/// reference to one: a source can have so many files that a copy of their list would need much memory.
+pub(crate) struct FilesReader<F> {
     context: ReadContext,
-    rest: VecDeque<SourceFind>,
+    rest: VecDeque<F>,
 }
 
 struct FileLetter {
@@ -29,8 +31,8 @@ struct FileLetter {
     weight: usize,
 }
 
-impl FilesReader {
-    pub(crate) fn new(context: &ReadContext, files: VecDeque<SourceFind>) -> Self {
+impl<F: Borrow<SourceFind>> FilesReader<F> {
+    pub(crate) fn new(context: &ReadContext, files: VecDeque<F>) -> Self {
         Self {
             context: context.clone(),
             rest: files,
@@ -38,14 +40,15 @@ impl FilesReader {
     }
 }
 
-impl MailboxReader for FilesReader {
+impl<F: Borrow<SourceFind> + Send> MailboxReader for FilesReader<F> {
     fn next(&mut self) -> Result<Option<Box<dyn Letters>>, Error> {
         self.context.stop.check()?;
-        let Some(found) = self.rest.pop_front() else {
+        let Some(file) = self.rest.pop_front() else {
             return Ok(None);
         };
+        let found = file.borrow();
         Ok(Some(Box::new(FileLetter {
-            context: Arc::new(self.context.of_found(&found)),
+            context: Arc::new(self.context.of_found(found)),
             kind: found.kind,
             weight: weight_of_file(found.length, found.method.is_some()),
         })))

@@ -27,7 +27,7 @@ pub(super) enum SourceStep {
     /// Facts about files that are not read, to be reported.
     Facts(LetterFacts),
     /// Consecutive files with one message each. They can be read in parallel.
-    Files(FilesReader),
+    Files(FilesReader<SourceFind>),
     Mailbox(Arc<ReadContext>, StartKind),
 }
 

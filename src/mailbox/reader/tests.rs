@@ -226,7 +226,7 @@ fn file_that_cannot_be_read_is_damage_in_a_directory_and_an_error_as_the_source(
     });
     assert_eq!(begun.collect::<Vec<_>>(), names);
 
-    let mut reader = FilesReader::new(&context, vec![found("2.eml", "")].into());
+    let mut reader = FilesReader::new(&context, [found("2.eml", "")].into());
     let failed = ReadRecord::default().read(&mut reader, false);
     assert!(
         matches!(failed, Err(Error::Unreadable { .. })),
