@@ -58,8 +58,8 @@ use crate::mailbox::input::content::{CompressedContent, content_of};
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::place::delivery::NO_LETTER;
 use crate::mailbox::place::folder::{
-    MessageFolder, base_of, distinct_bases, noted_in_name, resized, with_base, with_common_name,
-    with_separator,
+    MessageFolder, base_of, distinct_bases, length_of_listed, noted_in_name, resized, with_base,
+    with_common_name, with_separator,
 };
 use crate::mailbox::place::journal::{JournalRecord, ResultPart};
 use crate::mailbox::place::keyword_files::{COURIER, FolderKeywords, replace_file};
@@ -169,8 +169,7 @@ impl<S: Send> MailboxJob<'_, S> {
             self.stop,
             || {
                 Ok(numbered.next().map(|(number, name)| {
-                    // A message that was renamed since is found again when it is converted.
-                    let length = fs::metadata(folder.join(name)).map_or(0, |found| found.len());
+                    let length = length_of_listed(folder, name);
                     ((number, name), weight_of_file(length, false))
                 }))
             },

@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::mailbox::find;
@@ -320,6 +321,23 @@ pub(crate) fn resized(path: &Path, content: &[u8]) -> PathBuf {
     path.with_file_name(OsString::from_vec(out))
 }
 
+/// Returns the length of a listed message, to limit the memory of a run. The file name can contain it (`,S=1234`), which saves a
+/// system call for each message. Returns 0 for a message that was renamed since.
+pub(crate) fn length_of_listed(folder: &Path, name: &Path) -> u64 {
+    size_in_name(name).unwrap_or_else(|| {
+        let found = fs::metadata(folder.join(name));
+        found.map_or(0, |found| found.len())
+    })
+}
+
+fn size_in_name(path: &Path) -> Option<u64> {
+    let base = FileName::of_path(path).base;
+    let fields = base.split(|&b| b == b',').skip(1);
+    let mut sizes = fields.filter_map(|field| field.strip_prefix(b"S="));
+    let digits = sizes.find(|it| it.iter().all(u8::is_ascii_digit))?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
 pub(crate) fn base_of(name: &[u8]) -> &[u8] {
     let name = FileName::of(name).base;
     name.split(|&b| b == b',').next().unwrap_or(name)
@@ -390,6 +408,21 @@ mod tests {
         ] {
             let got = resized(Path::new(before), b"a\nb\r\n\n");
             assert_eq!(got, Path::new(after));
+        }
+    }
+
+    #[test]
+    fn size_in_a_name_is_the_first_field_with_a_number() {
+        for (name, size) in [
+            ("cur/1.M2P3.host,S=10,W=11:2,FS", Some(10)),
+            ("cur/1.M2P3.host:2,S", None),
+            ("cur/1.S=5.host,S=x,S=7:2,S=1", Some(7)),
+            ("1.host,S=10;2,FS", Some(10)),
+            ("1.host,S=", None),
+            ("1.host,S=99999999999999999999", None),
+            ("S=1", None),
+        ] {
+            assert_eq!(size_in_name(Path::new(name)), size, "{name}");
         }
     }
 

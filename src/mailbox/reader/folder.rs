@@ -2,7 +2,6 @@
 //! are returned in the order of their arrival, but they are always numbered in the order of their file names.
 
 use std::collections::VecDeque;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -21,7 +20,7 @@ use crate::mailbox::forms::carriage;
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::maildir::{FolderMessage, read_folder_message};
 use crate::mailbox::place::delivery::StoredState;
-use crate::mailbox::place::folder::MessageFolder;
+use crate::mailbox::place::folder::{MessageFolder, length_of_listed};
 use crate::mailbox::place::listing::ListedMessages;
 use crate::mailbox::{Message, Quoting, Summary};
 use crate::platform::OsStrExt as _;
@@ -90,9 +89,7 @@ impl MailboxReader for FolderReader {
 
     fn next(&mut self) -> Result<Option<Box<dyn Letters>>, Error> {
         Ok(self.rest.pop_front().map(|(number, listed)| {
-            // A message that was renamed since is found again when it is opened.
-            let found = fs::metadata(self.shared.place.folder.join(&listed));
-            let length = found.map_or(0, |found| found.len());
+            let length = length_of_listed(&self.shared.place.folder, &listed);
             let letter: Box<dyn Letters> = Box::new(FolderLetter {
                 shared: Arc::clone(&self.shared),
                 number,
