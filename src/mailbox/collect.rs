@@ -23,7 +23,7 @@ use crate::mailbox::{ByLabel, Format, Observer, Options, Stop, Summary, Transfor
 use crate::pool;
 
 /// Returns the default format of the result and whether the result needs several folders. The format is Maildir if the
-/// first mailbox is a Maildir, and otherwise mbox. `merge` must know both before it reads the mail.
+/// first mailbox is a Maildir or an MH folder, and otherwise mbox. `merge` must know both before it reads the mail.
 pub(crate) fn form_and_folders(
     finds: &Finds,
     options: &Options,
@@ -42,7 +42,7 @@ pub(crate) fn form_and_folders(
         ..options.clone()
     };
     let form = match first {
-        Some(Format::Maildir) => Format::Maildir,
+        Some(form) if form.is_directory() => Format::Maildir,
         _ => Format::Mbox,
     };
     let has_folders = match finds.mailboxes.as_slice() {

@@ -356,6 +356,23 @@ fn mail_is_in_every_folder_that_has_it_and_one_mailbox_has_it_once() {
 }
 
 #[test]
+fn merge_of_an_mh_folder_makes_a_maildir_as_the_help_says() {
+    let folder = Folder::new();
+    folder.maildir("one", &[("S", whole(1))]);
+    folder.run("convert one --output-format mh --output mh");
+    folder.write_mbox("two.mbox", &[whole(2)]);
+    for (line, is_maildir) in [
+        ("merge mh two.mbox --output first", true),
+        ("merge two.mbox mh --output second", false),
+    ] {
+        folder.run(line);
+        let result = line.rsplit(' ').next().unwrap();
+        assert_eq!(folder.at(result).join("cur").is_dir(), is_maildir, "{line}");
+        folder.assert_has_all_of("mh", result);
+    }
+}
+
+#[test]
 fn mail_in_many_folders_and_sources_is_in_all_of_them() {
     let folder = Folder::new();
     let count = 130;
