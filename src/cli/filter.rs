@@ -21,8 +21,9 @@ use super::streams::{self, Input, is_standard, write_error};
 use super::verb::{ExpandRun, VerbReport};
 use super::{say, wording};
 use crate::engine::lengths::Lengths;
-use crate::engine::policy::Policy;
+use crate::engine::policy::{Policy, UnfollowedKinds};
 use crate::engine::protection::opaque_details;
+use crate::engine::report::{Reason, Report, Row};
 use crate::engine::{Mark, Mode, Prefilter};
 use crate::error::Error;
 use crate::expand::Expander;
@@ -39,7 +40,10 @@ pub(super) fn run(
     mailboxes: &'static str,
 ) -> Result<(), Error> {
     let common = &args.common;
-    let job = FilterRun::begin(&common.saying, args.file.as_deref(), command, mailboxes)?;
+    let job = FilterRun {
+        names_unfollowed: true,
+        ..FilterRun::begin(&common.saying, args.file.as_deref(), command, mailboxes)?
+    };
     let cache = Cache::of(&common.policy, Mode::Run, None)?;
     let policy = args.policy();
     let pictures = PictureWatch::of(&policy);
@@ -92,6 +96,32 @@ pub(super) struct FilterRun<'j> {
     is_out: Arc<AtomicBool>,
     /// The directory of `detach --files`.
     files: Option<&'j NamedFiles>,
+    /// Whether a verbose run names the references that the options do not include.
+    names_unfollowed: bool,
+}
+
+/// Returns lines about the references that the options do not include, and about links in plain texts to files in cloud
+/// storage.
+fn unfollowed(message: &[u8], report: &Report, policy: &Policy) -> Vec<String> {
+    let policy = Policy {
+        unfollowed: UnfollowedKinds::All,
+        ..policy.clone()
+    };
+    // The settings were checked when the expander of the run was built.
+    let Ok(expander) = Expander::new(policy) else {
+        return Vec::new();
+    };
+    let tree = scan(message, &expander.policy().limits.scan());
+    let is_new = |row: &Row| row.reason == Some(Reason::NotFollowed) && !report.rows.contains(row);
+    let forecast = expander.forecast(message, "");
+    let rows: Vec<Row> = forecast.rows.into_iter().filter(is_new).collect();
+    let links = expander.cloud_links_in_texts(&tree);
+    let of_texts = links.iter().map(|(part, link)| {
+        let number = tree.number(*part);
+        format!("part {number}: {}", say::text_link(link))
+    });
+    let of_rows = say::lines(&rows, expander.policy(), OutputVolume::Verbose);
+    of_rows.into_iter().chain(of_texts).collect()
 }
 
 impl<'j> FilterRun<'j> {
@@ -113,6 +143,7 @@ impl<'j> FilterRun<'j> {
             is_pending: Arc::new(AtomicBool::new(true)),
             is_out: Arc::new(AtomicBool::new(false)),
             files: None,
+            names_unfollowed: false,
         };
         let statuses = [
             (ProgramStatus::TryAgain, &job.is_pending),
@@ -296,6 +327,11 @@ impl<'j> FilterRun<'j> {
             for detail in opaque_details(&scan(message, &policy.limits.scan())) {
                 say::tell(&wording::detail(&detail));
             }
+            if self.names_unfollowed {
+                for line in unfollowed(message, report, policy) {
+                    say::tell(&line);
+                }
+            }
             if report.rows.is_empty() {
                 say::tell("nothing to do");
             } else if mark == Mark::Off {
@@ -311,8 +347,9 @@ impl<'j> FilterRun<'j> {
             }
         }
         if let (Some(path), Some(start)) = (&saying.report, &self.start) {
-            let written = ReportFile::open(path)
-                .and_then(|mut file| file.write(start, &origin(), wording::rows(&report.rows)));
+            let written = ReportFile::open(path).and_then(|mut file| {
+                file.write(start, &origin(), wording::rows(&report.rows, Some(policy)))
+            });
             if let Err(error) = written {
                 say::tell(&format!(
                     "cannot write the report {}: {error}; the mail itself was passed on",

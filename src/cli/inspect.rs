@@ -520,14 +520,23 @@ impl Inspection<'_> {
         }
         if let (InspectOutput::Rows, Some(origin)) = (self.says, &said.origin) {
             ReportFile::Stdout
-                .write(&self.start, origin, wording::rows(&said.report.rows))
+                .write(
+                    &self.start,
+                    origin,
+                    wording::rows(&said.report.rows, Some(self.policy())),
+                )
                 .and_then(|()| ReportFile::Stdout.write(&self.start, origin, &said.listed))
                 .map_err(write_error)?;
         } else if self.says == InspectOutput::Text {
             let policy = self.policy();
             let tree = scan(message, &policy.limits.scan());
             let mut text = self.heading(source);
-            text += &outline(&tree, &said.report, policy);
+            let text_links = self
+                .surveying
+                .expanding
+                .expander
+                .cloud_links_in_texts(&tree);
+            text += &outline(&tree, &said.report, policy, &text_links);
             if self.surveying.tells_embeds {
                 text += &totals.forecast.lines(policy, false);
             }

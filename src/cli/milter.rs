@@ -228,7 +228,7 @@ impl Log {
         let Some(report) = &self.report else {
             return;
         };
-        if let Err(why) = report.write(origin, rows) {
+        if let Err(why) = report.write(origin, rows, Some(&self.policy)) {
             self.tell(queue_id, &why);
         }
     }

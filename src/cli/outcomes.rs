@@ -156,11 +156,7 @@ impl Outcomes {
         let class = match (row.outcome, row.reason) {
             (Outcome::Left, Some(Reason::Tracker)) => OutcomeClass::Tracker,
             (Outcome::Left, Some(reason)) => {
-                let is_gone = match reason {
-                    Reason::HttpStatus => matches!(row.status, Some(404 | 410)),
-                    reason => reason == Reason::NameNotFound,
-                };
-                if is_gone {
+                if wording::is_gone(row) {
                     self.0.count(OutcomeClass::Gone, 0);
                 }
                 if reason == Reason::ShownInline {

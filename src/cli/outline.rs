@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::say::{self, harmless};
 use super::wording;
+use crate::engine::forms::TextLink;
 use crate::engine::plan::Bases;
 use crate::engine::policy::Policy;
 use crate::engine::protection::opaque_details;
@@ -14,7 +15,12 @@ use crate::mime::{MessageTree, PartId, PartKind};
 
 /// Returns the parts of a message with their references. What is missing is in the survey, which is printed after the
 /// parts.
-pub(super) fn outline(tree: &MessageTree<'_>, report: &Report, policy: &Policy) -> String {
+pub(super) fn outline(
+    tree: &MessageTree<'_>,
+    report: &Report,
+    policy: &Policy,
+    text_links: &[(PartId, TextLink)],
+) -> String {
     let mut bases = Bases::default();
     let mut text = String::new();
     // Maps each part to its rows. A message can have thousands of parts and rows, so searching all rows for each part
@@ -60,6 +66,9 @@ pub(super) fn outline(tree: &MessageTree<'_>, report: &Report, policy: &Policy) 
                 .map(|named| format!(" of {}", harmless(named)))
                 .unwrap_or_default();
             let _ = writeln!(text, "{indent}    {kind}{declared}\n{indent}    {line}");
+        }
+        for (_, link) in text_links.iter().filter(|(part, _)| *part == id) {
+            let _ = writeln!(text, "{indent}    {}", say::text_link(link));
         }
     }
     for detail in opaque_details(tree) {

@@ -14,6 +14,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::origin::{OriginEntry, RunOrigin, RunStart};
 use super::streams::{self, is_standard};
 use super::wording;
+use crate::engine::policy::Policy;
 use crate::engine::report::Row;
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::folder_of;
@@ -122,7 +123,12 @@ impl ReportLog {
     ///
     /// # Errors
     /// The sentence says why the rows could not be written.
-    pub(super) fn write(&self, origin: &RunOrigin, rows: &[Row]) -> Result<(), String> {
+    pub(super) fn write(
+        &self,
+        origin: &RunOrigin,
+        rows: &[Row],
+        policy: Option<&Policy>,
+    ) -> Result<(), String> {
         if rows.is_empty() {
             return Ok(());
         }
@@ -131,7 +137,7 @@ impl ReportLog {
             Some(file) => Ok(file),
             none => ReportFile::open(&self.path).map(|opened| none.insert(opened)),
         }
-        .and_then(|file| file.write(&RunStart::now(None), origin, wording::rows(rows)));
+        .and_then(|file| file.write(&RunStart::now(None), origin, wording::rows(rows, policy)));
         written.map_err(|error| {
             *file = None;
             format!("cannot write the report {}: {error}", self.path.display())

@@ -191,7 +191,7 @@ impl Reporter<'_> {
         }
         if let Some(Ok(file)) = &mut counts.rows
             && let Err(error) = file
-                .write(self.start, &origin, wording::rows(rows))
+                .write(self.start, &origin, wording::rows(rows, Some(self.policy)))
                 .and_then(|()| file.write(self.start, &origin, &said.listed))
         {
             self.rows_failed(&mut counts, error);

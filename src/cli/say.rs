@@ -7,8 +7,9 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use super::args::OutputVolume;
-use super::wording::{self, counted, remedy};
+use super::wording::{self, Advice, counted, remedy};
 use crate::detail::excerpt;
+use crate::engine::forms::TextLink;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Report, Row, Setting};
 use crate::platform;
@@ -116,8 +117,20 @@ pub(super) fn line(row: &Row, policy: &Policy) -> String {
         if remedy.contains(wording::words(Setting::Protected)) {
             line.push_str(", and makes the signature invalid");
         }
+    } else if let Some(advice) = Advice::of(row, policy) {
+        let _ = write!(line, "; {}", advice.text());
     }
     line
+}
+
+/// Returns a line about a link in a plain text to a file in cloud storage.
+pub(super) fn text_link(link: &TextLink) -> String {
+    let file = link.name.as_deref().unwrap_or("a file");
+    let (file, provider) = (harmless(file), link.provider.word);
+    format!(
+        "link in plain text, which embody does not follow: {file} at {provider} <{}>",
+        harmless(&link.link)
+    )
 }
 
 pub(super) fn sum(report: &Report) -> String {

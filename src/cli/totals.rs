@@ -10,7 +10,7 @@ use super::outcomes::Outcomes;
 use super::say::{NOT_KEPT, harmless, shown};
 use super::survey::Survey;
 use super::tally::{CountedRow, NAMES, RowTally, TallyNames, distinct_rows};
-use super::wording::{follow, outcome_and_reason, remedy};
+use super::wording::{Advice, counted, follow, outcome_and_reason, remedy};
 use crate::engine::policy::Policy;
 use crate::engine::report::{Kind, Outcome, Reason, Report, Row, Setting};
 use crate::mailbox::{FileCounts, Summary};
@@ -71,6 +71,7 @@ pub(super) struct Totals {
     pub(super) outcomes: Outcomes,
     pub(super) forecast: Forecast,
     pub(super) survey: Survey,
+    advice: BTreeMap<Advice, u64>,
     tables: BTreeMap<&'static str, TallyNames<u64>>,
 }
 
@@ -118,9 +119,33 @@ impl Totals {
         // Trackers are left on purpose, so no option for them is recommended.
         let is_tracker = |row: &&Row| row.reason == Some(Reason::Tracker);
         let rows = report.rows.iter().filter(|row| !is_tracker(row));
-        for remedy in rows.filter_map(|row| remedy(row, policy)) {
-            self.tally(REMEDIES, remedy, 1);
+        for row in rows {
+            if let Some(remedy) = remedy(row, policy) {
+                self.tally(REMEDIES, remedy, 1);
+            } else if let Some(advice) = Advice::of(row, policy) {
+                *self.advice.entry(advice).or_default() += 1;
+            }
         }
+    }
+
+    /// Returns the lines with advice, each with the number of references. `names_archive` is false if another line is about the
+    /// archive, or if the archive could not be reached either.
+    pub(super) fn advice(&self, names_archive: bool) -> String {
+        let mut texts: BTreeMap<String, u64> = BTreeMap::new();
+        for (advice, count) in &self.advice {
+            let given = if names_archive {
+                Some(*advice)
+            } else {
+                advice.without_archive()
+            };
+            if let Some(advice) = given {
+                *texts.entry(advice.text()).or_default() += count;
+            }
+        }
+        texts.iter().fold(String::new(), |lines, (text, count)| {
+            let references = counted(*count, "reference");
+            lines + &format!("the content of {references}: {text}\n")
+        })
     }
 
     pub(super) fn count_missing(&mut self, report: &Report, called: impl Fn() -> String) {
@@ -214,6 +239,9 @@ impl Totals {
         self.outcomes.add(other.outcomes);
         self.forecast.add(other.forecast);
         self.survey.add(other.survey);
+        for (advice, count) in other.advice {
+            *self.advice.entry(advice).or_default() += count;
+        }
         for (title, names) in other.tables {
             self.tables.entry(title).or_default().add(names);
         }

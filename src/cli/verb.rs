@@ -65,7 +65,7 @@ impl VerbReport {
             name.clone_into(&mut row.message);
         }
         for listed in &mut self.listed {
-            name.clone_into(&mut listed.message);
+            listed.name(name);
         }
     }
 

@@ -6,6 +6,8 @@ use std::fmt::Display;
 use std::io;
 use std::net::IpAddr;
 
+use serde::Serialize;
+
 use crate::engine::policy::{Host, IpNet, Policy, Scheme};
 use crate::engine::report::{Detail, Kind, Outcome, Reason, Row, Setting};
 use crate::error::Error;
@@ -16,13 +18,31 @@ pub(super) fn detail(detail: &Detail) -> String {
     detail.worded(option)
 }
 
-pub(super) fn rows(rows: &[Row]) -> impl Iterator<Item = Cow<'_, Row>> {
-    rows.iter().map(|row| match row.detail.settings().next() {
-        None => Cow::Borrowed(row),
-        Some(_) => Cow::Owned(Row {
-            detail: detail(&row.detail).into(),
-            ..row.clone()
-        }),
+/// A row of a report with the options of the program.
+#[derive(Serialize)]
+pub(super) struct WordedRow<'r> {
+    #[serde(flatten)]
+    row: Cow<'r, Row>,
+    /// Options that would have allowed the reference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allowed_by: Option<String>,
+}
+
+/// Returns the rows as a report contains them. Without a `policy`, they do not name the options that would have allowed a
+/// reference: clients of a service cannot set all of them.
+pub(super) fn rows<'r>(
+    rows: &'r [Row],
+    policy: Option<&'r Policy>,
+) -> impl Iterator<Item = WordedRow<'r>> {
+    rows.iter().map(move |row| WordedRow {
+        row: match row.detail.settings().next() {
+            None => Cow::Borrowed(row),
+            Some(_) => Cow::Owned(Row {
+                detail: detail(&row.detail).into(),
+                ..row.clone()
+            }),
+        },
+        allowed_by: policy.and_then(|policy| remedy(row, policy)),
     })
 }
 
@@ -151,6 +171,98 @@ pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
         | Reason::Signed
         | Reason::Encrypted => opening(row, reason, policy),
         _ => would_allow(reason).map(str::to_owned),
+    }
+}
+
+/// Returns whether the server of the row no longer has the content, so that an archive may have it.
+pub(super) fn is_gone(row: &Row) -> bool {
+    row.outcome == Outcome::Left
+        && match row.reason {
+            Some(Reason::HttpStatus) => matches!(row.status, Some(404 | 410)),
+            reason => reason == Some(Reason::NameNotFound),
+        }
+}
+
+/// Advice about a reference whose content could not be retrieved, although the options allow it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Advice {
+    /// Whether the server was not asked, because the run is offline.
+    is_offline: bool,
+    /// Whether an archive may have the content.
+    archive: bool,
+    /// Whether a directory of the user may contain the file.
+    directory: bool,
+    /// Whether other copies of the mail may contain the part.
+    copies: bool,
+}
+
+impl Advice {
+    /// Returns the advice for a row. `None` if nothing can be advised, or if an [option](remedy) would allow the
+    /// reference.
+    pub(super) fn of(row: &Row, policy: &Policy) -> Option<Self> {
+        let reason = row.reason.filter(|_| row.outcome == Outcome::Left)?;
+        let is_missing = matches!(
+            reason,
+            Reason::Offline
+                | Reason::NotArchived
+                | Reason::ArchiveBusy
+                | Reason::FileNotReadable
+                | Reason::ConnectionFailed
+                | Reason::NameNotFound
+                | Reason::NameServerFailed
+                | Reason::HttpStatus
+                | Reason::FtpStatus
+                | Reason::IncompleteBody
+                | Reason::BadResponse
+                | Reason::WebPage
+                | Reason::Deleted
+        );
+        let url = UrlReference::split(row.url.as_deref().unwrap_or_default());
+        let mut schemes = ["http", "https", "ftp"].into_iter();
+        let advice = Self {
+            is_offline: reason == Reason::Offline && schemes.any(|it| url.has_scheme(it)),
+            archive: is_gone(row),
+            directory: row.sources.directory
+                && policy.attachments.is_empty()
+                && reason != Reason::Deleted,
+            copies: row.sources.copies && policy.copies.is_empty(),
+        };
+        let is_some = advice.is_offline || !advice.options().is_empty();
+        (is_missing && is_some && remedy(row, policy).is_none()).then_some(advice)
+    }
+
+    /// Removes the archive from the advice. Returns `None` if nothing else is left.
+    pub(super) fn without_archive(self) -> Option<Self> {
+        let advice = Self {
+            archive: false,
+            ..self
+        };
+        (advice.is_offline || !advice.options().is_empty()).then_some(advice)
+    }
+
+    fn options(self) -> Vec<&'static str> {
+        [
+            (self.archive, "--archive URL|FILE"),
+            (self.directory, words(Setting::Attachments)),
+            (self.copies, words(Setting::Copies)),
+        ]
+        .into_iter()
+        .filter_map(|(is_wanted, words)| is_wanted.then_some(words))
+        .collect()
+    }
+
+    /// Returns the advice as a part of a sentence.
+    pub(super) fn text(self) -> String {
+        let online = self
+            .is_offline
+            .then(|| "a run without --offline would request it from its server".to_owned());
+        let options = self.options();
+        let others = options.split_last().map(|(last, before)| match before {
+            [] => format!("{last} may provide it"),
+            before => format!("{} or {last} may provide it", before.join(", ")),
+        });
+        let parts: Vec<String> = online.into_iter().chain(others).collect();
+        parts.join(", and ")
     }
 }
 
@@ -318,6 +430,38 @@ mod tests {
         for setting in Setting::ALL {
             let name = option(*setting).strip_prefix("--");
             assert!(name.is_some_and(|name| known.contains(name)), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn the_page_of_reasons_quotes_the_advice() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reasons.md");
+        let page = fs::read_to_string(path).unwrap().replace("\\|", "|");
+        let none = Advice {
+            is_offline: false,
+            archive: false,
+            directory: false,
+            copies: false,
+        };
+        let online = Advice {
+            is_offline: true,
+            ..none
+        };
+        let archive = Advice {
+            archive: true,
+            ..none
+        };
+        for advice in [online, archive] {
+            let text = advice.text();
+            assert!(page.contains(&format!("`{text}`")), "{text}");
+        }
+        let other = Advice {
+            directory: true,
+            copies: true,
+            ..none
+        };
+        for option in other.options() {
+            assert!(page.contains(&format!("`{option}`")), "{option}");
         }
     }
 

@@ -222,6 +222,20 @@ pub struct Row {
     /// Whether a server responded, for the sentence that no server of the run did.
     #[serde(skip)]
     pub(crate) contact: ServerContact,
+    /// Options that may provide the content, for the advice about a reference that was left.
+    #[serde(skip)]
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+    pub(crate) sources: OtherSources,
+}
+
+/// Places from which the user can provide the content of a reference.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+pub(crate) struct OtherSources {
+    /// A file in a directory ([`Setting::Attachments`]).
+    pub(crate) directory: bool,
+    /// Another copy of the mail ([`Setting::Copies`]).
+    pub(crate) copies: bool,
 }
 
 fn shared<S: serde::Serializer>(text: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -257,6 +271,7 @@ impl Row {
             copy: None,
             proved: false,
             contact: ServerContact::AsReason,
+            sources: OtherSources::default(),
         }
     }
 

@@ -8,13 +8,13 @@ use percent_encoding::percent_decode_str;
 
 use super::expander::Expander;
 use crate::engine::external_body::identifier;
-use crate::engine::forms::cloud_files_in_text;
+use crate::engine::forms::{TextLink, cloud_links_in_text, notes_without_proof};
 use crate::engine::ledger::Ledger;
 use crate::engine::plan::documents::{DocumentText, Documents};
 use crate::engine::policy::{Policy, countable};
 use crate::link::url::{UrlReference, without_fragment};
 use crate::link::value::LinkRole;
-use crate::mime::{MessageTree, scan};
+use crate::mime::{MessageTree, PartId, scan};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum LookTarget<'d> {
@@ -63,20 +63,28 @@ impl Expander {
 }
 
 impl Expander {
-    /// Returns the number of files in cloud storage to which the texts of a mail without HTML link. In a mail with HTML, the
-    /// HTML contains the same links as the text.
-    pub(crate) fn cloud_files_in_texts(&self, tree: &MessageTree<'_>) -> usize {
+    /// Returns the links of plain texts to files in cloud storage, each with its part, in a mail without HTML. In a mail with
+    /// HTML, the HTML contains the same links as the text.
+    pub(crate) fn cloud_links_in_texts(&self, tree: &MessageTree<'_>) -> Vec<(PartId, TextLink)> {
         let documents = Documents::new(tree, self.policy());
         if tree.ids().any(|part| documents.is_document(part)) {
-            return 0;
+            return Vec::new();
         }
         let texts = tree.ids().filter(|part| documents.is_plain_text(*part));
-        let files = texts.filter_map(|part| {
+        let links = texts.filter_map(|part| {
             let entity = tree.part(part);
             let text = entity.encoding.decode(entity.body.of(tree.original))?;
-            Some(cloud_files_in_text(&text))
+            let links = cloud_links_in_text(&text).into_iter();
+            Some(links.map(move |link| (part, link)))
         });
-        files.sum()
+        links.flatten().collect()
+    }
+
+    /// Returns the number of notes of Mailman that do not prove that they belong to the mail.
+    pub(crate) fn notes_without_proof(&self, tree: &MessageTree<'_>) -> usize {
+        let most = self.policy().limits.parts;
+        let parts = tree.ids().map(|part| notes_without_proof(tree, part, most));
+        parts.sum()
     }
 }
 

@@ -110,7 +110,8 @@ pub(super) fn rows(said: &VerbReport) -> Vec<Box<RawValue>> {
         let text = String::from_utf8(line.ok()?).ok()?;
         RawValue::from_string(text.trim_end().to_owned()).ok()
     };
-    let of_rows = wording::rows(&said.report.rows).filter_map(|row| raw(entry(&time, origin, row)));
+    let of_rows =
+        wording::rows(&said.report.rows, None).filter_map(|row| raw(entry(&time, origin, row)));
     let listed = said.listed.iter();
     let of_listed = listed.filter_map(|listed| raw(entry(&time, origin, listed)));
     of_rows.chain(of_listed).collect()

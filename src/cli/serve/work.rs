@@ -393,7 +393,7 @@ impl Service {
         let (Some(report), Some(origin)) = (&self.report, &said.origin) else {
             return;
         };
-        if let Err(why) = report.write(origin, &said.report.rows) {
+        if let Err(why) = report.write(origin, &said.report.rows, None) {
             say::tell(&why);
         }
     }

@@ -123,6 +123,7 @@ fn facts(survey: &Survey, context: &SurveyContext<'_>) -> Vec<Fact> {
         pieces(survey),
         packed(survey, context),
         linked_in_text(survey),
+        doubtful(survey),
         without_part(survey),
         elsewhere(survey),
         large(survey, context),
@@ -324,6 +325,25 @@ fn linked_in_text(survey: &Survey) -> Option<Fact> {
                 "linked {} not in the mail (plain text)",
                 either(count, "file is", "files are")
             ),
+        },
+        step: None,
+    })
+}
+
+/// Returns the fact about notes of Mailman that may belong to another mail.
+fn doubtful(survey: &Survey) -> Option<Fact> {
+    let count = missing::sum(&survey.missing, &[RecoveryWay::Doubtful]);
+    (count > 0).then(|| Fact {
+        weight: count.saturating_mul(5),
+        statement: format!(
+            "{} of Mailman {} an attachment of another mail, or the Message-ID of this mail was changed; embody does not follow {}.",
+            counted(count, "note", "notes"),
+            either(count, "names", "name"),
+            either(count, "it", "them")
+        ),
+        tile: Tile {
+            number: grouped(count),
+            words: format!("{} of Mailman that may be of other mails", either(count, "note", "notes")),
         },
         step: None,
     })

@@ -9,7 +9,7 @@ use super::super::tally::{CountedRow, TallyCounts as _, distinct_rows};
 use super::answer::ProbeAnswer;
 use super::at_risk::{self, AtRisk, LargestWeights};
 use super::broken::{LARGEST, Large, SourcePlace, UnreadableMessage};
-use super::json::JsonList;
+use super::json::{JsonList, ListedLink, ListedPart};
 use super::missing::{self, RecoveryWay};
 use super::shown_pictures::ShownPictures;
 use super::sum::{SIZES, Survey, day};
@@ -76,7 +76,7 @@ impl MessageSurveyor {
     }
 
     /// Returns the edits with which `detach` would move attachments, the survey of the message, and the list of its
-    /// attachments, which is empty unless it is wanted.
+    /// attachments and of its links to files in cloud storage, which is empty unless it is wanted.
     pub(crate) fn survey(
         &self,
         expander: &Expander,
@@ -98,8 +98,8 @@ impl MessageSurveyor {
         }
         let (edits, keys) = self.detach((tree, limits), &mut survey);
         let known = |part: &PartId| (shown.get(part).copied(), keys.get(&tree.number(*part)));
-        let of = |part: &PartId| JsonList::of(tree, *part, known(part));
-        let listed = if self.lists_attachments {
+        let of = |part: &PartId| JsonList::Part(ListedPart::of(tree, *part, known(part)));
+        let mut listed: Vec<JsonList> = if self.lists_attachments {
             attachments.iter().map(of).collect()
         } else {
             Vec::new()
@@ -112,7 +112,17 @@ impl MessageSurveyor {
             }
         });
         pictures.count_in(&mut survey);
-        survey.links.cloud_in_text = expander.cloud_files_in_texts(tree) as u64;
+        let text_links = expander.cloud_links_in_texts(tree);
+        survey.links.cloud_in_text = text_links.len() as u64;
+        for (part, link) in &text_links {
+            let linked = missing::linked_by_text(link.provider);
+            survey.missing.count(linked, 0);
+            if self.lists_attachments {
+                listed.push(JsonList::Link(ListedLink::of(tree, *part, link)));
+            }
+        }
+        let doubtful = expander.notes_without_proof(tree) as u64;
+        survey.missing.count_several(missing::DOUBTFUL, doubtful);
         expander.look_for_wrapped(tree, |service| {
             *survey.wrapped.entry(service).or_default() += 1
         });
@@ -252,6 +262,8 @@ impl Survey {
         let is_asked_for = host.is_some() || schemes.any(|scheme| reference.has_scheme(scheme));
         if let Some(missing) = missing::of(row) {
             self.missing.count(missing, octets);
+            let is_on_server = matches!(missing.0, RecoveryWay::Web | RecoveryWay::Ftp);
+            self.in_directories += u64::from(is_on_server && row.sources.directory);
         }
         if is_probed && !row.kind.is_of_links() && is_asked_for {
             let answer = ProbeAnswer::of(row);

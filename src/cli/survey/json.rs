@@ -12,6 +12,7 @@ use super::missing::RecoveryWay;
 use super::numbers::companies;
 use super::sum::{SIZES, Survey};
 use crate::engine::external_body::shown_name;
+use crate::engine::forms::TextLink;
 use crate::engine::plan::documents::DisplayState;
 use crate::fetch::store::Key;
 use crate::mime::{MessageTree, PartId};
@@ -164,9 +165,51 @@ pub(super) fn bound() -> String {
     format!("after the first {NAMES} names, or with names of more than {LONGEST_NAME} bytes")
 }
 
+/// An object of a list in the JSON output.
 #[derive(Serialize, Debug)]
-pub(crate) struct JsonList {
-    pub message: String,
+#[serde(untagged)]
+pub(crate) enum JsonList {
+    Part(ListedPart),
+    Link(ListedLink),
+}
+
+impl JsonList {
+    /// Sets the name of the message.
+    pub(crate) fn name(&mut self, message: &str) {
+        message.clone_into(match self {
+            Self::Part(part) => &mut part.message,
+            Self::Link(link) => &mut link.message,
+        });
+    }
+}
+
+/// A link in a plain text to a file in cloud storage.
+#[derive(Serialize, Debug)]
+pub(crate) struct ListedLink {
+    message: String,
+    part: String,
+    kind: &'static str,
+    provider: &'static str,
+    link: String,
+    name: Option<String>,
+}
+
+impl ListedLink {
+    pub(crate) fn of(tree: &MessageTree<'_>, part: PartId, link: &TextLink) -> Self {
+        Self {
+            message: String::new(),
+            part: tree.number(part),
+            kind: "text-link",
+            provider: link.provider.word,
+            link: link.link.clone(),
+            name: link.name.clone(),
+        }
+    }
+}
+
+#[derive(Serialize, Debug)]
+pub(crate) struct ListedPart {
+    message: String,
     part: String,
     kind: &'static str,
     media_type: String,
@@ -178,7 +221,7 @@ pub(crate) struct JsonList {
     shown_by: Option<String>,
 }
 
-impl JsonList {
+impl ListedPart {
     pub(crate) fn of(
         tree: &MessageTree<'_>,
         part: PartId,

@@ -24,6 +24,11 @@ pub(crate) enum RecoveryWay {
     Link,
     /// In the file or page to which an attached `.url` file links. Only `--follow shortcuts` retrieves it.
     Shortcut,
+    /// In cloud storage, if a plain text links to it. embody does not follow such links.
+    Text,
+    /// Of a note of Mailman whose hash belongs to another mail. The content may not be of this mail, so embody does not
+    /// retrieve it.
+    Doubtful,
     /// In the mail itself, in a form that most mail programs cannot open. embody opens it, with `--follow` if the command
     /// does not open it by default.
     Packed,
@@ -45,6 +50,21 @@ pub(super) const PIECE: (RecoveryWay, MissingNames) = (
         many: "pieces of divided mails (message/partial), which embody does not join",
     },
 );
+
+/// Notes of Mailman that do not prove that they belong to the mail.
+pub(super) const DOUBTFUL: (RecoveryWay, MissingNames) = (
+    RecoveryWay::Doubtful,
+    MissingNames {
+        one: "note of Mailman with the hash of another mail, which embody does not follow",
+        many: "notes of Mailman with the hash of another mail, which embody does not follow",
+    },
+);
+
+/// Returns the source and the names of a file in cloud storage to which a plain text links.
+pub(super) fn linked_by_text(provider: &Provider) -> (RecoveryWay, MissingNames) {
+    let [one, many] = provider.files;
+    (RecoveryWay::Text, MissingNames { one, many })
+}
 
 /// Values of `--follow` that open [`Packed`](RecoveryWay::Packed) content.
 pub(super) const PACKED: &str = "winmail,rtf-body,msg,uuencode";

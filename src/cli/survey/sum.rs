@@ -53,6 +53,8 @@ pub(crate) struct Survey {
     pub types: TallyNames<Type>,
     pub answers: AnswersByWhat,
     pub missing: Missing,
+    /// Missing attachments on servers that can also be in a directory of the user.
+    pub in_directories: u64,
     pub largest: Vec<Large>,
     pub at_risk: Vec<AtRisk>,
     /// Messages by label, in mail of a Google Takeout. Gmail's own labels, such as `Inbox` in any language, are counted
@@ -134,6 +136,7 @@ impl Survey {
         self.answers.attachments.add(&other.answers.attachments);
         self.answers.years.add(other.answers.years);
         self.missing.add(other.missing);
+        self.in_directories += other.in_directories;
         merge(&mut self.largest, other.largest);
         at_risk::merge(&mut self.at_risk, other.at_risk);
         self.files.add(&other.files);

@@ -113,11 +113,18 @@ fn trackers(survey: &Survey) -> String {
 const LINKED: [RecoveryWay; 2] = [RecoveryWay::Link, RecoveryWay::Shortcut];
 
 fn missing(survey: &Survey) -> String {
-    let is_other =
-        |way| LINKED.contains(&way) || matches!(way, RecoveryWay::Packed | RecoveryWay::Unopened);
+    let is_other = |way| {
+        LINKED.contains(&way)
+            || matches!(
+                way,
+                RecoveryWay::Text | RecoveryWay::Packed | RecoveryWay::Unopened
+            )
+    };
     let mut text = kinds(survey, |way| !is_other(way));
     if missing::sum(&survey.missing, &[RecoveryWay::Directory]) > 0 {
         text += " (name their directory with --attachments)";
+    } else if survey.in_directories > 0 {
+        text += " (if you have the files, name their directory with --attachments)";
     }
     if missing::sum(&survey.missing, &[RecoveryWay::Protected]) > 0 {
         text += " (--signed rewrite changes such parts, and makes their signatures invalid)";
@@ -139,13 +146,11 @@ fn packed(survey: &Survey) -> String {
 }
 
 fn linked_in_text(survey: &Survey) -> String {
-    match survey.links.cloud_in_text {
-        0 => String::new(),
-        count => format!(
-            "{} in plain texts, which embody does not follow",
-            counted(count, "file in a cloud", "files in clouds")
-        ),
+    let mut text = kinds(survey, |way| way == RecoveryWay::Text);
+    if !text.is_empty() {
+        text += ", linked in plain texts, which embody does not follow";
     }
+    text
 }
 
 fn linked(survey: &Survey) -> String {

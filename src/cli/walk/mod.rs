@@ -312,6 +312,8 @@ impl Walk<'_> {
                 count if count > 0 && self.options.writes => context.archived(),
                 _ => None,
             };
+            let names_archive = command.is_none() && !counts.outcomes.has_no_response();
+            let advice = counts.advice(names_archive);
             let archived = command.map_or_else(String::new, |command| {
                 format!("to look in a web archive for what is gone: {command}\n")
             });
@@ -322,7 +324,7 @@ impl Walk<'_> {
             let is_whole = status == ProgramStatus::Success && summary.mailboxes > 0;
             let more = more(&counts, is_whole);
             let all = format!(
-                "{word}{text}{table}{missing}{plans}{more}{remedy}{names}{archived}{proof}"
+                "{word}{text}{table}{missing}{plans}{more}{remedy}{advice}{names}{archived}{proof}"
             );
             say::tell(all.trim_end());
         }

@@ -32,7 +32,9 @@ use bytes::Bytes;
 
 use self::handled::HandledParts;
 #[cfg(feature = "cli")]
-pub(crate) use self::hosted::files_in_text as cloud_files_in_text;
+pub(crate) use self::hosted::{TextLink, links_in_text as cloud_links_in_text};
+#[cfg(feature = "cli")]
+pub(crate) use self::mailman::notes_without_proof;
 use self::marks::{FormMark, Marks};
 use self::opening::FormOpener;
 use crate::edit::Edits;

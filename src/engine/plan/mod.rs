@@ -10,7 +10,7 @@ pub(crate) use self::bases::Bases;
 pub(crate) use self::references::question;
 use crate::engine::Need;
 use crate::engine::external_body::ExternalBody;
-use crate::engine::report::{Kind, Outcome, Refusal, Row};
+use crate::engine::report::{Kind, OtherSources, Outcome, Refusal, Row};
 use crate::link::url;
 use crate::link::wrapper::OriginalUrl;
 use crate::mime::PartId;
@@ -56,6 +56,10 @@ impl PlanItem<'_> {
     pub(crate) fn row(&self, message: &str) -> Row {
         let mut row = Row::new(message, self.number.clone(), self.kind, Outcome::Expanded);
         row.name.clone_from(&self.name);
+        row.sources = OtherSources {
+            directory: self.body.facts.attachment_components.is_some(),
+            copies: self.body.facts.may_be_in_copies,
+        };
         match &self.step {
             PlanStep::Decode => row.detail = "the content is in the data: URL".into(),
             PlanStep::Copy(_) => row.detail = "the content is in another part".into(),

@@ -1171,7 +1171,7 @@ fn survey_never_says_that_nothing_is_missing_if_something_is() {
                 "see https://www.dropbox.com/s/0123456789abcde/report.pdf?dl=0.\nand https://example.org/x",
             )],
             "1 file to which a plain text links is not in the mail, and embody does not attach it.",
-            "1 file in a cloud in plain texts",
+            "1 file in Dropbox, linked in plain texts, which embody does not follow",
         ),
         (
             vec![html("<img src=\"cid:none@example.org\">")],

@@ -1,5 +1,6 @@
 //! Retrieval from local test servers: which requests are sent, and how errors and attacks of servers are handled.
 
+mod advice;
 mod archive_limits;
 mod archive_mail;
 mod archive_pywb;

@@ -168,6 +168,8 @@ fn inspect_request_gives_the_rows_of_the_command() {
     // The options of both differ: the store of the service is a directory from which files may be read.
     row["detail"] = "".into();
     rows[0]["detail"] = "".into();
+    let allowed = row.as_object_mut().unwrap().remove("allowed_by");
+    assert_eq!(allowed, Some("--fetch https".into()));
     assert_eq!(rows, serde_json::json!([row]));
     assert!(service.post("/v1/inspect", b"Subject: x\n\n").json()["rows"] == serde_json::json!([]));
 }

@@ -25,7 +25,7 @@ impl ReportPage<'_> {
             _ => "Attachments that are not in the mail, or that most mail programs cannot open",
         };
         self.sheet.fold(title, &grouped(all));
-        let ways: [(RecoveryWay, &str); 12] = [
+        let ways: [(RecoveryWay, &str); 14] = [
             (
                 RecoveryWay::Here,
                 "in a file next to the mailbox, or in the mail",
@@ -36,6 +36,14 @@ impl ReportPage<'_> {
             (RecoveryWay::Store, "in a store of embody"),
             (RecoveryWay::Link, "in cloud storage, linked in the text"),
             (RecoveryWay::Shortcut, "at a web address, linked by a file"),
+            (
+                RecoveryWay::Text,
+                "in cloud storage, linked in a plain text, which embody does not follow",
+            ),
+            (
+                RecoveryWay::Doubtful,
+                "on a server, if the note belongs to this mail",
+            ),
             (
                 RecoveryWay::Packed,
                 "in the mail, in a format that most mail programs cannot open",
@@ -76,6 +84,9 @@ impl ReportPage<'_> {
                 either(directory, "directory", "directories"),
                 either(directory, "the file was", "the files were"),
             ));
+        }
+        if directory == 0 && survey.in_directories > 0 {
+            self.sheet.say("If you have files of these attachments, add `--attachments DIRECTORY` to `embody recover`.");
         }
         self.servers_of_attachments();
     }

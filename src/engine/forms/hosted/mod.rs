@@ -12,9 +12,6 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, UNIX_EPOCH};
 
-#[cfg(feature = "cli")]
-use memchr::memmem;
-
 use self::marks::{MarkResult, may_show, shown};
 pub(crate) use self::provider::Provider;
 #[cfg(feature = "cli")]
@@ -31,6 +28,8 @@ use crate::engine::report::{HostedFile, Kind, rfc3339};
 use crate::link::html::{Syntax, locate_in};
 use crate::link::label::in_xml_declaration;
 use crate::link::server_url::ServerUrl;
+#[cfg(feature = "cli")]
+use crate::link::url::masked;
 #[cfg(feature = "cli")]
 use crate::link::wrapper::each_url;
 use crate::link::wrapper::unwrapped_link;
@@ -231,23 +230,43 @@ fn place_of(shown: &MarkResult) -> Option<(ServerUrl, &'static Provider, Provide
     (provider.accepts(shown.follow, &link)).then_some((url, provider, link))
 }
 
-/// Returns the number of files in cloud storage to which a plain text links. embody does not follow these links.
+/// A link in a plain text to a file in cloud storage. embody does not follow such links.
 #[cfg(feature = "cli")]
-pub(crate) fn files_in_text(text: &[u8]) -> usize {
-    let mut files = HashSet::new();
-    if hosts().any(|host| memmem::find(text, host.as_bytes()).is_some()) {
-        each_url(text, |_, url| {
-            let shown = MarkResult {
-                follow: Follow::Links,
-                link: url.to_owned(),
-                name: None,
-                size: None,
-                expires: None,
-            };
-            files.extend(place_of(&shown).map(|(url, ..)| url.as_str().to_owned()));
-        });
-    }
-    files.len()
+pub(crate) struct TextLink {
+    pub(crate) provider: &'static Provider,
+    /// The URL, with the password masked. If a mail filter wrapped the link, its original.
+    pub(crate) link: String,
+    pub(crate) name: Option<String>,
+}
+
+/// Returns the links in a plain text to different files in cloud storage, in the order of the text.
+#[cfg(feature = "cli")]
+pub(crate) fn links_in_text(text: &[u8]) -> Vec<TextLink> {
+    let mut known = HashSet::new();
+    let mut links = Vec::new();
+    each_url(text, |_, url| {
+        // Most URLs are on other hosts, so they are not parsed. The original of a wrapped URL can be encoded.
+        if !hosts().any(|host| url.contains(host)) && unwrapped_link(url).is_none() {
+            return;
+        }
+        let shown = MarkResult {
+            follow: Follow::Links,
+            link: url.to_owned(),
+            name: None,
+            size: None,
+            expires: None,
+        };
+        if let Some((url, provider, place)) = place_of(&shown)
+            && known.insert(url.as_str().to_owned())
+        {
+            links.push(TextLink {
+                provider,
+                link: uri(&masked(url.as_str())),
+                name: name_of(&shown, &place),
+            });
+        }
+    });
+    links
 }
 
 /// Returns the name of the file. The text of a bare link can be any words, so it is used only if it looks like a file

@@ -86,15 +86,7 @@ pub(crate) fn scrubbed<'a>(
         return Vec::new();
     }
     let own = own_hashes(tree);
-    // Mailman writes its notes into the text of the mail. So attachments and enclosed messages are not searched.
-    let is_text = |&part: &PartId| {
-        let entity = tree.part(part);
-        entity.essence == "text/plain"
-            && entity.content == PartKind::Leaf
-            && !tree.has_disposition(part, "attachment")
-            && !known.contains(&part)
-            && tree.message_of(part) == PartId::ROOT
-    };
+    let is_text = |&part: &PartId| is_text_of_mail(tree, part) && !known.contains(&part);
     let mut bodies = Vec::new();
     for part in tree.ids().filter(is_text) {
         let Some(text) = text_of_part(tree, part) else {
@@ -136,12 +128,41 @@ pub(crate) fn scrubbed<'a>(
     bodies
 }
 
+/// Returns whether the part is a text of the mail itself. Mailman writes its notes into such a text, so attachments and enclosed
+/// messages are not searched.
+fn is_text_of_mail(tree: &MessageTree<'_>, part: PartId) -> bool {
+    let entity = tree.part(part);
+    entity.essence == "text/plain"
+        && entity.content == PartKind::Leaf
+        && !tree.has_disposition(part, "attachment")
+        && tree.message_of(part) == PartId::ROOT
+}
+
 fn holds_notes(tree: &MessageTree<'_>, text: &[u8]) -> bool {
+    let proves = proof(tree, text);
+    !shape::notes(text, 1, |_, hash| proves(hash)).is_empty() || removed(text).next().is_some()
+}
+
+/// Returns the function that returns true for a hash of the mail, or of a mail in a digest.
+fn proof(tree: &MessageTree<'_>, text: &[u8]) -> impl Fn(&str) -> bool + use<> {
     let own = own_hashes(tree);
     let blocks = blocks(text);
-    let is_of_block = |hash: &str| blocks.iter().any(|(_, block)| proves(block, hash));
-    let proves = |_: usize, hash: &str| proves(&own, hash) || is_of_block(hash);
-    !shape::notes(text, 1, proves).is_empty() || removed(text).next().is_some()
+    move |hash| proves(&own, hash) || blocks.iter().any(|(_, block)| proves(block, hash))
+}
+
+/// Returns the number of notes in a part whose hash is not that of the mail. Either the note was copied from another mail, or the
+/// Message-ID was changed after Mailman wrote the note. embody does not follow such notes.
+#[cfg(feature = "cli")]
+pub(crate) fn notes_without_proof(tree: &MessageTree<'_>, part: PartId, most: usize) -> usize {
+    let text = is_text_of_mail(tree, part).then(|| text_of_part(tree, part));
+    let Some(Some(text)) = text else {
+        return 0;
+    };
+    if memmem::find(&text, b"://").is_none() {
+        return 0;
+    }
+    let proves = proof(tree, &text);
+    shape::notes(&text, most, |_, hash| !proves(hash)).len()
 }
 
 fn own_hashes(tree: &MessageTree<'_>) -> Vec<u32> {
