@@ -15,7 +15,7 @@ use super::names::not_in_mail;
 use super::part::GuidePart;
 use crate::engine::content::{CopiedPart, NotedDigests};
 use crate::engine::external_body::reference::Insertion;
-use crate::engine::external_body::{Referent, Scrap};
+use crate::engine::external_body::{ReferenceShape, Referent, Scrap};
 use crate::engine::forms::references;
 use crate::engine::ledger::Ledger;
 use crate::engine::needs::Answers;
@@ -220,6 +220,11 @@ impl Guide {
                 declared.is_empty() || part.essence.eq_ignore_ascii_case(declared)
             });
             if !part.is_new || !is_type && body.text_note.is_none() {
+                return None;
+            }
+            // The new part keeps the Content-ID in the fields of the reference.
+            let has_other_id = body.content_id.is_some() && body.content_id != part.content_id;
+            if body.facts.shape == ReferenceShape::ExternalBody && has_other_id {
                 return None;
             }
             let (from, to) = (

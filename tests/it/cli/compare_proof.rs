@@ -583,3 +583,35 @@ fn decoded_data_url_is_not_taken_for_the_content_of_another_reference() {
         1
     );
 }
+
+#[test]
+fn reference_that_no_run_filled_does_not_get_a_part_with_another_content_id() {
+    // The server of both files redirected the second one, so the new part has another URL.
+    let id = |id: &str| format!("Content-ID: <{id}@example.org>\n");
+    let gone = reference("URL; URL=\"http://example.org/gone.txt\"", &id("1"), "").0;
+    let (moved, _) = reference("URL; URL=\"http://example.org/a.txt\"", &id("2"), "");
+    let (_, found) = reference(
+        "URL; URL=\"http://example.org/b.txt\"",
+        &id("2"),
+        "A text.\n",
+    );
+    let data = reference("URL; URL=\"data:,kept\"", &id("1"), "kept");
+    let mail = |choice: &[&str], other: &str| {
+        let choice = multipart("alternative", "B", choice.iter().copied());
+        format!(
+            "{HEADER}{}",
+            multipart("mixed", "A", [&*choice, other].into_iter())
+        )
+    };
+    let folder = Folder::new();
+    fs::write(
+        folder.path().join("old.eml"),
+        mail(&[&gone, &data.0], &moved),
+    )
+    .unwrap();
+    fs::write(folder.path().join("new.eml"), mail(&[&data.1], &found)).unwrap();
+    assert_eq!(
+        assert_whole(&folder, "", "old.eml", "new.eml")["changed"],
+        1
+    );
+}
