@@ -628,7 +628,9 @@ impl Model {
     /// to this state.
     fn explore(&self) -> Result<usize, String> {
         let mut seen: HashSet<u64> = HashSet::new();
-        let mut ways: Vec<(usize, String)> = Vec::new();
+        // State before each state, and the position of the step among its steps. The descriptions of the steps would need
+        // gigabytes, so they are made again for a failure.
+        let mut ways: Vec<(u32, u16)> = Vec::new();
         let mut queue: VecDeque<(usize, World)> = VecDeque::new();
         let hash = |world: &World| {
             let mut hasher = DefaultHasher::new();
@@ -637,7 +639,7 @@ impl Model {
         };
         let first = self.initial();
         seen.insert(hash(&first));
-        ways.push((0, "begin".into()));
+        ways.push((0, 0));
         queue.push_back((0, first));
         while let Some((at, world)) = queue.pop_front() {
             let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -652,13 +654,7 @@ impl Model {
             let steps = looked.map_err(|panic| {
                 let formatted = panic.downcast_ref::<String>().cloned();
                 let why = formatted.or(panic.downcast_ref::<&str>().map(|why| (*why).to_owned()));
-                let mut way = Vec::new();
-                let mut at = at;
-                while at > 0 {
-                    way.push(ways[at].1.clone());
-                    at = ways[at].0;
-                }
-                way.reverse();
+                let way = self.way(&ways, at);
                 format!(
                     "{}\nfound after {} states, by these steps\n  {}\nin the state {world:?}",
                     why.unwrap_or_default(),
@@ -666,14 +662,46 @@ impl Model {
                     way.join("\n  ")
                 )
             })?;
-            for (label, mut next) in steps {
-                next.was_raced |= next.is_raced;
+            for (number, (_, next)) in steps.into_iter().enumerate() {
+                let next = self.canonical(next);
                 if seen.insert(hash(&next)) {
-                    ways.push((at, label));
+                    let [from, number] = [at, number].map(|it| u32::try_from(it).unwrap());
+                    ways.push((from, u16::try_from(number).unwrap()));
                     queue.push_back((ways.len() - 1, next));
                 }
             }
         }
         Ok(seen.len())
+    }
+
+    /// Replaces facts on which nothing depends, so that states which differ only in these facts count as one state.
+    fn canonical(&self, mut world: World) -> World {
+        world.was_raced |= world.is_raced;
+        let server = &mut world.server;
+        // Without CONDSTORE, no response contains modification sequences, and the other run does not compare them.
+        if !self.nature.has_condstore {
+            for it in &mut server.mails {
+                it.modseq = 1;
+            }
+        }
+        world
+    }
+
+    /// Returns the descriptions of the steps to a state, by making these steps again.
+    fn way(&self, ways: &[(u32, u16)], mut at: usize) -> Vec<String> {
+        let mut numbers = Vec::new();
+        while at > 0 {
+            let (from, number) = ways[at];
+            numbers.push(usize::from(number));
+            at = usize::try_from(from).unwrap();
+        }
+        let mut world = self.initial();
+        let mut way = Vec::new();
+        for number in numbers.into_iter().rev() {
+            let (label, next) = self.steps(&world).swap_remove(number);
+            way.push(label);
+            world = self.canonical(next);
+        }
+        way
     }
 }

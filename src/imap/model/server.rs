@@ -132,7 +132,6 @@ impl Mail {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Server {
     pub(super) mails: Vec<Mail>,
-    pub(super) trash: Vec<Mail>,
     /// Number of versions without `\Deleted` that the second client moved to another folder.
     pub(super) elsewhere: usize,
     pub(super) next: u32,
@@ -222,7 +221,6 @@ impl Model {
         });
         Server {
             mails: mails.collect(),
-            trash: Vec::new(),
             elsewhere: 0,
             next: 1 + u32::try_from(contents.len()).unwrap(),
             ghost: None,
@@ -443,10 +441,7 @@ impl Model {
                     let it = &server.mails[at];
                     if nature.has_trash || it.flags & DELETED != 0 {
                         world.last = Some((it.flags & !DELETED, it.labels));
-                        let it = server.mails.remove(at);
-                        if nature.has_trash {
-                            server.trash.push(it);
-                        }
+                        server.mails.remove(at);
                         self.renumber(server);
                         is_told = true;
                     }
@@ -464,10 +459,7 @@ impl Model {
                     |it: &Mail| it.uid == *uid && (nature.is_gmail || it.flags & DELETED != 0);
                 let found = server.mails.iter().position(is_taken);
                 if let Some(at) = found {
-                    let it = server.mails.remove(at);
-                    if nature.is_gmail {
-                        server.trash.push(it);
-                    }
+                    server.mails.remove(at);
                     self.renumber(server);
                 }
                 MachineEvent::TakenAway {
