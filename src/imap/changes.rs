@@ -183,7 +183,12 @@ impl ImapSession {
         };
         let leave = self.exchange.send(command)?;
         // Refused flags are not an error here: the caller then uses those of its last check.
-        let _ = self.heard(&fetch, uid, &mut removal)?;
+        let fetched = self.heard(&fetch, uid, &mut removal)?;
+        // The code says that another program issued EXPUNGE, so a removal reported before the end of FETCH is the work of
+        // that program. pymap sends the code.
+        if fetched.is_ok_and(|done| done.code == "EXPUNGEISSUED") && !removal.is_moved {
+            removal.is_told = false;
+        }
         let left = self.heard(&leave, uid, &mut removal)?;
         if let Ok(done) = &left {
             removal.hear_copyuid(&done.code, &done.argument, uid);

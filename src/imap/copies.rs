@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::command::sequence_set;
 use super::failure::ImapFailure;
 use super::fetch::message_id;
 use super::journal::{OpenReplacement, Replacement};
@@ -168,6 +169,13 @@ impl MessageReplacer<'_> {
         };
         new.retain(|uid| !same.contains(uid));
         let mut kin = self.kin(entry, &new, work)?;
+        // A message whose Message-ID the server did not send may have been removed after the search, for example by another
+        // connection of this run that took its new message back.
+        if !kin.is_empty()
+            && let Ok(there) = self.found(&format!("UID {} UNDELETED", sequence_set(&kin)))?
+        {
+            kin.retain(|uid| there.contains(uid));
+        }
         // Another connection of this run may have just appended one of these messages. The journal is checked for
         // replacements without a recorded UID first. A UID that is recorded between the two checks is then found by the
         // second one.

@@ -399,6 +399,62 @@ fn new_message_that_leaves_the_folder_between_two_runs_is_named() {
     }
 }
 
+/// Dovecot executes FETCH and UID EXPUNGE together, and reports the removal before the end of FETCH. pymap does the same if
+/// another program removed the message, and adds a response code.
+#[test]
+fn removal_by_another_program_during_the_last_fetch_is_named() {
+    for (report, code, expected) in [
+        ("* 1 EXPUNGE", "", 0),
+        ("* 1 EXPUNGE", "[EXPUNGEISSUED] ", 1),
+        ("* VANISHED 5", "", 0),
+        ("* VANISHED 5", "[EXPUNGEISSUED] ", 1),
+    ] {
+        let model = Arc::new(Mutex::new(Model::new(Nature::Honest)));
+        let server = server(&model, move |model, command| {
+            if command.starts_with("UID EXPUNGE 5") {
+                return Some("TAG OK done\r\n".into());
+            }
+            let said = model.answer(command)?;
+            if command != "UID FETCH 5 (UID FLAGS)" {
+                return Some(said);
+            }
+            model.inbox.retain(|it| it.uid != 5);
+            Some(said.replace("TAG OK ", &format!("{report}\r\nTAG OK {code}")))
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let (status, said) = run(folder.path(), "detach", &server);
+        assert_eq!(status, expected, "{report} {code}: {said}");
+        assert_eq!(said.contains("UID 5: "), expected == 1, "{said}");
+        assert_eq!(model.lock().unwrap().inbox.len(), 1, "{said}");
+    }
+}
+
+/// The first search after the replacement lists a message whose Message-ID the server does not send.
+#[test]
+fn message_that_disappears_after_the_search_for_other_copies_is_not_named_as_a_copy() {
+    for (is_there, expected) in [(true, 1), (false, 0)] {
+        let model = Arc::new(Mutex::new(Model::new(Nature::Honest)));
+        let server = server(&model, move |model, command| {
+            let said = model.answer(command);
+            let is_of_range = command.ends_with(":* UNDELETED");
+            let is_again = command == "UID SEARCH UID 9 UNDELETED";
+            if is_again {
+                let found = if is_there { " 9" } else { "" };
+                return Some(format!("* SEARCH{found}\r\nTAG OK done\r\n"));
+            }
+            if is_of_range && command.starts_with("UID SEARCH UID 6") {
+                return Some("* SEARCH 6 9\r\nTAG OK done\r\n".into());
+            }
+            said
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let (status, said) = run(folder.path(), "detach", &server);
+        assert_eq!(status, expected, "{is_there}: {said}");
+        assert_eq!(said.contains("UID 6, 9"), is_there, "{said}");
+        assert_eq!(model.lock().unwrap().inbox.len(), 1, "{said}");
+    }
+}
+
 #[test]
 fn flag_that_the_new_message_loses_after_the_last_check_stays_lost() {
     let model = Arc::new(Mutex::new(Model::new(Nature::Honest)));
