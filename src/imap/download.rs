@@ -317,6 +317,22 @@ impl<S: Send> Download<'_, S> {
                 self.update(sessions, &place, uids, backup.as_mut(), found)?;
             }
         }
+        let is_complete = is_all && missing.is_empty() && listing.missing == 0;
+        // Messages below `from` were read before, and are not among those of the listing.
+        let mut overlooked = self.name_missing(sessions, &place, &listing, &missing, summary)?;
+        overlooked.retain(|uid| *uid >= read.from);
+        if !overlooked.is_empty() {
+            let mut missing_again = Vec::new();
+            let found = DownloadFindings {
+                missing: &mut missing_again,
+                doubts: &mut doubts,
+                summary,
+            };
+            self.update(sessions, &place, &overlooked, backup.as_mut(), found)?;
+            listing.uids.extend(overlooked);
+            listing.uids.sort_unstable();
+            self.name_missing(sessions, &place, &listing, &missing_again, summary)?;
+        }
         if let Some(backup) = &mut backup {
             if backup.without_letter > 0 {
                 let messages = backup.without_letter;
@@ -330,8 +346,6 @@ impl<S: Send> Download<'_, S> {
         }
         seen.has_lost_listed = !missing.is_empty();
         seen.has_lost |= seen.has_lost_listed;
-        let is_complete = is_all && missing.is_empty() && listing.missing == 0;
-        self.name_missing(sessions, &place, listing, &missing, summary)?;
         if let (Some(backup), Some(directory)) = (&mut backup, directory)
             && is_complete
             && summary.damaged == damaged_before

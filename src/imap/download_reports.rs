@@ -20,24 +20,25 @@ use crate::mailbox::Summary;
 const MOST_RANGES: usize = 40;
 
 impl<S: Send> Download<'_, S> {
-    /// Reports the messages that the server lists but does not return, unless they were deleted during the run.
+    /// Reports the messages that the server lists but does not return, unless they were deleted during the run. Returns the
+    /// messages that the folder has now and that were not listed: if a SEARCH response contains wrong UIDs, their number can be
+    /// that of all messages, and other messages are missing in it.
     pub(super) fn name_missing(
         &self,
         sessions: &Sessions<'_>,
         place: &ReadFolder<'_>,
-        listing: FolderContents,
+        listed: &FolderContents,
         missing: &[u32],
         summary: &mut Summary,
-    ) -> Result<(), ImapFailure> {
-        let listing = if missing.is_empty() && listing.missing == 0 {
-            listing
-        } else {
-            // The folder is listed again, so that only messages that still exist are reported as missing.
-            sessions.again(|session| {
-                let selected = session.examine(&place.selected.folder)?;
-                session.list_messages(&selected, &Criteria::default())
-            })?
-        };
+    ) -> Result<Vec<u32>, ImapFailure> {
+        if missing.is_empty() && listed.missing == 0 {
+            return Ok(Vec::new());
+        }
+        // The folder is listed again, so that only messages that still exist are reported as missing.
+        let listing = sessions.again(|session| {
+            let selected = session.examine(&place.selected.folder)?;
+            session.list_messages(&selected, &Criteria::of(&self.account.choice))
+        })?;
         for uid in missing {
             if listing.uids.binary_search(uid).is_ok() {
                 let why =
@@ -49,7 +50,9 @@ impl<S: Send> Download<'_, S> {
             self.observer.event(MailboxEvent::damaged(place.url, why));
             summary.damaged += 1;
         }
-        Ok(())
+        let mut overlooked = listing.uids;
+        overlooked.retain(|uid| listed.uids.binary_search(uid).is_err());
+        Ok(overlooked)
     }
 
     /// Reports messages at which the server ends the connection. Returns their UIDs.

@@ -19,6 +19,10 @@ use crate::mailbox::MailboxEvent;
 /// server may be breaking the connection at one of them.
 const SAMPLES: u32 = 2;
 
+/// UID and size of the messages that a command might change, UIDs of messages without metadata that are in the folder, and
+/// whether other messages are not in the folder any more.
+type DescribedMessages = (Vec<(u32, u64)>, Vec<u32>, bool);
+
 impl<S: Send> AccountRun<'_, S> {
     /// Returns UID and size of the messages that the command might change, and counts the messages of the folder.
     pub(super) fn candidates(&mut self) -> Result<Vec<(u32, u64)>, ImapFailure> {
@@ -42,14 +46,44 @@ impl<S: Send> AccountRun<'_, S> {
         if let Some(uid) = absent {
             self.damaged(uid, ABSENT.to_owned());
         }
+        let (mut chosen, mut lost, has_vanished) = self.described(&listing.uids)?;
+        // If messages of the list have vanished, the list may have contained wrong UIDs in place of other messages.
+        if has_vanished {
+            let mut again = self.again(|run| {
+                run.session()?;
+                let selected = run.selected.clone();
+                job.candidates.find(run.session()?, &selected, choice, true)
+            })?;
+            again
+                .uids
+                .retain(|uid| listing.uids.binary_search(uid).is_err());
+            let (more, more_lost, _) = self.described(&again.uids)?;
+            chosen.extend(more);
+            lost.extend(more_lost);
+        }
+        chosen.sort_unstable();
+        if let Some(why) = listing.about_missing() {
+            let url = self.url_of(&self.selected.folder);
+            job.observer.event(MailboxEvent::damaged(url, why));
+            self.summary.damaged += 1;
+        }
+        self.name_lost(&lost);
+        Ok(chosen)
+    }
+
+    /// Requests the metadata of messages, and reports those at which the server ends the connection. Returns UID and size of the
+    /// messages that the command might change, the messages that the server did not describe although they are in the folder, and
+    /// whether others are not in the folder any more.
+    fn described(&mut self, uids: &[u32]) -> Result<DescribedMessages, ImapFailure> {
+        let job = self.job;
         let structure = match job.candidates {
             Candidates::All => Structure::NotWanted,
             _ => Structure::Wanted,
         };
-        let lost: BTreeSet<u32> = listing.uids.iter().copied().collect();
+        let lost: BTreeSet<u32> = uids.iter().copied().collect();
         let mut state = (lost, Vec::new());
         let broken = self.narrowed(
-            &listing.uids,
+            uids,
             &mut state,
             |run, uids, (lost, chosen)| {
                 run.session()?
@@ -63,18 +97,12 @@ impl<S: Send> AccountRun<'_, S> {
             },
             |(lost, _), uid| !lost.contains(uid),
         )?;
-        let (mut lost, mut chosen) = state;
-        chosen.sort_unstable();
+        let (mut undescribed, chosen) = state;
         self.name_broken(&broken);
-        lost.retain(|uid| broken.iter().all(|message| message.uid != *uid));
-        let lost = self.again(|run| run.still_there(&lost))?;
-        if let Some(why) = listing.about_missing() {
-            let url = self.url_of(&self.selected.folder);
-            job.observer.event(MailboxEvent::damaged(url, why));
-            self.summary.damaged += 1;
-        }
-        self.name_lost(&lost);
-        Ok(chosen)
+        undescribed.retain(|uid| broken.iter().all(|message| message.uid != *uid));
+        let lost = self.again(|run| run.still_there(&undescribed))?;
+        let has_vanished = lost.len() < undescribed.len();
+        Ok((chosen, lost, has_vanished))
     }
 
     /// Downloads a batch and the current flags of its messages. Reports the messages that the server did not return.
@@ -137,12 +165,12 @@ impl<S: Send> AccountRun<'_, S> {
         let uids: Vec<u32> = batch.iter().map(|(uid, _)| *uid).collect();
         let mut lost: BTreeSet<u32> = uids.iter().copied().collect();
         let mut items: Vec<DownloadedMessage> = Vec::new();
-        let mut oversized = 0;
+        let mut oversized = Vec::new();
         let session = self.session()?;
         session.fetch_metadata(&uids, Structure::NotWanted, &mut |metadata| {
             lost.remove(&metadata.uid);
             if metadata.size > most as u64 {
-                oversized += 1;
+                oversized.push((metadata.uid, metadata.size));
             } else if !has(&metadata.flags, DELETED) && uids.contains(&metadata.uid) {
                 items.push(DownloadedMessage {
                     metadata,
@@ -176,7 +204,14 @@ impl<S: Send> AccountRun<'_, S> {
         })?;
         items.retain(|item| !lost.contains(&item.metadata.uid));
         let lost = self.still_there(&lost)?;
-        self.summary.oversized += oversized;
+        oversized.sort_unstable();
+        oversized.dedup();
+        for (uid, size) in oversized {
+            let why = format!(
+                "the message has {size} bytes, more than the {most} bytes of the largest message that embody processes; the message was not changed"
+            );
+            self.damaged(uid, why);
+        }
         Ok((items, lost))
     }
 }

@@ -170,6 +170,20 @@ impl Overview<'_> {
         sessions: &Sessions<'_>,
         name: &str,
     ) -> Result<(FolderOverview, Vec<String>), ImapFailure> {
+        let (found, remarks, is_overlooked) = self.folder_once(sessions, name)?;
+        if !is_overlooked {
+            return Ok((found, remarks));
+        }
+        let (found, remarks, _) = self.folder_once(sessions, name)?;
+        Ok((found, remarks))
+    }
+
+    /// Summarises a folder. Also returns whether the list of its messages contained wrong UIDs in place of some messages.
+    fn folder_once(
+        &self,
+        sessions: &Sessions<'_>,
+        name: &str,
+    ) -> Result<(FolderOverview, Vec<String>, bool), ImapFailure> {
         let choice = &self.account.choice;
         let (selected, listing) = sessions.again(|session| {
             let selected = session.examine(name)?;
@@ -230,16 +244,22 @@ impl Overview<'_> {
             let why = message.report("the attachments of the message are not counted");
             remarks.push(format!("UID {}: {why}", message.uid));
         }
-        let listing = if untold.is_subset(&is_broken) && listing.missing == 0 {
-            listing
+        let again = if untold.is_subset(&is_broken) && listing.missing == 0 {
+            None
         } else {
             // Some messages are missing in the responses. They may have been deleted during the run, so the folder is
             // listed again to see which of them still exist.
-            sessions.again(|session| {
+            Some(sessions.again(|session| {
                 let selected = session.examine(name)?;
                 session.list_messages(&selected, &Criteria::default())
-            })?
+            })?)
         };
+        let is_new = |uid: &u32| listing.uids.binary_search(uid).is_err();
+        let is_overlooked = choice.is_all_messages()
+            && again
+                .as_ref()
+                .is_some_and(|again| again.uids.iter().any(is_new));
+        let listing = again.unwrap_or(listing);
         for uid in untold.difference(&is_broken) {
             let is_there = listing.uids.binary_search(uid).is_ok();
             let size = sizes.get(uid);
@@ -255,7 +275,7 @@ impl Overview<'_> {
             }
         }
         remarks.extend(listing.about_missing());
-        Ok((found, remarks))
+        Ok((found, remarks, is_overlooked))
     }
 }
 

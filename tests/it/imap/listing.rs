@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::accounts::{Account, Place, mail, texts};
 use super::hostile::{Run, converted, converted_with, mails};
 use super::scripted::{MESSAGES, Scripted, body, metadata, plain};
 use crate::common::programs::{embody, stderr};
@@ -471,4 +472,47 @@ fn server_that_tells_of_one_message_at_a_time_is_asked_again() {
         (&2.into(), &bytes.into())
     );
     assert_eq!(inspected.status.code(), Some(0), "{}", stderr(&inspected));
+}
+
+/// The results of the first searches have as many UIDs as the folder has messages, but some of them belong to no message. Other
+/// messages are missing in the results.
+#[test]
+fn search_with_wrong_uids_and_the_right_number_of_them_leaves_out_no_message() {
+    for (wrong, verb, searches) in [
+        ("1 2 4", "convert", 1),
+        ("7 8 9", "convert", 1),
+        ("7 8 9", "embed", 2),
+        ("7 8 9", "inspect", 1),
+    ] {
+        let mails = [mail(1, 1, 0), mail(2, 2, 30), mail(3, 3, 60)];
+        let told = AtomicUsize::new(0);
+        let account = Account::answering(&[("INBOX", mails.to_vec())], move |command, folders| {
+            let is_wrong =
+                command.starts_with("UID SEARCH") && told.fetch_add(1, Ordering::SeqCst) < searches;
+            if is_wrong {
+                return Some(format!("* SEARCH {wrong}\r\nTAG OK done\r\n"));
+            }
+            // embed downloads messages with HTML.
+            let answer = folders.answer(command)?;
+            Some(answer.replace("(\"text\" \"plain\"", "(\"text\" \"html\""))
+        });
+        let place = Place::new();
+        let options: &[&str] = match verb {
+            "embed" => &["--in-place", "--dry-run"],
+            _ => &[],
+        };
+        let run = place.run(verb, &account.server.url(""), options);
+        let about = format!("{verb} {wrong}: {} {}", run.said, run.printed);
+        assert_eq!(run.code, Some(0), "{about}");
+        match verb {
+            "convert" => assert_eq!(place.texts(), texts(&mails), "{about}"),
+            "embed" => {
+                let heard = account.server.heard();
+                let is_read =
+                    |command: &String| command.starts_with("UID FETCH 1:3 (UID BODY.PEEK[]");
+                assert!(heard.iter().any(is_read), "{about} {heard:?}");
+            }
+            _ => assert!(run.printed.contains("INBOX: 3 messages"), "{about}"),
+        }
+    }
 }
