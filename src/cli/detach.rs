@@ -17,7 +17,7 @@ use super::sizes::{option_size, size};
 use super::streams::is_standard;
 use super::thumbnail::ThumbnailChoice;
 use super::verb::{DetachRun, ExpandRun};
-use super::walk::{Walk, WalkSources};
+use super::walk::{SearchedMail, Walk, WalkSources};
 use crate::engine::lengths::Lengths;
 use crate::engine::policy::Policy;
 use crate::engine::{Mark, Mode, Prefilter};
@@ -81,10 +81,10 @@ fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<ProgramStatus, Error
     let resume = walk.resume(&args.resume, false, &args.kept())?;
     let (detaching, store) = detacher(args, policy, files.clone())?;
     let walk_with_store = walk.with_objects(store.clone());
-    let status = walk_with_store.run(&detaching, store.as_deref(), resume.as_ref(), |counts, is_whole| {
+    let status = walk_with_store.run(&detaching, store.as_deref(), resume.as_ref(), |counts, searched| {
         // After an error, the mailbox may contain large attachments that the run did not see.
-        if !counts.has_large_attachments() && is_whole {
-            return nothing_is_large(args.choice().larger_than);
+        if !counts.has_large_attachments() && searched != SearchedMail::Unknown {
+            return nothing_is_large(args.choice().larger_than, searched);
         }
         let (objects, octets) = detaching.detacher.foreseen();
         if args.walk.dry_run {
@@ -126,12 +126,16 @@ fn with_files(
     }
 }
 
-/// Returns advice for a mailbox in which no attachment has the minimum size.
-fn nothing_is_large(least: u64) -> String {
+/// Returns advice for a mailbox in which no attachment of the searched messages has the minimum size.
+fn nothing_is_large(least: u64, searched: SearchedMail) -> String {
     const UNIT: u64 = 1 << 10;
     let smaller = (least / 10 / UNIT * UNIT).max(1);
+    let of_others = match searched {
+        SearchedMail::ExceptLarge => " of the searched messages",
+        SearchedMail::All | SearchedMail::Unknown => "",
+    };
     format!(
-        "No attachment has {} or more. A smaller size moves more attachments, for example --larger-than {}; embody inspect --html shows the sizes of all attachments.\n",
+        "No attachment{of_others} has {} or more. A smaller size moves more attachments, for example --larger-than {}; embody inspect --html shows the sizes of all attachments.\n",
         size(least),
         option_size(smaller)
     )

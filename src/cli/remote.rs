@@ -16,8 +16,8 @@ use super::say;
 use super::streams::{is_standard, print, write_error};
 use super::verb::VerbReport;
 use crate::engine::policy::{Follow, Limits, Policy};
-use crate::engine::report::Detail;
-use crate::error::Error;
+use crate::engine::report::{Detail, Reason};
+use crate::error::{Error, unpoisoned};
 use crate::imap::account::{Account, UrlLocation, is_url, masked};
 use crate::imap::candidates::Candidates;
 use crate::imap::failure::ImapFailure;
@@ -32,6 +32,9 @@ use crate::mailbox::{Format, Options, Stop, names_a_file};
 /// because other users could see it in the list of processes.
 const PASSWORD_FILE: &str = "EMBODY_IMAP_PASSWORD_FILE";
 const LONGEST_PASSWORD: usize = 4096;
+
+/// Maximum number of messages that lines name because the server refused to replace them.
+const NAMED_REFUSALS: u64 = 10;
 
 pub(super) fn is_remote(source: &Path) -> bool {
     source.to_str().is_some_and(is_url)
@@ -181,7 +184,13 @@ pub(super) fn candidates(policy: &Policy, is_marked: bool) -> Candidates {
 impl InPlaceObserver<VerbReport> for Reporter<'_> {
     fn message_at(&self, mut said: VerbReport, place: MessagePlace, fate: Option<ReplaceResult>) {
         match fate {
-            Some(ReplaceResult::Left(reason, why)) => said.leave(reason, &Detail::from(why)),
+            Some(ReplaceResult::Left(reason, why)) => {
+                // These reasons make the exit status 1, so a line names the message.
+                if matches!(reason, Reason::ServerRefused | Reason::QuotaFull) {
+                    self.name_refused(&place, &why);
+                }
+                said.leave(reason, &Detail::from(why));
+            }
             Some(ReplaceResult::Both(reason, why)) => {
                 let why = self.name_message(&place, &why);
                 said.leave(reason, &Detail::from(why));
@@ -229,6 +238,23 @@ impl InPlaceObserver<VerbReport> for Reporter<'_> {
 }
 
 impl Reporter<'_> {
+    /// Prints the folder and UID of a message that the server refused to replace. If the server refuses many messages, only
+    /// the first ones are named, because the account may be full or read-only.
+    fn name_refused(&self, place: &MessagePlace, why: &str) {
+        let refused = {
+            let mut counts = unpoisoned(self.counts.lock());
+            counts.refused_replacements += 1;
+            counts.refused_replacements
+        };
+        if refused <= NAMED_REFUSALS {
+            self.name_message(place, &format!("the message was not changed: {why}"));
+        } else if refused == NAMED_REFUSALS + 1 {
+            self.display.say(
+                "the server refused more messages; --report FILE writes a row with folder and UID for each",
+            );
+        }
+    }
+
     /// Prints the folder and UID of a message, and the reason `why`. Returns `why` without control characters.
     fn name_message(&self, place: &MessagePlace, why: &str) -> String {
         let why = say::harmless_sentence(why).into_owned();

@@ -45,6 +45,9 @@ pub(super) struct ReporterCounts {
     run: Option<[RunTally; 2]>,
     /// Sum over the finished mailboxes. It excludes mailboxes that failed or were stopped.
     settled: (Summary, Totals),
+    /// Number of messages that a mail server refused to replace.
+    #[cfg(all(unix, feature = "imap"))]
+    pub(super) refused_replacements: u64,
 }
 
 impl ReporterCounts {

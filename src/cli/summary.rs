@@ -79,8 +79,8 @@ impl RunSummary<'_> {
         for (count, one, many) in [
             (
                 summary.oversized,
-                "message was too large for --max-message and stays unchanged",
-                "messages were too large for --max-message and stay unchanged",
+                "message is larger than 512 MiB, so it was neither searched nor changed",
+                "messages are larger than 512 MiB, so they were neither searched nor changed",
             ),
             (
                 summary.late,

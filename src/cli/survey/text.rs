@@ -30,6 +30,7 @@ pub(crate) fn lines(survey: &Survey, context: &SurveyContext<'_>, skipped: Strin
         ("attachments", attachments(survey)),
         ("copies", copies(survey)),
         ("damaged", damaged(survey)),
+        ("too large", too_large(survey)),
         ("dates", dates(survey)),
         ("links", linked(survey)),
         ("links", linked_in_text(survey)),
@@ -248,6 +249,17 @@ fn damaged(survey: &Survey) -> String {
         )
     });
     kinds.collect::<Vec<String>>().join("; ")
+}
+
+fn too_large(survey: &Survey) -> String {
+    match survey.mail.oversized {
+        0 => String::new(),
+        count => format!(
+            "{} more than 512 MiB, and {} not counted above",
+            counted(count, "message has", "messages have"),
+            either(count, "is", "are")
+        ),
+    }
 }
 
 fn dates(survey: &Survey) -> String {

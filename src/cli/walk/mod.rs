@@ -76,6 +76,16 @@ pub(super) struct Walk<'w> {
     pub(super) known: WalkSources,
 }
 
+/// The messages that a run searched, for statements about all mail of the sources.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum SearchedMail {
+    All,
+    /// All messages except those that are larger than the limit of a message.
+    ExceptLarge,
+    /// The run failed, or some mail could not be read.
+    Unknown,
+}
+
 #[derive(Default)]
 pub(super) struct WalkSources {
     sources: OnceCell<Vec<Source>>,
@@ -169,7 +179,7 @@ impl Walk<'_> {
         transform: &dyn Transform<VerbReport>,
         store: Option<&dyn Store>,
         resume: Option<&Resume>,
-        more: impl FnOnce(&Totals, bool) -> String,
+        more: impl FnOnce(&Totals, SearchedMail) -> String,
     ) -> Result<ProgramStatus, Error> {
         let start = Instant::now();
         // The sizes are determined now, because the sources are closed before the end of the run.
@@ -322,7 +332,12 @@ impl Walk<'_> {
                 .map(|command| format!("to check that no mail was lost: {command}\n"))
                 .collect();
             let is_whole = status == ProgramStatus::Success && summary.mailboxes > 0;
-            let more = more(&counts, is_whole);
+            let searched = match summary.oversized {
+                _ if !is_whole => SearchedMail::Unknown,
+                0 => SearchedMail::All,
+                _ => SearchedMail::ExceptLarge,
+            };
+            let more = more(&counts, searched);
             let all = format!(
                 "{word}{text}{table}{missing}{plans}{more}{remedy}{advice}{names}{archived}{proof}"
             );

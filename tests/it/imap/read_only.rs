@@ -191,3 +191,78 @@ fn shortened_message_that_needs_no_change_is_named_in_place() {
     let run = cut(0);
     assert_eq!(run.code, Some(0), "{}", run.said);
 }
+
+#[test]
+fn message_larger_than_the_limit_is_named_in_place_and_gives_status_1() {
+    let account = account(&["Large"], None);
+    if let [first, ..] = account.folders().of("Large").as_mut_slice() {
+        first.size = Some(600_000_000);
+    }
+    for verb in ["detach", "embed"] {
+        let options: &[&str] = match verb {
+            "embed" => &["--in-place", "--state", "state"],
+            _ => &[],
+        };
+        let run = Place::new().run(verb, &account.server.url(""), options);
+        assert_eq!(run.code, Some(1), "{verb}: {}", run.said);
+        let line = "/;UID=1: the message has 600000000 bytes, more than the 536870912 bytes";
+        assert!(run.said.contains(line), "{verb}: {}", run.said);
+        for text in ["UID=2", "No attachment"] {
+            assert!(!run.said.contains(text), "{verb}: {}", run.said);
+        }
+    }
+}
+
+#[test]
+fn message_that_the_server_refuses_to_replace_is_named_with_its_folder_and_uid() {
+    let attachment = ("QUJD".repeat(18) + "\r\n").repeat(100);
+    for (count, code) in [(1, "CANNOT"), (1, "OVERQUOTA"), (12, "CANNOT")] {
+        let mails: Vec<Mail> = (1..=count)
+            .map(|number| Mail {
+                text: format!(
+                    "From: a@example.org\r\nMessage-ID: <{number}@example.org>\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nhello\r\n--b\r\nContent-Type: application/pdf; name=a.pdf\r\nContent-Disposition: attachment; filename=a.pdf\r\nContent-Transfer-Encoding: base64\r\n\r\n{attachment}--b--\r\n"
+                ),
+                ..mail(number, number, 0)
+            })
+            .collect();
+        let account = Account::answering(&[("Large", mails)], move |command, folders| {
+            if command.starts_with("APPEND") {
+                return Some(format!("TAG NO [{code}] not this one\r\n"));
+            }
+            // No message is a copy.
+            if command.starts_with("UID SEARCH") && command.contains("UID ") {
+                let answer = folders.answer(command)?;
+                return Some(match command.split_once(" UID ") {
+                    Some((_, range)) if range.ends_with(":*") => {
+                        "* SEARCH\r\nTAG OK done\r\n".into()
+                    }
+                    _ => answer,
+                });
+            }
+            command.contains("BODYSTRUCTURE").then(|| {
+                let answer = folders.answer(command).unwrap();
+                let plain = "(\"text\" \"plain\" NIL NIL NIL \"7bit\" 7 1)";
+                answer.replace(plain, WITH_ATTACHMENT)
+            })
+        });
+        for option in ["--quiet", "--verbose"] {
+            let run = Place::new().run("detach", &account.server.url(""), &[option]);
+            let about = format!("{count} {code} {option}: {}", run.said);
+            assert_eq!(run.code, Some(1), "{about}");
+            let named = |uid: u32| {
+                let lines = run.said.lines();
+                lines
+                    .filter(|line| {
+                        line.contains(&format!("Large, UID {uid}: the message was not changed: "))
+                            && line.contains("not this one")
+                    })
+                    .count()
+            };
+            let named: Vec<usize> = (1..=count).map(named).collect();
+            let is_cut = run.said.contains("the server refused more messages");
+            assert_eq!(is_cut, count > 10, "{about}");
+            let expected: Vec<usize> = (1..=count).map(|uid| usize::from(uid <= 10)).collect();
+            assert_eq!(named, expected, "{about}");
+        }
+    }
+}

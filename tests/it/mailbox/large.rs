@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::common::mailboxes::Expand;
-use crate::common::programs::{program, skipped, stderr};
+use crate::common::programs::{embody, program, skipped, stderr};
 use embody::mailbox::{
     Conversion, MailboxEvent, Message, Observer, Options, ReadOptions, Stop, Summary, Transform,
 };
@@ -188,6 +188,59 @@ fn message_found_larger_than_the_limit_is_copied_unchanged() {
         let expected = [new.as_bytes(), &large, new.as_bytes()].concat();
         assert!(fs::read(&out).unwrap() == expected);
         fs::remove_file(&out).unwrap();
+    }
+}
+
+#[test]
+fn message_above_512_mib_is_counted_by_each_command_and_by_what_it_says_about_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    for part in ["cur", "new", "tmp"] {
+        fs::create_dir_all(folder.path().join("mail").join(part)).unwrap();
+    }
+    let write = |name: &str, length: u64| {
+        let path = folder.path().join("mail/cur").join(name);
+        fs::write(&path, "From: a@example.org\nSubject: x\n\nhello\n").unwrap();
+        let file = fs::File::options().write(true).open(path).unwrap();
+        file.set_len(length.max(file.metadata().unwrap().len()))
+            .unwrap();
+    };
+    let ran = |arguments: &[&str]| {
+        let output = embody()
+            .args(arguments)
+            .arg("mail")
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let said = stderr(&output) + &String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {said}");
+        said
+    };
+    let detach = ["detach", "--store", "store", "--in-place"];
+    write("1.x:2,S", 0);
+    let said = ran(&detach);
+    assert!(
+        said.contains("\nNo attachment has 102 kB or more"),
+        "{said}"
+    );
+    assert!(!said.contains("512 MiB"), "{said}");
+    // The rest of the file is a hole, which needs no space.
+    write("2.x:2,S", 513 << 20);
+    let said = ran(&detach);
+    let others = "\nNo attachment of the searched messages has 102 kB or more";
+    assert!(said.contains(others), "{said}");
+    let inspected = ran(&["inspect"]);
+    let count = "1 message has more than 512 MiB, and is not counted above";
+    assert!(inspected.contains(count), "{inspected}");
+    let commands: [&[&str]; 4] = [
+        &["detach", "--dry-run", "--store", "store", "--in-place"],
+        &["restore", "--store", "store", "--in-place"],
+        &["embed", "--in-place"],
+        &["recover", "--in-place"],
+    ];
+    for said in commands.map(ran).into_iter().chain([said]) {
+        let line = "\n1 message is larger than 512 MiB, so it was neither searched nor changed.\n";
+        assert!(said.contains(line), "{said}");
+        assert!(!said.contains("--max-message"), "{said}");
     }
 }
 
