@@ -422,10 +422,10 @@ fn changes_by_another_client_during_the_run_survive() {
 
 /// Run by `.ci/peers`.
 #[test]
-#[ignore = "2,000 mails on four servers"]
-fn another_client_among_two_thousand_mails_loses_nothing() {
+#[ignore = "2,000 mails on three servers and 500 on Courier"]
+fn another_client_among_thousands_of_mails_loses_nothing() {
     for kind in Kind::ALL {
-        with_another_client(WITH, kind, 2000);
+        with_another_client(WITH, kind, kind.many_mails());
     }
 }
 

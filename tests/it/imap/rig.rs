@@ -31,6 +31,15 @@ pub(super) enum Kind {
 
 impl Kind {
     pub(super) const ALL: [Self; 4] = [Self::Dovecot, Self::Cyrus, Self::Courier, Self::Pymap];
+
+    /// Returns the number of mails for a test with a large folder. Courier reads the names of all files of the folder for each
+    /// command, so its time grows with the square of the number of mails: two thousand need more than 40 minutes.
+    pub(super) fn many_mails(self) -> usize {
+        match self {
+            Self::Courier => 500,
+            _ => 2000,
+        }
+    }
 }
 
 pub(super) struct Server {
