@@ -9,7 +9,7 @@ is a RAM disk. The last measurement reads a large mbox through /v1/messages, and
 
 The environment variable COUNT sets the number of mails, ALONE the number of them that also go through a process per mail, and
 LARGE the size of the mbox in MiB. MAILBOX names a file that is read instead of the mbox. The test write_a_large_pst
-(tests/it/mailbox/outlook_pst.rs) writes a mailbox of Outlook of 1 GB.
+(tests/it/mailbox/outlook_pst.rs) writes an Outlook mailbox of 1 GB.
 """
 import base64, http.client, json, os, pathlib, random, signal, statistics, subprocess, sys, tempfile, threading, time
 

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! `examples/` contains these programs: `fill` (fills in the pictures of one message), `fetch` (implements a fetcher),
-//! `senders` (reads any mailbox), `pst2eml` (converts a mailbox of Outlook), `detach` (moves the attachments of a mailbox out and back in), `async` (runs the
+//! `senders` (reads any mailbox), `pst2eml` (converts an Outlook mailbox), `detach` (moves the attachments of a mailbox out and back in), `async` (runs the
 //! [`engine`] with tokio and hyper), and `wasm` (runs the engine in WebAssembly, from JavaScript).
 //!
 //! # Fill a mail
@@ -127,7 +127,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Read files of Outlook
+//! # Read Outlook files
 //!
 //! The module `outlook` reads mailboxes (`.pst`), messages (`.msg`) and `winmail.dat` files (TNEF) of Outlook, and converts
 //! them to mail. It needs the feature `outlook` and no other feature, and no operating system.

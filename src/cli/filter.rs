@@ -285,7 +285,7 @@ impl<'j> FilterRun<'j> {
         }
     }
 
-    /// Converts a message of Outlook to a mail. Content that could not be converted is reported on standard error,
+    /// Converts an Outlook message to a mail. Content that could not be converted is reported on standard error,
     /// because standard output contains only the mail.
     fn as_mail(&self, file: Vec<u8>) -> Result<Vec<u8>, Error> {
         if !starts_like_msg(&file) {

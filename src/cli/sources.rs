@@ -283,7 +283,7 @@ fn hidden(path: &Path, start: &[u8]) -> Option<(&'static str, String)> {
     let in_folder_of_mails = folder.is_some_and(|it| it == "cur" || it == "new");
     match kind_of(start, Format::Auto) {
         Err(NotMail::Format(what, advice)) => format(what, advice),
-        Ok(StartKind::Pst) => format("a mailbox of Outlook", "its content was not read"),
+        Ok(StartKind::Pst) => format("an Outlook mailbox", "its content was not read"),
         // Archives are unpacked before. An archive that still occurs here was compressed again, so it cannot be read.
         Ok(StartKind::Archive) => {
             let why = "a zip archive that was compressed again; decompress the file first";

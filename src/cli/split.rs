@@ -85,12 +85,12 @@ fn lines(
     }
     if found.kind == StartKind::Eudora {
         return Err(refused(
-            "a mailbox of Eudora cannot be divided into ranges, because its messages share their attachment files; convert it as a whole with embody convert",
+            "a Eudora mailbox cannot be divided into ranges, because its messages share their attachment files; convert it as a whole with embody convert",
         ));
     }
     if matches!(found.kind, StartKind::Msg | StartKind::Pst) {
         return Err(refused(
-            "a file of Outlook cannot be divided into ranges; convert it as a whole with embody convert",
+            "an Outlook file cannot be divided into ranges; convert it as a whole with embody convert",
         ));
     }
     let file = File::open(path).map_err(failed)?;

@@ -55,7 +55,7 @@ impl SurveyRun {
             _ => (format!("{count} files are"), "them"),
         };
         Some(format!(
-            "{start} in a format of Outlook, such as winmail.dat, that most programs cannot open; embody convert MAILBOX --output NEW opens {them} in the mail"
+            "{start} in an Outlook format, such as winmail.dat, that most programs cannot open; embody convert MAILBOX --output NEW opens {them} in the mail"
         ))
     }
 

@@ -32,7 +32,7 @@ pub(super) struct Driver<'d> {
     /// The name of the message in the report.
     pub(super) name: &'d str,
     pub(super) beside: Option<&'d Sidecars>,
-    /// The files of the mailbox, if it is a mailbox of Eudora.
+    /// The files of the mailbox, if it is a Eudora mailbox.
     #[cfg(all(feature = "file", feature = "mailbox"))]
     pub(super) eudora: Option<std::sync::Arc<EudoraFiles>>,
 }

@@ -57,7 +57,7 @@ impl Expander {
         }
     }
 
-    /// Records the files that a message of Eudora names. A file belongs to the first message that names it, so all
+    /// Records the files that a Eudora message names. A file belongs to the first message that names it, so all
     /// messages are seen in order before any of them is filled in.
     pub(crate) fn see(&self, message: &Message<'_>) {
         #[cfg(feature = "file")]

@@ -315,7 +315,7 @@ fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
     };
     let written = || finds.mailboxes.iter().filter(|_| writes);
     if let Some(found) = written().find(|found| found.kind == StartKind::Eudora) {
-        let why = "cannot change a mailbox of Eudora in place, because the index of Eudora contains the position of each message; name a new mailbox";
+        let why = "cannot change a Eudora mailbox in place, because the index of Eudora contains the position of each message; name a new mailbox";
         return refused(found, why);
     }
     let has_index =
@@ -327,7 +327,7 @@ fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
     if let Some(found) =
         written().find(|found| matches!(found.kind, StartKind::Msg | StartKind::Pst))
     {
-        let why = "embody does not write files of Outlook, so it cannot change one in place; name a new file";
+        let why = "embody does not write Outlook files, so it cannot change one in place; name a new file";
         return refused(found, why);
     }
     if options.backup.is_some() && finds.mailboxes.iter().any(|found| found.kind.is_folder()) {

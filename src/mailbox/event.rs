@@ -62,7 +62,7 @@ pub enum MailboxFact {
     /// path of the archive, a description of the members, and their number.
     SkippedOthers(PathBuf, &'static str, u64),
     /// A file or directory was skipped although it may look like mail, for example an attachment store or a cache of
-    /// embody, an empty message, or items of Outlook that are not mail. Contains its path and a description.
+    /// embody, an empty message, or Outlook items that are not mail. Contains its path and a description.
     PassedOver(PathBuf, String),
     /// A decision about a file or directory that the user should know, although the run continues. Contains its path and
     /// the decision.

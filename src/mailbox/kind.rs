@@ -4,16 +4,16 @@
 pub(crate) enum StartKind {
     /// An mbox or an MMDF file. The reader distinguishes them by their separators.
     Mbox,
-    /// A mailbox of Eudora. Never changed in place.
+    /// A Eudora mailbox. Never changed in place.
     Eudora,
     Maildir,
     Mh,
     Archive,
     Eml,
-    /// A file with one message of Outlook (`.msg`, `.oft`, `winmail.dat`), which is converted to an internet message. Never
+    /// A file with one Outlook message (`.msg`, `.oft`, `winmail.dat`), which is converted to an internet message. Never
     /// changed in place.
     Msg,
-    /// A mailbox of Outlook, which contains folders. Never changed in place.
+    /// An Outlook mailbox, which contains folders. Never changed in place.
     Pst,
 }
 

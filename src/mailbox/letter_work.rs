@@ -26,7 +26,8 @@ pub(super) struct WorkedLetter<S> {
     pub(super) read: Option<ReadLetter>,
     /// `None` if the message needed no transform.
     pub(super) done: Option<TransformResult<S>>,
-    /// Facts about the message. If its letters keep the message, it is opened again, and the facts are returned again.
+    /// Facts about the message. If the letters keep the message in memory, it is opened a second time, which returns the same
+    /// facts again.
     pub(super) facts: LetterFacts,
 }
 

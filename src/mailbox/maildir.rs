@@ -316,7 +316,7 @@ struct MaildirFiles<'a, S> {
     before_flags: char,
     /// Whether each message gets a file name whose flags other programs read.
     names_flags: bool,
-    /// For some messages, the part of the new file name before the flags: that of another message is the same.
+    /// New base names (file names without flags) for the messages that would otherwise get the base name of another message.
     bases: HashMap<PathBuf, Vec<u8>>,
     keywords: Mutex<FolderKeywords>,
     losses: Mutex<FlagLosses>,

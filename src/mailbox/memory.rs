@@ -69,7 +69,7 @@ pub(crate) struct MemoryMailbox {
 
 impl MemoryMailbox {
     /// Finds the messages of a mailbox whose kind is [`StartKind::Mbox`] or [`StartKind::Eudora`]. Returns `None` if the file is a single
-    /// message with a separator before it. Bare CR line endings of a mailbox of Eudora are replaced in `bytes`.
+    /// message with a separator before it. Bare CR line endings of a Eudora mailbox are replaced in `bytes`.
     pub(crate) fn of(bytes: &mut [u8], kind: StartKind, name: &str) -> Option<Self> {
         let is_eudora = kind == StartKind::Eudora;
         let division = if mmdf::starts(bytes) {

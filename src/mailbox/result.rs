@@ -121,8 +121,8 @@ pub(crate) fn check(
             "name an mbox, because embody does not write archives",
         ),
         (Some(StartKind::Msg | StartKind::Pst), _) => (
-            "the name of a file of Outlook",
-            "choose another name, because embody does not write files of Outlook",
+            "the name of an Outlook file",
+            "choose another name, because embody does not write Outlook files",
         ),
         (Some(said), true) if result != Some(own_form(said)) => {
             (name_of(said), "choose another name")

@@ -94,7 +94,7 @@ pub(crate) fn kind_of_start(start: &[u8]) -> Result<StartKind, NotMail> {
     })
 }
 
-/// Returns the kind of a file that is neither compressed nor a stream. Only such a mailbox of Eudora has an index and attachments
+/// Returns the kind of a file that is neither compressed nor a stream. Only such a Eudora mailbox has an index and attachments
 /// next to it.
 ///
 /// # Errors
@@ -126,7 +126,7 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<StartKind, NotMail
             " auto or mmdf",
         )),
         (Format::Mbox | Format::Eml | Format::Mmdf, Ok(StartKind::Pst)) => Err(NotMail::ReadAs(
-            "the file is a mailbox of Outlook; to read the file, use ",
+            "the file is an Outlook mailbox; to read the file, use ",
             " auto",
         )),
         (Format::Mbox, Ok(StartKind::Eml)) => Err(NotMail::OtherFormat(

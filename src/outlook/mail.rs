@@ -59,7 +59,7 @@ fn time(seconds: i64) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(since)
 }
 
-/// Reason why a file of Outlook cannot be read.
+/// Reason why an Outlook file cannot be read.
 ///
 /// Messages are in lower case, have no full stop, and end with advice where there is some.
 #[derive(Debug, thiserror::Error)]

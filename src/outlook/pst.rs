@@ -15,7 +15,7 @@ use crate::engine::outlook::source;
 /// Default of [`Pst::with_max_message`], in bytes.
 const MAX_MESSAGE: u64 = 512 << 20;
 
-/// An open mailbox of Outlook: a `.pst` file, or an `.ost` file with the same layout (\[MS-PST\], versions 14, 15 and 23).
+/// An open Outlook mailbox: a `.pst` file, or an `.ost` file with the same layout (\[MS-PST\], versions 14, 15 and 23).
 ///
 /// When a mailbox is opened, its index of nodes (\[MS-PST\] 2.2.2.7.7) and the tables of its folders (2.4.4.4, 2.4.4.5) are
 /// read. Items are read on demand. The memory is a list of folders and item ids (a few bytes for each item), 2 MB of pages,
@@ -28,7 +28,7 @@ pub struct Pst {
 }
 
 impl Pst {
-    /// Returns whether a file starts like a mailbox of Outlook (`!BDN`, \[MS-PST\] 2.2.2.6). Four bytes are enough.
+    /// Returns whether a file starts like an Outlook mailbox (`!BDN`, \[MS-PST\] 2.2.2.6). Four bytes are enough.
     /// Mailboxes of the version 36 begin in the same way, although they cannot be opened.
     pub fn is_pst(start: &[u8]) -> bool {
         start.starts_with(SIGNATURE)
@@ -55,13 +55,13 @@ impl Pst {
     /// Opens a file that is read piece by piece, in pieces of at most 8 KiB.
     ///
     /// # Errors
-    /// [`OutlookError::OtherFormat`] if the file is not a mailbox of Outlook, [`OutlookError::Version`] if it is one of the
+    /// [`OutlookError::OtherFormat`] if the file is not an Outlook mailbox, [`OutlookError::Version`] if it is one of the
     /// version 36, [`OutlookError::Damaged`] if its header or its index cannot be read, and [`OutlookError::Read`] if
     /// `source` returns an error for the header.
     pub fn from_source(source: impl RandomAccess + 'static) -> Result<Self, OutlookError> {
         let start = header(&source).map_err(OutlookError::Read)?;
         if !Self::is_pst(&start) {
-            let why = "the file is not a mailbox of Outlook; choose a .pst file";
+            let why = "the file is not an Outlook mailbox; choose a .pst file";
             return Err(OutlookError::OtherFormat(why.to_owned()));
         }
         if version(&start) == Some(36) {
@@ -183,7 +183,7 @@ impl<'p> ItemFolder<'p> {
 pub enum PstItem {
     /// A mail, a post, a meeting request, or a report about a mail.
     Mail(ConvertedMail),
-    /// An item that is not mail. The text names its kind, such as `a contact of Outlook`.
+    /// An item that is not mail. The text names its kind, such as `an Outlook contact`.
     NotMail(&'static str),
     /// A mail that cannot be read, or that exceeds the limit of [`Pst::with_max_message`].
     #[non_exhaustive]

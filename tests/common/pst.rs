@@ -1,4 +1,4 @@
-//! Writes mailboxes of Outlook (MS-PST) in all versions and encodings, for tests. It shares only the tables of the
+//! Writes Outlook mailboxes (MS-PST) in all versions and encodings, for tests. It shares only the tables of the
 //! encodings with the reader.
 
 #![allow(dead_code)]

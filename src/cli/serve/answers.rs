@@ -50,7 +50,7 @@ pub(super) fn of_other(verb: Verb, other: OtherInput) -> Problem {
     let what = match other {
         OtherInput::Compressed(method) => format!("compressed with {}", method.name()),
         OtherInput::Archive => "an archive".to_owned(),
-        OtherInput::Pst => "a mailbox of Outlook".to_owned(),
+        OtherInput::Pst => "an Outlook mailbox".to_owned(),
         OtherInput::Utf16 => "mail in UTF-16".to_owned(),
         OtherInput::Unread(format) => {
             let detail = format!(

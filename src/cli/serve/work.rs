@@ -332,7 +332,7 @@ impl Service {
                     mail
                 }
                 Err(why) => {
-                    notes.push(format!("the message of Outlook was not converted: {why}"));
+                    notes.push(format!("the Outlook message was not converted: {why}"));
                     Cow::Borrowed(message)
                 }
             };

@@ -108,7 +108,7 @@ fn named(row: &Row) -> Option<MissingNames> {
         }
         Kind::Tnef => (
             "winmail.dat of Outlook, which most mail programs cannot open",
-            "winmail.dat files of Outlook, which most mail programs cannot open",
+            "winmail.dat Outlook files, which most mail programs cannot open",
         ),
         Kind::Apple => (
             "attachment that Apple Mail keeps in its own file",

@@ -179,7 +179,7 @@ impl PendingPicture<'_, '_> {
                     values.insert(place.ordinal, url);
                 }
             }
-            // If a mail client picks a candidate of `srcset` whose server no longer has it, it shows nothing, although the
+            // If a mail client picks a candidate of `srcset` that no server has any more, the client shows nothing, although the
             // message now contains the picture. So these candidates get the URL of the embedded part.
             let candidates = || tag.iter().filter(|place| place.is_candidate);
             let first = || candidates().find_map(|place| values.get(&place.ordinal).cloned());

@@ -90,7 +90,7 @@ pub fn read(bytes: &[u8], depth: usize) -> Result<MsgMessage, String> {
     let root = PathBuf::from("/");
     let contents = StorageContents::of(&file, &root);
     if !contents.has_values() {
-        return Err("the file contains no message of Outlook".to_owned());
+        return Err("the file contains no Outlook message".to_owned());
     }
     let mut reading = MsgReader {
         file,

@@ -18,7 +18,7 @@ pub(super) fn of_apple() -> NeighbourDirectories {
     }
 }
 
-/// Returns the files that a message of Eudora names, as far as the new mail contains a part with such a name, and adds their
+/// Returns the files that a Eudora message names, as far as the new mail contains a part with such a name, and adds their
 /// content to `answers`.
 pub(super) fn files(
     mail: &[u8],

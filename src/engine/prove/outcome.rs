@@ -20,7 +20,7 @@ pub struct Changes {
     pub unwrapped: usize,
     /// 1 if `winmail.dat` or a similar part was unpacked.
     pub opened: usize,
-    /// 1 if a message of Eudora was converted back to MIME.
+    /// 1 if a Eudora message was converted back to MIME.
     pub unmarked: usize,
     /// Number of messages that were removed because another copy of the mail is at least as complete.
     pub merged: usize,

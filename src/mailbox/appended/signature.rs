@@ -103,11 +103,11 @@ const SIGNATURES: &[Signature] = &[
     },
     Signature {
         needle: b"\x78\x9f\x3e\x22",
-        judge: |search, at| search.with_zeros(at, 16, "a message of Outlook (TNEF)"),
+        judge: |search, at| search.with_zeros(at, 16, "an Outlook message (TNEF)"),
     },
     Signature {
         needle: b"!BDN",
-        judge: |search, at| search.with_zeros(at, 32, "a mailbox of Outlook"),
+        judge: |search, at| search.with_zeros(at, 32, "an Outlook mailbox"),
     },
     Signature {
         needle: b"*mbx*",
@@ -327,7 +327,7 @@ impl<'m> SignatureSearch<'m> {
         if self.may_look() && is_document(self.from(at)) {
             SignatureHit::NoMail(at + 1)
         } else {
-            mail(at, "a message of Outlook (.msg)")
+            mail(at, "an Outlook message (.msg)")
         }
     }
 
@@ -518,7 +518,7 @@ fn is_without_mail(_method: Method, _data: &[u8]) -> bool {
     false
 }
 
-/// Returns whether data that start like a message of Outlook are another document.
+/// Returns whether data that start like an Outlook message are another document.
 #[cfg(feature = "outlook")]
 fn is_document(data: &[u8]) -> bool {
     use crate::engine::outlook::msg::is_message;

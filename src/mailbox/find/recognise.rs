@@ -155,7 +155,7 @@ pub(crate) fn is_empty_message(path: &Path, length: u64) -> bool {
     length == 0 && class.is_some_and(SuffixClass::is_message)
 }
 
-/// Checks that a file with the name of a file of Outlook is not empty. Unlike an empty mbox, such a file is never a
+/// Checks that a file with the name of an Outlook file is not empty. Unlike an empty mbox, such a file is never a
 /// mailbox without mail, but a copy that failed.
 ///
 /// # Errors
@@ -164,7 +164,7 @@ pub(crate) fn check_outlook(path: &Path, start: &[u8]) -> Result<(), Error> {
     if !(start.is_empty() && is_named_outlook(path)) {
         return Ok(());
     }
-    let why = "the file is empty, and a file of Outlook never is; get another copy of the file";
+    let why = "the file is empty, and an Outlook file never is; get another copy of the file";
     Err(cannot_read(path)(io::Error::new(
         io::ErrorKind::UnexpectedEof,
         why,
@@ -225,7 +225,7 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> MemberVerdict {
     let text = String::from_utf8_lossy(name);
     let path = Path::new(text.as_ref());
     if start.is_empty() && is_named_outlook(path) {
-        return MemberVerdict::Left("an empty file of Outlook, which is a copy that failed");
+        return MemberVerdict::Left("an empty Outlook file, which is a copy that failed");
     }
     if start.is_empty() && is_named_archive(path) {
         return MemberVerdict::Left(
@@ -265,7 +265,7 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> MemberVerdict {
             MemberVerdict::Skipped(NotMail::DOCUMENT.name())
         }
         Ok(StartKind::Archive) => MemberVerdict::Nested,
-        Ok(StartKind::Pst) => MemberVerdict::Left("a mailbox of Outlook"),
+        Ok(StartKind::Pst) => MemberVerdict::Left("an Outlook mailbox"),
         Ok(kind) => MemberVerdict::Message(kind),
         Err(without_mail) => {
             let among_messages = Some(start).filter(|_| is_path_of_message(path));

@@ -1,4 +1,4 @@
-//! Recognises files of Outlook, and converts files with one message each: `.msg`, `.oft` and `winmail.dat` (TNEF).
+//! Recognises Outlook files, and converts files with one message each: `.msg`, `.oft` and `winmail.dat` (TNEF).
 //! `engine::outlook` converts the content.
 
 #[cfg(feature = "cli")]
@@ -180,5 +180,5 @@ pub(crate) fn message(file: &[u8]) -> Result<OutlookMail, String> {
 
 #[cfg(not(feature = "outlook"))]
 pub(crate) fn message(_file: &[u8]) -> Result<OutlookMail, String> {
-    Err("this version of the program cannot read files of Outlook".to_owned())
+    Err("this version of the program cannot read Outlook files".to_owned())
 }

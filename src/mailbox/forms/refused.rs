@@ -283,7 +283,7 @@ pub(crate) fn refused_message(content: &[u8]) -> Option<NotMail> {
         (is_archive(content), "an archive among messages", MOVE),
         (
             starts_like_msg(content),
-            "a file of Outlook or a document among messages",
+            "an Outlook file or a document among messages",
             MOVE,
         ),
     ];

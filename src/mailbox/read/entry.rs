@@ -144,7 +144,7 @@ impl EntryMaker for ArchiveEntries {
     }
 
     fn unused_flags(&self, name: &str, start: &[u8]) -> Option<&'static str> {
-        const EUDORA: &str = "flags and attachments of a mailbox of Eudora, which are used only if the archive is unpacked";
+        const EUDORA: &str = "flags and attachments of a Eudora mailbox, which are used only if the archive is unpacked";
         let of_eudora = eudora::starts(start).then_some(EUDORA);
         of_eudora.or_else(|| unused_flags(OsStr::new(divided(name).1), start))
     }

@@ -218,7 +218,7 @@ impl<S: Send> MailboxJob<'_, S> {
         })
     }
 
-    /// Reports the parts of a message of Outlook that could not be read.
+    /// Reports the parts of an Outlook message that could not be read.
     pub(crate) fn report_missing(&self, missing: Vec<String>, summary: &mut Summary) {
         summary.damaged += u64::from(!missing.is_empty());
         for what in missing {
@@ -343,7 +343,7 @@ pub(crate) struct SingleMessage<'l> {
     pub(crate) octets: u64,
     /// Flags and date of a message of Outlook.
     pub(crate) kept: Option<(Option<MessageFlags>, Option<SystemTime>)>,
-    /// Parts of a message of Outlook that could not be read.
+    /// Parts of an Outlook message that could not be read.
     pub(crate) missing: Vec<String>,
     /// Lock that is held while a large compressed message is in memory.
     pub(crate) _alone: Option<MutexGuard<'l, ()>>,

@@ -47,7 +47,7 @@ impl<S: Send> MailboxJob<'_, S> {
             None => {
                 for one in spooled {
                     let why = Detail::from(
-                        "this mailbox of Outlook was not read, because each of its folders becomes a mailbox; name a new directory with ",
+                        "this Outlook mailbox was not read, because each of its folders becomes a mailbox; name a new directory with ",
                     );
                     let path = self.path.join(one.name.trim_start_matches('/'));
                     self.observer
@@ -166,7 +166,7 @@ impl<S: Send> MailboxJob<'_, S> {
 
     #[cfg(not(feature = "outlook"))]
     fn add_folders(&self, finds: &mut Finds, _: SpooledFile, (path, _): (PathBuf, PathBuf)) {
-        let why = "this version of the program cannot read files of Outlook";
+        let why = "this version of the program cannot read Outlook files";
         finds.files.not_read += 1;
         finds.unread.push((path, why.into()));
     }

@@ -128,7 +128,7 @@ pub(crate) trait Letters: Send + Sync {
         false
     }
 
-    /// Returns whether the messages belong to a mailbox of Eudora, in which several messages may refer to one attachment file.
+    /// Returns whether the messages belong to a Eudora mailbox, in which several messages may refer to one attachment file.
     fn are_of_eudora(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! The messages of an mbox, an MMDF mailbox or a mailbox of Eudora.
+//! The messages of an mbox, an MMDF mailbox or a Eudora mailbox.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Reads an open source: an mbox, a mailbox of Eudora, the mboxes of an archive, or a single message.
+//! Reads an open source: an mbox, a Eudora mailbox, the mboxes of an archive, or a single message.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Checks that files of Outlook with changed bytes can be read, and that the result has a limited size, is the same
+//! Checks that Outlook files with changed bytes can be read, and that the result has a limited size, is the same
 //! each time, and is 7-bit text.
 //!
 //! The input lists the bytes to change in a valid file. Almost any other input would already fail at the first bytes.

@@ -287,7 +287,7 @@ fn what_is_no_mail_is_named_with_what_to_do() {
             assert_eq!((status, out.as_str()), (1, ""), "{arguments:?}");
             // The user said that the file is one message, and it is not.
             let words = if arguments.contains(&"eml") && name == "pst" {
-                ["a mailbox of Outlook", "use --format auto"]
+                ["an Outlook mailbox", "use --format auto"]
             } else {
                 words
             };

@@ -153,7 +153,7 @@ fn winmail_dat_is_in_the_mail_and_needs_no_server() {
     // The file is written as it is, and a line says so.
     let saved = printed(at, &["inspect", "--save-attachments", "files", "in.eml"]);
     assert!(
-        saved.contains("1 file is in a format of Outlook, such as winmail.dat, that most programs cannot open; embody convert MAILBOX --output NEW opens it"),
+        saved.contains("1 file is in an Outlook format, such as winmail.dat, that most programs cannot open; embody convert MAILBOX --output NEW opens it"),
         "{saved}"
     );
     let written = fs::read_dir(at.join("files"))

@@ -601,7 +601,7 @@ const NAME_FORMS: &[(&str, Option<&[&str]>)] = &[
     ("view/references.rs", None),
     // The formats of files, one of which is called msg.
     ("view/", Some(&["eudora", "msg"])),
-    // Only a session can look up the files of a message of Eudora, and ask for a file again if a server returned a page.
+    // Only a session can look up the files of a Eudora message, and ask for a file again if a server returned a page.
     ("engine/unflatten.rs", Some(&["eudora"])),
     ("engine/session/", Some(&["hosted"])),
     // A row of Sympa has the kind and the facts of a file on a server, because `hosted` is the field of the row.

@@ -13,7 +13,7 @@ use crate::common::tnef::{Tnef, usual};
 /// Number of mutants in `cargo test`. `.ci/peers` sets `EMBODY_MUTANTS` to 5000.
 const FEW: &str = "150";
 
-/// Writes files of Outlook, of which the directories of samples contain only a few. Returns their paths.
+/// Writes Outlook files, of which the directories of samples contain only a few. Returns their paths.
 fn files_of_outlook(folder: &Path) -> Vec<PathBuf> {
     let mut written = Vec::new();
     let mut write = |name: &str, bytes: Vec<u8>| {

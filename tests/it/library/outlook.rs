@@ -1,4 +1,4 @@
-//! `embody::outlook`: files of Outlook, read by another program.
+//! `embody::outlook`: Outlook files, read by another program.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -74,7 +74,7 @@ fn each_item_of_a_mailbox_is_a_mail_or_named() {
         assert_eq!((lengths, pst.item_count()), (vec![3, 20], 23));
         let items = items(&pst);
         assert_eq!(items.len(), 23);
-        assert_eq!(items[1], PstItem::NotMail("a contact of Outlook"));
+        assert_eq!(items[1], PstItem::NotMail("an Outlook contact"));
         let mails = mails(&pst);
         assert_eq!(mails.len(), 22);
         let first = &mails[0];

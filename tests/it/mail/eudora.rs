@@ -16,7 +16,7 @@ use crate::common::reports;
 const PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n and so on\0\xff";
 const SCAN: &[u8] = b"%PDF-1.4\n\xff\xfe\r\n and so on\0";
 
-/// A directory with mailboxes of Eudora.
+/// A directory with Eudora mailboxes.
 struct Folder(TempDir);
 
 /// The result of a run: the messages, and its rows.

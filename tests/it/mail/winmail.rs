@@ -391,7 +391,7 @@ fn winmail_with_a_recurring_meeting_becomes_its_rule_and_its_changed_meetings() 
     );
 }
 
-/// The values are from a message of Outlook in the examples of Aspose.Email for Java (MIT), which describes its rule as "every
+/// The values are from an Outlook message in the examples of Aspose.Email for Java (MIT), which describes its rule as "every
 /// Monday and Thursday from 10:30 PM to 11:00 PM".
 #[test]
 fn winmail_with_the_rule_of_a_real_message_becomes_a_calendar() {

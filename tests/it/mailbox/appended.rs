@@ -205,7 +205,7 @@ pub(crate) fn kinds() -> Vec<(&'static str, Vec<u8>)> {
         ("RAR archive", b"Rar!\x1a\x07\0\xcf\x90\x73".to_vec()),
         ("RAR archive", b"Rar!\x1a\x07\x01\0\x33\x92".to_vec()),
         (
-            "mailbox of Outlook",
+            "Outlook mailbox",
             padded(b"!BDN\x11\x22\x33\x44SM\x17\0", 512),
         ),
         (
@@ -638,7 +638,7 @@ fn mail_that_declares_or_describes_data_is_not_named() {
     };
     let text = "A gzip file begins with 1f 8b 08, a bzip2 file with BZh91AY&SY, a zip file with PK\\x03\\x04,\n\
                 an MBX mailbox with *mbx*\nand a Babyl mailbox with\nBABYL OPTIONS: -*- rmail -*-\nVersion: 5\n\
-                A mailbox of Outlook begins with !BDN, a RAR archive with Rar! and a tar archive has ustar at 257.\n\
+                An Outlook mailbox begins with !BDN, a RAR archive with Rar! and a tar archive has ustar at 257.\n\
                 12\nSubject: x\n\n<?xml version=\"1.0\"?>\n<plist version=\"1.0\">\n</plist>\n";
     let mut document = zip(&[
         ("[Content_Types].xml", b"<Types/>"),

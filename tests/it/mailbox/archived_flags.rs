@@ -185,7 +185,7 @@ fn attachments_that_other_files_of_an_archive_contain_are_named() {
             "In.mbx",
             &eudora,
             0,
-            "not kept        1  flags and attachments of a mailbox of Eudora",
+            "not kept        1  flags and attachments of a Eudora mailbox",
         ),
     ] {
         let folder = Folder::new();

@@ -139,7 +139,7 @@ fn in_place_is_refused_before_anything_is_done() {
             let arguments = [&[command, source, "--in-place"], more].concat();
             let said = done(&embody_in(folder.path(), &arguments), 2);
             assert!(
-                said.contains("cannot change a mailbox of Eudora in place"),
+                said.contains("cannot change a Eudora mailbox in place"),
                 "{said}"
             );
             assert!(said.contains("--output"), "{said}");

@@ -421,7 +421,7 @@ fn several_archives_become_mboxes_in_one_directory_with_every_command() {
     assert!(!at.join("both").exists());
 }
 
-/// Returns a mailbox of Outlook with one message in the inbox.
+/// Returns an Outlook mailbox with one message in the inbox.
 fn pst() -> Vec<u8> {
     let mut pst = Pst::in_memory(Form {
         version: 23,

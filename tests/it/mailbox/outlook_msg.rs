@@ -152,10 +152,10 @@ fn in_place_on_msg_and_a_result_named_msg_are_refused() {
     let at = folder.path();
     let (status, _, said) = run(at, "convert a.msg --in-place");
     assert_eq!(status, 2, "{said}");
-    assert!(said.contains("does not write files of Outlook"), "{said}");
+    assert!(said.contains("does not write Outlook files"), "{said}");
     let (status, _, said) = run(at, "convert a.msg --output b.msg");
     assert_eq!(status, 2, "{said}");
-    assert!(said.contains("does not write files of Outlook"), "{said}");
+    assert!(said.contains("does not write Outlook files"), "{said}");
     assert!(fs::read(at.join("a.msg")).unwrap() == SIMPLE);
     assert!(!at.join("b.msg").exists());
 }

@@ -179,7 +179,7 @@ fn pst_is_inspected_and_never_changed() {
     assert!(out.contains("7 messages"), "{out}");
     let (status, _, said) = run(at, "convert a.pst --in-place");
     assert_eq!(status, 2, "{said}");
-    assert!(said.contains("does not write files of Outlook"), "{said}");
+    assert!(said.contains("does not write Outlook files"), "{said}");
     let (status, out, said) = run(at, "filter a.pst");
     assert_ne!(status, 0, "{said}");
     assert!(out.is_empty());
@@ -446,7 +446,7 @@ fn psts_in_an_archive_that_cannot_be_written_or_read_are_named() {
     for output in ["one.mbox", "-"] {
         let (status, out, said) = run(at, &format!("convert backup.zip --output {output}"));
         assert_eq!(status, 1, "{said}");
-        let why = "backup.zip/a.pst: this mailbox of Outlook was not read";
+        let why = "backup.zip/a.pst: this Outlook mailbox was not read";
         assert!(said.contains(why), "{said}");
         if output == "-" {
             assert!(out.as_bytes() == MBOX, "{out}");

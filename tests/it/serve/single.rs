@@ -266,7 +266,7 @@ fn body_with_messages_in_another_form_gets_a_422_that_names_the_form() {
             "compressed with gzip",
             made("tar", &["-czf", "mail.tgz", "mail.eml"], "mail.tgz"),
         ),
-        ("a mailbox of Outlook", [&b"!BDN"[..], &[0; 600]].concat()),
+        ("an Outlook mailbox", [&b"!BDN"[..], &[0; 600]].concat()),
         ("mail in UTF-16", utf16),
         ("a 7z archive", b"7z\xbc\xaf\x27\x1c\0\x04".to_vec()),
     ] {

@@ -107,7 +107,7 @@ pub(crate) fn open(
     let message = msg::read(&bytes, depth).map_err(|why| {
         Refusal::lasting(
             Reason::DamagedFile,
-            format!("the attached message of Outlook cannot be read: {why}"),
+            format!("the attached Outlook message cannot be read: {why}"),
         )
     })?;
     policy.judge_type("message/rfc822")?;
@@ -120,7 +120,7 @@ pub(crate) fn open(
     missing.extend(mail.missing);
     if tree.ids().count() + 1 > policy.limits.parts {
         let detail = crate::engine::report::Detail::from(
-            "with the message of Outlook, the mail would have more parts than ",
+            "with the Outlook message, the mail would have more parts than ",
         );
         return Err(Refusal::lasting(
             Reason::TooManyParts,
@@ -145,12 +145,12 @@ pub(crate) fn open(
     };
     let keeps = !missing.is_empty();
     let kept = kept(&missing);
-    let already = || format!("embody put the message of Outlook into the mail; {kept}");
+    let already = || format!("embody put the Outlook message into the mail; {kept}");
     let parts = opening.put_contents(id, digest, (contents, keeps), already, row)?;
     row.detail = match parts {
         None => return Ok(false),
         Some(0) => "the mail already contains the message".into(),
-        Some(_) => "a message of Outlook became an attached mail".into(),
+        Some(_) => "an Outlook message became an attached mail".into(),
     };
     if keeps {
         row.remark(&kept);

@@ -77,16 +77,16 @@ pub struct UnreadItem {
 
 /// Classes of items that are not mail, each with a name for the report.
 const OTHERS: [(&str, &str); 8] = [
-    ("ipm.contact", "a contact of Outlook"),
-    ("ipm.distlist", "a contact of Outlook"),
-    ("ipm.appointment", "an appointment of Outlook"),
-    ("ipm.task", "a task of Outlook"),
-    ("ipm.taskrequest", "a task of Outlook"),
-    ("ipm.stickynote", "a note of Outlook"),
-    ("ipm.activity", "a journal entry of Outlook"),
+    ("ipm.contact", "an Outlook contact"),
+    ("ipm.distlist", "an Outlook contact"),
+    ("ipm.appointment", "an Outlook appointment"),
+    ("ipm.task", "an Outlook task"),
+    ("ipm.taskrequest", "an Outlook task"),
+    ("ipm.stickynote", "an Outlook note"),
+    ("ipm.activity", "an Outlook journal entry"),
     (
         "ipm.microsoft.scheduledata",
-        "a list of free and busy times of Outlook",
+        "an Outlook list of free and busy times",
     ),
 ];
 

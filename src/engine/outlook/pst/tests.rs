@@ -174,10 +174,10 @@ fn item_that_is_not_mail_is_named() {
         })
         .collect();
     let expected = [
-        "a contact of Outlook",
+        "an Outlook contact",
         "mail",
-        "an appointment of Outlook",
-        "a task of Outlook",
+        "an Outlook appointment",
+        "an Outlook task",
         "mail",
     ];
     assert_eq!(kinds, expected);

@@ -26,10 +26,10 @@ pub fn read_whole(bytes: &[u8], depth: usize) -> Result<WholeStream<'_>, String>
     if is_empty {
         return Err(match damage.first() {
             Some(damage) => format!(
-                "the file contains no message of Outlook ({}); get an undamaged copy of the file",
+                "the file contains no Outlook message ({}); get an undamaged copy of the file",
                 damage.what()
             ),
-            None => "the file contains no message of Outlook".to_owned(),
+            None => "the file contains no Outlook message".to_owned(),
         });
     }
     let sentence = |damage: &TnefDamage| match damage {

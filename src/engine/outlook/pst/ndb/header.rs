@@ -48,7 +48,7 @@ impl HeaderValues {
             None if header.starts_with(SIGNATURE) => {
                 Err("the file ends within its header; get a complete copy, and convert that".to_owned())
             }
-            None => Err("the file is not a mailbox of Outlook".to_owned()),
+            None => Err("the file is not an Outlook mailbox".to_owned()),
             Some(14 | 15) => Self::of(Width::Ansi, header),
             Some(23) => Self::of(Width::Unicode, header),
             Some(36) => Err(
