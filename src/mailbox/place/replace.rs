@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::mailbox::compressed::{Encoder, Method};
 use crate::mailbox::failure::{cannot_read, cannot_write, changed, unreadable};
 use crate::mailbox::file::filled_by;
+use crate::mailbox::forms::mh;
 use crate::mailbox::identity::FileIdentity;
 use crate::mailbox::place::existing::{ExistingResult, compared};
 use crate::mailbox::place::journal::{JournalRecord, ResultJournal};
@@ -232,14 +233,24 @@ impl CompleteFile {
         let Some(record) = record else {
             return self.appear();
         };
+        // A result that another run completed is not recorded, so no journal is left for a run that cannot be continued.
+        if !record.journal.may_exist(&self.target) && self.target.symlink_metadata().is_ok() {
+            return Err(not_appeared(
+                &self.target,
+                exists(&self.target, Some(record.journal)),
+            ));
+        }
         record.file(&self.target, self.temporary.as_file(), is_synced);
         let Self { target, temporary } = self;
         let Err(failed) = temporary.persist_noclobber(&target) else {
             return Ok(());
         };
         let is_taken = failed.error.kind() == io::ErrorKind::AlreadyExists;
-        if !is_taken || !record.journal.may_exist(&target) {
+        if !is_taken {
             return Err(not_appeared(&target, failed.error));
+        }
+        if !record.journal.may_exist(&target) {
+            return Err(not_appeared(&target, exists(&target, Some(record.journal))));
         }
         let temporary = failed.file;
         match compared(&target, temporary.as_file()).map_err(cannot_read(&target))? {
@@ -250,7 +261,7 @@ impl CompleteFile {
             ExistingResult::Part(before) if record.journal.may_complete() => {
                 Self { target, temporary }.replace(&before, None).map(drop)
             }
-            _ => Err(not_appeared(&target, exists(Some(record.journal)))),
+            _ => Err(not_appeared(&target, exists(&target, Some(record.journal)))),
         }
     }
 
@@ -296,7 +307,7 @@ pub(crate) fn device(
             Ok(Some(device.map_err(cannot_write(target))?))
         }
         Ok(found) if !may_be_result(target, &found, journal) => {
-            Err(cannot_write(target)(exists(journal)))
+            Err(cannot_write(target)(exists(target, journal)))
         }
         _ => Ok(None),
     }
@@ -315,10 +326,19 @@ pub(crate) fn may_be_result(
 }
 
 /// Returns the error for a result whose name is taken.
-pub(crate) fn exists(journal: Option<&ResultJournal>) -> io::Error {
+pub(crate) fn exists(target: &Path, journal: Option<&ResultJournal>) -> io::Error {
+    let folder = target.parent().and_then(Path::file_name);
+    let is_in_maildir = folder.is_some_and(|folder| folder == "cur" || folder == "new");
+    let is_message = is_in_maildir
+        || target
+            .file_name()
+            .is_some_and(|it| mh::number(it).is_some());
     let what = match journal {
         Some(journal) if journal.before() > 0 => {
             "the file already exists, and the stopped run did not write it like this: the file, its source or the options have changed since then; remove the file, or choose another name"
+        }
+        _ if is_message => {
+            "a message with this name already exists, as after an earlier run that was complete; remove the directory with its result, or choose another name"
         }
         _ => "the file already exists; remove the file, or choose another name",
     };

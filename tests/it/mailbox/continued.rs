@@ -391,3 +391,38 @@ fn search_for_mail_skips_the_record_of_a_stopped_run() {
     assert!(!said.contains("embody-resume"), "{said}");
     assert!(!folder.at("other/.embody-resume").exists());
 }
+
+#[test]
+fn complete_run_that_is_repeated_says_that_its_result_exists_and_leaves_no_journal() {
+    let folder = sources();
+    let forms = ["", "mbox", "maildir", "eml", "mh", "thunderbird"];
+    let places = ["Maildir", "mh", "messages", "box"].map(|it| format!("mixed/{it}"));
+    for form in forms {
+        for source in places
+            .iter()
+            .map(String::as_str)
+            .chain(["mixed", "plain.zip"])
+        {
+            let option = if form.is_empty() {
+                String::new()
+            } else {
+                format!("--output-format {form}")
+            };
+            let line = format!("convert {option} {source}");
+            let done = command(&folder, &line).output().unwrap();
+            assert!(done.status.success(), "{line}: {}", stderr(&done));
+            let complete = tree(&folder.at("out"));
+            for _ in 0..2 {
+                let done = command(&folder, &line).output().unwrap();
+                let said = stderr(&done);
+                assert_eq!(done.status.code(), Some(1), "{line}: {said}");
+                assert!(said.contains("already exists"), "{line}: {said}");
+                assert!(said.contains("choose another name"), "{line}: {said}");
+                assert!(!said.contains("same command again"), "{line}: {said}");
+                assert_eq!(left_beside(&folder), [] as [&str; 0], "{line}");
+                assert!(tree(&folder.at("out")) == complete, "{line}");
+            }
+            remove(&folder);
+        }
+    }
+}

@@ -47,7 +47,7 @@ pub(super) fn appear_as_folder(
         }
         _ => Err(match why.kind() {
             io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => {
-                exists(record.map(|record| record.journal))
+                exists(target, record.map(|record| record.journal))
             }
             _ => why,
         }),

@@ -36,7 +36,7 @@ impl DirectoryWriter {
             && (!found.is_dir() || fs::read_dir(target)?.next().is_some())
             && !may_be_result(target, &found, new.journal)
         {
-            return Err(exists(new.journal));
+            return Err(exists(new.target, new.journal));
         }
         let mut directory = FilledDirectory::start(new, files)?;
         let FilledDirectory {

@@ -81,7 +81,7 @@ impl ThunderbirdTree {
         for path in [target, &subfolders_of(target)] {
             let is_taken = platform::absent(fs::symlink_metadata(path))?.is_some();
             if is_taken && !new.journal.is_some_and(|journal| journal.may_exist(path)) {
-                return Err(exists(new.journal));
+                return Err(exists(new.target, new.journal));
             }
         }
         let mut directory = FilledDirectory::start(new, Box::new(MboxFiles::default()))?;
