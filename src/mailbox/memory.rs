@@ -63,8 +63,7 @@ pub(crate) struct MemoryMailbox {
     frames: Vec<Frame>,
     quoting: Quoting,
     is_eudora: bool,
-    /// Whether the messages do not end at `From ` lines, so that an mbox can be appended to the last one.
-    may_contain_mbox: bool,
+    division: Division,
 }
 
 impl MemoryMailbox {
@@ -121,7 +120,7 @@ impl MemoryMailbox {
             frames,
             quoting,
             is_eudora,
-            may_contain_mbox: division != Division::Mbox,
+            division,
         };
         // The first message can contain the state of the mailbox. It is not mail, and conversion leaves it out too.
         let first = mailbox.message(bytes, 0);
@@ -140,11 +139,7 @@ impl MemoryMailbox {
     pub(crate) fn appended(&self, bytes: &[u8], is_whole_file: bool) -> Vec<String> {
         let in_message = |(number, frame): (usize, &Frame)| {
             let (from_line, content, _) = frame.looked_at(bytes).parts(bytes);
-            let data = if self.may_contain_mbox {
-                AppendedData::in_single(content)?
-            } else {
-                AppendedData::in_message(content)?
-            };
+            let data = AppendedData::in_mailbox(content, self.division)?;
             let offset = (frame.start + from_line.len()) as u64;
             let why = data.detail(
                 &format!("message {number}"),

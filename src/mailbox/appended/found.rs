@@ -14,10 +14,27 @@ pub(crate) struct AppendedData {
 /// Name of the format mbox.
 const MBOX: &str = "an mbox";
 
+/// Name of the messages of an MMDF mailbox that have a line of four Control-A characters in common.
+const SHARED_LINE: &str = "messages after a line of four Control-A characters";
+
 impl AppendedData {
     /// Returns an mbox at an offset.
     pub(super) fn mbox(at: usize) -> Self {
         Self { at, format: MBOX }
+    }
+
+    /// Returns the messages of an MMDF mailbox after a line that both ends a message and begins the next one.
+    pub(super) fn shared_line(at: usize) -> Self {
+        Self {
+            at,
+            format: SHARED_LINE,
+        }
+    }
+
+    /// Returns whether the data are text, of which a search in all bytes of a file reads every byte.
+    #[cfg(feature = "cli")]
+    pub(crate) fn is_text(self) -> bool {
+        self.is_mbox() || self.format == SHARED_LINE
     }
 
     /// Returns whether the data are an mbox. A search in all bytes of a file reads its text.
@@ -36,6 +53,14 @@ impl AppendedData {
     /// `None` if the file does not contain the bytes of the message.
     pub(crate) fn detail(self, message: &str, offset: Option<u64>) -> Detail {
         let at = self.at;
+        if self.format == SHARED_LINE {
+            return format!(
+                "{message} contains further messages, because one line of four Control-A characters is between them instead \
+                 of two; double each such line except for the first and the last one, for example with \
+                 sed -e '2,$s/^\\x01\\x01\\x01\\x01\\r*$/&\\n&/' -e '$s/\\n.*//', and read the new file"
+            )
+            .into();
+        }
         let what = self.named(message);
         match offset {
             Some(offset) => {

@@ -14,6 +14,7 @@ mod signature;
 use crate::detail::Detail;
 use crate::engine::undeclared::undeclared_spans;
 use crate::mailbox::forms::emlx::{self, LIST_END, list_length};
+use crate::mailbox::forms::{Division, mmdf};
 use crate::prologue::starts_mail;
 use crate::span::{Span, rest_or_empty};
 pub(crate) use found::AppendedData;
@@ -41,6 +42,25 @@ impl AppendedData {
     /// Returns the data in a message that is not divided at `From ` lines, so that it can contain an mbox.
     pub(crate) fn in_single(message: &[u8]) -> Option<Self> {
         Self::in_message(message).or_else(|| mbox_in(message).map(Self::mbox))
+    }
+
+    /// Returns the data in a message of a mailbox.
+    pub(crate) fn in_mailbox(message: &[u8], division: Division) -> Option<Self> {
+        // An mbox can be appended after the last line of Control-A characters, too.
+        let is_shared =
+            |at: &usize| mbox_in(message).is_none_or(|mbox| mbox > at + mmdf::LOOK_AHEAD);
+        let shared = match division {
+            Division::Mmdf => mmdf::next_in_message(message).filter(is_shared),
+            _ => None,
+        };
+        let other = || {
+            if division.is_at_from_lines() {
+                Self::in_message(message)
+            } else {
+                Self::in_single(message)
+            }
+        };
+        shared.map(Self::shared_line).or_else(other)
     }
 
     /// Returns the data after the property list in the content of an `.emlx` file.

@@ -13,13 +13,17 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use crate::mailbox::forms::cost;
-use crate::mailbox::forms::separator::from_line_length;
+use crate::mailbox::forms::separator::{field, from_line_length};
+use crate::span::{front, rest_or_empty};
 
 const MARK: &[u8] = b"\x01\x01\x01\x01";
 
 /// Number of bytes from the start of a line of four Control-A characters that show whether it closes a message. Two
 /// such lines have 12 bytes, and one such line with two more line endings has 10 bytes, so 16 bytes are enough.
 pub(crate) const LOOK_AHEAD: usize = 16;
+
+/// Maximum length, in bytes, of the name of a header field.
+const LONGEST_FIELD: usize = 256;
 
 static LINE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\n\x01\x01\x01\x01"));
 
@@ -47,6 +51,20 @@ pub(crate) fn content_start(message: &[u8]) -> Option<usize> {
 pub(crate) fn from_line(opening: &[u8]) -> &[u8] {
     let behind = &opening[line(opening).unwrap_or(0)..];
     behind.strip_prefix(b"From ").unwrap_or_default()
+}
+
+/// Returns the offset of a line of four Control-A characters in a message after which another message starts: with a `From `
+/// line or a header field. Some programs write one line between two messages, instead of a closing and an opening line.
+pub(crate) fn next_in_message(message: &[u8]) -> Option<usize> {
+    LINE.find_iter(message).map(|hit| hit + 1).find(|&start| {
+        let rest = rest_or_empty(message, start);
+        line(rest).is_some_and(|length| {
+            let behind = front(rest_or_empty(rest, length), LONGEST_FIELD);
+            let is_field = field(behind)
+                .is_some_and(|(name, value)| !name.is_empty() && !value.starts_with(b"//"));
+            from_line_length(behind).is_some() || is_field
+        })
+    })
 }
 
 pub(crate) fn holds_line(content: &[u8]) -> bool {

@@ -68,6 +68,11 @@ pub(super) enum Division {
 }
 
 impl Division {
+    /// Returns whether messages start at `From ` lines. Otherwise, an mbox can be appended to the last message.
+    pub(super) fn is_at_from_lines(self) -> bool {
+        !matches!(self, Self::Mmdf | Self::Eudora { .. })
+    }
+
     /// Finds the end of the message that starts at `at`. The search continues where `progress` says. `whole` is true if
     /// `bytes` extends to the end of the file.
     pub(super) fn end_of_message(

@@ -178,7 +178,7 @@ fn search_messages(
         stop.check().map_err(io::Error::other)?;
         visit(chunk.offset, chunk.bytes());
         for place in chunk.appended() {
-            if place.data.is_mbox() {
+            if place.data.is_text() {
                 continue;
             }
             let message = format!("message {}", chunk.first_number + place.index as u64);

@@ -8,7 +8,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::common::mailboxes::{Expand, Look, in_place, to};
-use crate::common::programs::{embody, program, skipped, stderr};
+use crate::common::programs::{embody, embody_in, program, skipped, stderr};
 
 const LINE: &str = "\x01\x01\x01\x01\n";
 const NEW: Expand = Expand("what was\nfetched\n\nFrom far away at 10:00");
@@ -193,4 +193,74 @@ fn mmdf_is_read_from_a_file_a_folder_and_a_stream() {
         .unwrap();
     assert_eq!(refused.status.code(), Some(1));
     assert!(stderr(&refused).contains("--format auto or mmdf"));
+}
+
+#[test]
+fn mmdf_with_one_line_between_two_messages_is_named_and_its_advice_makes_it_readable() {
+    let header = |number: usize| {
+        format!(
+            "From: a@example.org\nSubject: m{number}\nDate: Mon, 6 Jan 2020 10:00:00 +0000\nMessage-ID: <{number}@x>\n"
+        )
+    };
+    let hosts = [
+        "\ntext\n".to_owned(),
+        "Content-Type: application/octet-stream; name=a\nContent-Transfer-Encoding: 8bit\n\nx\n".to_owned(),
+        "Content-Disposition: attachment; filename=x.box\n\nx\n".to_owned(),
+        "Content-Type: multipart/mixed; boundary=q\n\n--q\nContent-Type: application/octet-stream\n\nx\n".to_owned(),
+        format!("\n{}", "long line\n".repeat(200_000)),
+    ];
+    for host in &hosts {
+        for before in ["", "From a@b Mon Jan  6 10:00:00 2020\n"] {
+            for ending in ["\n", "\r\n"] {
+                let message = |number: usize| format!("{before}{}{host}", header(number));
+                let joined = [1, 2, 3].map(message).join(LINE);
+                let text = format!("{LINE}{joined}{LINE}").replace('\n', ending);
+                let folder = tempfile::tempdir().unwrap();
+                let at = folder.path();
+                fs::write(at.join("box"), &text).unwrap();
+                let arguments = [
+                    "convert",
+                    "box",
+                    "--output-format",
+                    "maildir",
+                    "--output",
+                    "new",
+                ];
+                let done = embody_in(at, &arguments);
+                let said = stderr(&done);
+                assert_eq!(done.status.code(), Some(1), "{said}");
+                // With separators, the messages after the line can also be an mbox that was appended.
+                if said.contains(": an mbox, from byte") && !before.is_empty() {
+                    continue;
+                }
+                let (_, advice) = said
+                    .split_once("for example with sed ")
+                    .unwrap_or_else(|| panic!("{said}"));
+                let (options, _) = advice.split_once(", and read").unwrap();
+                let mended = Command::new("sh")
+                    .current_dir(at)
+                    .args(["-c", &format!("sed {options} box > mended")])
+                    .status();
+                assert!(mended.unwrap().success(), "{options}");
+                let done = embody_in(
+                    at,
+                    &[
+                        "convert",
+                        "mended",
+                        "--output-format",
+                        "maildir",
+                        "--output",
+                        "all",
+                    ],
+                );
+                let said = stderr(&done);
+                assert!(done.status.success(), "{said}");
+                assert_eq!(
+                    fs::read_dir(at.join("all/new")).unwrap().count(),
+                    3,
+                    "{said}"
+                );
+            }
+        }
+    }
 }

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use crate::engine::declared_charsets::in_declared_charsets;
 use crate::error::unpoisoned;
 use crate::mailbox::appended::{AppendedData, ends_unlike_text, first_sign};
-use crate::mailbox::forms::carriage;
 use crate::mailbox::forms::mbox::Frame;
+use crate::mailbox::forms::{Division, carriage};
 use crate::mailbox::input::message_check::check_message;
 use crate::mailbox::input::source::read_between;
 
@@ -45,8 +45,8 @@ pub(crate) struct WindowChunk {
     /// Whether the bytes were decoded from UTF-16. The text of a message is then encoded again, in the charsets that its
     /// parts declare.
     pub(super) is_utf16: bool,
-    /// Whether the messages do not end at `From ` lines, so that an mbox can be appended to the last one.
-    pub(super) may_contain_mbox: bool,
+    /// How the mailbox is divided into messages.
+    pub(super) division: Division,
     /// Data of other formats in the messages, after they were searched for.
     pub(super) appended: OnceLock<Vec<AppendedPlace>>,
 }
@@ -143,7 +143,7 @@ impl WindowChunk {
                 }
                 let has_zero = zero.is_some_and(|zero| zero < frame.end);
                 let message = &bytes[frame.start..frame.end];
-                if has_zero || self.may_contain_mbox || ends_unlike_text(message) {
+                if has_zero || !self.division.is_at_from_lines() || ends_unlike_text(message) {
                     found.extend(self.appended_to(index));
                 }
             }
@@ -156,11 +156,7 @@ impl WindowChunk {
         // A mail in UTF-16 was decoded, so its bytes are not those of the file.
         let text = self.text(index).ok().filter(|_| !self.is_utf16)?;
         let (from_line, content, _) = text.parts();
-        let data = if self.may_contain_mbox {
-            AppendedData::in_single(content)?
-        } else {
-            AppendedData::in_message(content)?
-        };
+        let data = AppendedData::in_mailbox(content, self.division)?;
         let start = self.frames[index].start + from_line.len();
         Some(AppendedPlace {
             index,

@@ -121,7 +121,7 @@ impl Windows {
             oversized: 0,
             is_torn: false,
             is_utf16: self.source.is_utf16(),
-            may_contain_mbox: false,
+            division: self.division,
             appended: OnceLock::new(),
         };
         let is_end = loop {
@@ -188,7 +188,7 @@ impl Windows {
             self.cut_off += (filled - chunk.length) as u64;
             filled = chunk.length;
         }
-        chunk.may_contain_mbox = matches!(self.division, Division::Mmdf | Division::Eudora { .. });
+        chunk.division = self.division;
         chunk.buffer = buffer;
         if chunk.length == 0 {
             self.filled = filled;
