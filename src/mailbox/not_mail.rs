@@ -125,6 +125,11 @@ impl NotMail {
         "rename the file, so that embody reads its mail",
     );
 
+    pub(crate) const NAMED_LIKE_STATE: Self = Self::Format(
+        "a file with mail whose name is that of a file in which a program keeps its state",
+        "rename the file, so that embody reads its mail, or remove the file if the mail is also elsewhere",
+    );
+
     pub(crate) const EMPTY_WITH_INDEX: Self = Self::Format(
         "an empty mailbox whose Eudora index lists messages, so the messages are missing",
         "get another copy of the mailbox",

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use tempfile::{NamedTempFile, TempDir};
 
+use crate::platform::disk::layout;
 use crate::platform::{self, OsStrExt as _, host, is_gone};
 
 pub(crate) fn folder_of(path: &Path) -> &Path {
@@ -67,6 +68,37 @@ pub(crate) const OF_RUN: &str = ".embody-resume";
 pub(crate) fn is_temporary(name: &OsStr) -> bool {
     let name = name.as_bytes();
     name.starts_with(b".embody-") || name.ends_with(OF_RUN.as_bytes())
+}
+
+/// Returns whether the name is that of a temporary file or directory next to a mailbox: `.embody-HOST-PID-SYSTEM-RANDOM`. A
+/// similar name, such as `.embody-notes`, can be that of a file with mail.
+pub(crate) fn is_next_to_mailbox(name: &OsStr) -> bool {
+    let mut parts = name.as_bytes().rsplitn(4, |&byte| byte == b'-');
+    let mut is = |holds: fn(&u8) -> bool| {
+        parts
+            .next()
+            .is_some_and(|part| !part.is_empty() && part.iter().all(holds))
+    };
+    is(u8::is_ascii_alphanumeric)
+        && is(u8::is_ascii_hexdigit)
+        && is(u8::is_ascii_digit)
+        && parts
+            .next()
+            .is_some_and(|start| start.starts_with(b".embody-"))
+}
+
+/// Returns whether the directory at `path` is a temporary one of embody, or the directory of a run that can be continued. A
+/// directory with the name of the latter can contain mail, so it must also contain the tag of embody, or nothing.
+pub(crate) fn is_own_directory(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    let bytes = name.as_bytes();
+    let is_of_run = || {
+        layout::is_cache(path)
+            || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+    };
+    is_next_to_mailbox(name)
+        || bytes.starts_with(b".embody-merge-")
+        || bytes.ends_with(OF_RUN.as_bytes()) && is_of_run()
 }
 
 /// Returns the boot id and the pid namespace. They distinguish machines and containers with the same host name, and
@@ -142,6 +174,24 @@ fn sweep_as(folder: &Path, is_told_apart: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn temporary_file_next_to_a_mailbox_is_told_from_other_files_by_its_name() {
+        let made = temporary_in(std::env::temp_dir().as_path()).expect("a file");
+        let name = made.path().file_name().expect("a name");
+        assert!(is_next_to_mailbox(name), "{}", name.display());
+        for (name, expected) in [
+            (".embody-mail-2.example-77-00c0ffee-aB3xY9", true),
+            (".embody--77-00c0ffee-aB3xY9", true),
+            (".embody-notes", false),
+            (".embody-host-x-00c0ffee-aB3xY9", false),
+            (".embody-host-77-00c0ffee-", false),
+            ("embody-host-77-00c0ffee-aB3xY9", false),
+            ("x.embody-resume", false),
+        ] {
+            assert_eq!(is_next_to_mailbox(OsStr::new(name)), expected, "{name}");
+        }
+    }
 
     #[test]
     fn temporary_folders_of_ended_runs_are_removed_without_following_links() {

@@ -27,6 +27,7 @@ use crate::mailbox::temporary;
 use crate::mailbox::{IgnorePatterns, ReadOptions, Stop};
 use crate::platform::disk::layout::is_object;
 use crate::platform::{FileExt as _, OsStrExt as _};
+use crate::span::front;
 
 /// Maximum number of entries that are checked in the target directory of a symbolic link, to decide whether the link
 /// leads to mail.
@@ -179,7 +180,7 @@ impl<'s> TreeSearch<'s> {
             // because other programs may rename them until then.
             return Ok(());
         }
-        if temporary::is_temporary(&name) {
+        if temporary::is_next_to_mailbox(&name) {
             self.finds.files.parts += 1;
             return Ok(());
         }
@@ -220,7 +221,7 @@ impl<'s> TreeSearch<'s> {
         name: &OsStr,
         path: &Path,
     ) -> Result<(), Error> {
-        if temporary::is_temporary(name) || within.part.as_deref() == Some(OsStr::new("tmp")) {
+        if temporary::is_own_directory(path) || within.part.as_deref() == Some(OsStr::new("tmp")) {
             // The directory is not searched. A temporary directory of embody is incomplete: another run is filling it
             // now, or was killed before. Messages in `tmp` of a Maildir were never delivered.
             self.finds.files.parts += files_below(path, self.stop)?;
@@ -273,7 +274,22 @@ impl<'s> TreeSearch<'s> {
             .or_else(|| within.own_file(name))
             .or_else(|| state_beside(name, &|wanted, is_whole| has_file(path, wanted, is_whole)));
         if let Some(what) = beside {
-            return Ok(Err(NotMail::Beside(what)));
+            let other = NotMail::Beside(what);
+            if is_empty || within.is_aside_by_name(name) {
+                return Ok(Err(other));
+            }
+            match look_at(path, Format::Auto) {
+                Ok(Ok(_)) if name == mh::SEQUENCES && holds_sequences(path) => {
+                    return Ok(Err(other));
+                }
+                Ok(Ok(_)) if within.is_ignored_by_programs(name) => {
+                    return Ok(Err(NotMail::NAMED_LIKE_STATE));
+                }
+                Ok(Err(refused @ NotMail::Format(..))) => return Ok(Err(refused)),
+                // The name alone does not make a file with mail a part of a mailbox.
+                Ok(Ok(_)) => {}
+                _ => return Ok(Err(other)),
+            }
         }
         // The formats Maildir and MH only select directories. Files are therefore recognised in all formats, so that
         // other mail is reported and not skipped silently.
@@ -372,8 +388,23 @@ impl DirectorySearch {
         }
     }
 
-    /// Returns a description if a mail program keeps a file with this name in such a directory. The content is not
-    /// considered, because some of these files contain copies of messages.
+    /// Returns whether the name of a file alone shows that its content is not read: it can contain a copy of a message.
+    fn is_aside_by_name(&self, name: &OsStr) -> bool {
+        // A message that was deleted while another computer read it has such a name on NFS.
+        let is_deleted = name.as_bytes().starts_with(b".nfs");
+        match self.part.as_deref() {
+            Some(part) => part == "tmp" || is_deleted,
+            None => self.is_mh && mh::is_removed(name),
+        }
+    }
+
+    /// Returns whether programs expect no mail in a file with this name next to a mailbox. The copy of the mailbox can get a
+    /// file with the same name, so the file is not read as mail.
+    fn is_ignored_by_programs(&self, name: &OsStr) -> bool {
+        self.part.is_some() || !is_litter(name)
+    }
+
+    /// Returns a description if a mail program keeps a file with this name in such a directory.
     fn own_file(&self, name: &OsStr) -> Option<&'static str> {
         match self.part.as_deref() {
             Some(part) if part == "tmp" => {
@@ -381,10 +412,23 @@ impl DirectorySearch {
             }
             Some(_) => Some("a file that programs keep next to the messages of a Maildir"),
             None if is_litter(name) => Some("a file of an operating system or cloud drive"),
+            None if is_of_embody(name) => Some("a temporary file of embody"),
             None if self.is_mh => mh::own_file(name),
             None => None,
         }
     }
+}
+
+/// Returns whether a file contains sequences of an MH folder, as far as its start shows.
+fn holds_sequences(path: &Path) -> bool {
+    let mut start = vec![0; 64 << 10];
+    let read = File::open(path).and_then(|file| file.read_at(&mut start, 0));
+    read.is_ok_and(|read| mh::is_sequences(front(&start, read)))
+}
+
+/// Returns whether a file has the name of a temporary file of embody that is not next to a mailbox.
+fn is_of_embody(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b".embody-")
 }
 
 /// Returns whether a file of this name usually contains mail. A suffix of a compression may follow.

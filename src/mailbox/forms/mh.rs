@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::mailbox::compressed::Method;
 use crate::mailbox::forms::flags::{Flags, MessageFlags};
 use crate::mailbox::forms::keywords::{FORWARDED, Keywords, of_label};
+use crate::span::rest_or_empty;
 
 /// File in which nmh and Python store flags by message number.
 pub(crate) const SEQUENCES: &str = ".mh_sequences";
@@ -208,15 +209,29 @@ pub(crate) fn number(name: &OsStr) -> Option<u32> {
 /// Returns a description if the name is that of a file that mail programs keep in an MH folder, or of a removed
 /// message.
 pub(crate) fn own_file(name: &OsStr) -> Option<&'static str> {
-    let is_mark = MARKS.iter().any(|mark| name == *mark);
-    let is_removed = name
-        .to_str()
-        .and_then(|name| name.strip_prefix([',', '#']))
-        .is_some_and(|rest| number(OsStr::new(rest)).is_some());
-    if is_removed {
+    if is_removed(name) {
         return Some("a message that was removed from an MH folder");
     }
+    let is_mark = MARKS.iter().any(|mark| name == *mark);
     is_mark.then_some("a file in which a mail program keeps the state of an MH folder")
+}
+
+/// Returns whether a file contains only sequences: names with message numbers. A sequence can have the name of a header field.
+pub(crate) fn is_sequences(content: &[u8]) -> bool {
+    let is_of_numbers =
+        |byte: &u8| byte.is_ascii_digit() || matches!(byte, b' ' | b'\t' | b'-' | b'\r');
+    let mut lines = content.split(|&byte| byte == b'\n');
+    lines.all(|line| {
+        let numbers = memchr::memchr(b':', line).map_or(line, |end| rest_or_empty(line, end + 1));
+        numbers.iter().all(is_of_numbers)
+    })
+}
+
+/// Returns whether a file has the name of a message that was removed from an MH folder, such as `,12`.
+pub(crate) fn is_removed(name: &OsStr) -> bool {
+    name.to_str()
+        .and_then(|name| name.strip_prefix([',', '#']))
+        .is_some_and(|rest| number(OsStr::new(rest)).is_some())
 }
 
 pub(crate) fn sort(names: &mut [PathBuf]) {
@@ -280,6 +295,19 @@ mod tests {
         let (_, lost) = sequences.add(Flags::default(), &Keywords::of_names(["cur", "a:b", "a b"]));
         assert_eq!(lost, ["cur", "a:b", "a b"]);
         assert_eq!(NewSequences::default().file(), "unseen:\n");
+    }
+
+    #[test]
+    fn file_with_sequences_contains_only_names_and_numbers() {
+        for (file, expected) in [
+            ("unseen: 2 4-6\ncur: 1\n", true),
+            ("from: 3-5\r\n 8 9\n\n", true),
+            ("", true),
+            ("From: a@b\nSubject: 1\n\n", false),
+            ("from: 3\nDear all,\n", false),
+        ] {
+            assert_eq!(is_sequences(file.as_bytes()), expected, "{file}");
+        }
     }
 
     #[test]

@@ -50,7 +50,7 @@ fn folder() -> (TempDir, PathBuf) {
         ),
         (",3", message(3, "EXPAND-ME")),
         (".mh_sequences", SEQUENCES.to_owned()),
-        (".xmhcache", message(4, "EXPAND-ME")),
+        (".xmhcache", "   1  01/06 Ann  EXPAND-ME\n".to_owned()),
         ("notes", message(5, "EXPAND-ME")),
         ("lists/7", message(7, "EXPAND-ME")),
         ("lists/.mh_sequences", String::new()),
