@@ -20,6 +20,8 @@ use crate::error::unpoisoned;
 use crate::mailbox::compressed::CompressionDamage;
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
+#[cfg(feature = "archives")]
+use crate::mailbox::not_mail::starts_like_document;
 use crate::mailbox::{FileCounts, Stop};
 
 const LOOKED_AT: usize = 64 << 10;
@@ -69,6 +71,10 @@ pub(crate) struct ArchiveLimits {
 
 /// Maximum nesting depth: members inside three archives are still read.
 const LEVELS: usize = 3;
+
+/// Reason why an archive at a deeper level is not read.
+#[cfg(feature = "archives")]
+const TOO_DEEP: &str = "an archive in too many other archives; unpack the outer one first";
 
 /// Maximum size of a single message in an archive, in bytes. It is the default of
 /// [`ReadOptions::max_message`](crate::mailbox::ReadOptions::max_message).
@@ -341,9 +347,10 @@ impl<M: Members> ArchiveReader<M> {
         if failed.is_some() {
             return Ok(failed);
         }
-        if self.nested.len() + 1 >= LEVELS {
-            let why = "an archive in too many other archives; unpack the outer one first";
-            self.leave(name, why);
+        let is_too_deep = self.nested.len() + 1 >= LEVELS;
+        // A document is no archive of mail, so it is looked into at every level.
+        if is_too_deep && !starts_like_document(start) {
+            self.leave(name, TOO_DEEP);
             return Ok(None);
         }
         let most = self.limits.expanded;
@@ -361,6 +368,7 @@ impl<M: Members> ArchiveReader<M> {
         }
         let opened = NestedArchive::open(name.to_owned(), spooled.file, most, &self.limits.stop);
         match opened {
+            Ok(Some(_)) if is_too_deep => self.leave(name, TOO_DEEP),
             Ok(Some(nested)) => {
                 // A compressed file that is not an archive is counted when its content is read.
                 self.counts(|files| files.read += u64::from(nested.is_archive));

@@ -261,9 +261,6 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> MemberVerdict {
         ),
         Ok(StartKind::Mbox) if mmdf::starts(start) => MemberVerdict::Left("an MMDF mailbox"),
         Ok(StartKind::Mbox) => MemberVerdict::Taken,
-        Ok(StartKind::Archive) if starts_like_document(start) && is_named_as_document(path) => {
-            MemberVerdict::Skipped(NotMail::DOCUMENT.name())
-        }
         Ok(StartKind::Archive) => MemberVerdict::Nested,
         Ok(StartKind::Pst) => MemberVerdict::Left("an Outlook mailbox"),
         Ok(kind) => MemberVerdict::Message(kind),
@@ -293,17 +290,6 @@ fn refused_member(other: NotMail) -> MemberVerdict {
         NotMail::Format(what, advice) => MemberVerdict::Refused(what, advice),
         _ => MemberVerdict::Left(other.name()),
     }
-}
-
-/// Returns whether a file has the name of an office document, an electronic book or a software package. An archive can contain
-/// thousands of them, and they need not be copied to find out that they contain no mail.
-fn is_named_as_document(path: &Path) -> bool {
-    const SUFFIXES: [&str; 16] = [
-        "docx", "docm", "dotx", "xlsx", "xlsm", "xltx", "pptx", "pptm", "potx", "odt", "ods",
-        "odp", "odg", "epub", "jar", "apk",
-    ];
-    let suffix = path.extension();
-    suffix.is_some_and(|suffix| SUFFIXES.iter().any(|it| suffix.eq_ignore_ascii_case(it)))
 }
 
 /// Returns whether the file begins with a byte order mark, and this mark would hide the separator in the middle of an
