@@ -27,6 +27,9 @@ const MOST_LINES: usize = 64;
 /// Maximum length of a line of a prologue, in bytes.
 const LONGEST_LINE: usize = 2048;
 
+/// Minimum length, in bytes, of the first fields of a header that is longer than the bytes in which it is searched for.
+pub(crate) const LONG_HEADER: usize = 30 << 10;
+
 /// Number of bytes after the prologue in which the fields of a header are searched for.
 const LOOKED_AT: usize = 64 << 10;
 
@@ -157,22 +160,6 @@ pub(crate) fn without_prologue(mail: &[u8]) -> Option<Cow<'_, [u8]>> {
     }
 }
 
-/// Returns whether the file is a batch of Usenet news with more than one article.
-#[cfg(feature = "mailbox")]
-pub(crate) fn is_news_batch(file: &[u8]) -> bool {
-    let next = |rest: &[u8]| memmem::find(rest, RNEWS);
-    let mut at = 0;
-    while file.starts_with(RNEWS)
-        && let Some(found) = next(rest_or_empty(file, at + RNEWS.len()))
-    {
-        at += RNEWS.len() + found;
-        if file[..at].ends_with(b"\n") || file[..at].ends_with(b"\r") {
-            return true;
-        }
-    }
-    false
-}
-
 /// Returns the mail without the banner of Exchange among the fields of its header. Some exports contain the banner there,
 /// after fields that another program added. Returns `None` if there is no such line.
 pub(crate) fn without_banner_in_header(mail: &[u8]) -> Option<Vec<u8>> {
@@ -271,6 +258,41 @@ impl MailFields {
         self.found != 0
     }
 
+    /// Returns whether a field with this name begins the header of a mail, if the header is so long that no other field is
+    /// among its first bytes.
+    pub(crate) fn begins_long_header(name: &[u8]) -> bool {
+        const PREFIXES: [&[u8]; 11] = [
+            b"x-",
+            b"arc-",
+            b"authentication-",
+            b"autocrypt",
+            b"dkim-",
+            b"domainkey-",
+            b"list-",
+            b"old-",
+            b"received-",
+            b"resent-",
+            b"thread-",
+        ];
+        const NAMES: [&[u8]; 9] = [
+            b"bcc",
+            b"cc",
+            b"comments",
+            b"in-reply-to",
+            b"keywords",
+            b"newsgroups",
+            b"path",
+            b"references",
+            b"reply-to",
+        ];
+        let mut known = Self::default();
+        known.add(name);
+        let lower = name.to_ascii_lowercase();
+        known.is_any()
+            || NAMES.contains(&lower.as_slice())
+            || PREFIXES.iter().any(|prefix| lower.starts_with(prefix))
+    }
+
     /// Returns whether at least two fields occur, one of which is specific to mail.
     pub(crate) fn are_of_mail_alone(self) -> bool {
         self.found.count_ones() > 1 && self.found & Self::OF_MAIL_ALONE != 0
@@ -285,11 +307,15 @@ fn is_header(bytes: &[u8], is_strict: bool) -> bool {
     if !starts_with_field(rest) {
         return false;
     }
+    let mut is_whole = rest.len() < LONG_HEADER;
     while !rest.is_empty() {
         let (end, next) = line_end(rest);
         let line = &rest[..end];
         match (line.first(), field_name(line)) {
-            (None, _) => break,
+            (None, _) => {
+                is_whole = true;
+                break;
+            }
             (Some(b' ' | b'\t'), _) => {}
             (_, Some(name)) => {
                 fields += 1;
@@ -306,7 +332,9 @@ fn is_header(bytes: &[u8], is_strict: bool) -> bool {
     } else {
         known.is_any()
     };
-    is_of_mail && fields > others
+    let first = field_name(front(bytes, LONGEST_LINE));
+    let is_long = !is_whole && others == 0 && first.is_some_and(MailFields::begins_long_header);
+    (is_of_mail || is_long) && fields > others
 }
 
 /// Returns the length of the header of an HTTP response and of the empty line after it.
@@ -334,9 +362,20 @@ fn is_http_status(line: &[u8]) -> bool {
     code.is_some_and(|code| matches!(code, [b'1'..=b'5', b'0'..=b'9', b'0'..=b'9', ..]))
 }
 
-fn is_smtp_command(line: &[u8]) -> bool {
-    let is = |command: &[u8]| has_words(line, command);
-    is(b"MAIL FROM:") || is(b"RCPT TO:") || is(b"HELO ") || is(b"EHLO ") || is_word(line, b"DATA")
+pub(crate) fn is_smtp_command(line: &[u8]) -> bool {
+    let starts: [&[u8]; 7] = [
+        b"MAIL FROM:",
+        b"RCPT TO:",
+        b"HELO ",
+        b"EHLO ",
+        b"LHLO ",
+        // Commands of batch SMTP in BITNET.
+        b"TICK ",
+        b"VERB ",
+    ];
+    let words: [&[u8]; 3] = [b"DATA", b"HELO", b"RSET"];
+    starts.iter().any(|start| has_words(line, start))
+        || words.iter().any(|word| is_word(line, word))
 }
 
 fn is_numbered(line: &[u8], starts: &[&[u8]]) -> bool {
@@ -444,13 +483,6 @@ mod tests {
                 assert_eq!(found, has.then(|| expected.into_bytes()), "{text:?}");
             }
         }
-    }
-
-    #[test]
-    fn batch_of_news_has_a_second_article() {
-        let one = ["#! rnews 10\n", HEADER].concat();
-        assert!(!is_news_batch(one.as_bytes()) && is_news_batch(one.repeat(2).as_bytes()));
-        assert!(!is_news_batch(format!("{one} #! rnews 1\n").as_bytes()));
     }
 
     #[test]

@@ -48,8 +48,8 @@ use crate::expand::detach::Choice;
 use crate::mailbox::find::{NotMail, StartKind};
 use crate::mailbox::{
     Conversion, Format, InputSource, Message, Options, Program, Quoting, ReadOptions, Source, Stop,
-    Transform as _, appended_to_file, as_mail, in_full, kind_of_open, not_encoded, shown,
-    starts_like_msg, with_line_feeds_alone,
+    Transform as _, appended_to_file, as_mail, in_full, kind_of_open, not_encoded, refused_session,
+    shown, starts_like_msg, with_line_feeds_alone,
 };
 use crate::mime::scan;
 
@@ -388,6 +388,10 @@ impl Inspection<'_> {
                 if message.is_empty() {
                     self.damaged(source, &reasons)?;
                     return Ok(Totals::default());
+                }
+                // The start of a file shows this only if its first message is short.
+                if let Some(session) = refused_session(&message) {
+                    return Err(session.error(source));
                 }
                 if stream.as_ref().is_some_and(InputSource::is_utf16) {
                     match in_declared_charsets(&message) {

@@ -1,20 +1,18 @@
 //! Files among the messages of a Maildir or an MH folder whose content is not a message. They are reported and not read.
 
 use crate::mailbox::damaged::after_zeros;
+use crate::mailbox::forms::recorded::refused_session;
 use crate::mailbox::forms::refused::refused_message;
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::start::{is_known_file, kind_of_start};
-use crate::prologue;
 use crate::span::front;
 
 /// Returns the reason why a file among the messages of a Maildir or an MH folder is not read: its content is not a message.
 pub(crate) fn refused_among_messages(content: &[u8]) -> Option<NotMail> {
     const LOOKED_AT: usize = 64 << 10;
-    if let Some(other) = refused_message(content).or_else(|| after_zeros(content)) {
+    let other = refused_message(content).or_else(|| after_zeros(content));
+    if let Some(other) = other.or_else(|| refused_session(content)) {
         return Some(other);
-    }
-    if prologue::is_news_batch(content) {
-        return Some(NotMail::NEWS_BATCH);
     }
     let start = front(content, LOOKED_AT);
     if is_known_file(start) {

@@ -11,6 +11,7 @@ use crate::mailbox::appended::AppendedData;
 pub(crate) use crate::mailbox::appended::appended_to_file;
 use crate::mailbox::forms::mbox::{Frame, MboxReadState, MessageEndSearch, content_start};
 use crate::mailbox::forms::quoting::Quoting;
+use crate::mailbox::forms::recorded::refused_session;
 use crate::mailbox::forms::refused::refused_by_name;
 use crate::mailbox::forms::suffixes::SuffixClass;
 use crate::mailbox::forms::{
@@ -42,7 +43,11 @@ pub(crate) fn recognise(bytes: &[u8], name: &str) -> Result<StartKind, NotMail> 
         return Ok(StartKind::Msg);
     }
     let by_start = kind_of_file(start, Format::Auto);
-    as_named(by_start, (path, start), Format::Auto)
+    let kind = as_named(by_start, (path, start), Format::Auto)?;
+    match refused_session(bytes).filter(|_| kind == StartKind::Eml) {
+        Some(session) => Err(session),
+        None => Ok(kind),
+    }
 }
 
 /// Returns whether a file with the name of a single message starts with a `From ` line: some programs save a message with the

@@ -124,6 +124,7 @@ pub(crate) use {
     forms::mmdf::starts as starts_mmdf,
     forms::names as folder_names,
     forms::outlook::{as_mail, starts_like_msg},
+    forms::recorded::refused_session,
     forms::rewrite::plain,
     forms::shown,
     forms::uw_imap::is_internal,

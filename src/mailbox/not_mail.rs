@@ -89,6 +89,11 @@ impl NotMail {
         "remove the lines before the first \"From \" line",
     );
 
+    pub(crate) const MBOX_WITH_TABS: Self = Self::Format(
+        "an mbox with a tab instead of the space after \"From\" in its separators",
+        "other programs find no message at such a line either; replace the tabs, for example with sed 's/^From\\t/From /'",
+    );
+
     /// Mail in UTF-16 in a place from which it is not decoded: an archive, a compressed file or a pipe.
     pub(crate) const UTF16: Self = Self::Format(
         "mail in UTF-16",
@@ -103,11 +108,6 @@ impl NotMail {
     pub(crate) const EBCDIC: Self = Self::Format(
         "mail in EBCDIC",
         "embody does not read this encoding; convert the file first, for example with iconv",
-    );
-
-    pub(crate) const NEWS_BATCH: Self = Self::Format(
-        "a batch of Usenet news with several articles",
-        "write each article to a file of its own first",
     );
 
     pub(crate) const FILE_AMONG_MESSAGES: Self = Self::Format(

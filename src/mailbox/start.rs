@@ -5,21 +5,22 @@ use std::path::Path;
 use crate::mailbox::compressed::plain_suffix;
 use crate::mailbox::encoding::UnicodeEncoding;
 use crate::mailbox::forms::archive::is_archive;
+use crate::mailbox::forms::recorded::refused_session;
 use crate::mailbox::forms::refused::refused;
-use crate::mailbox::forms::separator::{from_line_length, name_length};
+use crate::mailbox::forms::separator::{field, from_line_length, line_end, name_length};
 use crate::mailbox::forms::suffixes::SuffixClass;
 use crate::mailbox::forms::{Format, emlx, eudora, mmdf, outlook};
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
-use crate::prologue::{self, BYTE_ORDER_MARK, MailFields, Prologue};
-use crate::span::{front, split_while};
+use crate::prologue::{BYTE_ORDER_MARK, LONG_HEADER, MailFields, Prologue};
+use crate::span::{front, rest_or_empty, split_while};
 
 /// The kind of a file, or the reason why the file is not read. `None` if the file does not have the format.
 type StartVerdict = Option<Result<StartKind, NotMail>>;
 
 /// The formats that the first bytes of a file show, in the order in which they are tried. Each function judges one format. The
 /// formats with a magic number are before those that are recognised by a line of text.
-const STARTS: [fn(&[u8]) -> StartVerdict; 11] = [
+const STARTS: [fn(&[u8]) -> StartVerdict; 12] = [
     // An empty file is an mbox without messages.
     |start| start.is_empty().then_some(Ok(StartKind::Mbox)),
     |start| Some(outlook::pst_of_start(start)?.map(|()| StartKind::Pst)),
@@ -42,7 +43,8 @@ const STARTS: [fn(&[u8]) -> StartVerdict; 11] = [
             NotMail::MBOX_AFTER_TEXT,
         )
     },
-    |start| is_refused(prologue::is_news_batch(start), NotMail::NEWS_BATCH),
+    |start| refused_session(start).map(Err),
+    |start| is_refused(starts_mbox_with_tabs(start), NotMail::MBOX_WITH_TABS),
     |start| starts_message(start).then_some(Ok(StartKind::Eml)),
 ];
 
@@ -54,6 +56,14 @@ fn is_refused(is_it: bool, other: NotMail) -> StartVerdict {
 fn starts_mbox(start: &[u8]) -> bool {
     let (_, text) = after_blanks(start);
     from_line_length(text).is_some() || mmdf::starts(start)
+}
+
+/// Returns whether the file starts with a line `From`, a tab and further words, and a header field follows. Python, Dovecot and
+/// mutt recognise a separator only by a space at this place.
+fn starts_mbox_with_tabs(start: &[u8]) -> bool {
+    let (_, text) = after_blanks(start);
+    let is_separator = text.starts_with(b"From\t") && field(text).is_none();
+    is_separator && starts_with_mail_header(rest_or_empty(text, line_end(text).1), false)
 }
 
 /// Returns whether the file starts with the header of a mail, which other lines can precede.
@@ -225,10 +235,11 @@ pub(crate) fn before_first_message(start: &[u8]) -> Option<usize> {
 /// Returns whether the file starts with the header of a mail. If all lines are header fields, one field of
 /// [`MailFields`] is enough. More is required if a line is not a field, or if empty lines precede the header
 /// (`is_damaged`): two of these fields must occur, one of which is specific to mail, and the header fields must
-/// outnumber the other lines.
+/// outnumber the other lines. If all of `start` is a part of a long header, its first field decides.
 pub(crate) fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
     let (mut known, mut fields, mut others) = (MailFields::default(), 0_usize, 0_usize);
-    let mut is_first = true;
+    let (mut is_first, mut is_whole) = (true, start.len() < LONG_HEADER);
+    let mut is_long = false;
     for whole in start.split_inclusive(|&octet| octet == b'\n') {
         let without_lf = whole.strip_suffix(b"\n").unwrap_or(whole);
         let is_cut = without_lf.len() == whole.len();
@@ -236,6 +247,7 @@ pub(crate) fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
         let returns = without_lf.iter().rev().take_while(|&&octet| octet == b'\r');
         let line = front(without_lf, without_lf.len() - returns.count());
         if line.is_empty() {
+            is_whole = true;
             break;
         }
         let is_folded = line.starts_with(b" ") || line.starts_with(b"\t");
@@ -247,6 +259,7 @@ pub(crate) fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
         } else if !name.is_empty() && value.trim_ascii_start().starts_with(b":") {
             fields += 1;
             known.add(name);
+            is_long |= is_first && MailFields::begins_long_header(name);
         } else if is_first && line.iter().filter(|octet| octet.is_ascii_control()).count() > 1 {
             // Control characters in the first line show that the file is binary, for example a damaged archive. A mail
             // header further down may be the content of the archive, so the file does not count as a mail.
@@ -257,6 +270,7 @@ pub(crate) fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
         is_first = false;
     }
     match others {
+        0 if is_long && !is_whole => true,
         0 if !is_damaged => known.is_any(),
         _ => known.are_of_mail_alone() && fields > others,
     }

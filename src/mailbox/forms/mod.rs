@@ -2,7 +2,7 @@
 //! mbox and remove quoting. `format` is the table of the formats. `rewrite` puts a changed message back, and `carriage` handles lines that end with CR. For
 //! mail that is converted to another format, `flags` converts the flags of messages, `layout` and `modified_utf7` read the
 //! names of folders from their paths, and `names` creates the names of folders. `archive` recognises zip and tar archives, and
-//! `refused` lists formats that are recognised but not read.
+//! `refused` lists formats that are recognised but not read, and `recorded` finds recorded sessions with several messages.
 //!
 //! On a system without files, only the formats that `embody::view` opens exist.
 
@@ -37,6 +37,7 @@ pub(super) mod outlook;
 #[cfg(any(unix, windows))]
 pub(super) mod proton;
 pub(super) mod quoting;
+pub(super) mod recorded;
 pub(super) mod refused;
 pub(super) mod rewrite;
 pub(super) mod separator;

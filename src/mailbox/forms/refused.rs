@@ -22,6 +22,15 @@ const UNPACK_ARCHIVE: &str = "embody cannot list the files in this archive; unpa
 const MOUNT: &str =
     "embody cannot list the files in it; open it on a Mac, and name the directory with its files";
 
+const NEWS: &str = "a compressed batch of Usenet news";
+const UNPACK_NEWS: &str =
+    "decompress the data after the first line, and write each article to a file of its own";
+
+const OPEN_IMAGE: &str = "embody cannot list the files in this image; mount the image, for example with guestmount, and name the directory with its files";
+
+const OPEN_DISK: &str =
+    "embody cannot decrypt it; open and mount the disk, and name the directory with its files";
+
 const MAGICS: &[Magic] = &[
     (
         0,
@@ -134,6 +143,10 @@ const MAGICS: &[Magic] = &[
         UNPACK_ARCHIVE,
     ),
     (0, b"!<thin>\n", "a thin ar archive", UNPACK_ARCHIVE),
+    (0, b"#! cunbatch", NEWS, UNPACK_NEWS),
+    (0, b"#! gunbatch", NEWS, UNPACK_NEWS),
+    (0, b"#! zunbatch", NEWS, UNPACK_NEWS),
+    (0, b"#! bunbatch", NEWS, UNPACK_NEWS),
     (0, b"encrcdsa", "an encrypted disk image of macOS", MOUNT),
     (0, b"sprs", "a disk image of macOS", MOUNT),
     (0, b"BZ3v1", "compressed (bzip3)", UNPACK),
@@ -143,6 +156,50 @@ const MAGICS: &[Magic] = &[
     (0, b"MSWIM\0\0\0", "a Windows image", UNPACK_ARCHIVE),
     (0x8001, b"CD001", "an image of a CD or DVD", UNPACK_ARCHIVE),
     (0x8001, b"BEA01", "an image of a CD or DVD", UNPACK_ARCHIVE),
+    (0, b"xar!\0\x1c", "a xar archive", UNPACK_ARCHIVE),
+    (0, b"hsqs", "a squashfs image", UNPACK_ARCHIVE),
+    (0, b"sqsh", "a squashfs image", UNPACK_ARCHIVE),
+    (0, b"conectix", "a disk image (VHD)", OPEN_IMAGE),
+    (0, b"vhdxfile", "a disk image (VHDX)", OPEN_IMAGE),
+    (0, b"KDMV\x01\0\0\0", "a disk image (VMDK)", OPEN_IMAGE),
+    (0, b"KDMV\x02\0\0\0", "a disk image (VMDK)", OPEN_IMAGE),
+    (0, b"KDMV\x03\0\0\0", "a disk image (VMDK)", OPEN_IMAGE),
+    (0, b"COWD\x01\0\0\0", "a disk image (VMDK)", OPEN_IMAGE),
+    (
+        0,
+        b"# Disk DescriptorFile",
+        "a disk image (VMDK)",
+        OPEN_IMAGE,
+    ),
+    (0, b"QFI\xfb\0\0\0", "a disk image (qcow2)", OPEN_IMAGE),
+    (64, b"\x7f\x10\xda\xbe", "a disk image (VDI)", OPEN_IMAGE),
+    (
+        0,
+        b"WithoutFreeSpace",
+        "a disk image (Parallels)",
+        OPEN_IMAGE,
+    ),
+    (
+        0,
+        b"WithouFreSpacExt",
+        "a disk image (Parallels)",
+        OPEN_IMAGE,
+    ),
+    (
+        0,
+        b"EVF\x09\x0d\x0a\xff\x00",
+        "a disk image (EnCase)",
+        OPEN_IMAGE,
+    ),
+    (3, b"NTFS    ", "an image of a disk (NTFS)", OPEN_IMAGE),
+    (54, b"FAT12   ", "an image of a disk (FAT)", OPEN_IMAGE),
+    (54, b"FAT16   ", "an image of a disk (FAT)", OPEN_IMAGE),
+    (82, b"FAT32   ", "an image of a disk (FAT)", OPEN_IMAGE),
+    (32, b"NXSB", "an image of a disk (APFS)", OPEN_IMAGE),
+    (1024, b"H+\0\x04", "an image of a disk (HFS+)", OPEN_IMAGE),
+    (1024, b"HX\0\x05", "an image of a disk (HFS+)", OPEN_IMAGE),
+    (0, b"LUKS\xba\xbe", "an encrypted disk (LUKS)", OPEN_DISK),
+    (3, b"-FVE-FS-", "an encrypted disk (BitLocker)", OPEN_DISK),
 ];
 
 /// Returns the magic numbers that no text contains, with the names of their formats.

@@ -3,6 +3,7 @@
 use std::io::Read as _;
 
 use crate::mailbox::compressed::{Decoder, MAGIC, Method};
+use crate::mailbox::forms::recorded::refused_session;
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::start::{is_known_file, kind_of_start};
@@ -38,8 +39,9 @@ impl OtherInput {
             Ok(StartKind::Archive) => Some(Self::Archive),
             Ok(StartKind::Pst) => Some(Self::Pst),
             Err(NotMail::UTF16) => Some(Self::Utf16),
-            // Only lines of text show these two formats. A sender can write such lines in a mail, which stays a message.
-            Err(NotMail::MBOX_AFTER_TEXT | NotMail::NEWS_BATCH) => None,
+            // Only lines of text show these formats. A sender can write such lines in a mail, which stays a message.
+            Err(NotMail::MBOX_AFTER_TEXT | NotMail::MBOX_WITH_TABS) => None,
+            Err(_) if refused_session(start).is_some() => None,
             Err(other @ NotMail::Format(..)) => Some(Self::Unread(other)),
             _ => None,
         }

@@ -13,12 +13,12 @@ use crate::mailbox::find;
 use crate::mailbox::flag_losses::FlagLosses;
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::keywords::{DOVECOT, unexplained, unwritable};
+use crate::mailbox::forms::recorded::refused_session;
 use crate::mailbox::forms::rewrite::{MBOXRD_SEPARATOR, for_mbox};
 use crate::mailbox::forms::separator::next_in_message;
 use crate::mailbox::forms::state_files::unused_flags;
 use crate::mailbox::forms::{MboxVariant, emlx, emlx_files, eudora, outlook};
 use crate::mailbox::kind::StartKind;
-use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::place::folder::noted_in_name;
 use crate::mailbox::place::keyword_files::{COURIER, FolderKeywords};
 use crate::prologue;
@@ -73,9 +73,9 @@ impl EntryMaker for ArchiveEntries {
                 had_prologue: false,
             });
         }
-        // The first 64 KiB of a member show this only if the first article is short.
-        if prologue::is_news_batch(content) {
-            return Err(NotMail::NEWS_BATCH.name().to_owned());
+        // The first 64 KiB of a member show this only if the first message is short.
+        if let Some(session) = refused_session(content) {
+            return Err(session.detail().to_string());
         }
         let (mut lost, mut missing) = (Vec::new(), Vec::new());
         let (message, flags) = match emlx::message(content) {

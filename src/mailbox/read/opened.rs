@@ -18,6 +18,7 @@ use crate::mailbox::forms::carriage;
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::outlook::{self, MsgCandidate};
 use crate::mailbox::forms::proton::ProtonState;
+use crate::mailbox::forms::recorded::refused_session;
 use crate::mailbox::identity::FileIdentity;
 use crate::mailbox::input::Background;
 use crate::mailbox::input::source::InputSource;
@@ -27,7 +28,6 @@ use crate::mailbox::read::entry::ALL_MAIL;
 #[cfg(feature = "cli")]
 use crate::mailbox::read::entry::WITHOUT_PSTS;
 use crate::mailbox::{Format, ReadOptions, Stop, Summary, find};
-use crate::prologue;
 
 pub(crate) const WINDOW: usize = 1 << 20;
 
@@ -266,10 +266,9 @@ impl<S: Send> MailboxJob<'_, S> {
             }
             _ => None,
         };
-        // The start of a file shows this only if its first article is short.
-        if prologue::is_news_batch(&content) {
-            let error = NotMail::NEWS_BATCH.name();
-            return Err(unreadable(self.path)(io::Error::other(error)));
+        // The start of a file shows this only if its first message is short.
+        if let Some(session) = refused_session(&content) {
+            return Err(session.error(self.path));
         }
         let octets = content.len() as u64;
         if source.is_utf16() {

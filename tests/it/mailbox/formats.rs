@@ -151,7 +151,47 @@ fn samples(row: &str) -> Files {
             ("b", b"V8\nT1578304800\nHSubject: x\n.\n"),
             ("c", queued.as_bytes()),
         ]),
-        "batch of Usenet news with several articles" => files([("a", batch.as_bytes())]),
+        "batch of Usenet news with several articles" => files([
+            ("a", batch.as_bytes()),
+            ("b", b"#! cunbatch\n\x1f\x9d\x90\0"),
+            ("c", b"#! gunbatch\n\x1f\x8b\x08\0"),
+        ]),
+        "recorded POP3, IMAP, NNTP or SMTP session, and a file to which a news reader saved several articles" =>
+        {
+            let session = |before: &str| format!("{before}{MAIL}.\n").repeat(2).into_bytes();
+            files([
+                ("a", &session("+OK 120 octets\n")),
+                ("b", &session("* 1 FETCH (BODY[] {1234}\n")),
+                ("c", &session("220 1 <id>\n")),
+                ("d", &session("MAIL FROM:<a@b>\nDATA\n")),
+                ("e", &session("Article 1 of group:\n")),
+                ("f", format!("RETR 1\n+OK 9\n{MAIL}.\n").as_bytes()),
+            ])
+        }
+        "mbox with a tab after `From` in its separators" => {
+            let mbox = format!("{FROM}{MAIL}\n").replace("From ann", "From\tann");
+            files([("a", mbox.repeat(2).as_bytes())])
+        }
+        "image of a disk: VHD, VHDX, VMDK, VDI, qcow2, Parallels, EnCase, NTFS, FAT, APFS, HFS+; a disk that LUKS or BitLocker encrypted; xar and squashfs" => {
+            files([
+                ("a", b"conectix\0\0\0\x02"),
+                ("b", b"vhdxfileM\0"),
+                ("c", b"KDMV\x01\0\0\0"),
+                ("d", b"# Disk DescriptorFile\nversion=1\n"),
+                ("e", &at(0x40, b"\x7f\x10\xda\xbe")),
+                ("f", b"QFI\xfb\0\0\0\x03"),
+                ("g", b"WithoutFreeSpace\x02"),
+                ("h", b"EVF\x09\x0d\x0a\xff\x00\x01"),
+                ("i", &at(3, b"NTFS    ")),
+                ("j", &at(54, b"FAT16   ")),
+                ("k", &at(32, b"NXSB")),
+                ("l", &at(1024, b"H+\0\x04")),
+                ("m", b"LUKS\xba\xbe\0\x02"),
+                ("n", &at(3, b"-FVE-FS-")),
+                ("o", b"xar!\0\x1c\0\x01"),
+                ("p", b"hsqs\x01\0\0\0"),
+            ])
+        }
         "mail in UTF-32 or EBCDIC" => {
             let header = "FROM: ANN@EXAMPLE.ORG\nTO: BOB\nSUBJECT: X\n\nX\n";
             files([("a", &utf32), ("b", &ebcdic(header))])
