@@ -88,6 +88,9 @@ function cleanHtml(html, picture, titleOf = (url) => url) {
     // The attributes of <body> set the colours of many mails.
     const bgcolor = body.getAttribute("bgcolor");
     const style = body.getAttribute("style");
+    // The direction of Arabic and Hebrew text.
+    const direction = body.getAttribute("dir") || source.documentElement.getAttribute("dir");
+    if (direction) frame.setAttribute("dir", direction);
     if (bgcolor) frame.style.backgroundColor = bgcolor;
     if (style) frame.setAttribute("style", `${frame.getAttribute("style") ?? ""};${cleanCss(style, known)}`);
   }

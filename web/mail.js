@@ -101,7 +101,12 @@ function missingBox(opened) {
     if (opened.mail.parts.some((part) => part.media_type === "message/partial")) {
       return element("p", { className: "box warn", textContent: WORDS.oneOfSeveral });
     }
-    const is_whole = opened.mail.notes.length === 0 && !opened.mail.protection && !isAttachmentAlone(opened) && references.every(({ reference }) => ["included", "filled"].includes(reference.state));
+    const empty = emptyFiles(opened.mail);
+    if (empty.length > 0) {
+      const why = /\.partial\.emlx$/i.test(opened.file.name) ? WORDS.keptByApple(empty.length) : WORDS.emptyHelp(empty.length);
+      return element("section", { className: "box warn" }, element("h2", { textContent: WORDS.empty(empty.length) }), element("p", { textContent: why }));
+    }
+    const is_whole = opened.mail.header.length > 0 && opened.mail.notes.length + notesOfFile(opened.file).length === 0 && !opened.mail.protection && !isAttachmentAlone(opened) && references.every(({ reference }) => ["included", "filled"].includes(reference.state));
     return is_whole ? element("p", { className: "box good", textContent: WORDS.nothingMissing }) : null;
   }
   const rows = missing.map(({ reference, index }) => {
@@ -128,6 +133,12 @@ function missingBox(opened) {
   );
 }
 
+// What could not be read of the file of a mail. The notes of a mailbox are in its list.
+const notesOfFile = (file) => (file.length > 1 ? [] : file.notes);
+
+// Parts that have a name but no content. The full copy of such a mail is often elsewhere.
+const emptyFiles = (mail) => mail.parts.filter((part) => part.inside === null && part.size === 0 && ["attachment", "picture"].includes(part.role));
+
 const serviceOf = ({ service }) => WORDS.services[service] ?? service;
 
 // What a person may want to know, but need not do anything about.
@@ -143,8 +154,8 @@ function notesOf({ mail, file }) {
     const found = mail.references.filter((reference) => reference.state === state);
     if (found.length === 0) return [];
     const rows = found.slice(0, STEP).map(({ explanation, name, url }) => element("li", {}, explanation, ...(name || url ? [element("div", { className: "soft", textContent: name && !url?.startsWith("http") ? name : (url ?? name) })] : [])));
-    // A file of Outlook that could not be read completely may lack something that the person looks for.
-    const open = state === "kept" && found.some(({ kind }) => kind === "tnef" || kind === "msg");
+    // The mail may lack something that the person looks for. In a report, such as a bounce, it lacks nothing.
+    const open = state === "kept" && !/^multipart\/report\b/i.test(field(mail, "content-type"));
     return [element("details", { open }, element("summary", { textContent: words(found.length) }), element("ul", {}, ...rows))];
   });
   const links = mail.wrapped_links;
@@ -152,7 +163,7 @@ function notesOf({ mail, file }) {
     const rows = links.slice(0, STEP).map((link) => element("li", {}, element("span", { className: "target", textContent: link.target }), element("div", { className: "soft", textContent: WORDS.through(serviceOf(link)) })));
     boxes.push(element("details", {}, element("summary", { textContent: WORDS.wrapped(links.length) }), element("ul", {}, ...rows)));
   }
-  const notes = [...mail.notes, ...file.notes];
+  const notes = [...mail.notes, ...notesOfFile(file)];
   if (notes.length > 0) boxes.push(element("details", { open: true }, element("summary", { textContent: WORDS.notes }), element("ul", {}, ...notes.slice(0, STEP).map((note) => element("li", { textContent: sentence(note) })))));
   return boxes.length > 0 ? element("div", { className: "notes" }, ...boxes) : null;
 }
@@ -179,7 +190,7 @@ async function picturesOf({ file, id, mail }) {
   const known = new Map();
   let total = 0;
   for (const [index, part] of mail.parts.entries()) {
-    if (!wanted || part.inside !== null || !SHOWN_PICTURES.has(part.media_type) || !(part.content_id || part.location)) continue;
+    if (!wanted || part.inside !== null || !SHOWN_PICTURES.has(part.media_type) || part.size === 0 || !(part.content_id || part.location)) continue;
     total += part.size;
     if (total > MOST_PICTURES) break;
     const url = `data:${part.media_type};base64,${base64Of(await file.ask("content", { id, part: index }))}`;
@@ -190,7 +201,8 @@ async function picturesOf({ file, id, mail }) {
 }
 
 const FRAME_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'";
-const FRAME_STYLE = "html{color-scheme:light}body{margin:1rem;font:16px/1.5 system-ui,sans-serif;overflow-wrap:anywhere;color:#111;background:#fff}img{max-width:100%;height:auto}table{max-width:100%}pre{white-space:pre-wrap}";
+// Long URLs may break anywhere. Other words must not, because the columns of a table would otherwise shrink to one letter.
+const FRAME_STYLE = "html{color-scheme:light}body{margin:1rem;font:16px/1.5 system-ui,sans-serif;overflow-wrap:break-word;color:#111;background:#fff}a{overflow-wrap:anywhere}img{max-width:100%;height:auto}table{max-width:100%}pre{white-space:pre-wrap}";
 
 // Returns the text of a frame: cleaned HTML under a policy of its own.
 const frameText = (html, title = "") =>
@@ -209,7 +221,7 @@ async function cleanBodies(opened) {
   return opened.mail.bodies.map(({ html, text }) => {
     const clean = html === null ? null : cleanHtml(html, picture, titleOf);
     const is_deep = html !== null && clean === null;
-    return { html: clean, text: text ?? (clean === null ? null : textOfHtml(clean)), is_deep };
+    return { html: clean, text: text ?? (html === null ? null : textOfHtml(clean ?? html)), is_deep };
   });
 }
 
@@ -292,7 +304,7 @@ async function bodyOf(opened) {
     // Only a frame that is too wide shows the button again.
     full.hidden = true;
     pieces.replaceChildren(
-      ...bodies.map(({ html, text, is_deep }) => {
+      ...bodies.filter((text) => !isEmpty(text)).map(({ html, text, is_deep }) => {
         if (html === null || as_text) return element("pre", { textContent: is_deep ? `${WORDS.deep}\n\n${text ?? ""}` : (text ?? "").replace(/^(?:[ \t]*\r?\n)+/, "").trimEnd() });
         // No scripts, no forms and no origin. Links open in a new window, when a person follows them.
         const frame = element("iframe", { title: WORDS.body, srcdoc: frameText(html), sandbox: "allow-popups allow-popups-to-escape-sandbox", referrerpolicy: "no-referrer" });
@@ -326,8 +338,12 @@ function partsOf(opened, files) {
       file.ask("content", { id, part: index }).then((bytes) => {
         const url = URL.createObjectURL(new Blob([bytes], { type: part.media_type }));
         const image = element("img", { alt: "", src: url });
-        image.onload = image.onerror = () => URL.revokeObjectURL(url);
-        icon.replaceChildren(image);
+        image.onload = () => {
+          URL.revokeObjectURL(url);
+          icon.replaceChildren(image);
+        };
+        // A damaged picture: the suffix stays.
+        image.onerror = () => URL.revokeObjectURL(url);
       }, () => {});
     }
     return element(
@@ -338,7 +354,7 @@ function partsOf(opened, files) {
       element(
         "div",
         { className: "buttons" },
-        part.role === "message" ? button(WORDS.openMail, () => openInner(opened, index), { "aria-label": WORDS.openFile(part.name) }) : null,
+        part.role === "message" || (part.size > 0 && /\.eml$/i.test(part.name)) ? button(WORDS.openMail, () => openInner(opened, index), { "aria-label": WORDS.openFile(part.name) }) : null,
         button(WORDS.save, () => savePart(opened, part, index), { "aria-label": WORDS.saveFile(part.name) }),
       ),
     );
@@ -386,9 +402,9 @@ const saveAll = ({ file, id, mail }, parts) =>
 
 // Prints the mail from a frame that runs no scripts either. It has the origin of the page, so that the page can print it.
 function printMail({ mail, bodies }) {
-  const rows = ["From", "To", "Cc", "Date"].map((name) => [name, name === "Date" ? field(mail, "date") : shownPeople(field(mail, name.toLowerCase()))]).filter(([, value]) => value);
-  const head = `<h2>${escaped(field(mail, "subject") || WORDS.noSubject)}</h2><table>${rows.map(([name, value]) => `<tr><td style="color:#555;vertical-align:top;padding-right:1em">${name}</td><td>${escaped(value)}</td></tr>`).join("")}</table><hr>`;
-  const text = bodies.map(({ html, text: plain }) => html ?? `<pre>${escaped(plain ?? "")}</pre>`).join("<hr>");
+  const rows = ["From", "To", "Cc", "Date"].map((name) => [name, name === "Date" ? field(mail, "date") : fewPeople(field(mail, name.toLowerCase()))]).filter(([, value]) => value);
+  const head = `<h2 style="unicode-bidi:plaintext;text-align:start">${escaped(field(mail, "subject") || WORDS.noSubject)}</h2><table>${rows.map(([name, value]) => `<tr><td style="color:#555;vertical-align:top;padding-right:1em;white-space:nowrap">${name}</td><td>${escaped(value)}</td></tr>`).join("")}</table><hr>`;
+  const text = bodies.map(({ html, text: plain }) => html ?? `<pre style="unicode-bidi:plaintext;text-align:start">${escaped(plain ?? "")}</pre>`).join("<hr>");
   const names = mail.parts.filter((part) => part.inside === null && part.role === "attachment").map((part) => `<li>${escaped(part.name)}</li>`);
   const foot = names.length > 0 ? `<hr><p>${escaped(WORDS.attachments(names.length))}</p><ul>${names.join("")}</ul>` : "";
   const frame = element("iframe", { className: "hidden", title: WORDS.print, sandbox: "allow-same-origin allow-modals", srcdoc: frameText(head + text + foot, field(mail, "subject")) });

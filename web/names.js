@@ -9,6 +9,11 @@ const LONGEST_NAME = 90;
 // without quotation marks, so a piece without an address belongs to the next piece.
 function peopleOf(value) {
   const people = [];
+  // Between two separators, such as after a group, there is no person.
+  const take = (piece) => {
+    const person = piece.replace(/^[\s,;]+|\s+$/g, "");
+    if (person) people.push(person);
+  };
   let start = 0;
   let closing = "";
   let has_address = false;
@@ -21,13 +26,12 @@ function peopleOf(value) {
     } else if (character === '"') closing = '"';
     else if (character === "<") closing = ">";
     else if (has_address && (character === "," || character === ";")) {
-      people.push(value.slice(start, at).trim());
+      take(value.slice(start, at));
       start = at + 1;
       has_address = false;
     }
   }
-  const rest = value.slice(start).trim();
-  if (rest) people.push(rest);
+  take(value.slice(start));
   return people;
 }
 
@@ -51,9 +55,21 @@ function personOf(person) {
 
 const shownPeople = (value) => peopleOf(value).map((person) => personOf(person).shown).join(", ");
 
+// Number of people of a field that are printed.
+const FEW_PRINTED = 50;
+
+function fewPeople(value) {
+  const names = peopleOf(value).map((person) => personOf(person).shown);
+  const few = names.slice(0, FEW_PRINTED).join(", ");
+  return names.length > FEW_PRINTED ? `${few} ${WORDS.morePeople(names.length - FEW_PRINTED)}` : few;
+}
+
 // The name without the address, for a list.
 function nameOf(value) {
   const shown = shownPeople(value);
+  // Old mail has the name after the address, in parentheses. Archives of Mailman write "at" in place of the at sign.
+  const behind = /^(?:[^\s()]+@[^\s()]+|[^\s()]+ at [^\s()]+)\s+\(([^()]+)\)$/.exec(shown);
+  if (behind) return behind[1].trim();
   return shown.replace(/\s*<[^>]*>\s*$/, "").replace(/^"(.*)"$/, "$1") || shown;
 }
 

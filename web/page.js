@@ -133,7 +133,7 @@ async function select(file) {
   drawFiles();
   drawMails();
   if (file.length === 0) {
-    show(backButton(), element("p", { className: "box", textContent: WORDS.empty }));
+    show(backButton(), element("p", { className: "box", textContent: file.size === 0 ? WORDS.emptyFile(file.name) : WORDS.noMail }), ...file.notes.map((note) => element("p", { className: "box warn", textContent: sentence(note) })));
   } else if (file.chosen >= 0) await openMail(file, file.chosen);
   else if (file.length === 1) await openMail(file, 0);
   else {
@@ -208,6 +208,8 @@ function drawCount(found = matching(current)) {
 function drawMails() {
   const file = current;
   byId("mailbox").hidden = file.length < 2;
+  byId("damage").hidden = file.notes.length === 0;
+  byId("damage").replaceChildren(...file.notes.slice(0, STEP).map((note) => element("p", { textContent: sentence(note) })));
   if (file.length < 2) return;
   const found = matching(file);
   drawCount(found);
@@ -217,7 +219,7 @@ function drawMails() {
       "button",
       { type: "button", className: "row", "data-index": index, onclick: () => openMail(file, index) },
       element("span", { className: "top" }, element("span", { className: "who", textContent: nameOf(mail.from) || (mail.problem && mail.subject) || WORDS.noSender }), element("span", { className: "when", textContent: shortDate(mail.date) })),
-      element("span", { className: "what", textContent: mail.problem ? sentence(mail.problem) : mail.subject || WORDS.noSubject }),
+      element("span", { className: mail.problem ? "what whole" : "what", textContent: mail.problem ? sentence(mail.problem) : mail.subject || WORDS.noSubject }),
       folderElement(mail.folder),
     );
     if (index === file.chosen) row.setAttribute("aria-current", "true");

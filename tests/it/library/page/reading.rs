@@ -1,6 +1,7 @@
 //! The page shows mail that is hard to show: long lists and names, wide or missing content, encrypted texts.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 
 use serde_json::Value;
 
@@ -218,6 +219,16 @@ fn page_says_why_a_text_or_a_sender_is_not_there() {
     let winmail = Tnef::new().class("IPM.Note").properties(rtf).bytes();
     let one = "From: a@b\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nHello.\n\
         --b\nContent-Type: message/external-body; access-type=URL;\n URL=\"https://www.example.org/wine.txt\"\n\nContent-Type: text/plain\n\n--b--\n";
+    let hollow = "From: a@b\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nHello.\n\
+        --b\nContent-Type: application/pdf; name=a.pdf\nContent-Disposition: attachment\n\n\n--b--\n";
+    let emlx = format!(
+        "{}\n{hollow}<?xml version=\"1.0\"?>\n<plist/>\n",
+        hollow.len()
+    );
+    // A mail that was attached as an ordinary file, and a file without an address.
+    let attached = "From: a@b\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nHello.\n\
+        --b\nContent-Type: application/octet-stream; name=old.eml\nContent-Disposition: attachment\n\nSubject: old\n\nx\n\
+        --b\nContent-Type: message/external-body; access-type=mail-server; server=\"list@example.org\"\n\nContent-Type: text/plain\n\nget\n--b--\n";
     for browser in browsers {
         for (name, bytes, expected, unexpected) in [
             (
@@ -260,6 +271,34 @@ fn page_says_why_a_text_or_a_sender_is_not_there() {
                 vec!["1 file is missing", "in place of this file"],
                 vec!["these files", "the files"],
             ),
+            (
+                "empty.eml",
+                b"",
+                vec!["empty.eml is empty", "Get another copy"],
+                vec!["mailbox"],
+            ),
+            (
+                "hollow.eml",
+                hollow.as_bytes(),
+                vec!["1 attachment is empty", "another copy of the mail"],
+                vec!["Nothing is missing"],
+            ),
+            (
+                "1.partial.emlx",
+                emlx.as_bytes(),
+                vec!["1 attachment is empty", "the directory Attachments"],
+                vec!["Nothing is missing"],
+            ),
+            (
+                "attached.eml",
+                attached.as_bytes(),
+                vec![
+                    "Open",
+                    "1 part of the mail stays as it is",
+                    "does not say where the file is",
+                ],
+                vec!["Nothing is missing"],
+            ),
         ] {
             let mut driver = browser.opened(&with_files(&page, &[(name, bytes)]), IS_READY);
             driver
@@ -280,5 +319,77 @@ fn page_says_why_a_text_or_a_sender_is_not_there() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn list_shows_the_damage_of_the_file_and_old_forms_of_names() {
+    let test = "list_shows_the_damage_of_the_file_and_old_forms_of_names";
+    let Some((page, browsers)) = page_and_browsers(test) else {
+        return;
+    };
+    let mail = |from: &str| {
+        format!("From a@b Mon Jan  6 10:00:00 2020\nFrom: {from}\nSubject: x\n\nHello.\n\n")
+    };
+    let mbox = [
+        "ann@example.org (Ann Example)",
+        "ben at example.org (Ben Example)",
+        "Cat <cat@example.org>",
+    ]
+    .map(mail)
+    .concat();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    packed.write_all(mbox.as_bytes()).unwrap();
+    let mut packed = packed.finish().unwrap();
+    packed.truncate(packed.len() - 12);
+    for browser in browsers {
+        for (name, bytes, is_damaged) in [
+            ("In.mbox", mbox.as_bytes(), false),
+            ("In.mbox.gz", &packed, true),
+        ] {
+            let mut driver = browser.opened(&with_files(&page, &[(name, bytes)]), IS_READY);
+            let list = "document.getElementById('lists').innerText";
+            let text = driver.value(list).as_str().unwrap().to_owned();
+            let browser = driver.name();
+            for person in ["Ann Example", "Ben Example", "Cat"] {
+                assert!(text.contains(&format!("{person}\n")), "{browser}: {text}");
+            }
+            assert_eq!(
+                text.contains("The compressed file is damaged"),
+                is_damaged,
+                "{browser} {name}: {text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn text_from_right_to_left_begins_at_the_right() {
+    let test = "text_from_right_to_left_begins_at_the_right";
+    let Some((page, browsers)) = page_and_browsers(test) else {
+        return;
+    };
+    let html = mail_of("<html dir=rtl><body><p>שלום</p></body></html>");
+    let text =
+        "Subject: x\nMIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\n\nשלום.\nHello.\n";
+    for browser in browsers {
+        let mut driver = browser.opened(&with_mail(&page, html.as_bytes()), IS_READY);
+        let has_direction =
+            "document.querySelector('#mail iframe').srcdoc.includes('<div dir=\"rtl\">')";
+        assert_eq!(driver.value(has_direction), true, "{}", driver.name());
+        let mut driver = browser.opened(&with_mail(&page, text.as_bytes()), IS_READY);
+        // Distance of the first line and of the second line from the left edge.
+        let lines = "(() => {
+            const text = document.querySelector('#mail .body pre').firstChild;
+            const left = (from, to) => {
+              const range = document.createRange();
+              range.setStart(text, from);
+              range.setEnd(text, to);
+              return range.getBoundingClientRect().left;
+            };
+            return left(0, 4) - left(6, 11);
+        })()";
+        let distance = driver.value(lines).as_f64().unwrap();
+        assert!(distance > 100.0, "{}: {distance}", driver.name());
     }
 }
