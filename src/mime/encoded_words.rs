@@ -22,7 +22,7 @@ pub fn decoded_words(text: &[u8]) -> String {
 }
 
 /// Like [`decoded_words`]. Text outside of encoded words that is not UTF-8 is decoded with the charset `label`.
-#[cfg(any(test, feature = "cli"))]
+#[cfg(any(test, feature = "cli", feature = "view"))]
 pub fn decoded_text(text: &[u8], label: Option<&[u8]>) -> String {
     decoded(text, label).0
 }

@@ -33,6 +33,13 @@ fn of_part(tree: &MessageTree<'_>, id: PartId) -> Vec<ShownBody> {
     match &part.content {
         PartKind::Leaf => of_leaf(tree, id).into_iter().collect(),
         PartKind::Message | PartKind::Opaque(_) => Vec::new(),
+        PartKind::Multipart(multipart)
+            if part.children.is_empty()
+                && multipart.close.is_none()
+                && multipart.overflow.is_none() =>
+        {
+            undivided(tree, id).into_iter().collect()
+        }
         PartKind::Multipart(_) => {
             let mut children = part.children.iter().map(|child| of_part(tree, *child));
             match part.essence.as_str() {
@@ -46,6 +53,27 @@ fn of_part(tree: &MessageTree<'_>, id: PartId) -> Vec<ShownBody> {
             }
         }
     }
+}
+
+/// Returns the body of a multipart without a boundary line as its text. Eudora stores mail in this form, and keeps the header
+/// of the multipart. HTML is in its element `x-html`.
+fn undivided(tree: &MessageTree<'_>, id: PartId) -> Option<ShownBody> {
+    let bytes = decoded(tree, id);
+    let start = bytes.trim_ascii();
+    if start.is_empty() {
+        return None;
+    }
+    let is_html = start.starts_with(b"<x-html>");
+    let shown = Some(text_of(&bytes, None, is_html));
+    let (html, text) = if is_html {
+        (shown, None)
+    } else {
+        (None, shown)
+    };
+    Some(ShownBody {
+        body: BodyView { html, text },
+        parts: vec![id],
+    })
 }
 
 /// Chooses the richest alternative, which is the last one with HTML (RFC 2046 §5.1.4), and keeps the plain text for programs

@@ -73,6 +73,12 @@ impl MailFile {
             StartKind::Archive => Err(ViewError::new(
                 "the file is an archive; unpack it, and open the mails in it",
             )),
+            // A file that can be read was opened above.
+            #[cfg(feature = "outlook")]
+            _ => Err(ViewError::new(
+                "the file is a damaged Outlook file; get another copy of the file",
+            )),
+            #[cfg(not(feature = "outlook"))]
             _ => Err(ViewError::new(
                 "the file is a file of Outlook, which this build does not read",
             )),

@@ -9,12 +9,10 @@ use super::look::{ChosenFiles, LookResults, look, repaired};
 use super::parts::{PartView, parts};
 use super::protection::{TextProtection, protection};
 use super::references::{ReferenceState, ReferenceView, reference};
-use super::source::PartSource;
+use super::source::{PartSource, declared_charset, field_text};
 use crate::engine::Content;
 use crate::engine::policy::Policy;
 use crate::engine::report::Provenance;
-use crate::mime::encoded_words::decoded_words;
-use crate::mime::header::unfold;
 use crate::mime::{PartId, date, scan};
 
 /// A field of the header, for display.
@@ -214,14 +212,16 @@ impl ShownText {
         let findings = look(mail, now, chosen);
         let tree = scan(&findings.opened, &Policy::default().limits.scan());
         let fields = tree.fields(PartId::ROOT);
-        let header = fields.iter(tree.original).take(MOST_FIELDS).map(|field| {
-            let value = decoded_words(&unfold(field.value.of(tree.original)));
-            HeaderView {
+        let mut types = tree.ids().filter_map(|id| tree.value(id, "Content-Type"));
+        let label = types.find_map(declared_charset);
+        let shown_fields = fields
+            .iter(tree.original)
+            .take(MOST_FIELDS)
+            .map(|field| HeaderView {
                 name: String::from_utf8_lossy(field.name.of(tree.original)).into_owned(),
-                value: value.trim().to_owned(),
-            }
-        });
-        let header = header.collect();
+                value: field_text(field.value.of(tree.original), label.as_deref()),
+            });
+        let header = shown_fields.collect();
         let bodies = bodies(&tree);
         let protection = protection(&tree, &bodies);
         let (sources, parts) = parts(&tree, &bodies).into_iter().unzip();

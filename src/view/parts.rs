@@ -3,13 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use super::bodies::ShownBody;
-use super::source::{PartSource, decoded};
+use super::source::{PartSource, decoded, field_text};
 use crate::detail::words;
 use crate::engine::external_body::shown_name;
 use crate::engine::forms::references;
 use crate::engine::outlook::compose::RTF_BODY;
 use crate::engine::policy::{Follow, Followed, Policy, ReferenceParse};
-use crate::mime::encoded_words::decoded_words;
 use crate::mime::header::unfold;
 use crate::mime::{MessageTree, PartId, PartKind, picture};
 
@@ -146,7 +145,7 @@ fn name_for(
         let child = tree.part(id).children.first();
         let subject = child
             .and_then(|child| tree.value(*child, "Subject"))
-            .map(|it| decoded_words(&unfold(it)))
+            .map(|it| field_text(it, None))
             .filter(|it| !it.trim().is_empty());
         let stem: String = subject
             .as_deref()

@@ -1,8 +1,7 @@
 //! One line in a list of mails.
 
+use super::source::{declared_charset, field_text};
 use crate::detail::words;
-use crate::mime::encoded_words::decoded_words;
-use crate::mime::header::unfold;
 use crate::mime::{Header, date};
 use crate::span::front;
 
@@ -48,10 +47,8 @@ pub(super) fn summary_of(mail: &[u8], size: usize) -> MailSummary {
     let start = front(mail, HEADER);
     let header = Header::of_message(start, HEADER);
     let value = |name| header.fields.value(start, name);
-    let text = |name| {
-        let value = value(name).unwrap_or_default();
-        decoded_words(&unfold(value)).trim().to_owned()
-    };
+    let label = value("Content-Type").and_then(declared_charset);
+    let text = |name| field_text(value(name).unwrap_or_default(), label.as_deref());
     MailSummary {
         from: text("From"),
         to: text("To"),

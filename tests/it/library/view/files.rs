@@ -177,6 +177,11 @@ fn file_without_mail_is_refused_with_its_name() {
             "archive",
         ),
         ("a.db", b"SQLite format 3\0", "SQLite"),
+        (
+            "a.msg",
+            &include_bytes!("../../mailbox/outlook/simple.msg")[..300],
+            "damaged Outlook file",
+        ),
     ] {
         let why = MailFile::open(bytes.to_vec(), name)
             .unwrap_err()

@@ -21,6 +21,55 @@ fn header_fields_are_decoded() {
 }
 
 #[test]
+fn raw_bytes_in_a_header_are_decoded_like_the_text() {
+    let koi8 = "Content-Type: text/plain; charset=koi8-r";
+    let parts = format!("Content-Type: multipart/mixed; boundary=b\n\n--b\n{koi8}\n\nx\n--b--\n");
+    for (rest, subject, expected) in [
+        ("", &b"Gr\xfc\xdfe"[..], "Grüße"),
+        ("", "Grüße".as_bytes(), "Grüße"),
+        (
+            "Content-Type: text/plain; charset=us-ascii",
+            b"Gr\xfc\xdfe",
+            "Grüße",
+        ),
+        (koi8, b"\xf0\xd2\xc9", "При"),
+        (&parts, b"\xf0\xd2\xc9", "При"),
+        (koi8, b"=?utf-8?q?=C3=BC?= \xf0\xd2\xc9", "ü При"),
+    ] {
+        let mail = [b"Subject: ", subject, b"\n", rest.as_bytes(), b"\n\nx\n"].concat();
+        assert_eq!(view(&mail).subject(), expected, "{rest}");
+        // The list knows only the header of the mail.
+        if !rest.contains("--b") {
+            let file = MailFile::open(mail, "a.eml").unwrap();
+            assert_eq!(file.summary(0).unwrap().subject, expected, "{rest}");
+        }
+    }
+}
+
+#[test]
+fn multipart_without_a_boundary_line_shows_its_body() {
+    for (body, html, text) in [
+        (
+            "See the files.\n\nAttachment Converted: \"C:\\a.png\"\n",
+            false,
+            true,
+        ),
+        ("\n<x-html>\n<p>Hi</p>\n</x-html>\n", true, false),
+    ] {
+        let view = view(format!(
+            "Subject: x\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=gone\n\n{body}"
+        ));
+        let [shown] = view.bodies() else {
+            panic!("{body}: {:?}", view.bodies());
+        };
+        assert_eq!((shown.html.is_some(), shown.text.is_some()), (html, text));
+        let content = shown.html.as_ref().or(shown.text.as_ref()).unwrap();
+        assert!(content.contains(body.trim()), "{content}");
+    }
+    assert!(view(multipart("mixed", &[])).bodies().is_empty());
+}
+
+#[test]
 fn richest_alternative_is_shown_and_its_text_is_kept() {
     for (subtype, parts, html, text) in [
         ("mixed", vec![TEXT], None, Some("Grüße")),
