@@ -10,15 +10,14 @@ use super::super::say;
 use super::reading::LostMessage;
 #[cfg(all(unix, feature = "imap"))]
 use crate::edit::Edits;
-#[cfg(all(unix, feature = "imap"))]
 use crate::error::Error;
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::account::Account;
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::download::{Download, url_of_saved};
 #[cfg(all(unix, feature = "imap"))]
-use crate::mailbox::{MailboxEvent, MailboxFact, Message, Observer, Transform};
-use crate::mailbox::{Options, ReadOptions, Stop};
+use crate::mailbox::{MailboxEvent, MailboxFact, Message, Observer, Options, Transform};
+use crate::mailbox::{ReadOptions, Stop};
 
 /// One of the two mailboxes of the comparison: OLD or NEW.
 pub(super) struct Side {
