@@ -41,10 +41,11 @@ pub(super) fn outline(
         let size = match &part.content {
             PartKind::Leaf | PartKind::Opaque(_) => {
                 let encoding = tree.encoding_word(id);
-                format!("{}, {} bytes", harmless(&encoding), part.body.len())
+                let bytes = wording::counted(part.body.len() as u64, "byte");
+                format!("{}, {bytes}", harmless(&encoding))
             }
             PartKind::Message => "a message".to_owned(),
-            PartKind::Multipart(_) => format!("{} parts", part.children.len()),
+            PartKind::Multipart(_) => wording::counted(part.children.len() as u64, "part"),
         };
         let essence = harmless(&part.essence);
         let _ = writeln!(text, "{indent}{label}  {essence}  ({size})");
@@ -83,16 +84,17 @@ fn summary(report: &Report) -> String {
     let (documents, references): (Vec<&Row>, Vec<&Row>) = report.rows.iter().partition(is_document);
     let mut text = String::new();
     for (rows, name, done) in [
-        (references, "references", "followed"),
-        (documents, "documents", "rewritten"),
+        (references, "reference", "followed"),
+        (documents, "document", "rewritten"),
     ] {
         let all = rows.len();
         let left = rows.iter().filter(|it| it.outcome == Outcome::Left).count();
         if all > 0 {
             let would = all - left;
+            let all = wording::counted(all as u64, name);
             let _ = writeln!(
                 text,
-                "{all} {name}: {would} would be {done}, {left} would stay unchanged"
+                "{all}: {would} would be {done}, {left} would stay unchanged"
             );
         }
     }

@@ -797,7 +797,7 @@ fn inspect_prints_the_tree_and_what_would_be_done() {
         "2.2  message/external-body",
         "would-expand",
         "of image/png",
-        "1 references: 1 would be followed, 0 would stay unchanged",
+        "1 reference: 1 would be followed, 0 would stay unchanged",
     ] {
         assert!(text.contains(words), "{words}:\n{text}");
     }
