@@ -327,9 +327,10 @@ pub(crate) fn may_be_result(
 
 /// Returns the error for a result whose name is taken.
 pub(crate) fn exists(target: &Path, journal: Option<&ResultJournal>) -> io::Error {
+    // Only the names are known here. A directory of mboxes can have such names, too, so the text must be right for both.
     let folder = target.parent().and_then(Path::file_name);
     let is_in_maildir = folder.is_some_and(|folder| folder == "cur" || folder == "new");
-    let is_message = is_in_maildir
+    let may_be_message = is_in_maildir
         || target
             .file_name()
             .is_some_and(|it| mh::number(it).is_some());
@@ -337,8 +338,8 @@ pub(crate) fn exists(target: &Path, journal: Option<&ResultJournal>) -> io::Erro
         Some(journal) if journal.before() > 0 => {
             "the file already exists, and the stopped run did not write it like this: the file, its source or the options have changed since then; remove the file, or choose another name"
         }
-        _ if is_message => {
-            "a message with this name already exists, as after an earlier run that was complete; remove the directory with its result, or choose another name"
+        _ if may_be_message => {
+            "the file already exists, as after an earlier run that was complete; remove the whole result of that run, or choose another name"
         }
         _ => "the file already exists; remove the file, or choose another name",
     };
