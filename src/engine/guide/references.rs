@@ -164,25 +164,28 @@ impl Guide {
             .filter(|item| matches!(item.step, PlanStep::Decode));
         let mut urls = decoded
             .filter_map(|item| match &item.body.target {
-                Ok(Referent::Data(url)) => DataUrl::parse(url).ok(),
+                Ok(Referent::Data(url)) => Some((DataUrl::parse(url).ok()?, &item.body.content_id)),
                 _ => None,
             })
             .peekable();
         if urls.peek().is_none() {
             return;
         }
-        let mut bearers: HashMap<u64, Vec<usize>> = HashMap::new();
+        // A part with a Content-Location contains what another URL referred to.
+        let mut bearers: HashMap<(u64, &Option<String>), Vec<usize>> = HashMap::new();
         for (at, part) in self.parts.iter().enumerate().rev() {
-            if part.is_new && !part.is_multipart && !given.contains(&at) {
+            let may_be_decoded = part.is_new && !part.is_multipart && part.location.is_none();
+            if may_be_decoded && !given.contains(&at) {
                 let digest = digest_of_octets(part.content().bytes());
-                bearers.entry(digest).or_default().push(at);
+                let bearer = bearers.entry((digest, &part.content_id));
+                bearer.or_default().push(at);
             }
         }
-        for url in urls {
+        for (url, content_id) in urls {
             let Ok(octets) = url.decode(self.mail.len() as u64) else {
                 continue;
             };
-            let parts = bearers.get_mut(&digest_of_octets(&octets));
+            let parts = bearers.get_mut(&(digest_of_octets(&octets), content_id));
             given.extend(parts.and_then(Vec::pop));
         }
     }
@@ -399,14 +402,28 @@ fn answer(tree: &MessageTree<'_>, item: &PlanItem<'_>, part: &GuidePart) -> (Ans
     // The digest in the reference is that of the bytes from the server, whose line endings the run may have converted to
     // those of the mail.
     let digested = body.content_md5.and_then(|md5| {
-        let mut forms = [Newline::CrLf, Newline::Lf].into_iter().map(with);
-        let is_right = is_md5(md5, content.bytes());
-        forms.find(|form| !is_right && is_md5(md5, form))
+        if is_md5(md5, content.bytes()) {
+            return None;
+        }
+        // The mail can be in an mbox, which quotes lines that start with `From `.
+        let mut unquoted = unquoted_text(content.bytes());
+        if content.bytes().ends_with(b"\n") {
+            unquoted.push(b'\n');
+        }
+        let both = [content.bytes(), &*unquoted];
+        let mut forms = both.into_iter().flat_map(|octets| {
+            [Newline::CrLf, Newline::Lf].map(|newline| with_newlines(octets.to_vec(), newline))
+        });
+        forms.find(|form| is_md5(md5, form))
+    });
+    let is_digested_here = body.content_md5.is_some_and(|md5| {
+        let digest = Md5::digest(content.bytes());
+        md5_value(md5).is_some_and(|wanted| digest.as_slice() == wanted.as_slice())
     });
     // A run writes text as quoted-printable only if base64 would be longer. With CRLF line endings base64 is longer, so
     // the repeated run chooses quoted-printable for this text, too.
     let is_longest = part.is_printable_text() && !is_known;
-    let longest = || is_longest.then(|| with(Newline::CrLf));
+    let longest = || (is_longest && !is_digested_here).then(|| with(Newline::CrLf));
     let octets = converted.or(exact).or(digested).or_else(longest);
     // `with_bytes` discards the digests, and those of a placeholder cannot be computed from its bytes. It is therefore called
     // only if the bytes change.
@@ -456,10 +473,14 @@ fn is_piece(text: &[u8], piece: &[u8]) -> bool {
     memchr::memmem::find(&unquoted_text(text), piece.trim_ascii()).is_some()
 }
 
-fn is_md5(value: &[u8], octets: &[u8]) -> bool {
+fn md5_value(value: &[u8]) -> Option<Vec<u8>> {
     let mut value = value.to_vec();
     value.retain(|byte| !byte.is_ascii_whitespace());
-    let Ok(wanted) = STANDARD.decode(value) else {
+    STANDARD.decode(value).ok()
+}
+
+fn is_md5(value: &[u8], octets: &[u8]) -> bool {
+    let Some(wanted) = md5_value(value) else {
         return false;
     };
     let forms = [Cow::Borrowed(octets), canonical_text(octets)];

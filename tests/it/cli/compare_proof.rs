@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use base64::Engine as _;
+use md5::{Digest as _, Md5};
 use serde_json::Value;
 
 use crate::common::folder::Folder;
@@ -610,6 +611,48 @@ fn reference_that_no_run_filled_does_not_get_a_part_with_another_content_id() {
     )
     .unwrap();
     fs::write(folder.path().join("new.eml"), mail(&[&data.1], &found)).unwrap();
+    assert_eq!(
+        assert_whole(&folder, "", "old.eml", "new.eml")["changed"],
+        1
+    );
+}
+
+#[test]
+fn digest_of_a_text_decides_how_its_lines_were_stored() {
+    // MD5 of "From here\nend\n".
+    let digest = format!(
+        "Content-MD5: {}\n",
+        base64(&Md5::digest(b"From here\nend\n"))
+    );
+    let access = "URL; URL=\"http://example.org/b.txt\"";
+    let (old, _) = reference(access, &digest, "");
+    let (_, new) = reference(access, &digest, ">From here\nend\n");
+    let folder = Folder::new();
+    for (name, part) in [("old.mbox", &old), ("new.mbox", &new)] {
+        let mail = format!(
+            "{FROM}{HEADER}{}\n",
+            multipart("mixed", "A", [&**part].into_iter())
+        );
+        fs::write(folder.path().join(name), mail).unwrap();
+    }
+    assert_eq!(
+        assert_whole(&folder, "", "old.mbox", "new.mbox")["changed"],
+        1
+    );
+}
+
+#[test]
+fn data_url_and_another_url_with_the_same_content_are_proved() {
+    let web = reference("URL; URL=\"http://example.org/a.txt\"", "", "same");
+    let data = reference("URL; URL=\"data:,same\"", "", "same");
+    let folder = Folder::new();
+    for (name, parts) in [
+        ("old.eml", [&web.0, &data.0]),
+        ("new.eml", [&web.1, &data.1]),
+    ] {
+        let parts = multipart("mixed", "A", parts.into_iter().map(String::as_str));
+        fs::write(folder.path().join(name), format!("{HEADER}{parts}")).unwrap();
+    }
     assert_eq!(
         assert_whole(&folder, "", "old.eml", "new.eml")["changed"],
         1
