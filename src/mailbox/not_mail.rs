@@ -130,6 +130,11 @@ impl NotMail {
         "rename the file, so that embody reads its mail, or remove the file if the mail is also elsewhere",
     );
 
+    pub(crate) const MAILBOX_IN_TMP: Self = Self::Format(
+        "a mailbox in tmp of a Maildir, where programs keep only messages that they have not delivered yet",
+        "move the file out of tmp, so that embody reads its mail, or remove it if the mail is also elsewhere",
+    );
+
     pub(crate) const EMPTY_WITH_INDEX: Self = Self::Format(
         "an empty mailbox whose Eudora index lists messages, so the messages are missing",
         "get another copy of the mailbox",

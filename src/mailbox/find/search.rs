@@ -221,9 +221,8 @@ impl<'s> TreeSearch<'s> {
         name: &OsStr,
         path: &Path,
     ) -> Result<(), Error> {
-        if temporary::is_own_directory(path) || within.part.as_deref() == Some(OsStr::new("tmp")) {
-            // The directory is not searched. A temporary directory of embody is incomplete: another run is filling it
-            // now, or was killed before. Messages in `tmp` of a Maildir were never delivered.
+        if temporary::is_own_directory(path) {
+            // The directory is not searched. It is incomplete: another run is filling it now, or was killed before.
             self.finds.files.parts += files_below(path, self.stop)?;
             return Ok(());
         }
@@ -279,6 +278,8 @@ impl<'s> TreeSearch<'s> {
                 return Ok(Err(other));
             }
             match look_at(path, Format::Auto) {
+                Ok(Ok((StartKind::Eml, None))) if within.is_tmp() => return Ok(Err(other)),
+                Ok(Ok(_)) if within.is_tmp() => return Ok(Err(NotMail::MAILBOX_IN_TMP)),
                 Ok(Ok(_)) if name == mh::SEQUENCES && holds_sequences(path) => {
                     return Ok(Err(other));
                 }
@@ -381,6 +382,11 @@ impl<'s> TreeSearch<'s> {
 }
 
 impl DirectorySearch {
+    /// Returns whether the directory is `tmp` of a Maildir, where single messages were never delivered.
+    fn is_tmp(&self) -> bool {
+        self.part.as_deref() == Some(OsStr::new("tmp"))
+    }
+
     fn is_message(&self, name: &OsStr) -> bool {
         match self.part.as_deref() {
             Some(part) => part != "tmp" && !name.as_bytes().starts_with(b".") && !is_litter(name),
@@ -393,7 +399,7 @@ impl DirectorySearch {
         // A message that was deleted while another computer read it has such a name on NFS.
         let is_deleted = name.as_bytes().starts_with(b".nfs");
         match self.part.as_deref() {
-            Some(part) => part == "tmp" || is_deleted,
+            Some(_) => is_deleted,
             None => self.is_mh && mh::is_removed(name),
         }
     }

@@ -209,3 +209,24 @@ fn mail_in_a_document_is_read_also_in_another_archive() {
         }
     }
 }
+
+#[test]
+fn mailbox_in_tmp_of_a_maildir_is_named_and_a_directory_there_is_read() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    for folder in ["m/cur", "m/new", "m/tmp/saved"] {
+        fs::create_dir_all(place.join(folder)).unwrap();
+    }
+    for (name, content) in [
+        ("m/cur/1.M.h:2,S", mail("one")),
+        ("m/tmp/2.M.h", mail("undelivered")),
+        ("m/tmp/old.mbox", mbox("old")),
+        ("m/tmp/saved/x.mbox", mbox("x")),
+        ("m/tmp/saved/y.eml", mail("y")),
+    ] {
+        fs::write(place.join(name), content).unwrap();
+    }
+    let (status, counts, messages, said) = verdicts(place, "m");
+    assert_eq!((status, counts, messages), (1, [3, 1, 0, 1], 3), "{said}");
+    assert!(said.contains("m/tmp/old.mbox"), "{said}");
+}
