@@ -26,8 +26,8 @@ pub(crate) enum RecoveryWay {
     Shortcut,
     /// In cloud storage, if a plain text links to it. embody does not follow such links.
     Text,
-    /// Of a note of Mailman whose hash belongs to another mail. The content may not be of this mail, so embody does not
-    /// retrieve it.
+    /// On the server of a Mailman list, if the hash in the note belongs to another mail. The attachment is probably that of
+    /// the other mail, so embody does not retrieve it.
     Doubtful,
     /// In the mail itself, in a form that most mail programs cannot open. embody opens it, with `--follow` if the command
     /// does not open it by default.
