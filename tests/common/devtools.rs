@@ -3,72 +3,56 @@
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
+use super::browser_process::BrowserProcess;
 use super::page_driver::{Key, PageDriver};
 
 /// Chromium with one page.
 pub struct Chromium {
-    child: Child,
     commands: File,
     answers: BufReader<File>,
     session: Option<String>,
     number: u64,
-    _folder: TempDir,
-}
-
-impl Drop for Chromium {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    _process: BrowserProcess,
 }
 
 impl Chromium {
     /// Starts Chromium. It reads commands from file descriptor 3 and writes answers to 4, each ended by a NUL byte, so a shell
     /// connects them with two named pipes.
     pub fn start(chromium: &Path) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
+        let folder = tempfile::tempdir().unwrap().keep();
+        let at = |name: &str| folder.join(name);
         let made = Command::new("mkfifo").args([at("in"), at("out")]).status();
         assert!(made.unwrap().success());
-        let child = Command::new("sh")
-            .arg("-c")
-            .arg("exec \"$0\" \"$@\" 3<\"$FOLDER/in\" 4>\"$FOLDER/out\"")
-            .arg(chromium)
-            .args([
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--no-first-run",
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--disable-sync",
-                // The browser cannot reach the network.
-                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-                "--remote-debugging-pipe",
-            ])
-            .arg(format!("--user-data-dir={}", at("profile").display()))
-            .arg("about:blank")
-            .env("FOLDER", folder.path())
-            .env("HOME", folder.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let commands = File::options().write(true).open(at("in")).unwrap();
-        let answers = BufReader::new(File::open(at("out")).unwrap());
+        let (input, output) = (at("in"), at("out"));
+        let profile = format!("--user-data-dir={}", at("profile").display());
+        let arguments = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            // The browser cannot reach the network.
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+            "--remote-debugging-pipe",
+            &profile,
+            "about:blank",
+        ];
+        let pipes = r#"3<"$folder/in" 4>"$folder/out""#;
+        let process = BrowserProcess::start(folder, chromium, &arguments, pipes);
+        let commands = File::options().write(true).open(input).unwrap();
+        let answers = BufReader::new(File::open(output).unwrap());
         let mut browser = Self {
-            child,
             commands,
             answers,
             session: None,
             number: 0,
-            _folder: folder,
+            _process: process,
         };
         let target = browser.command("Target.createTarget", json!({ "url": "about:blank" }));
         let attached = browser.command(

@@ -5,12 +5,11 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
+use super::browser_process::BrowserProcess;
 use super::page_driver::{Key, PATIENCE, PageDriver};
 
 /// Preferences of the profile. With the port 0, Firefox chooses a free port and writes it to a file in the profile. All host
@@ -32,62 +31,45 @@ user_pref("toolkit.startup.max_resumed_crashes", -1);
 
 /// Firefox with one page.
 pub struct Firefox {
-    child: Child,
     stream: BufReader<TcpStream>,
     number: u64,
-    _folder: TempDir,
-}
-
-impl Drop for Firefox {
-    fn drop(&mut self) {
-        // Firefox ends its other processes only if it quits.
-        let quit = json!([0, 0, "Marionette:Quit", { "flags": ["eForceQuit"] }]).to_string();
-        let _ = write!(self.stream.get_mut(), "{}:{quit}", quit.len());
-        let begun = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) && begun.elapsed().as_secs() < 10 {
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    _process: BrowserProcess,
 }
 
 impl Firefox {
     pub fn start(firefox: &Path) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let profile = folder.path().join("profile");
+        let folder = tempfile::tempdir().unwrap().keep();
+        let profile = folder.join("profile");
         fs::create_dir(&profile).unwrap();
         fs::write(profile.join("user.js"), PREFERENCES).unwrap();
-        let mut child = Command::new(firefox)
-            .args(["--headless", "--no-remote", "--marionette", "--profile"])
-            .arg(&profile)
-            .arg("about:blank")
-            .env("HOME", folder.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let named = profile.display().to_string();
+        let arguments = [
+            "--headless",
+            "--no-remote",
+            "--marionette",
+            "--profile",
+            &named,
+            "about:blank",
+        ];
+        let process = BrowserProcess::start(folder, firefox, &arguments, "");
         let begun = Instant::now();
         let port: u16 = loop {
             let written = fs::read_to_string(profile.join("MarionetteActivePort"));
             if let Some(port) = written.ok().and_then(|text| text.trim().parse().ok()) {
                 break port;
             }
-            if begun.elapsed() > PATIENCE {
-                let _ = child.kill();
-                let _ = child.wait();
-                panic!("firefox did not open its port within {PATIENCE:?}");
-            }
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "firefox did not open its port within {PATIENCE:?}"
+            );
             std::thread::sleep(std::time::Duration::from_millis(50));
         };
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         stream.set_read_timeout(Some(2 * PATIENCE)).unwrap();
         let mut firefox = Self {
-            child,
             stream: BufReader::new(stream),
             number: 0,
-            _folder: folder,
+            _process: process,
         };
         let greeting = firefox.message();
         assert_eq!(greeting["marionetteProtocol"], 3, "{greeting}");

@@ -4,6 +4,7 @@
 pub mod archives;
 pub mod bounded;
 pub mod browser;
+pub mod browser_process;
 pub mod devtools;
 pub mod filter;
 pub mod folder;

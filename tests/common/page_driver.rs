@@ -1,7 +1,9 @@
 //! Pages in several browsers, under one interface.
 
 use std::fs;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -22,7 +24,7 @@ pub enum Key {
 }
 
 /// A browser with one page.
-pub trait PageDriver {
+pub trait PageDriver: Send {
     fn name(&self) -> &'static str;
 
     fn open(&mut self, url: &str);
@@ -53,21 +55,89 @@ pub struct InstalledBrowser {
     program: PathBuf,
 }
 
+/// The running browsers that no test uses, each with its program. To start a browser takes seconds, so a later test uses them.
+/// They end with the test program.
+static UNUSED: Mutex<Vec<(PathBuf, Box<dyn PageDriver>)>> = Mutex::new(Vec::new());
+
+/// Maximum number of running browsers that no test uses. Each needs some 500 MB.
+const MOST_UNUSED: usize = 4;
+
+/// A page in a browser. Afterwards, another test uses the browser, unless this test failed or needs the end of the browser.
+pub struct OpenPage {
+    /// `None` only while it is dropped.
+    driver: Option<Box<dyn PageDriver>>,
+    program: PathBuf,
+}
+
+impl OpenPage {
+    /// Ends the browser, and so everything that its page does.
+    pub fn end_browser(mut self) {
+        self.driver = None;
+    }
+}
+
+impl Deref for OpenPage {
+    type Target = dyn PageDriver;
+
+    fn deref(&self) -> &Self::Target {
+        self.driver.as_deref().unwrap()
+    }
+}
+
+impl DerefMut for OpenPage {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        self.driver.as_deref_mut().unwrap()
+    }
+}
+
+impl Drop for OpenPage {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        if let Some(mut driver) = self.driver.take() {
+            driver.open("about:blank");
+            let program = std::mem::take(&mut self.program);
+            let mut unused = UNUSED.lock().unwrap();
+            if unused.len() < MOST_UNUSED {
+                unused.push((program, driver));
+            }
+        }
+    }
+}
+
 impl InstalledBrowser {
-    /// Starts the browser, opens a page with this text from `file:`, and waits until `ready` is true.
-    pub fn opened(&self, page: &str, ready: &str) -> Box<dyn PageDriver> {
+    /// Opens a page with this text from `file:`, and waits until `ready` is true.
+    pub fn opened(&self, page: &str, ready: &str) -> OpenPage {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("page.html");
         fs::write(&file, page).unwrap();
         self.opened_from(&format!("file://{}", file.display()), ready)
     }
 
-    /// Starts the browser, opens a URL, and waits until `ready` is true.
-    pub fn opened_from(&self, url: &str, ready: &str) -> Box<dyn PageDriver> {
-        let mut driver = (self.start)(&self.program);
-        driver.open(url);
-        driver.wait_for(&format!("document.readyState === 'complete' && ({ready})"));
-        driver
+    /// Opens a URL without a fragment, and waits until `ready` is true.
+    pub fn opened_from(&self, url: &str, ready: &str) -> OpenPage {
+        let mut page = OpenPage {
+            driver: Some(self.running()),
+            program: self.program.clone(),
+        };
+        page.open(url);
+        // Another page may still be there, and be ready.
+        page.wait_for(&format!(
+            "location.href.split('#')[0] === '{url}' && document.readyState === 'complete' && ({ready})"
+        ));
+        page
+    }
+
+    /// Returns a running browser that no test uses, or starts one.
+    fn running(&self) -> Box<dyn PageDriver> {
+        let mut unused = UNUSED.lock().unwrap();
+        let found = unused.iter().position(|(it, _)| *it == self.program);
+        if let Some((_, driver)) = found.map(|at| unused.swap_remove(at)) {
+            return driver;
+        }
+        drop(unused);
+        (self.start)(&self.program)
     }
 }
 

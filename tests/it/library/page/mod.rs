@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -75,9 +75,12 @@ fn page_and_browsers(test: &str) -> Option<(String, Vec<InstalledBrowser>)> {
     if browsers.is_empty() {
         return None;
     }
-    let folder = built(test)?;
-    let page = fs::read_to_string(folder.path().join("embody.html")).unwrap();
-    Some((page, browsers))
+    static PAGE: OnceLock<Option<String>> = OnceLock::new();
+    let page = PAGE.get_or_init(|| {
+        let folder = built(test)?;
+        Some(fs::read_to_string(folder.path().join("embody.html")).unwrap())
+    });
+    Some((page.clone()?, browsers))
 }
 
 /// Returns the document after the page showed its mail.

@@ -69,7 +69,7 @@ fn hostile_mail_makes_no_request_in_the_page_but_many_without_it() {
             leaked.len() > 30,
             "{name}: the control made only these requests: {leaked:?}"
         );
-        drop(driver);
+        driver.end_browser();
         // The browser may have opened a connection that it did not use before it ended.
         std::thread::sleep(SETTLED);
         recorder.taken();
@@ -146,6 +146,7 @@ fn ran(browser: &InstalledBrowser, texts: &[String]) -> Vec<usize> {
     let ended = "document.documentElement.hasAttribute('data-done')";
     let mut driver = browser.opened(&frames, ended);
     let mut ran: Vec<usize> = serde_json::from_value(driver.value("[...ran]")).unwrap();
+    driver.end_browser();
     ran.sort_unstable();
     ran
 }
@@ -286,11 +287,12 @@ fn public_vectors_and_phishing_mails_are_harmless_in_the_page() {
             driver.value("document.title"),
             Value::from("embody: open a mail")
         );
-        drop(driver);
+        driver.end_browser();
         // The control: some of the mails without the page.
         let some: Vec<&str> = mails.iter().take(40).map(String::as_str).collect();
-        let _driver = browser.opened(&some.join("\n<hr>\n"), "true");
+        let control = browser.opened(&some.join("\n<hr>\n"), "true");
         std::thread::sleep(SETTLED);
+        control.end_browser();
         let leaked = recorder.taken().len();
         assert!(leaked > 20, "{name}: the control made {leaked} requests");
         let _ = writeln!(
