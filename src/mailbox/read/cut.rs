@@ -301,7 +301,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: 160, ..ProptestConfig::default() })]
         #[test]
         fn reading_in_pieces_gives_the_same_messages_wherever_the_cuts_are(
             bytes in pieces(), cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..12),

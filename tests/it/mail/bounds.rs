@@ -320,7 +320,7 @@ const PROCESS: u64 = 30 * MEGABYTE;
 /// field.
 #[test]
 fn memory_is_four_times_the_mail_and_what_it_gains() {
-    let octets = 4 << 20;
+    let octets = 2 << 20;
     let many = |unit: &str| unit.repeat(octets / unit.len());
     let based = "Content-Base: http://www.example.org/\nContent-Type: text/html\n";
     let quoted = "Content-Transfer-Encoding: quoted-printable\n";
