@@ -12,8 +12,8 @@ use super::say;
 use super::streams::is_standard;
 use crate::error::Error;
 use crate::fetch::store::layers::Layers;
-use crate::mailbox::find::{LOOKED_AT, NotMail, StartKind, find, kind_of};
-use crate::mailbox::{Format, MemberVerdict, Method, ReadOptions, Stop, WholeFile, starts_mmdf};
+use crate::mailbox::find::{LOOKED_AT, NotMail, StartKind, find, kind_of_start};
+use crate::mailbox::{MemberVerdict, Method, ReadOptions, Stop, WholeFile, starts_mmdf};
 use crate::platform::disk::layout::is_name_of_store;
 use crate::platform::{MetadataExt as _, OsStrExt as _};
 
@@ -262,7 +262,7 @@ fn judged(name: &[u8], start: &[u8]) -> MemberVerdict {
         Some((what, _)) => MemberVerdict::Left(what),
         // Unknown binary data with a name that `hidden` accepts is an index, for example of Dovecot. It must be skipped
         // here: `hidden` would later check its content without the name, and stop the command.
-        None => match kind_of(start, Format::Auto) {
+        None => match kind_of_start(start) {
             Ok(StartKind::Mbox) if !starts_mmdf(start) => MemberVerdict::Taken,
             Ok(kind) => MemberVerdict::Message(kind),
             Err(_) if is_binary(start) && !is_open(start) => MemberVerdict::Skipped("an index"),
@@ -281,7 +281,7 @@ fn hidden(path: &Path, start: &[u8]) -> Option<(&'static str, String)> {
     }
     let folder = path.parent().and_then(Path::file_name);
     let in_folder_of_mails = folder.is_some_and(|it| it == "cur" || it == "new");
-    match kind_of(start, Format::Auto) {
+    match kind_of_start(start) {
         Err(NotMail::Format(what, advice)) => format(what, advice),
         Ok(StartKind::Pst) => format("an Outlook mailbox", "its content was not read"),
         // Archives are unpacked before. An archive that still occurs here was compressed again, so it cannot be read.
@@ -314,7 +314,7 @@ fn is_binary(start: &[u8]) -> bool {
         octet.is_ascii_control() && !matches!(octet, b'\t'..=b'\r' | b'\x1a' | b'\x1b')
     };
     let high = start.iter().filter(|octet| !octet.is_ascii()).count();
-    matches!(kind_of(start, Format::Auto), Err(NotMail::Binary))
+    matches!(kind_of_start(start), Err(NotMail::Binary))
         || start.contains(&0)
         || high * 10 > start.len() * 3 && start.iter().any(is_control)
 }
@@ -337,7 +337,7 @@ pub(super) fn holds_mail(source: &Path, stop: &Stop) -> Result<(), Error> {
 fn text(source: &Path) -> bool {
     let mut start = Vec::new();
     let read = File::open(source).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut start));
-    read.is_ok() && matches!(kind_of(&start, Format::Auto), Ok(_) | Err(NotMail::Text))
+    read.is_ok() && matches!(kind_of_start(&start), Ok(_) | Err(NotMail::Text))
 }
 
 fn hash(of: &impl std::hash::Hash) -> u64 {

@@ -9,17 +9,18 @@ use std::path::Path;
 
 use crate::mailbox::appended::AppendedData;
 pub(crate) use crate::mailbox::appended::appended_to_file;
+use crate::mailbox::candidate::FormatCandidate;
 use crate::mailbox::forms::mbox::{Frame, MboxReadState, MessageEndSearch, content_start};
 use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::recorded::refused_session;
 use crate::mailbox::forms::refused::refused_by_name;
 use crate::mailbox::forms::suffixes::SuffixClass;
 use crate::mailbox::forms::{
-    Division, Format, as_named as message_in, carriage, eudora, mmdf, outlook, rewrite, uw_imap,
+    Division, Format, as_named as message_in, carriage, eudora, mmdf, rewrite, uw_imap,
 };
 pub(crate) use crate::mailbox::kind::StartKind;
 pub(crate) use crate::mailbox::not_mail::NotMail;
-use crate::mailbox::start::{as_named, before_first_message, kind_of_file};
+use crate::mailbox::start::{as_named, before_first_message, kind_of};
 use crate::prologue;
 use crate::span::front;
 
@@ -39,10 +40,7 @@ pub(crate) fn recognise(bytes: &[u8], name: &str) -> Result<StartKind, NotMail> 
     if let Some(other) = refused_by_name(path, start) {
         return Err(other);
     }
-    if outlook::is_msg(start, Format::Auto, &outlook::MsgCandidate::Named(path)) {
-        return Ok(StartKind::Msg);
-    }
-    let by_start = kind_of_file(start, Format::Auto);
+    let by_start = kind_of(start, Format::Auto, FormatCandidate::Memory(path, bytes));
     let kind = as_named(by_start, (path, start), Format::Auto)?;
     match refused_session(bytes).filter(|_| kind == StartKind::Eml) {
         Some(session) => Err(session),

@@ -20,6 +20,7 @@ mod appended;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod archive;
 mod begin;
+mod candidate;
 #[cfg(feature = "cli")]
 mod collect;
 mod compressed;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::mailbox::candidate::FormatCandidate;
 use crate::mailbox::compressed::plain_suffix;
 use crate::mailbox::encoding::UnicodeEncoding;
 use crate::mailbox::forms::archive::is_archive;
@@ -104,19 +105,28 @@ pub(crate) fn kind_of_start(start: &[u8]) -> Result<StartKind, NotMail> {
     })
 }
 
-/// Returns the kind of a file that is neither compressed nor a stream. Only such a Eudora mailbox has an index and attachments
-/// next to it.
+/// Returns the kind of a source by its first bytes. `format` is the format that the user named.
 ///
 /// # Errors
-/// Returns what the file is, if embody does not read it as mail.
-pub(crate) fn kind_of_file(start: &[u8], format: Format) -> Result<StartKind, NotMail> {
-    match kind_of(start, format)? {
-        StartKind::Mbox if format == Format::Auto && eudora::starts(start) => Ok(StartKind::Eudora),
+/// Returns what the source is, if embody does not read it as mail.
+pub(crate) fn kind_of(
+    start: &[u8],
+    format: Format,
+    candidate: FormatCandidate<'_>,
+) -> Result<StartKind, NotMail> {
+    if outlook::is_msg(start, format, candidate) {
+        return Ok(StartKind::Msg);
+    }
+    // Only the Eudora mailbox in a plain file has an index and attachments next to it.
+    let may_be_eudora = format == Format::Auto && candidate.is_plain_file();
+    match kind_in_format(start, format)? {
+        StartKind::Mbox if may_be_eudora && eudora::starts(start) => Ok(StartKind::Eudora),
         kind => Ok(kind),
     }
 }
 
-pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<StartKind, NotMail> {
+/// Returns the kind of a source, if it has the format that the user named.
+fn kind_in_format(start: &[u8], format: Format) -> Result<StartKind, NotMail> {
     let kind = kind_of_start(start);
     let is_mmdf = mmdf::starts(start);
     match (format, kind) {
@@ -296,20 +306,20 @@ mod tests {
 
     #[test]
     fn kind_of_a_file_is_detected_from_its_first_bytes() {
-        let kind_of = |start: &[u8]| kind_of(start, Format::Auto);
+        let kind_of = |start: &[u8]| kind_in_format(start, Format::Auto);
         assert_eq!(kind_of(b""), Ok(StartKind::Mbox));
         assert_eq!(kind_of(b"From a\nSubject: x\n\n"), Ok(StartKind::Mbox));
         assert_eq!(kind_of(b"\r\n\nFrom a\n"), Ok(StartKind::Mbox));
         let mmdf = b"\x01\x01\x01\x01\nFrom: a@b\n".as_slice();
         assert_eq!(kind_of(mmdf), Ok(StartKind::Mbox));
-        assert_eq!(super::kind_of(mmdf, Format::Mmdf), Ok(StartKind::Mbox));
+        assert_eq!(kind_in_format(mmdf, Format::Mmdf), Ok(StartKind::Mbox));
         for (start, format) in [
             (mmdf, Format::Mbox),
             (mmdf, Format::Eml),
             (b"From a\n\n", Format::Mmdf),
             (b"\x01\x01\x01\x01x\n", Format::Mmdf),
         ] {
-            assert!(super::kind_of(start, format).is_err());
+            assert!(kind_in_format(start, format).is_err());
         }
         assert_eq!(kind_of(b"From: a@b\nSubject: x\n\n"), Ok(StartKind::Eml));
         assert_eq!(
@@ -355,7 +365,7 @@ mod tests {
             b"\x1b$B%a\x1b(B\n",
         ] {
             assert_eq!(kind_of(text), Err(NotMail::Text), "{}", text.escape_ascii());
-            assert_eq!(super::kind_of(text, Format::Eml), Ok(StartKind::Eml));
+            assert_eq!(kind_in_format(text, Format::Eml), Ok(StartKind::Eml));
         }
         for (other, name) in [
             (b"\x1f\x8b\x08Subject: x\n".as_slice(), "gzip"),
@@ -364,7 +374,7 @@ mod tests {
             (b"ab\x01\x02\x03\x04", "binary"),
         ] {
             for format in [Format::Auto, Format::Eml, Format::Mbox] {
-                let found = super::kind_of(other, format).expect_err("it is no mail");
+                let found = kind_in_format(other, format).expect_err("it is no mail");
                 assert!(found.name().contains(name), "{}", other.escape_ascii());
             }
         }

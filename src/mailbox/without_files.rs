@@ -2,6 +2,7 @@
 //! the modules that do no I/O, and `memory`, which reads mailboxes in memory.
 
 mod appended;
+mod candidate;
 mod compressed {
     mod method;
 

@@ -9,7 +9,7 @@
 //!   and Eudora keep next to messages, and stores and caches of embody; no mail; or not read. If such a file is named
 //!   as the source, the error says what it is and how to read it.
 //! * The start of a pipe is not read here, because the bytes could not be read again. The reader of the pipe calls
-//!   [`kind_of`] with the start.
+//!   [`kind_of`](crate::mailbox::start::kind_of) with the start.
 
 mod recognise;
 mod search;
@@ -26,7 +26,8 @@ pub(crate) use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::not_mail::not_a_mailbox;
 #[cfg(feature = "cli")]
 pub(crate) use crate::mailbox::not_mail::not_in_place;
-pub(crate) use crate::mailbox::start::{as_named, kind_of};
+#[cfg(feature = "cli")]
+pub(crate) use crate::mailbox::start::kind_of_start;
 use crate::stop::Stop;
 pub(crate) use recognise::{
     FileVerdict, LOOKED_AT, check_outlook, is_empty_message, judged, judged_with_psts, look_at,

@@ -9,13 +9,14 @@ use std::path::Path;
 use crate::error::Error;
 use crate::mailbox::among::refused_among_messages;
 use crate::mailbox::archive::{MemberVerdict, is_packed_document, is_self_extracting_mail};
+use crate::mailbox::candidate::FormatCandidate;
 use crate::mailbox::compressed::{
     CompressionDamage, Decoder, MAGIC, Method, check_built, plain_suffix,
 };
 use crate::mailbox::damaged::damaged;
 use crate::mailbox::failure::cannot_read;
 use crate::mailbox::forms::eudora_files::lists_messages;
-use crate::mailbox::forms::outlook::{self, MsgCandidate};
+use crate::mailbox::forms::outlook;
 use crate::mailbox::forms::refused::{OLM, is_of_olm, refused_by_name};
 use crate::mailbox::forms::separator::is_separator_after_cr;
 use crate::mailbox::forms::state_files::archived_state;
@@ -25,7 +26,7 @@ use crate::mailbox::input::second::is_one_message;
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::{ContentVerdict, NotMail, starts_like_document};
 use crate::mailbox::partial::is_path_of_message;
-use crate::mailbox::start::{as_named, before_first_message, kind_of, kind_of_file, kind_of_start};
+use crate::mailbox::start::{as_named, before_first_message, kind_of, kind_of_start};
 use crate::prologue::BYTE_ORDER_MARK;
 use crate::span::front;
 
@@ -69,16 +70,11 @@ fn verdict_of(
     let Some(method) = method.or_else(|| Method::of_text(start)) else {
         check_outlook(path, start)?;
         check_archive(path, start)?;
-        if outlook::starts_like_msg(start) {
-            let is_msg = outlook::is_msg(start, format, &MsgCandidate::File(path, file));
-            // The judge may have read the structure of the file.
-            let mut reader = file;
-            reader.rewind().map_err(cannot_read(path))?;
-            if is_msg {
-                return Ok(Ok((StartKind::Msg, None)));
-            }
-        }
-        let by_name = as_named(kind_of_file(start, format), (path, start), format);
+        let by_start = kind_of(start, format, FormatCandidate::File(path, file));
+        // The structure of the file may have been read.
+        let mut reader = file;
+        reader.rewind().map_err(cannot_read(path))?;
+        let by_name = as_named(by_start, (path, start), format);
         if by_name == Ok(StartKind::Mbox) && start.is_empty() && lists_messages(path) {
             return Ok(Err(NotMail::EMPTY_WITH_INDEX));
         }
@@ -110,13 +106,10 @@ fn verdict_of(
     if !is_damaged {
         check_outlook(path, &plain)?;
     }
-    Ok(match kind_of(&plain, format) {
-        Ok(StartKind::Pst) => Ok((StartKind::Pst, Some(method))),
-        _ if outlook::is_msg(&plain, format, &MsgCandidate::Named(path)) => {
-            Ok((StartKind::Msg, Some(method)))
-        }
+    let by_start = kind_of(&plain, format, FormatCandidate::Packed(path));
+    Ok(match by_start {
         Err(_) if is_damaged && format != Format::Maildir => Ok((StartKind::Mbox, Some(method))),
-        by_start => {
+        _ => {
             let by_name = as_named(by_start, (path, &plain), format);
             let by_content = as_content(by_name, (path, format), (&plain, file), Some(method))?;
             let name = match Method::of_name(path) {
@@ -246,10 +239,8 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> MemberVerdict {
     if let Some(other) = refused_by_name(path, start) {
         return refused_member(other);
     }
-    if outlook::is_msg(start, Format::Auto, &MsgCandidate::Named(path)) {
-        return MemberVerdict::Message(StartKind::Msg);
-    }
-    match as_named(kind_of_start(start), (path, start), Format::Auto) {
+    let by_start = kind_of(start, Format::Auto, FormatCandidate::Packed(path));
+    match as_named(by_start, (path, start), Format::Auto) {
         // A message of a Maildir can begin with the separator that it had in an mbox. Its flags are in its name.
         Ok(StartKind::Mbox) if is_path_of_message(path) && !mmdf::starts(start) => {
             MemberVerdict::Message(StartKind::Eml)

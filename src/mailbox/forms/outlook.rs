@@ -3,13 +3,15 @@
 
 #[cfg(feature = "cli")]
 use std::borrow::Cow;
-use std::fs::File;
+#[cfg(feature = "outlook")]
+use std::io::Cursor;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::engine::outlook::source::OutlookMessage;
 #[cfg(feature = "outlook")]
 use crate::engine::outlook::{msg, properties::OutlookItem, pst, source, tnef};
+use crate::mailbox::candidate::FormatCandidate;
 use crate::mailbox::compressed::plain_suffix;
 use crate::mailbox::forms::Format;
 use crate::mailbox::forms::flags::Flags;
@@ -93,21 +95,9 @@ pub(crate) fn pst_of_start(start: &[u8]) -> Option<Result<(), NotMail>> {
     return start.first().and(None);
 }
 
-/// A source that may be an Outlook message, besides its first bytes.
-pub(crate) enum MsgCandidate<'f> {
-    /// A file, whose name and structure are known.
-    File(&'f Path, &'f File),
-    /// A file of which only the name is known. The whole content of a compressed file would have to be decompressed to check
-    /// its structure.
-    Named(&'f Path),
-    /// A stream. It has no name, and its structure is checked when it has been read.
-    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
-    Stream,
-}
-
 /// Returns whether a source with these first bytes is an Outlook message, if the user did not name another format. Office
 /// documents start with the same bytes as `.msg` files, so the name or the structure decides.
-pub(crate) fn is_msg(start: &[u8], format: Format, candidate: &MsgCandidate<'_>) -> bool {
+pub(crate) fn is_msg(start: &[u8], format: Format, candidate: FormatCandidate<'_>) -> bool {
     if !starts_like_msg(start) || !format.may_be_message() {
         return false;
     }
@@ -115,14 +105,15 @@ pub(crate) fn is_msg(start: &[u8], format: Format, candidate: &MsgCandidate<'_>)
     if is_tnef(start) {
         return true;
     }
-    match *candidate {
-        #[cfg(feature = "outlook")]
-        MsgCandidate::File(path, file) => is_named_msg(path) || msg::is_message(file),
-        #[cfg(not(feature = "outlook"))]
-        MsgCandidate::File(path, _) => is_named_msg(path),
-        MsgCandidate::Named(path) => is_named_msg(path),
-        MsgCandidate::Stream => true,
-    }
+    is_named_msg(candidate.name())
+        || match candidate {
+            #[cfg(feature = "outlook")]
+            FormatCandidate::File(_, file) => msg::is_message(file),
+            #[cfg(feature = "outlook")]
+            FormatCandidate::Memory(_, bytes) => msg::is_message(Cursor::new(bytes)),
+            FormatCandidate::Stream(_) => true,
+            _ => false,
+        }
 }
 
 fn is_named_msg(path: &Path) -> bool {
@@ -151,13 +142,7 @@ pub(crate) fn as_mail<'f>(
     file: Cow<'f, [u8]>,
     path: &Path,
 ) -> Result<(Cow<'f, [u8]>, Vec<String>), String> {
-    let is_named = is_msg(&file, Format::Auto, &MsgCandidate::Named(path));
-    #[cfg(feature = "outlook")]
-    let is_one =
-        is_named || starts_like_msg(&file) && msg::is_message(std::io::Cursor::new(&*file));
-    #[cfg(not(feature = "outlook"))]
-    let is_one = is_named;
-    if !is_one {
+    if !is_msg(&file, Format::Auto, FormatCandidate::Memory(path, &file)) {
         return Ok((file, Vec::new()));
     }
     let mail = message(&file)?;

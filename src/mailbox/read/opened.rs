@@ -10,13 +10,14 @@ use crate::engine::declared_charsets::in_declared_charsets;
 use crate::error::Error;
 use crate::mailbox::archive::{self, MemberRules, SkippedMember};
 use crate::mailbox::begin::MailboxJob;
+use crate::mailbox::candidate::FormatCandidate;
 use crate::mailbox::compressed::{CompressionDamage, Decoder, Method, method_of, not_encoded};
 use crate::mailbox::event::{MailboxEvent, MailboxFact};
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
 use crate::mailbox::file::{PackedFile, PackedReader};
 use crate::mailbox::forms::carriage;
 use crate::mailbox::forms::flags::MessageFlags;
-use crate::mailbox::forms::outlook::{self, MsgCandidate};
+use crate::mailbox::forms::outlook;
 use crate::mailbox::forms::proton::ProtonState;
 use crate::mailbox::forms::recorded::refused_session;
 use crate::mailbox::identity::FileIdentity;
@@ -27,6 +28,7 @@ use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::read::entry::ALL_MAIL;
 #[cfg(feature = "cli")]
 use crate::mailbox::read::entry::WITHOUT_PSTS;
+use crate::mailbox::start::{as_named, kind_of};
 use crate::mailbox::{Format, ReadOptions, Stop, Summary, find};
 
 pub(crate) const WINDOW: usize = 1 << 20;
@@ -370,14 +372,14 @@ pub(crate) fn kind_of_open(
     if source.damage().is_none() {
         find::check_outlook(name, &start)?;
     }
-    let kind = find::as_named(find::kind_of(&start, format), (name, &start), format);
+    let by_start = kind_of(&start, format, FormatCandidate::Stream(name));
+    let kind = as_named(by_start, (name, &start), format);
     if kind.is_err() && source.as_file().is_none() {
         // Reads ahead to find damage. If the data are damaged nearby, the damage is reported, because it explains more
         // than an unrecognised start.
         source.start(AHEAD).map_err(in_full(name))?;
     }
     Ok(match kind {
-        _ if outlook::is_msg(&start, format, &MsgCandidate::Stream) => Ok(StartKind::Msg),
         // The data are damaged, so the format of the file is unknown. The file is passed on as an mbox, because the
         // mbox reader reports the damage.
         Err(_) if source.damage().is_some() => Ok(StartKind::Mbox),
