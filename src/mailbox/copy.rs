@@ -82,7 +82,8 @@ impl<S: Send> MailboxJob<'_, S> {
         summary: &mut Summary,
     ) -> Result<MboxPart, Error> {
         summary.mailboxes = 1;
-        self.transform_letters(
+        let run = self.message_transform();
+        run.transform_letters(
             self.options.read.pool_limits(),
             || part.next(),
             EditedForm::Entry,

@@ -77,7 +77,8 @@ impl<S: Send> MailboxJob<'_, S> {
     ) -> Result<Summary, Error> {
         let mut summary = Summary::default();
         let none = Summary::default();
-        self.tell_facts(reader.begin(), &none, &mut summary);
+        self.message_transform()
+            .tell_facts(reader.begin(), &none, &mut summary);
         let handler = delivery.as_ref().and_then(|delivery| {
             let handler = delivery.handler()?;
             Some((Arc::clone(handler), delivery.message_form()))
@@ -100,7 +101,8 @@ impl<S: Send> MailboxJob<'_, S> {
         mut delivery: Option<&mut Delivery>,
         summary: &mut Summary,
     ) -> Result<(), Error> {
-        self.transform_letters(
+        let run = self.message_transform();
+        run.transform_letters(
             reader.limits(self.options.read.pool_limits()),
             || reader.next(),
             EditedForm::Plain,
@@ -156,7 +158,7 @@ impl<S: Send> MailboxJob<'_, S> {
         if let Some(done) = done {
             done.tell(self.observer);
         }
-        self.tell_facts(facts, &result, summary);
+        self.message_transform().tell_facts(facts, &result, summary);
         Ok(())
     }
 
@@ -189,7 +191,7 @@ impl<S: Send> MailboxJob<'_, S> {
         handler: (&dyn Handler, ResultForm),
         summary: &mut Summary,
     ) -> Result<(), Error> {
-        let none = Summary::default();
+        let (run, none) = (self.message_transform(), Summary::default());
         pool::run(
             reader.limits(self.options.read.pool_limits()),
             self.stop,
@@ -207,15 +209,15 @@ impl<S: Send> MailboxJob<'_, S> {
             // example because a server is slow. Here all work is short, so no memory is freed.
             |_, _| None,
             |mut letters, done| {
-                self.tell_facts(letters.facts_before(), &none, summary);
+                run.tell_facts(letters.facts_before(), &none, summary);
                 for (_, done) in done {
                     let LetterBatch { batch, facts } = done?;
                     if let Some(batch) = batch {
                         batch.finish()?;
                     }
-                    self.tell_facts(facts, &none, summary);
+                    run.tell_facts(facts, &none, summary);
                 }
-                self.tell_facts(letters.facts_after(), &none, summary);
+                run.tell_facts(letters.facts_after(), &none, summary);
                 Ok(())
             },
         )

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use crate::error::Error;
 use crate::mailbox::event::MailboxEvent;
-use crate::mailbox::forms::rewrite;
+use crate::mailbox::letter_work::{EditedForm, WorkedLetter};
+use crate::mailbox::place::delivery::StoredState;
 use crate::mailbox::read::messages::MessageTransform;
-use crate::mailbox::{Observer, Options, Stop, Summary, Transform};
-use crate::pool;
+use crate::mailbox::reader::{Letter, LetterFacts, LetterPlace, Letters, SeeLetter};
+use crate::mailbox::{Message, Observer, Options, Quoting, Stop, Summary, Transform};
 
 /// A message that the caller passes in.
 #[derive(Clone, Debug)]
@@ -46,45 +47,83 @@ impl<S: Send> ExternalMessages<'_, S> {
         mut next: impl FnMut() -> Result<Option<ExternalMessage<T>>, Error> + Send,
         mut put: impl FnMut(&ExternalMessage<T>, Option<&[u8]>) -> Result<(), Error> + Send,
     ) -> Result<Summary, Error> {
-        let mut summary = Summary::default();
-        let transform = MessageTransform {
+        let run = MessageTransform {
             transform: Some(self.transform),
+            observer: self.observer,
             stop: self.stop,
         };
-        pool::run(
+        let mut summary = Summary::default();
+        run.transform_letters(
             self.options.read.pool_limits(),
-            self.stop,
-            || {
-                let message = next()?;
-                Ok(message.map(|message| {
-                    let weight = message.content.len().max(1);
-                    (message, weight)
-                }))
-            },
-            |_| vec![0],
-            |message, _| {
-                let from = (message.number, message.source.as_path());
-                transform.single(from, &message.content, None, rewrite::spliced)
-            },
-            // While one message is slow, the pool frees the memory of later messages that can be read again. Messages from a
-            // server cannot be read again, so this function returns `None`.
-            |_, _| None,
-            |message: ExternalMessage<T>, done| {
-                let done = done.into_iter().find_map(|(_, done)| done);
-                let new = done.as_ref().and_then(|done| done.new.as_deref());
-                let octets = message.content.len() as u64;
-                summary.messages += 1;
-                summary.changed += u64::from(new.is_some());
-                summary.bytes_in += octets;
-                put(&message, new)?;
-                summary.bytes_out += new.unwrap_or(&message.content).len() as u64;
-                if let Some(done) = done {
-                    done.tell(self.observer);
+            || Ok(next()?.map(|message| Box::new(ExternalLetter(message)))),
+            EditedForm::Plain,
+            |ExternalLetter(message): &ExternalLetter<T>, done, summary| {
+                for (_, worked) in done {
+                    let WorkedLetter { done, facts, .. } = worked?;
+                    let new = done.as_ref().and_then(|done| done.new.as_deref());
+                    put(message, new)?;
+                    let result = Summary {
+                        changed: u64::from(new.is_some()),
+                        bytes_out: new.unwrap_or(&message.content).len() as u64,
+                        ..Summary::default()
+                    };
+                    if let Some(done) = done {
+                        done.tell(self.observer);
+                    }
+                    run.tell_facts(facts, &result, summary);
                 }
-                self.observer.event(MailboxEvent::Advance(octets, 1));
                 Ok(())
             },
+            &mut summary,
         )?;
         Ok(summary)
+    }
+}
+
+/// A message that the caller passed in, as a reader returns it. It cannot be read again.
+struct ExternalLetter<T>(ExternalMessage<T>);
+
+impl<T: Send + Sync> Letters for ExternalLetter<T> {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn weight(&self) -> usize {
+        self.0.content.len().max(1)
+    }
+
+    fn open(&self, _index: usize, see: SeeLetter<'_>) -> Result<LetterFacts, Error> {
+        let message = Message {
+            number: self.0.number,
+            source: &self.0.source,
+            content: &self.0.content,
+            at: None,
+            quoting: Quoting::None,
+            beside: None,
+        };
+        see(Letter {
+            message,
+            stored: StoredState::default(),
+            place: LetterPlace::Folder,
+        })?;
+        let octets = self.0.content.len() as u64;
+        Ok(LetterFacts {
+            counts: Summary {
+                messages: 1,
+                bytes_in: octets,
+                bytes_out: octets,
+                ..Summary::default()
+            },
+            events: vec![MailboxEvent::Advance(octets, 1)],
+        })
+    }
+
+    fn are_kept(&self) -> bool {
+        true
+    }
+
+    fn discard(&mut self) -> usize {
+        self.0.content = Vec::new();
+        size_of::<Self>()
     }
 }

@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use crate::error::Error;
-use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::forms::rewrite;
 use crate::mailbox::place::delivery::StoredState;
-use crate::mailbox::read::messages::TransformResult;
+use crate::mailbox::read::messages::{MessageTransform, TransformResult};
 use crate::mailbox::reader::{Letter, LetterFacts, LetterPlace, Letters};
 use crate::mailbox::{Program, Summary};
 use crate::pool::{self, PoolLimits};
@@ -43,7 +42,7 @@ pub(super) struct ReadLetter {
 /// the messages, after the results of the messages before it.
 pub(super) type LetterResults<S> = Vec<(usize, Result<WorkedLetter<S>, Error>)>;
 
-impl<S: Send> MailboxJob<'_, S> {
+impl<S: Send> MessageTransform<'_, S> {
     /// Transforms the letters that `next` returns, several messages at a time, and passes them to `take` in order. Reports the
     /// facts about them, and adds the counts of the facts to `summary`, without the bytes of the result.
     ///
@@ -118,7 +117,7 @@ impl<S: Send> MailboxJob<'_, S> {
     ) -> Result<WorkedLetter<S>, Error> {
         let (mut read, mut done) = (None, None);
         let facts = letters.open(index, &mut |letter| {
-            done = self.transformed(&letter, form)?;
+            done = self.transform_letter(&letter, form)?;
             if !letters.are_kept() {
                 let is_new = done.as_ref().is_some_and(|done| done.new.is_some());
                 let content = (!is_new).then(|| letter.message.content.to_owned());
@@ -132,7 +131,7 @@ impl<S: Send> MailboxJob<'_, S> {
         Ok(WorkedLetter { read, done, facts })
     }
 
-    fn transformed(
+    fn transform_letter(
         &self,
         letter: &Letter<'_>,
         form: EditedForm,
@@ -146,8 +145,7 @@ impl<S: Send> MailboxJob<'_, S> {
                 let Some(transform) = self.transform else {
                     return Ok(None);
                 };
-                let run = self.message_transform();
-                let done = run.transformed(transform, message, |edits| match form {
+                let done = self.transformed(transform, message, |edits| match form {
                     _ if message.beside == Some(Program::Eudora) => {
                         rewrite::spliced(content, edits)
                     }

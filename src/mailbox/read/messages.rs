@@ -28,10 +28,11 @@ impl<S> TransformResult<S> {
     }
 }
 
-/// The transform of a run, for messages one by one.
+/// The transform of a run.
 pub(crate) struct MessageTransform<'a, S> {
     /// `None` if the run only reads.
     pub(crate) transform: Option<&'a dyn Transform<S>>,
+    pub(crate) observer: &'a dyn Observer<S>,
     pub(crate) stop: &'a Stop,
 }
 
@@ -39,6 +40,7 @@ impl<'a, S> MailboxJob<'a, S> {
     pub(crate) fn message_transform(&self) -> MessageTransform<'a, S> {
         MessageTransform {
             transform: self.transform,
+            observer: self.observer,
             stop: self.stop,
         }
     }

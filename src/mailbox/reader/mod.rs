@@ -32,7 +32,9 @@ pub(crate) use context::ReadContext;
 #[cfg(feature = "cli")]
 pub(crate) use errors::FactErrors;
 pub(crate) use files::FilesReader;
-pub(crate) use letters::{Letter, LetterFacts, LetterPlace, Letters, MailboxReader, MboxPlace};
+pub(crate) use letters::{
+    Letter, LetterFacts, LetterPlace, Letters, MailboxReader, MboxPlace, SeeLetter,
+};
 #[cfg(feature = "cli")]
 pub(crate) use map::{LetterWork, read_source};
 pub(crate) use mbox::{MboxLetters, MboxPart, quoting_of};
