@@ -1,6 +1,6 @@
 //! The start of a run: finds the mailboxes to convert, reports the files that are skipped, and removes temporary files
-//! of runs that were killed. The conversion itself is in `convert` for single messages and mboxes, in `read::opened`
-//! for open files, and in `in_place` and `maildir` for mailboxes that are changed in place.
+//! of runs that were killed. The conversion itself is in `own_format` and `transfer` for new files, and in `in_place`,
+//! `message_in_place` and `maildir` for mailboxes that are changed in place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

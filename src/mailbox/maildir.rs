@@ -33,20 +33,16 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::SystemTime;
+use std::sync::Mutex;
 
 use crate::detail::{Detail, Setting};
 use crate::error::{Error, unpoisoned};
-use crate::mailbox::among::refused_among_messages;
-use crate::mailbox::appended::AppendedData;
 use crate::mailbox::begin::MailboxJob;
-use crate::mailbox::compressed::{LEFT_AS_UTF16, Method, method_of};
+use crate::mailbox::compressed::{LEFT_AS_UTF16, Method};
 use crate::mailbox::each::{limits_for_files, weight_of_file};
 use crate::mailbox::event::MailboxEvent;
-use crate::mailbox::failure::{cannot_read, cannot_write, unread};
+use crate::mailbox::failure::{cannot_read, cannot_write};
 use crate::mailbox::flag_losses::FlagLosses;
 use crate::mailbox::forms::carriage::{ends_lines_with_cr, in_line_feeds};
 use crate::mailbox::forms::flags::MessageFlags;
@@ -54,7 +50,6 @@ use crate::mailbox::forms::keywords::DOVECOT;
 use crate::mailbox::forms::rewrite;
 use crate::mailbox::forms::state_files::{FILES_BY_NUMBER, unused_beside};
 use crate::mailbox::identity::FileIdentity;
-use crate::mailbox::input::content::{CompressedContent, content_of};
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::place::delivery::NO_LETTER;
 use crate::mailbox::place::folder::{
@@ -63,23 +58,20 @@ use crate::mailbox::place::folder::{
 };
 use crate::mailbox::place::journal::{JournalRecord, ResultPart};
 use crate::mailbox::place::keyword_files::{COURIER, FolderKeywords, replace_file};
-use crate::mailbox::place::listing::{GONE, ListedMessages, MISSED};
+use crate::mailbox::place::listing::{ListedMessages, MISSED};
 use crate::mailbox::place::lock::Dotlock;
 use crate::mailbox::place::replace::{AtomicWriter, sync_folder};
 use crate::mailbox::place::supersede::OldFile;
+use crate::mailbox::read::folder_message::{FolderMessage, open_folder_message};
 use crate::mailbox::read::messages::TransformResult;
 use crate::mailbox::temporary;
-use crate::mailbox::{Format, Options, Summary};
+use crate::mailbox::{Format, Summary};
 use crate::platform::{self, NewFile, OsStrExt as _, absent};
 use crate::pool;
 use crate::prologue::Prologue;
 
 /// Maximum number of attempts to replace a message, because a mail client may rename it before each attempt.
 const ATTEMPTS: usize = 4;
-
-/// Maximum size of a compressed message, in bytes, that is decompressed in parallel with other messages. Larger
-/// messages are decompressed one at a time to limit memory.
-const SMALL: usize = 64 << 20;
 
 impl<S: Send> MailboxJob<'_, S> {
     /// Converts a Maildir or MH folder, without the Maildirs inside it. Messages that were changed before an error stay
@@ -520,103 +512,6 @@ impl<S> MaildirFiles<'_, S> {
         }
         Ok((summary, why, transformed))
     }
-}
-
-/// A message of a Maildir or an MH folder.
-pub(crate) struct FolderMessage<'l> {
-    /// Current name of the message, relative to the folder.
-    pub(crate) name: PathBuf,
-    file: Arc<File>,
-    /// Identity of the file before it was read.
-    pub(crate) before: FileIdentity,
-    /// Modification time of the file. `None` if the file system has none.
-    pub(crate) modified: Option<SystemTime>,
-    method: Option<Method>,
-    /// The decompressed message. Otherwise the reason why it cannot be read, or `None` if it is too large.
-    pub(crate) content: Result<Vec<u8>, Option<Detail>>,
-    /// Sentence about data of another format in the message.
-    pub(crate) appended: Option<Detail>,
-    /// Lock that is held while a large compressed message is in memory.
-    _alone: Option<MutexGuard<'l, ()>>,
-}
-
-/// Reads a message of a folder. `large` is locked while a large compressed message is in memory.
-///
-/// # Errors
-/// Returns the reason if there is no such message any more, or if its file cannot be read.
-pub(crate) fn read_folder_message<'l>(
-    messages: &ListedMessages,
-    listed: &Path,
-    options: &Options,
-    large: &'l Mutex<()>,
-) -> Result<FolderMessage<'l>, Detail> {
-    FolderMessage::read(open_folder_message(messages, listed)?, options, large)
-}
-
-fn open_folder_message(
-    messages: &ListedMessages,
-    listed: &Path,
-) -> Result<(PathBuf, Arc<File>), Detail> {
-    match messages.open(listed) {
-        Ok(Some((name, file))) => Ok((name, Arc::new(file))),
-        Ok(None) => Err(GONE.into()),
-        Err(error) => Err(unread(&error).into()),
-    }
-}
-
-impl<'l> FolderMessage<'l> {
-    fn read(
-        (name, file): (PathBuf, Arc<File>),
-        options: &Options,
-        large: &'l Mutex<()>,
-    ) -> Result<Self, Detail> {
-        let mut alone = None;
-        let mut read = || -> io::Result<_> {
-            let metadata = file.metadata()?;
-            let before = FileIdentity::of(&metadata);
-            let method = method_of(&file)?;
-            let most = options.read.max_message;
-            let at_first = method.map_or(most, |_| most.min(SMALL));
-            let read = |most| content_of(&file, before.length, method, &options.read, most);
-            let content = match read(at_first)? {
-                CompressedContent::TooLarge if most > at_first => {
-                    alone = Some(unpoisoned(large.lock()));
-                    read(most)?
-                }
-                content => content,
-            };
-            Ok((before, metadata.modified().ok(), method, content))
-        };
-        let (before, modified, method, content) = read().map_err(|error| unread(&error))?;
-        let mut appended = None;
-        let content = match content {
-            CompressedContent::Whole(content) => match refused_among_messages(&content) {
-                None => {
-                    appended = appended_to_message(&content, method);
-                    Ok(content)
-                }
-                Some(other) => Err(Some(other.detail())),
-            },
-            CompressedContent::Damaged(damage) => Err(Some(damage.detail())),
-            CompressedContent::TooLarge => Err(None),
-        };
-        Ok(Self {
-            name,
-            file,
-            before,
-            modified,
-            method,
-            content,
-            appended,
-            _alone: alone,
-        })
-    }
-}
-
-/// Returns the sentence about data of another format in the file of a message.
-fn appended_to_message(content: &[u8], method: Option<Method>) -> Option<Detail> {
-    let data = AppendedData::in_single(content)?;
-    Some(data.detail("the message", method.is_none().then_some(0)))
 }
 
 /// Returns the message for a search in its header: with an LF in place of each CR if its lines end with CR alone.

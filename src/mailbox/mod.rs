@@ -6,7 +6,7 @@
 //! parse MIME and makes no network requests.
 //!
 //! `source` is what a run reads, and `find` recognises what it contains. `begin` starts a run, and `result` determines the
-//! output format. `conversion` is the entry: `convert`, `in_place` and `maildir` convert within one format or in place, and
+//! output format. `conversion` is the entry: `message_in_place`, `in_place`, `maildir` and `own_format` convert within one format or in place, and
 //! `transfer` converts to another format. `reader` reads messages without a change, and `deliver` writes the messages of a reader
 //! to a mailbox of another format.
 //!
@@ -25,7 +25,6 @@ mod candidate;
 mod collect;
 mod compressed;
 mod conversion;
-mod convert;
 mod copy;
 mod damaged;
 mod deliver;
@@ -51,6 +50,7 @@ mod letter_work;
 mod maildir;
 #[cfg(feature = "view")]
 pub(crate) mod memory;
+mod message_in_place;
 mod not_mail;
 mod own_format;
 mod partial;

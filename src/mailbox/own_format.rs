@@ -24,7 +24,8 @@ use crate::mailbox::kind::StartKind;
 use crate::mailbox::place::journal::{JournalRecord, ResultPart};
 use crate::mailbox::place::output_stream::{OPEN_OUTPUT, OutputStream};
 use crate::mailbox::place::replace::{self, AtomicWriter};
-use crate::mailbox::read::opened::{SingleMessage, SourceEnd, SourceMessage, WINDOW, kind_of_open};
+use crate::mailbox::read::opened::{SourceEnd, WINDOW};
+use crate::mailbox::read::single_message::{SingleMessage, SourceMessage};
 use crate::mailbox::read::sink::{Output, Sink};
 use crate::mailbox::reader::{MboxPart, ReadContext};
 use crate::mailbox::temporary::folder_of;
@@ -38,17 +39,7 @@ impl<S: Send> MailboxJob<'_, S> {
         if self.pst.is_some() {
             return self.deliver(kind, None);
         }
-        let (file, before) = self.open()?;
-        let mut source = if kind == StartKind::Archive || self.method.is_some() {
-            InputSource::named(file, self.path, &self.options.read, self.stop)?
-        } else {
-            InputSource::file(&Arc::new(file))
-        };
-        let kind = match kind {
-            StartKind::Archive => kind_of_open(&mut source, self.path, self.options.read.format)?
-                .map_err(|other| other.error(self.path))?,
-            kind => kind,
-        };
+        let (mut source, before, kind) = self.open_source(kind)?;
         if kind == StartKind::Pst {
             return self.spool(&mut source);
         }

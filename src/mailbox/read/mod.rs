@@ -3,11 +3,13 @@
 
 pub(super) mod cut;
 pub(crate) mod entry;
+pub(super) mod folder_message;
 pub(super) mod messages;
 pub(super) mod opened;
 pub(super) mod packed;
 #[cfg(feature = "outlook")]
 pub(super) mod pst;
+pub(super) mod single_message;
 pub(super) mod sink;
 pub(super) mod touch;
 #[cfg(feature = "cli")]

@@ -1,25 +1,18 @@
 //! Reads open files: standard input, compressed files, and the mboxes of archives.
 
 use std::fs::File;
-use std::io::{self, Read, Write as _};
+use std::io::{Read, Write as _};
 use std::path::Path;
-use std::sync::{Arc, MutexGuard};
-use std::time::SystemTime;
+use std::sync::Arc;
 
-use crate::engine::declared_charsets::in_declared_charsets;
 use crate::error::Error;
 use crate::mailbox::archive::{self, MemberRules, SkippedMember};
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::candidate::FormatCandidate;
-use crate::mailbox::compressed::{CompressionDamage, Decoder, Method, method_of, not_encoded};
+use crate::mailbox::compressed::{CompressionDamage, Decoder, Method, method_of};
 use crate::mailbox::event::{MailboxEvent, MailboxFact};
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
 use crate::mailbox::file::{PackedFile, PackedReader};
-use crate::mailbox::forms::carriage;
-use crate::mailbox::forms::flags::MessageFlags;
-use crate::mailbox::forms::outlook;
-use crate::mailbox::forms::proton::ProtonState;
-use crate::mailbox::forms::recorded::refused_session;
 use crate::mailbox::identity::FileIdentity;
 use crate::mailbox::input::Background;
 use crate::mailbox::input::source::InputSource;
@@ -91,6 +84,34 @@ impl InputSource {
 }
 
 impl<S: Send> MailboxJob<'_, S> {
+    pub(crate) fn open(&self) -> Result<(File, FileIdentity), Error> {
+        let file = File::open(self.path).map_err(unreadable(self.path))?;
+        let before = file.metadata().map_err(unreadable(self.path))?;
+        Ok((file, FileIdentity::of(&before)))
+    }
+
+    /// Opens a source whose kind is known. Also returns the identity of the file before it was read, and the kind of the mail
+    /// in an archive.
+    ///
+    /// # Errors
+    /// Returns an error if the source cannot be read, or if it contains no mail.
+    pub(crate) fn open_source(
+        &self,
+        kind: StartKind,
+    ) -> Result<(InputSource, FileIdentity, StartKind), Error> {
+        let (file, before) = self.open()?;
+        if kind != StartKind::Archive && self.method.is_none() {
+            return Ok((InputSource::file(&Arc::new(file)), before, kind));
+        }
+        let mut source = InputSource::named(file, self.path, &self.options.read, self.stop)?;
+        let kind = match kind {
+            StartKind::Archive => kind_of_open(&mut source, self.path, self.options.read.format)?
+                .map_err(|other| other.error(self.path))?,
+            kind => kind,
+        };
+        Ok((source, before, kind))
+    }
+
     /// Decompresses a file to an unnamed temporary file. Returns the damage as the inner error if the data are damaged.
     pub(crate) fn expanded(
         &self,
@@ -118,6 +139,18 @@ impl<S: Send> MailboxJob<'_, S> {
                 }
             }
         }
+    }
+
+    pub(crate) fn damaged(&self, damage: &CompressionDamage, summary: &mut Summary) {
+        summary.damaged += 1;
+        let read = match summary.messages {
+            0 => "no message was read".to_owned(),
+            1 => "1 message was read".to_owned(),
+            messages => format!("{messages} messages were read"),
+        };
+        let left = damage.left(summary.messages);
+        let why = damage.detail().then(format!("; {read}{left}"));
+        self.observer.event(MailboxEvent::damaged(self.path, why));
     }
 
     pub(crate) fn all_damaged(&self, damage: &CompressionDamage) -> Summary {
@@ -207,147 +240,6 @@ impl<S: Send> MailboxJob<'_, S> {
         self.report_source(end, summary);
         Ok(())
     }
-
-    /// Returns the state of a message that Proton exported. A file with the state that cannot be read is reported.
-    pub(crate) fn proton_state(&self, kind: StartKind, is_file: bool) -> Option<ProtonState> {
-        if kind != StartKind::Eml || !is_file {
-            return None;
-        }
-        ProtonState::beside(self.path).unwrap_or_else(|path| {
-            let what = "flags and labels, because the file of Proton with the state of the message cannot be read";
-            self.observer.event(MailboxFact::UnusedFlags(path.to_owned(), what).into());
-            None
-        })
-    }
-
-    /// Reports the parts of an Outlook message that could not be read.
-    pub(crate) fn report_missing(&self, missing: Vec<String>, summary: &mut Summary) {
-        summary.damaged += u64::from(!missing.is_empty());
-        for what in missing {
-            self.observer.event(MailboxEvent::damaged(self.path, what));
-        }
-    }
-
-    /// Reads the single message of an open source. Outlook's files become mail. If `has_line_feeds` is true, lines that end
-    /// with CR alone end with LF instead.
-    pub(crate) fn source_message(
-        &self,
-        source: &mut InputSource,
-        kind: StartKind,
-        has_line_feeds: bool,
-    ) -> Result<SourceMessage<'_>, Error> {
-        let most = self.options.read.max_message;
-        let metadata = source.as_file().and_then(|file| file.metadata().ok());
-        let octets = metadata.map_or(0, |metadata| metadata.len());
-        let length = usize::try_from(octets).unwrap_or(0);
-        let mut content = Vec::with_capacity(length.min(most).saturating_add(1));
-        let mut alone = None;
-        for most in [self.most_in_parallel(source.packed().is_some()), most] {
-            let within = most.saturating_add(1).saturating_sub(content.len()) as u64;
-            let read = source.take(within).read_to_end(&mut content);
-            read.map_err(in_full(self.path))?;
-            if content.len() <= most || most == self.options.read.max_message {
-                break;
-            }
-            alone = self.alone();
-        }
-        if content.len() > most {
-            return Ok(SourceMessage::TooLarge(content));
-        }
-        if source.damage().is_some_and(|damage| !damage.whole) {
-            let summary = Summary::of(|sum| sum.mailboxes = 1);
-            return Ok(SourceMessage::Unread(summary));
-        }
-        if content.is_empty() {
-            return Ok(SourceMessage::Empty);
-        }
-        let mail = match kind {
-            StartKind::Msg => {
-                let mail = outlook::message(&content).map_err(io::Error::other);
-                Some(mail.map_err(unreadable(self.path))?)
-            }
-            _ => None,
-        };
-        // The start of a file shows this only if its first message is short.
-        if let Some(session) = refused_session(&content) {
-            return Err(session.error(self.path));
-        }
-        let octets = content.len() as u64;
-        if source.is_utf16() {
-            match in_declared_charsets(&content) {
-                Ok(Some(encoded)) => content = encoded,
-                Ok(None) => {}
-                Err(why) => {
-                    let why = not_encoded(why);
-                    self.observer.event(MailboxEvent::damaged(self.path, why));
-                    let summary = Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, 1));
-                    return Ok(SourceMessage::Unread(summary));
-                }
-            }
-        }
-        if has_line_feeds {
-            content = carriage::with_line_feeds_alone(content);
-        }
-        let (mut kept, mut missing) = (None, Vec::new());
-        if let Some(mail) = mail {
-            (content, missing) = (mail.content, mail.missing);
-            kept = Some((Some(mail.flags.into()), mail.received));
-        }
-        Ok(SourceMessage::Whole(SingleMessage {
-            content,
-            octets,
-            kept,
-            missing,
-            _alone: alone,
-        }))
-    }
-
-    /// Reads the rest of a message that is too large, and passes all of its bytes to `keep`. `content` is its start.
-    pub(crate) fn oversized_source(
-        &self,
-        source: &mut InputSource,
-        mut content: Vec<u8>,
-        keep: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
-    ) -> Result<Summary, Error> {
-        self.check_uncut()?;
-        let mut length = 0;
-        while !content.is_empty() {
-            self.stop.check()?;
-            length += content.len() as u64;
-            keep(&content)?;
-            content.clear();
-            let read = source.take(WINDOW as u64).read_to_end(&mut content);
-            read.map_err(in_full(self.path))?;
-        }
-        let mut summary = self.oversized(length)?;
-        if source.damage().is_some_and(|damage| !damage.whole) {
-            (summary.messages, summary.oversized) = (0, 0);
-        }
-        Ok(summary)
-    }
-}
-
-/// The single message of an open source.
-pub(crate) enum SourceMessage<'l> {
-    Whole(SingleMessage<'l>),
-    /// The counts of a source whose message cannot be read.
-    Unread(Summary),
-    Empty,
-    /// Start of a message that is too large.
-    TooLarge(Vec<u8>),
-}
-
-/// A message that was read.
-pub(crate) struct SingleMessage<'l> {
-    pub(crate) content: Vec<u8>,
-    /// Length of the message in its own format, in bytes.
-    pub(crate) octets: u64,
-    /// Flags and date of a message of Outlook.
-    pub(crate) kept: Option<(Option<MessageFlags>, Option<SystemTime>)>,
-    /// Parts of an Outlook message that could not be read.
-    pub(crate) missing: Vec<String>,
-    /// Lock that is held while a large compressed message is in memory.
-    pub(crate) _alone: Option<MutexGuard<'l, ()>>,
 }
 
 /// The facts about a source that are complete only after its last message was read.

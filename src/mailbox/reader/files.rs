@@ -14,7 +14,6 @@ use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::each::{limits_for_files, weight_of_file};
 use crate::mailbox::event::{EventLog, MailboxEvent};
 use crate::mailbox::finds::SourceFind;
-use crate::mailbox::input::source::InputSource;
 use crate::mailbox::kind::StartKind;
 use crate::pool::PoolLimits;
 
@@ -99,12 +98,8 @@ impl Letters for FileLetter {
 
 impl FileLetter {
     fn read(&self, job: &MailboxJob<'_, Infallible>, see: SeeLetter<'_>) -> Result<Summary, Error> {
-        let (file, before) = job.open()?;
-        let mut source = match job.method {
-            Some(_) => InputSource::named(file, job.path, &job.options.read, job.stop)?,
-            None => InputSource::file(&Arc::new(file)),
-        };
-        let of = (&mut source, self.kind);
+        let (mut source, before, kind) = job.open_source(self.kind)?;
+        let of = (&mut source, kind);
         let mut summary = read_single(job, &self.context, of, &mut |mail| {
             see(mail.letter(job.path))
         })?;

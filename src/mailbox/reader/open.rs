@@ -11,9 +11,7 @@ use super::pst::PstReader;
 use crate::error::Error;
 use crate::mailbox::Summary;
 use crate::mailbox::event::EventLog;
-use crate::mailbox::input::source::InputSource;
 use crate::mailbox::kind::StartKind;
-use crate::mailbox::read::opened::kind_of_open;
 
 /// Opens a mailbox of a known kind.
 ///
@@ -32,30 +30,18 @@ pub(crate) fn open_reader(
     }
     let log = EventLog::new();
     let job = context.job(&log);
-    let (file, before) = job.open()?;
-    if kind == StartKind::Mbox && context.method.is_none() && !context.is_for_other_format {
-        let source = InputSource::file(&Arc::new(file));
-        return Ok(Box::new(OpenReader::new(context, source, None, kind)?));
-    }
-    let mut source = if kind == StartKind::Archive || context.method.is_some() {
-        InputSource::named(file, &context.path, &context.options.read, &context.stop)?
-    } else {
-        InputSource::file(&Arc::new(file))
-    };
-    let kind = match kind {
-        StartKind::Archive => {
-            kind_of_open(&mut source, &context.path, context.options.read.format)?
-                .map_err(|other| other.error(&context.path))?
-        }
-        kind => kind,
-    };
+    // Mail can be appended to an mbox while it is read.
+    let may_grow =
+        kind == StartKind::Mbox && context.method.is_none() && !context.is_for_other_format;
+    let (mut source, before, kind) = job.open_source(kind)?;
     if kind == StartKind::Pst {
         let counts = job.spool(&mut source)?;
         let events = log.into_events();
         let facts = LetterFacts { counts, events };
         return Ok(Box::new(SpooledReader(facts)));
     }
-    let reader = OpenReader::new(context, source, Some(before), kind)?;
+    let before = (!may_grow).then_some(before);
+    let reader = OpenReader::new(context, source, before, kind)?;
     Ok(Box::new(reader))
 }
 

@@ -8,7 +8,6 @@ use super::context::ReadContext;
 use super::letters::{Letter, LetterFacts, LetterPlace, Letters, SeeLetter};
 use crate::error::Error;
 use crate::mailbox::begin::MailboxJob;
-use crate::mailbox::convert::MessageExtent;
 use crate::mailbox::event::EventLog;
 use crate::mailbox::event::MailboxFact;
 use crate::mailbox::failure::too_large;
@@ -16,7 +15,7 @@ use crate::mailbox::forms::{emlx, emlx_files};
 use crate::mailbox::input::source::InputSource;
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::place::delivery::StoredState;
-use crate::mailbox::read::opened::{SingleMessage, SourceMessage};
+use crate::mailbox::read::single_message::{MessageExtent, SingleMessage, SourceMessage};
 use crate::mailbox::{Message, Quoting, Summary};
 
 /// The message of an open source, and the facts about it.
