@@ -14,7 +14,7 @@ use super::outcomes::Task;
 use super::picture_watch::PictureWatch;
 use super::say;
 use super::sizes::{option_size, size};
-use super::streams::is_standard;
+use super::streams::{is_standard, standard};
 use super::thumbnail::ThumbnailChoice;
 use super::verb::{DetachRun, ExpandRun};
 use super::walk::{SearchedMail, Walk, WalkSources};
@@ -258,11 +258,10 @@ fn over_mailboxes<'a>(
     policy: &'a Policy,
     store: Option<&str>,
 ) -> Result<Walk<'a>, Error> {
-    let standard = Path::new("-");
     let is_of_filter = args.output.is_none() && !args.in_place;
     let (sources, output) = match sources {
-        [] if is_of_filter => (vec![standard.to_owned()], Some(standard)),
-        [source] if is_of_filter && is_standard(source) => (sources.to_vec(), Some(standard)),
+        [] if is_of_filter => (vec![standard().to_owned()], Some(standard())),
+        [source] if is_of_filter && is_standard(source) => (sources.to_vec(), Some(standard())),
         [] => {
             return Err(Error::Usage(
                 "no source is given: name mboxes, Maildirs or messages".into(),

@@ -17,7 +17,7 @@ use super::named_files::NamedFiles;
 use super::origin::{RunOrigin, RunStart};
 use super::picture_watch::{DELIVERY_NOTICE, PictureWatch};
 use super::report_file::{self, ReportFile};
-use super::streams::{self, Input, is_standard, write_error};
+use super::streams::{self, Input, is_standard, shown_source, standard, write_error};
 use super::verb::{ExpandRun, VerbReport};
 use super::{say, wording};
 use crate::engine::lengths::Lengths;
@@ -161,9 +161,8 @@ impl<'j> FilterRun<'j> {
             }
         }
         limits_on_files_are_failed_writes();
-        let standard = Path::new("-");
-        let sources = [file.unwrap_or(standard)];
-        report_file::check(saying.report.as_deref(), &sources, &[standard])?;
+        let sources = [file.unwrap_or(standard())];
+        report_file::check(saying.report.as_deref(), &sources, &[standard()])?;
         Ok(job)
     }
 
@@ -291,11 +290,8 @@ impl<'j> FilterRun<'j> {
         if !starts_like_msg(&file) {
             return Ok(file);
         }
-        let path = self.file.unwrap_or(Path::new("-"));
-        let shown = match self.file.filter(|path| !is_standard(path)) {
-            Some(path) => path,
-            None => Path::new("standard input"),
-        };
+        let path = self.file.unwrap_or(standard());
+        let shown = shown_source(path);
         let made = as_mail(Cow::Owned(file), path);
         let (message, missing) = made.map_err(|why| Error::Unreadable {
             path: shown.to_owned(),

@@ -29,7 +29,9 @@ use super::remote;
 use super::report_file::{ReportFile, json};
 use super::reporter::{Reporter, ReporterCounts};
 use super::say::{self, harmless_within};
-use super::streams::{is_folder, is_output_lost, is_standard, print, stream, write_error};
+use super::streams::{
+    is_folder, is_output_lost, is_standard, print, standard, stream, write_error,
+};
 use super::survey::{
     NamedSource, RepeatedLinks, SourceKind, SurveyContext, as_json, check_page, in_units, lines,
     page, write_page,
@@ -70,7 +72,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
     page_file.map_or(Ok(()), check_page)?;
     let policy = args.policy.policy();
     let cache = Cache::of(&args.policy, args.mode(), None)?;
-    let stdin = [Path::new("-").to_owned()];
+    let stdin = [standard().to_owned()];
     let sources = match args.sources.as_slice() {
         [] => stdin.as_slice(),
         sources => sources,

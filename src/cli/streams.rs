@@ -13,6 +13,7 @@ use crate::mailbox::{
 };
 use crate::platform::{self, Stream};
 
+const STANDARD_INPUT: &str = "standard input";
 const STANDARD_OUTPUT: &str = "standard output";
 
 /// Opens standard output for mail. Returns an error if the stream is closed, because the mail would be lost. The
@@ -65,15 +66,29 @@ pub(super) fn print(text: &[u8]) -> Result<(), Error> {
 }
 
 pub(super) fn read_error(source: io::Error) -> Error {
-    Error::cannot_read("standard input")(source)
+    Error::cannot_read(STANDARD_INPUT)(source)
 }
 
 pub(super) fn write_error(source: io::Error) -> Error {
     Error::cannot_write(STANDARD_OUTPUT)(source)
 }
 
+/// Returns the path that means standard input or standard output on the command line.
+pub(super) fn standard() -> &'static Path {
+    Path::new("-")
+}
+
 pub(super) fn is_standard(path: &Path) -> bool {
-    path.as_os_str() == "-"
+    path.as_os_str() == standard().as_os_str()
+}
+
+/// Returns the name of a source in messages.
+pub(super) fn shown_source(source: &Path) -> &Path {
+    if is_standard(source) {
+        Path::new(STANDARD_INPUT)
+    } else {
+        source
+    }
 }
 
 /// Returns whether a source is a directory. `-` is always standard input, even if there is a directory with this name.
@@ -98,11 +113,6 @@ pub(super) fn stream(
     let skipped = Arc::<Mutex<SkippedMember>>::default();
     let most = options.read.max_expanded;
     let (path, named, of_part) = (source.to_owned(), Arc::clone(&skipped), stop.of_part());
-    let name = if is_standard {
-        Path::new("standard input")
-    } else {
-        source
-    };
     // Opening a named pipe blocks until a program writes to it. It is opened in a background thread, so that the run
     // can be stopped while it waits.
     let open = move || {
@@ -120,7 +130,7 @@ pub(super) fn stream(
             &of_part,
         )
     };
-    let reader = Background::start(open, name.to_owned(), stop.of_part());
+    let reader = Background::start(open, shown_source(source).to_owned(), stop.of_part());
     Ok(Some(InputSource::stream(reader, None, skipped)))
 }
 
