@@ -7,15 +7,13 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::engine::policy::OnFailure;
-use crate::engine::report::{Reason, Refusal};
+use crate::engine::report::Refusal;
 use crate::engine::{
     Answers, Content, Context, Engine, EngineOutcome, Kinds, Mode, Need, Needs, Neighbour,
     NeighbourDirectories, date,
 };
 use crate::error::Error;
-#[cfg(all(feature = "file", feature = "mailbox"))]
-use crate::fetch::EudoraFiles;
-use crate::fetch::{Fetch, Request, Sidecars, answer_all};
+use crate::fetch::{Fetch, Request, Sidecars, answer_all, not_beside};
 use crate::mime::MessageTree;
 
 /// Maximum of the deadline, so that adding the deadline to the current time cannot overflow.
@@ -32,9 +30,6 @@ pub(super) struct Driver<'d> {
     /// The name of the message in the report.
     pub(super) name: &'d str,
     pub(super) beside: Option<&'d Sidecars>,
-    /// The files of the mailbox, if it is a Eudora mailbox.
-    #[cfg(all(feature = "file", feature = "mailbox"))]
-    pub(super) eudora: Option<std::sync::Arc<EudoraFiles>>,
 }
 
 impl Driver<'_> {
@@ -104,10 +99,7 @@ impl Driver<'_> {
         Some(NeighbourDirectories {
             form: beside.form(),
             #[cfg(all(feature = "file", feature = "mailbox"))]
-            named_files: beside.number().and_then(|number| {
-                let files = self.eudora.as_ref()?;
-                Some(files.of_message(number, message, self.engine.policy()))
-            }),
+            named_files: beside.named_files(message, self.engine.policy()),
         })
     }
 
@@ -146,26 +138,9 @@ impl Driver<'_> {
 
     /// Reads a file next to the mailbox, if it has at most `room` bytes.
     fn read(&self, file: &Neighbour, deadline: Instant, room: u64) -> Result<Content, Refusal> {
-        let policy = self.engine.policy();
-        match file {
-            Neighbour::OfMessage { folder, name } => match self.beside {
-                None => Err(not_beside()),
-                Some(beside) => beside.read(folder, name.as_deref(), policy, room, deadline),
-            },
-            #[cfg(all(feature = "file", feature = "mailbox"))]
-            Neighbour::OfMailbox { folder, name } => match &self.eudora {
-                Some(files) => files.read(&(*folder, name.clone()), policy, deadline),
-                None => Err(not_beside()),
-            },
-            #[cfg(not(all(feature = "file", feature = "mailbox")))]
-            Neighbour::OfMailbox { .. } => Err(not_beside()),
-        }
+        let beside = self.beside.ok_or_else(not_beside)?;
+        beside.read(file, self.engine.policy(), room, deadline)
     }
-}
-
-fn not_beside() -> Refusal {
-    let detail = "there are no attachment files next to the message, because it is not in a mailbox of Apple Mail or Eudora";
-    Refusal::lasting(Reason::FileNotReadable, detail)
 }
 
 #[cfg(test)]

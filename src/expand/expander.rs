@@ -211,8 +211,6 @@ impl Expander {
             mode,
             name,
             beside,
-            #[cfg(all(feature = "file", feature = "mailbox"))]
-            eudora: beside.and_then(|_| self.open_eudora_files()),
         }
     }
 

@@ -49,8 +49,8 @@ impl Expander {
             Program::AppleMail => Sidecars::of_apple_mail(message.source),
             #[cfg(feature = "file")]
             Program::Eudora => {
-                self.eudora_files(message, false);
-                Some(Sidecars::of_eudora(message.source, message.number))
+                let files = self.eudora_files(message, false);
+                Some(Sidecars::Eudora(message.number, files))
             }
             #[cfg(not(feature = "file"))]
             Program::AppleMail | Program::Eudora => None,
@@ -85,13 +85,6 @@ impl Expander {
         files
     }
 
-    /// Returns the files of the Eudora mailbox that is being read.
-    #[cfg(feature = "file")]
-    pub(super) fn open_eudora_files(&self) -> Option<Arc<EudoraFiles>> {
-        let mailbox = unpoisoned(self.eudora.lock());
-        mailbox.as_ref().map(|(_, files)| Arc::clone(files))
-    }
-
     pub(crate) fn touched_messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         if self.marks() {
             // An X-Embody field that another program added is removed from every message. `Prefilter::messages` finds
@@ -100,5 +93,54 @@ impl Expander {
             return one_by_one(|bytes| self.first_touch(bytes), bytes, ends);
         }
         self.prefilter().messages(bytes, ends)
+    }
+}
+
+#[cfg(all(test, feature = "file"))]
+mod tests {
+    use std::fs;
+
+    use crate::engine::Mode;
+    use crate::engine::policy::Policy;
+    use crate::expand::Expander;
+    use crate::mailbox::{Message, Program, Quoting};
+
+    /// Threads can share an expander, so it can process two mailboxes at the same time.
+    #[test]
+    fn message_gets_the_file_of_its_own_mailbox_after_another_mailbox_was_opened() {
+        const CONTENT: &[u8] =
+            b"From: a@example.org\nSubject: x\n\nAttachment Converted: \"C:\\ATTACH\\x.txt\"\n";
+        let root = tempfile::tempdir().unwrap();
+        let mailbox = |name: &str| {
+            let attachments = root.path().join(name).join("attach");
+            fs::create_dir_all(&attachments).unwrap();
+            fs::write(attachments.join("x.txt"), format!("file of {name}\n")).unwrap();
+            root.path().join(name).join("In.mbx")
+        };
+        let (first, second) = (mailbox("first"), mailbox("second"));
+        let expander = Expander::builder(Policy::default()).build().unwrap();
+        let beside = |source| {
+            expander.beside(&Message {
+                number: 1,
+                source,
+                content: CONTENT,
+                at: None,
+                quoting: Quoting::None,
+                beside: Some(Program::Eudora),
+            })
+        };
+        let of_first = beside(&first);
+        let of_second = beside(&second);
+        for (beside, name) in [(of_first, "first"), (of_second, "second")] {
+            let expansion = expander.expand_beside(CONTENT, "1", beside.as_ref(), Mode::Run);
+            let outcome = expansion.unwrap();
+            let output = outcome.output().into_bytes();
+            let expected = format!("file of {name}");
+            assert!(
+                memchr::memmem::find(&output, expected.as_bytes()).is_some(),
+                "{}",
+                output.escape_ascii()
+            );
+        }
     }
 }

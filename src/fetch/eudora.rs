@@ -17,8 +17,8 @@ use std::time::Instant;
 
 use super::allowance::RequestAllowance;
 use super::attachments::ambiguous;
-use super::beside::{SidecarFolder, on_disk};
 use super::request::of_file;
+use super::sidecar_folder::{SidecarFolder, on_disk};
 use crate::engine::forms::eudora::FlattenedMessage;
 use crate::engine::forms::eudora::notes::{EudoraNote, decoded_name, is_file_name};
 use crate::engine::policy::Policy;

@@ -44,6 +44,8 @@ mod request;
 #[cfg(feature = "http")]
 mod response_head;
 mod several;
+#[cfg(feature = "file")]
+mod sidecar_folder;
 #[doc(hidden)]
 pub mod store;
 mod system;
@@ -66,6 +68,7 @@ pub use names::Names;
 pub(crate) use order::undated;
 #[cfg(feature = "http")]
 pub(crate) use request::answer_by_fetching;
+pub(crate) use request::not_beside;
 pub use request::{Canned, Fetch, NoFetch, Request};
 pub use several::answer_all;
 

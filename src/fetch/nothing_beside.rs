@@ -3,9 +3,9 @@
 
 use std::time::Instant;
 
-use crate::engine::Content;
 use crate::engine::policy::{Follow, Policy};
 use crate::engine::report::Refusal;
+use crate::engine::{Content, Neighbour};
 
 #[derive(Debug)]
 pub(crate) enum Sidecars {}
@@ -18,8 +18,7 @@ impl Sidecars {
 
     pub(crate) fn read(
         &self,
-        _: &str,
-        _: Option<&str>,
+        _: &Neighbour,
         _: &Policy,
         _: u64,
         _: Instant,

@@ -51,6 +51,12 @@ pub(super) fn of_file(path: &Path, body: Vec<u8>, begun: Instant) -> Content {
     just_now(url, Provenance::File, body, begun)
 }
 
+/// Returns the refusal for a file that is not next to the message.
+pub(crate) fn not_beside() -> Refusal {
+    let detail = "there are no attachment files next to the message, because it is not in a mailbox of Apple Mail or Eudora";
+    Refusal::lasting(Reason::FileNotReadable, detail)
+}
+
 /// A source of content that is not in the message. Threads share an implementation.
 ///
 /// The expander requests only URLs that its policy allows ([`Policy::judge_url`]), and checks the size and type of the content

@@ -619,7 +619,6 @@ const NAME_FORMS: &[(&str, Option<&[&str]>)] = &[
     ("fetch/beside.rs", Some(&["apple", "eudora"])),
     ("fetch/eudora.rs", Some(&["eudora"])),
     ("fetch/mod.rs", Some(&["eudora"])),
-    ("expand/driver.rs", Some(&["eudora"])),
     ("expand/expander.rs", Some(&["eudora"])),
     ("expand/mailbox.rs", Some(&["apple", "eudora"])),
     // The formats of mailboxes that are named after their programs.
