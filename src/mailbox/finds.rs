@@ -48,7 +48,7 @@ impl SourceFind {
 
     /// Returns whether the file contains a single message.
     pub(crate) fn is_message(&self) -> bool {
-        matches!(self.kind, StartKind::Eml | StartKind::Msg)
+        self.kind.is_message()
     }
 
     /// Returns the path of the file to be read. For a folder inside an Outlook mailbox, this is the mailbox file.

@@ -18,6 +18,11 @@ pub(crate) enum StartKind {
 }
 
 impl StartKind {
+    /// Whether a file contains only one message.
+    pub(crate) fn is_message(self) -> bool {
+        matches!(self, Self::Eml | Self::Msg)
+    }
+
     pub(crate) fn is_folder(self) -> bool {
         matches!(self, Self::Maildir | Self::Mh)
     }

@@ -16,7 +16,7 @@ pub(crate) fn own_form(kind: StartKind) -> Format {
 /// Returns whether messages are converted to another format, or moved into another mailbox.
 pub(crate) fn is_moved(kind: StartKind, options: &Options) -> bool {
     let wanted = options.output_format;
-    let is_single = matches!(kind, StartKind::Eml | StartKind::Msg);
+    let is_single = kind.is_message();
     let is_rewritten = options.skip_deleted && !is_single
         || options.mbox_variant.is_some() && own_form(kind).is_file();
     let is_other = is_rewritten || wanted != Format::Auto && wanted != own_form(kind);

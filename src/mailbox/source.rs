@@ -216,8 +216,7 @@ impl Source {
         is_in_maildir: bool,
         metadata: &fs::Metadata,
     ) -> Result<Finds, Error> {
-        let is_message =
-            verdict.is_ok_and(|(kind, _)| matches!(kind, StartKind::Eml | StartKind::Msg));
+        let is_message = verdict.is_ok_and(|(kind, _)| kind.is_message());
         // In a Maildir, every file is a message, even if its content does not look like one.
         let verdict = if is_in_maildir && !is_message {
             look_at(&self.path, Format::Eml)?

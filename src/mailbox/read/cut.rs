@@ -207,7 +207,7 @@ pub(crate) fn pieces(
         header: header(source)?,
         whole: Some(SINGLE),
     };
-    if matches!(kind, StartKind::Eml | StartKind::Msg) {
+    if kind.is_message() {
         return take(&all, None);
     }
     let quoting = source.quoting()?;

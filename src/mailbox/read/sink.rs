@@ -96,9 +96,7 @@ impl<'a> Sink<'a> {
             Self::Directly(stream) => stream.finish(),
             Self::Beside(beside) => {
                 let finished = match like {
-                    Some(like) if matches!(kind, StartKind::Eml | StartKind::Msg) => {
-                        beside.finished(like, NewFile::Copy)?
-                    }
+                    Some(like) if kind.is_message() => beside.finished(like, NewFile::Copy)?,
                     Some(like) => beside.finished_now(like)?,
                     None => beside.finished_as_new()?,
                 };

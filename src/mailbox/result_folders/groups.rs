@@ -53,17 +53,14 @@ pub(crate) fn groups<'f>(finds: &'f Finds, options: &Options) -> Vec<MailboxGrou
         let exported = exported_to(found).filter(|_| is_other_layout);
         let key = match found.kind {
             _ if has_one_folder => Path::new(""),
-            StartKind::Eml | StartKind::Msg if is_moved => {
-                emlx_files::mailbox_of(&found.path, relative)
-                    .or(relative.parent())
-                    .unwrap_or(relative)
-            }
+            kind if is_moved && kind.is_message() => emlx_files::mailbox_of(&found.path, relative)
+                .or(relative.parent())
+                .unwrap_or(relative),
             _ => exported.unwrap_or(relative),
         };
         // All messages of a directory form one group: those of a Maildir or an MH folder, and those in other files. Any
         // other file is a mailbox of its own.
-        let is_of_directory =
-            found.kind.is_folder() || matches!(found.kind, StartKind::Eml | StartKind::Msg);
+        let is_of_directory = found.kind.is_folder() || found.kind.is_message();
         let slot = if has_one_folder || is_moved && is_of_directory {
             0
         } else {

@@ -74,7 +74,7 @@ impl FolderNamer {
             _ => divided(name),
         };
         let file = self.unique(&at, stem, &suffix);
-        if matches!(kind, StartKind::Eml | StartKind::Msg) {
+        if kind.is_message() {
             self.taken.insert(at);
         }
         file
@@ -111,7 +111,7 @@ impl FolderNamer {
         };
         let mut at = PathBuf::new();
         // A single message becomes a file in the directory of its folder.
-        let is_message = !group.is_moved && matches!(group.kind, StartKind::Eml | StartKind::Msg);
+        let is_message = !group.is_moved && group.kind.is_message();
         let Some((last, above)) = levels.split_last() else {
             return at;
         };
