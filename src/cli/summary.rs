@@ -72,8 +72,8 @@ impl RunSummary<'_> {
             ]
         } else {
             [
-                "file or message could not be read completely; a line above names this file",
-                "files or messages could not be read completely; lines above name these files",
+                "file or message could not be processed completely; a line above names this file",
+                "files or messages could not be processed completely; lines above name these files",
             ]
         };
         for (count, one, many) in [

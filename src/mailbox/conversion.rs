@@ -268,14 +268,17 @@ fn in_place<S: Send>(job: &MailboxJob<'_, S>, source: &Source) -> Result<Summary
         ..*job
     };
     let founds: Vec<&SourceFind> = finds.mailboxes.iter().collect();
-    let done = job.each_in_parallel(&founds, |job, kind| match kind {
-        StartKind::Maildir | StartKind::Mh => job.folder(kind, None),
-        StartKind::Archive if options.writes => Err(not_in_place(job.path)),
-        StartKind::Archive | StartKind::Eudora | StartKind::Msg | StartKind::Pst => {
-            job.file_to(kind, Output::Nowhere)
-        }
-        StartKind::Mbox => job.mbox_in_place(),
-        StartKind::Eml => job.message_in_place(),
+    let done = job.each_in_parallel(&founds, |job, kind| {
+        let done = match kind {
+            StartKind::Maildir | StartKind::Mh => job.folder(kind, None),
+            StartKind::Archive if options.writes => Err(not_in_place(job.path)),
+            StartKind::Archive | StartKind::Eudora | StartKind::Msg | StartKind::Pst => {
+                job.file_to(kind, Output::Nowhere)
+            }
+            StartKind::Mbox => job.mbox_in_place(),
+            StartKind::Eml => job.message_in_place(),
+        };
+        job.unless_left(kind, done)
     });
     summary.add(&done?);
     summary.add(&job.each_inner(&inner, |job, _| job.inner_to(None))?);

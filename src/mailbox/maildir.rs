@@ -51,6 +51,7 @@ use crate::mailbox::forms::rewrite;
 use crate::mailbox::forms::state_files::{FILES_BY_NUMBER, unused_beside};
 use crate::mailbox::identity::FileIdentity;
 use crate::mailbox::kind::StartKind;
+use crate::mailbox::obstacle::obstacle;
 use crate::mailbox::place::delivery::NO_LETTER;
 use crate::mailbox::place::folder::{
     MessageFolder, base_of, distinct_bases, length_of_listed, noted_in_name, resized, with_base,
@@ -69,6 +70,8 @@ use crate::mailbox::{Format, Summary};
 use crate::platform::{self, NewFile, OsStrExt as _, absent};
 use crate::pool;
 use crate::prologue::Prologue;
+
+const UNCHANGED: &str = "; the message was not changed";
 
 /// Maximum number of attempts to replace a message, because a mail client may rename it before each attempt.
 const ATTEMPTS: usize = 4;
@@ -94,6 +97,7 @@ impl<S: Send> MailboxJob<'_, S> {
                 let locked = folder.join("embody");
                 lock = Some(Dotlock::acquire(&locked, folder, &self.patience())?);
                 if !place.is_mh {
+                    check_writing_in(&place.writing_in(folder))?;
                     keywords = FolderKeywords::of(folder);
                 }
             }
@@ -275,6 +279,15 @@ fn make_folder(folder: &Path) -> Result<(), Error> {
     fs::create_dir_all(folder).map_err(cannot_write(folder))
 }
 
+/// Checks that new messages can be written to `tmp` of a Maildir, before the messages are read. A missing `tmp` is created
+/// later.
+fn check_writing_in(tmp: &Path) -> Result<(), Error> {
+    if tmp.is_dir() {
+        temporary::temporary_in(tmp).map_err(cannot_write(tmp))?;
+    }
+    Ok(())
+}
+
 /// Returns the pairs of names with the same unique part, in both directions. A killed run may have left such a pair: an
 /// old message and its new version.
 fn twins(names: &[PathBuf]) -> HashMap<PathBuf, PathBuf> {
@@ -390,7 +403,7 @@ impl<S> MaildirFiles<'_, S> {
         let content = match whole {
             Ok(content) => content,
             Err(why) => {
-                let why = why.map(|why| why.then("; the message was not changed"));
+                let why = why.map(|why| why.then(UNCHANGED));
                 match &why {
                     Some(_) => summary.damaged = 1,
                     None => summary.oversized = 1,
@@ -443,47 +456,27 @@ impl<S> MaildirFiles<'_, S> {
         }
         match (target, new) {
             (None, Some(new)) if writes => {
-                let writing_in = self.place.writing_in(&self.place.folder);
-                // The Maildir may have lost its `tmp`, which is then created.
-                make_folder(&writing_in)?;
-                let twin = self
-                    .twins
-                    .get(listed)
-                    .map(|twin| self.place.folder.join(twin));
-                let mut path = path;
-                let mut is_done = false;
-                for _ in 0..ATTEMPTS {
-                    let beside = AtomicWriter::of(&new, &writing_in, &path, method)?;
-                    let old = OldFile {
-                        path: &path,
-                        file: &file,
-                        before: &before,
-                        twin: twin.as_deref(),
-                        folders: &self.place.synced_in(&self.place.folder),
-                    };
-                    is_done = old.give_way(beside.finished(&file, NewFile::Replacement)?, &new)?;
-                    if is_done {
+                let named = self.place.folder.join(&name);
+                match self.replace(listed, (path, &*file, &before), &new, method) {
+                    Ok(Some(path)) => {
                         let keywords = unpoisoned(self.keywords.lock());
                         let names = (path.as_path(), resized(&path, &new));
                         let followed = keywords.follow(&self.place.folder, names);
                         followed.map_err(cannot_write(&self.place.folder.join(COURIER)))?;
-                        break;
                     }
-                    // The message was moved. If another search finds the same unchanged file, the next attempt replaces
-                    // it under its new name.
-                    let found = self
-                        .messages
-                        .find(listed, true)
-                        .map_err(cannot_read(&self.place.folder))?;
-                    match found.map(|name| self.place.folder.join(name)) {
-                        Some(found) if before.check(&found).is_ok() => path = found,
-                        _ => break,
+                    Ok(None) => {
+                        summary.changed = 0;
+                        summary.bytes_out = summary.bytes_in;
+                        summary.moved = 1;
                     }
-                }
-                if !is_done {
-                    summary.changed = 0;
-                    summary.bytes_out = summary.bytes_in;
-                    summary.moved = 1;
+                    Err(error) => match obstacle(&error, &named, UNCHANGED) {
+                        Some(obstacle) => {
+                            (summary.changed, summary.damaged) = (0, 1);
+                            summary.bytes_out = summary.bytes_in;
+                            (why, transformed) = (Some(obstacle), None);
+                        }
+                        None => return Err(error),
+                    },
                 }
             }
             (None, _) => {}
@@ -511,6 +504,46 @@ impl<S> MaildirFiles<'_, S> {
             }
         }
         Ok((summary, why, transformed))
+    }
+
+    /// Replaces a message in place, and returns the path that it had. Returns `None`, with nothing changed, if other
+    /// programs moved the message before each attempt.
+    fn replace(
+        &self,
+        listed: &Path,
+        (mut path, file, before): (PathBuf, &File, &FileIdentity),
+        new: &[u8],
+        method: Option<Method>,
+    ) -> Result<Option<PathBuf>, Error> {
+        let folder = &self.place.folder;
+        let writing_in = self.place.writing_in(folder);
+        // The Maildir may have lost its `tmp`, which is then created.
+        make_folder(&writing_in)?;
+        let twin = self.twins.get(listed).map(|twin| folder.join(twin));
+        for _ in 0..ATTEMPTS {
+            let beside = AtomicWriter::of(new, &writing_in, &path, method)?;
+            let old = OldFile {
+                path: &path,
+                file,
+                before,
+                twin: twin.as_deref(),
+                folders: &self.place.synced_in(folder),
+            };
+            if old.give_way(beside.finished(file, NewFile::Replacement)?, new)? {
+                return Ok(Some(path));
+            }
+            // The message was moved. If another search finds the same unchanged file, the next attempt replaces it under
+            // its new name.
+            let found = self.messages.find(listed, true);
+            match found
+                .map_err(cannot_read(folder))?
+                .map(|name| folder.join(name))
+            {
+                Some(found) if before.check(&found).is_ok() => path = found,
+                _ => break,
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -52,6 +52,7 @@ mod maildir;
 pub(crate) mod memory;
 mod message_in_place;
 mod not_mail;
+mod obstacle;
 mod own_format;
 mod partial;
 mod place;

@@ -94,7 +94,7 @@ fn one_damaged_member_of_a_zip_keeps_no_other_from_being_read() {
         "{said}"
     );
     assert!(
-        said.contains("2 files or messages could not be read completely"),
+        said.contains("2 files or messages could not be processed completely"),
         "{said}"
     );
     let shown = embody()

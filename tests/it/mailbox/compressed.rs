@@ -265,7 +265,7 @@ fn trailing_garbage_is_reported_and_never_removed_in_place() {
             let output = run(&arguments, folder.path(), b"");
             assert_eq!(status(&output), 1, "{}", stderr(&output));
             assert!(
-                stderr(&output).contains("1 file or message could not be read completely"),
+                stderr(&output).contains("1 file or message could not be processed completely"),
                 "{}",
                 stderr(&output)
             );

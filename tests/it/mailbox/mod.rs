@@ -23,6 +23,8 @@ mod formats;
 mod from_field;
 mod from_lines;
 mod large;
+#[cfg(unix)]
+mod left_in_place;
 mod lengths;
 mod looked_once;
 mod lost_members;
