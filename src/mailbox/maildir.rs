@@ -405,7 +405,8 @@ impl<S> MaildirFiles<'_, S> {
             Err(why) => {
                 let why = why.map(|why| why.then(UNCHANGED));
                 match &why {
-                    Some(_) => summary.damaged = 1,
+                    // The content of the file is unknown, or is not a message.
+                    Some(_) => (summary.messages, summary.damaged) = (0, 1),
                     None => summary.oversized = 1,
                 }
                 if let Some((target, folder)) = &target {

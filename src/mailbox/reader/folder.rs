@@ -259,7 +259,10 @@ impl FolderLetter {
                         })?;
                         appended.clone()
                     }
-                    Err(Some(why)) => Some(why.clone().then("; the message was not changed")),
+                    Err(Some(why)) => {
+                        counts.messages = 0;
+                        Some(why.clone().then("; the message was not changed"))
+                    }
                     Err(None) => {
                         counts.oversized = 1;
                         None

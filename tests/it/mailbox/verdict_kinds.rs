@@ -632,6 +632,71 @@ fn file_without_mail_among_messages_is_named_and_not_read_as_a_message() {
     }
 }
 
+/// Returns the number before the first "messages" or "message" in a text.
+fn messages_in(text: &str) -> u64 {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let at = words.iter().position(|word| word.starts_with("message"));
+    words[at.unwrap_or_else(|| panic!("{text}")) - 1]
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn file_that_is_not_a_message_counts_as_none_in_every_text() {
+    let pegasus = [&b"Inbox\0"[..], &[0; 122], mail("pegasus").as_bytes()].concat();
+    let mut contents = files_without_mail().to_vec();
+    contents.push(zip(&[("x.eml", mail("packed").as_bytes())]));
+    contents.push(pegasus);
+    // A compressed message that is damaged.
+    contents.push(b"\x1f\x8b\x08\0\0\0\0\0\0\x03\xff\xff\xff".to_vec());
+    for content in contents {
+        for other in ["cur/1578304801.M2P1.h:2,S", "2"] {
+            let temporary = tempfile::tempdir().unwrap();
+            let place = temporary.path();
+            let kept = if other == "2" {
+                fs::create_dir(place.join("box")).unwrap();
+                fs::write(place.join("box/.mh_sequences"), "").unwrap();
+                "1"
+            } else {
+                make_maildir(place);
+                "cur/1578304800.M1P1.h:2,S"
+            };
+            fs::write(place.join("box").join(kept), mail("kept")).unwrap();
+            fs::write(place.join("box").join(other), &content).unwrap();
+            let shown = content[..12].escape_ascii().to_string();
+            let (_, text, _) = run(place, &["inspect", "box"]);
+            assert_eq!(messages_in(&text), 1, "{shown}: {text}");
+            for arguments in [
+                &["convert", "box", "--output", "copy"][..],
+                &[
+                    "convert",
+                    "box",
+                    "--output-format",
+                    "maildir",
+                    "--output",
+                    "md",
+                ],
+                &[
+                    "convert",
+                    "box",
+                    "--output-format",
+                    "mbox",
+                    "--output",
+                    "new",
+                ],
+                &["convert", "--in-place", "box"],
+            ] {
+                let (status, _, said) = run(place, arguments);
+                assert_eq!(status, 1, "{shown}: {said}");
+                let summary = said.lines().find(|line| line.contains(" read, "));
+                let line = summary.unwrap_or_else(|| panic!("{said}"));
+                let read = line.trim_start_matches("embody: ");
+                assert_eq!(messages_in(read), 1, "{arguments:?} {shown}: {said}");
+            }
+        }
+    }
+}
+
 #[test]
 fn mail_with_an_odd_start_among_messages_is_read() {
     for content in [
