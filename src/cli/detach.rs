@@ -23,7 +23,7 @@ use crate::engine::policy::Policy;
 use crate::engine::{Mark, Mode, Prefilter};
 use crate::error::Error;
 use crate::expand::Expander;
-use crate::expand::detach::{Detacher, Settings};
+use crate::expand::detach::{Choice, Detacher, Settings};
 use crate::fetch::store::{self, Mail, Store, StorePurpose, User};
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::candidates::Candidates;
@@ -127,18 +127,24 @@ fn with_files(
 }
 
 /// Returns advice for a mailbox in which no attachment of the searched messages has the minimum size.
-fn nothing_is_large(least: u64, searched: SearchedMail) -> String {
+fn nothing_is_large(larger_than: u64, searched: SearchedMail) -> String {
     const UNIT: u64 = 1 << 10;
-    let smaller = (least / 10 / UNIT * UNIT).max(1);
+    let least = larger_than.max(Choice::LEAST);
+    let smaller = (least / 10 / UNIT * UNIT).max(Choice::LEAST);
     let of_others = match searched {
         SearchedMail::ExceptLarge => " of the searched messages",
         SearchedMail::All | SearchedMail::Unknown => "",
     };
-    format!(
-        "No attachment{of_others} has {} or more. A smaller size moves more attachments, for example --larger-than {}; embody inspect --html shows the sizes of all attachments.\n",
-        size(least),
-        option_size(smaller)
-    )
+    let advice = if smaller < least {
+        let smaller = option_size(smaller);
+        format!(
+            "A smaller size moves more attachments, for example --larger-than {smaller}; embody inspect --html shows the sizes of all attachments."
+        )
+    } else {
+        "A smaller attachment always stays in the mail, because the reference to it would be as long.".to_owned()
+    };
+    let size = size(least);
+    format!("No attachment{of_others} has {size} or more. {advice}\n")
 }
 
 fn detacher(

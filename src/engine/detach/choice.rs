@@ -9,9 +9,6 @@ use crate::mime::header::has_control_character;
 use crate::mime::media_type::{DEFAULT_TYPE, is_composite};
 use crate::mime::{MediaType, MessageTree, PartId, PartKind, ScanLimits};
 
-/// Minimum length of a body in bytes. A reference to a shorter body would be as long as the body itself.
-const LEAST: usize = 1 << 10;
-
 /// Rules that select the attachments to detach.
 #[derive(Clone, Debug)]
 pub struct Choice {
@@ -49,6 +46,9 @@ impl Choice {
     /// Default value of [`larger_than`](Self::larger_than), in bytes.
     pub const LARGER_THAN: u64 = 100 << 10;
 
+    /// Minimum length of a body that is detached, in bytes. A reference to a shorter body would be as long as the body itself.
+    pub(crate) const LEAST: u64 = 1 << 10;
+
     /// Decides whether a part is detached. Returns `None` if the part was not chosen, and a refusal if it was chosen but must
     /// stay. `policy` is always the default policy, so signed parts are protected whatever the options are.
     pub(super) fn judge(
@@ -61,8 +61,7 @@ impl Choice {
         let entity = tree.part(part);
         let essence = entity.essence.as_str();
         let is_chosen = self.types.is_empty() || self.types.iter().any(|it| it.matches(essence));
-        if (entity.body.len() as u64) < self.larger_than
-            || entity.body.len() < LEAST
+        if (entity.body.len() as u64) < self.larger_than.max(Self::LEAST)
             || !is_chosen
             || !is_leaf(tree, part)
         {

@@ -279,6 +279,37 @@ fn detach_that_finds_nothing_large_names_a_smaller_size() {
 }
 
 #[test]
+fn detach_says_which_attachments_are_too_small_for_every_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let pdf = "From: a@example.org\nSubject: s\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nhi\n--b\nContent-Type: application/pdf; name=a.pdf\n\n%PDF-1.4\n--b--\n";
+    fs::write(folder.path().join("box"), mbox(&[pdf.to_owned()])).unwrap();
+    for (size, advice) in [
+        (
+            "1",
+            "No attachment has 1 kB or more. A smaller attachment always stays",
+        ),
+        (
+            "1k",
+            "No attachment has 1 kB or more. A smaller attachment always stays",
+        ),
+        ("3k", "--larger-than 1k;"),
+    ] {
+        let arguments = [
+            "detach",
+            "--larger-than",
+            size,
+            "--store",
+            "s",
+            "box",
+            "--output",
+            "-",
+        ];
+        let (_, said) = run(folder.path(), &arguments, &[]);
+        assert!(said.contains(advice), "{size}: {said}");
+    }
+}
+
+#[test]
 fn probe_needs_no_fetch_in_inspect_and_is_refused_in_convert() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(
