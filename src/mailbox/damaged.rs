@@ -67,7 +67,7 @@ const OF_COMPRESSED: [&str; 7] = ["br", "lzo", "lz", "lrz", "rz", "sz", "zpaq"];
 /// has the suffix of a compression that was removed.
 pub(crate) fn damaged(name: &Path, start: &[u8], other: NotMail) -> Option<NotMail> {
     let is_binary = match other {
-        NotMail::Binary => true,
+        NotMail::Binary | NotMail::LONE_APPLE_DOUBLE => true,
         NotMail::Text => false,
         _ => return None,
     };

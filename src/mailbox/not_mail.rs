@@ -157,6 +157,10 @@ impl NotMail {
     pub(crate) const APPLE_DOUBLE: Self =
         Self::Beside("an AppleDouble file, in which macOS stores attributes of another file");
 
+    /// An AppleDouble file whose name does not say to which file it belongs.
+    pub(crate) const LONE_APPLE_DOUBLE: Self =
+        Self::Other("an AppleDouble file without the name of one");
+
     pub(crate) const ARCHIVE_IN_PLACE: Self = Self::Format(
         "an archive",
         "embody cannot change an archive in place; convert the archive to a new mailbox",

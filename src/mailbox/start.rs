@@ -161,13 +161,17 @@ fn kind_in_format(start: &[u8], format: Format) -> Result<StartKind, NotMail> {
     }
 }
 
-/// Treats a file named `.eml` or `.mht` as a message if `start`, its first bytes, show no other format. Otherwise a mail with one
-/// damaged byte in its header would be skipped.
+/// Corrects the kind of a file by its name. A file named `.eml` or `.mht` is a message if `start`, its first bytes, show no
+/// other format: otherwise a mail with one damaged byte in its header would be skipped. An AppleDouble file is a part of its
+/// neighbour only if its name says which file that is.
 pub(crate) fn as_named(
     kind: Result<StartKind, NotMail>,
     (path, start): (&Path, &[u8]),
     format: Format,
 ) -> Result<StartKind, NotMail> {
+    if kind == Err(NotMail::APPLE_DOUBLE) && !is_named_apple_double(path) {
+        return Err(NotMail::LONE_APPLE_DOUBLE);
+    }
     let class = plain_suffix(path).and_then(SuffixClass::of);
     match (kind, format, class) {
         // After a crash of the system, a file can begin with NULs or consist of them.
@@ -178,6 +182,13 @@ pub(crate) fn as_named(
         }
         _ => kind,
     }
+}
+
+/// Returns whether the name is that of an AppleDouble file: `._NAME` next to NAME, or NAME in a directory of such files.
+fn is_named_apple_double(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
+    name.as_encoded_bytes().starts_with(b"._") || folder == ".AppleDouble" || folder == "__MACOSX"
 }
 
 /// Returns whether bytes are the start of a picture, a document, a sound, a film or a program.

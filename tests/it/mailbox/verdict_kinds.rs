@@ -698,6 +698,41 @@ fn file_that_is_not_a_message_counts_as_none_in_every_text() {
 }
 
 #[test]
+fn apple_double_file_is_a_part_only_with_its_name() {
+    let content = b"\0\x05\x16\x07\0\x02\0\0Mac OS X        \0\x02\0\0\0\x09";
+    for (name, expected) in [
+        ("._a.mbox", (0, [1, 1, 0, 0])),
+        (".AppleDouble/a.mbox", (0, [1, 1, 0, 0])),
+        ("__MACOSX/a.mbox", (0, [1, 1, 0, 0])),
+        ("a", (0, [1, 0, 1, 0])),
+        ("a.jpg", (0, [1, 0, 1, 0])),
+        ("b.mbox", (1, [1, 0, 0, 1])),
+        ("b.eml", (1, [1, 0, 0, 1])),
+    ] {
+        for is_archive in [false, true] {
+            let temporary = tempfile::tempdir().unwrap();
+            let place = temporary.path();
+            let path = place.join("box").join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let kept = mbox(&["kept"]);
+            let source = if is_archive {
+                let members = [("kept.mbox", kept.as_bytes()), (name, &content[..])];
+                fs::write(place.join("box.zip"), zip(&members)).unwrap();
+                "box.zip"
+            } else {
+                fs::write(place.join("box/kept.mbox"), &kept).unwrap();
+                fs::write(path, content).unwrap();
+                "box"
+            };
+            let (status, mut counts, said) = verdicts(place, source);
+            // The archive itself is a file, too.
+            (counts[0], counts[3]) = (counts[0].min(1), counts[3].min(1));
+            assert_eq!((status, counts), expected, "{source} {name}: {said}");
+        }
+    }
+}
+
+#[test]
 fn mail_with_an_odd_start_among_messages_is_read() {
     for content in [
         format!("\r\n\n{}", mail("odd")),
