@@ -6,7 +6,7 @@ use crate::mailbox::candidate::FormatCandidate;
 use crate::mailbox::compressed::plain_suffix;
 use crate::mailbox::encoding::UnicodeEncoding;
 use crate::mailbox::forms::archive::is_archive;
-use crate::mailbox::forms::recorded::refused_session;
+use crate::mailbox::forms::recorded::refused_session_of_start;
 use crate::mailbox::forms::refused::refused;
 use crate::mailbox::forms::separator::{field, from_line_length, line_end, name_length};
 use crate::mailbox::forms::suffixes::SuffixClass;
@@ -44,7 +44,7 @@ const STARTS: [fn(&[u8]) -> StartVerdict; 12] = [
             NotMail::MBOX_AFTER_TEXT,
         )
     },
-    |start| refused_session(start).map(Err),
+    |start| refused_session_of_start(start).map(Err),
     |start| is_refused(starts_mbox_with_tabs(start), NotMail::MBOX_WITH_TABS),
     |start| starts_message(start).then_some(Ok(StartKind::Eml)),
 ];

@@ -123,8 +123,18 @@ const RNEWS: &[u8] = b"#! rnews ";
 const WORK: usize = 4;
 
 /// Returns why a file is not read as one message: it is a recorded session with several messages, or with lines before its
-/// message that are not a prologue. Returns `None` for a single message. `file` can be the start of a file.
+/// message that are not a prologue. Returns `None` for a single message.
 pub(crate) fn refused_session(file: &[u8]) -> Option<NotMail> {
+    refused(file, false)
+}
+
+/// Does the same with the first 64 KiB of a file. If they do not show where the first message ends, the reader of the file
+/// decides, because the text of this message can quote a session.
+pub(crate) fn refused_session_of_start(start: &[u8]) -> Option<NotMail> {
+    refused(start, start.len() >= LOOKED_AT)
+}
+
+fn refused(file: &[u8], is_cut: bool) -> Option<NotMail> {
     let content = emlx::behind_count(file).unwrap_or(file);
     let text = content.strip_prefix(BYTE_ORDER_MARK).unwrap_or(content);
     let (_, text) = split_while(text, u8::is_ascii_whitespace);
@@ -136,7 +146,7 @@ pub(crate) fn refused_session(file: &[u8]) -> Option<NotMail> {
     let before = content.len() - text.len();
     let first = Prologue::of(content).map(|prologue| prologue.length.saturating_sub(before));
     kinds.find_map(|kind| {
-        kind.has_unread_messages(text, first)
+        kind.has_unread_messages((text, is_cut), first)
             .then_some(kind.refused)
     })
 }
@@ -146,9 +156,9 @@ const LONGEST_LINE: usize = 2048;
 
 impl SessionKind {
     /// Returns whether a session contains another message than the one whose header is at `first`. It is `None` if no reader
-    /// finds a header after the first lines of the session.
-    fn has_unread_messages(&self, session: &[u8], first: Option<usize>) -> bool {
-        let has_dots = self.has_dots && has_dot_line(session);
+    /// finds a header after the first lines of the session. If the session is cut, its first message may be, too.
+    fn has_unread_messages(&self, (session, is_cut): (&[u8], bool), first: Option<usize>) -> bool {
+        let has_dots = self.has_dots && (is_cut || has_dot_line(session));
         let mut work = session.len().saturating_mul(WORK);
         let (mut at, mut has_first, mut is_in_message) = (0, first.is_none(), false);
         while at < session.len() {
@@ -168,7 +178,7 @@ impl SessionKind {
             let message = rest_or_empty(session, at);
             if !has_first && first == Some(at) {
                 (has_first, is_in_message) = (true, true);
-                at += self.length_of_message(line, message).unwrap_or(0);
+                at += self.length_of_message(line, (message, is_cut)).unwrap_or(0);
                 continue;
             }
             // After the dot of another message, a field is enough: no text of a mail is at this place.
@@ -184,8 +194,8 @@ impl SessionKind {
     }
 
     /// Returns the length of a message that the line before it contains. Returns `None` if the length is wrong, for example
-    /// because a program converted the line endings.
-    fn length_of_message(&self, line: &[u8], message: &[u8]) -> Option<usize> {
+    /// because a program converted the line endings. If the message is cut, a length beyond its end is right.
+    fn length_of_message(&self, line: &[u8], (message, is_cut): (&[u8], bool)) -> Option<usize> {
         let of_literal = line.strip_suffix(b"}").and_then(|start| {
             let number = start.iter().rposition(|&byte| byte == b'{')?;
             start.get(number + 1..)
@@ -193,6 +203,9 @@ impl SessionKind {
         let of_number = || line.split(|&byte| byte == b' ').find(|it| is_number(it));
         let digits = of_literal.or_else(of_number)?;
         let length: usize = std::str::from_utf8(digits).ok()?.parse().ok()?;
+        if is_cut && length >= message.len() && !self.after_length.is_empty() {
+            return Some(message.len());
+        }
         let after = message.get(length..)?;
         let is_right = self
             .after_length
@@ -468,6 +481,40 @@ mod tests {
         ] {
             assert_eq!(name(text), "", "{text}");
         }
+    }
+
+    #[test]
+    fn long_message_that_quotes_a_session_is_not_refused_by_its_start() {
+        let of_start = |file: &str| {
+            let start = front(file.as_bytes(), LOOKED_AT);
+            refused_session_of_start(start).map_or("", NotMail::name)
+        };
+        let rest = "long line\n".repeat(LOOKED_AT / 5);
+        for (session, _) in sessions() {
+            for whole in [
+                format!("{HEADER}{session}{rest}"),
+                format!("{HEADER}{rest}"),
+            ] {
+                let n = whole.len();
+                for text in [
+                    format!("+OK {n} octets\n{whole}.\n"),
+                    format!("+OK\n{whole}.\n"),
+                    format!("* 1 FETCH (BODY[] {{{n}}}\n{whole})\n"),
+                    format!("220 7 <a@b>\n{whole}.\n"),
+                    format!("HELO x\nMAIL FROM:<a@b>\nDATA\n{whole}.\n"),
+                    format!("#! rnews {n}\n{whole}"),
+                ] {
+                    // Dots in the quoted session end the message in the protocols with dots, so they would be doubled.
+                    let is_exact = !session.contains("\n.\n") || text.starts_with(['*', '#']);
+                    if is_exact {
+                        assert_eq!(of_start(&text), "", "{session}");
+                        assert_eq!(name(&text), "", "{session}");
+                    }
+                }
+            }
+        }
+        let short = format!("+OK\n{MAIL}.\n+OK\n{MAIL}{rest}.\n");
+        assert_eq!(of_start(&short), "a recorded POP3 session");
     }
 
     #[test]

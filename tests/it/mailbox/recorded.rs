@@ -141,6 +141,12 @@ fn recorded_session_with_one_message_is_read() {
             "+OK 10 octets\n{0}\n* 1 FETCH (BODY[] {{5}}\n{0}",
             mail("quoted", "x")
         ),
+        // The message is longer than the part of the file that shows its format.
+        format!(
+            "+OK 10 octets\n{0}\n* 1 FETCH (BODY[] {{5}}\n{0}{1}",
+            mail("quoted", "x"),
+            "long line\n".repeat(LONG / 10)
+        ),
     ] {
         for (kind, session) in sessions(&[mail("a", &text)]) {
             // A news reader does not mark the end of an article.
