@@ -36,6 +36,19 @@ impl FolderFlags {
         }
     }
 
+    /// Returns the flags of a message in a directory `cur` or `new` that is not read as a Maildir, because it also contains other
+    /// files, and what is lost. Returns `None` for a message in any other directory.
+    pub(crate) fn of_alone(
+        path: &Path,
+        content: &[u8],
+    ) -> Option<(Option<MessageFlags>, Vec<String>)> {
+        let (part, name) = (path.parent()?, path.file_name()?);
+        let part_name = part.file_name().filter(|it| *it == "cur" || *it == "new")?;
+        let place = MessageFolder::maildir(part.parent()?);
+        let name_in_maildir = Path::new(part_name).join(name);
+        Some(Self::of(&place).of_message(&name_in_maildir, content))
+    }
+
     /// Returns the flags of a message, and what is lost because it is in no file that embody reads. The flags are `None` if only
     /// the header contains flags.
     pub(crate) fn of_message(

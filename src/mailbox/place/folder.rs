@@ -54,6 +54,16 @@ impl MessageFolder {
         })
     }
 
+    /// Returns the Maildir at `folder`.
+    pub(crate) fn maildir(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            is_mh: false,
+            part: None,
+            name: None,
+        }
+    }
+
     pub(crate) fn is_folder(&self) -> bool {
         self.name.is_none()
     }

@@ -11,6 +11,7 @@ use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::event::EventLog;
 use crate::mailbox::event::MailboxFact;
 use crate::mailbox::failure::too_large;
+use crate::mailbox::folder_flags::FolderFlags;
 use crate::mailbox::forms::{emlx, emlx_files};
 use crate::mailbox::input::source::InputSource;
 use crate::mailbox::kind::StartKind;
@@ -149,7 +150,16 @@ pub(super) fn read_single(
     match extent {
         Some(extent) => {
             let stored = if is_for_other_format {
-                let (flags, received) = kept.unwrap_or_else(|| emlx::noted(&content));
+                let (noted, received) = kept.unwrap_or_else(|| emlx::noted(&content));
+                let is_plain_file = kind == StartKind::Eml && source.original().is_some();
+                let flags = noted.or_else(|| {
+                    let (flags, lost) =
+                        FolderFlags::of_alone(job.path, &content).filter(|_| is_plain_file)?;
+                    for what in lost {
+                        job.observer.event(MailboxFact::LostFlags(what, 1).into());
+                    }
+                    flags
+                });
                 let proton = job.proton_state(kind, source.original().is_some());
                 let received = received.or(proton.as_ref().and_then(|it| it.received));
                 let of_file = || source.original()?.metadata().ok()?.modified().ok();

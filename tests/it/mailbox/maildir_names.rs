@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::folder::Folder;
-use crate::common::programs::stderr;
+use crate::common::programs::{embody_in, stderr};
 
 fn mail(subject: &str) -> String {
     format!(
@@ -146,4 +146,51 @@ fn empty_file_does_not_hide_a_maildir_of_thunderbird() {
     assert_eq!(found["one"], "cur/1:2,FS");
     // An empty file is a message of no bytes.
     assert_eq!(found.len(), 2, "{found:?}");
+}
+
+#[test]
+fn flags_of_messages_next_to_other_mail_in_cur_are_kept() {
+    for part in ["cur", "new"] {
+        for other in ["box", "sub/1.eml"] {
+            let temporary = tempfile::tempdir().unwrap();
+            let place = temporary.path();
+            let write = |name: &str, content: &str| {
+                let path = place.join("src").join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, content).unwrap();
+            };
+            write(&format!("md/{part}/1.a.b:2,S"), &mail("one"));
+            write(&format!("md/{part}/2.a.b:2,RSa"), &mail("two"));
+            let separator = match other {
+                "box" => "From a@example.org Mon Jan  6 10:00:00 2020\n",
+                _ => "",
+            };
+            write(
+                &format!("md/{part}/{other}"),
+                &format!("{separator}{}", mail("other")),
+            );
+            write("md/dovecot-keywords", "0 Work\n");
+            for format in ["mbox", "maildir", "thunderbird", "mh"] {
+                let arguments = [
+                    "convert",
+                    "src",
+                    "--output-format",
+                    format,
+                    "--output",
+                    format,
+                ];
+                let output = embody_in(place, &arguments);
+                assert!(
+                    output.status.success(),
+                    "{part} {other}: {}",
+                    stderr(&output)
+                );
+                let output = embody_in(place, &["compare", "src", format]);
+                let said = String::from_utf8_lossy(&output.stdout).into_owned();
+                assert!(output.status.success(), "{part} {other} {format}: {said}");
+            }
+            let written = fs::read_to_string(place.join(format!("mbox/md/{part}.mbox"))).unwrap();
+            assert!(written.contains("X-Keywords: Work\n"), "{written}");
+        }
+    }
 }
