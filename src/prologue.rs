@@ -42,7 +42,7 @@ const EXCHANGE: &[u8] = b"Microsoft Mail Internet Headers Version";
 /// Start of the line before each article in a batch of Usenet news (RFC 1036, section 4.3).
 const RNEWS: &[u8] = b"#! rnews ";
 
-const BANNERS: [Banner; 7] = [
+const BANNERS: [Banner; 8] = [
     is_exchange_banner,
     // The response to RETR (RFC 1939).
     |line| line == b"+OK" || line.starts_with(b"+OK "),
@@ -58,7 +58,18 @@ const BANNERS: [Banner; 7] = [
     |line| is_numbered(line, &[b"Article "]) && has_word(line, b"of"),
     // The commands before the mail in a recorded SMTP session, or in a file of batch SMTP (RFC 2442).
     is_smtp_command,
+    // A separator of an mbox that programs quoted more than once: `>>From - Mon Jan  6 10:00:00 2020`.
+    |line| {
+        let quoted = line.strip_prefix(b">>");
+        quoted.is_some_and(|rest| without_quotes(rest).starts_with(b"From "))
+    },
 ];
+
+/// Returns a line without the `>` at its start.
+fn without_quotes(line: &[u8]) -> &[u8] {
+    let quotes = line.iter().take_while(|&&byte| byte == b'>');
+    rest_or_empty(line, quotes.count())
+}
 
 /// Lines that precede the header of a mail.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -94,6 +94,11 @@ impl NotMail {
         "other programs find no message at such a line either; replace the tabs, for example with sed 's/^From\\t/From /'",
     );
 
+    pub(crate) const QUOTED_MBOX: Self = Self::Format(
+        "an mbox whose separators are quoted with \">\"",
+        "no program divides the mails at such lines; remove the \">\" from them, for example with sed -E 's/^>+(From .* [0-9]+:[0-9]{2})/\\1/', and read the new file",
+    );
+
     /// Mail in UTF-16 in a place from which it is not decoded: an archive, a compressed file or a pipe.
     pub(crate) const UTF16: Self = Self::Format(
         "mail in UTF-16",

@@ -1,6 +1,7 @@
 //! Data of another format that were found in a message, and the sentence about them.
 
 use crate::detail::Detail;
+use crate::mailbox::not_mail::NotMail;
 
 /// Data of another format in a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -9,6 +10,8 @@ pub(crate) struct AppendedData {
     pub(crate) at: usize,
     /// Name of the format.
     pub(crate) format: &'static str,
+    /// What to do, if embody does not read the data in a file of their own either.
+    advice: Option<&'static str>,
 }
 
 /// Name of the format mbox.
@@ -18,28 +21,45 @@ const MBOX: &str = "an mbox";
 const SHARED_LINE: &str = "messages after a line of four Control-A characters";
 
 impl AppendedData {
+    /// Returns data at an offset that embody reads in a file of their own.
+    pub(super) const fn of(at: usize, format: &'static str) -> Self {
+        Self {
+            at,
+            format,
+            advice: None,
+        }
+    }
+
+    /// Returns text at an offset that embody does not read in a file of its own either.
+    pub(super) fn refused(at: usize, other: NotMail) -> Option<Self> {
+        let NotMail::Format(format, advice) = other else {
+            return None;
+        };
+        Some(Self {
+            advice: Some(advice),
+            ..Self::of(at, format)
+        })
+    }
+
     /// Returns an mbox at an offset.
     pub(super) fn mbox(at: usize) -> Self {
-        Self { at, format: MBOX }
+        Self::of(at, MBOX)
     }
 
     /// Returns the messages of an MMDF mailbox after a line that both ends a message and begins the next one.
     pub(super) fn shared_line(at: usize) -> Self {
-        Self {
-            at,
-            format: SHARED_LINE,
-        }
+        Self::of(at, SHARED_LINE)
     }
 
     /// Returns whether the data are text, of which a search in all bytes of a file reads every byte.
     #[cfg(feature = "cli")]
     pub(crate) fn is_text(self) -> bool {
-        self.is_mbox() || self.format == SHARED_LINE
+        self.is_mbox() || self.format == SHARED_LINE || self.advice.is_some()
     }
 
     /// Returns whether the data are an mbox. A search in all bytes of a file reads its text.
     pub(crate) fn is_mbox(self) -> bool {
-        self.format == MBOX
+        self.format == MBOX || self.format == NotMail::QUOTED_MBOX.name()
     }
 
     pub(super) fn shifted(self, by: usize) -> Self {
@@ -62,6 +82,14 @@ impl AppendedData {
             .into();
         }
         let what = self.named(message);
+        if let Some(advice) = self.advice {
+            let (first, of) = match offset {
+                Some(offset) => (offset + at as u64, ""),
+                None => (at as u64, " of the message"),
+            };
+            let what = format!("{what}, from byte {first}{of} on");
+            return format!("{what}; several mails in it were read as one; {advice}").into();
+        }
         match offset {
             Some(offset) => {
                 let first = offset + at as u64;
@@ -102,7 +130,10 @@ impl AppendedData {
     }
 
     fn named(self, message: &str) -> String {
-        let Self { format, .. } = self;
-        format!("data of another format were appended to {message}: {format}")
+        let Self { at, format, .. } = self;
+        match at {
+            0 => format!("{message} consists of data of another format: {format}"),
+            _ => format!("data of another format were appended to {message}: {format}"),
+        }
     }
 }

@@ -14,11 +14,13 @@ mod signature;
 use crate::detail::Detail;
 use crate::engine::undeclared::undeclared_spans;
 use crate::mailbox::forms::emlx::{self, LIST_END, list_length};
+use crate::mailbox::forms::recorded::{may_begin_session, refused_session};
 use crate::mailbox::forms::{Division, mmdf};
+use crate::mailbox::not_mail::NotMail;
 use crate::prologue::starts_mail;
 use crate::span::{Span, rest_or_empty};
 pub(crate) use found::AppendedData;
-use plain::{mbox_at_start, mbox_in};
+use plain::{MboxSearch, mbox_at_start, mbox_in, start_of_quoted, starts_with_tab};
 use signature::SignatureSearch;
 
 /// Number of bytes at the end of a message that are searched for control characters. The formats that may contain no NUL end
@@ -41,26 +43,49 @@ impl AppendedData {
 
     /// Returns the data in a message that is not divided at `From ` lines, so that it can contain an mbox.
     pub(crate) fn in_single(message: &[u8]) -> Option<Self> {
-        Self::in_message(message).or_else(|| mbox_in(message).map(Self::mbox))
+        Self::in_message(message).or_else(|| Self::mbox_behind(message, MboxSearch::All))
+    }
+
+    /// Returns an mbox after the text of a message.
+    fn mbox_behind(message: &[u8], search: MboxSearch) -> Option<Self> {
+        let at = mbox_in(message, search)?;
+        if starts_with_tab(message, at) {
+            return Self::refused(at, NotMail::MBOX_WITH_TABS);
+        }
+        match start_of_quoted(message, at) {
+            Some(line) => Self::refused(line, NotMail::QUOTED_MBOX),
+            None => Some(Self::mbox(at)),
+        }
+    }
+
+    /// Returns a recorded session that a program wrote to a mailbox as one message. A mail that quotes a session begins with a
+    /// header.
+    fn session(message: &[u8]) -> Option<Self> {
+        let session = Some(message)
+            .filter(|it| may_begin_session(it))
+            .and_then(refused_session);
+        Self::refused(0, session?)
     }
 
     /// Returns the data in a message of a mailbox.
     pub(crate) fn in_mailbox(message: &[u8], division: Division) -> Option<Self> {
         // An mbox can be appended after the last line of Control-A characters, too.
-        let is_shared =
-            |at: &usize| mbox_in(message).is_none_or(|mbox| mbox > at + mmdf::LOOK_AHEAD);
+        let mbox = || mbox_in(message, MboxSearch::All);
+        let is_shared = |at: &usize| mbox().is_none_or(|mbox| mbox > at + mmdf::LOOK_AHEAD);
         let shared = match division {
             Division::Mmdf => mmdf::next_in_message(message).filter(is_shared),
             _ => None,
         };
         let other = || {
             if division.is_at_from_lines() {
-                Self::in_message(message)
+                let mbox = || Self::mbox_behind(message, MboxSearch::WithTabs);
+                Self::in_message(message).or_else(mbox)
             } else {
                 Self::in_single(message)
             }
         };
-        shared.map(Self::shared_line).or_else(other)
+        let shared = shared.map(Self::shared_line);
+        shared.or_else(|| Self::session(message)).or_else(other)
     }
 
     /// Returns the data after the property list in the content of an `.emlx` file.
@@ -78,10 +103,7 @@ impl AppendedData {
     fn message_at_start(text: &[u8]) -> Option<Self> {
         let at = text.len() - text.trim_ascii_start().len();
         let is_mail = starts_mail(rest_or_empty(text, at));
-        is_mail.then_some(Self {
-            at,
-            format: "a message",
-        })
+        is_mail.then_some(Self::of(at, "a message"))
     }
 
     /// Returns the data of other formats than mbox in a message.

@@ -13,10 +13,12 @@ use memchr::memmem::Finder;
 use memchr::{memchr, memrchr};
 
 use crate::engine::undeclared::place_of_appended;
+use crate::mailbox::forms::recorded::starts_mail;
 use crate::mailbox::forms::separator::{field, has_date_of_program, is_asctime};
 use crate::span::{Span, front, rest_or_empty};
 
-static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From "));
+/// The start of a separator. A space follows, or a tab.
+static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From"));
 
 /// Maximum length of a separator in bytes.
 const LONGEST_LINE: usize = 512;
@@ -31,19 +33,65 @@ const WORK: usize = 4;
 /// Date that `git format-patch` writes into the separator of each patch.
 const DATE_OF_GIT: &[u8] = b"Mon Sep 17 00:00:00 2001";
 
+/// Separators that a search for an mbox finds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum MboxSearch {
+    All,
+    /// Only separators with a tab after `From`. No program divides the messages of an mbox there.
+    WithTabs,
+}
+
 /// Returns the offset of an mbox that was appended to a message.
-pub(super) fn mbox_in(message: &[u8]) -> Option<usize> {
+pub(super) fn mbox_in(message: &[u8], search: MboxSearch) -> Option<usize> {
     let mut place = None;
     let mut work = message.len().saturating_mul(WORK);
     FROM.find_iter(message).find(|&at| {
         let is_line = at > 0 && message.get(at - 1) == Some(&b'\n');
-        let is_mbox = at > 0 && starts_mbox(rest_or_empty(message, at), is_line, &mut work);
-        is_mbox && {
-            let place = place.get_or_insert_with(|| place_of_appended(message));
-            place.is_some_and(|place: Span| place.start <= at && at < place.end)
-                || is_after_delimiter(message, at)
-        }
+        let text = rest_or_empty(message, at);
+        let is_mbox = match text.get(4) {
+            Some(b' ') => {
+                search == MboxSearch::All && at > 0 && starts_mbox(text, is_line, &mut work)
+            }
+            Some(b'\t') => is_line && starts_mbox_with_tab(text, &mut work),
+            _ => false,
+        };
+        is_mbox && is_outside_parts(message, at, &mut place)
     })
+}
+
+/// Returns whether a separator at `at` has a tab after `From`.
+pub(super) fn starts_with_tab(message: &[u8], at: usize) -> bool {
+    rest_or_empty(message, at).starts_with(b"From\t")
+}
+
+/// Returns the start of the line with a separator, if nothing but `>` precedes the separator in the line. A program quoted such a
+/// separator.
+pub(super) fn start_of_quoted(message: &[u8], at: usize) -> Option<usize> {
+    let quotes = front(message, at).iter().rev();
+    let length = quotes.take_while(|&&byte| byte == b'>').count();
+    let start = at - length;
+    (length > 0 && front(message, start).ends_with(b"\n")).then_some(start)
+}
+
+/// Returns whether a position is not inside a MIME part. `place` caches the place of appended text.
+fn is_outside_parts(message: &[u8], at: usize, place: &mut Option<Option<Span>>) -> bool {
+    let place = place.get_or_insert_with(|| place_of_appended(message));
+    place.is_some_and(|place| place.start <= at && at < place.end)
+        || is_after_delimiter(message, at)
+}
+
+/// Returns whether bytes start with a separator that has a tab after `From` and a date as a program writes it, and with the
+/// header of a mail.
+fn starts_mbox_with_tab(bytes: &[u8], work: &mut usize) -> bool {
+    let Some(end) = memchr(b'\n', front(bytes, LONGEST_LINE)) else {
+        return false;
+    };
+    let rest = front(bytes, end).get(5..).unwrap_or_default();
+    let with_space = [&b"From "[..], rest].concat();
+    let line = with_space.trim_ascii_end();
+    has_date_of_program(line)
+        && !line.ends_with(DATE_OF_GIT)
+        && starts_mail(rest_or_empty(bytes, end + 1), work)
 }
 
 /// Returns whether an mbox starts with the first byte of `text`, which belongs to no message. Empty lines can precede the mbox.
@@ -116,7 +164,7 @@ mod tests {
 
     fn found(host: &str, mbox: &str) -> bool {
         let message = format!("{host}{mbox}");
-        let at = mbox_in(message.as_bytes());
+        let at = mbox_in(message.as_bytes(), MboxSearch::All);
         assert!(at.is_none_or(|at| at == host.len()), "{message}");
         at.is_some()
     }
@@ -168,7 +216,10 @@ mod tests {
         let quoted: String = mbox.lines().map(|line| format!("> {line}\n")).collect();
         let indented: String = mbox.lines().map(|line| format!("    {line}\n")).collect();
         for other in [quoted, indented] {
-            assert_eq!(mbox_in(format!("{text}{other}").as_bytes()), None);
+            assert_eq!(
+                mbox_in(format!("{text}{other}").as_bytes(), MboxSearch::All),
+                None
+            );
         }
         for part in [
             "Content-Type: text/plain\n",
@@ -180,12 +231,16 @@ mod tests {
                 let message = format!(
                     "Subject: s\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n--b\n{part}\n{line}{mbox}--b--\n"
                 );
-                assert_eq!(mbox_in(message.as_bytes()), None, "{message}");
+                assert_eq!(
+                    mbox_in(message.as_bytes(), MboxSearch::All),
+                    None,
+                    "{message}"
+                );
             }
         }
         let attached = format!("Subject: s\nContent-Type: text/plain; name=old.mbox\n\n{mbox}");
-        assert_eq!(mbox_in(attached.as_bytes()), None);
-        assert_eq!(mbox_in(mbox.as_bytes()), None);
+        assert_eq!(mbox_in(attached.as_bytes(), MboxSearch::All), None);
+        assert_eq!(mbox_in(mbox.as_bytes(), MboxSearch::All), None);
         assert_eq!(mbox_at_start(format!("\n{mbox}").as_bytes()), Some(1));
         assert_eq!(mbox_at_start(patch.as_bytes()), None);
     }
@@ -194,9 +249,9 @@ mod tests {
     fn many_separators_in_one_header_do_not_each_cost_a_whole_header() {
         let line = "X: From a@b Mon Jan  6 10:00:00 2020\n";
         let few = format!("Subject: s\n\n{}", line.repeat(8));
-        assert_eq!(mbox_in(few.as_bytes()), None);
+        assert_eq!(mbox_in(few.as_bytes(), MboxSearch::All), None);
         // Without the limit, these separators need 700 MB of headers, and none of them counts.
         let many = format!("Subject: s\n\n{}", line.repeat(20_000));
-        assert!(mbox_in(many.as_bytes()).is_some());
+        assert!(mbox_in(many.as_bytes(), MboxSearch::All).is_some());
     }
 }

@@ -46,7 +46,7 @@ enum SignatureHit {
 }
 
 const fn mail(at: usize, format: &'static str) -> SignatureHit {
-    SignatureHit::Mail(AppendedData { at, format })
+    SignatureHit::Mail(AppendedData::of(at, format))
 }
 
 const SIGNATURES: &[Signature] = &[
@@ -401,14 +401,12 @@ impl<'m> SignatureSearch<'m> {
                 Some(UnicodeEncoding::Utf32) => "mail in UTF-32",
                 _ => continue,
             };
-            return Some(AppendedData { at: start, format });
+            return Some(AppendedData::of(start, format));
         }
         let before = front(self.message, zero);
         let line = memchr::memrchr(b'\n', before).map_or(0, |end| end + 1);
-        is_tar(front(self.from(line), BLOCK)).then_some(AppendedData {
-            at: line,
-            format: "a tar archive",
-        })
+        let tar = AppendedData::of(line, "a tar archive");
+        is_tar(front(self.from(line), BLOCK)).then_some(tar)
     }
 
     /// Returns mail in EBCDIC at the end of the message. It contains no line feed, so it is in the last line.
@@ -426,10 +424,7 @@ impl<'m> SignatureSearch<'m> {
         };
         let starts = starts.map(|at| line + at);
         let at = starts.take(MOST_LOOKS).find(is_mail)?;
-        Some(AppendedData {
-            at,
-            format: "mail in EBCDIC",
-        })
+        Some(AppendedData::of(at, "mail in EBCDIC"))
     }
 
     /// Returns the first message of Apple Mail: a line with the size of the message, the message, and a property list.
@@ -464,10 +459,8 @@ impl<'m> SignatureSearch<'m> {
                     let header = emlx::behind_count(file);
                     let is_mail = header.is_some_and(|header| starts_mail(front(header, NEAR)));
                     if is_mail && emlx::has_list(file) {
-                        return Some(AppendedData {
-                            at: start,
-                            format: "a message of Apple Mail (.emlx)",
-                        });
+                        let format = "a message of Apple Mail (.emlx)";
+                        return Some(AppendedData::of(start, format));
                     }
                 }
             }

@@ -74,6 +74,8 @@ pub(crate) struct Frame {
     /// Whether the end was found without separators, as in an mboxcl2 mailbox. `From ` lines in the message are then
     /// plain text and are not quoted.
     pub(crate) is_mboxcl2: bool,
+    /// Whether the search for the end met a line that starts with `From` and a tab, after which another mail may begin.
+    pub(crate) has_tab: bool,
 }
 
 impl Frame {
@@ -86,6 +88,7 @@ impl Frame {
             is_looked_at: true,
             content_end: Some(content_end),
             is_mboxcl2: true,
+            has_tab: false,
         }
     }
 
@@ -173,6 +176,8 @@ pub(crate) struct MessageEndSearch {
     header: HeaderReader,
     /// Whether the Content-Length was checked and rejected. The message then ends at the next separator.
     is_judged: bool,
+    /// Whether a line starts with `From` and a tab.
+    has_tab: bool,
 }
 
 /// Finds the end of a message at the next separator, without using its Content-Length. `whole` is true if `bytes`
@@ -191,7 +196,8 @@ pub(crate) fn end_by_separator(
             None => return Err(None),
         }
     }
-    let end = match separator::search(bytes, start + progress.searched, whole) {
+    let from = start + progress.searched;
+    let end = match separator::search(bytes, from, whole, &mut progress.has_tab) {
         Ok(end) => end,
         Err(_) if whole => bytes.len(),
         Err(searched) => {
@@ -202,6 +208,7 @@ pub(crate) fn end_by_separator(
     Ok(Frame {
         start,
         end,
+        has_tab: progress.has_tab,
         ..Frame::default()
     })
 }

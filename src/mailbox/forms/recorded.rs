@@ -122,6 +122,16 @@ const RNEWS: &[u8] = b"#! rnews ";
 /// each with a long header after it, would take quadratic time.
 const WORK: usize = 4;
 
+/// Returns false if the first line is a header field, and so begins no session. Nearly every mail begins with a field, so this
+/// check must be fast.
+pub(crate) fn may_begin_session(message: &[u8]) -> bool {
+    let is_end = |byte: &&u8| matches!(byte, b':' | b' ' | b'\t' | b'\r' | b'\n');
+    message.iter().find(is_end) != Some(&b':')
+}
+
+/// Number of bytes at the start of a file that show its format.
+const LOOKED_AT: usize = 64 << 10;
+
 /// Returns why a file is not read as one message: it is a recorded session with several messages, or with lines before its
 /// message that are not a prologue. Returns `None` for a single message.
 pub(crate) fn refused_session(file: &[u8]) -> Option<NotMail> {
@@ -308,7 +318,7 @@ fn starts_with_field(message: &[u8]) -> bool {
 
 /// Returns whether bytes start with the header of a mail: two fields of mail, one of which no other format has. If `work` is used
 /// up, the line of the protocol alone decides, so that no mail is passed over.
-fn starts_mail(bytes: &[u8], work: &mut usize) -> bool {
+pub(crate) fn starts_mail(bytes: &[u8], work: &mut usize) -> bool {
     let mut known = MailFields::default();
     let mut at = 0;
     loop {

@@ -157,7 +157,7 @@ impl WholeFile {
         if is_whole {
             let is_plain = self.source.as_file().is_some();
             let data = AppendedData::in_file(&content);
-            if let Some(data) = data.filter(|it| !it.is_mbox() && !self.source.is_utf16()) {
+            if let Some(data) = data.filter(|it| !it.is_text() && !self.source.is_utf16()) {
                 name(data.advice_for_search("the message", is_plain.then_some(0)));
             }
         } else if is_mail {
@@ -231,7 +231,7 @@ impl EntryMaker for SearchedEntries {
                 searched.map_err(|error| error.to_string())?;
             }
             Ok(_) | Err(NotMail::Text) => {
-                let data = AppendedData::in_file(content).filter(|data| !data.is_mbox());
+                let data = AppendedData::in_file(content).filter(|data| !data.is_text());
                 missing.extend(data.map(|data| data.advice_for_search("the message", None)));
             }
             Err(_) => {}

@@ -689,3 +689,77 @@ fn mail_that_declares_or_describes_data_is_not_named() {
         }
     }
 }
+
+#[test]
+fn separator_that_was_quoted_several_times_is_read_before_a_mail_and_named_after_it() {
+    for quotes in [">", ">>", ">>>"] {
+        for sender in ["-", "ann@example.org"] {
+            let separator = format!("{quotes}From {sender} Mon Jan  6 10:00:00 2020\n");
+            let one = format!("{separator}{}", mail("one"));
+            let two = format!("{one}\n{separator}{}", mail("two"));
+            let temporary = tempfile::tempdir().unwrap();
+            let place = temporary.path();
+            for part in ["cur", "new"] {
+                fs::create_dir_all(place.join("md").join(part)).unwrap();
+            }
+            for (source, file) in [
+                ("x", "x"),
+                ("x.eml", "x.eml"),
+                ("md", "md/cur/1578304801.M1P1.h:2,S"),
+            ] {
+                put(place, file, one.as_bytes());
+                let arguments = [
+                    "convert",
+                    source,
+                    "--output-format",
+                    "mh",
+                    "--output",
+                    "new",
+                ];
+                let (status, _, said) = run(place, &arguments);
+                assert_eq!(status, 0, "{said}");
+                let written = fs::read_to_string(place.join("new/1")).unwrap();
+                assert!(written.starts_with("From: Ann"), "{source}: {written}");
+                fs::remove_dir_all(place.join("new")).unwrap();
+                put(place, file, two.as_bytes());
+                let (status, _, said) = run(place, &["inspect", source]);
+                assert_eq!(status, 1, "{said}");
+                assert!(
+                    said.contains("an mbox whose separators are quoted"),
+                    "{said}"
+                );
+                assert!(
+                    said.contains(&format!("from byte {} on", one.len() + 1)),
+                    "{said}"
+                );
+            }
+            // The advice is right.
+            put(place, "x", two.as_bytes());
+            let script = "s/^>+(From .* [0-9]+:[0-9]{2})/\\1/";
+            let new = std::process::Command::new("sed")
+                .args(["-E", script])
+                .arg(place.join("x"))
+                .output()
+                .unwrap();
+            put(place, "new.mbox", &new.stdout);
+            let (status, text, _) = run(place, &["inspect", "new.mbox"]);
+            assert_eq!(status, 0);
+            assert!(text.contains("2 messages"), "{text}");
+            put(
+                place,
+                "a.zip",
+                &zip(&[
+                    ("box", mbox(&["three"]).as_bytes()),
+                    ("x.eml", two.as_bytes()),
+                ]),
+            );
+            let (status, _, said) = run(place, &["inspect", "a.zip"]);
+            assert_eq!(status, 1, "{said}");
+            assert_eq!(
+                said.matches("whose separators are quoted").count(),
+                1,
+                "{said}"
+            );
+        }
+    }
+}

@@ -192,3 +192,108 @@ fn mail_that_quotes_a_session_in_its_text_is_one_mail() {
         assert!(output.status.success(), "{kind}: {}", stderr(&output));
     }
 }
+
+/// Runs each verb over `old`, an mbox in which the second message is `message`, and returns what it says.
+fn over_second_message(message: &str, arguments: &[&str]) -> (Output, String) {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    let entry =
+        |content: &str| format!("From ann@example.org Mon Jan  6 10:00:00 2020\n{content}\n");
+    let (one, three) = (mail("one", "x"), mail("three", "x"));
+    let mbox: String = [one.as_str(), message, &three].map(entry).concat();
+    fs::write(place.join("old"), &mbox).unwrap();
+    fs::write(place.join("other"), entry(&one)).unwrap();
+    fs::write(place.join("a.zip"), zip(&[("box", mbox.as_bytes())])).unwrap();
+    let output = embody_in(place, arguments);
+    let said = stderr(&output);
+    if arguments.contains(&"--in-place") {
+        assert_eq!(fs::read_to_string(place.join("old")).unwrap(), mbox);
+    }
+    (output, said)
+}
+
+const OF_MBOX: [&[&str]; 9] = [
+    &["inspect", "old"],
+    &["convert", "old", "--output", "new"],
+    &["convert", "--in-place", "old"],
+    &[
+        "convert",
+        "old",
+        "--output-format",
+        "maildir",
+        "--output",
+        "new",
+    ],
+    &["convert", "a.zip", "--output", "new"],
+    &["detach", "--store", "s", "--in-place", "old"],
+    &["recover", "--offline", "old", "--output", "new"],
+    &["merge", "other", "old", "--output", "new"],
+    &["compare", "old", "other"],
+];
+
+#[test]
+fn session_that_is_one_message_of_an_mbox_is_named_by_every_verb() {
+    for (kind, session) in sessions(&[mail("a", "hello"), mail("b", "hello")]) {
+        for arguments in OF_MBOX {
+            let (output, said) = over_second_message(&session, arguments);
+            check(&output, kind, &format!("{kind} {arguments:?}"));
+            assert!(said.contains("message 2 consists of"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn message_of_an_mbox_that_quotes_a_session_or_contains_one_message_is_not_named() {
+    let long = "long line\n".repeat(LONG / 10);
+    for text in ["hello", &long] {
+        let one = sessions(&[mail("a", text)]);
+        let two = sessions(&[mail("a", text), mail("b", text)]);
+        let quoting = two.iter().map(|(_, session)| mail("report", session));
+        for message in one
+            .iter()
+            .map(|(_, session)| session.clone())
+            .chain(quoting)
+        {
+            let (output, said) = over_second_message(&message, &["inspect", "old"]);
+            assert!(output.status.success(), "{message}: {said}");
+        }
+    }
+}
+
+#[test]
+fn separator_with_a_tab_in_an_mbox_is_named_by_every_verb() {
+    let tab = "From\tbob@example.org Mon Jan  6 10:00:00 2020\n";
+    let tabs = tab.replace(' ', "\t").replace("\t\t6", "\t 6");
+    let multipart =
+        "From: a@b\nSubject: m\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n--b--\n";
+    for host in [mail("host", "text"), mail("host", ""), multipart.to_owned()] {
+        for separator in [tab, &tabs] {
+            for ending in ["\n", "\r\n"] {
+                let joined = format!("{host}\n{separator}{}", mail("joined", "x"));
+                let message = joined.replace('\n', ending);
+                for arguments in OF_MBOX {
+                    let (output, said) = over_second_message(&message, arguments);
+                    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+                    assert!(said.contains("a tab instead of the space"), "{said}");
+                    assert!(said.contains("message 2"), "{said}");
+                }
+            }
+        }
+    }
+    let joined = mail("joined", "x");
+    for message in [
+        // Text, a quoted mailbox, and an attached one.
+        mail("a", "From\there on, walk\n"),
+        mail(
+            "a",
+            &format!("From\tbob Mon Jan  6 10:00:00 2020\n\n{joined}"),
+        ),
+        mail("a", &format!("> {tab}> {joined}")),
+        format!(
+            "From: a@b\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n--b\n\n{tab}{joined}--b--\n"
+        ),
+    ] {
+        let (output, said) = over_second_message(&message, &["inspect", "old"]);
+        assert!(output.status.success(), "{message}: {said}");
+    }
+}

@@ -47,7 +47,8 @@ pub(crate) use written::from_line;
 /// the header field that decides may come after long fields.
 pub(crate) const LOOK_AHEAD: usize = 2048;
 
-static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From "));
+/// The start of a separator. A space or a tab follows.
+static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From"));
 
 /// Returns whether a line that follows an empty line is a separator. If fewer than [`LOOK_AHEAD`] bytes are given, the
 /// file must end after them.
@@ -354,14 +355,24 @@ fn starts_header(bytes: &[u8]) -> bool {
 /// Returns the start of the first separator. The line ending before it is at `from` or later. `whole` is true if no
 /// bytes follow.
 pub(crate) fn next_separator(bytes: &[u8], from: usize, whole: bool) -> Option<usize> {
-    search(bytes, from, whole).ok()
+    search(bytes, from, whole, &mut false).ok()
 }
 
 /// Returns the start of the first separator. The line ending before it is at `from` or later. If no separator is found,
 /// the error is the offset at which the search continues after more bytes were read. If `whole` is false, more bytes
-/// exist, so a separator may start in the last bytes.
-pub(crate) fn search(bytes: &[u8], from: usize, whole: bool) -> Result<usize, usize> {
+/// exist, so a separator may start in the last bytes. Sets `has_tab` if a line before the separator starts with `From` and
+/// a tab.
+pub(crate) fn search(
+    bytes: &[u8],
+    from: usize,
+    whole: bool,
+    has_tab: &mut bool,
+) -> Result<usize, usize> {
     for line in from_lines(bytes, from) {
+        if line.has_tab {
+            *has_tab = true;
+            continue;
+        }
         let rest = &bytes[line.start..];
         if rest.len() < LOOK_AHEAD && !whole {
             cost::count(line.start - from);
@@ -379,14 +390,14 @@ pub(crate) fn search(bytes: &[u8], from: usize, whole: bool) -> Result<usize, us
     }
     cost::count(bytes.len().saturating_sub(from));
     // The last bytes may be a line ending and the start of `From `, so the next search starts before them.
-    Err(bytes.len().saturating_sub(FROM.needle().len()).max(from))
+    Err(bytes.len().saturating_sub(b"From ".len()).max(from))
 }
 
 /// Returns whether `bytes` contains a line with `From ` and a date, which some programs read as a separator. The LF
 /// before it is at `from` or later.
 pub(crate) fn holds_plausible(bytes: &[u8], from: usize) -> bool {
     from_lines(bytes, from)
-        .filter(|line| line.after != SeparatorEnd::Return)
+        .filter(|line| line.after != SeparatorEnd::Return && !line.has_tab)
         .any(|line| is_plausible(&bytes[line.start..]))
 }
 
@@ -394,6 +405,8 @@ pub(crate) fn holds_plausible(bytes: &[u8], from: usize) -> bool {
 struct SeparatorCandidate {
     start: usize,
     after: SeparatorEnd,
+    /// Whether the line begins with `From` and a tab. It is then no separator.
+    has_tab: bool,
 }
 
 /// The kind of line ending or line before a line that starts with `From `. It determines which other signs of a
@@ -406,16 +419,25 @@ enum SeparatorEnd {
     Text,
 }
 
-/// Returns the lines that start with `From `. The line ending before each line is at `from` or later.
+/// Returns the lines that start with `From ` or with `From` and a tab. The line ending before each line is at `from` or
+/// later. One search for both is as fast as a search for one of them.
 fn from_lines(bytes: &[u8], from: usize) -> impl Iterator<Item = SeparatorCandidate> {
     FROM.find_iter(&bytes[from..]).filter_map(move |hit| {
         let start = from + hit;
+        let has_tab = match bytes.get(start + 4) {
+            Some(b' ') => false,
+            Some(b'\t') => true,
+            _ => return None,
+        };
         let before = &bytes[..start];
         let with_cr = match (hit > 0, before.strip_suffix(b"\n")) {
             (true, Some(line)) => line,
             (true, None) if before.ends_with(b"\r") || is_mark_of_line(before) => {
-                let after = SeparatorEnd::Return;
-                return Some(SeparatorCandidate { start, after });
+                return Some(SeparatorCandidate {
+                    start,
+                    after: SeparatorEnd::Return,
+                    has_tab,
+                });
             }
             _ => return None,
         };
@@ -425,7 +447,11 @@ fn from_lines(bytes: &[u8], from: usize) -> impl Iterator<Item = SeparatorCandid
         } else {
             SeparatorEnd::Text
         };
-        Some(SeparatorCandidate { start, after })
+        Some(SeparatorCandidate {
+            start,
+            after,
+            has_tab,
+        })
     })
 }
 

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use crate::engine::declared_charsets::in_declared_charsets;
 use crate::error::unpoisoned;
 use crate::mailbox::appended::{AppendedData, ends_unlike_text, first_sign};
-use crate::mailbox::forms::mbox::Frame;
+use crate::mailbox::forms::mbox::{Frame, content_start};
+use crate::mailbox::forms::recorded::may_begin_session;
 use crate::mailbox::forms::{Division, carriage};
 use crate::mailbox::input::message_check::check_message;
 use crate::mailbox::input::source::read_between;
@@ -143,7 +144,12 @@ impl WindowChunk {
                 }
                 let has_zero = zero.is_some_and(|zero| zero < frame.end);
                 let message = &bytes[frame.start..frame.end];
-                if has_zero || !self.division.is_at_from_lines() || ends_unlike_text(message) {
+                if has_zero
+                    || frame.has_tab
+                    || !self.division.is_at_from_lines()
+                    || ends_unlike_text(message)
+                    || may_begin_session(&message[content_start(message)..])
+                {
                     found.extend(self.appended_to(index));
                 }
             }
@@ -288,6 +294,7 @@ impl MessageText<'_> {
             is_looked_at: true,
             content_end: Some(content_end),
             is_mboxcl2: self.frame.is_mboxcl2,
+            has_tab: self.frame.has_tab,
         };
         Self {
             bytes: Cow::Owned(bytes),
