@@ -227,8 +227,9 @@ impl<S: Send> MailboxJob<'_, S> {
                 range,
                 is_wrapped: true,
             }),
+            // It is unknown which bytes are the message.
             Some(Err(why)) => {
-                summary.damaged = 1;
+                (summary.messages, summary.damaged) = (0, 1);
                 let why = format!("{why}; the file was not changed");
                 self.observer.event(MailboxEvent::damaged(self.path, why));
                 None

@@ -147,39 +147,36 @@ pub(super) fn read_single(
     } else {
         job.report_appended_to_file(&content, &mut summary);
     }
-    match extent {
-        Some(extent) => {
-            let stored = if is_for_other_format {
-                let (noted, received) = kept.unwrap_or_else(|| emlx::noted(&content));
-                let is_plain_file = kind == StartKind::Eml && source.original().is_some();
-                let flags = noted.or_else(|| {
-                    let (flags, lost) =
-                        FolderFlags::of_alone(job.path, &content).filter(|_| is_plain_file)?;
-                    for what in lost {
-                        job.observer.event(MailboxFact::LostFlags(what, 1).into());
-                    }
-                    flags
-                });
-                let proton = job.proton_state(kind, source.original().is_some());
-                let received = received.or(proton.as_ref().and_then(|it| it.received));
-                let of_file = || source.original()?.metadata().ok()?.modified().ok();
-                StoredState {
-                    flags,
-                    date: received.or_else(of_file),
-                    proton,
+    // Without an extent, it is unknown which bytes are the message, so no message is written.
+    if let Some(extent) = extent {
+        let stored = if is_for_other_format {
+            let (noted, received) = kept.unwrap_or_else(|| emlx::noted(&content));
+            let is_plain_file = kind == StartKind::Eml && source.original().is_some();
+            let flags = noted.or_else(|| {
+                let (flags, lost) = Some(job.path)
+                    .filter(|_| is_plain_file)
+                    .and_then(|path| FolderFlags::of_alone(path, &content))?;
+                for what in lost {
+                    job.observer.event(MailboxFact::LostFlags(what, 1).into());
                 }
-            } else {
-                StoredState::default()
-            };
-            take(SingleMail {
-                content,
-                extent,
-                stored,
-            })?;
-        }
-        // It is unknown which bytes are the message, so no message is written.
-        None if is_for_other_format => summary.messages = 0,
-        None => {}
+                flags
+            });
+            let proton = job.proton_state(kind, source.original().is_some());
+            let received = received.or(proton.as_ref().and_then(|it| it.received));
+            let of_file = || source.original()?.metadata().ok()?.modified().ok();
+            StoredState {
+                flags,
+                date: received.or_else(of_file),
+                proton,
+            }
+        } else {
+            StoredState::default()
+        };
+        take(SingleMail {
+            content,
+            extent,
+            stored,
+        })?;
     }
     job.report_missing(missing, &mut summary);
     Ok(summary)

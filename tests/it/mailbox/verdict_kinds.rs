@@ -698,6 +698,28 @@ fn file_that_is_not_a_message_counts_as_none_in_every_text() {
 }
 
 #[test]
+fn emlx_file_without_the_end_of_its_message_counts_as_no_message() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    fs::create_dir(place.join("box")).unwrap();
+    fs::write(place.join("box/1.emlx"), format!("20\n{}", mail("cut"))).unwrap();
+    for format in [
+        &["--output-format", "mbox"][..],
+        &["--output-format", "eml"],
+        &[],
+    ] {
+        let arguments = [&["convert", "box"], format, &["--output", "new"]].concat();
+        let (status, _, said) = run(place, &arguments);
+        assert_eq!(status, 1, "{arguments:?}: {said}");
+        assert!(said.contains("0 messages read"), "{arguments:?}: {said}");
+        let _ = fs::remove_file(place.join("new"));
+        let _ = fs::remove_dir_all(place.join("new"));
+    }
+    let (_, text, _) = run(place, &["inspect", "box"]);
+    assert!(text.contains("0 messages"), "{text}");
+}
+
+#[test]
 fn apple_double_file_is_a_part_only_with_its_name() {
     let content = b"\0\x05\x16\x07\0\x02\0\0Mac OS X        \0\x02\0\0\0\x09";
     for (name, expected) in [
