@@ -368,9 +368,7 @@ impl Inspection<'_> {
         // named the wrong file.
         let is_stream = stream.as_ref().is_some_and(|it| it.original().is_none());
         match kind {
-            Ok(StartKind::Mbox | StartKind::Eudora | StartKind::Pst) if !is_empty => {
-                self.mailbox(looked_at, stream)
-            }
+            Ok(kind) if !kind.is_message() && !is_empty => self.mailbox(looked_at, stream),
             Err(other) if !is_stream || !matches!(other, NotMail::Text) => Err(other.error(source)),
             _ => {
                 let mut message = Vec::new();

@@ -271,12 +271,10 @@ fn in_place<S: Send>(job: &MailboxJob<'_, S>, source: &Source) -> Result<Summary
     let done = job.each_in_parallel(&founds, |job, kind| {
         let done = match kind {
             StartKind::Maildir | StartKind::Mh => job.folder(kind, None),
-            StartKind::Archive if options.writes => Err(not_in_place(job.path)),
-            StartKind::Archive | StartKind::Eudora | StartKind::Msg | StartKind::Pst => {
-                job.file_to(kind, Output::Nowhere)
-            }
             StartKind::Mbox => job.mbox_in_place(),
             StartKind::Eml => job.message_in_place(),
+            _ if options.writes => Err(not_in_place(job.path)),
+            _ => job.file_to(kind, Output::Nowhere),
         };
         job.unless_left(kind, done)
     });

@@ -273,17 +273,12 @@ fn size_of(found: &SourceFind, compressed: bool) -> u64 {
         {
             0
         }
-        StartKind::Mbox
-        | StartKind::Eudora
-        | StartKind::Eml
-        | StartKind::Msg
-        | StartKind::Pst
-        | StartKind::Archive => found.length,
         StartKind::Maildir => {
             in_folder(&found.path.join("cur")) + in_folder(&found.path.join("new"))
         }
         // The sizes of all files are added, although some files are not messages. Those are short and hardly matter.
         StartKind::Mh => in_folder(&found.path),
+        _ => found.length,
     }
 }
 
