@@ -7,6 +7,11 @@ use super::fetch;
 use super::response::{ServerResponse, is_flag};
 use super::session::{FlagChange, ImapSession, InternalDate, MessageData};
 
+/// Response code that another program has removed messages (RFC 5530 §3). pymap, Dovecot and Cyrus send it if these are among the
+/// messages of the command. pymap then still accepts STORE and FETCH, and reports the removal during a later command, as if
+/// that command had removed the message.
+const EXPUNGE_ISSUED: &str = "EXPUNGEISSUED";
+
 /// Result of the STORE command that sets `\Deleted` on a message.
 pub(super) struct MarkedMessage {
     /// Whether the server left the message unmarked because it had changed (MODIFIED, RFC 7162 §3.1.3). `Err` if the
@@ -146,7 +151,12 @@ impl ImapSession {
         let store = self.exchange.send(ImapCommand::new("STORE", &text))?;
         let mut removal = Removal::default();
         let is_modified = match self.heard(&store, uid, &mut removal)? {
-            Ok(done) => Ok(done.code == "MODIFIED"),
+            Ok(done) => {
+                if done.code == EXPUNGE_ISSUED {
+                    removal.flags = None;
+                }
+                Ok(done.code == "MODIFIED")
+            }
             Err(ImapFailure::Refused { code, .. }) if code.as_deref() == Some("MODIFIED") => {
                 Ok(true)
             }
@@ -184,14 +194,13 @@ impl ImapSession {
         let leave = self.exchange.send(command)?;
         // Refused flags are not an error here: the caller then uses those of its last check.
         let fetched = self.heard(&fetch, uid, &mut removal)?;
-        // The code says that another program issued EXPUNGE, so a removal reported before the end of FETCH is the work of
-        // that program. pymap sends the code.
-        if fetched.is_ok_and(|done| done.code == "EXPUNGEISSUED") && !removal.is_moved {
-            removal.is_told = false;
-        }
+        let is_removed_by_other = fetched.is_ok_and(|done| done.code == EXPUNGE_ISSUED);
         let left = self.heard(&leave, uid, &mut removal)?;
         if let Ok(done) = &left {
             removal.hear_copyuid(&done.code, &done.argument, uid);
+        }
+        if is_removed_by_other && !removal.is_moved {
+            (removal.flags, removal.is_told) = (None, false);
         }
         Ok((removal, left.map(|_| ())))
     }

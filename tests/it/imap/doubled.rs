@@ -429,6 +429,33 @@ fn removal_by_another_program_during_the_last_fetch_is_named() {
     }
 }
 
+/// pymap accepts STORE and FETCH for a message that another program has removed, adds a response code, and reports the removal
+/// during UID EXPUNGE.
+#[test]
+fn removal_by_another_program_that_the_server_reports_late_is_named() {
+    for (stored, fetched) in [(true, true), (false, true), (true, false), (false, false)] {
+        let model = Arc::new(Mutex::new(Model::new(Nature::Honest)));
+        let server = server(&model, move |model, command| {
+            let said = model.answer(command)?;
+            let is_mark = command.starts_with("UID STORE 5 ") && command.contains("\\Deleted");
+            let is_fetch = command == "UID FETCH 5 (UID FLAGS)";
+            if command.starts_with("UID EXPUNGE 5") {
+                return Some("* 1 EXPUNGE\r\nTAG OK done\r\n".into());
+            }
+            if stored && is_mark || fetched && is_fetch {
+                return Some(said.replace("TAG OK ", "TAG OK [EXPUNGEISSUED] "));
+            }
+            Some(said)
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let (status, said) = run(folder.path(), "detach", &server);
+        let is_named = fetched;
+        assert_eq!(status, i32::from(is_named), "{stored} {fetched}: {said}");
+        assert_eq!(said.contains("UID 5: "), is_named, "{said}");
+        assert_eq!(model.lock().unwrap().inbox.len(), 1, "{said}");
+    }
+}
+
 /// The first search after the replacement lists a message whose Message-ID the server does not send.
 #[test]
 fn message_that_disappears_after_the_search_for_other_copies_is_not_named_as_a_copy() {
