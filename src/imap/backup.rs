@@ -43,6 +43,9 @@ const SYNCED_OCTETS: u64 = 64 << 20;
 /// Number of keywords that can have a letter: the file names of a Maildir use the letters a to z for keywords.
 const LETTERS: usize = 26;
 
+/// Maximum number of different messages with the same UID, date and sizes.
+const MOST_ALIKE: u32 = 1000;
+
 /// A Maildir that is being updated.
 pub(crate) struct Backup {
     folder: PathBuf,
@@ -289,8 +292,11 @@ impl Backup {
             return Ok(false);
         };
         let cur = self.folder.join("cur");
-        match fs::rename(cur.join(name), cur.join(&new)) {
-            Ok(()) => {
+        if *name == new {
+            return Ok(true);
+        }
+        match named_anew(&cur.join(name), &cur, &new) {
+            Ok(new) => {
                 self.there.insert(uid, new);
                 Ok(true)
             }
@@ -463,7 +469,7 @@ impl Backup {
         };
         let new = name.replacen(".embody,", &format!("{SHORT},"), 1);
         let cur = self.folder.join("cur");
-        match fs::rename(cur.join(&name), cur.join(&new)) {
+        match named_anew(&cur.join(&name), &cur, &new) {
             // The file was removed or renamed by another program, so there is nothing to mark. That is not an error.
             Err(why) if why.kind() != io::ErrorKind::NotFound => {
                 Err(cannot_write(&cur.join(&new))(why))
@@ -481,7 +487,13 @@ impl Backup {
         // `tmp` contains exactly the files that must be synced, so the whole directory is synced.
         platform::sync_tree(&self.folder.join("tmp")).map_err(&failed)?;
         for file in self.unnamed.drain(..) {
-            fs::rename(&file.path, cur.join(&file.name)).map_err(&failed)?;
+            let name = named_anew(&file.path, &cur, &file.name).map_err(&failed)?;
+            if name != file.name {
+                let of_uid = self.there.values_mut().chain(self.substitutes.values_mut());
+                of_uid
+                    .filter(|it| **it == file.name)
+                    .for_each(|it| it.clone_from(&name));
+            }
             for old in file.replaced {
                 match fs::remove_file(cur.join(old)) {
                     Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(failed(why)),
@@ -608,6 +620,22 @@ fn time(seconds: i64) -> SystemTime {
         UNIX_EPOCH.checked_add(duration)
     };
     time.unwrap_or(UNIX_EPOCH)
+}
+
+/// Renames a file to a name in the directory `cur`. If another file has this name, it stays, and the name gets a number.
+/// Returns the name.
+fn named_anew(old: &Path, cur: &Path, name: &str) -> io::Result<String> {
+    let mut free = name.to_owned();
+    let mut number = 1;
+    loop {
+        match platform::rename_to_new(old, &cur.join(&free)) {
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists && number < MOST_ALIKE => {
+                number += 1;
+                free = saved_name::numbered(name, number);
+            }
+            done => return done.map(|()| free),
+        }
+    }
 }
 
 #[cfg(test)]

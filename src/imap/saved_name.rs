@@ -1,5 +1,6 @@
 //! File names of the messages in a backup, such as `1577872800.V3U20.embody,A=1300,S=1234:2,FS`: the date of receipt in
 //! seconds, UIDVALIDITY and UID, the size that the server announced (RFC822.SIZE), the size of the file, and the flags.
+//! A name ends with `,N=2` before its flags if a different message already had it.
 //! The names are the only record of the messages that were already saved. The announced size is recorded even if it is
 //! the size of the file, because the file can change later, for example if its attachments are detached.
 
@@ -77,6 +78,14 @@ pub(super) fn with_announced(base: &str, announced: u64) -> String {
     base.replacen(",S=", &format!(",A={announced},S="), 1)
 }
 
+/// Returns a file name with a number, for a message whose name belongs to the file of a different message: the server gave
+/// the same UID to two messages with the same date and sizes.
+pub(super) fn numbered(name: &str, number: u32) -> String {
+    let (base, _) = split_flags(name);
+    let flags = &name[base.len()..];
+    format!("{base},N={number}{flags}")
+}
+
 /// Returns the file name of a message without its flags. `mark` is [`SHORT`], [`SUBSTITUTE`] or `.embody`.
 pub(super) fn base(
     seconds: i64,
@@ -113,6 +122,9 @@ mod tests {
         assert_eq!((size_in(&name), announced_in(&name)), (Some(12), Some(34)));
         let name = base(-5, (3, 20), SHORT, (12, 0));
         assert_eq!(name, "0000000000.V3U20.embody-short,S=12");
+        let numbered = numbered(&(name.clone() + ":2,S"), 2);
+        assert_eq!(numbered, name + ",N=2:2,S");
+        assert_eq!(size_in(&numbered), Some(12));
         assert_eq!(
             split_flags("1.V3U20.embody,S=12;2,FS"),
             ("1.V3U20.embody,S=12", "FS")

@@ -78,6 +78,36 @@ fn message_with_a_reused_uid_is_saved_next_to_the_old_one_and_keeps_its_flags() 
     }
 }
 
+/// The server permuted its UIDs, so a message is downloaded although the UID, the date and the size are those of a saved one.
+#[test]
+fn message_with_the_uid_date_and_size_of_another_one_gets_a_name_of_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path();
+    let message = dated(7, JANUARY, 5, &["\\Seen"]);
+    assert!(!updated(folder, &message, b"first"));
+    for content in [b"other", b"third"] {
+        let mut backup = opened(folder);
+        backup.put(&message, content, content).unwrap();
+        backup.finish().unwrap();
+    }
+    let answered = dated(7, JANUARY, 5, &["\\Seen", "\\Answered"]);
+    assert!(updated(folder, &answered, b"unused"));
+    let mut contents: Vec<Vec<u8>> = names(folder)
+        .iter()
+        .map(|name| fs::read(folder.join("cur").join(name)).unwrap())
+        .collect();
+    contents.sort();
+    assert_eq!(contents, [b"first", b"other", b"third"]);
+    let mut backup = opened(folder);
+    backup.put(&message, b"other", b"other").unwrap();
+    backup.finish().unwrap();
+    assert_eq!(
+        names(folder).len(),
+        3,
+        "the same content is not saved again"
+    );
+}
+
 #[test]
 fn message_whose_announced_date_or_size_changed_is_compared_and_not_doubled() {
     let directory = tempfile::tempdir().unwrap();
