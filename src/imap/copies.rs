@@ -175,6 +175,9 @@ impl MessageReplacer<'_> {
             && let Ok(there) = self.found(&format!("UID {} UNDELETED", sequence_set(&kin)))?
         {
             kin.retain(|uid| there.contains(uid));
+            // Or it has just arrived: pymap finds such a message before it sends its fields. The search reported it, so now
+            // the server sends them.
+            kin = self.kin(entry, &kin, work)?;
         }
         // Another connection of this run may have just appended one of these messages. The journal is checked for
         // replacements without a recorded UID first. A UID that is recorded between the two checks is then found by the
