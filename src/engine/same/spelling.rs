@@ -31,6 +31,8 @@ pub(super) fn text(value: &[u8]) -> Vec<u8> {
 enum AddressToken {
     /// Words, decoded and with single spaces.
     Words(Vec<u8>),
+    /// Encoded words with invalid bytes, which programs decode differently. They are not decoded.
+    Undecodable(Vec<u8>),
     Special(u8),
 }
 
@@ -82,7 +84,7 @@ impl AddressEntry {
         let specials = |at: Option<usize>| match at.and_then(|at| self.0.get(at)) {
             None => Some(b','),
             Some(AddressToken::Special(special)) => Some(*special),
-            Some(AddressToken::Words(_)) => None,
+            Some(AddressToken::Words(_) | AddressToken::Undecodable(_)) => None,
         };
         let is_name = |at: &usize| {
             let around = (specials(at.checked_sub(1)), specials(Some(at + 1)));
@@ -110,13 +112,10 @@ impl AddressEntry {
         for token in &self.0 {
             match token {
                 AddressToken::Special(special) => bytes.extend([1, *special]),
-                AddressToken::Words(words) => {
-                    for byte in words {
-                        if matches!(byte, 0..=2) {
-                            bytes.push(2);
-                        }
-                        bytes.push(*byte);
-                    }
+                AddressToken::Words(words) => append_escaped(&mut bytes, words),
+                AddressToken::Undecodable(words) => {
+                    bytes.extend([1, 0]);
+                    append_escaped(&mut bytes, words);
                 }
             }
         }
@@ -160,6 +159,15 @@ impl AddressEntry {
             local: local.clone(),
             host: host.clone(),
         })
+    }
+}
+
+fn append_escaped(bytes: &mut Vec<u8>, words: &[u8]) {
+    for byte in words {
+        if matches!(byte, 0..=2) {
+            bytes.push(2);
+        }
+        bytes.push(*byte);
     }
 }
 
@@ -297,6 +305,9 @@ fn word(text: &[u8]) -> (AddressToken, &[u8]) {
     }
     let (words, behind) = text.split_at(end);
     let decoded = decoded_words(words);
+    if decoded.contains(char::REPLACEMENT_CHARACTER) {
+        return (AddressToken::Undecodable(words.to_vec()), behind);
+    }
     let words: Vec<&str> = decoded.split_whitespace().collect();
     (AddressToken::Words(words.join(" ").into_bytes()), behind)
 }
@@ -445,6 +456,21 @@ mod tests {
         ] {
             assert_ne!(spelled(one), spelled(other), "{one}");
         }
+    }
+
+    #[test]
+    fn encoded_words_with_invalid_bytes_are_different() {
+        for (one, other) in [
+            ("=?utf-8?q?=FF?= <a@b>", "=?utf-8?q?=FE?= <a@b>"),
+            ("=?utf-8?b?/w==?= <a@b>", "=?utf-8?b?/g==?= <a@b>"),
+            ("a@b (=?utf-8?q?=FF?=)", "a@b (=?utf-8?q?=FE?=)"),
+            ("=?utf-8?q?=FF?= <a@b>", "\"=?utf-8?q?=FF?=\" <a@b>"),
+            ("=?utf-8?q?=FF?= <a@b>", "\u{fffd} <a@b>"),
+        ] {
+            assert_ne!(spelled(one), spelled(other), "{one}");
+        }
+        let folded = "=?utf-8?q?=FF?=\n <a@b>";
+        assert_eq!(spelled(folded), spelled("=?utf-8?q?=FF?= <a@b>"));
     }
 
     #[test]
