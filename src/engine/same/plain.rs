@@ -231,7 +231,17 @@ fn is_field_of_mailboxes<'l>(line: &[u8], rest: &(impl Iterator<Item = &'l [u8]>
             }
         }
     };
-    name.eq_ignore_ascii_case(MARK) || is_of_mailbox(name, whole_value)
+    name.eq_ignore_ascii_case(MARK) && is_mark(&whole_value()) || is_of_mailbox(name, whole_value)
+}
+
+/// Returns whether a field of `--mark` has this value: words such as `links=3`. A sender may use the name for another field.
+fn is_mark(value: &[u8]) -> bool {
+    let words = value.split(u8::is_ascii_whitespace);
+    words.filter(|word| !word.is_empty()).all(|word| {
+        let (name, count) = split_once(b'=', word).unwrap_or_default();
+        let is_count = !count.is_empty() && count.iter().all(u8::is_ascii_digit);
+        is_count && name.iter().all(u8::is_ascii_lowercase)
+    })
 }
 
 #[cfg(test)]
@@ -310,10 +320,10 @@ mod tests {
 
     #[test]
     fn plain_form_keeps_fields_of_mailboxes_with_values_of_a_sender() {
-        let fields = "Subject: a\nStatus: order shipped\nStatus: RO\n to Ann\nX-Mozilla-Status: read\nX-UID: esmfr-4710\nLines: 3 of 5\n";
+        let fields = "Subject: a\nStatus: order shipped\nStatus: RO\n to Ann\nX-Mozilla-Status: read\nX-UID: esmfr-4710\nLines: 3 of 5\nX-Embody: a text\nX-Evolution: 0000000a-0010;important\n";
         let mail = format!("{fields}\nx\n");
         assert_eq!(String::from_utf8_lossy(&plain(mail.as_bytes())), mail);
-        let stored = format!("Status: RO\nX-UID:\n 12\n{mail}");
+        let stored = format!("Status: RO\nX-UID:\n 12\nX-Embody: expanded=1\n left=0\n{mail}");
         assert_eq!(plain(stored.as_bytes()), mail.as_bytes());
     }
 
