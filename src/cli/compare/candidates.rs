@@ -119,6 +119,13 @@ pub(super) struct TriedCandidate {
     lost_flags: Vec<String>,
 }
 
+impl TriedCandidate {
+    /// Returns whether embody made the message of NEW from this candidate, but without some of its flags.
+    pub(super) fn lacks_flags(&self) -> bool {
+        matches!(self.proof, Some(Ok(_))) && !self.lost_flags.is_empty()
+    }
+}
+
 /// Result of [`MessageCandidates::place`]: the digest of the message, and its candidates. `None` if nothing was tried.
 pub(super) struct PlacedMessage(Option<(Digest, TriedPlaces)>);
 
@@ -243,7 +250,7 @@ impl MessageCandidates {
             TriedPlaces::Later(self.crowd.store(keys, new).map_err(temporary)?)
         } else {
             // `add` marks candidates in the order of NEW, so an earlier message was made from this candidate.
-            let is_over = |candidate: &u32| !self.is_merged && self.is_found(*candidate);
+            let is_over = |candidate: &u32| !self.is_merged && self.is_complete(*candidate);
             match candidates.as_slice() {
                 [] => return Ok(PlacedMessage(None)),
                 [one] if is_over(one) => return Ok(PlacedMessage(None)),
@@ -412,7 +419,7 @@ impl MessageCandidates {
     }
 
     /// Marks a candidate as found. Returns false if it was already found, or if all messages of NEW with this digest
-    /// are already used for other candidates.
+    /// are already used for other candidates. Several messages of NEW can have the flags of a candidate together.
     fn claim(
         &self,
         candidate: u32,
@@ -421,6 +428,7 @@ impl MessageCandidates {
     ) -> bool {
         let mut surplus = unpoisoned(self.surplus.lock());
         if self.is_found(candidate) {
+            self.add_flags(candidate, &lost_flags);
             return false;
         }
         if let Some(left) = surplus.get_mut(identity)
@@ -439,6 +447,26 @@ impl MessageCandidates {
         let entries = unpoisoned(self.entries.lock());
         let entry = entries.get(candidate as usize);
         entry.is_none_or(|entry| entry.result.is_found())
+    }
+
+    /// Returns whether the candidate was found with all of its flags.
+    fn is_complete(&self, candidate: u32) -> bool {
+        let entries = unpoisoned(self.entries.lock());
+        let entry = entries.get(candidate as usize);
+        entry.is_none_or(|entry| matches!(entry.result, CandidateState::Found))
+    }
+
+    /// Removes the flags that another message of NEW has from the lost ones. It lacks `lost_flags`.
+    fn add_flags(&self, candidate: u32, lost_flags: &[String]) {
+        let mut entries = unpoisoned(self.entries.lock());
+        if let Some(entry) = entries.get_mut(candidate as usize)
+            && let CandidateState::WithoutFlags(lost) = &mut entry.result
+        {
+            lost.0.retain(|flag| lost_flags.contains(flag));
+            if lost.0.is_empty() {
+                entry.result = CandidateState::Found;
+            }
+        }
     }
 
     /// Returns whether no message of NEW was compared with this candidate yet.

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use super::candidates::MessageCandidates;
+use super::candidates::{MessageCandidates, TriedCandidate};
 use super::pending::PendingMessage;
 use super::stored::{CandidateRecord, MessageKeys, temporary};
 use crate::engine::same::{MOST_COMPARED, plain};
@@ -145,21 +145,38 @@ impl<'c> CrowdedKey<'c> {
             .collect();
         // With copies, one message can replace several candidates.
         let at_once = if is_merged { MOST_COMPARED } else { 1 };
+        let mut without_flags = None;
         for numbers in numbers.chunks(at_once) {
             let tried = self.candidates.tried(numbers, &new, MOST_PROVED)?;
-            let claimed = self
-                .candidates
-                .settle(message.number, &record.identity, tried);
-            let at = |candidate: &u32| self.olds.binary_search(candidate).ok();
-            let positions: Vec<usize> = claimed.iter().filter_map(at).collect();
-            for position in &positions {
-                self.open.remove(position);
+            // Another candidate with the same text can have the flags of this message.
+            if !is_merged && tried.iter().any(TriedCandidate::lacks_flags) {
+                without_flags = without_flags.or(Some(tried));
+                continue;
             }
-            if let Some(first) = positions.first() {
-                return Ok(Some(*first));
+            let place = self.settle(&message, &record, tried);
+            if place.is_some() {
+                return Ok(place);
             }
         }
-        Ok(None)
+        Ok(without_flags.and_then(|tried| self.settle(&message, &record, tried)))
+    }
+
+    /// Marks the candidates that a message of NEW replaces, and returns the position of the first one.
+    fn settle(
+        &mut self,
+        message: &PendingMessage,
+        record: &CandidateRecord,
+        tried: Vec<TriedCandidate>,
+    ) -> Option<usize> {
+        let claimed = self
+            .candidates
+            .settle(message.number, &record.identity, tried);
+        let at = |candidate: &u32| self.olds.binary_search(candidate).ok();
+        let positions: Vec<usize> = claimed.iter().filter_map(at).collect();
+        for position in &positions {
+            self.open.remove(position);
+        }
+        positions.first().copied()
     }
 
     /// Returns the positions of the candidates that are tried for a message of NEW, the most probable ones first. `next` is

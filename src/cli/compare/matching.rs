@@ -23,7 +23,7 @@ pub(super) struct ProvedPair {
 }
 
 /// Selects pairs in which each message occurs only once. `surplus` limits how often a digest of NEW can be used if OLD
-/// has identical messages too.
+/// has identical messages too. Pairs without lost flags are preferred: copies of a mail can have different flags.
 pub(super) fn matched(
     pairs: Vec<ProvedPair>,
     surplus: &mut HashMap<Digest, u32>,
@@ -40,16 +40,18 @@ pub(super) fn matched(
         })
         .collect();
     let mut taken: HashMap<u32, (usize, usize)> = HashMap::new();
-    for at in 0..news.len() {
-        let identity = news.get(at).and_then(|pairs| pairs.first());
-        let left = identity.and_then(|pair| surplus.get_mut(&pair.identity));
-        if left.as_deref() == Some(&0) {
-            continue;
-        }
-        if is_placed(at, &news, &mut taken, &mut HashSet::new())
-            && let Some(left) = left
-        {
-            *left -= 1;
+    let mut placed = vec![false; news.len()];
+    for may_lose in [false, true] {
+        for (at, is_done) in placed.iter_mut().enumerate().filter(|(_, done)| !**done) {
+            let identity = news.get(at).and_then(|pairs| pairs.first());
+            let left = identity.and_then(|pair| surplus.get_mut(&pair.identity));
+            if left.as_deref() == Some(&0) {
+                continue;
+            }
+            *is_done = is_placed((at, may_lose), &news, &mut taken, &mut HashSet::new());
+            if let Some(left) = left.filter(|_| *is_done) {
+                *left -= 1;
+            }
         }
     }
     let chosen: HashSet<(usize, usize)> = taken.into_values().collect();
@@ -63,11 +65,11 @@ pub(super) fn matched(
         .collect()
 }
 
-/// Finds a message of OLD for a message of NEW. If all of its candidates are already matched, another message of NEW
+/// Finds a message of OLD for a message of NEW. Unless `may_lose` is true, no pair may have lost flags. If all of its candidates are already matched, another message of NEW
 /// may have to give one up (an augmenting path). The recursion depth is limited, because only a few messages with one
 /// Message-ID are compared with each other.
 fn is_placed(
-    at: usize,
+    (at, may_lose): (usize, bool),
     news: &[Vec<ProvedPair>],
     taken: &mut HashMap<u32, (usize, usize)>,
     seen: &mut HashSet<u32>,
@@ -76,11 +78,11 @@ fn is_placed(
         return false;
     };
     for (index, pair) in pairs.iter().enumerate() {
-        if !seen.insert(pair.candidate) {
+        if !may_lose && !pair.lost_flags.is_empty() || !seen.insert(pair.candidate) {
             continue;
         }
         let owner = taken.get(&pair.candidate).map(|(owner, _)| *owner);
-        if owner.is_none_or(|owner| is_placed(owner, news, taken, seen)) {
+        if owner.is_none_or(|owner| is_placed((owner, may_lose), news, taken, seen)) {
             taken.insert(pair.candidate, (at, index));
             return true;
         }
@@ -93,12 +95,24 @@ mod tests {
     use super::*;
 
     fn found(pairs: &[(u64, u32)], surplus: &mut HashMap<Digest, u32>) -> Vec<(u64, u32)> {
+        found_with_flags(pairs, surplus, |_| false)
+    }
+
+    fn found_with_flags(
+        pairs: &[(u64, u32)],
+        surplus: &mut HashMap<Digest, u32>,
+        loses: impl Fn((u64, u32)) -> bool,
+    ) -> Vec<(u64, u32)> {
         let pairs = pairs.iter().map(|&(number, candidate)| ProvedPair {
             number,
             identity: Digest::of(&number.to_be_bytes()),
             candidate,
             proof: Proof::default(),
-            lost_flags: Vec::new(),
+            lost_flags: if loses((number, candidate)) {
+                vec!["flag read".to_owned()]
+            } else {
+                Vec::new()
+            },
         });
         let matched = matched(pairs.collect(), surplus);
         matched
@@ -118,6 +132,21 @@ mod tests {
         assert_eq!(found(&[(1, 0), (2, 0)], &mut HashMap::new()), [(1, 0)]);
         let chain = [(1, 0), (1, 1), (2, 1), (2, 2), (3, 0)];
         assert_eq!(found(&chain, &mut HashMap::new()), [(1, 1), (2, 2), (3, 0)]);
+    }
+
+    #[test]
+    fn pairs_without_lost_flags_are_preferred_to_others() {
+        let all = [(1, 0), (1, 1), (2, 0), (2, 1)];
+        for right in [[(1, 0), (2, 1)], [(1, 1), (2, 0)]] {
+            let loses = |pair| !right.contains(&pair);
+            assert_eq!(found_with_flags(&all, &mut HashMap::new(), loses), right);
+        }
+        // A message with lost flags is found, too.
+        let loses = |pair| pair != (1, 1);
+        assert_eq!(
+            found_with_flags(&all, &mut HashMap::new(), loses),
+            [(1, 1), (2, 0)]
+        );
     }
 
     #[test]

@@ -658,3 +658,54 @@ fn data_url_and_another_url_with_the_same_content_are_proved() {
         1
     );
 }
+
+#[test]
+fn copies_of_a_mail_with_different_flags_keep_them() {
+    let folder = Folder::new();
+    // With many copies, only some pairs are compared.
+    for count in [2, 3, 20] {
+        let (old, new, other) = (
+            format!("old{count}"),
+            format!("new{count}"),
+            format!("other{count}"),
+        );
+        let flags = |number: usize| ["F", "R", ""][number.min(2)];
+        for number in 0..count {
+            let name = format!("{number:03}.a.host:2,{}", flags(number));
+            maildir(&folder, &old, &name, &letter());
+        }
+        folder.run(&format!("embed {old} --output {new}"));
+        assert_whole(&folder, "", &old, &new);
+        let single = format!("single{count}");
+        folder.run(&format!(
+            "embed {old} --output {single} --output-format eml"
+        ));
+        let entry = fs::read_dir(folder.at(&single)).unwrap().next().unwrap();
+        let mail = fs::read_to_string(entry.unwrap().path()).unwrap();
+        // The same messages in another order.
+        for number in 0..count.min(8) {
+            let name = format!("{number:03}.a.host:2,{}", flags(count.min(8) - 1 - number));
+            maildir(&folder, &other, &name, &mail);
+        }
+        if count <= 8 {
+            assert_whole(&folder, "", &old, &other);
+        }
+    }
+    // Two messages of NEW have the flags together.
+    maildir(&folder, "one", "1.a.host:2,FR", &letter());
+    folder.run("embed one --output made");
+    let made = fs::read_dir(folder.at("made/cur"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap();
+    let mail = fs::read_to_string(made.path()).unwrap();
+    maildir(&folder, "both", "1.a.host:2,F", &mail);
+    maildir(&folder, "both", "2.a.host:2,R", &mail);
+    assert_whole(&folder, "", "one", "both");
+    fs::remove_file(folder.at("both/cur/2.a.host:2,R")).unwrap();
+    assert_eq!(
+        assert_named(&folder, "lost-flags", "one", "both"),
+        "replied"
+    );
+}
