@@ -146,10 +146,12 @@ impl Guide {
                         (content, copy)
                     }
                 };
+                // The copy is the only need of a deleted attachment.
+                let is_copy_alone = item.copy.as_ref() == Some(&need);
                 if let Some(copied) = &item.copy {
                     answers.insert(copied.clone(), copy.map(Into::into));
                 }
-                if !is_answered {
+                if !is_answered && !is_copy_alone {
                     answers.insert(need, content.map(Into::into));
                 }
             }

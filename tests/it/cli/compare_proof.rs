@@ -660,6 +660,58 @@ fn data_url_and_another_url_with_the_same_content_are_proved() {
 }
 
 #[test]
+fn parts_that_recover_took_from_copies_are_proved() {
+    let folder = Folder::new();
+    let content = b"%PDF-1.4 a file of some bytes, and one more line of them\n\0\x01";
+    let fields =
+        "Content-Type: application/pdf;\n name=\"a.pdf\"\nContent-Transfer-Encoding: base64\n";
+    let whole = format!("{fields}\n{}\n", base64(content));
+    let mutt = format!(
+        "Content-Type: message/external-body; access-type=x-mutt-deleted;\n expiration=\"Mon, 6 May 2024 10:00:00 +0200\"; length={}\n\n{fields}\n",
+        content.len()
+    );
+    let thunderbird = format!(
+        "Content-Type: text/x-moz-deleted; name=\"Deleted: a.pdf\"\nX-Mozilla-Altered: AttachmentDeleted; date=\"Mon May 06 10:00:00 2024\"\n\n\
+         You deleted an attachment from this message. The original MIME headers for the attachment were:\n{fields}\n"
+    );
+    let mail = |part: &str| {
+        let text = "Content-Type: text/plain\n\nhello\n";
+        format!(
+            "{HEADER}{}",
+            multipart("mixed", "A", [text, part].into_iter())
+        )
+    };
+    folder.write("whole.eml", mail(&whole));
+    for (name, note) in [("mutt", mutt), ("thunderbird", thunderbird)] {
+        let new = format!("{name}-new.eml");
+        folder.write("old.eml", mail(&note));
+        folder.run(&format!(
+            "recover old.eml --copies whole.eml --offline --output {new}"
+        ));
+        let counts = assert_whole(&folder, "", "old.eml", &new);
+        assert_eq!(
+            (&counts["changed"], &counts["unchecked"]),
+            (&1.into(), &1.into())
+        );
+        let text = folder.read(&new);
+        for (from, to) in [
+            ("a.pdf", "b.pdf"),
+            ("application/pdf", "application/zip"),
+            (
+                "Content-Transfer-Encoding: base64\n",
+                "Content-Transfer-Encoding: base64\nContent-Description: x\n",
+            ),
+            ("\nhello\n", "\nhallo\n"),
+        ] {
+            let changed = text.replacen(from, to, 1);
+            assert_ne!(changed, text, "{name}: {from}");
+            folder.write("changed.eml", changed);
+            assert_named(&folder, "altered", "old.eml", "changed.eml");
+        }
+    }
+}
+
+#[test]
 fn copies_of_a_mail_with_different_flags_keep_them() {
     let folder = Folder::new();
     // With many copies, only some pairs are compared.
