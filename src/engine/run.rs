@@ -235,7 +235,9 @@ fn resolved(
     outcomes: &mut Pass,
     embedding: &EmbedPass,
 ) -> Edits {
-    let mut documents = Documents::new(tree, session.policy());
+    let given = session.guide.map(|guide| guide.given_ids(tree));
+    let mut documents =
+        Documents::new(tree, session.policy()).giving_ids(given.unwrap_or_default());
     let mut edits = PartEdits::new(tree);
     for part in tree.ids() {
         let Some(decision) = documents.new_links(part, &mut session.ledger).transpose() else {

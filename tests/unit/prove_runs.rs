@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::prove::{all_kinds, detached, drive, gif, letter, proved, restored};
 use crate::engine::detach::Stub;
-use crate::engine::policy::{Followed, Policy, Scheme, Trackers};
+use crate::engine::policy::{Embed, Followed, Policy, Scheme, Trackers};
 use crate::engine::report::{Reason, Refusal};
 use crate::engine::{Content, Engine, Need};
 use crate::mime::transfer::with_newlines;
@@ -748,4 +748,132 @@ fn pictures_that_another_program_embedded_are_proved_with_their_urls() {
         assert_ne!(changed, other, "{from}");
         assert!(proved(&old, changed.as_bytes()).is_err(), "{from}");
     }
+}
+
+/// Returns mails that show one picture several times: in `data:` URLs and at different addresses.
+fn mails_with_one_picture() -> Vec<String> {
+    use base64::Engine as _;
+
+    let data = format!(
+        "data:image/gif;base64,{}",
+        base64::engine::general_purpose::STANDARD.encode(gif(9, 1))
+    );
+    let img = |url: &str| format!("<img src=\"{url}\">\n");
+    let (one, two) = (
+        img("https://img.example.net/one.gif"),
+        img("https://img.example.net/two.gif"),
+    );
+    let own = img(&data);
+    let other = img("https://img.example.net/other.gif");
+    let style = format!("<p style=\"background: url({data})\">x</p>\n");
+    let html = |texts: &[&str]| {
+        format!(
+            "Content-Type: text/html; charset=utf-8\n\n<p>{}</p>\n",
+            texts.concat()
+        )
+    };
+    let mut bodies: Vec<String> = [
+        vec![&own, &one],
+        vec![&one, &own],
+        vec![&one, &two],
+        vec![&two, &own, &one, &other],
+        vec![&other, &one, &style, &two],
+    ]
+    .iter()
+    .map(|texts| html(&texts.iter().map(|it| it.as_str()).collect::<Vec<_>>()))
+    .collect();
+    let inner = |body: &str| {
+        format!("Content-Type: message/rfc822\n\nSubject: inner\nMIME-Version: 1.0\n{body}")
+    };
+    for (first, second) in [(&own, &one), (&one, &own), (&one, &two)] {
+        let (first, second) = (html(&[first]), html(&[second, &other]));
+        bodies.push(multipart(&[&first, &second]));
+        bodies.push(multipart(&[&first, &inner(&second)]));
+        bodies.push(multipart(&[&inner(&first), &inner(&second)]));
+    }
+    bodies
+        .iter()
+        .map(|body| format!("{HEADER}{body}"))
+        .collect()
+}
+
+fn multipart(parts: &[&str]) -> String {
+    let parts: String = parts
+        .iter()
+        .map(|part| format!("--AAA\n{part}\n"))
+        .collect();
+    format!("Content-Type: multipart/mixed; boundary=AAA\n\n{parts}--AAA--\n")
+}
+
+#[test]
+fn picture_that_successive_runs_found_at_several_urls_is_proved() {
+    let only = |data, remote| {
+        engine(|policy| {
+            policy.with_embed(Embed {
+                data,
+                remote,
+                ..all_kinds(Trackers::Fetch)
+            })
+        })
+    };
+    let (own, remote, all) = (only(true, false), only(false, true), only(true, true));
+    let serve = |missing: &'static str| {
+        move |need: &Need| {
+            let Some(url) = need.url().filter(|url| !url.ends_with(missing)) else {
+                return refused();
+            };
+            let mark = u8::from(url.ends_with("other.gif")) + 1;
+            Ok(Content::new(
+                url,
+                Some("image/gif".to_owned()),
+                gif(9, mark),
+            ))
+        }
+    };
+    let runs = [
+        (&own, "/"),
+        (&remote, "/"),
+        (&remote, "one.gif"),
+        (&remote, "two.gif"),
+        (&all, "two.gif"),
+        (&all, "/"),
+    ];
+    let mut failed = Vec::new();
+    for (number, old) in mails_with_one_picture().iter().enumerate() {
+        for (at, (first, without)) in runs.iter().enumerate() {
+            let one = drive(first, old.as_bytes(), &serve(without));
+            for (then, (second, without)) in runs.iter().enumerate().step_by(2) {
+                let two = drive(second, &one, &serve(without));
+                let three = drive(&all, &two, &serve("/"));
+                for new in [&one, &two, &three] {
+                    if let Err(why) = proved(old.as_bytes(), new) {
+                        failed.push(format!("mail {number}, runs {at} and {then}: {why}"));
+                    }
+                }
+                if then > 0 {
+                    continue;
+                }
+                let text = String::from_utf8(three).unwrap();
+                for (from, to) in [
+                    ("one.gif\nContent-Transfer", "three.gif\nContent-Transfer"),
+                    ("two.gif\nContent-Transfer", "three.gif\nContent-Transfer"),
+                    ("\nR0lGOD", "\nR0lGOE"),
+                    ("=\"cid:", "=\"cid:0"),
+                ] {
+                    let changed = text.replacen(from, to, 1);
+                    if changed != text {
+                        let found = proved(old.as_bytes(), changed.as_bytes());
+                        assert!(found.is_err(), "mail {number}: {from}\n{changed}");
+                    }
+                }
+            }
+        }
+    }
+    failed.dedup();
+    assert!(
+        failed.is_empty(),
+        "{}:\n{}",
+        failed.len(),
+        failed.join("\n")
+    );
 }

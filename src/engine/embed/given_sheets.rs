@@ -12,7 +12,7 @@ use super::style;
 use super::wanted::{Instead, PictureNeed, SHEET};
 use super::{GivenPicture, PendingPicture};
 use crate::engine::Content;
-use crate::engine::guide::PictureChoice;
+use crate::engine::guide::{PictureChoice, not_in_mail};
 use crate::engine::plan::documents::{Fallbacks, cid_escaped, sheet_with_urls};
 use crate::engine::report::{Reason, Refusal};
 use crate::mime::PartId;
@@ -30,9 +30,15 @@ impl PendingPicture<'_, '_> {
         loop {
             let new = || self.places.urls.iter().skip(asked);
             if let Some(guide) = self.session.guide {
-                for wanted in new() {
+                let of_later_run = self.places.of_later_run();
+                let later: HashSet<usize> = of_later_run.filter(|_| guide.is_earlier()).collect();
+                for (number, wanted) in self.places.urls.iter().enumerate().skip(asked) {
                     let found = || guide.located(&wanted.source);
-                    let answer = wanted.answer().unwrap_or_else(found);
+                    let answer = if later.contains(&number) {
+                        Err(not_in_mail())
+                    } else {
+                        wanted.answer().unwrap_or_else(found)
+                    };
                     let answers = &mut self.session.answers;
                     answers.insert(wanted.need(), answer.map(Into::into));
                 }

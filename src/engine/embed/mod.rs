@@ -58,7 +58,9 @@ pub(super) fn embed(
     embedding: &mut EmbedPass,
 ) -> Edits {
     let mut pictures = Pictures::new(tree, session.policy());
-    let mut documents = Documents::new(tree, session.policy());
+    let given = session.guide.map(|guide| guide.given_ids(tree));
+    let mut documents =
+        Documents::new(tree, session.policy()).giving_ids(given.unwrap_or_default());
     let guided = (&mut session.ledger, session.guide);
     let mut places = PicturePlaces::find(guided, &mut documents, &mut pictures);
     let found = std::mem::take(&mut places.documents);

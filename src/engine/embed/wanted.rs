@@ -65,6 +65,13 @@ impl PictureNeed {
         self.choice.answer(&self.source, &otherwise)
     }
 
+    /// Returns the part that `compare` found in the new mail in place of the link, by its number, and whether the part has the
+    /// URL of this link.
+    pub(super) fn located(&self) -> Option<(usize, bool)> {
+        let otherwise: Vec<&str> = self.otherwise.iter().map(|it| it.source.as_str()).collect();
+        self.choice.located(&self.source, &otherwise)
+    }
+
     pub(super) fn accept(&self) -> &'static str {
         if self.is_sheet { SHEET } else { "image/*" }
     }

@@ -1,7 +1,6 @@
 //! Choices for the links in documents. The links of the old and the new document are paired. If the new link is a
 //! `cid:` URL of a new part, the content of this part is embedded again.
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -42,6 +41,8 @@ pub(in crate::engine) enum PictureChoice {
 #[derive(Debug)]
 pub(in crate::engine) struct GivenPart {
     content: Content,
+    /// Index of the part.
+    part: usize,
     /// Content-Location of the part. If several links have this content, it is the URL of the first.
     location: Option<String>,
     /// Whether no earlier link leads to this part.
@@ -64,6 +65,21 @@ impl PictureChoice {
             Self::Given(given) => given.location.is_none() && given.content.bytes() == octets,
             _ => false,
         }
+    }
+
+    /// Returns the index of the part that is the content of `source`, and whether the part has the URL `source` or one of the
+    /// fallbacks `otherwise`. A run gives a part the URL of its first link.
+    pub(in crate::engine) fn located(
+        &self,
+        source: &str,
+        otherwise: &[&str],
+    ) -> Option<(usize, bool)> {
+        let Self::Given(given) = self else {
+            return None;
+        };
+        let location = given.location.as_deref()?;
+        let mut urls = std::iter::once(&source).chain(otherwise);
+        Some((given.part, urls.any(|url| location == uri(url))))
     }
 
     /// Returns the response to the request for `source` as the new mail implies it. `otherwise` are the fallback URLs,
@@ -129,6 +145,7 @@ pub(super) fn of_mail(
             .value(part, "Content-ID")
             .map(identifier)
             .filter(|content_id| digits_of(content_id).is_some()),
+        message: tree.message_of(part),
         links: documents.written(part, ledger).unwrap_or_default(),
     });
     read.collect()
@@ -162,7 +179,7 @@ impl Guide {
         let mut seen = HashSet::new();
         for (part, new) in of_old.into_iter().zip(of_new) {
             let links = documents.written(part, ledger).unwrap_or_default();
-            if let Some(of_part) = self.pair(&links, &new.links, &mut seen) {
+            if let Some(of_part) = self.pair(&links, new, &mut seen) {
                 choices.insert(part, of_part);
             }
         }
@@ -172,9 +189,10 @@ impl Guide {
     fn pair(
         &self,
         old: &[WrittenLink],
-        new: &[WrittenLink],
+        document: &GuideDocument,
         seen: &mut HashSet<usize>,
     ) -> Option<Vec<PictureChoice>> {
+        let new = document.links.as_slice();
         let (of_old, of_new) = (lists(old), lists(new));
         if of_old.len() != of_new.len() {
             return None;
@@ -190,7 +208,7 @@ impl Guide {
                 let is_same =
                     |other: &&WrittenLink| old.len() == new.len() || other.behind == link.behind;
                 choices.push(match rest.next_if(is_same) {
-                    Some(other) => self.choice(link, other, seen),
+                    Some(other) => self.choice(link, (other, document.message), seen),
                     None => PictureChoice::Lost,
                 });
                 left -= 1;
@@ -207,7 +225,7 @@ impl Guide {
     fn choice(
         &self,
         old: &WrittenLink,
-        new: &WrittenLink,
+        (new, message): (&WrittenLink, PartId),
         seen: &mut HashSet<usize>,
     ) -> PictureChoice {
         if is_cid(&old.value) {
@@ -216,50 +234,29 @@ impl Guide {
         if !is_cid(&new.value) {
             return PictureChoice::Leave;
         }
-        let Some(part) = self.part_of(&new.value) else {
+        let Some(part) = self.part_of(&new.value, message) else {
             return PictureChoice::Usual;
         };
-        if part >= self.limit {
+        // One run gives no URL to a part with the content of a `data:` URL.
+        let has_url = || self.parts.get(part).is_some_and(|it| it.location.is_some());
+        if self.is_later(part) || self.is_earlier() && is_data(&old.value) && has_url() {
             return PictureChoice::Leave;
         }
         self.given(part, seen.insert(part))
     }
 
-    /// Returns the position of the first part that a second run added. One run adds pictures in the order of their
-    /// links, so a part that breaks this order belongs to a later run. If all pictures are in order, a linked file after them
-    /// also shows a second run. Returns `None` if the order is that of a single run.
-    pub(in crate::engine) fn first_of_later_run(&self) -> Option<usize> {
-        let mut seen = HashSet::new();
-        let links = self.documents.iter().flat_map(|document| &document.links);
-        let parts: Vec<usize> = links
-            .filter(|link| is_cid(&link.value))
-            .filter_map(|link| self.part_of(&link.value))
-            .filter(|&part| {
-                let is_picture = |it: &GuidePart| it.is_new && it.essence != "text/css";
-                self.parts.get(part).is_some_and(is_picture) && seen.insert(part)
-            })
-            .collect();
-        let mut least = usize::MAX;
-        let mut first = None;
-        for &part in parts.iter().rev() {
-            if part > least {
-                first = Some(first.map_or(part, |first: usize| first.min(part)));
-            }
-            least = least.min(part);
-        }
-        // A linked file that a run adds after it has embedded pictures has a multipart of its own around the document.
-        let after_pictures = || {
-            let next = parts.iter().max()? + 1;
-            let added = self.parts.get(next)?;
-            (added.is_new && added.location.is_some()).then_some(next)
-        };
-        first.or_else(after_pictures)
+    /// Returns the parts with an id of embody to which the links of all documents refer, in the order of the links.
+    pub(super) fn linked_parts(&self) -> impl Iterator<Item = usize> + '_ {
+        self.documents.iter().flat_map(|document| {
+            let links = document.links.iter().filter(|link| is_cid(&link.value));
+            links.filter_map(|link| self.part_of(&link.value, document.message))
+        })
     }
 
-    fn part_of(&self, url: &[u8]) -> Option<usize> {
+    fn part_of(&self, url: &[u8], message: PartId) -> Option<usize> {
         let escaped = url.get(b"cid:".len()..)?;
         let id = percent_decode(escaped).decode_utf8_lossy();
-        self.ours(id.split('#').next()?)
+        self.ours(id.split('#').next()?, message)
     }
 
     fn given(&self, part: usize, is_first: bool) -> PictureChoice {
@@ -288,6 +285,7 @@ impl Guide {
         }
         PictureChoice::Given(Arc::new(GivenPart {
             content,
+            part,
             location,
             is_first,
         }))
@@ -299,7 +297,7 @@ impl Guide {
         values.iter().any(|value| {
             let escaped = value.get(b"cid:".len()..).unwrap_or_default();
             let id = percent_decode(escaped).decode_utf8_lossy();
-            is_cid(value) && digits_of(&id).is_some() && self.ours(&id).is_none()
+            is_cid(value) && digits_of(&id).is_some() && self.ours(&id, sheet.message).is_none()
         })
     }
 
@@ -312,7 +310,8 @@ impl Guide {
         let mut urls = HashMap::new();
         for (ordinal, value) in values.iter().enumerate() {
             if is_cid(value)
-                && let Some(inner) = self.part_of(value).and_then(|inner| self.parts.get(inner))
+                && let Some(inner) = self.part_of(value, part.message)
+                && let Some(inner) = self.parts.get(inner)
             {
                 let url = inner.location.clone().unwrap_or_else(|| {
                     let octets = inner.content();
@@ -342,7 +341,7 @@ impl Guide {
         };
         let part = self.parts.iter().position(|part| is_at(&part));
         match part
-            .filter(|part| *part < self.limit)
+            .filter(|part| !self.is_later(*part))
             .map(|part| self.given(part, true))
         {
             Some(PictureChoice::Given(given)) => Ok(given.content.clone()),
@@ -377,10 +376,16 @@ impl Guide {
 }
 
 fn is_cid(value: &[u8]) -> bool {
-    let front = value
-        .get(..4)
-        .map_or(Cow::Borrowed(&b""[..]), Cow::Borrowed);
-    front.eq_ignore_ascii_case(b"cid:")
+    has_scheme(value, b"cid:")
+}
+
+fn is_data(value: &[u8]) -> bool {
+    has_scheme(value.trim_ascii_start(), b"data:")
+}
+
+fn has_scheme(value: &[u8], scheme: &[u8]) -> bool {
+    let front = value.get(..scheme.len()).unwrap_or_default();
+    front.eq_ignore_ascii_case(scheme)
 }
 
 /// Divides links into lists: the candidates of one `srcset`, the options of one `image-set()`, and every other link alone.

@@ -1,21 +1,22 @@
 //! The guide: the result of an earlier run, indexed for look-ups.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::OnceLock;
 
 use bytes::Bytes;
 
 use super::names::digits_of;
-use super::part::GuidePart;
+use super::part::{GuidePart, url_of};
 use super::stand_in::StandIns;
 use crate::engine::Content;
-use crate::engine::external_body::ExternalBody;
+use crate::engine::external_body::{ExternalBody, identifier};
 use crate::engine::forms::references;
-use crate::engine::plan::documents::WrittenLink;
+use crate::engine::plan::documents::{WrittenLink, is_made_id};
 use crate::engine::policy::{Followed, Policy};
 #[cfg(feature = "cli")]
 use crate::engine::same::ContentFacts;
 use crate::key::Key;
+use crate::mime::{MessageTree, PartId};
 
 /// Result of an earlier run, which supplies the content when `compare` repeats that run.
 #[derive(Debug)]
@@ -26,9 +27,9 @@ pub(in crate::engine) struct Guide {
     pub(super) documents: Vec<GuideDocument>,
     /// References that are still in the mail: how often each occurs, by its digest.
     pub(super) references: HashMap<u64, usize>,
-    /// Only the first `limit` parts can be content that the repeated run inserted. A later run added the parts after
-    /// them.
-    pub(super) limit: usize,
+    /// Parts that the repeated run did not insert. `None` if no other run followed. If one followed, a link is left if the
+    /// repeated run cannot have given it the part that it has now.
+    pub(super) later: Option<LaterParts>,
     pub(in crate::engine) stand_ins: StandIns,
     /// The whole mail, and descriptions of its parts, which are only needed for content from copies.
     pub(super) mail: Bytes,
@@ -41,13 +42,75 @@ pub(in crate::engine) struct Guide {
 pub(super) struct GuideDocument {
     /// Content-ID of an embedded style sheet. `None` for documents that embody did not add.
     pub(super) content_id: Option<String>,
+    /// Message that contains the document.
+    pub(super) message: PartId,
     pub(super) links: Vec<WrittenLink>,
 }
 
+/// Parts that later runs added.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(in crate::engine) struct LaterParts {
+    /// Index of a part: later runs added this part and all parts after it.
+    pub(super) first: Option<usize>,
+    pub(super) others: HashSet<usize>,
+}
+
+impl LaterParts {
+    pub(super) fn contain(&self, part: usize) -> bool {
+        self.first.is_some_and(|first| part >= first) || self.others.contains(&part)
+    }
+}
+
 impl Guide {
-    pub(super) fn ours(&self, content_id: &str) -> Option<usize> {
+    pub(in crate::engine) fn is_earlier(&self) -> bool {
+        self.later.is_some()
+    }
+
+    pub(super) fn is_later(&self, part: usize) -> bool {
+        self.later.as_ref().is_some_and(|later| later.contain(part))
+    }
+
+    /// Returns the part with an id of embody to which a link in `message` refers. Two messages in one mail can have parts with
+    /// the same id.
+    pub(super) fn ours(&self, content_id: &str, message: PartId) -> Option<usize> {
         digits_of(content_id)?;
-        self.by_id.get(content_id)?.first().copied()
+        let bearers = self.by_id.get(content_id)?;
+        let is_near = |at: &&usize| {
+            let part = self.parts.get(**at);
+            part.is_some_and(|part| part.message == message)
+        };
+        bearers.iter().find(is_near).or(bearers.first()).copied()
+    }
+
+    /// Returns the Content-IDs that earlier runs gave to the parts of a mail, so that links can refer to them. An id is a hash of
+    /// the part and of its number when it was made, and a later run may have changed both. Parts are paired by their
+    /// Content-Location, in their order.
+    pub(in crate::engine) fn given_ids(&self, tree: &MessageTree<'_>) -> HashMap<PartId, String> {
+        let is_embedded = |id: Option<&str>| id.and_then(digits_of).is_some();
+        let mut located: HashMap<&str, VecDeque<&GuidePart>> = HashMap::new();
+        for part in &self.parts {
+            if let Some(location) = part.location.as_deref()
+                && !is_embedded(part.content_id.as_deref())
+            {
+                located.entry(location).or_default().push_back(part);
+            }
+        }
+        let mut given = HashMap::new();
+        for part in tree.ids() {
+            let own = tree.value(part, "Content-ID").map(identifier);
+            let Some(location) = url_of(tree, part, "Content-Location") else {
+                continue;
+            };
+            if is_embedded(own.as_deref()) {
+                continue;
+            }
+            let next = located.get_mut(&*location).and_then(VecDeque::pop_front);
+            let id = next.and_then(|next| next.content_id.clone());
+            if let Some(id) = id.filter(|id| own.is_none() && is_made_id(id)) {
+                given.insert(part, id);
+            }
+        }
+        given
     }
 
     /// Returns whether `recover --copies` could have taken the content of a part for a note. Only the command line program has

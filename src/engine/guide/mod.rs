@@ -7,6 +7,7 @@
 
 mod documents;
 mod facts;
+mod later;
 mod names;
 mod part;
 mod references;
@@ -19,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 
 pub(super) use self::documents::PictureChoice;
-pub(super) use self::facts::Guide;
+pub(super) use self::facts::{Guide, LaterParts};
 pub(super) use self::names::{DIGITS, DOMAIN, digits_of, not_in_mail};
 pub(super) use self::part::GuidePart;
 pub(super) use self::references::noted_pages;
@@ -33,17 +34,33 @@ impl Guide {
     /// Creates a guide from `new`, the result of a run over `old`. Parts that are already in `old` are never used as
     /// content for references.
     pub(super) fn of(old: &MessageTree<'_>, new: &[u8], policy: &Policy) -> Arc<Self> {
-        Self::until(old, new, policy, (usize::MAX, &StandIns::default()))
+        Self::standing(old, new, policy, &StandIns::default())
     }
 
-    /// Creates a guide for one of several successive runs: only the first `limit` parts of `new` may supply content.
-    /// `stand_ins` are placeholders that the parts may contain.
-    pub(super) fn until(
+    /// Creates a guide from a result that may contain these placeholders.
+    pub(super) fn standing(
         old: &MessageTree<'_>,
         new: &[u8],
         policy: &Policy,
-        (limit, stand_ins): (usize, &StandIns),
+        stand_ins: &StandIns,
     ) -> Arc<Self> {
+        Arc::new(Self::read(old, new, policy, stand_ins))
+    }
+
+    /// Creates a guide for the first of several successive runs. Later ones added the parts `later`.
+    pub(super) fn earlier(
+        old: &MessageTree<'_>,
+        new: &[u8],
+        policy: &Policy,
+        (later, stand_ins): (LaterParts, &StandIns),
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            later: Some(later),
+            ..Self::read(old, new, policy, stand_ins)
+        })
+    }
+
+    fn read(old: &MessageTree<'_>, new: &[u8], policy: &Policy, stand_ins: &StandIns) -> Self {
         let limits = policy.limits.scan();
         let mut known: HashMap<u64, usize> = HashMap::new();
         for part in old.ids() {
@@ -71,17 +88,17 @@ impl Guide {
             parts.push(read);
         }
         let mut ledger = Ledger::new(&policy.limits, new.len());
-        Arc::new(Self {
+        Self {
             documents: documents::of_mail(&tree, policy, &mut ledger),
             references: references::left_in(&tree, policy, &mut ledger),
             parts,
             by_id,
-            limit,
+            later: None,
             stand_ins: Arc::clone(stand_ins),
             mail: shared,
             #[cfg(feature = "cli")]
             contents: OnceLock::new(),
-        })
+        }
     }
 }
 

@@ -16,6 +16,13 @@ pub(in crate::engine) fn digits_of(content_id: &str) -> Option<&str> {
     is_ours.then_some(digits)
 }
 
+/// Returns the number that embody appends to an id if the message already contains it, or 0.
+pub(super) fn ordinal_of(content_id: &str) -> u32 {
+    let front = content_id.strip_suffix(DOMAIN).unwrap_or_default();
+    let number = front.split_once('.').map(|(_, number)| number);
+    number.and_then(|it| it.parse().ok()).unwrap_or_default()
+}
+
 /// Returns the refusal for content that the mail does not contain. Links to such content stay unchanged.
 pub(in crate::engine) fn not_in_mail() -> Refusal {
     let detail = "the new mail, which compare checks, does not contain this content";

@@ -22,6 +22,9 @@ use crate::span::Newline;
 #[derive(Debug)]
 pub(in crate::engine) struct GuidePart {
     pub(in crate::engine) number: String,
+    pub(super) parent: Option<PartId>,
+    /// Message that contains the part.
+    pub(super) message: PartId,
     pub(in crate::engine) essence: String,
     pub(in crate::engine) content_id: Option<String>,
     /// Content-Location without white space.
@@ -45,15 +48,17 @@ pub(in crate::engine) struct GuidePart {
     exact: OnceLock<Option<Content>>,
 }
 
+/// Returns the URL in a field, without white space.
+pub(super) fn url_of(tree: &MessageTree<'_>, part: PartId, name: &str) -> Option<String> {
+    let value = tree.value(part, name)?;
+    let mut text = String::from_utf8_lossy(value).into_owned();
+    text.retain(|symbol| !symbol.is_whitespace());
+    Some(text)
+}
+
 impl GuidePart {
     pub(super) fn read(tree: &MessageTree<'_>, part: PartId, mail: &Bytes, is_new: bool) -> Self {
         let entity = tree.part(part);
-        let url = |name| {
-            let value = tree.value(part, name)?;
-            let mut text = String::from_utf8_lossy(value).into_owned();
-            text.retain(|symbol| !symbol.is_whitespace());
-            Some(text)
-        };
         let value = tree.value(part, "Content-Type");
         let named = |field, parameter| {
             let value = tree.value(part, field)?;
@@ -66,10 +71,12 @@ impl GuidePart {
         let media_type = value.map(|value| String::from_utf8_lossy(&unfold(value)).into_owned());
         Self {
             number: tree.number(part),
+            parent: entity.parent,
+            message: tree.message_of(part),
             essence: entity.essence.clone(),
             content_id: tree.value(part, "Content-ID").map(identifier),
-            location: url("Content-Location"),
-            base: url("Content-Base"),
+            location: url_of(tree, part, "Content-Location"),
+            base: url_of(tree, part, "Content-Base"),
             media_type,
             name: named("Content-Disposition", "filename")
                 .or_else(|| named("Content-Type", "name")),

@@ -284,8 +284,8 @@ impl Guide {
             )
         };
         let mut best: Option<(u32, usize)> = None;
-        for (at, part) in self.parts.iter().enumerate().take(self.limit) {
-            if given.contains(&at) {
+        for (at, part) in self.parts.iter().enumerate() {
+            if given.contains(&at) || self.is_later(at) {
                 continue;
             }
             if let Some(score) = score(part)

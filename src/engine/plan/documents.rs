@@ -30,6 +30,7 @@ pub(crate) use self::referred::shown_inline;
 pub(crate) use self::shown::{
     DocumentText, WrittenLink, absolute_sheet, sheet_values, sheet_with_urls,
 };
+pub(crate) use self::siblings::is_made_id;
 pub(crate) use self::unwrapping::UnwrappedLinks;
 use super::bases::Bases;
 use crate::edit::{Edit, Group};
@@ -79,6 +80,8 @@ pub(crate) struct Documents<'p> {
     bearers: Option<Bearers>,
     /// The Content-ID of each part. Computing it again for every link would read the whole part each time.
     identities: HashMap<PartId, DocumentIdentity>,
+    /// Content-IDs that an earlier run gave to parts. Only `compare` sets them, to repeat this run.
+    given_ids: HashMap<PartId, String>,
 }
 
 impl<'p> Documents<'p> {
@@ -93,7 +96,13 @@ impl<'p> Documents<'p> {
             held: 0,
             bearers: None,
             identities: HashMap::new(),
+            given_ids: HashMap::new(),
         }
+    }
+
+    /// Sets the Content-IDs that the parts get if links refer to them. They are used only if no part has them already.
+    pub(crate) fn giving_ids(self, given_ids: HashMap<PartId, String>) -> Self {
+        Self { given_ids, ..self }
     }
 
     /// Reads a document, and lets `decide` choose the changes. Returns `None` if nothing changes. Without a base, and

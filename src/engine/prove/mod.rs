@@ -31,7 +31,7 @@ use self::target::ProofTarget;
 use self::variant::{Beside, Variant};
 use super::context::Context;
 use super::engine::Engine;
-use super::guide::{Guide, StandIns, digest_of_part, not_in_mail};
+use super::guide::{Guide, LaterParts, StandIns, digest_of_part, not_in_mail};
 use super::mode::Mode;
 use super::needs::Answers;
 use super::report::{Outcome, Row};
@@ -112,23 +112,33 @@ impl Prover<'_> {
                 }
             }
         }
-        if !notes.is_empty() {
-            // A run that inserts content detaches nothing, so trying its other options first would use up the budget.
-            let first = self.run(old, guide, &Variant::first(tree, target.mail))?;
-            if self.see(&first, target) {
-                return Some(first);
-            }
-            if let Some(made) = self.detached_and_changed(tree, &notes, &first) {
-                return Some(made);
-            }
+        let start = Variant::first(tree, target.mail);
+        let (first, rows) = self.run_with_rows(old, guide, &start)?;
+        if self.see(&first, target) {
+            return Some(first);
         }
-        if let Some(made) = self.runs(old, guide, target) {
+        // A run that inserts content detaches nothing, so trying its other options first would use up the budget.
+        if !notes.is_empty()
+            && let Some(made) = self.detached_and_changed(tree, &notes, &first)
+        {
+            return Some(made);
+        }
+        // No single run adds parts in this order, so its options need not be tried.
+        let has_later_run = guide.later_parts(false).is_some();
+        if has_later_run && let Some(made) = self.later_runs(guide, target) {
+            return Some(made);
+        }
+        let variants = start.others(tree, &rows);
+        if let Some(made) = self.variants(old, guide, target, variants) {
             return Some(made);
         }
         if let Some(made) = self.two_runs(tree, &notes) {
             return Some(made);
         }
-        self.later_runs(guide, self.target)
+        if has_later_run {
+            return None;
+        }
+        self.later_runs(guide, target)
     }
 
     /// Proves a mail that was changed and from which attachments were detached, in any order.
@@ -157,7 +167,7 @@ impl Prover<'_> {
         for source in [&*first.mail, self.old] {
             let restored = self.restored(target.mail, source, &stand_ins)?;
             let whole = ProofTarget::of(&restored);
-            let guide = Guide::until(tree, &restored, &policy, (usize::MAX, &stand_ins));
+            let guide = Guide::standing(tree, &restored, &policy, &stand_ins);
             let made = self.runs(self.old, &guide, &whole);
             let Some(made) = made.or_else(|| self.later_runs(&guide, &whole)) else {
                 continue;
@@ -200,9 +210,28 @@ impl Prover<'_> {
 
     /// Proves a mail to which several runs added pictures: a server was not available during the first one, for example.
     fn later_runs(&mut self, guide: &Arc<Guide>, target: &ProofTarget<'_>) -> Option<ResultParts> {
+        let later_parts = |guide: &Guide, has_twins| {
+            let shared = || guide.has_shared_parts().then(LaterParts::default);
+            guide.later_parts(has_twins).or_else(shared)
+        };
+        let made = self.runs_in_row(guide, target, &|guide| later_parts(guide, false));
+        let has_other = || later_parts(guide, false) != later_parts(guide, true);
+        if made.is_some() || !has_other() {
+            return made;
+        }
+        self.runs_in_row(guide, target, &|guide| later_parts(guide, true))
+    }
+
+    /// Repeats successive runs, without the parts that `later_parts` returns for each.
+    fn runs_in_row(
+        &mut self,
+        guide: &Arc<Guide>,
+        target: &ProofTarget<'_>,
+        later_parts: &dyn Fn(&Guide) -> Option<LaterParts>,
+    ) -> Option<ResultParts> {
         let policy = Variant::default().policy();
         let limits = policy.limits.scan();
-        let mut limit = guide.first_of_later_run()?;
+        let mut later = later_parts(guide)?;
         let mut done = ResultParts {
             mail: self.old.to_vec(),
             ..ResultParts::default()
@@ -211,18 +240,18 @@ impl Prover<'_> {
             let from = std::mem::take(&mut done.mail);
             let tree = mime::scan(&from, &limits);
             let stand_ins = &guide.stand_ins;
-            let earlier = Guide::until(&tree, target.mail, &policy, (limit, stand_ins));
+            let earlier = Guide::earlier(&tree, target.mail, &policy, (later, stand_ins));
             let made = self.run(&from, &earlier, &Variant::first(&tree, target.mail))?;
             if made.mail == from {
                 return None;
             }
             done = done.then(made);
             let tree = mime::scan(&done.mail, &limits);
-            let next = Guide::until(&tree, target.mail, &policy, (usize::MAX, stand_ins));
+            let next = Guide::standing(&tree, target.mail, &policy, stand_ins);
             if let Some(next) = self.runs(&done.mail, &next, target) {
                 return Some(done.then(next));
             }
-            limit = next.first_of_later_run().filter(|next| *next > limit)?;
+            later = later_parts(&next)?;
         }
         None
     }
@@ -241,7 +270,18 @@ impl Prover<'_> {
         if self.see(&made, target) {
             return Some(made);
         }
-        for variant in start.others(&tree, target.mail, &rows) {
+        self.variants(from, guide, target, start.others(&tree, &rows))
+    }
+
+    /// Runs the engine with each of these choices, until the result is `target`.
+    fn variants(
+        &mut self,
+        from: &[u8],
+        guide: &Arc<Guide>,
+        target: &ProofTarget<'_>,
+        variants: Vec<Variant>,
+    ) -> Option<ResultParts> {
+        for variant in variants {
             let made = self.run(from, guide, &variant)?;
             if self.see(&made, target) {
                 return Some(made);
@@ -311,7 +351,7 @@ impl Prover<'_> {
         let variant = Variant::restoring();
         let policy = variant.policy();
         let tree = mime::scan(mail, &policy.limits.scan());
-        let guide = Guide::until(&tree, source, &policy, (usize::MAX, stand_ins));
+        let guide = Guide::standing(&tree, source, &policy, stand_ins);
         Some(self.run(mail, &guide, &variant)?.mail)
     }
 

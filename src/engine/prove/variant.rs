@@ -18,15 +18,6 @@ pub(super) enum Beside {
     Eudora,
 }
 
-/// Kinds of content that the run embedded. They matter only for links to style sheets that are parts of the mail: their ids
-/// depend on whether the sheets were changed before.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum EmbedVariant {
-    Everything,
-    NoSheets,
-    Nothing,
-}
-
 /// Options of a run that decide something for which no content is needed. Everything else is allowed, and content that the
 /// new mail does not contain is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,7 +25,6 @@ pub(super) struct Variant {
     follow: Followed,
     links: Links,
     unwrap: bool,
-    embedding: EmbedVariant,
     protected: Protected,
     /// Whether content may be from other copies of the mail.
     copies: bool,
@@ -50,7 +40,6 @@ impl Default for Variant {
             follow: Followed::all(),
             links: Links::Resolve,
             unwrap: false,
-            embedding: EmbedVariant::Everything,
             protected: Protected::Leave,
             copies: false,
             is_restoring: false,
@@ -101,19 +90,11 @@ impl Variant {
     }
 
     /// Returns the other combinations of options that may give another result. `rows` is the report of the run with this one.
-    pub(super) fn others(self, tree: &MessageTree<'_>, new: &[u8], rows: &[Row]) -> Vec<Self> {
+    pub(super) fn others(self, tree: &MessageTree<'_>, rows: &[Row]) -> Vec<Self> {
         let mut variants = vec![self];
         let is_rewritten = |row: &Row| row.kind == Kind::Link && row.outcome == Outcome::Rewritten;
         if rows.iter().any(is_rewritten) {
             vary(&mut variants, |it| it.links = Links::Keep);
-        }
-        if memchr::memmem::find(new, b"@embody.invalid").is_some() {
-            let nothing = variants.clone().into_iter().map(|variant| Self {
-                embedding: EmbedVariant::Nothing,
-                ..variant
-            });
-            vary(&mut variants, |it| it.embedding = EmbedVariant::NoSheets);
-            variants.extend(nothing);
         }
         for form in opened_by(rows) {
             vary(&mut variants, |it| it.follow = it.follow.without(form));
@@ -177,7 +158,7 @@ impl Variant {
             pictures: true,
             fonts: true,
             media: true,
-            styles: self.embedding == EmbedVariant::Everything,
+            styles: true,
             trackers: Trackers::Fetch,
         };
         let unlimited = 1 << 50;
@@ -206,12 +187,6 @@ impl Variant {
             return Policy {
                 embed: Embed::default(),
                 links: Links::Keep,
-                ..policy
-            };
-        }
-        if self.embedding == EmbedVariant::Nothing {
-            return Policy {
-                embed: Embed::default(),
                 ..policy
             };
         }

@@ -246,6 +246,22 @@ impl PicturePlaces {
         number
     }
 
+    /// Returns the URLs that must belong to a later run than the one that added their part: a run gives a part the URL of its
+    /// first link, and the part has the URL of another link after them.
+    pub(super) fn of_later_run(&self) -> impl Iterator<Item = usize> {
+        let mut owners: HashMap<usize, usize> = HashMap::new();
+        let located = self.urls.iter().map(PictureNeed::located).enumerate();
+        for (number, located) in located.clone() {
+            if let Some((part, true)) = located {
+                owners.entry(part).or_insert(number);
+            }
+        }
+        located.filter_map(move |(number, located)| match located? {
+            (part, false) if owners.get(&part).is_some_and(|owner| *owner > number) => Some(number),
+            _ => None,
+        })
+    }
+
     pub(super) fn number(&mut self, wanted: PictureNeed) -> usize {
         let next = self.urls.len();
         let number = *self.numbers.entry(wanted.key()).or_insert(next);

@@ -220,6 +220,12 @@ impl Documents<'_> {
     /// Returns a new Content-ID for a part. It is the same whether the message has LF or CRLF line endings, and no other part
     /// of the message has it.
     fn made_id(&mut self, part: PartId) -> String {
+        let message = self.tree.message_of(part);
+        if let Some(given) = self.given_ids.get(&part).cloned()
+            && !self.bearers().contains_key(&(message, given.clone()))
+        {
+            return given;
+        }
         let mut digest = Md5::new();
         digest.update(self.tree.number(part));
         digest.update([0]);
@@ -231,17 +237,34 @@ impl Documents<'_> {
         }
         digest.update(&octets[from..]);
         let hex = format!("{:x}", digest.finalize());
-        let message = self.tree.message_of(part);
         let bearers = self.bearers();
         // The sender could have predicted this id and used it in another part. In this case, further ids are tried.
-        let mut content_id = format!("{hex}@embody.invalid");
+        let mut content_id = format!("{hex}{MADE}");
         let mut further = 0u32;
         while bearers.contains_key(&(message, content_id.clone())) {
             further += 1;
-            content_id = format!("{hex}.{further}@embody.invalid");
+            content_id = format!("{hex}.{further}{MADE}");
         }
         content_id
     }
+}
+
+/// End of the ids that embody gives to parts of the mail.
+const MADE: &str = "@embody.invalid";
+
+/// Returns whether a Content-ID has the form of the ids that embody gives to parts of the mail.
+pub(crate) fn is_made_id(content_id: &str) -> bool {
+    const DIGITS_OF_MD5: usize = 32;
+
+    let Some(hex) = content_id.strip_suffix(MADE) else {
+        return false;
+    };
+    let (hex, further) = hex.split_once('.').unwrap_or((hex, "1"));
+    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    hex.len() == DIGITS_OF_MD5
+        && hex.bytes().all(is_hex)
+        && !further.is_empty()
+        && further.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn content_id(tree: &MessageTree<'_>, part: PartId) -> Option<String> {
