@@ -133,6 +133,10 @@ CHAINS = {
     "recover-detach-inline": [recover("@in", "one"), detach("one", "two", "--larger-than 1 --inline --note --form thunderbird")],
     "recover-embed": [recover("@in", "one"), embed("one", "two")],
     "embed-detach": [embed("@in", "one"), detach("one", "two", "--larger-than 500 --inline")],
+    "detach-copies": [
+        detach("@in", "one"),
+        step("recover one --copies @in --offline --output two --report rows-two.json --progress never"),
+    ],
     "embed-recover": [embed("@in", "one", PICTURES), recover("one", "two")],
     "embed-embed": [embed("@in", "one", "--embed data"), embed("one", "two")],
     "detach-embed": [detach("@in", "one"), embed("one", "two")],

@@ -2,6 +2,7 @@
 
 mod command_line;
 mod compare;
+mod compare_mutants;
 mod compare_proof;
 mod config_file;
 mod dry_run;
