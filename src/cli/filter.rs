@@ -15,13 +15,14 @@ use super::copies::CopyMailboxes;
 use super::exit::{ProgramStatus, heeded, limits_on_files_are_failed_writes};
 use super::named_files::NamedFiles;
 use super::origin::{RunOrigin, RunStart};
-use super::picture_watch::{DELIVERY_NOTICE, PictureWatch};
+use super::picture_watch::PictureWatch;
 use super::report_file::{self, ReportFile};
 use super::streams::{self, Input, is_standard, shown_source, standard, write_error};
+use super::survey::doubtful_notes;
 use super::verb::{ExpandRun, VerbReport};
 use super::{say, wording};
 use crate::engine::lengths::Lengths;
-use crate::engine::policy::{Policy, UnfollowedKinds};
+use crate::engine::policy::{Follow, Policy, UnfollowedKinds};
 use crate::engine::protection::opaque_details;
 use crate::engine::report::{Reason, Report, Row};
 use crate::engine::{Mark, Mode, Prefilter};
@@ -46,7 +47,11 @@ pub(super) fn run(
     };
     let cache = Cache::of(&common.policy, Mode::Run, None)?;
     let policy = args.policy();
-    let pictures = PictureWatch::of(&policy);
+    let pictures = if common.saying.volume() >= OutputVolume::Verbose {
+        PictureWatch::of_verbose_run(&policy)
+    } else {
+        PictureWatch::of(&policy)
+    };
     // Default options include the number of processors, which takes twenty system calls to find out. The filter is
     // started for each message, so the options are created only if they are needed.
     let copies = if policy.copies.is_empty() {
@@ -74,7 +79,7 @@ pub(super) fn run(
     let (prefilter, policy) = (expander.prefilter(), expander.policy());
     job.run(&expanding, prefilter, policy, common.mark)?;
     if expanding.pictures.has_met() && common.saying.volume() >= OutputVolume::Normal {
-        say::tell(DELIVERY_NOTICE);
+        say::tell(PictureWatch::delivery_notice(policy));
     }
     cache.tell_trouble(common.saying.volume());
     cache.tell_record();
@@ -100,8 +105,8 @@ pub(super) struct FilterRun<'j> {
     names_unfollowed: bool,
 }
 
-/// Returns lines about the references that the options do not include, and about links in plain texts to files in cloud
-/// storage.
+/// Returns lines about the references that the options do not include, about links in plain texts to files in cloud storage,
+/// and about notes of Mailman with the hash of another mail, if the run follows notes of Mailman.
 fn unfollowed(message: &[u8], report: &Report, policy: &Policy) -> Vec<String> {
     let policy = Policy {
         unfollowed: UnfollowedKinds::All,
@@ -112,7 +117,13 @@ fn unfollowed(message: &[u8], report: &Report, policy: &Policy) -> Vec<String> {
         return Vec::new();
     };
     let tree = scan(message, &expander.policy().limits.scan());
-    let is_new = |row: &Row| row.reason == Some(Reason::NotFollowed) && !report.rows.contains(row);
+    // The rows of the run also have the name of the mail, so whole rows are never equal.
+    let is_same = |old: &Row, row: &Row| {
+        (&old.part, old.kind, &old.url, old.reason) == (&row.part, row.kind, &row.url, row.reason)
+    };
+    let is_new = |row: &Row| {
+        row.reason == Some(Reason::NotFollowed) && !report.rows.iter().any(|old| is_same(old, row))
+    };
     let forecast = expander.forecast(message, "");
     let rows: Vec<Row> = forecast.rows.into_iter().filter(is_new).collect();
     let links = expander.cloud_links_in_texts(&tree);
@@ -120,8 +131,15 @@ fn unfollowed(message: &[u8], report: &Report, policy: &Policy) -> Vec<String> {
         let number = tree.number(*part);
         format!("part {number}: {}", say::text_link(link))
     });
+    let follows_notes = expander.policy().follow.contains(Follow::Mailman);
+    let doubtful = follows_notes.then(|| expander.notes_without_proof(&tree) as u64);
+    let of_notes = doubtful.filter(|count| *count > 0).map(doubtful_notes);
     let of_rows = say::lines(&rows, expander.policy(), OutputVolume::Verbose);
-    of_rows.into_iter().chain(of_texts).collect()
+    of_rows
+        .into_iter()
+        .chain(of_texts)
+        .chain(of_notes)
+        .collect()
 }
 
 impl<'j> FilterRun<'j> {

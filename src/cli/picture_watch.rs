@@ -18,10 +18,28 @@ pub(super) struct PictureWatch {
 impl PictureWatch {
     /// Starts the search if the policy allows requests over http or https but does not embed pictures from the web.
     pub(super) fn of(policy: &Policy) -> Self {
-        let may_request = policy.fetch.iter().any(|scheme| scheme.is_http());
+        Self::looking(may_request(policy) && !policy.embed.remote)
+    }
+
+    /// Starts the search if the policy does not embed pictures from the web. A verbose run names them even if its options
+    /// allow no requests.
+    pub(super) fn of_verbose_run(policy: &Policy) -> Self {
+        Self::looking(!policy.embed.remote)
+    }
+
+    fn looking(is_looking: bool) -> Self {
         Self {
-            is_looking: AtomicBool::new(may_request && !policy.embed.remote),
+            is_looking: AtomicBool::new(is_looking),
             has_met: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the notice that a command for a mail system prints once.
+    pub(super) fn delivery_notice(policy: &Policy) -> &'static str {
+        if may_request(policy) {
+            DELIVERY_NOTICE
+        } else {
+            REQUEST_NOTICE
         }
     }
 
@@ -52,9 +70,16 @@ impl PictureWatch {
     }
 }
 
+fn may_request(policy: &Policy) -> bool {
+    policy.fetch.iter().any(|scheme| scheme.is_http())
+}
+
 /// Notice that a run over mailboxes prints once.
 pub(super) const NOTICE: &str = "pictures on the web stay on their servers; embody embed, or the option --embed data,remote, puts them into the mail";
 
 /// Notice that a command for a mail system prints once. It also contains the line for the configuration file, because
 /// most mail systems run embody with `--config`.
 pub(super) const DELIVERY_NOTICE: &str = "pictures on the web stay on their servers; the option --embed data,remote, or the line embed = [\"data\", \"remote\"] of a file for --config, puts them into the mail";
+
+/// Notice of a run whose options allow no requests over http or https.
+const REQUEST_NOTICE: &str = "pictures on the web stay on their servers; the options --embed data,remote --fetch http,https put them into the mail";

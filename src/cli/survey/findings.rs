@@ -330,20 +330,28 @@ fn linked_in_text(survey: &Survey) -> Option<Fact> {
     })
 }
 
+/// Returns a sentence about notes of Mailman with the hash of another mail.
+pub(crate) fn doubtful_notes(count: u64) -> String {
+    format!(
+        "{} of Mailman {} an attachment of another mail, or the Message-ID of this mail was changed; embody does not follow {}",
+        counted(count, "note", "notes"),
+        either(count, "names", "name"),
+        either(count, "it", "them")
+    )
+}
+
 /// Returns the fact about notes of Mailman that may belong to another mail.
 fn doubtful(survey: &Survey) -> Option<Fact> {
     let count = missing::sum(&survey.missing, &[RecoveryWay::Doubtful]);
     (count > 0).then(|| Fact {
         weight: count.saturating_mul(5),
-        statement: format!(
-            "{} of Mailman {} an attachment of another mail, or the Message-ID of this mail was changed; embody does not follow {}.",
-            counted(count, "note", "notes"),
-            either(count, "names", "name"),
-            either(count, "it", "them")
-        ),
+        statement: doubtful_notes(count) + ".",
         tile: Tile {
             number: grouped(count),
-            words: format!("{} of Mailman that may be of other mails", either(count, "note", "notes")),
+            words: format!(
+                "{} of Mailman that may be of other mails",
+                either(count, "note", "notes")
+            ),
         },
         step: None,
     })

@@ -29,6 +29,7 @@ mod text;
 mod words;
 
 pub(super) use self::context::{NamedSource, SourceKind, SurveyContext};
+pub(super) use self::findings::doubtful_notes;
 pub(super) use self::gather::MessageSurveyor;
 pub(super) use self::html_file::{check_page, write_page};
 pub(super) use self::json::{JsonList, as_json, survey_fields};

@@ -103,6 +103,9 @@ fn run_that_meets_pictures_without_the_option_says_so_once() {
         (&picture, &["--fetch", "https", "--embed", "data"], true),
         (&picture, &["--fetch", "https", "--quiet"], false),
         (&picture, &[], false),
+        (&picture, &["--verbose"], true),
+        (&pixel, &["--verbose"], false),
+        (&picture, &["--verbose", "--embed", "data,remote"], false),
         (&picture, &["--fetch", "ftp"], false),
         (&pixel, &["--fetch", "https"], false),
         (&plain, &["--fetch", "https"], false),
@@ -112,6 +115,12 @@ fn run_that_meets_pictures_without_the_option_says_so_once() {
         assert_eq!(output.stdout, message.as_bytes(), "{options:?}");
         let said = stderr(&output);
         assert_eq!(said.contains(NOTICE), is_said, "{options:?}: {said}");
+        let fetches = !options.contains(&"--fetch");
+        assert_eq!(
+            said.contains("--embed data,remote --fetch http,https"),
+            is_said && fetches,
+            "{said}"
+        );
     }
     let mails = [plain, picture.clone(), picture.clone(), picture];
     fs::write(folder.path().join("box"), mbox(&mails)).unwrap();
