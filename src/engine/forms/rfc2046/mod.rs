@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, percent_encode};
 
+use crate::detail::{QUOTED, excerpt};
 use crate::engine::external_body::reference::Facts;
 use crate::engine::external_body::reference::{
     ReferenceReader, bad_value, cut_off, deleted, encoded, missing_parameter, missing_url,
@@ -80,7 +81,10 @@ fn target<'a>(
         "CONTENT-ID" => content_id_target(reader, phantom_id),
         "X-MUTT-DELETED" => Err(deleted()),
         "MAIL-SERVER" | "TFTP" | "AFS" => {
-            let detail = format!("embody does not retrieve content with access-type={name}");
+            let place = place_of(media_type);
+            let detail = format!(
+                "embody does not retrieve content with access-type={name}{place}; no option retrieves it"
+            );
             Err(Refusal::lasting(Reason::UnsupportedAccessType, detail))
         }
         _ => {
@@ -110,6 +114,24 @@ fn content_id_target<'a>(
             Err(Refusal::lasting(Reason::MissingParameter, detail))
         }
     }
+}
+
+/// Returns the parameters that name the place of the content, in brackets, or nothing if there are none.
+fn place_of(media_type: &MediaType<'_>) -> String {
+    let named = ["server", "site", "directory", "name"].map(|name| {
+        let value = text_of(media_type, name);
+        // The text before an `@` can contain a password. The server of `mail-server` is a mail address.
+        let shown = match name {
+            "site" => value.rsplit('@').next().unwrap_or_default(),
+            _ => &value,
+        };
+        (!shown.is_empty()).then(|| format!("{name}={}", excerpt(shown, QUOTED)))
+    });
+    let named: Vec<String> = named.into_iter().flatten().collect();
+    if named.is_empty() {
+        return String::new();
+    }
+    format!(" ({})", named.join(", "))
 }
 
 fn text_of(media_type: &MediaType<'_>, name: &str) -> String {
