@@ -119,7 +119,9 @@ impl<'t> KnownContents<'t> {
                 if session.is_stopped() {
                     return Ok(None);
                 }
-                let answered = answered.ok_or_else(|| session.ledger.enough_retrievals())?;
+                let answered = answered
+                    .ok_or_else(|| session.ledger.enough_retrievals())?
+                    .map_err(|refusal| obtained::or_expired(refusal, &item.body, session.context));
                 let taken = answered.and_then(|answer| self.taken(session, item, need, answer));
                 let Some(original) = &item.original else {
                     return taken;

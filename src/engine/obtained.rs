@@ -201,19 +201,38 @@ pub(super) fn admit(
             obtained.content.len()
         ));
     }
-    let is_expired = |date: &&str| {
-        date::seconds(date.as_bytes()).is_some_and(|seconds| context.is_past(seconds))
-    };
-    if let Some(date) = body.expiration.as_deref().filter(is_expired) {
+    if let Some(date) = expired_on(body, context) {
         obtained.notes.push(format!(
-            "the content expired on {} (expiration parameter)",
-            date.trim()
+            "the content expired on {date} (expiration parameter)"
         ));
     }
     if obtained.essence.is_empty() {
         obtained.essence = DEFAULT_TYPE.to_owned();
     }
     Ok(obtained)
+}
+
+/// Returns the date in the `expiration` parameter if it is in the past.
+fn expired_on<'b>(body: &'b ExternalBody<'_>, context: &Context) -> Option<&'b str> {
+    let date = body.expiration.as_deref()?.trim();
+    let is_past = |seconds| context.is_past(seconds);
+    date::seconds(date.as_bytes())
+        .is_some_and(is_past)
+        .then_some(date)
+}
+
+/// Adds to the refusal that the content expired, if the mail says so.
+pub(super) fn or_expired(refusal: Refusal, body: &ExternalBody<'_>, context: &Context) -> Refusal {
+    match expired_on(body, context) {
+        Some(date) => Refusal {
+            detail: (refusal.detail).then(format!(
+                "; the mail says that the content expired on {}",
+                excerpt(date, QUOTED)
+            )),
+            ..refusal
+        },
+        None => refusal,
+    }
 }
 
 /// Accepts the content of a detached attachment if its SHA-256 matches the note of `embody detach`. No other check is needed.
