@@ -81,6 +81,8 @@ pub use self::needs::{Answers, Needs};
 
 #[cfg(all(feature = "file", feature = "mailbox"))]
 pub(crate) use self::context::NamedFile;
+#[cfg(feature = "cli")]
+pub(crate) use self::embed::PAGE_INSTEAD;
 pub(crate) use self::{
     context::NeighbourDirectories,
     mark::Mark,

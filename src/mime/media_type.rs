@@ -27,7 +27,7 @@ pub use super::parameters::{Lookup, Parameters};
 use super::parameters::{ParameterOccurrences, skip_blanks_and_comments};
 
 use super::charset::{Charset, with_octets_escaped};
-use crate::span::{split_while, until};
+use crate::span::{split_while, starts_like, until};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MediaType<'a> {
@@ -238,6 +238,13 @@ pub fn is_composite(essence: &str) -> bool {
 /// charsets count as compatible, because almost all charsets are.
 pub fn is_ascii_compatible(charset: &str) -> bool {
     Charset::of_label(charset.as_bytes()) != Some(Charset::Other)
+}
+
+/// Returns whether the content begins like a web page.
+pub(crate) fn is_markup(start: &[u8]) -> bool {
+    let without_mark = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
+    let text = without_mark.trim_ascii_start();
+    starts_like(text, b"<!doctype html") || starts_like(text, b"<html")
 }
 
 /// Returns whether a media type without parameters is HTML or XHTML.

@@ -11,12 +11,15 @@ use crate::link::label as link_label;
 use crate::link::svg::is_harmless_svg;
 use crate::link::value::LinkRole;
 use crate::mime::charset::Charset;
+use crate::mime::media_type::is_markup;
 use crate::mime::picture::{self, FileType};
 use crate::mime::picture_end;
 
 pub(super) const SVG: &str = "image/svg+xml";
 
 const LABEL: usize = 40;
+
+pub(crate) const PAGE_INSTEAD: &str = "the server sent a web page instead of the picture";
 
 pub(super) fn decoded(
     url: &str,
@@ -61,6 +64,14 @@ pub(super) fn admitted(
                 "the content is a Windows metafile ({format}), which only Office and Outlook show"
             );
             return Err(Refusal::lasting(Reason::NotAnImage, detail));
+        }
+        // A `data:` URL has a role here, and no server.
+        if role.is_none() && is_markup(octets) {
+            let reason = match declared {
+                Some(declared) if declared.starts_with("image/") => Reason::TypeMismatch,
+                _ => Reason::NotAnImage,
+            };
+            return Err(Refusal::lasting(reason, PAGE_INSTEAD));
         }
         return Err(match declared {
             Some(declared) if declared.starts_with("image/") => {

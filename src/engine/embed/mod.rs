@@ -18,6 +18,8 @@ mod wanted;
 
 use std::collections::{HashMap, HashSet};
 
+#[cfg(feature = "cli")]
+pub(crate) use self::check::PAGE_INSTEAD;
 use self::check::{SVG, part_of_svg};
 use self::container::Container;
 use self::fallbacks::Lost;

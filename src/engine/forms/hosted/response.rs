@@ -11,8 +11,8 @@ use crate::engine::external_body::ExternalBody;
 use crate::engine::report::{Reason, Refusal, Retry};
 use crate::link::url::UrlReference;
 use crate::mime::date;
-use crate::mime::media_type::is_page;
-use crate::span::{front, starts_like};
+use crate::mime::media_type::{is_markup, is_page};
+use crate::span::front;
 
 /// Number of bytes at the start of a web page that are searched for an explanation, such as that the file has expired. Pages
 /// contain the explanation near their start.
@@ -72,12 +72,6 @@ fn is_page_name(name: &str) -> bool {
     let extension = name.rsplit('.').next().unwrap_or_default();
     let mut pages = ["htm", "html", "xhtml"].iter();
     pages.any(|it| extension.eq_ignore_ascii_case(it))
-}
-
-fn is_markup(start: &[u8]) -> bool {
-    let without_mark = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
-    let text = without_mark.trim_ascii_start();
-    starts_like(text, b"<!doctype html") || starts_like(text, b"<html")
 }
 
 /// Returns the refusal, with the reason that the link expired if the mail says so.
