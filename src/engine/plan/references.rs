@@ -123,7 +123,13 @@ impl ReferencePlanner<'_> {
             return Err(refusal);
         }
         if let Some(form) = body.follow() {
-            self.policy.judge_form(form)?;
+            // No option retrieves deleted content, not even `--follow`.
+            self.policy
+                .judge_form(form)
+                .map_err(|refusal| match &body.target {
+                    Err(deleted) if deleted.reason == Reason::Deleted => deleted.clone(),
+                    _ => refusal,
+                })?;
         }
         let content = &self.tree.part(body.part).content;
         if *content == PartKind::Opaque(Limit::HeaderTooLarge)
