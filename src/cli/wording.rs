@@ -8,6 +8,7 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 
+use crate::engine::PAGE_INSTEAD;
 use crate::engine::policy::{Host, IpNet, Policy, Scheme};
 use crate::engine::report::{Detail, Kind, Outcome, Reason, Row, Setting};
 use crate::error::Error;
@@ -159,7 +160,8 @@ pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
         // A reference without a URL is a relative path. It is outside of all directories, so `--file-root` does not
         // help.
         Reason::OutsideFileRoot if row.url.is_none() => None,
-        Reason::NotFollowed => follow(row),
+        // No directory of Unix contains the drive, so `--file-root` does not help.
+        Reason::SchemeNotAllowed | Reason::OutsideFileRoot if is_on_windows_drive(row) => None,
         Reason::RedirectRefused => redirect(row, policy),
         Reason::SchemeNotAllowed
         | Reason::HostNotAllowed
@@ -168,10 +170,21 @@ pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
         | Reason::UserinfoNotAllowed
         | Reason::OutsideFileRoot
         | Reason::TypeNotAllowed
+        | Reason::NotFollowed
         | Reason::Signed
         | Reason::Encrypted => opening(row, reason, policy),
         _ => would_allow(reason).map(str::to_owned),
     }
+}
+
+/// Whether the row refers to a file on a drive of Windows, such as `file:///C:/Users/a.pdf`, and the program runs on another
+/// system.
+fn is_on_windows_drive(row: &Row) -> bool {
+    let reference = UrlReference::split(row.url.as_deref().unwrap_or_default());
+    let path = reference.path.trim_start_matches('/').as_bytes();
+    let has_drive =
+        matches!(path, [letter, b':' | b'|', b'/' | b'\\', ..] if letter.is_ascii_alphabetic());
+    cfg!(unix) && reference.has_scheme("file") && has_drive
 }
 
 /// Returns whether the server of the row no longer has the content, so that an archive may have it.
@@ -190,6 +203,9 @@ pub(super) struct Advice {
     is_offline: bool,
     /// Whether an archive may have the content.
     archive: bool,
+    /// Whether an archive may have the content, although the server responds with a web page and not with an error. Such an
+    /// archive is used only if it gets the first request.
+    archive_first: bool,
     /// Whether a directory of the user may contain the file.
     directory: bool,
     /// Whether other copies of the mail may contain the part.
@@ -201,6 +217,8 @@ impl Advice {
     /// reference.
     pub(super) fn of(row: &Row, policy: &Policy) -> Option<Self> {
         let reason = row.reason.filter(|_| row.outcome == Outcome::Left)?;
+        let is_elsewhere = matches!(reason, Reason::SchemeNotAllowed | Reason::OutsideFileRoot)
+            && is_on_windows_drive(row);
         let is_missing = matches!(
             reason,
             Reason::Offline
@@ -217,24 +235,28 @@ impl Advice {
                 | Reason::WebPage
                 | Reason::Deleted
         );
+        let is_page = row.kind == Kind::Embed && row.detail == PAGE_INSTEAD;
         let url = UrlReference::split(row.url.as_deref().unwrap_or_default());
         let mut schemes = ["http", "https", "ftp"].into_iter();
         let advice = Self {
             is_offline: reason == Reason::Offline && schemes.any(|it| url.has_scheme(it)),
             archive: is_gone(row),
+            archive_first: is_page,
             directory: row.sources.directory
                 && policy.attachments.is_empty()
                 && reason != Reason::Deleted,
             copies: row.sources.copies && policy.copies.is_empty(),
         };
         let is_some = advice.is_offline || !advice.options().is_empty();
-        (is_missing && is_some && remedy(row, policy).is_none()).then_some(advice)
+        ((is_missing || is_elsewhere || is_page) && is_some && remedy(row, policy).is_none())
+            .then_some(advice)
     }
 
     /// Removes the archive from the advice. Returns `None` if nothing else is left.
     pub(super) fn without_archive(self) -> Option<Self> {
         let advice = Self {
             archive: false,
+            archive_first: false,
             ..self
         };
         (advice.is_offline || !advice.options().is_empty()).then_some(advice)
@@ -243,6 +265,7 @@ impl Advice {
     fn options(self) -> Vec<&'static str> {
         [
             (self.archive, "--archive URL|FILE"),
+            (self.archive_first, "--archive URL|FILE --archive-first"),
             (self.directory, words(Setting::Attachments)),
             (self.copies, words(Setting::Copies)),
         ]
@@ -281,12 +304,20 @@ fn opening(row: &Row, reason: Reason, policy: &Policy) -> Option<String> {
     let has_denied_hosts = !(policy.deny_hosts.is_empty() && policy.listed_hosts.is_empty());
     let mut policy = policy.clone();
     let mut words = Vec::new();
-    if matches!(reason, Reason::Signed | Reason::Encrypted) {
-        words.extend(would_allow(Reason::Signed).map(str::to_owned));
+    match reason {
+        Reason::Signed | Reason::Encrypted => {
+            words.extend(would_allow(Reason::Signed).map(str::to_owned));
+        }
+        Reason::NotFollowed => words.extend(follow(row)),
+        _ => {}
     }
     let reference = UrlReference::split(url);
     let is_within_message = ["data", "cid", "mid"].map(|it| reference.has_scheme(it));
-    let is_retrieved = reference.scheme.is_some() && !is_within_message.contains(&true);
+    let is_in_directory = row.sources.directory && !policy.attachments.is_empty();
+    let is_only_followed =
+        reason == Reason::NotFollowed && (is_in_directory || is_on_windows_drive(row));
+    let is_retrieved =
+        reference.scheme.is_some() && !is_within_message.contains(&true) && !is_only_followed;
     let mut tried: Vec<Reason> = Vec::new();
     while is_retrieved && let Err(refusal) = policy.judge_url(url) {
         if tried.contains(&refusal.reason) {
@@ -440,6 +471,7 @@ mod tests {
         let none = Advice {
             is_offline: false,
             archive: false,
+            archive_first: false,
             directory: false,
             copies: false,
         };
@@ -451,7 +483,11 @@ mod tests {
             archive: true,
             ..none
         };
-        for advice in [online, archive] {
+        let archive_first = Advice {
+            archive_first: true,
+            ..none
+        };
+        for advice in [online, archive, archive_first] {
             let text = advice.text();
             assert!(page.contains(&format!("`{text}`")), "{text}");
         }

@@ -210,7 +210,12 @@ impl Policy {
         if self.follow.contains(form) {
             return Ok(());
         }
-        let detail = not_among(form.as_str(), Setting::Follow);
+        // The program takes the first word as the value for `--follow`.
+        let kind = match form {
+            Follow::Links => "to cloud files",
+            _ => "references",
+        };
+        let detail = format!("{} {kind} are not followed", form.as_str());
         Err(Refusal::lasting(Reason::NotFollowed, detail))
     }
 

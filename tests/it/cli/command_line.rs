@@ -655,6 +655,7 @@ fn what_a_stranger_wrote_reaches_the_terminal_harmless() {
         "access-type=URL; URL*=utf-8''http:%2F%2Fh%2F%1B%5B31m%0D%0A%E2%80%AE",
         "access-type=URL; URL=\"data:text/html%1b%0d,\x1b[0m\"",
         "access-type=local-file; name=\"\x1b]0;x\x07\"",
+        "access-type=tftp; site=\"\x1b[31m\"; directory=\"\u{202e}\"; name=\"\x07\r\"",
         "access-type=content-id",
     ] {
         let outer = "Content-ID: <\x1b[31m@x>\n";
@@ -772,6 +773,49 @@ fn a_refusal_names_the_option_that_would_allow_it() {
         said.contains("--fetch http,https,ftp would allow it"),
         "{said}"
     );
+    // No option retrieves content with such an access type, so the line names the place of the content.
+    let long = "x".repeat(9_000);
+    for (parameters, place) in [
+        (
+            "access-type=tftp; site=\"me:s3cret@example.org\"; name=a.txt; directory=pub",
+            "access-type=tftp (site=example.org, directory=pub, name=a.txt); no",
+        ),
+        (
+            "access-type=mail-server; server=\"ask@example.org\"",
+            "access-type=mail-server (server=ask@example.org); no",
+        ),
+        (
+            "access-type=afs; name=/afs/a",
+            "access-type=afs (name=/afs/a); no",
+        ),
+        ("access-type=tftp", "access-type=tftp; no"),
+        (
+            &format!("access-type=afs; name={long}"),
+            "more characters)); no",
+        ),
+    ] {
+        let mail = with_external_body(&format!("{parameters}\n"), "Content-Type: text/plain\n");
+        let said = stderr(&run(&["filter"], &mail));
+        assert!(
+            said.contains(&format!("{place} option retrieves it\n")),
+            "{said}"
+        );
+        assert!(said.len() < 1_000, "{said}");
+    }
+    // No directory of Unix contains a drive of Windows.
+    let mail = with_url("file:///C:/Users/a.pdf", "Content-Type: text/plain\n");
+    for options in [
+        &["filter"][..],
+        &["filter", "--fetch", "file", "--file-root", "."],
+    ] {
+        let said = stderr(&run(options, &mail));
+        assert_eq!(
+            said.contains("; --copies MAILBOX may provide it\n"),
+            cfg!(unix),
+            "{said}"
+        );
+        assert_eq!(said.contains("would allow it"), cfg!(windows), "{said}");
+    }
     let mail = with_url("data:text/html,x", "Content-Type: text/plain\n");
     let said = stderr(&run(&["filter"], &mail));
     assert!(said.contains("--accept-mismatch"), "{said}");

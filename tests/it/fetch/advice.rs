@@ -11,8 +11,17 @@ use crate::common::reports;
 
 fn server() -> Raw {
     Raw::http(|path, stream| {
-        let status = path.trim_start_matches('/');
-        let answer = format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n");
+        let word = path.trim_start_matches('/');
+        let answer = match word.strip_prefix("page-") {
+            Some(subtype) => {
+                let page = "\n<!DOCTYPE html><p>Not found";
+                let (length, essence) = (page.len(), subtype.replace('-', "/"));
+                format!(
+                    "HTTP/1.1 200 OK\r\nContent-Type: {essence}\r\nContent-Length: {length}\r\n\r\n{page}"
+                )
+            }
+            None => format!("HTTP/1.1 {word} No\r\nContent-Length: 0\r\n\r\n"),
+        };
         let _ = stream.write_all(answer.as_bytes());
     })
 }
@@ -39,11 +48,14 @@ fn line_about_content_that_was_not_retrieved_names_the_options_that_may_provide_
     let (copies, place) = (copies.display(), folder.path().display());
     let options = open(&[server.address.port()]);
     let body = |status: u16| mail(&[reference(&server.url(&format!("/{status}")), "image/gif")]);
-    let picture = format!(
-        "From: a@example.org\nMIME-Version: 1.0\nContent-Type: text/html\n\n<img src=\"{}\" width=90 height=90>\n",
-        server.url("/404")
-    )
-    .into_bytes();
+    let picture_at = |path: &str| {
+        format!(
+            "From: a@example.org\nMIME-Version: 1.0\nContent-Type: text/html\n\n<img src=\"{}\" width=90 height=90>\n",
+            server.url(path)
+        )
+        .into_bytes()
+    };
+    let picture = picture_at("/404");
     let offline = format!("{options} --offline --cache {}", cache.display());
     let online = "a run without --offline would request it from its server";
     let cases = [
@@ -68,6 +80,31 @@ fn line_about_content_that_was_not_retrieved_names_the_options_that_may_provide_
             "--archive URL|FILE may provide it",
         ),
         (picture, format!("{offline} --embed remote"), online),
+        (
+            picture_at("/page-image-png"),
+            format!("{options} --embed remote"),
+            "--archive URL|FILE --archive-first may provide it",
+        ),
+        (
+            picture_at("/page-text-html"),
+            format!("{options} --embed remote"),
+            "--archive URL|FILE --archive-first may provide it",
+        ),
+        (
+            detached("file:///C:/Users/a.pdf"),
+            String::new(),
+            "--attachments DIR or --copies MAILBOX may provide it",
+        ),
+        (
+            detached("file:///C:/Users/a.pdf"),
+            format!("--fetch file --file-root {place}"),
+            "--attachments DIR or --copies MAILBOX may provide it",
+        ),
+        (
+            detached("file:///C:/Users/a.pdf"),
+            format!("--attachments {place}"),
+            "--copies MAILBOX may provide it",
+        ),
         (
             body(404),
             offline.clone(),
@@ -98,6 +135,16 @@ fn line_about_content_that_was_not_retrieved_names_the_options_that_may_provide_
         );
         assert!(ran.rows[0].get("allowed_by").is_none(), "{:?}", ran.rows);
     }
+    let page = filter(
+        &format!("{options} --embed remote"),
+        &picture_at("/page-image-png"),
+    );
+    assert!(
+        page.stderr
+            .contains("the server sent a web page instead of the picture"),
+        "{}",
+        page.stderr
+    );
     // An option that would allow the reference is better than advice, and is in the report, too.
     let ran = filter("", &body(404));
     assert!(!ran.stderr.contains("may provide"), "{}", ran.stderr);
@@ -108,6 +155,33 @@ fn line_about_content_that_was_not_retrieved_names_the_options_that_may_provide_
         "{}",
         ran.stderr
     );
+}
+
+/// Returns a mail with an attachment that Thunderbird detached into this file.
+fn detached(url: &str) -> Vec<u8> {
+    let part = format!(
+        "Content-Type: application/pdf; name=a.pdf\nContent-Disposition: attachment; filename=a.pdf\nX-Mozilla-External-Attachment-URL: {url}\nX-Mozilla-Altered: AttachmentDetached; date=\"Mon Jul 06 10:00:00 2015\"\n\nYou deleted an attachment from this message. The original MIME headers for the attachment were:\nContent-Type: application/pdf; name=a.pdf\nContent-Disposition: attachment; filename=a.pdf\nContent-Transfer-Encoding: base64\n\n\n"
+    );
+    mail(&[part])
+}
+
+#[test]
+fn content_that_expired_and_was_not_retrieved_is_named_as_expired() {
+    let server = server();
+    let options = open(&[server.address.port()]);
+    for (date, is_past) in [
+        ("Fri, 1 Jan 2021 00:00:00 +0000", true),
+        ("Fri, 1 Jan 2999 00:00:00 +0000", false),
+        ("soon", false),
+    ] {
+        let expiration = format!("access-type=URL; expiration=\"{date}\";");
+        let part =
+            reference(&server.url("/404"), "image/gif").replace("access-type=URL;", &expiration);
+        let ran = filter(&options, &mail(&[part]));
+        assert_eq!(ran.rows[0]["reason"], "http-status");
+        let words = format!("; the mail says that the content expired on {date} <");
+        assert_eq!(ran.stderr.contains(&words), is_past, "{}", ran.stderr);
+    }
 }
 
 #[test]
@@ -158,6 +232,19 @@ fn survey_names_the_directory_of_a_list_and_counts_notes_with_the_hash_of_anothe
         other.contains("missing      1 note of Mailman with the hash of another mail, which embody does not follow\n"),
         "{other}"
     );
+    // Mailman did not keep this file, so neither the server nor a directory has it, and only another copy of the mail does.
+    let removed = format!(
+        "Message-ID: {OWN}\n\nSee\n-------------- next part --------------\nHTML attachment scrubbed and removed\n"
+    );
+    fs::write(folder.path().join("removed.eml"), removed).unwrap();
+    let removed = inspect(&["removed.eml"]);
+    assert!(
+        removed.contains("; --copies MAILBOX may provide it\n"),
+        "{removed}"
+    );
+    for other in ["--attachments", "--follow", "embody recover"] {
+        assert!(!removed.contains(other), "{removed}");
+    }
     let json = inspect(&["--json", "other.eml"]);
     let objects = reports::objects(&json);
     let missing = &objects.last().unwrap()["survey"]["missing"];
@@ -166,6 +253,23 @@ fn survey_names_the_directory_of_a_list_and_counts_notes_with_the_hash_of_anothe
         (&"doubtful".into(), &1.into()),
         "{missing}"
     );
+    // The commands that follow notes of Mailman name such a note, too, if they are verbose.
+    let doubt = "embody: 1 note of Mailman names an attachment of another mail, or the Message-ID of this mail was changed; embody does not follow it\n";
+    for (words, is_said) in [
+        (&["recover", "--verbose", "other.eml"][..], true),
+        (
+            &["filter", "--verbose", "--follow", "mailman", "other.eml"],
+            true,
+        ),
+        (&["filter", "--verbose", "other.eml"], false),
+        (&["recover", "other.eml"], false),
+        (&["recover", "--verbose", "quoted.eml"], false),
+        (&["recover", "--verbose", "--offline", "own.eml"], false),
+    ] {
+        let output = embody_in(folder.path(), words);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(said.contains(doubt), is_said, "{words:?}: {said}");
+    }
     let quoted = inspect(&["quoted.eml"]);
     assert!(quoted.contains("Nothing is missing"), "{quoted}");
 }
@@ -242,9 +346,31 @@ fn links_of_a_plain_text_to_files_in_clouds_are_listed() {
         said.contains(&format!("part 1: link in plain text, which embody does not follow: report.pdf at dropbox <{dropbox}>\n")),
         "{said}"
     );
+    let file = dropbox.replace("dl=0", "dl=1");
     let (said, printed) = run(&["filter", "--verbose", "html.eml"]);
     assert_eq!(printed, html);
-    assert!(said.contains("; --follow links would allow it\n"), "{said}");
+    assert!(
+        said.contains(&format!("not-followed: links to cloud files are not followed; report.pdf at dropbox <{file}>; --follow links --fetch https would allow it\n")),
+        "{said}"
+    );
+    let (said, _) = run(&["filter", "--verbose", "--fetch", "https", "html.eml"]);
+    assert!(
+        said.contains(">; --follow links would allow it\n"),
+        "{said}"
+    );
+    // No option allows a denied host.
+    let denied = [
+        "filter",
+        "--verbose",
+        "--deny-host",
+        "www.dropbox.com",
+        "html.eml",
+    ];
+    let (said, _) = run(&denied);
+    assert!(!said.contains("would allow it"), "{said}");
     let (said, _) = run(&["filter", "html.eml"]);
     assert_eq!(said, "");
+    // `recover` names the link itself, so a verbose run must not name it again.
+    let (said, _) = run(&["recover", "--verbose", "html.eml"]);
+    assert_eq!(said.matches("not-followed").count(), 1, "{said}");
 }

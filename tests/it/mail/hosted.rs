@@ -248,7 +248,10 @@ fn hosted_files_are_not_followed_by_default_and_inspect_names_the_option() {
     ] {
         let output = fed(embody().arg("inspect"), &mail);
         let text = String::from_utf8(output.stdout).unwrap();
-        for words in [provider, &format!("--follow {form} would allow it")] {
+        for words in [
+            provider,
+            &format!("--follow {form} --fetch https would allow it"),
+        ] {
             assert!(text.contains(words), "{text}");
         }
     }
