@@ -142,7 +142,8 @@ impl<'s> TreeSearch<'s> {
                 .flatten(),
             path,
             relative,
-            is_maildir,
+            // With the option --format mbox, for example, `cur` and `new` are ordinary directories, and their files are looked at.
+            is_maildir: kind == Some(StartKind::Maildir),
             is_mh,
             part,
         };

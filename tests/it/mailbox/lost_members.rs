@@ -442,3 +442,44 @@ fn empty_message_file_alone_is_copied_or_named() {
     assert!(stderr(&output).contains("1.eml: "), "{}", stderr(&output));
     assert_eq!(fs::read(folder.path().join("o.mbox")).unwrap(), b"");
 }
+
+/// With a format of files, the messages of a Maildir are files like others: each is read, or named.
+#[test]
+fn messages_of_a_maildir_are_read_or_named_if_the_option_format_selects_files() {
+    let folder = TempDir::new().unwrap();
+    let source = folder.path().join("source");
+    for part in ["cur", "new", "tmp"] {
+        fs::create_dir_all(source.join("box").join(part)).unwrap();
+    }
+    let mail = "From: a@example.org\nSubject: 1\n\ntext\n";
+    fs::write(source.join("box/cur/1.a:2,S"), mail).unwrap();
+    fs::write(source.join("box/new/2.a"), mail).unwrap();
+    let mbox = format!("From a@b Sat Jan  3 01:05:34 2015\n{mail}\n");
+    fs::write(source.join("lists"), &mbox).unwrap();
+    fs::write(source.join("3.eml"), mail).unwrap();
+    for (format, status) in [("mbox", 1), ("eml", 0), ("mmdf", 1)] {
+        for verb in ["convert", "embed", "inspect"] {
+            let output = folder.path().join(format!("{verb}-{format}"));
+            let mut arguments = vec![verb, "source", "--format", format];
+            let target = output.display().to_string();
+            if verb == "inspect" {
+                arguments.push("--json");
+            } else {
+                arguments.extend(["--output", target.as_str()]);
+            }
+            let done = embody_in(folder.path(), &arguments);
+            let said = stderr(&done);
+            assert_eq!(done.status.code(), Some(status), "{verb} {format}: {said}");
+            if status == 0 {
+                assert!(
+                    verb == "inspect" || said.contains("4 messages read"),
+                    "{verb}: {said}"
+                );
+            } else {
+                for name in ["1.a:2,S", "2.a"] {
+                    assert!(said.contains(name), "{verb} {format}: {name} in {said}");
+                }
+            }
+        }
+    }
+}
