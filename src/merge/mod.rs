@@ -32,3 +32,4 @@ pub(crate) use self::index::{
     ArrivalBatch, KeptSelection, MOST_SOURCES, MergeIndex, Numbers, Order, Tally,
 };
 pub(crate) use self::saved::{ReadSource, SavedIndex};
+pub(crate) use self::words::lost_labels;

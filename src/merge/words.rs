@@ -46,6 +46,20 @@ pub(super) struct MailWords {
     further: (u8, Vec<String>),
 }
 
+/// Returns the labels that the copy `new` of a mail lacks and `old` has, in words for a report: `label Work`.
+pub(crate) fn lost_labels(old: &[u8], new: &[u8]) -> Vec<String> {
+    let (old, new) = (MailWords::of(old), MailWords::of(new));
+    let mut lost = Vec::new();
+    for ((old, new), (_, is_labels)) in old.fields.iter().zip(&new.fields).zip(FIELDS) {
+        if is_labels {
+            let new: HashSet<&String> = new.iter().collect();
+            let absent = old.iter().filter(|label| !new.contains(label));
+            lost.extend(absent.map(|label| format!("label {label}")));
+        }
+    }
+    lost
+}
+
 impl MailWords {
     pub(super) fn of(content: &[u8]) -> Self {
         // Most messages have no such field, and this search is faster than parsing the header.

@@ -18,6 +18,7 @@ use crate::engine::same::{
 };
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::{MessageFlags, SeenFlags};
+use crate::merge::lost_labels;
 use crate::spool::{Spool, SpoolWriter};
 
 /// State of a candidate. There can be millions of candidates, so rare data are boxed to keep the entry small.
@@ -361,6 +362,14 @@ impl MessageCandidates {
             let Some(copy) = copy else { continue };
             let mut whole = std::iter::once(of_new).chain(proved.iter().copied());
             tried.is_copy = whole.any(|whole| covers(whole, copy).is_ok());
+            // `merge` gives the kept copy the labels of all copies.
+            if tried.is_copy
+                && let Some(old) = self
+                    .content(&self.record(tried.candidate).map_err(temporary)?)
+                    .map_err(temporary)?
+            {
+                tried.lost_flags.extend(lost_labels(&old, new.content));
+            }
         }
         Ok(all)
     }

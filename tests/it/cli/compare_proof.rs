@@ -305,6 +305,35 @@ fn deleted_mark_may_be_lost_only_in_a_merged_mailbox() {
 }
 
 #[test]
+fn labels_of_each_copy_must_be_in_a_merged_mailbox() {
+    let folder = Folder::new();
+    let with = |labels: &str| format!("{FROM}{labels}{}\n", letter());
+    for field in ["X-Gmail-Labels", "X-Label"] {
+        folder.write(
+            "work.mbox",
+            with(&format!("{field}: Work,=?UTF-8?Q?Bo=C3=AEte?=\n")),
+        );
+        folder.write("play.mbox", with(&format!("{field}: Play\n")));
+        folder.write("none.mbox", with(""));
+        folder.run("merge work.mbox play.mbox none.mbox --output all.mbox");
+        for old in ["work.mbox", "play.mbox", "none.mbox"] {
+            assert_whole(&folder, "--merged", old, "all.mbox");
+        }
+        for (old, new, labels) in [
+            ("work.mbox", "play.mbox", "label Work, label Boîte"),
+            ("play.mbox", "none.mbox", "label Play"),
+        ] {
+            let (status, lines) = compared(&folder, "--merged", old, new);
+            assert_eq!(status, 1, "{field}: {lines:#?}");
+            counts(&lines);
+            assert_eq!(lines[0]["outcome"], "lost-flags", "{lines:#?}");
+            assert_eq!(lines[0]["detail"], labels, "{lines:#?}");
+        }
+        fs::remove_file(folder.at("all.mbox")).unwrap();
+    }
+}
+
+#[test]
 fn two_copies_of_a_mail_need_two_messages() {
     let folder = Folder::new();
     let reference = format!(
