@@ -87,14 +87,15 @@ fn is_state_of_mailbox(value: &[u8]) -> bool {
     has_number() && has_number() && is_keywords(value)
 }
 
-/// Returns whether the value is `UID-FLAGS`, with two hexadecimal numbers, as Evolution writes it. If tags follow
-/// (`UID-FLAGS;TAGS`), only this field has them, so it is content.
+/// Returns whether the value is `UID-FLAGS` or `UID-FLAGS;TAGS`, with two hexadecimal numbers, as Evolution writes it.
 fn is_evolution(value: &[u8]) -> bool {
     let (uid, after_uid) = split_while(value, u8::is_ascii_hexdigit);
     let Some(rest) = after_uid.strip_prefix(b"-") else {
         return false;
     };
-    is_hexadecimal(uid) && is_hexadecimal(rest)
+    let (flags, tags) = split_while(rest, u8::is_ascii_hexdigit);
+    let has_tags = tags.is_empty() || tags.starts_with(b";") && is_keywords(tags);
+    is_hexadecimal(uid) && is_hexadecimal(flags) && has_tags
 }
 
 #[cfg(test)]
@@ -128,6 +129,7 @@ mod tests {
             "X-IMAP: 1234567890 0000000012",
             "X-IMAPbase: 1234567890 0000000012 $Forwarded Junk",
             "X-Evolution: 0000000a-0010",
+            "X-Evolution: 0000000a-0010;important",
             "Content-Length: 12",
             "Lines: 45",
         ] {
@@ -155,7 +157,6 @@ mod tests {
             "X-IMAP: Dear all",
             "X-IMAPbase: 1",
             "X-Evolution: 0000000a",
-            "X-Evolution: 0000000a-0010;important",
             "Content-Length: short",
             "Lines: none",
             "Lines: 4 5",

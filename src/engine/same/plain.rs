@@ -231,7 +231,10 @@ fn is_field_of_mailboxes<'l>(line: &[u8], rest: &(impl Iterator<Item = &'l [u8]>
             }
         }
     };
-    name.eq_ignore_ascii_case(MARK) && is_mark(&whole_value()) || is_of_mailbox(name, whole_value)
+    // Tags of Evolution are only in its own field (`UID-FLAGS;TAGS`), so such a field is content.
+    let has_tags = || name.eq_ignore_ascii_case(b"X-Evolution") && whole_value().contains(&b';');
+    name.eq_ignore_ascii_case(MARK) && is_mark(&whole_value())
+        || is_of_mailbox(name, whole_value) && !has_tags()
 }
 
 /// Returns whether a field of `--mark` has this value: words such as `links=3`. A sender may use the name for another field.
