@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::path::Path;
 
-/// What is known about a source besides its first bytes.
+/// Source whose format is to be recognised. Its first bytes are passed separately. This value has its name, and its content
+/// if that can be read now.
 #[derive(Clone, Copy)]
 pub(crate) enum FormatCandidate<'f> {
     /// A file on a disk. It is not compressed.

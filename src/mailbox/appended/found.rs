@@ -10,7 +10,7 @@ pub(crate) struct AppendedData {
     pub(crate) at: usize,
     /// Name of the format.
     pub(crate) format: &'static str,
-    /// What to do, if embody does not read the data in a file of their own either.
+    /// Advice for data that embody does not read in a file of their own either. `None` if it reads them there.
     advice: Option<&'static str>,
 }
 

@@ -380,7 +380,8 @@ fn with_another_client(test: &str, kind: Kind, count: usize) {
         // No mail is lost, and the run names the message.
         let is_kept = matches!((wanted, found), ((0, 0), (1, 0)) | ((0, 1), (1, 1)));
         if is_kept && !expected.uids.iter().any(|uid| warned.contains_key(uid)) {
-            // If the other client sets `\Deleted` after embody did, nobody can know that it did: the flag does not change.
+            // embody has already set `\Deleted`. If the other client sets it again, the flags stay the same, so embody cannot
+            // find out that the other client deleted the message.
             unnamed += 1;
             assert!(
                 expected.is_deleted && unnamed <= UNDECIDED,
