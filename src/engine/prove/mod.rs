@@ -86,6 +86,27 @@ pub fn prove(old: &[u8], new: &[u8], budget: &mut Budget) -> Result<Proof, Unpro
 /// Maximum number of runs in a row that are tried.
 const MOST_RUNS: usize = 4;
 
+/// Successive runs, and the parts that later ones added.
+struct RunRow {
+    has_twins: bool,
+    later: LaterParts,
+    /// The result so far.
+    done: ResultParts,
+}
+
+/// The last one of successive runs, which can have had other options.
+struct LastRun {
+    before: ResultParts,
+    guide: Arc<Guide>,
+    variants: Vec<Variant>,
+}
+
+/// Returns the parts that later runs than the next one added. Returns `None` if one run can have added all of them.
+fn later_parts(guide: &Guide, has_twins: bool) -> Option<LaterParts> {
+    let shared = || guide.has_shared_parts().then(LaterParts::default);
+    guide.later_parts(has_twins).or_else(shared)
+}
+
 struct Prover<'p> {
     old: &'p [u8],
     target: &'p ProofTarget<'p>,
@@ -210,50 +231,76 @@ impl Prover<'_> {
 
     /// Proves a mail to which several runs added pictures: a server was not available during the first one, for example.
     fn later_runs(&mut self, guide: &Arc<Guide>, target: &ProofTarget<'_>) -> Option<ResultParts> {
-        let later_parts = |guide: &Guide, has_twins| {
-            let shared = || guide.has_shared_parts().then(LaterParts::default);
-            guide.later_parts(has_twins).or_else(shared)
+        let start = |has_twins| {
+            Some(RunRow {
+                has_twins,
+                later: later_parts(guide, has_twins)?,
+                done: ResultParts {
+                    mail: self.old.to_vec(),
+                    ..ResultParts::default()
+                },
+            })
         };
-        let made = self.runs_in_row(guide, target, &|guide| later_parts(guide, false));
-        let has_other = || later_parts(guide, false) != later_parts(guide, true);
-        if made.is_some() || !has_other() {
-            return made;
-        }
-        self.runs_in_row(guide, target, &|guide| later_parts(guide, true))
-    }
-
-    /// Repeats successive runs, without the parts that `later_parts` returns for each.
-    fn runs_in_row(
-        &mut self,
-        guide: &Arc<Guide>,
-        target: &ProofTarget<'_>,
-        later_parts: &dyn Fn(&Guide) -> Option<LaterParts>,
-    ) -> Option<ResultParts> {
-        let policy = Variant::default().policy();
-        let limits = policy.limits.scan();
-        let mut later = later_parts(guide)?;
-        let mut done = ResultParts {
-            mail: self.old.to_vec(),
-            ..ResultParts::default()
-        };
+        let mut rows: Vec<RunRow> = [false, true].into_iter().filter_map(start).collect();
+        rows.dedup_by(|one, other| one.later == other.later);
+        let mut tried = Vec::new();
+        // Two runs are more likely than three, so all ways to divide the parts among two runs are tried first.
         for _ in 1..MOST_RUNS {
-            let from = std::mem::take(&mut done.mail);
-            let tree = mime::scan(&from, &limits);
-            let stand_ins = &guide.stand_ins;
-            let earlier = Guide::earlier(&tree, target.mail, &policy, (later, stand_ins));
-            let made = self.run(&from, &earlier, &Variant::first(&tree, target.mail))?;
-            if made.mail == from {
-                return None;
+            let mut longer = Vec::new();
+            for row in rows {
+                match self.continue_row(row, guide, target, &mut tried) {
+                    Some(Ok(made)) => return Some(made),
+                    Some(Err(row)) => longer.push(row),
+                    None => {}
+                }
             }
-            done = done.then(made);
-            let tree = mime::scan(&done.mail, &limits);
-            let next = Guide::standing(&tree, target.mail, &policy, stand_ins);
-            if let Some(next) = self.runs(&done.mail, &next, target) {
-                return Some(done.then(next));
+            rows = longer;
+        }
+        // Other options are rare, and trying them first would use up the budget.
+        for last in tried {
+            let (from, variants) = (&last.before.mail, last.variants);
+            if let Some(next) = self.variants(from, &last.guide, target, variants) {
+                return Some(last.before.then(next));
             }
-            later = later_parts(&next)?;
         }
         None
+    }
+
+    /// Adds a run to successive runs. Returns its result together with a last run if this is the target, and the longer row
+    /// otherwise. Adds the last run to `tried`.
+    fn continue_row(
+        &mut self,
+        row: RunRow,
+        guide: &Arc<Guide>,
+        target: &ProofTarget<'_>,
+        tried: &mut Vec<LastRun>,
+    ) -> Option<Result<ResultParts, RunRow>> {
+        let policy = Variant::default().policy();
+        let limits = policy.limits.scan();
+        let mut done = row.done;
+        let from = std::mem::take(&mut done.mail);
+        let tree = mime::scan(&from, &limits);
+        let stand_ins = &guide.stand_ins;
+        let earlier = Guide::earlier(&tree, target.mail, &policy, (row.later, stand_ins));
+        let made = self.run(&from, &earlier, &Variant::first(&tree, target.mail))?;
+        if made.mail == from {
+            return None;
+        }
+        done = done.then(made);
+        let tree = mime::scan(&done.mail, &limits);
+        let next = Guide::standing(&tree, target.mail, &policy, stand_ins);
+        let start = Variant::first(&tree, target.mail);
+        let (made, rows) = self.run_with_rows(&done.mail, &next, &start)?;
+        if self.see(&made, target) {
+            return Some(Ok(done.then(made)));
+        }
+        tried.push(LastRun {
+            variants: start.others(&tree, &rows),
+            before: done.clone(),
+            guide: Arc::clone(&next),
+        });
+        let later = later_parts(&next, row.has_twins)?;
+        Some(Err(RunRow { later, done, ..row }))
     }
 
     /// Runs the engine with each combination of choices that may matter, until the result is `target`.
