@@ -658,6 +658,39 @@ fn linked_file_that_a_run_added_after_another_run_had_embedded_pictures_is_prove
     }
 }
 
+#[test]
+fn reference_that_a_run_filled_while_only_pictures_of_data_urls_were_embedded_is_proved() {
+    use base64::Engine as _;
+
+    let picture = base64::engine::general_purpose::STANDARD.encode(gif(9, 1));
+    let own = engine(|policy| {
+        policy.with_embed(Embed {
+            remote: false,
+            ..all_kinds(Trackers::Fetch)
+        })
+    });
+    // The order of the pictures shows that the one in the `data:` URL was embedded first. It is no answer to the reference.
+    let document = format!(
+        "Content-Type: text/html; charset=utf-8\n\n<img src=\"https://img.example.net/a.gif\"><img src=\"data:image/gif;base64,{picture}\">\n"
+    );
+    for fields in [
+        "Content-Transfer-Encoding: binary\n",
+        "Content-Type: application/pdf\n",
+    ] {
+        let file = format!(
+            "Content-Type: message/external-body; access-type=URL;\n URL=\"https://files.example.net/f.pdf\"\n\n{fields}\n"
+        );
+        let old = format!("{HEADER}{}", multipart(&[&document, &file]));
+        for is_served in [true, false] {
+            let serve = |need: &Need| if is_served { served(need) } else { refused() };
+            let first = drive(&own, old.as_bytes(), &serve);
+            let second = drive(&embedding(), &first, &served);
+            assert_proved("first", old.as_bytes(), &first);
+            assert_proved("second", old.as_bytes(), &second);
+        }
+    }
+}
+
 /// Embeds pictures, and follows no references.
 fn embedding_alone() -> Engine {
     let policy = Policy::default().with_fetch(Scheme::ALL);

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use md5::{Digest as _, Md5};
 
 use super::facts::Guide;
-use super::names::not_in_mail;
+use super::names::{digits_of, not_in_mail};
 use super::part::GuidePart;
 use crate::engine::content::{CopiedPart, NotedDigests};
 use crate::engine::external_body::reference::Insertion;
@@ -232,6 +232,11 @@ impl Guide {
             if body.facts.shape == ReferenceShape::ExternalBody && has_other_id {
                 return None;
             }
+            // A run gives an id to a picture that it embeds, and not to content that it inserts in the place of a reference.
+            let has_id_of_picture = part.content_id.as_deref().and_then(digits_of).is_some();
+            if has_id_of_picture && body.content_id != part.content_id {
+                return None;
+            }
             let (from, to) = (
                 url.as_deref().map(origin),
                 part.location.as_deref().map(origin),
@@ -285,7 +290,7 @@ impl Guide {
         };
         let mut best: Option<(u32, usize)> = None;
         for (at, part) in self.parts.iter().enumerate() {
-            if given.contains(&at) || self.is_later(at) {
+            if given.contains(&at) {
                 continue;
             }
             if let Some(score) = score(part)
@@ -294,7 +299,8 @@ impl Guide {
                 best = Some((score, at));
             }
         }
-        let (score, at) = best?;
+        // Another part is no answer to a reference that a later run filled.
+        let (score, at) = best.filter(|(_, at)| !self.is_later(*at))?;
         (score >= least).then_some(at)
     }
 }
