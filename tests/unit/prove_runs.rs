@@ -691,6 +691,38 @@ fn reference_that_a_run_filled_while_only_pictures_of_data_urls_were_embedded_is
     }
 }
 
+#[test]
+fn two_parts_with_one_id_are_not_proved() {
+    let picture = |name: &str| {
+        format!(
+            "Content-Type: image/gif\nContent-Location: http://example.org/d/{name}.gif\nContent-Transfer-Encoding: base64\n\nR0lGODlh{name}\n"
+        )
+    };
+    let document = "Content-Type: text/html\nContent-Location: http://example.org/d/\n\n<img src=\"AAAA.gif\"><img src=\"BBBB.gif\">\n";
+    let parts = multipart(&[document, &picture("AAAA"), &picture("BBBB")]);
+    let old = format!("{HEADER}{}", parts.replace("mixed", "related"));
+    let new = drive(&engine(|policy| policy), old.as_bytes(), &|_| refused());
+    assert_proved("ids", old.as_bytes(), &new);
+    let text = String::from_utf8(new).unwrap();
+    let ids: Vec<&str> = text
+        .split("src=\"cid:")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap())
+        .collect();
+    let [one, two] = *ids else {
+        panic!("{text}");
+    };
+    let other = text.replace(one, &format!("00{}", &one[2..]));
+    assert_proved("other digits", old.as_bytes(), other.as_bytes());
+    for changed in [text.replace(two, one), text.replacen(two, one, 1)] {
+        assert_ne!(changed, text);
+        assert!(
+            proved(old.as_bytes(), changed.as_bytes()).is_err(),
+            "{changed}"
+        );
+    }
+}
+
 /// Embeds pictures, and follows no references.
 fn embedding_alone() -> Engine {
     let policy = Policy::default().with_fetch(Scheme::ALL);

@@ -105,12 +105,26 @@ impl Guide {
                 continue;
             }
             let next = located.get_mut(&*location).and_then(VecDeque::pop_front);
-            let id = next.and_then(|next| next.content_id.clone());
+            let id = next
+                .filter(|next| self.is_only_bearer(next))
+                .and_then(|next| next.content_id.clone());
             if let Some(id) = id.filter(|id| own.is_none() && is_made_id(id)) {
                 given.insert(part, id);
             }
         }
         given
+    }
+
+    /// Whether no other part of the same message has the Content-ID of this part. Otherwise links to both parts would show the
+    /// same one.
+    fn is_only_bearer(&self, part: &GuidePart) -> bool {
+        let content_id = part.content_id.as_ref();
+        let bearers = content_id.and_then(|content_id| self.by_id.get(content_id));
+        let of_message = bearers.into_iter().flatten().filter(|at| {
+            let bearer = self.parts.get(**at);
+            bearer.is_some_and(|bearer| bearer.message == part.message)
+        });
+        of_message.count() == 1
     }
 
     /// Returns whether `recover --copies` could have taken the content of a part for a note. Only the command line program has
