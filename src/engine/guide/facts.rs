@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 
+use super::line_endings::LineEndingSearch;
 use super::names::digits_of;
 use super::part::{GuidePart, url_of};
 use super::stand_in::StandIns;
@@ -30,6 +31,7 @@ pub(in crate::engine) struct Guide {
     /// Parts that the repeated run did not insert. `None` if no other run followed. If one followed, a link is left if the
     /// repeated run cannot have given it the part that it has now.
     pub(super) later: Option<LaterParts>,
+    pub(super) line_endings: LineEndingSearch,
     pub(in crate::engine) stand_ins: StandIns,
     /// The whole mail, and descriptions of its parts, which are only needed for content from copies.
     pub(super) mail: Bytes,

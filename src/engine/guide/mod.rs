@@ -8,6 +8,7 @@
 mod documents;
 mod facts;
 mod later;
+mod line_endings;
 mod names;
 mod part;
 mod references;
@@ -21,6 +22,7 @@ use bytes::Bytes;
 
 pub(super) use self::documents::PictureChoice;
 pub(super) use self::facts::{Guide, LaterParts};
+use self::line_endings::LineEndingSearch;
 pub(super) use self::names::{DIGITS, DOMAIN, digits_of, not_in_mail};
 pub(super) use self::part::GuidePart;
 pub(super) use self::references::noted_pages;
@@ -94,6 +96,7 @@ impl Guide {
             parts,
             by_id,
             later: None,
+            line_endings: LineEndingSearch::default(),
             stand_ins: Arc::clone(stand_ins),
             mail: shared,
             #[cfg(feature = "cli")]

@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use md5::{Digest as _, Md5};
 
 use super::facts::Guide;
+use super::line_endings::LineEndingSearch;
 use super::names::{digits_of, not_in_mail};
 use super::part::GuidePart;
 use crate::engine::content::{CopiedPart, NotedDigests};
@@ -138,7 +139,7 @@ impl Guide {
                 let (content, copy) = match part {
                     None => (Err(not_in_mail()), Err(not_in_mail())),
                     Some(part) => {
-                        let (content, copy) = answer(tree, item, part);
+                        let (content, copy) = answer(tree, item, part, &self.line_endings);
                         let copy = copy.and_then(|copy| {
                             let is_copy = self.can_be_copied(part, &item.body);
                             is_copy.then_some(copy).ok_or_else(not_in_mail)
@@ -352,7 +353,12 @@ type Answered = Result<Content, Refusal>;
 /// Returns a pair for `part`: its content as the response of a server, and its content as a part of another copy of the
 /// mail. One of the two is always a refusal, because a part from a server has a Content-Location and a part of a copy
 /// has none.
-fn answer(tree: &MessageTree<'_>, item: &PlanItem<'_>, part: &GuidePart) -> (Answered, Answered) {
+fn answer(
+    tree: &MessageTree<'_>,
+    item: &PlanItem<'_>,
+    part: &GuidePart,
+    line_endings: &LineEndingSearch,
+) -> (Answered, Answered) {
     let body = &item.body;
     let phantom = &body.phantom.fields;
     let has_location = phantom.value(tree.original, "Content-Location").is_some()
@@ -422,7 +428,13 @@ fn answer(tree: &MessageTree<'_>, item: &PlanItem<'_>, part: &GuidePart) -> (Ans
         let mut forms = both.into_iter().flat_map(|octets| {
             [Newline::CrLf, Newline::Lf].map(|newline| with_newlines(octets.to_vec(), newline))
         });
-        forms.find(|form| is_md5(md5, form))
+        let found = forms.find(|form| is_md5(md5, form));
+        let is_converted = part.essence.starts_with("text/") && !part.is_base64();
+        found.or_else(|| {
+            let wanted = md5_value(md5).filter(|_| is_converted)?;
+            let mut both = both.into_iter();
+            both.find_map(|octets| line_endings.find(octets, &wanted))
+        })
     });
     let is_digested_here = body.content_md5.is_some_and(|md5| {
         let digest = Md5::digest(content.bytes());

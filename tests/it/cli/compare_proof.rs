@@ -577,6 +577,34 @@ fn text_with_a_digest_is_proved_after_its_line_endings_were_converted() {
 }
 
 #[test]
+fn text_with_lf_and_crlf_and_a_digest_is_proved_if_its_line_endings_change_once() {
+    let folder = Folder::new();
+    for (stored, is_proved) in [
+        ("one\r\ntwo\r\n\nthree\n", true),
+        ("one\ntwo\r\nthree\r\n", true),
+        ("one\ntwo\r\nthree\nfour\n", true),
+        ("one\r\ntwo\nthree\r\nfour", true),
+        ("one\r\ntwo\nthree\r\nfour\nfive\r\n", false),
+    ] {
+        let digest = format!("Content-MD5: {}\n", base64(&Md5::digest(stored)));
+        let access = "URL; URL=\"http://example.org/b.txt\"";
+        let bare = stored.replace('\r', "");
+        let (old, new) = reference(access, &digest, &bare);
+        for newline in ["\n", "\r\n"] {
+            for (name, part) in [("old.eml", &old), ("new.eml", &new)] {
+                let mail = format!("{HEADER}{}", multipart("mixed", "A", [&**part].into_iter()));
+                folder.write(name, mail.replace('\n', newline));
+            }
+            let outcome = compared(&folder, "", "old.eml", "new.eml");
+            assert_eq!(outcome.0 == 0, is_proved, "{stored:?}: {:#?}", outcome.1);
+            let changed = folder.read("new.eml").replace("three", "thrice");
+            folder.write("changed.eml", changed);
+            assert_named(&folder, "altered", "old.eml", "changed.eml");
+        }
+    }
+}
+
+#[test]
 fn decoded_data_url_is_not_taken_for_the_content_of_another_reference() {
     // The run decodes the data: URL, and uses one of two references with the same Content-ID.
     let id = |id: &str| format!("Content-ID: <{id}@example.org>\n");
