@@ -303,7 +303,7 @@ fn source_kind(source: &Source) -> SourceKind {
     }
     match source.kind() {
         Some(StartKind::Archive) => SourceKind::Archive,
-        Some(StartKind::Eml | StartKind::Msg) => SourceKind::Message,
+        Some(kind) if kind.is_message() => SourceKind::Message,
         _ => SourceKind::File,
     }
 }

@@ -92,12 +92,8 @@ fn in_tree(sources: &[Source], output: &Path) -> Result<Vec<PathBuf>, Error> {
 fn renamed(source: &Source, name: &OsStr, options: &Options, stop: &Stop) -> OsString {
     let kind = source.kind();
     // No result is an archive or an Outlook file, so the extension of such a source is never kept.
-    let is_other = |kind| {
-        matches!(
-            kind,
-            Some(StartKind::Archive | StartKind::Msg | StartKind::Pst)
-        )
-    };
+    let is_other =
+        |kind: Option<StartKind>| kind.is_some_and(|kind| kind.facts().unwritten_name.is_some());
     let is_always_other = is_other(kind) || is_other(kind_of_name(Path::new(name)));
     if options.output_format == Format::Auto && options.by_label.is_none() && !is_always_other {
         return name.to_owned();

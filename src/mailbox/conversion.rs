@@ -19,7 +19,7 @@ use crate::mailbox::failure::cannot_write;
 use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::{emlx_files, imap_backup};
 use crate::mailbox::input::source::InputSource;
-use crate::mailbox::kind::StartKind;
+use crate::mailbox::kind::{InPlaceWay, StartKind};
 use crate::mailbox::not_mail::{NotMail, not_in_place};
 use crate::mailbox::place::delivery::{Delivery, ResultPlace};
 use crate::mailbox::place::journal::ResultJournal;
@@ -269,12 +269,12 @@ fn in_place<S: Send>(job: &MailboxJob<'_, S>, source: &Source) -> Result<Summary
     };
     let founds: Vec<&SourceFind> = finds.mailboxes.iter().collect();
     let done = job.each_in_parallel(&founds, |job, kind| {
-        let done = match kind {
-            StartKind::Maildir | StartKind::Mh => job.folder(kind, None),
-            StartKind::Mbox => job.mbox_in_place(),
-            StartKind::Eml => job.message_in_place(),
+        let done = match kind.facts().in_place {
+            InPlaceWay::Directory => job.folder(kind, None),
+            InPlaceWay::Mbox => job.mbox_in_place(),
+            InPlaceWay::Message => job.message_in_place(),
             _ if options.writes => Err(not_in_place(job.path)),
-            _ => job.file_to(kind, Output::Nowhere),
+            InPlaceWay::Left | InPlaceWay::Refused(_) => job.file_to(kind, Output::Nowhere),
         };
         job.unless_left(kind, done)
     });
@@ -297,7 +297,7 @@ fn leave_archives(finds: &mut Finds) {
 }
 
 fn is_left_archive(found: &SourceFind) -> bool {
-    found.kind == StartKind::Archive && !found.relative.as_os_str().is_empty()
+    found.kind.facts().in_place == InPlaceWay::Left && !found.relative.as_os_str().is_empty()
 }
 
 fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
@@ -315,20 +315,15 @@ fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
         Err(Error::Usage(Detail::from(what).naming(Setting::Output)))
     };
     let written = || finds.mailboxes.iter().filter(|_| writes);
-    if let Some(found) = written().find(|found| found.kind == StartKind::Eudora) {
-        let why = "cannot change a Eudora mailbox in place, because the index of Eudora contains the position of each message; name a new mailbox";
-        return refused(found, why);
+    for found in written() {
+        if let InPlaceWay::Refused(why) = found.kind.facts().in_place {
+            return refused(found, why);
+        }
     }
     let has_index =
         |found: &&SourceFind| found.kind == StartKind::Mbox && imap_backup::has_index(&found.path);
     if let Some(found) = written().find(has_index) {
         let why = "cannot change a mailbox of imap-backup in place, because the index of imap-backup contains the position of each message; name a new directory";
-        return refused(found, why);
-    }
-    if let Some(found) =
-        written().find(|found| matches!(found.kind, StartKind::Msg | StartKind::Pst))
-    {
-        let why = "embody does not write Outlook files, so it cannot change one in place; name a new file";
         return refused(found, why);
     }
     if options.backup.is_some() && finds.mailboxes.iter().any(|found| found.kind.is_folder()) {
@@ -364,8 +359,8 @@ fn from_stream<S: Send>(
     observer.event(MailboxEvent::Begin(name.to_owned()));
     let is_file = source.original().is_some();
     let mut summary = opened(job, source, kind, output)?;
-    // The file of an Outlook mailbox gets its verdict when its temporary copy is opened, so it is not counted here.
-    if is_file && kind != StartKind::Pst {
+    // A file with folders gets its verdict when its temporary copy is opened, so it is not counted here.
+    if is_file && !kind.has_folders() {
         summary.files.count_read(summary.damaged == 0);
     }
     Ok(summary)
@@ -380,21 +375,25 @@ fn opened<S: Send>(
 ) -> Result<Summary, Error> {
     let options = job.options;
     match &output {
-        Output::Path(target) if matches!(kind, StartKind::Mbox | StartKind::Pst) => {
-            return job.unpack(kind, (target, target), None, |job, output| match kind {
-                StartKind::Pst => job.spool(&mut source),
-                _ => job.open_to(source, None, kind, output),
+        Output::Path(target) if kind == StartKind::Mbox || kind.has_folders() => {
+            return job.unpack(kind, (target, target), None, |job, output| {
+                if kind.has_folders() {
+                    job.spool(&mut source)
+                } else {
+                    job.open_to(source, None, kind, output)
+                }
             });
         }
-        Output::Nowhere if kind == StartKind::Pst || !result_form::is_moved(kind, options) => {
+        Output::Nowhere if kind.has_folders() || !result_form::is_moved(kind, options) => {
             let inner = Arc::<InnerMailboxes>::default();
             let collecting = MailboxJob {
                 inner: Some(&inner),
                 ..*job
             };
-            let mut summary = match kind {
-                StartKind::Pst => collecting.spool(&mut source)?,
-                _ => collecting.open_to(source, None, kind, output)?,
+            let mut summary = if kind.has_folders() {
+                collecting.spool(&mut source)?
+            } else {
+                collecting.open_to(source, None, kind, output)?
             };
             summary.add(&job.each_inner(&inner, |job, _| job.inner_to(None))?);
             return Ok(summary);

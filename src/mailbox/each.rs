@@ -141,7 +141,7 @@ impl<S: Send> MailboxJob<'_, S> {
             }
             done => {
                 summary = done?;
-                if is_file && kind != StartKind::Pst {
+                if is_file && !kind.has_folders() {
                     summary.files.count_read(summary.damaged == 0);
                 }
             }

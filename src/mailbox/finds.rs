@@ -43,7 +43,7 @@ impl SourceFind {
     /// Returns whether the folders of the source are only known after it was read, because it is an archive or a
     /// compressed Outlook mailbox.
     pub(crate) fn is_packed(&self) -> bool {
-        self.kind == StartKind::Archive || self.kind == StartKind::Pst && self.pst.is_none()
+        self.kind == StartKind::Archive || self.kind.has_folders() && self.pst.is_none()
     }
 
     /// Returns whether the file contains a single message.

@@ -40,7 +40,7 @@ impl<S: Send> MailboxJob<'_, S> {
             return self.deliver(kind, None);
         }
         let (mut source, before, kind) = self.open_source(kind)?;
-        if kind == StartKind::Pst {
+        if kind.has_folders() {
             return self.spool(&mut source);
         }
         self.open_to(source, Some(&before), kind, output)
@@ -73,7 +73,7 @@ impl<S: Send> MailboxJob<'_, S> {
         let mut summary = Summary::default();
         let index = self.index_of(kind, source.as_file());
         let mut changes = Vec::new();
-        if matches!(kind, StartKind::Mbox | StartKind::Eudora) {
+        if kind.is_sequence() {
             let is_eudora = kind == StartKind::Eudora && source.as_file().is_some();
             let mut copy = MboxCopy {
                 changes: index.is_some().then_some(&mut changes),

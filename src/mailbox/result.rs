@@ -12,7 +12,7 @@ use crate::mailbox::forms::layout::named;
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::place::journal;
 use crate::mailbox::result_folders::groups::groups;
-use crate::mailbox::result_form::{form, is_moved, own_form};
+use crate::mailbox::result_form::{form, is_moved};
 use crate::mailbox::source::Source;
 use crate::mailbox::{Format, Options};
 use crate::platform::OsStrExt as _;
@@ -25,14 +25,14 @@ pub(crate) fn result(finds: &Finds, options: &Options) -> Option<Format> {
         return None;
     };
     let kind = group.kind;
-    // An Outlook mailbox contains folders, so its result is a directory.
-    if kind == StartKind::Pst || !group.key.as_os_str().is_empty() || options.by_label.is_some() {
+    // Each folder in a file becomes a mailbox, so the result is a directory.
+    if kind.has_folders() || !group.key.as_os_str().is_empty() || options.by_label.is_some() {
         return None;
     }
     if is_moved(kind, options) {
         Some(form(kind, options)).filter(|it| it.is_one_mailbox())
     } else {
-        Some(own_form(kind))
+        Some(kind.own_form())
     }
 }
 
@@ -110,28 +110,22 @@ pub(crate) fn check(
     };
     let is_file = result.is_some_and(|it| !it.is_directory());
     let said = named(destination);
-    let (says, way_out) = match (said, is_file) {
-        (_, true) if is_folder && is_archive => (
+    let unwritten = said.and_then(|said| said.facts().unwritten_name);
+    let (says, way_out) = match (said, unwritten, is_file) {
+        (_, _, true) if is_folder && is_archive => (
             "a folder",
             "name a new file, or name a new directory if the archive contains .pst files",
         ),
-        (_, true) if is_folder => ("a folder", "name a file"),
-        (Some(StartKind::Archive), _) => (
-            "the name of an archive",
-            "name an mbox, because embody does not write archives",
-        ),
-        (Some(StartKind::Msg | StartKind::Pst), _) => (
-            "the name of an Outlook file",
-            "choose another name, because embody does not write Outlook files",
-        ),
-        (Some(said), true) if result != Some(own_form(said)) => {
+        (_, _, true) if is_folder => ("a folder", "name a file"),
+        (_, Some(unwritten), _) => unwritten,
+        (Some(said), _, true) if result != Some(said.own_form()) => {
             (name_of(said), "choose another name")
         }
         // Apple Mail has directories named `NAME.mbox`, so a directory may have such a name if the source has it too.
-        (Some(said), false) if !source.is_dir() || named(source) != Some(said) => {
+        (Some(said), _, false) if !source.is_dir() || named(source) != Some(said) => {
             (name_of(said), "name a folder")
         }
-        (None, false) if Method::of_name(destination).is_some() => {
+        (None, _, false) if Method::of_name(destination).is_some() => {
             ("the name of a file", "name a folder")
         }
         _ => return Ok(()),

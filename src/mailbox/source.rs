@@ -268,8 +268,9 @@ fn size_of(found: &SourceFind, compressed: bool) -> u64 {
     };
     match found.kind {
         StartKind::Archive if !compressed => 0,
-        StartKind::Mbox | StartKind::Eml | StartKind::Msg
-            if found.method.is_some() && !compressed =>
+        kind if (kind.is_sequence() || kind.is_message())
+            && found.method.is_some()
+            && !compressed =>
         {
             0
         }
@@ -277,7 +278,7 @@ fn size_of(found: &SourceFind, compressed: bool) -> u64 {
             in_folder(&found.path.join("cur")) + in_folder(&found.path.join("new"))
         }
         // The sizes of all files are added, although some files are not messages. Those are short and hardly matter.
-        StartKind::Mh => in_folder(&found.path),
+        kind if kind.is_folder() => in_folder(&found.path),
         _ => found.length,
     }
 }
@@ -290,7 +291,7 @@ fn size_of(found: &SourceFind, compressed: bool) -> u64 {
 /// Returns [`Error::Unreadable`] or [`Error::NotAMailbox`] if the source itself is such a mailbox.
 #[cfg(feature = "outlook")]
 fn with_pst_folders(finds: &Arc<Finds>) -> Result<Arc<Finds>, Error> {
-    let is_closed = |found: &SourceFind| found.kind == StartKind::Pst && found.method.is_none();
+    let is_closed = |found: &SourceFind| found.kind.has_folders() && found.method.is_none();
     if !finds.mailboxes.iter().any(is_closed) {
         return Ok(Arc::clone(finds));
     }

@@ -190,7 +190,7 @@ impl<S: Send> MailboxJob<'_, S> {
         };
         let moved = of_group.deliver_each(founds, &mut delivery)?;
         // An Outlook folder that contains only contacts or appointments has no messages, so no mailbox is created for it.
-        if first.kind != StartKind::Pst || moved.messages > 0 {
+        if !first.kind.has_folders() || moved.messages > 0 {
             self.finish(delivery, &moved, record)?;
         }
         Ok(moved)

@@ -463,8 +463,8 @@ impl Walk<'_> {
         let Some(target) = target else {
             return described(Conversion::of_source(looked_at).in_place());
         };
-        let is_pst = || looked_at.kind() == Some(StartKind::Pst);
-        if is_standard(target) && !is_standard(source) && (is_folder(source) || is_pst()) {
+        let has_folders = || looked_at.kind().is_some_and(StartKind::has_folders);
+        if is_standard(target) && !is_standard(source) && (is_folder(source) || has_folders()) {
             return described(Conversion::of_source(looked_at).into_open(self.standard_output()?));
         }
         let stream = stream(source, options, stop)?;

@@ -58,8 +58,8 @@ impl SourcePath<'_> {
                 _ => Vec::new(),
             };
         };
-        // Names of folders inside an Outlook mailbox are not file names, so there is nothing to decode.
-        if self.kind == StartKind::Pst {
+        // Names of folders inside a file are not file names, so there is nothing to decode.
+        if self.kind.has_folders() {
             return components.iter().map(|&name| name.to_owned()).collect();
         }
         let is_encoded = |number: usize| self.maildir.is_some_and(|count| number >= count);

@@ -216,10 +216,12 @@ impl<S: Send> MailboxJob<'_, S> {
         let place = ResultPlace::Path(destination);
         if is_tree {
             let mut delivery = Delivery::start(form, options, place, like, self.journal)?;
-            let mut summary = match kind {
-                StartKind::Pst => read(&job, Output::Nowhere)?,
-                _ => read(&job, Output::Delivery(&mut delivery))?,
+            let output = if kind.has_folders() {
+                Output::Nowhere
+            } else {
+                Output::Delivery(&mut delivery)
             };
+            let mut summary = read(&job, output)?;
             let entered = self.each_inner(&inner, |job, levels| {
                 delivery.enter(levels)?;
                 job.inner_to(Some(&mut delivery))
@@ -228,7 +230,7 @@ impl<S: Send> MailboxJob<'_, S> {
             self.finish(delivery, &summary, record(ResultPart::Whole))?;
             return Ok(summary);
         }
-        let mut summary = if kind == StartKind::Pst {
+        let mut summary = if kind.has_folders() {
             read(&job, Output::Nowhere)?
         } else if is_moved(kind, options) {
             let mut delivery = Delivery::start(form, options, place, like, self.journal)?;

@@ -34,7 +34,7 @@ pub(crate) fn open_reader(
     let may_grow =
         kind == StartKind::Mbox && context.method.is_none() && !context.is_for_other_format;
     let (mut source, before, kind) = job.open_source(kind)?;
-    if kind == StartKind::Pst {
+    if kind.has_folders() {
         let counts = job.spool(&mut source)?;
         let events = log.into_events();
         let facts = LetterFacts { counts, events };

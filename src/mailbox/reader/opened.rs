@@ -54,7 +54,7 @@ impl OpenReader {
             .flatten()
             .filter(|_| context.is_for_other_format);
         let state = match kind {
-            StartKind::Mbox | StartKind::Eudora => {
+            _ if kind.is_sequence() => {
                 let is_eudora = kind == StartKind::Eudora && is_file;
                 OpenState::Mbox(Box::new(MboxPart::first(
                     context, is_eudora, source, index,

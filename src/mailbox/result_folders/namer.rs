@@ -10,7 +10,7 @@ use crate::mailbox::forms::layout::{self, FolderLayout};
 use crate::mailbox::forms::names::folded;
 use crate::mailbox::forms::{Format, emlx};
 use crate::mailbox::kind::StartKind;
-use crate::mailbox::result_form::{form, own_form};
+use crate::mailbox::result_form::form;
 use crate::mailbox::{ByLabel, Options};
 use crate::platform::OsStrExt as _;
 
@@ -187,7 +187,7 @@ impl FolderNamer {
         let form = if group.is_moved {
             form_of(self.form)
         } else {
-            own_form(group.kind)
+            group.kind.own_form()
         };
         let Some(written) = form.written().filter(|_| form.is_file()) else {
             return suffix;
