@@ -63,6 +63,9 @@ fn has_from(message: &[u8]) -> bool {
 /// Returns the message with the From field in a new spelling. Borrows the message if it stays as it is. A message without a
 /// header is not changed.
 pub(crate) fn spelled(message: &[u8], spelling: SpellingPlace) -> Cow<'_, [u8]> {
+    if !may_be_respelled(message) {
+        return Cow::Borrowed(message);
+    }
     let mut has_from = None;
     let mut new = Vec::new();
     let mut copied = 0;
@@ -91,6 +94,20 @@ pub(crate) fn spelled(message: &[u8], spelling: SpellingPlace) -> Cow<'_, [u8]> 
     Cow::Owned(new)
 }
 
+/// Returns false if no line of the header starts like a From field that gets a new spelling. This is cheap, and true of most
+/// messages.
+fn may_be_respelled(message: &[u8]) -> bool {
+    SpanLines::new(message, Span::new(0, message.len()))
+        .map(|line| line.content.of(message))
+        .take_while(|line| !is_end_of_header(line))
+        .any(|line| line.starts_with(b">") || line.starts_with(b"From "))
+}
+
+/// Returns whether a line has no content. Some programs write several carriage returns before the line feed.
+fn is_end_of_header(line: &[u8]) -> bool {
+    line.iter().all(|byte| *byte == b'\r')
+}
+
 /// Returns the From fields in the header of a message, each with the start of its line. If no empty line ends the header,
 /// it ends at the first line that is not a field.
 fn from_names(message: &[u8]) -> impl Iterator<Item = (usize, FromName)> {
@@ -109,8 +126,7 @@ fn end_of_header(message: &[u8]) -> usize {
     let mut first_other = None;
     for line in SpanLines::new(message, Span::new(0, message.len())) {
         let content = line.content.of(message);
-        // Some programs write several carriage returns before the line feed.
-        if content.iter().all(|byte| *byte == b'\r') {
+        if is_end_of_header(content) {
             return line.content.start;
         }
         let is_folded = content.starts_with(b" ") || content.starts_with(b"\t");

@@ -14,7 +14,7 @@ use crate::mailbox::forms::{Format, emlx, eudora, mmdf, outlook};
 use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
 use crate::prologue::{BYTE_ORDER_MARK, LONG_HEADER, MailFields, Prologue};
-use crate::span::{front, rest_or_empty, split_while};
+use crate::span::{Span, SpanLines, front, rest_or_empty, split_while};
 
 /// The kind of a file, or the reason why the file is not read. `None` if the file does not have the format.
 type StartVerdict = Option<Result<StartKind, NotMail>>;
@@ -261,7 +261,7 @@ pub(crate) fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
     let (mut known, mut fields, mut others) = (MailFields::default(), 0_usize, 0_usize);
     let (mut is_first, mut is_whole) = (true, start.len() < LONG_HEADER);
     let mut is_long = false;
-    for whole in start.split_inclusive(|&octet| octet == b'\n') {
+    for whole in SpanLines::new(start, Span::new(0, start.len())).map(|line| line.whole.of(start)) {
         let without_lf = whole.strip_suffix(b"\n").unwrap_or(whole);
         let is_cut = without_lf.len() == whole.len();
         // Several CRs belong to one line ending: files that were converted twice contain CR CR LF.

@@ -549,6 +549,10 @@ fn all_fields(content: &[u8]) -> impl Iterator<Item = FoundField> {
         }
         // A `From ` line between fields of Thunderbird is accepted: programs that copy mailboxes leave one there.
         is_in_front &= starts_like(text, b"x-") || is_from_line(text);
+        // The names of the fields start with one of two letters. Most lines need not be read further.
+        if !matches!(text.first(), Some(b's' | b'S' | b'x' | b'X')) {
+            return None;
+        }
         let (name, value) = mbox::field(text)?;
         let (_, kind) = NAMES.iter().find(|row| row.0.eq_ignore_ascii_case(name))?;
         let value = whole_value(content, value.shifted(line.content.start), &line, end);
