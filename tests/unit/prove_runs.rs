@@ -723,6 +723,37 @@ fn two_parts_with_one_id_are_not_proved() {
     }
 }
 
+#[test]
+fn linked_files_that_successive_runs_found_in_another_order_are_proved() {
+    let file = |id: &str| {
+        format!("<a href=\"https://drive.google.com/file/d/{id}456789AbC/view\">x</a>\n")
+    };
+    let picture = "<img src=\"https://img.example.net/a.gif\">\n";
+    let html = |text: &str| format!("Content-Type: text/html; charset=utf-8\n\n{text}");
+    let only = |id: &'static str| {
+        move |need: &Need| match need.url() {
+            Some(url) if url.contains(id) => served(need),
+            _ => refused(),
+        }
+    };
+    let links = [file("0123"), file("1123"), file("2123")].concat();
+    for body in [
+        multipart(&[&html(&links)]),
+        multipart(&[&html(&format!("{picture}{links}")), &html(picture)]),
+        html(&links),
+    ] {
+        let old = format!("{HEADER}{body}");
+        for id in ["0123", "1123", "2123"] {
+            let first = drive(&engine(|policy| policy), old.as_bytes(), &only(id));
+            for then in [engine(|policy| policy), embedding()] {
+                let second = drive(&then, &first, &served);
+                assert!(first != old.as_bytes() && second != first);
+                assert_proved(id, old.as_bytes(), &second);
+            }
+        }
+    }
+}
+
 /// Embeds pictures, and follows no references.
 fn embedding_alone() -> Engine {
     let policy = Policy::default().with_fetch(Scheme::ALL);

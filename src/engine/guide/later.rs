@@ -6,6 +6,7 @@ use super::facts::{Guide, LaterParts};
 use super::names::{digits_of, ordinal_of};
 use super::part::GuidePart;
 use crate::mime::PartId;
+use crate::mime::entity::uri;
 
 impl Guide {
     /// Returns the parts that later runs added. Returns `None` if one run can have added all parts.
@@ -77,21 +78,39 @@ impl Guide {
                 self.parts.get(part).is_some_and(is_picture) && seen.insert(part)
             })
             .collect();
-        let mut least = usize::MAX;
-        let mut first = None;
-        for &part in parts.iter().rev() {
-            if part > least {
-                first = Some(first.map_or(part, |first: usize| first.min(part)));
-            }
-            least = least.min(part);
-        }
+        let first = [first_out_of_order(&parts), self.first_file_of_later_run()];
         // A linked file that a run adds after it has embedded pictures has a multipart of its own around the document.
         let after_pictures = || {
             let next = parts.iter().max()? + 1;
             let added = self.parts.get(next)?;
             (added.is_new && added.location.is_some()).then_some(next)
         };
-        first.or_else(after_pictures)
+        first.into_iter().flatten().min().or_else(after_pictures)
+    }
+
+    /// Returns the index of the first linked file that a later run added: one run adds these files in the order of their links.
+    fn first_file_of_later_run(&self) -> Option<usize> {
+        let mut files: HashMap<&str, usize> = HashMap::new();
+        for (at, part) in self.parts.iter().enumerate() {
+            let is_embedded = part.content_id.as_deref().and_then(digits_of).is_some();
+            if let Some(location) = part
+                .location
+                .as_deref()
+                .filter(|_| part.is_new && !is_embedded)
+            {
+                files.entry(location).or_insert(at);
+            }
+        }
+        if files.len() < 2 {
+            return None;
+        }
+        let mut seen = HashSet::new();
+        let links = self.documents.iter().flat_map(|document| &document.links);
+        let linked = links.filter_map(|link| {
+            let url = uri(std::str::from_utf8(&link.value).ok()?);
+            files.get(&*url).copied().filter(|at| seen.insert(*at))
+        });
+        first_out_of_order(&linked.collect::<Vec<_>>())
     }
 
     /// Returns whether several links lead to a new part with a URL. An earlier run can have added the part for one of these links,
@@ -103,4 +122,17 @@ impl Guide {
             !seen.insert(part) && self.parts.get(part).is_some_and(has_url)
         })
     }
+}
+
+/// Returns the least of the indexes that are before a smaller one.
+fn first_out_of_order(indexes: &[usize]) -> Option<usize> {
+    let mut least = usize::MAX;
+    let mut first = None;
+    for &index in indexes.iter().rev() {
+        if index > least {
+            first = Some(first.map_or(index, |first: usize| first.min(index)));
+        }
+        least = least.min(index);
+    }
+    first
 }
