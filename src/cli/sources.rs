@@ -1,6 +1,9 @@
 //! Reads complete mailboxes for `store gc`, which deletes the objects that no mail refers to. No mail must be missed,
 //! so a file that is encrypted, compressed twice or unreadable prevents the deletion. Mail programs move messages
 //! between directories, so the directories are listed repeatedly until no new files appear.
+//!
+//! This search looks at bytes and knows no mailboxes. So the mail is also read as `inspect` and `compare` read it, and each
+//! file that they name as not read prevents the deletion, too.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
@@ -10,10 +13,14 @@ use std::path::{Path, PathBuf};
 
 use super::say;
 use super::streams::is_standard;
+use super::wording;
 use crate::error::Error;
 use crate::fetch::store::layers::Layers;
 use crate::mailbox::find::{LOOKED_AT, NotMail, StartKind, find, kind_of_start};
-use crate::mailbox::{MemberVerdict, Method, ReadOptions, Stop, WholeFile, starts_mmdf};
+use crate::mailbox::{
+    LetterWork, MailboxEvent, MailboxFact, MemberVerdict, Method, ReadOptions, Stop, WholeFile,
+    read_source, starts_mmdf,
+};
 use crate::platform::disk::layout::is_name_of_store;
 use crate::platform::{MetadataExt as _, OsStrExt as _};
 
@@ -84,6 +91,10 @@ pub(super) struct CliSources {
     pub(super) files: u64,
     pub(super) octets: u64,
     been: HashSet<(u64, u64)>,
+    /// Symbolic links in the sources whose target exists.
+    links: BTreeSet<PathBuf>,
+    /// Files that `trouble` names.
+    named: HashSet<PathBuf>,
     pub(super) trouble: BTreeSet<String>,
 }
 
@@ -105,11 +116,6 @@ impl CliSources {
             let what = "this command reads each source several times, so it cannot read standard input; name a file";
             return Err(Error::Usage(what.into()));
         }
-        for source in sources {
-            if let Err(why) = holds_mail(source, stop) {
-                read.trouble.insert(say::error(&why));
-            }
-        }
         for round in 0.. {
             let mut found = Vec::new();
             for source in sources {
@@ -127,6 +133,7 @@ impl CliSources {
                     }
                     Err(why) => {
                         read.trouble.insert(say::error(&why));
+                        read.named.insert(path);
                     }
                 }
             }
@@ -139,7 +146,97 @@ impl CliSources {
                 break;
             }
         }
+        read.judge(sources, stop)?;
         Ok(read)
+    }
+
+    /// Adds the files that other commands name as not read, such as an empty `.msg` file. A file that is named already is not
+    /// named again.
+    fn judge(&mut self, sources: &[PathBuf], stop: &Stop) -> Result<(), Error> {
+        let options = ReadOptions {
+            may_lack_mail: sources.len() > 1,
+            ..ReadOptions::default()
+        };
+        for source in sources {
+            // A pipe is not opened here, because opening it would block until a program writes to it. `list` reports it.
+            let is_stream = fs::metadata(source).is_ok_and(|it| !it.is_file() && !it.is_dir());
+            if is_stream || self.named.contains(source) {
+                continue;
+            }
+            match self.add_unread(source, &options, stop) {
+                Err(why @ Error::Interrupted) => return Err(why),
+                Err(Error::NotAMailbox { .. }) if is_text(source) => {}
+                Err(why) => {
+                    self.trouble.insert(say::error(&why));
+                }
+                Ok(()) => {}
+            }
+        }
+        // Other commands do not follow symbolic links, but this search does.
+        let canonical = |path: &PathBuf| path.canonicalize().ok();
+        let mut read: Vec<PathBuf> = sources.iter().filter_map(canonical).collect();
+        for link in std::mem::take(&mut self.links) {
+            let target =
+                canonical(&link).filter(|it| !read.iter().any(|place| it.starts_with(place)));
+            let Some(target) = target else {
+                continue;
+            };
+            match self.add_unread(&link, &options, stop) {
+                Err(why @ Error::Interrupted) => return Err(why),
+                // A link to a directory or file without mail is no problem, unlike a source without mail.
+                Err(Error::NotAMailbox { .. }) | Ok(()) => {}
+                Err(why) => {
+                    self.trouble.insert(say::error(&why));
+                }
+            }
+            read.push(target);
+        }
+        Ok(())
+    }
+
+    /// Reads the mail of a source as other commands do, and adds the files that are not read.
+    fn add_unread(
+        &mut self,
+        source: &Path,
+        options: &ReadOptions,
+        stop: &Stop,
+    ) -> Result<(), Error> {
+        let work = LetterWork {
+            work: &|_| Ok(()),
+            weight: &|()| 0,
+        };
+        let mut mailbox = source.to_owned();
+        let mut unread = Vec::new();
+        read_source(source, (options, stop), &work, &mut |event| {
+            match event {
+                MailboxEvent::Begin(path) => mailbox = path,
+                MailboxEvent::Fact(
+                    MailboxFact::Damaged(path, why) | MailboxFact::Lost(path, why),
+                ) => {
+                    unread.push((path, wording::detail(&why)));
+                }
+                MailboxEvent::Done(summary) if summary.oversized > 0 => {
+                    let why = format!("{} messages are too large", summary.oversized);
+                    unread.push((mailbox.clone(), why));
+                }
+                _ => {}
+            }
+            Ok(())
+        })?;
+        // A link is named because other commands do not follow it. A message that is gone was moved, and the search found it
+        // in its new place.
+        let is_followed = |path: &Path| path.is_symlink() && path.exists();
+        let is_gone = |path: &Path| {
+            let was_listed = path.parent().is_some_and(Path::is_dir);
+            was_listed
+                && fs::symlink_metadata(path).is_err_and(|it| it.kind() == io::ErrorKind::NotFound)
+        };
+        for (path, why) in unread {
+            if !self.named.contains(&path) && !is_followed(&path) && !is_gone(&path) {
+                self.cannot_read(&path, &why);
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn include(&self, path: &Path, sources: &[PathBuf]) -> io::Result<bool> {
@@ -174,6 +271,9 @@ impl CliSources {
                 }
             };
             self.been.insert((metadata.dev(), metadata.ino()));
+            if path != source && path.is_symlink() {
+                self.links.insert(path.clone());
+            }
             if metadata.is_file() {
                 found.push(path);
             } else if !metadata.is_dir() {
@@ -202,10 +302,12 @@ impl CliSources {
     fn failed(&mut self, path: &Path, source: io::Error) {
         let error = Error::cannot_read(path.display())(source);
         self.trouble.insert(say::error(&error));
+        self.named.insert(path.to_owned());
     }
 
     fn cannot_read(&mut self, path: &Path, why: &str) {
         self.trouble.insert(format!("{}: {why}", path.display()));
+        self.named.insert(path.to_owned());
     }
 
     fn file(
@@ -327,14 +429,14 @@ pub(super) fn holds_mail(source: &Path, stop: &Stop) -> Result<(), Error> {
         return Ok(());
     }
     match find(source, &ReadOptions::default(), stop) {
-        Err(why) if !matches!(&why, Error::NotAMailbox { .. } if text(source)) => Err(why),
+        Err(why) if !matches!(&why, Error::NotAMailbox { .. } if is_text(source)) => Err(why),
         _ => Ok(()),
     }
 }
 
 /// Returns whether the file can be read as mail. Any text is accepted, even without a header, because it may be the
 /// body of a message with references to the store.
-fn text(source: &Path) -> bool {
+fn is_text(source: &Path) -> bool {
     let mut start = Vec::new();
     let read = File::open(source).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut start));
     read.is_ok() && matches!(kind_of_start(&start), Ok(_) | Err(NotMail::Text))

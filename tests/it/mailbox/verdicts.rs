@@ -110,10 +110,42 @@ struct Inspected {
     read: BTreeSet<usize>,
     /// Text of all lines about files that were not read.
     not_read: String,
+    /// Paths of the files that were not read.
+    unread: BTreeSet<String>,
     stderr: String,
 }
 
+/// Inspects the source. `store gc` names each file that `inspect` names.
+#[track_caller]
 fn inspected(place: &Path, source: &str) -> Inspected {
+    let found = inspected_alone(place, source);
+    if !found.unread.is_empty() {
+        let store = tempfile::tempdir().unwrap();
+        let words = [
+            "store",
+            "gc",
+            "--delete",
+            store.path().to_str().unwrap(),
+            source,
+        ];
+        let output = embody_in(place, &words);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        // `gc` prints the first 20 lines.
+        let is_named = |path: &&String| {
+            said.contains(&format!("{path}: ")) || said.contains(&format!("read {path}"))
+        };
+        let named = found.unread.iter().filter(is_named).count();
+        assert!(
+            named >= found.unread.len().min(20),
+            "{:?}: {said}",
+            found.unread
+        );
+    }
+    found
+}
+
+fn inspected_alone(place: &Path, source: &str) -> Inspected {
     let Output {
         status,
         stdout,
@@ -125,6 +157,7 @@ fn inspected(place: &Path, source: &str) -> Inspected {
         total: 0,
         read: BTreeSet::new(),
         not_read: String::new(),
+        unread: BTreeSet::new(),
         stderr: String::from_utf8_lossy(&stderr).into_owned(),
     };
     for line in String::from_utf8(stdout).unwrap().lines() {
@@ -135,6 +168,9 @@ fn inspected(place: &Path, source: &str) -> Inspected {
             found.total = counts.map(|count| count.as_u64().unwrap()).sum();
         } else if row["outcome"] == "not-read" {
             found.not_read += line;
+            found
+                .unread
+                .insert(row["source"].as_str().unwrap().to_owned());
         } else if let Some(url) = row["url"].as_str() {
             let number = url.split('-').nth(1).unwrap();
             found.read.insert(number.parse().unwrap());

@@ -133,7 +133,8 @@ fn gc_deletes_objects_if_messages_declare_or_describe_data() {
     let text = b"From: a@example.org\nSubject: s\n\nA gzip file begins with 1f 8b 08.\n\x01\x01\n";
     for message in [&message[..], text] {
         for (name, content) in hosts(message, b"") {
-            if name == "y.msg" {
+            // Other commands do not read these files, so they stop the deletion.
+            if ["y.msg", "mmdf.zip"].contains(&name) {
                 continue;
             }
             let (place, object) = place_with(name, &content);

@@ -434,12 +434,20 @@ fn a_source_that_is_not_read_whole_stops_a_deletion() {
     let mut twice = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     twice.write_all(gzip).unwrap();
     let twice = twice.finish().unwrap();
-    let cases: [(&str, &[u8]); 9] = [
+    let cases: [(&str, &[u8]); 17] = [
         ("mail/archive.mbox.gz", &gzip[..15]),
         ("mail/twice.mbox.gz", &twice),
         ("mail/archive.zip", b"PK\x03\x04abc"),
         ("mail/archive.pst", b"!BDNabc"),
         ("mail/m.1", b"2 M1e C4d7b3f56\n"),
+        ("mail/x.msg", b""),
+        ("mail/x.gz", b""),
+        ("mail/x.zip", b""),
+        ("mail/x.dbx", b""),
+        ("mail/x.pst", b""),
+        ("mail/x.olm", b""),
+        ("mail/x.eml", &[0; 80]),
+        ("Maildir/new/6", b"%PDF-1.4\n1 0 obj\n"),
         ("Maildir/cur/1:2,S", &twice),
         ("Maildir/cur/2:2,S", b"CRYPTED\x03\x07\x02\0\0"),
         ("Maildir/cur/3:2,S", b"\0\x01\x02\x03encrypted\0"),
