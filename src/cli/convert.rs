@@ -18,6 +18,7 @@ use crate::engine::lengths::Lengths;
 use crate::engine::policy::Trackers;
 use crate::error::Error;
 use crate::expand::Expander;
+use crate::mailbox::LockWaits;
 
 pub(super) fn run(args: &ConvertArgs) -> Result<ProgramStatus, Error> {
     let common = &args.common;
@@ -49,6 +50,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<ProgramStatus, Error> {
         thumbnail: ThumbnailChoice::default(),
         signals: Signals::watch(),
         known: WalkSources::default(),
+        lock_waits: LockWaits::default(),
     };
     walk.check()?;
     // `--embed remote` needs --fetch http or https. With `--trackers blank`, it is also useful without --fetch, because

@@ -27,7 +27,7 @@ use crate::expand::detach::{Choice, Detacher, Settings};
 use crate::fetch::store::{self, Mail, Store, StorePurpose, User};
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::candidates::Candidates;
-use crate::mailbox::Stop;
+use crate::mailbox::{LockWaits, Stop};
 
 /// Number of messages whose objects are synced to the disk together.
 const WAIT_FOR_DISK: usize = 16;
@@ -302,6 +302,7 @@ fn over_mailboxes<'a>(
         thumbnail: ThumbnailChoice::default(),
         signals: Signals::watch(),
         known: WalkSources::default(),
+        lock_waits: LockWaits::default(),
     })
 }
 

@@ -19,6 +19,7 @@ use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::place::folder::MessageFolder;
 use crate::mailbox::place::journal::{JournalRecord, ResultJournal, ResultPart};
+use crate::mailbox::place::lock::LockWaits;
 use crate::mailbox::place::origin::ResultOrigin;
 use crate::mailbox::pst_file::PstFolder;
 use crate::mailbox::temporary;
@@ -43,6 +44,8 @@ pub(crate) struct MailboxJob<'a, S> {
     pub(crate) proton: Option<&'a ProtonLabels>,
     /// Journal of the results of this run and of an interrupted run. `None` if the run keeps no journal.
     pub(crate) journal: Option<&'a ResultJournal>,
+    /// Time that the run has waited for locks. `None` if each mailbox has its own timeout.
+    pub(crate) lock_waits: Option<&'a LockWaits>,
     pub(crate) transform: Option<&'a dyn Transform<S>>,
     pub(crate) observer: &'a dyn Observer<S>,
     pub(crate) stop: &'a Stop,
@@ -79,6 +82,7 @@ impl<'a, S> MailboxJob<'a, S> {
             large: None,
             proton: None,
             journal: None,
+            lock_waits: None,
             transform: None,
             observer,
             stop,

@@ -23,6 +23,7 @@ use crate::mailbox::kind::{InPlaceWay, StartKind};
 use crate::mailbox::not_mail::{NotMail, not_in_place};
 use crate::mailbox::place::delivery::{Delivery, ResultPlace};
 use crate::mailbox::place::journal::ResultJournal;
+use crate::mailbox::place::lock::LockWaits;
 use crate::mailbox::place::replace;
 use crate::mailbox::read::opened::kind_of_open;
 use crate::mailbox::read::sink::Output;
@@ -59,6 +60,7 @@ pub struct Conversion<'c> {
     destination: ConversionTarget<'c>,
     options: Cow<'c, Options>,
     journal: Option<&'c ResultJournal>,
+    lock_waits: LockWaits,
     stop: Stop,
 }
 
@@ -80,6 +82,7 @@ impl<'c> Conversion<'c> {
             destination: ConversionTarget::Nowhere,
             options: Cow::Owned(Options::default()),
             journal: None,
+            lock_waits: LockWaits::default(),
             stop: Stop::default(),
         }
     }
@@ -118,6 +121,13 @@ impl<'c> Conversion<'c> {
     #[cfg(feature = "cli")]
     pub(crate) fn journal(mut self, journal: Option<&'c ResultJournal>) -> Self {
         self.journal = journal;
+        self
+    }
+
+    /// Sets the time that conversions of the same run have waited for locks.
+    #[cfg(feature = "cli")]
+    pub(crate) fn lock_waits(mut self, waits: &LockWaits) -> Self {
+        self.lock_waits = waits.clone();
         self
     }
 
@@ -167,6 +177,7 @@ impl<'c> Conversion<'c> {
         }
         let job = MailboxJob {
             journal: self.journal,
+            lock_waits: Some(&self.lock_waits),
             ..MailboxJob::new(self.source, &self.options, transform, observer, &self.stop)
         };
         let is_in_place = matches!(

@@ -101,7 +101,17 @@ impl<S: Send> MailboxJob<'_, S> {
         Ok(summary)
     }
 
+    /// Returns how long this run still waits for the lock of a mailbox.
     pub(crate) fn patience(&self) -> LockPatience<'_> {
+        let patience = self.full_patience();
+        match self.lock_waits {
+            Some(waits) => patience.within(waits),
+            None => patience,
+        }
+    }
+
+    /// Returns the whole timeout, for a mailbox that this run has locked before.
+    fn full_patience(&self) -> LockPatience<'_> {
         LockPatience::new(self.options.lock_timeout, self.stop, self.observer)
     }
 
@@ -162,7 +172,7 @@ impl<S: Send> MailboxJob<'_, S> {
                 part => part?.into_end().0,
             };
             read = end;
-            lock = match MboxLock::again(file, target, self.path, &self.patience()) {
+            lock = match MboxLock::again(file, target, self.path, &self.full_patience()) {
                 Err(Error::Changed { .. }) => return Ok(None),
                 locked => locked?,
             };

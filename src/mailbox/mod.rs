@@ -135,6 +135,7 @@ pub(crate) use {
     input::second::{holds_mailbox, is_mailbox},
     input::source::InputSource,
     place::delivery::{Batch, Handler, NamedResult, PreparedMail},
+    place::lock::LockWaits,
     place::message_flags::{SeenFlags, StoredFlags, offset_in_own_file},
     place::tree::subfolders_of,
     read::cut::{MboxPiece, pieces},
@@ -347,7 +348,8 @@ pub struct Options {
     /// before it is read, and while it is replaced. Deliveries of new mail then need not wait. If the mbox changes
     /// between both locks, the work is done again.
     pub waits: bool,
-    /// Maximum time to wait for the lock of another program.
+    /// Maximum time to wait for locks of other programs. A run that has waited so long for a lock waits for 0.2 seconds for
+    /// each further lock.
     pub lock_timeout: Duration,
 }
 

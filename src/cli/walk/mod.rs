@@ -43,8 +43,8 @@ use crate::imap::{
 };
 use crate::mailbox::find::StartKind;
 use crate::mailbox::{
-    Conversion, FileCounts, InputSource, Options, ResultJournal, Source, Summary, Transform,
-    folder_of,
+    Conversion, FileCounts, InputSource, LockWaits, Options, ResultJournal, Source, Summary,
+    Transform, folder_of,
 };
 use crate::platform::Stream;
 
@@ -74,6 +74,8 @@ pub(super) struct Walk<'w> {
     pub(super) signals: Signals,
     /// Contents of the sources and paths of the results. They are determined on demand.
     pub(super) known: WalkSources,
+    /// Time that the run has waited for locks of other programs.
+    pub(super) lock_waits: LockWaits,
 }
 
 /// The messages that a run searched, for statements about all mail of the sources.
@@ -457,7 +459,11 @@ impl Walk<'_> {
             return done.map_err(|why| remote::error(why, &account));
         }
         let described = |conversion: Conversion<'_>| {
-            let conversion = conversion.options(options).journal(journal).stop(stop);
+            let conversion = conversion
+                .options(options)
+                .journal(journal)
+                .stop(stop)
+                .lock_waits(&self.lock_waits);
             conversion.run(transform, reporter)
         };
         let Some(target) = target else {

@@ -19,6 +19,7 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
@@ -41,11 +42,35 @@ const RETRY_EVERY: Duration = Duration::from_millis(20);
 const MOMENT: Duration = Duration::from_millis(4);
 const NAMED_AFTER: Duration = Duration::from_secs(2);
 
+/// Time for which a run waits for each lock after it has waited for its whole timeout. A delivery program holds a lock for a
+/// shorter time.
+const SHORTEST_TIMEOUT: Duration = Duration::from_millis(200);
+
 type Tell<'a> = dyn Fn(&Path, &Path) + 'a;
+
+/// Time that a run has waited for locks, in milliseconds. All mailboxes of the run share it: a run over many locked mailboxes
+/// waits for one timeout, and not for one timeout per mailbox.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct LockWaits(Arc<AtomicU64>);
+
+impl LockWaits {
+    /// Returns the part of `timeout` that is left.
+    fn rest(&self, timeout: Duration) -> Duration {
+        let waited = Duration::from_millis(self.0.load(Ordering::Relaxed));
+        let rest = timeout.saturating_sub(waited);
+        rest.max(SHORTEST_TIMEOUT.min(timeout))
+    }
+
+    fn add(&self, waited: Duration) {
+        let waited = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+        self.0.fetch_add(waited, Ordering::Relaxed);
+    }
+}
 
 pub(crate) struct LockPatience<'a> {
     began: Instant,
     timeout: Duration,
+    waits: Option<LockWaits>,
     told: Cell<bool>,
     stop: &'a Stop,
     tell: Box<Tell<'a>>,
@@ -56,6 +81,7 @@ impl<'a> LockPatience<'a> {
         Self {
             began: Instant::now(),
             timeout,
+            waits: None,
             told: Cell::new(false),
             stop,
             tell: Box::new(|path, lock| {
@@ -67,9 +93,21 @@ impl<'a> LockPatience<'a> {
         }
     }
 
+    /// Counts the time of waiting as time of the run `waits`, and limits it to the time that is left.
+    pub(crate) fn within(self, waits: &LockWaits) -> Self {
+        Self {
+            timeout: waits.rest(self.timeout),
+            waits: Some(waits.clone()),
+            ..self
+        }
+    }
+
     fn pause(&self, path: &Path, lock: &Path) -> Result<(), Error> {
         self.stop.check()?;
         if self.began.elapsed() >= self.timeout {
+            if let Some(waits) = &self.waits {
+                waits.add(self.began.elapsed());
+            }
             return Err(Error::Locked {
                 path: path.into(),
                 lock: lock.into(),
