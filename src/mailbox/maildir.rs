@@ -217,8 +217,13 @@ impl<S: Send> MailboxJob<'_, S> {
         } = files;
         if let Some(to) = destination.filter(|_| outcome.is_ok()) {
             let keywords = unpoisoned(keywords.into_inner());
+            let path = to.join(COURIER);
             let written = keywords.write_courier(to, before_flags);
-            written.map_err(cannot_write(&to.join(COURIER)))?;
+            if let Err(error) = written.map_err(cannot_write(&path)) {
+                let why = obstacle(&error, &path, "").ok_or(error)?;
+                observer.event(MailboxEvent::damaged(&path, why));
+                summary.damaged += 1;
+            }
         }
         let mut losses = unpoisoned(losses.into_inner());
         if destination.is_some() {
@@ -459,13 +464,8 @@ impl<S> MaildirFiles<'_, S> {
             (None, Some(new)) if writes => {
                 let named = self.place.folder.join(&name);
                 match self.replace(listed, (path, &*file, &before), &new, method) {
-                    Ok(Some(path)) => {
-                        let keywords = unpoisoned(self.keywords.lock());
-                        let names = (path.as_path(), resized(&path, &new));
-                        let followed = keywords.follow(&self.place.folder, names);
-                        followed.map_err(cannot_write(&self.place.folder.join(COURIER)))?;
-                    }
-                    Ok(None) => {
+                    Ok(true) => {}
+                    Ok(false) => {
                         summary.changed = 0;
                         summary.bytes_out = summary.bytes_in;
                         summary.moved = 1;
@@ -507,16 +507,17 @@ impl<S> MaildirFiles<'_, S> {
         Ok((summary, why, transformed))
     }
 
-    /// Replaces a message in place, and returns the path that it had. Returns `None`, with nothing changed, if other
-    /// programs moved the message before each attempt.
+    /// Replaces a message in place. Returns false, with nothing changed, if other programs moved the message before each
+    /// attempt.
     fn replace(
         &self,
         listed: &Path,
         (mut path, file, before): (PathBuf, &File, &FileIdentity),
         new: &[u8],
         method: Option<Method>,
-    ) -> Result<Option<PathBuf>, Error> {
+    ) -> Result<bool, Error> {
         let folder = &self.place.folder;
+        let courier = folder.join(COURIER);
         let writing_in = self.place.writing_in(folder);
         // The Maildir may have lost its `tmp`, which is then created.
         make_folder(&writing_in)?;
@@ -530,8 +531,17 @@ impl<S> MaildirFiles<'_, S> {
                 twin: twin.as_deref(),
                 folders: &self.place.synced_in(folder),
             };
-            if old.give_way(beside.finished(file, NewFile::Replacement)?, new)? {
-                return Ok(Some(path));
+            // The keywords are stored first: if that fails, the message keeps its name and Courier finds its keywords.
+            let names = (path.as_path(), resized(&path, new));
+            let stored = unpoisoned(self.keywords.lock()).follow(folder, (names.0, &names.1));
+            let followed = stored.map_err(cannot_write(&courier))?;
+            let finished = beside.finished(file, NewFile::Replacement);
+            let replaced = finished.and_then(|finished| old.give_way(finished, new));
+            if let Some(file) = followed.filter(|_| !matches!(replaced, Ok(true))) {
+                let _ = fs::remove_file(file);
+            }
+            if replaced? {
+                return Ok(true);
             }
             // The message was moved. If another search finds the same unchanged file, the next attempt replaces it under
             // its new name.
@@ -544,7 +554,7 @@ impl<S> MaildirFiles<'_, S> {
                 _ => break,
             }
         }
-        Ok(None)
+        Ok(false)
     }
 }
 

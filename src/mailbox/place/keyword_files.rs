@@ -118,16 +118,22 @@ impl FolderKeywords {
         replace_file(&path, &courier_list(&messages))
     }
 
-    /// Stores the keywords of a message whose name has changed, so that Courier finds them.
-    pub(crate) fn follow(&self, folder: &Path, (old, new): (&Path, PathBuf)) -> io::Result<()> {
-        let (before, after) = (base(old), base(&new));
+    /// Stores the keywords of a message under its new name, so that Courier finds them. Returns the new file, or `None` if no
+    /// file is needed.
+    pub(crate) fn follow(
+        &self,
+        folder: &Path,
+        (old, new): (&Path, &Path),
+    ) -> io::Result<Option<PathBuf>> {
+        let (before, after) = (base(old), base(new));
         let own = self.courier.of_message(before);
         let Some(own) = own.filter(|_| before != after) else {
-            return Ok(());
+            return Ok(None);
         };
         let content: String = own.names().map(|name| format!("{name}\n")).collect();
         let file = folder.join(COURIER).join(OsStr::from_bytes(after));
-        replace_file(&file, content.as_bytes())
+        replace_file(&file, content.as_bytes())?;
+        Ok(Some(file))
     }
 
     /// Returns the letters of the keywords, and adds new letters to those of the folder. Also returns the keywords that get no
@@ -230,8 +236,10 @@ mod tests {
         ] {
             assert_eq!(of(path), (names.to_owned(), unknown.to_owned()), "{path}");
         }
-        let names = (Path::new("cur/1.a.h:2,S"), "cur/1.a.h,S=5:2,S".into());
-        keywords.follow(folder.path(), names).unwrap();
+        let (before, after) = ("cur/1.a.h:2,S", "cur/1.a.h,S=5:2,S");
+        let names = (Path::new(before), Path::new(after));
+        let file = keywords.follow(folder.path(), names).unwrap();
+        assert_eq!(file, Some(courier.join("1.a.h,S=5")));
         let again = FolderKeywords::of(folder.path());
         let (own, _) = again.of_message(Path::new("new/1.a.h,S=5"));
         assert_eq!(own.names().collect::<Vec<_>>(), ["new", "other"]);

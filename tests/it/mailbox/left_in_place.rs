@@ -244,3 +244,99 @@ fn mailbox_with_two_names_or_an_old_backup_does_not_end_the_run() {
         }
     }
 }
+
+#[test]
+fn message_whose_keywords_of_courier_cannot_be_written_is_named_and_stays() {
+    const TEST: &str = "message_whose_keywords_of_courier_cannot_be_written_is_named_and_stays";
+    let Some(user) = OrdinaryUser::new(TEST) else {
+        return;
+    };
+    let place = user.at("Maildir");
+    for part in ["cur", "new", "tmp", "courierimapkeywords"] {
+        fs::create_dir_all(place.join(part)).unwrap();
+    }
+    let name = |number: u32| format!("157830480{number}.M1P1.h,S={}", mail(number).len());
+    for number in [1, 2] {
+        let path = place.join(format!("cur/{}:2,S", name(number)));
+        user.write(&path, mail(number), (USER, USER), 0o600);
+    }
+    let keywords = place.join("courierimapkeywords");
+    let list = format!("work\n\n{}:0\n", name(1));
+    user.write(&keywords.join(":list"), list, (USER, USER), 0o600);
+    give_all(&user, &place);
+    fs::set_permissions(&keywords, Permissions::from_mode(0o555)).unwrap();
+    let said = user.run("convert --in-place Maildir", 1);
+    let kept = place.join(format!("cur/{}:2,S", name(1)));
+    assert_eq!(fs::read_to_string(&kept).unwrap(), mail(1), "{said}");
+    let line = format!(
+        "Maildir/cur/{}:2,S: cannot write Maildir/courierimapkeywords: ",
+        name(1)
+    );
+    assert!(said.contains(&line), "{said}");
+    assert!(said.contains("; the message was not changed\n"), "{said}");
+    assert!(
+        said.contains("2 messages read, 1 changed") || said.contains("2 messages, 1 changed"),
+        "{said}"
+    );
+    // The same command finishes the work when it can.
+    fs::set_permissions(&keywords, Permissions::from_mode(0o755)).unwrap();
+    user.run("convert --in-place Maildir", 0);
+    assert!(!kept.exists());
+    let said = user.run("convert Maildir --output-format mbox --output out.mbox", 0);
+    let mbox = fs::read_to_string(user.at("out.mbox")).unwrap();
+    assert!(mbox.contains("\nX-Keywords: work\n"), "{said}{mbox}");
+    assert!(!mbox.contains("external-body"), "{mbox}");
+    fs::remove_dir_all(&place).unwrap();
+}
+
+/// Many mailboxes can be locked, for example by a mail server that was killed. The run waits once and not for each of them.
+#[test]
+fn run_over_many_locked_mailboxes_waits_for_one_timeout() {
+    use embody::mailbox::{Conversion, MailboxEvent, MailboxFact, Options};
+    use embody::{Expander, Policy};
+
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path().join("mail");
+    fs::create_dir(&place).unwrap();
+    for number in 0..8 {
+        fs::write(place.join(format!("{number}.mbox")), mbox(&[mail(number)])).unwrap();
+        if number != 4 {
+            fs::write(
+                place.join(format!("{number}.mbox.lock")),
+                "1:another.example\n",
+            )
+            .unwrap();
+        }
+    }
+    let options = Options {
+        lock_timeout: std::time::Duration::from_secs(3),
+        ..Options::default()
+    };
+    let named = std::sync::Mutex::new(Vec::new());
+    let observer = |event: MailboxEvent<_>| {
+        if let MailboxEvent::Fact(MailboxFact::Damaged(path, why)) = event {
+            named
+                .lock()
+                .unwrap()
+                .push(format!("{}: {why}", path.display()));
+        }
+    };
+    let expander = Expander::new(Policy::default()).unwrap();
+    let began = std::time::Instant::now();
+    let conversion = Conversion::of(&place).in_place().options(&options);
+    let summary = conversion.run(&expander, &observer).unwrap();
+    let waited = began.elapsed().as_secs_f32();
+    assert!((3.0..12.0).contains(&waited), "{waited}");
+    let named = named.into_inner().unwrap();
+    assert_eq!(
+        (named.len(), summary.damaged, summary.changed),
+        (7, 7, 1),
+        "{named:?}"
+    );
+    for line in named {
+        assert!(
+            line.contains(".mbox.lock; the file was not changed"),
+            "{line}"
+        );
+    }
+}
