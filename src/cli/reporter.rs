@@ -226,6 +226,15 @@ impl Reporter<'_> {
                     self.display.say(&say::skipped(path, what));
                 }
             }
+            MailboxFact::SetAside(path, what) => {
+                let mut counts = unpoisoned(self.counts.lock());
+                counts.settled.0.set_aside += 1;
+                counts.settled.1.tally("skipped", *what, 1);
+                drop(counts);
+                if is_verbose {
+                    self.display.say(&say::skipped(path, what));
+                }
+            }
             MailboxFact::SkippedOthers(archive, what, count) => {
                 self.count_skipped(what, *count);
                 if is_verbose {

@@ -128,6 +128,11 @@ impl RunSummary<'_> {
                 "files contain no mail and were skipped",
             ),
             (
+                summary.set_aside,
+                "file was skipped: its mail is deleted or not delivered, or a copy of other mail",
+                "files were skipped: their mail is deleted or not delivered, or a copy of other mail",
+            ),
+            (
                 summary.made,
                 "file was written by the previous run and is not counted above",
                 "files were written by the previous run and are not counted above",

@@ -168,7 +168,11 @@ pub(crate) fn pass_over_backups(finds: &mut Finds, suffix: &OsStr) {
 pub(crate) fn begun<S>(finds: &Finds, observer: &dyn Observer<S>) -> Summary {
     let mut objects: BTreeMap<&Path, u64> = BTreeMap::new();
     for (path, other) in &finds.skipped {
-        observer.event(MailboxFact::Skipped(path.to_owned(), other.name()).into());
+        let fact = match other {
+            NotMail::SetAside(what) => MailboxFact::SetAside(path.to_owned(), what),
+            other => MailboxFact::Skipped(path.to_owned(), other.name()),
+        };
+        observer.event(fact.into());
         match other {
             NotMail::Ours(what) | NotMail::Empty(what) => {
                 observer.event(MailboxEvent::passed_over(path, *what))
@@ -184,9 +188,12 @@ pub(crate) fn begun<S>(finds: &Finds, observer: &dyn Observer<S>) -> Summary {
     for (path, why) in &finds.unread {
         observer.event(MailboxEvent::damaged(path, why.clone()));
     }
+    let is_set_aside = |(_, other): &&(PathBuf, NotMail)| matches!(other, NotMail::SetAside(_));
+    let set_aside = finds.skipped.iter().filter(is_set_aside).count() as u64;
     Summary {
         damaged: finds.unread.len() as u64,
-        skipped_files: finds.skipped.len() as u64,
+        skipped_files: finds.skipped.len() as u64 - set_aside,
+        set_aside,
         files: finds.files,
         ..Summary::default()
     }

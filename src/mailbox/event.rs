@@ -58,6 +58,9 @@ pub enum MailboxEvent<S = ()> {
 pub enum MailboxFact {
     /// A file in a directory contains no mail. Contains its path and a description of the file.
     Skipped(PathBuf, &'static str),
+    /// A file was skipped whose mail does not belong to the mailbox: its mail is deleted, was not delivered, or is a copy of
+    /// other mail. Contains its path and a description of the file.
+    SetAside(PathBuf, &'static str),
     /// Further members of an archive were skipped. They are only counted, because there may be thousands. Contains the
     /// path of the archive, a description of the members, and their number.
     SkippedOthers(PathBuf, &'static str, u64),

@@ -124,7 +124,7 @@ impl Finds {
         let beside: Vec<SourceFind> = found.extract_if(.., is_beside).collect();
         let count = beside.len() as u64;
         self.files.parts += count;
-        let what = NotMail::Beside(what);
+        let what = NotMail::SetAside(what);
         let skipped = beside.into_iter().map(|found| (found.path, what));
         self.skipped.extend(skipped);
         self.skipped.sort();

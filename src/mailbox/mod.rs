@@ -398,6 +398,9 @@ pub struct Summary {
     pub oversized: u64,
     /// Files in a directory that contain no mail, such as indexes. They are neither copied nor changed.
     pub skipped_files: u64,
+    /// Files whose mail does not belong to a mailbox: mail that is deleted or was not delivered, and copies of other mail. They
+    /// are neither copied nor changed.
+    pub set_aside: u64,
     /// Archives without mail that are sources ([`ReadOptions::may_lack_mail`]). All of their members were examined.
     pub without_mail: u64,
     /// All files of the source, by verdict. Mail that is not in files, such as that of a pipe or a server, is not included.
@@ -445,6 +448,7 @@ impl Summary {
         self.bytes_out += other.bytes_out;
         self.oversized += other.oversized;
         self.skipped_files += other.skipped_files;
+        self.set_aside += other.set_aside;
         self.without_mail += other.without_mail;
         self.files.add(&other.files);
         self.late += other.late;

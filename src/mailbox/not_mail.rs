@@ -25,6 +25,9 @@ pub(crate) enum NotMail {
     Text,
     /// A file that a mail program keeps next to messages, such as an index. The text names the file in reports.
     Beside(&'static str),
+    /// A file with mail that does not belong to its mailbox: mail that the mailbox treats as deleted or as not delivered, or a
+    /// copy of other mail. The text names the file in reports.
+    SetAside(&'static str),
     /// A store or a cache of embody. The text names it in reports.
     Ours(&'static str),
     /// An empty file with the name of a message. The text names it in reports.
@@ -64,7 +67,9 @@ impl NotMail {
             | Self::ReadAs(..)
             | Self::LinkToMail
             | Self::DeadLink => ContentVerdict::NotRead,
-            Self::Beside(_) | Self::Ours(_) | Self::Object => ContentVerdict::Part,
+            Self::Beside(_) | Self::SetAside(_) | Self::Ours(_) | Self::Object => {
+                ContentVerdict::Part
+            }
             Self::Other(_)
             | Self::Binary
             | Self::Text
@@ -145,6 +150,10 @@ impl NotMail {
         "get another copy of the mailbox",
     );
 
+    pub(crate) const UNDELIVERED: Self = Self::SetAside(
+        "a message in tmp of a Maildir, whose delivery has not ended or was abandoned",
+    );
+
     pub(crate) const NO_MESSAGE: Self = Self::Empty("an empty file without a message");
 
     pub(crate) const EMPTY: Self = Self::Other("an empty file");
@@ -192,7 +201,11 @@ impl NotMail {
             Self::Format(name, _) => name,
             Self::Binary => "binary data",
             Self::Text => "text without a mail header",
-            Self::Other(what) | Self::Beside(what) | Self::Ours(what) | Self::Empty(what) => what,
+            Self::Other(what)
+            | Self::Beside(what)
+            | Self::SetAside(what)
+            | Self::Ours(what)
+            | Self::Empty(what) => what,
             Self::Object => "an object of a store of detached attachments",
             Self::Link => {
                 "a symbolic link, which embody does not follow; name the link as a source to read the target"
@@ -219,6 +232,7 @@ impl NotMail {
                     .into()
             }
             Self::Beside(_)
+            | Self::SetAside(_)
             | Self::Ours(_)
             | Self::Empty(_)
             | Self::Object

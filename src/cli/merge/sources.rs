@@ -340,6 +340,7 @@ impl<'r> SourceObserver<'r> {
             }
             MailboxFact::LostFlags(what, count) => say::lost_flags(&what, count),
             MailboxFact::Skipped(..)
+            | MailboxFact::SetAside(..)
             | MailboxFact::SkippedOthers(..)
             | MailboxFact::Waiting(..) => {
                 return;

@@ -229,14 +229,14 @@ impl<'s> TreeSearch<'s> {
         }
         let beside = emlx_files::aside(&within.path, name)
             .or_else(|| within.eudora.and_then(|it| it.aside(name, true, false)))
-            .or_else(|| is_state_directory(name, within.is_maildir))
-            .or_else(|| {
-                let mailbox = within.path.join(mailbox_of_copies(name)?);
-                let what = "copies of messages that Thunderbird writes for the desktop search of the operating system";
-                mailbox.exists().then_some(what)
-            });
+            .or_else(|| is_state_directory(name, within.is_maildir));
         let other = beside.map(NotMail::Beside);
-        match other.or_else(|| NotMail::of_folder(path)) {
+        let copies = || {
+            let mailbox = within.path.join(mailbox_of_copies(name)?);
+            let what = "copies of messages that Thunderbird writes for the desktop search of the operating system";
+            mailbox.exists().then_some(NotMail::SetAside(what))
+        };
+        match other.or_else(copies).or_else(|| NotMail::of_folder(path)) {
             Some(other) => {
                 self.finds.files.parts += files_below(path, self.stop)?;
                 self.finds.skipped.push((path.to_owned(), other));
@@ -275,11 +275,16 @@ impl<'s> TreeSearch<'s> {
             .or_else(|| state_beside(name, &|wanted, is_whole| has_file(path, wanted, is_whole)));
         if let Some(what) = beside {
             let other = NotMail::Beside(what);
-            if is_empty || within.is_aside_by_name(name) {
+            if is_empty {
                 return Ok(Err(other));
             }
+            if within.is_aside_by_name(name) {
+                return Ok(Err(NotMail::SetAside(what)));
+            }
             match look_at(path, Format::Auto) {
-                Ok(Ok((StartKind::Eml, None))) if within.is_tmp() => return Ok(Err(other)),
+                Ok(Ok((StartKind::Eml, None))) if within.is_tmp() => {
+                    return Ok(Err(NotMail::UNDELIVERED));
+                }
                 Ok(Ok(_)) if within.is_tmp() => return Ok(Err(NotMail::MAILBOX_IN_TMP)),
                 Ok(Ok(_)) if name == mh::SEQUENCES && holds_sequences(path) => {
                     return Ok(Err(other));
@@ -397,10 +402,8 @@ impl DirectorySearch {
 
     /// Returns whether the name of a file alone shows that its content is not read: it can contain a copy of a message.
     fn is_aside_by_name(&self, name: &OsStr) -> bool {
-        // A message that was deleted while another computer read it has such a name on NFS.
-        let is_deleted = name.as_bytes().starts_with(b".nfs");
         match self.part.as_deref() {
-            Some(_) => is_deleted,
+            Some(_) => is_deleted_on_nfs(name),
             None => self.is_mh && mh::is_removed(name),
         }
     }
@@ -414,8 +417,11 @@ impl DirectorySearch {
     /// Returns a description if a mail program keeps a file with this name in such a directory.
     fn own_file(&self, name: &OsStr) -> Option<&'static str> {
         match self.part.as_deref() {
+            Some(_) if is_deleted_on_nfs(name) => {
+                Some("a message that was deleted while another computer read it (NFS)")
+            }
             Some(part) if part == "tmp" => {
-                Some("a file in tmp of a Maildir, which was never delivered")
+                Some("a file in tmp of a Maildir, which is not a message")
             }
             Some(_) => Some("a file that programs keep next to the messages of a Maildir"),
             None if is_litter(name) => Some("a file of an operating system or cloud drive"),
@@ -431,6 +437,11 @@ fn holds_sequences(path: &Path) -> bool {
     let mut start = vec![0; 64 << 10];
     let read = File::open(path).and_then(|file| file.read_at(&mut start, 0));
     read.is_ok_and(|read| mh::is_sequences(front(&start, read)))
+}
+
+/// Returns whether a file has the name that NFS gives to a file that was deleted while another computer read it.
+fn is_deleted_on_nfs(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b".nfs")
 }
 
 /// Returns whether a file has the name of a temporary file of embody that is not next to a mailbox.

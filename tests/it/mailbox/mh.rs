@@ -75,7 +75,9 @@ fn messages_change_and_nothing_beside_them_does() {
     let summary = in_place(&inbox, &NEW).unwrap();
     // The file `notes` is a message next to the messages of the folder.
     assert_eq!((summary.mailboxes, summary.messages), (3, 5));
-    assert_eq!((summary.changed, summary.skipped_files), (4, 4));
+    assert_eq!((summary.changed, summary.skipped_files), (4, 3));
+    // A message that was removed.
+    assert_eq!(summary.set_aside, 1);
     let changed = |text: &[u8]| {
         String::from_utf8_lossy(text)
             .replace("EXPAND-ME", NEW.0)
