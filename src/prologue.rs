@@ -100,6 +100,32 @@ impl Prologue {
         Self::read(bytes, false)
     }
 
+    /// Returns the prologue of a message of which only separators are left: each of its lines is one, or is empty. `is_dated`
+    /// returns whether a separator, without the `>`, has a date. Without a date, the line may be a text.
+    #[cfg(feature = "mailbox")]
+    pub(crate) fn of_separators(bytes: &[u8], is_dated: impl Fn(&[u8]) -> bool) -> Option<Self> {
+        let mut found = Self {
+            is_separators: true,
+            ..Self::default()
+        };
+        while let Some(rest) = bytes.get(found.length..).filter(|rest| !rest.is_empty()) {
+            let (end, next) = line_end(front(rest, LONGEST_LINE));
+            let line = rest.get(..end)?.trim_ascii_end();
+            if !line.is_empty() {
+                let unquoted = line.strip_prefix(b">").unwrap_or(line);
+                if !is_from_line(line) || !is_dated(unquoted) {
+                    return None;
+                }
+                let start = found.length + line.len() - unquoted.len();
+                let span = (start, found.length + line.len());
+                found.separator.get_or_insert(span);
+                found.separators += 1;
+            }
+            found.length += next;
+        }
+        (found.separators > 0).then_some(found)
+    }
+
     /// Returns the bytes after the prologue of a mail.
     pub(crate) fn behind(bytes: &[u8]) -> &[u8] {
         let prologue = Self::of(bytes).unwrap_or_default();
@@ -172,14 +198,17 @@ pub(crate) fn without_prologue(mail: &[u8]) -> Option<Cow<'_, [u8]>> {
 }
 
 /// Returns the mail without the banner of Exchange among the fields of its header. Some exports contain the banner there,
-/// after fields that another program added. Returns `None` if there is no such line.
+/// after fields that another program added. A banner in the first line is removed, too. Returns `None` if there is no such line.
 pub(crate) fn without_banner_in_header(mail: &[u8]) -> Option<Vec<u8>> {
     let found = memmem::find(front(mail, LOOKED_AT), EXCHANGE)?;
     let mut at = 0;
     while at <= found {
         let rest = mail.get(at..)?;
         let (end, next) = line_end(rest);
-        if end == 0 {
+        let line = rest.get(..end)?;
+        let is_folded = at > 0 && (line.starts_with(b" ") || line.starts_with(b"\t"));
+        let is_of_header = is_folded || field_name(line).is_some();
+        if at < found && !is_of_header {
             return None;
         }
         if at == found {
@@ -484,6 +513,9 @@ mod tests {
         for (mail, has) in [
             (format!("Date: x\n{banner}Subject: s\n\nbody\n"), true),
             (format!("Date: x\n\n{banner}body\n"), false),
+            (banner.to_owned(), true),
+            (format!("{banner}body\n"), true),
+            (format!("a text\n{banner}body\n"), false),
             (format!("Date: x {banner}Subject: s\n\nbody\n"), false),
             ("Date: x\n\nbody\n".to_owned(), false),
         ] {

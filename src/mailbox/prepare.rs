@@ -61,7 +61,10 @@ impl<S: Send> MailboxJob<'_, S> {
         // A `>From ` line directly after the separator is an older separator: the `From ` line of an earlier mailbox,
         // which a program quoted. It and other lines before the header are not part of the message, so they are
         // removed.
-        let rest = prologue::without_prologue(&plain);
+        let rest = match Prologue::of_separators(&plain, separator::is_asctime) {
+            Some(_) => Some(Cow::Borrowed(&b""[..])),
+            None => prologue::without_prologue(&plain),
+        };
         counts.prologues += u64::from(rest.is_some());
         let plain = rest.as_deref().unwrap_or(&plain);
         if letter.number == 1 && uw_imap::is_internal(plain) {
@@ -100,7 +103,9 @@ impl<S: Send> MailboxJob<'_, S> {
         // Some programs store the `From ` line of an mbox in the file of a message. If the result is an mbox, this line
         // becomes the separator. In other formats, it is removed with the other lines before the header, because most
         // programs do not find a header after them.
-        let prologue = Prologue::of(content).unwrap_or_default();
+        let prologue = Prologue::of(content)
+            .or_else(|| Prologue::of_separators(content, separator::is_asctime))
+            .unwrap_or_default();
         let separator = prologue
             .separator
             .and_then(|(start, end)| content.get(start..end));

@@ -71,10 +71,15 @@ impl Digest {
 ///   line: the empty line after the header may be missing, and the rest is then text;
 /// * a text without a header follows an empty line, because a mailbox that adds fields to it adds this line, too;
 /// * the From field is not quoted, and has no blank before its colon ([`from_field`](crate::from_field));
-/// * empty lines at the end are removed.
+/// * empty lines at the end are removed;
+/// * the banner of Exchange in the first line is removed, also if no header follows;
+/// * a message of which only separators with dates are left is empty.
 pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
     let mail = with_line_feeds(Prologue::behind(content));
-    let content = &*spelled(&mail, SpellingPlace::UnquotedWithoutBlank);
+    let Some(mail) = without_trace(&mail) else {
+        return Vec::new();
+    };
+    let content = &*spelled(mail, SpellingPlace::UnquotedWithoutBlank);
     let mut plain = Vec::with_capacity(content.len() + 1);
     let mut header = HeaderLines::of(content);
     let has_returns = memchr::memchr(b'\r', content).is_some();
@@ -93,13 +98,14 @@ pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
             continue;
         }
         // In a header, `>From : Ann` is a field and not a quoted line.
-        let is_text = header.is_over || !header.has_fields || is_quoted_from_line(line);
+        let unmarked = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        let is_text = header.is_over || !header.has_fields || is_quoted_from_line(unmarked);
         let (mark, line) = if is_text {
             unquoted(line)
         } else {
             (&[][..], line)
         };
-        if plain.is_empty() && header.is_text_first(line) {
+        if plain.is_empty() && (!mark.is_empty() || header.is_text_first(line, &rest)) {
             plain.push(b'\n');
         }
         plain.extend_from_slice(mark);
@@ -165,11 +171,33 @@ impl HeaderLines {
         is_trace
     }
 
-    /// Returns whether the message begins with this line of its text, without the empty line after a header.
-    fn is_text_first(&self, line: &[u8]) -> bool {
-        let is_trace = self.has_fields && is_quoted_from_line(line);
+    /// Returns whether the message begins with this line of its text, without the empty line after a header. `rest` contains the
+    /// lines after it.
+    fn is_text_first<'l>(
+        &self,
+        line: &[u8],
+        rest: &(impl Iterator<Item = &'l [u8]> + Clone),
+    ) -> bool {
+        let has_field = || {
+            let next = rest.clone().find(|line| !is_quoted_from_line(line));
+            next.is_some_and(is_field)
+        };
+        let is_trace = self.has_fields && is_quoted_from_line(line) && has_field();
         !line.is_empty() && !is_field(line) && !is_trace
     }
+}
+
+/// Returns a mail without the banner of Exchange in its first line. Returns `None` for a mail that consists of separators with
+/// dates.
+fn without_trace(mail: &[u8]) -> Option<&[u8]> {
+    let first = lines(mail).next().unwrap_or_default();
+    if is_exchange_banner(first) {
+        let end = memchr::memchr(b'\n', mail).map_or(mail.len(), |end| end + 1);
+        return Some(mail.get(end..).unwrap_or_default());
+    }
+    let mut written = lines(mail).filter(|line| !line.is_empty());
+    let is_separator = is_from_line(first) && written.all(is_dated_separator);
+    (!is_separator).then_some(mail)
 }
 
 /// Returns true for a separator that ends with its date, `From a@example.org Sat Jan  3 01:05:34 2015`, and for a quoted one.
@@ -307,6 +335,48 @@ mod tests {
         }
         // The first line is a field of the header, and a line of the text.
         assert_ne!(plain(b"Subject: a\n\nx\n"), plain(b"\nSubject: a\n\nx\n"));
+    }
+
+    #[test]
+    fn plain_form_of_a_mail_without_a_body_or_a_header_is_the_one_that_a_mailbox_gives_it() {
+        let separator = "From a@b.example Mon Jan  6 10:00:00 2020\n";
+        for (mail, kept) in [
+            (separator, ""),
+            (&format!(">{separator}\n"), ""),
+            (separator.trim_end(), ""),
+            ("From here on\n", "\nFrom here on\n"),
+            (">From here on\n", "\nFrom here on\n"),
+            ("\u{feff}", "\n\u{feff}\n"),
+            ("\u{feff}>From here\n", "\n\u{feff}From here\n"),
+            ("Microsoft Mail Internet Headers Version 2.0\n", ""),
+            (
+                "Microsoft Mail Internet Headers Version 2.0\nbody\n",
+                "\nbody\n",
+            ),
+            (
+                "Microsoft Mail Internet Headers Version 2.0\nSubject: a\n\nb\n",
+                "Subject: a\n\nb\n",
+            ),
+            (
+                "From here\nMicrosoft Mail Internet Headers Version 2.0\n",
+                "\nFrom here\nMicrosoft Mail Internet Headers Version 2.0\n",
+            ),
+            ("Subject: a", "Subject: a\n"),
+        ] {
+            let found = plain(mail.as_bytes());
+            assert_eq!(String::from_utf8_lossy(&found), kept, "{mail:?}");
+            if !mail.starts_with("Subject") {
+                let marked = mail.replace("From ", ">From ").replace(">>", ">");
+                for quoted in [mail, &marked] {
+                    let stored = format!("Status: RO\nX-UID: 1\n{quoted}");
+                    assert_eq!(
+                        String::from_utf8_lossy(&plain(stored.as_bytes())),
+                        kept,
+                        "{stored:?}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

@@ -500,15 +500,20 @@ fn header_end(content: &[u8]) -> usize {
 }
 
 /// Returns the offset at which some programs stop reading the header: the first line that is not a field, or the end of
-/// the header. New fields are written before this offset. A `From ` line may be the first line.
+/// the header. New fields are written before this offset. A `From ` line may be the first line, if a field follows.
 pub(super) fn agreed_end(content: &[u8]) -> usize {
     let end = header_end(content);
     let mut lines = SpanLines::new(content, Span::new(0, end));
+    let is_field = |text| mbox::field(text).is_some_and(|(name, _)| !name.is_empty());
+    let follows = |line: &SpanLine| {
+        let mut next = SpanLines::new(content, Span::new(line.whole.end, end));
+        next.next()
+            .is_some_and(|next| is_field(next.content.of(content)))
+    };
     let stray = lines.find(|line| {
         let text = line.content.of(content);
-        let is_field = || mbox::field(text).is_some_and(|(name, _)| !name.is_empty());
-        let is_first = line.whole.start == 0 && is_from_line(text);
-        !is_first && !is_folded(text) && !is_field()
+        let is_first = line.whole.start == 0 && is_from_line(text) && follows(line);
+        !is_first && !is_folded(text) && !is_field(text)
     });
     stray.map_or(end, |line| line.whole.start)
 }
