@@ -4,6 +4,7 @@
 use super::args::{InspectArgs, ProgressOption};
 use super::exit::{ProgramStatus, Signals};
 use super::merge::{Collector, MergeSummary, SourceSettings, united};
+use super::overlap::check_sources;
 use super::progress::Display;
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
@@ -37,6 +38,7 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<ProgramStatus, Error
         may_lack_mail: args.sources.len() > 1,
         ..ReadOptions::default()
     }));
+    check_sources(&args.sources, &options.read)?;
     #[cfg(all(unix, feature = "imap"))]
     let policy = args.policy.policy();
     let sources = SourceSettings {

@@ -26,6 +26,7 @@ mod named_files;
 mod origin;
 mod outcomes;
 mod outline;
+mod overlap;
 mod pages;
 mod picture_watch;
 mod progress;

@@ -57,11 +57,17 @@ impl FileCounts {
     }
 }
 
-/// Patterns of files to ignore. `*` matches any characters, `?` matches one character. A pattern with a slash is
-/// compared with the path relative to the source, and with the path of each directory above the file. A pattern without
-/// a slash is compared with each name in this path.
+/// Patterns of files to ignore. `*` matches any characters, `?` matches one character. A pattern with a slash, such as `a/b` or
+/// `./a`, is compared with the path relative to the source, and with the path of each directory above the file. A pattern
+/// without a slash is compared with each name in this path. A slash at the end has no effect.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct IgnorePatterns(Vec<Vec<u8>>);
+pub struct IgnorePatterns(Vec<IgnorePattern>);
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct IgnorePattern {
+    text: Vec<u8>,
+    is_path: bool,
+}
 
 impl IgnorePatterns {
     /// Creates the patterns from their texts.
@@ -69,7 +75,11 @@ impl IgnorePatterns {
         let bytes = |pattern: T| {
             let bytes = pattern.as_ref().as_bytes();
             let relative = bytes.strip_prefix(b"./").unwrap_or(bytes);
-            relative.strip_suffix(b"/").unwrap_or(relative).to_vec()
+            let text = relative.strip_suffix(b"/").unwrap_or(relative).to_vec();
+            IgnorePattern {
+                is_path: relative != bytes || text.contains(&b'/'),
+                text,
+            }
         };
         Self(patterns.into_iter().map(bytes).collect())
     }
@@ -81,14 +91,15 @@ impl IgnorePatterns {
     }
 
     pub(crate) fn matches_bytes(&self, relative: &[u8]) -> bool {
-        let is_match = |pattern: &Vec<u8>| {
-            if pattern.contains(&b'/') {
+        let is_match = |pattern: &IgnorePattern| {
+            let text = pattern.text.as_slice();
+            if pattern.is_path {
                 let ends = memchr::memchr_iter(b'/', relative).chain([relative.len()]);
                 ends.into_iter()
-                    .any(|end| is_wildcard_match(pattern, relative.get(..end).unwrap_or_default()))
+                    .any(|end| is_wildcard_match(text, relative.get(..end).unwrap_or_default()))
             } else {
                 let mut names = relative.split(|&byte| byte == b'/');
-                names.any(|name| is_wildcard_match(pattern, name))
+                names.any(|name| is_wildcard_match(text, name))
             }
         };
         self.0.iter().any(is_match)
@@ -136,6 +147,9 @@ mod tests {
             ("a/*.zip", "a/b.zip", true),
             ("a/*.zip", "b/a/b.zip", false),
             ("./photos/", "photos/2020/1.jpg", true),
+            ("./photos", "photos", true),
+            ("./photos", "old/photos/1.jpg", false),
+            ("photos/", "old/photos/1.jpg", true),
             ("Fotos", "photos", false),
             ("mail/old", "mail/old/deep/1.eml", true),
             ("x?.eml", "x1.eml", true),

@@ -93,7 +93,7 @@ pub(crate) struct WalkArgs {
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub progress: ProgressOption,
     #[command(flatten)]
-    compressed: CompressedArgs,
+    pub(crate) compressed: CompressedArgs,
     #[cfg(all(unix, feature = "imap"))]
     #[command(flatten)]
     pub imap: ImapArgs,
@@ -117,7 +117,7 @@ pub(crate) struct CompressedArgs {
     /// files are not opened, and the summary counts them. Use the option for a file that embody cannot read and that you do
     /// not need: such a file otherwise makes the exit status 1.
     #[arg(long, value_name = "PATTERN", action = clap::ArgAction::Append)]
-    ignore: Vec<std::ffi::OsString>,
+    pub(crate) ignore: Vec<std::ffi::OsString>,
 }
 
 impl CompressedArgs {

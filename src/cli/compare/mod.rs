@@ -24,6 +24,7 @@ use self::side::{Side, side};
 use self::verdict::{Loss, Verdict};
 use super::args::CompareArgs;
 use super::exit::{ProgramStatus, Signals};
+use super::overlap::{self, check_apart, check_links};
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
 use super::streams::{is_standard, print, write_error};
@@ -48,6 +49,9 @@ pub(super) fn run(args: &CompareArgs) -> Result<ProgramStatus, Error> {
         format: args.format,
         ..ReadOptions::default()
     });
+    check_apart(&args.old, &args.new, options)?;
+    #[cfg(all(unix, feature = "imap"))]
+    overlap::check_accounts(&args.old, &args.new, args.imap.allow_plaintext)?;
     let done = (|| {
         let [old, new] = [
             side(&args.old, args, options, stop)?,
@@ -239,6 +243,7 @@ fn compare(
         },
         Some(&mut not_read),
     )?;
+    check_links([&old.path, &new.path], [&of_old.links, &of_new.links])?;
     verdict.is_damaged |= of_new.is_damaged;
     verdict.files = [of_old.files, of_new.files];
     verdict.not_read = not_read;

@@ -87,8 +87,13 @@ pub(super) fn read<R: Send>(
         weight: &size_of_val,
     };
     let mut unread = Vec::new();
+    let mut links = Vec::new();
     let summary = read_source(mailbox, (options, stop), &work, &mut |event| {
         match event {
+            MailboxEvent::Begin(path) => {
+                let parts = ["cur", "new"].map(|part| path.join(part));
+                links.extend(parts.into_iter().filter(|part| part.is_symlink()));
+            }
             MailboxEvent::Message((seen, examined), _) if !seen.is_internal => see(seen, examined),
             MailboxEvent::Fact(MailboxFact::Damaged(path, why) | MailboxFact::Lost(path, why)) => {
                 let why = wording::detail(&why);
@@ -108,6 +113,7 @@ pub(super) fn read<R: Send>(
     Ok(SideCounts {
         is_damaged,
         files: summary.files,
+        links,
     })
 }
 
@@ -136,4 +142,6 @@ pub(super) struct UnreadSource {
 pub(super) struct SideCounts {
     pub(super) is_damaged: bool,
     pub(super) files: FileCounts,
+    /// Symbolic links that are `cur` or `new` of a Maildir.
+    pub(super) links: Vec<PathBuf>,
 }

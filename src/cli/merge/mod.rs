@@ -16,12 +16,12 @@ use self::counts::counted;
 pub(super) use self::sources::{Collector, SourceOrigin, SourceSettings};
 use super::args::{MergeArgs, ProgressOption};
 use super::exit::{self, ProgramStatus, Signals, limits_on_files_are_failed_writes};
+use super::overlap::compare_arguments;
 use super::progress::Display;
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
 use super::say;
 use super::streams::{is_standard, print, write_error};
-use super::survey::quoted;
 #[cfg(all(unix, feature = "imap"))]
 use crate::engine::policy::Policy;
 use crate::error::Error;
@@ -486,7 +486,7 @@ impl MergeRun<'_> {
         if args.sources.len() > MOST_PROOFS || !paths.into_iter().all(|path| is_plain(path)) {
             return String::new();
         }
-        let shell = |path: &Path| quoted(&path.display().to_string());
+        let text = |path: &Path| path.display().to_string();
         // For a result with folders in the format of Thunderbird, the mails are in a directory (`.sbd`) next to the
         // output, and the output itself is an empty mbox. The command must then name the directory.
         let mut folders = args.output.clone().into_os_string();
@@ -494,17 +494,15 @@ impl MergeRun<'_> {
         let folders = PathBuf::from(folders);
         let is_empty = || fs::metadata(&args.output).is_ok_and(|it| it.is_file() && it.len() == 0);
         let new = if folders.is_dir() && is_empty() {
-            shell(&folders)
+            text(&folders)
         } else {
-            shell(&args.output)
+            text(&args.output)
         };
         let sources = args.sources.iter().enumerate();
         let with_mail = sources.filter(|(index, _)| !without_mail.contains(index));
         let lines = with_mail.map(|(_, old)| {
-            format!(
-                "to check that no mail was lost: embody compare --merged {} {new}\n",
-                shell(old)
-            )
+            let arguments = compare_arguments(&text(old), &new, &args.compressed.ignore);
+            format!("to check that no mail was lost: embody compare --merged {arguments}\n")
         });
         lines.collect()
     }

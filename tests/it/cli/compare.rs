@@ -910,7 +910,8 @@ fn flags_and_tags_of_thunderbird_are_compared_wherever_they_are_in_the_header() 
                     place == 0 && of == 1 && old_fields.to_lowercase().contains("status:")
                 };
                 let other = (of_old + number) % olds.len();
-                if !is_replaced(other) || is_replaced(of_old) {
+                let is_comparable = !is_replaced(other) || is_replaced(of_old);
+                if other != of_old && is_comparable {
                     assert_whole(old, &olds[other]);
                 }
                 // Each pair of mailboxes occurs in several tests.
@@ -1134,4 +1135,152 @@ fn mail_that_cannot_be_read_is_never_called_whole() {
     );
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("could not be read"), "{text}");
+}
+
+#[test]
+fn mailbox_is_not_compared_with_itself_or_with_a_part_of_itself() {
+    let folder = Folder::new();
+    let at = |name: &str| folder.at(name);
+    for name in [
+        "mail", "mail/old", "other", "box", "box/cur", "box/new", "box/tmp", "copy",
+    ] {
+        fs::create_dir(at(name)).unwrap();
+    }
+    let mail = mbox(&messages(1));
+    for name in ["mail/Inbox", "mail/old/Archive", "copy/Inbox", "one.mbox"] {
+        folder.write(name, &mail);
+    }
+    folder.write("box/cur/1578304800.M1P1.h:2,S", "Subject: a\n\nx\n");
+    fs::hard_link(at("one.mbox"), at("hard.mbox")).unwrap();
+    #[cfg(unix)]
+    for (target, link) in [
+        ("one.mbox", "soft.mbox"),
+        ("mail", "linked"),
+        ("mail/old", "other/old"),
+        ("mail/Inbox", "other/Inbox"),
+    ] {
+        std::os::unix::fs::symlink(at(target), at(link)).unwrap();
+    }
+    let compared = |words: &[&str]| {
+        let output = embody()
+            .current_dir(folder.path())
+            .arg("compare")
+            .args(words)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stdout.clone()).unwrap() + &stderr(&output);
+        (output.status.code(), said)
+    };
+    for (old, new, named) in [
+        (
+            "one.mbox",
+            "one.mbox",
+            "one.mbox: OLD and NEW are the same file",
+        ),
+        (
+            "one.mbox",
+            "./mail/../one.mbox",
+            "one.mbox: OLD and NEW are the same file",
+        ),
+        (
+            "one.mbox",
+            "hard.mbox",
+            "hard.mbox: OLD and NEW are the same file",
+        ),
+        (
+            "hard.mbox",
+            "soft.mbox",
+            "soft.mbox: OLD and NEW are the same file",
+        ),
+        ("mail", "mail/", "mail/: OLD and NEW are the same directory"),
+        (
+            "linked",
+            "mail/old/..",
+            "OLD and NEW are the same directory",
+        ),
+        (
+            "mail",
+            "linked/old",
+            "linked/old: NEW is a part of OLD (mail)",
+        ),
+        ("mail/old", "mail", "mail/old: OLD is a part of NEW (mail)"),
+        ("mail/Inbox", ".", "mail/Inbox: OLD is a part of NEW (.)"),
+        (
+            "mail",
+            "other/old/Archive",
+            "other/old/Archive: NEW is a part of OLD (mail)",
+        ),
+        ("box", "box/cur", "box/cur: NEW is a part of OLD (box)"),
+    ] {
+        let (status, said) = compared(&[old, new]);
+        assert_eq!(status, Some(2), "{old} {new}: {said}");
+        assert!(said.contains(named), "{old} {new}: {said}");
+    }
+    let (status, said) = compared(&["copy", "mail", "--ignore", "old"]);
+    assert_eq!(status, Some(0), "{said}");
+    // The advice about a part works when it is typed.
+    let (_, said) = compared(&["mail", "mail/old"]);
+    let advice = "; move it to another directory, or leave it out of OLD with --ignore ./old\n";
+    assert!(said.ends_with(advice), "{said}");
+    let (status, said) = compared(&["mail", "mail/old", "--ignore", "./old"]);
+    assert_eq!(status, Some(0), "{said}");
+    // A copy of hard links is a copy: it stays when OLD is deleted.
+    fs::create_dir(at("links")).unwrap();
+    fs::hard_link(at("copy/Inbox"), at("links/Inbox")).unwrap();
+    let (status, said) = compared(&["copy", "links"]);
+    assert_eq!(status, Some(0), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn maildir_whose_directories_are_links_to_those_of_old_is_no_copy() {
+    let folder = Folder::new();
+    let at = |name: &str| folder.at(name);
+    for name in [
+        "box", "box/cur", "box/new", "box/tmp", "fake", "fake/new", "fake/tmp",
+    ] {
+        fs::create_dir(at(name)).unwrap();
+    }
+    folder.write("box/cur/1578304800.M1P1.h:2,S", "Subject: a\n\nx\n");
+    std::os::unix::fs::symlink(at("box/cur"), at("fake/cur")).unwrap();
+    for (old, new) in [("box", "fake"), ("fake", "box")] {
+        let output = embody()
+            .arg("compare")
+            .args([at(old), at(new)])
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stdout.clone()).unwrap() + &stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains("fake/cur: this link makes OLD and NEW the same mailbox"),
+            "{said}"
+        );
+    }
+}
+
+#[cfg(all(unix, feature = "imap"))]
+#[test]
+fn folder_of_a_server_is_not_compared_with_itself() {
+    for (old, new) in [
+        (
+            "imaps://ann@example.invalid/",
+            "imaps://ann@EXAMPLE.invalid",
+        ),
+        (
+            "imaps://ann@example.invalid/INBOX",
+            "imaps://ann@example.invalid/inbox",
+        ),
+        (
+            "imaps://ann@example.invalid/Sent",
+            "imaps://ann@example.invalid",
+        ),
+    ] {
+        let output = embody().args(["compare", old, new]).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains("OLD and NEW are mail of the same folder of ann at "),
+            "{said}"
+        );
+    }
 }

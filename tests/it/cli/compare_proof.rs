@@ -164,7 +164,6 @@ fn flags_in_files_next_to_the_messages_are_compared() {
     mh("mh", "unseen:\nflagged: 1\nwork: 1\n");
     mh("mh-less", "unseen:\nwork: 1\n");
     mh("mh-unread", "unseen: 1\nflagged: 1\nwork: 1\n");
-    assert_whole(&folder, "", "mh", "mh");
     assert_eq!(
         assert_named(&folder, "lost-flags", "mh", "mh-less"),
         "flagged"
@@ -185,7 +184,6 @@ fn flags_in_files_next_to_the_messages_are_compared() {
     };
     apple("apple", 1 | 4 | 16);
     apple("apple-less", 1 | 4);
-    assert_whole(&folder, "", "apple", "apple");
     assert_eq!(
         assert_named(&folder, "lost-flags", "apple", "apple-less"),
         "flagged"
@@ -203,7 +201,6 @@ fn flags_in_files_next_to_the_messages_are_compared() {
     };
     backup("backup", "\"Seen\",\"Answered\"");
     backup("backup-less", "\"Seen\"");
-    assert_whole(&folder, "", "backup", "backup");
     assert_eq!(
         assert_named(&folder, "lost-flags", "backup", "backup-less"),
         "replied"

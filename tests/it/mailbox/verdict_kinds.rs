@@ -478,18 +478,20 @@ fn refusal_of_an_output_name_offers_an_mbox_only_where_one_can_be_made() {
 fn summaries_count_files_that_were_not_read_or_are_ignored_once_and_alike() {
     let temporary = tempfile::tempdir().unwrap();
     let place = temporary.path();
-    fs::create_dir(place.join("mail")).unwrap();
-    fs::write(place.join("mail/Inbox"), mbox(&["kept"])).unwrap();
-    fs::write(place.join("mail/notes.txt"), "no mail\n").unwrap();
-    fs::write(place.join("mail/old.7z"), b"7z\xbc\xaf\x27\x1c\0\x04").unwrap();
-    fs::write(place.join("mail/bad.zip"), &zip(&[("Inbox", b"x")])[..30]).unwrap();
+    for source in ["mail", "copy"].map(|name| place.join(name)) {
+        fs::create_dir(&source).unwrap();
+        fs::write(source.join("Inbox"), mbox(&["kept"])).unwrap();
+        fs::write(source.join("notes.txt"), "no mail\n").unwrap();
+        fs::write(source.join("old.7z"), b"7z\xbc\xaf\x27\x1c\0\x04").unwrap();
+        fs::write(source.join("bad.zip"), &zip(&[("Inbox", b"x")])[..30]).unwrap();
+    }
     let not_read = "4 files: 1 read, 1 without mail, 2 not read.";
     for arguments in [
         &["convert", "mail", "--output", "new"][..],
         &["merge", "mail", "--output", "merged"],
         &["inspect", "mail"],
         &["inspect", "--duplicates", "mail"],
-        &["compare", "mail", "mail"],
+        &["compare", "mail", "copy"],
     ] {
         let (status, stdout, stderr) = run(place, arguments);
         let text = format!("{stdout}{stderr}");
@@ -502,13 +504,14 @@ fn summaries_count_files_that_were_not_read_or_are_ignored_once_and_alike() {
         &["merge", "mail", "--output", "merged 3", "--json"][..],
         &["inspect", "--duplicates", "--json", "mail"],
         &["inspect", "--json", "mail"],
-        &["compare", "--json", "mail", "mail"],
+        &["compare", "--json", "mail", "copy"],
     ] {
         let (_, stdout, _) = run(place, arguments);
         let named: std::collections::BTreeSet<String> = reports::objects(&stdout)
             .iter()
             .filter(|row| row["outcome"] == "not-read")
             .map(|row| row["source"].as_str().unwrap().to_owned())
+            .filter(|path| !path.starts_with("copy/"))
             .collect();
         assert_eq!(
             named.into_iter().collect::<Vec<_>>(),
@@ -521,7 +524,7 @@ fn summaries_count_files_that_were_not_read_or_are_ignored_once_and_alike() {
         &["convert", "mail", "--output", "new 2"][..],
         &["merge", "mail", "--output", "merged 2"],
         &["inspect", "mail"],
-        &["compare", "mail", "mail"],
+        &["compare", "mail", "copy"],
     ] {
         let options = ["--ignore", "*.7z", "--ignore", "*.zip"];
         let (status, stdout, stderr) = run(place, &[arguments, &options].concat());
