@@ -182,7 +182,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<ProgramS
     let has_no_response = sum.outcomes.has_no_response();
     sum.survey.settle(has_no_response);
     if has_no_response {
-        say::tell(&sum.outcomes.no_response("run the same command again"));
+        say::tell(&sum.outcomes.no_response("run the same command again."));
         status = ProgramStatus::Trouble;
     }
     if let Some(files) = &inspection.surveying.files {

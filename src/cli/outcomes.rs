@@ -239,7 +239,7 @@ impl Outcomes {
             count => format!("all {count} requests failed"),
         };
         format!(
-            "No server responded: {what} ({}). Check the network connection and the option --proxy; then {again}.",
+            "No server responded: {what} ({}). Check the network connection and the option --proxy; then {again}",
             listed(&failed)
         )
     }
@@ -258,7 +258,7 @@ impl Outcomes {
         };
         let cause = harmless_sentence(cause);
         Some(format!(
-            "{what}: {cause}. After this problem is solved, {again}."
+            "{what}: {cause}. After this problem is solved, {again}"
         ))
     }
 

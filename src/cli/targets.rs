@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::streams::{is_folder, is_standard};
+use super::survey::further_name;
 use crate::error::Error;
 use crate::mailbox::find::{Finds, StartKind};
 use crate::mailbox::folder_names::{folded, thunderbird_top};
@@ -49,9 +50,11 @@ pub(super) fn of(
             && (path == target || folds_names(folder_of(output)).unwrap_or(false))
         {
             let what = format!(
-                "{} and {shown} would both be {}; convert them one by one, or into different folders",
+                "{} and {shown} would both be {}; leave {shown} out of this run, and name it alone in a second run with \
+                 --output {}",
                 other.display(),
-                target.display()
+                target.display(),
+                further_name(&target.display().to_string())
             );
             return Err(Error::Usage(what.into()));
         }

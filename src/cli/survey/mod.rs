@@ -35,7 +35,7 @@ pub(super) use self::html_file::{check_page, write_page};
 pub(super) use self::json::{JsonList, as_json, survey_fields};
 pub(super) use self::page::page;
 pub(super) use self::repeated::RepeatedLinks;
-pub(super) use self::run_page::{RunContext, RunTally, run_page};
+pub(super) use self::run_page::{RunContext, RunTally, further_name, run_page};
 pub(super) use self::sum::Survey;
 pub(super) use self::text::lines;
 pub(super) use self::words::{quoted, size as in_units};

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use super::super::overlap::compare_arguments;
 #[cfg(all(unix, feature = "imap"))]
 use super::super::remote;
 use super::super::say::shown;
 use super::super::streams::is_standard;
-use super::super::survey::{in_units, quoted};
+use super::super::survey::{RunContext, in_units};
 use super::super::totals::Totals;
 use super::Walk;
 use crate::engine::Mode;
@@ -42,7 +43,8 @@ impl Walk<'_> {
             Some(output) if options.output_format.is_tree() => output.to_owned(),
             _ => target.to_owned(),
         };
-        let pairs: Option<Vec<[String; 2]>> = self
+        let ignored = &self.args.compressed.ignore;
+        let pairs: Option<Vec<String>> = self
             .known_sources()
             .iter()
             .zip(targets)
@@ -55,23 +57,28 @@ impl Walk<'_> {
                 let has_control = |path: &str| path.chars().any(char::is_control);
                 let words = [old?, new?];
                 let is_plain = is_file && !words.iter().any(|it| has_control(it));
-                is_plain.then(|| words.map(quoted))
+                let [old, new] = words;
+                is_plain.then(|| compare_arguments(old, new, ignored))
             })
             .collect();
         pairs
             .filter(|pairs| (1..=PROOFS).contains(&pairs.len()))
             .unwrap_or_default()
             .into_iter()
-            .map(|[old, new]| format!("embody compare {old} {new}"))
+            .map(|arguments| format!("embody compare {arguments}"))
             .collect()
     }
 
-    /// Returns how to repeat this run. The run never overwrites its own result.
-    pub(super) fn again(&self) -> String {
+    /// Returns how to continue after this run, as the end of a sentence. If the run wrote a new mailbox, this is the command on
+    /// the page of the run, which reads that mailbox: no run overwrites a result.
+    pub(super) fn again(&self, context: &RunContext<'_>) -> String {
         let result = self.output.filter(|output| !is_standard(output));
-        match result.filter(|_| self.options.writes) {
-            Some(output) => format!("remove {}, and run the same command again", shown(output)),
-            None => "run the same command again".to_owned(),
+        match (result.filter(|_| self.options.writes), context.again()) {
+            (Some(_), Some(command)) => format!("run: {command}"),
+            (Some(output), None) => {
+                format!("remove {}, and run the same command again.", shown(output))
+            }
+            (None, _) => "run the same command again.".to_owned(),
         }
     }
 

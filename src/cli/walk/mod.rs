@@ -261,7 +261,6 @@ impl Walk<'_> {
             }
             _ => Vec::new(),
         };
-        let again = self.again();
         let context = RunContext {
             verb: verb.unwrap_or("convert"),
             sources: &self.sources,
@@ -272,6 +271,7 @@ impl Walk<'_> {
             proofs: &proofs,
             thumbnail: self.thumbnail.url(),
         };
+        let again = self.again(&context);
         if let Some(file) = &self.args.html {
             let page = run_page(&tally, &summary, &context);
             if let Err(error) = write_page(file, &page) {

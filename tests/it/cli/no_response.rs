@@ -269,7 +269,7 @@ fn host_without_an_address_is_no_loss_unless_another_server_responded() {
             !said.contains("do not exist") && !said.contains("gone (0"),
             "{said}"
         );
-        let again = "remove out.mbox, and run the same command again";
+        let again = "; then run: embody embed out.mbox --output out-2.mbox";
         assert_eq!(said.contains(again), is_down, "{said}");
         let page = fs::read_to_string(at("run.html")).unwrap();
         assert_eq!(page.contains("no longer available"), !is_down, "{page}");

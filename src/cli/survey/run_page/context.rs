@@ -38,7 +38,7 @@ impl RunContext<'_> {
     }
 
     /// Returns a command that runs again, with the result of this run as its source.
-    pub(super) fn again(&self) -> Option<String> {
+    pub(crate) fn again(&self) -> Option<String> {
         self.further("")
     }
 
@@ -65,7 +65,7 @@ impl RunContext<'_> {
 }
 
 /// Returns a file name for the next result: `kept.mbox` becomes `kept-2.mbox`.
-fn further_name(name: &str) -> String {
+pub(crate) fn further_name(name: &str) -> String {
     let path = Path::new(name);
     let file_name = path.file_name().map(|it| it.to_string_lossy());
     let file = file_name.as_deref().unwrap_or("mail");

@@ -4,7 +4,7 @@
 mod context;
 mod tally;
 
-pub(crate) use self::context::RunContext;
+pub(crate) use self::context::{RunContext, further_name};
 pub(crate) use self::tally::RunTally;
 use self::tally::{LossClass, LossTally, RunClass};
 use super::super::tally::Amount;
