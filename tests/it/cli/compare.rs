@@ -1284,3 +1284,46 @@ fn folder_of_a_server_is_not_compared_with_itself() {
         );
     }
 }
+
+/// Messages that consist of their header, or of lines that are no header.
+#[test]
+fn mail_without_a_body_or_a_header_is_proved_in_each_format() {
+    const SEPARATOR: &str = "From a@b.example Mon Jan  6 10:00:00 2020\n";
+    let folder = Folder::new();
+    let banner = "Microsoft Mail Internet Headers Version 2.0\n";
+    let messages = [
+        "From: a@b.example\nSubject: only a header\n".to_owned(),
+        "From: a@b.example\nSubject: no line ending".to_owned(),
+        SEPARATOR.to_owned(),
+        format!(">{SEPARATOR}"),
+        "\u{feff}".to_owned(),
+        banner.to_owned(),
+        format!("{banner}a text\n"),
+        format!("a text\n{banner}"),
+        ">From x\n".to_owned(),
+        "From here on\n".to_owned(),
+        "Subject: a\n\n>From x\n".to_owned(),
+        "Subject: b\n\n>>From x\nFrom y\n".to_owned(),
+        "\n>From x\n".to_owned(),
+    ];
+    for part in ["cur", "new", "tmp"] {
+        fs::create_dir_all(folder.at("old").join(part)).unwrap();
+    }
+    for (number, message) in messages.iter().enumerate() {
+        folder.write(&format!("old/cur/15783048{number:02}.M1P1.h:2,S"), message);
+    }
+    let formats = ["mboxrd", "mboxo", "maildir", "mh", "thunderbird"];
+    for first in formats {
+        folder.run(&format!(
+            "convert old --output-format {first} --output {first}"
+        ));
+        assert_whole(&folder.at("old"), &folder.at(first));
+        for second in formats {
+            let target = format!("{first}-{second}");
+            folder.run(&format!(
+                "convert {first} --output-format {second} --output {target}"
+            ));
+            assert_whole(&folder.at("old"), &folder.at(&target));
+        }
+    }
+}

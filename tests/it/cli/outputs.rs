@@ -29,8 +29,8 @@ const COMMANDS: &[(&str, Writes)] = &[
     ("inspect --html - box", Report),
     ("inspect --html OUT --json box", Report),
     ("inspect --messages box", Mail(1)),
-    ("compare box box", Report),
-    ("compare --json box box", Report),
+    ("compare box copy", Report),
+    ("compare --json box copy", Report),
     ("merge box mail.eml --output OUT", Nothing),
     ("merge --dry-run box mail.eml --output OUT", Nothing),
     ("merge --json box mail.eml --output merged", Report),
@@ -85,7 +85,9 @@ fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let mail = MBOX.split_once('\n').unwrap().1.split("From ").next();
     fs::write(folder.path().join("mail.eml"), mail.unwrap()).unwrap();
-    fs::write(folder.path().join("box"), MBOX.repeat(3)).unwrap();
+    for name in ["box", "copy"] {
+        fs::write(folder.path().join(name), MBOX.repeat(3)).unwrap();
+    }
     let large = format!(
         "MIME-Version: 1.0\nContent-Type: application/pdf\nContent-Disposition: attachment\n\n{}\n",
         "x".repeat(200_000)
