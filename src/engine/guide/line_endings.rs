@@ -13,11 +13,22 @@ const MOST_HASHED: u64 = 8 << 20;
 
 /// Search for texts with both LF and CRLF line endings, by their MD5. Several runs use it, so texts that were found are kept.
 #[derive(Debug)]
-pub(super) struct LineEndingSearch(Mutex<(u64, HashMap<Vec<u8>, Vec<u8>>)>);
+pub(super) struct LineEndingSearch(Mutex<SearchState>);
+
+#[derive(Debug)]
+struct SearchState {
+    /// Number of bytes that may still be hashed.
+    left: u64,
+    /// The texts that were found, by their MD5.
+    known: HashMap<Vec<u8>, Vec<u8>>,
+}
 
 impl Default for LineEndingSearch {
     fn default() -> Self {
-        Self(Mutex::new((MOST_HASHED, HashMap::new())))
+        Self(Mutex::new(SearchState {
+            left: MOST_HASHED,
+            known: HashMap::new(),
+        }))
     }
 }
 
@@ -25,7 +36,7 @@ impl LineEndingSearch {
     /// Returns `text` with the line endings with which its MD5 is `wanted`.
     pub(super) fn find(&self, text: &[u8], wanted: &[u8]) -> Option<Vec<u8>> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (left, known) = &mut *state;
+        let SearchState { left, known } = &mut *state;
         let bare = |text: &[u8]| with_newlines(text.to_vec(), Newline::Lf);
         if let Some(found) = known.get(wanted)
             && bare(found) == bare(text)
