@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::members::{Member, Members};
 use super::tar::Tar;
 use super::zip::Zip;
-use crate::mailbox::compressed::{Method, decompressed};
+use crate::mailbox::compressed::decompressed;
 use crate::mailbox::file::{PackedFile, PackedReader, octets_at};
 use crate::mailbox::forms::archive::{BLOCK, is_tar, is_zip};
 
@@ -29,7 +29,6 @@ pub(super) fn opened(
     if is_tar(&start) {
         return Ok((Box::new(Tar::new(PackedReader::new(packed))), true));
     }
-    debug_assert!(Method::of_start(&start).is_some());
     let mut reader = decompressed(PackedReader::new(packed), most)?;
     let mut first = Vec::with_capacity(BLOCK);
     // A read error can be ignored here: after the bytes before it were used, the next read returns the error again.
