@@ -12,10 +12,12 @@ use crate::mailbox::archive::InnerMailboxes;
 use crate::mailbox::compressed::Method;
 use crate::mailbox::event::{MailboxEvent, MailboxFact};
 use crate::mailbox::finds::{Finds, SourceFind};
+use crate::mailbox::forms::eudora_files;
 use crate::mailbox::forms::flags::FlagIndex;
+use crate::mailbox::forms::imap_backup;
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::forms::proton::ProtonLabels;
 use crate::mailbox::identity::FileIdentity;
-use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::place::folder::MessageFolder;
 use crate::mailbox::place::journal::{JournalRecord, ResultJournal, ResultPart};
@@ -145,10 +147,21 @@ impl<'a, S> MailboxJob<'a, S> {
 
     /// Reads the index next to the mailbox. Reports an index that does not match the mailbox, and returns `None` for it.
     pub(crate) fn index_of(&self, kind: StartKind, file: Option<&Arc<File>>) -> Option<FlagIndex> {
-        let index = kind.facts().flag_index.as_ref()?;
-        (index.beside)(self.path, file?).unwrap_or_else(|path| {
-            let event = MailboxFact::UnusedFlags(path, index.unused);
-            self.observer.event(event.into());
+        let file = file?;
+        let (index, what) = match kind {
+            StartKind::Eudora => (
+                eudora_files::index_beside(self.path, file),
+                "flags, because the index of Eudora does not match its mailbox",
+            ),
+            StartKind::Mbox => (
+                imap_backup::index_beside(self.path, file),
+                "flags, because the index of imap-backup does not match its mailbox",
+            ),
+            _ => return None,
+        };
+        index.unwrap_or_else(|path| {
+            self.observer
+                .event(MailboxFact::UnusedFlags(path.to_owned(), what).into());
             None
         })
     }

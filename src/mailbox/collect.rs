@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::mailbox::archive::{InnerMailboxes, names_psts};
 use crate::mailbox::begin::{MailboxJob, begun};
 use crate::mailbox::finds::Finds;
-use crate::mailbox::kind::StartKind;
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::place::delivery::{
     Delivery, Handler, NamedResult, PreparedMail, PreparedMessages, ResultPlace,
 };

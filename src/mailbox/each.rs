@@ -12,7 +12,7 @@ use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::event::{EventLog, MailboxEvent};
 use crate::mailbox::failure::unread;
 use crate::mailbox::finds::SourceFind;
-use crate::mailbox::kind::StartKind;
+use crate::mailbox::forms::kind::StartKind;
 use crate::pool::{self, PoolLimits};
 
 /// Minimum memory that a file is counted with, in bytes. It limits how many small files are in memory at a time.

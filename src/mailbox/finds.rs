@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::detail::Detail;
 use crate::mailbox::FileCounts;
 use crate::mailbox::compressed::Method;
-use crate::mailbox::kind::StartKind;
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::pst_file::PstFolder;
 use crate::mailbox::seen::SeenFiles;

@@ -47,10 +47,10 @@ use crate::mailbox::flag_losses::FlagLosses;
 use crate::mailbox::forms::carriage::{ends_lines_with_cr, in_line_feeds};
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::keywords::DOVECOT;
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::forms::rewrite;
 use crate::mailbox::forms::state_files::{FILES_BY_NUMBER, unused_beside};
 use crate::mailbox::identity::FileIdentity;
-use crate::mailbox::kind::StartKind;
 use crate::mailbox::obstacle::obstacle;
 use crate::mailbox::place::delivery::NO_LETTER;
 use crate::mailbox::place::folder::{

@@ -10,6 +10,7 @@ use std::path::Path;
 use crate::mailbox::appended::AppendedData;
 pub(crate) use crate::mailbox::appended::appended_to_file;
 use crate::mailbox::candidate::FormatCandidate;
+pub(crate) use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::forms::mbox::{Frame, MboxReadState, MessageEndSearch, content_start};
 use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::recorded::refused_session;
@@ -18,7 +19,6 @@ use crate::mailbox::forms::suffixes::SuffixClass;
 use crate::mailbox::forms::{
     Division, Format, as_named as message_in, carriage, eudora, mmdf, rewrite, uw_imap,
 };
-pub(crate) use crate::mailbox::kind::StartKind;
 pub(crate) use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::start::{as_named, before_first_message, kind_of};
 use crate::prologue;

@@ -45,7 +45,6 @@ mod identity;
 mod in_place;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod input;
-mod kind;
 mod letter_work;
 mod maildir;
 #[cfg(feature = "view")]

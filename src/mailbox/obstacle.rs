@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::mailbox::Summary;
 use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::event::MailboxEvent;
-use crate::mailbox::kind::StartKind;
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::place::folder::MessageFolder;
 
 /// Returns why the mailbox or message at `path` cannot be changed in place: it cannot be locked, read or replaced. `left` is

@@ -17,9 +17,9 @@ use self::groups::{MailboxGroup, groups, name_of};
 use self::namer::FolderNamer;
 use crate::mailbox::Options;
 use crate::mailbox::finds::{Finds, SourceFind};
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::forms::layout::{self, FolderLayout, SourcePath};
 use crate::mailbox::forms::names::folded;
-use crate::mailbox::kind::StartKind;
 
 /// A folder of the result, with the mailboxes whose messages are written to it.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Decides whether a mailbox is copied or converted to another format, and to which one.
 
-use crate::mailbox::kind::StartKind;
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::{Format, Options};
 
 /// Returns whether messages are converted to another format, or moved into another mailbox.

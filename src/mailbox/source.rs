@@ -16,7 +16,7 @@ use crate::error::{Error, unpoisoned};
 use crate::mailbox::failure::unreadable;
 use crate::mailbox::find::{self, FileVerdict, look_at};
 use crate::mailbox::finds::{Finds, SourceFind};
-use crate::mailbox::kind::StartKind;
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::place::folder::MessageFolder;
 #[cfg(feature = "outlook")]

@@ -11,7 +11,6 @@ mod compressed {
 }
 mod encoding;
 mod forms;
-mod kind;
 pub(crate) mod memory;
 mod not_mail;
 mod program;

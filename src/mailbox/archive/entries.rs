@@ -1,7 +1,7 @@
 //! Interface between the archive reader, which only knows members, and the code that knows the message formats.
 
 use crate::mailbox::flag_losses::FlagLosses;
-use crate::mailbox::kind::StartKind;
+use crate::mailbox::forms::kind::StartKind;
 
 /// Maximum total size of the keyword files in an archive and in the archives inside it, in bytes. Their content is kept
 /// in memory.

@@ -18,7 +18,7 @@ use super::spooled::SpooledFile;
 use crate::detail::excerpt;
 use crate::error::unpoisoned;
 use crate::mailbox::compressed::CompressionDamage;
-use crate::mailbox::kind::StartKind;
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
 #[cfg(feature = "archives")]
 use crate::mailbox::not_mail::starts_like_document;

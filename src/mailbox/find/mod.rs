@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::mailbox::ReadOptions;
 use crate::mailbox::failure::cannot_read;
 pub(crate) use crate::mailbox::finds::{Finds, SourceFind};
-pub(crate) use crate::mailbox::kind::StartKind;
+pub(crate) use crate::mailbox::forms::kind::StartKind;
 pub(crate) use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::not_mail::not_a_mailbox;
 #[cfg(feature = "cli")]

@@ -16,6 +16,7 @@ use crate::mailbox::compressed::{
 use crate::mailbox::damaged::damaged;
 use crate::mailbox::failure::cannot_read;
 use crate::mailbox::forms::eudora_files::lists_messages;
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::forms::outlook;
 use crate::mailbox::forms::refused::{OLM, is_of_olm, refused_by_name};
 use crate::mailbox::forms::separator::is_separator_after_cr;
@@ -23,7 +24,6 @@ use crate::mailbox::forms::state_files::archived_state;
 use crate::mailbox::forms::suffixes::SuffixClass;
 use crate::mailbox::forms::{Format, mmdf};
 use crate::mailbox::input::second::is_one_message;
-use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::{ContentVerdict, NotMail, starts_like_document};
 use crate::mailbox::partial::is_path_of_message;
 use crate::mailbox::start::{as_named, before_first_message, kind_of, kind_of_start};

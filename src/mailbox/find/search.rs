@@ -15,12 +15,12 @@ use crate::mailbox::failure::{cannot_read, unread};
 use crate::mailbox::finds::{Finds, SourceFind};
 use crate::mailbox::forms::flags::MessageFlags;
 use crate::mailbox::forms::keywords::DOVECOT;
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::forms::state_files::{
     is_state_directory, is_state_file, mailbox_of_copies, state_beside,
 };
 use crate::mailbox::forms::suffixes::SuffixClass;
 use crate::mailbox::forms::{Format, emlx_files, eudora_files, mh};
-use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::{ContentVerdict, NotMail, not_a_mailbox};
 use crate::mailbox::partial::{self, is_litter};
 use crate::mailbox::temporary;

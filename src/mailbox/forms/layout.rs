@@ -13,10 +13,10 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use crate::mailbox::compressed::Method;
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::forms::modified_utf7::folder_name;
 use crate::mailbox::forms::outlook::is_named_tnef;
 use crate::mailbox::forms::suffixes::SuffixClass;
-use crate::mailbox::kind::StartKind;
 use crate::platform::OsStrExt as _;
 
 /// Suffixes of Apple Mail's mailbox directories.

@@ -1,6 +1,6 @@
 //! The formats of mailboxes, as pure functions. `mbox`, `separator` and `quoting` find the ends of the messages of an
-//! mbox and remove quoting. `format` is the table of the formats. `rewrite` puts a changed message back, and `carriage` handles lines that end with CR. For
-//! mail that is converted to another format, `flags` converts the flags of messages, `layout` and `modified_utf7` read the
+//! mbox and remove quoting. `format` is the table of the formats, and `kind` that of the kinds of sources. `rewrite` puts a
+//! changed message back, and `carriage` handles lines that end with CR. For mail that is converted to another format, `flags` converts the flags of messages, `layout` and `modified_utf7` read the
 //! names of folders from their paths, and `names` creates the names of folders. `archive` recognises zip and tar archives, and
 //! `refused` lists formats that are recognised but not read, and `recorded` finds recorded sessions with several messages.
 //!
@@ -22,6 +22,8 @@ pub(super) mod format;
 #[cfg(any(unix, windows))]
 pub(super) mod imap_backup;
 pub(super) mod keywords;
+#[cfg_attr(not(any(unix, windows)), allow(dead_code))]
+pub(crate) mod kind;
 #[cfg(any(unix, windows))]
 pub(super) mod layout;
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use std::io::Read as _;
 
 use crate::mailbox::compressed::{Decoder, MAGIC, Method};
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::forms::recorded::refused_session;
-use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::start::{is_known_file, kind_of_start};
 use crate::span::front;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::mailbox::find;
 use crate::mailbox::forms::Format;
 use crate::mailbox::forms::flags::{Flags, MessageFlags};
-use crate::mailbox::kind::StartKind;
+use crate::mailbox::forms::kind::StartKind;
 use crate::platform::{BEFORE_FLAGS, OsStrExt as _, OsStringExt as _};
 use crate::span::split_while;
 

@@ -418,7 +418,7 @@ mod tests {
 
     use super::*;
     use crate::mailbox::Format;
-    use crate::mailbox::kind::StartKind;
+    use crate::mailbox::forms::kind::StartKind;
 
     fn maildir(names: &[&str]) -> (tempfile::TempDir, MessageFolder) {
         let folder = tempfile::tempdir().unwrap();

@@ -21,13 +21,13 @@ use crate::error::Error;
 use crate::mailbox::ReadOptions;
 use crate::mailbox::failure::cannot_read;
 use crate::mailbox::finds::{Finds, SourceFind};
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::forms::mbox::{self, MboxReadState};
 use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::separator::LOOK_AHEAD;
 use crate::mailbox::forms::{Division, carriage, mmdf};
 use crate::mailbox::input::source::InputSource;
 use crate::mailbox::input::window::{WindowPosition, Windows};
-use crate::mailbox::kind::StartKind;
 
 /// Number of bytes at the start of the file that are searched for a message whose Content-Length is missing or wrong.
 /// If no such message is found, the file is treated as an mboxcl2 mailbox, in which Content-Length shows where a

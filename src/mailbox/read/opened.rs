@@ -13,10 +13,10 @@ use crate::mailbox::compressed::{CompressionDamage, Decoder, Method, method_of};
 use crate::mailbox::event::{MailboxEvent, MailboxFact};
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
 use crate::mailbox::file::{PackedFile, PackedReader};
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::identity::FileIdentity;
 use crate::mailbox::input::Background;
 use crate::mailbox::input::source::InputSource;
-use crate::mailbox::kind::StartKind;
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::read::entry::ALL_MAIL;
 #[cfg(feature = "cli")]

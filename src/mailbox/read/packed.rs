@@ -20,11 +20,11 @@ use crate::mailbox::begin::{MailboxJob, begun};
 use crate::mailbox::event::MailboxEvent;
 use crate::mailbox::failure::{cannot_write, in_full};
 use crate::mailbox::finds::{Finds, SourceFind};
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::forms::layout::{archive_stem, names_a_file};
 use crate::mailbox::forms::names::FolderNames;
 use crate::mailbox::identity::FileIdentity;
 use crate::mailbox::input::source::InputSource;
-use crate::mailbox::kind::StartKind;
 use crate::mailbox::place::delivery::{Delivery, ResultPlace};
 use crate::mailbox::place::journal::{JournalRecord, ResultPart};
 #[cfg(feature = "outlook")]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::mailbox::compressed::Method;
-use crate::mailbox::kind::StartKind;
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::journal::{JournalRecord, ResultJournal};
 use crate::mailbox::place::output_stream::OutputStream;

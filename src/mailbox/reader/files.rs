@@ -14,7 +14,7 @@ use crate::mailbox::begin::MailboxJob;
 use crate::mailbox::each::{limits_for_files, weight_of_file};
 use crate::mailbox::event::{EventLog, MailboxEvent};
 use crate::mailbox::finds::SourceFind;
-use crate::mailbox::kind::StartKind;
+use crate::mailbox::forms::kind::StartKind;
 use crate::pool::PoolLimits;
 
 /// Reads files with one message each, in their order. Each file is a mailbox of its own. `F` is a [`SourceFind`], or a

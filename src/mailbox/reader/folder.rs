@@ -17,7 +17,7 @@ use crate::mailbox::failure::{LEFT_OUT, too_large};
 use crate::mailbox::flag_losses::FlagLosses;
 use crate::mailbox::folder_flags::FolderFlags;
 use crate::mailbox::forms::carriage;
-use crate::mailbox::kind::StartKind;
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::place::delivery::StoredState;
 use crate::mailbox::place::folder::{MessageFolder, length_of_listed};
 use crate::mailbox::place::listing::ListedMessages;

@@ -12,7 +12,7 @@ use super::open::open_reader;
 use super::sequence::{SourceSequence, SourceStep};
 use crate::error::Error;
 use crate::mailbox::event::EventLog;
-use crate::mailbox::kind::StartKind;
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::{Message, Options, Quoting, ReadOptions, Stop, Summary};
 
 /// An iterator over the messages of an mbox, a Maildir, an MH folder, a single message, an archive or a directory of

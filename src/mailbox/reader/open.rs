@@ -11,7 +11,7 @@ use super::pst::PstReader;
 use crate::error::Error;
 use crate::mailbox::Summary;
 use crate::mailbox::event::EventLog;
-use crate::mailbox::kind::StartKind;
+use crate::mailbox::forms::kind::StartKind;
 
 /// Opens a mailbox of a known kind.
 ///

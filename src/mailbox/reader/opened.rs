@@ -9,9 +9,9 @@ use super::single::SingleLetter;
 use crate::error::Error;
 use crate::mailbox::Summary;
 use crate::mailbox::event::EventLog;
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::identity::FileIdentity;
 use crate::mailbox::input::source::InputSource;
-use crate::mailbox::kind::StartKind;
 use crate::pool::PoolLimits;
 
 /// Reads an open source whose kind is known.

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::mailbox::begin::begun;
 use crate::mailbox::event::EventLog;
 use crate::mailbox::finds::SourceFind;
-use crate::mailbox::kind::StartKind;
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::result_folders::source_folders;
 use crate::mailbox::source::Source;
 use crate::mailbox::{Options, Stop};

@@ -11,7 +11,7 @@ use super::open::open_reader;
 use crate::error::Error;
 use crate::mailbox::event::{MailboxEvent, MailboxFact};
 use crate::mailbox::finds::SourceFind;
-use crate::mailbox::kind::StartKind;
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::{Options, ReadOptions, Stop, Summary};
 
 const FROM: &str = "From a@example.org Sat Jan  3 01:05:34 1996\n";

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::mailbox::finds::{Finds, SourceFind};
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::forms::{emlx_files, layout};
-use crate::mailbox::kind::StartKind;
 use crate::mailbox::result_form::is_moved;
 use crate::mailbox::temporary::folder_of;
 use crate::mailbox::{Format, Options};

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::groups::MailboxGroup;
 use crate::mailbox::compressed::Method;
+use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::forms::layout::{self, FolderLayout};
 use crate::mailbox::forms::names::folded;
 use crate::mailbox::forms::{Format, emlx};
-use crate::mailbox::kind::StartKind;
 use crate::mailbox::result_form::form;
 use crate::mailbox::{ByLabel, Options};
 use crate::platform::OsStrExt as _;

@@ -730,7 +730,8 @@ const NAME_FORMATS: &[(&str, Option<&[&str]>)] = &[
     ("mailbox/forms/format.rs", None),
     ("mailbox/place/delivery/formats/mod.rs", None),
     // The format in which each kind of sources is written.
-    ("mailbox/result_form.rs", None),
+    ("mailbox/forms/kind.rs", None),
+    ("mailbox/result_form.rs", Some(&["Maildir", "Mh"])),
     // How a source is recognised if the user named its format.
     ("mailbox/start.rs", None),
     ("mailbox/find/", Some(&["Maildir", "Mh"])),

@@ -1,11 +1,6 @@
 //! The kinds of mailboxes that embody reads, and one table of their properties.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
-
-use crate::mailbox::Format;
-use crate::mailbox::forms::flags::FlagIndex;
-use crate::mailbox::forms::{eudora_files, imap_backup};
+use crate::mailbox::forms::format::Format;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StartKind {
@@ -33,8 +28,6 @@ pub(crate) struct KindFacts {
     /// What a file name of this kind is called, and which other name the result may have. `None` if embody writes files with
     /// such a name.
     pub(crate) unwritten_name: Option<(&'static str, &'static str)>,
-    /// The flags of the messages in a file next to the mailbox.
-    pub(crate) flag_index: Option<FlagIndexFile>,
 }
 
 /// What a file or a directory of a kind contains.
@@ -67,15 +60,6 @@ pub(crate) enum InPlaceWay {
     Refused(&'static str),
 }
 
-/// An index next to a mailbox.
-pub(crate) struct FlagIndexFile {
-    /// Reads the index of the mailbox with this path and this open file. The error is the path of an index that does not
-    /// match the mailbox.
-    pub(crate) beside: fn(&Path, &File) -> Result<Option<FlagIndex>, PathBuf>,
-    /// What is not used of an index that does not match.
-    pub(crate) unused: &'static str,
-}
-
 impl StartKind {
     /// Returns the row of the table.
     pub(crate) fn facts(self) -> &'static KindFacts {
@@ -86,10 +70,6 @@ impl StartKind {
                 is_converted: false,
                 in_place: InPlaceWay::Mbox,
                 unwritten_name: None,
-                flag_index: Some(FlagIndexFile {
-                    beside: imap_backup::index_beside,
-                    unused: "flags, because the index of imap-backup does not match its mailbox",
-                }),
             },
             Self::Eudora => &KindFacts {
                 holds: KindContent::Sequence,
@@ -100,10 +80,6 @@ impl StartKind {
                      each message; name a new mailbox",
                 ),
                 unwritten_name: None,
-                flag_index: Some(FlagIndexFile {
-                    beside: eudora_files::index_beside,
-                    unused: "flags, because the index of Eudora does not match its mailbox",
-                }),
             },
             Self::Maildir => &KindFacts {
                 holds: KindContent::Directory,
@@ -111,7 +87,6 @@ impl StartKind {
                 is_converted: false,
                 in_place: InPlaceWay::Directory,
                 unwritten_name: None,
-                flag_index: None,
             },
             Self::Mh => &KindFacts {
                 holds: KindContent::Directory,
@@ -119,7 +94,6 @@ impl StartKind {
                 is_converted: false,
                 in_place: InPlaceWay::Directory,
                 unwritten_name: None,
-                flag_index: None,
             },
             Self::Archive => &KindFacts {
                 holds: KindContent::Members,
@@ -130,7 +104,6 @@ impl StartKind {
                     "the name of an archive",
                     "name an mbox, because embody does not write archives",
                 )),
-                flag_index: None,
             },
             Self::Eml => &KindFacts {
                 holds: KindContent::Message,
@@ -138,7 +111,6 @@ impl StartKind {
                 is_converted: false,
                 in_place: InPlaceWay::Message,
                 unwritten_name: None,
-                flag_index: None,
             },
             Self::Msg => &KindFacts {
                 holds: KindContent::Message,
@@ -146,7 +118,6 @@ impl StartKind {
                 is_converted: false,
                 in_place: InPlaceWay::Refused(OUTLOOK_IN_PLACE),
                 unwritten_name: Some(OUTLOOK_NAME),
-                flag_index: None,
             },
             Self::Pst => &KindFacts {
                 holds: KindContent::Folders,
@@ -154,7 +125,6 @@ impl StartKind {
                 is_converted: true,
                 in_place: InPlaceWay::Refused(OUTLOOK_IN_PLACE),
                 unwritten_name: Some(OUTLOOK_NAME),
-                flag_index: None,
             },
         }
     }
